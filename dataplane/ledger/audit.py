@@ -1,0 +1,124 @@
+"""What a node tells the ledger at each checkpoint: one audit record for all its pipes, as MessagePack.
+
+Every audit record of a cell goes to one partition (key = cell), so the Observer reads a cell's checkpoints in the
+order they were acknowledged: when it sees an input settled up to some offset, it has already seen every fact below.
+"""
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+AUDIT_VERSION: Final = 1
+
+
+class FactSet(Struct, array_like=True, frozen=True):
+    """Some units of one (pipe, node, bucket) about which one fact holds.
+
+    node:      `ingest`, `process` (passed every stage of process up to route), `normalize`, `enrich`, `route`,
+               `transform:<d>`, `transmit:<d>`
+    bucket:    minutes since the epoch, as stamped at ingest
+    fact:      see dataplane.ledger.facts.Fact
+    detail:    ingest sent: `acked` | `seen`; dead: its cause; parked and released: the round ("1", "2", ...); else ""
+    child:     ordinal of an exploded message, 0 for all others
+    positions: a serialized 64-bit roaring bitmap of positions (dataplane.ledger.units)
+    """
+
+    pipe: str
+    node: str
+    bucket: int
+    fact: str
+    detail: str
+    child: int
+    positions: bytes
+
+
+class LagSet(Struct, array_like=True, frozen=True):
+    """Lags (now - event_time, microseconds, signed) of one (pipe, node, bucket) on arrival or departure."""
+
+    pipe: str
+    node: str
+    bucket: int
+    way: str  # "in" | "out"
+    sketch: bytes
+
+
+class Mark(Struct, array_like=True, frozen=True):
+    """A place in a topic partition. As input: every offset below is settled. As output: the highest offset written."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Audit(Struct, array_like=True, frozen=True):
+    """One checkpoint of one writer (a lane such as `process-0`, or an ingest replica such as `ingest-1`)."""
+
+    version: int
+    cell: str
+    writer: str
+    kind: str  # a LaneKind, or "ingest"
+    at_us: int
+    inputs: list[Mark]
+    outputs: list[Mark]
+    facts: list[FactSet]
+    lags: list[LagSet]
+
+
+class Attempt(Struct, array_like=True, frozen=True):
+    """One try of one message at one destination; times in microseconds, `status` 0 when no answer came.
+
+    outcome: `delivered` | `retry` (again at once) | `parked` (later, from `next_us`) | `dead` | `cancelled`
+    """
+
+    message_id: str
+    position: int
+    pipe: str
+    revision: int
+    destination: str
+    bucket: int
+    number: int
+    started_us: int
+    dns_us: int
+    connect_us: int
+    tls_us: int
+    first_byte_us: int
+    total_us: int
+    status: int
+    outcome: str
+    reason: str
+    address: str
+    next_us: int
+
+
+class Attempts(Struct, array_like=True, frozen=True):
+    """The attempts of one checkpoint, one record on the cell's `attempts` topic.
+
+    Every failure is there; of the successes at most a sample, `delivered` says how many there were in all.
+    """
+
+    version: int
+    cell: str
+    writer: str
+    delivered: int
+    attempts: list[Attempt]
+
+
+_audit = msgspec.msgpack.Decoder(Audit)
+_attempts = msgspec.msgpack.Decoder(Attempts)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(message: Audit | Attempts) -> bytes:
+    """The record as MessagePack."""
+    return _encoder.encode(message)
+
+
+def decode_audit(value: bytes) -> Audit:
+    """Raises msgspec.DecodeError if `value` is no audit record."""
+    return _audit.decode(value)
+
+
+def decode_attempts(value: bytes) -> Attempts:
+    """Raises msgspec.DecodeError if `value` is no attempts record."""
+    return _attempts.decode(value)

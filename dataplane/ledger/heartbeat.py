@@ -1,0 +1,38 @@
+"""What a running process says of itself once a second, as JSON on the heartbeat topic (key = cell/writer)."""
+
+import msgspec
+from msgspec import Struct
+
+
+class Heartbeat(Struct, frozen=True):
+    """`table_offset`: the control topic's next offset to apply, so the publisher can tell who holds what it wrote."""
+
+    cell: str  # "" for ingest, which serves all cells
+    writer: str  # "driver", "process-0", "ingest-1"
+    kind: str  # a LaneKind, "driver" or "ingest"
+    epoch: int
+    incarnation: str
+    at_us: int
+    state: str  # "starting" | "running" | "draining" | "drained" | "failed"
+    table_offset: int
+    pid: int
+    host: str
+    cpu_s: float
+    rss_bytes: int
+    partitions: list[str] = []
+    unsettled: int = 0
+    oldest_unsettled_us: int = 0
+    detail: str = ""
+
+
+_decoder = msgspec.json.Decoder(Heartbeat)
+
+
+def encode_heartbeat(heartbeat: Heartbeat) -> bytes:
+    """The heartbeat as JSON."""
+    return msgspec.json.encode(heartbeat)
+
+
+def decode_heartbeat(value: bytes) -> Heartbeat:
+    """Raises msgspec.DecodeError if `value` is no heartbeat."""
+    return _decoder.decode(value)

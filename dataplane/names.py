@@ -1,0 +1,47 @@
+"""The names planes meet in: topics, node names, header names. Constants and string rules only."""
+
+from typing import Final, Literal
+
+WIRE_VERSION: Final = 1
+
+# Cluster-wide topics. No underscores: `.` and `_` collide in Kafka's metric names (KAFKA-13743).
+CONTROL_TOPIC: Final = "penstock.control"
+AUDIT_TOPIC: Final = "penstock.audit"
+HEARTBEAT_TOPIC: Final = "penstock.heartbeats"
+
+Purpose = Literal["ingest", "egress", "retry-in", "retry-out", "dead", "held", "attempts"]
+PURPOSES: Final[tuple[Purpose, ...]] = ("ingest", "egress", "retry-in", "retry-out", "dead", "held", "attempts")
+
+LaneKind = Literal["process", "transmit", "transmit-retry", "retrier"]
+LANE_KINDS: Final[tuple[LaneKind, ...]] = ("process", "transmit", "transmit-retry", "retrier")
+
+# Which topic a kind of lane reads.
+INPUT_OF: Final[dict[LaneKind, Purpose]] = {
+    "process": "ingest",
+    "transmit": "egress",
+    "transmit-retry": "retry-out",
+    "retrier": "retry-in",
+}
+
+# The stages of process, in order; transform and transmit are measured per destination.
+PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")
+
+
+def cell_topic(cell: str, purpose: Purpose, generation: int) -> str:
+    """Topic of a cell for one purpose: `penstock.<cell>.<purpose>.g<generation>`."""
+    return f"penstock.{cell}.{purpose}.g{generation}"
+
+
+def lane_group(cell: str, kind: LaneKind) -> str:
+    """Consumer group shared by all lanes of one kind in a cell."""
+    return f"penstock.{cell}.{kind}"
+
+
+def transform_node(destination: str) -> str:
+    """Node name of the per-destination transform stage."""
+    return f"transform:{destination}"
+
+
+def transmit_node(destination: str) -> str:
+    """Node name of the delivery to one destination."""
+    return f"transmit:{destination}"

@@ -1,0 +1,1 @@
+"""What every data-plane process needs around its pure core: settings, Kafka clients, the lane loop, heartbeats."""

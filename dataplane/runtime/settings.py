@@ -1,0 +1,41 @@
+"""The data plane's settings: environment variables read once, at a process's entry point."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+DEFAULT_KAFKA: Final = "127.0.0.1:9092"
+
+
+class Settings(Struct, frozen=True):
+    """Limits and addresses. Each field names the variable it comes from."""
+
+    kafka: str  # PENSTOCK_KAFKA: bootstrap servers
+    var: Path  # PENSTOCK_VAR: where snapshots, journals and logs live
+    fernet_keys: tuple[str, ...]  # PENSTOCK_FERNET_KEYS: comma-separated, the first encrypts
+    ingest_host: str  # PENSTOCK_INGEST_HOST
+    ingest_port: int  # PENSTOCK_INGEST_PORT
+    grace_s: int  # PENSTOCK_GRACE_S: how late an event may be for its own minute
+    max_event_bytes: int  # PENSTOCK_MAX_EVENT_BYTES: one record
+    max_body_bytes: int  # PENSTOCK_MAX_BODY_BYTES: one request, after decompression
+    checkpoint_ms: int  # PENSTOCK_CHECKPOINT_MS: how often a lane audits and commits
+    max_unsettled: int  # PENSTOCK_MAX_UNSETTLED: messages in a lane's window, per partition
+
+
+def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
+    """Read the environment; every variable has a default that suits one box in development."""
+    return Settings(
+        kafka=env.get("PENSTOCK_KAFKA", DEFAULT_KAFKA),
+        var=Path(env.get("PENSTOCK_VAR", "var")).absolute(),
+        fernet_keys=tuple(filter(None, env.get("PENSTOCK_FERNET_KEYS", "").split(","))),
+        ingest_host=env.get("PENSTOCK_INGEST_HOST", "127.0.0.1"),
+        ingest_port=int(env.get("PENSTOCK_INGEST_PORT", "8801")),
+        grace_s=int(env.get("PENSTOCK_GRACE_S", "60")),
+        max_event_bytes=int(env.get("PENSTOCK_MAX_EVENT_BYTES", str(256 * 1024))),
+        max_body_bytes=int(env.get("PENSTOCK_MAX_BODY_BYTES", str(5 * 1024 * 1024))),
+        checkpoint_ms=int(env.get("PENSTOCK_CHECKPOINT_MS", "200")),
+        max_unsettled=int(env.get("PENSTOCK_MAX_UNSETTLED", "20000")),
+    )

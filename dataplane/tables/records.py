@@ -1,0 +1,125 @@
+"""The records of the control topic: what the control plane tells the data plane.
+
+A record's Kafka key is `record_key(record)`, its value JSON. Every record carries the version of the row it
+was made from; readers keep the highest. Revocation and removal are records, never tombstones.
+"""
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from dataplane.names import LaneKind, Purpose
+from dataplane.spec import PipeSpec
+
+
+class TopicRecord(Struct, frozen=True):
+    """One generation of one of a cell's topics. `topic_id` is Kafka's own id, so a topic made anew is noticed."""
+
+    name: str
+    generation: int
+    partitions: int
+    topic_id: str
+
+
+class CellRecord(Struct, tag="cell", tag_field="kind", frozen=True):
+    """A cell: its topics and the lanes it should run. An application of a lower epoch drains and ends."""
+
+    cell: str
+    version: int
+    epoch: int
+    lanes: dict[LaneKind, int]
+    topics: dict[Purpose, TopicRecord]
+
+
+class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
+    """A pipe's routing: where it runs and which revisions get which share (percent) of its keys.
+
+    `run_as` redirects messages already stamped with a revision to another one (a rollback: {8: 7}).
+    """
+
+    pipe: str
+    version: int
+    tenant: str
+    name: str
+    cell: str
+    state: Literal["active", "closed"]
+    weights: list[tuple[int, int]]
+    run_as: dict[int, int] = {}
+
+
+class PlanRecord(Struct, tag="plan", tag_field="kind", frozen=True):
+    """The spec of one revision; immutable, so its version is always 1."""
+
+    pipe: str
+    revision: int
+    spec: PipeSpec
+    version: int = 1
+
+
+class KeyRecord(Struct, tag="key", tag_field="kind", frozen=True):
+    """An API key by its digest (SHA-256, hex). `revoked` is final."""
+
+    digest: str
+    version: int
+    pipe: str
+    source: str
+    revoked: bool = False
+
+
+class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True):
+    """The current way to reach a destination; retries of old messages use it too, so that a mended URL helps them.
+
+    `secrets` are Fernet tokens of Standard Webhooks secrets (`whsec_...`), the newest first; each signs.
+    """
+
+    pipe: str
+    name: str
+    version: int
+    state: Literal["active", "removed"]
+    url: str
+    secrets: list[str]
+    timeout_s: float
+    concurrency: int
+    local_tries: int
+    retry_span_s: int
+
+
+class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
+    """Asks one incarnation of a cell's application to drain and end. Later incarnations do not heed it."""
+
+    cell: str
+    version: int
+    incarnation: str
+
+
+Record = CellRecord | PipeRecord | PlanRecord | KeyRecord | DestinationRecord | StopRecord
+
+_decoder = msgspec.json.Decoder(Record)
+
+
+def record_key(record: Record) -> str:
+    """The record's key in the compacted topic."""
+    match record:
+        case CellRecord():
+            return f"cell/{record.cell}"
+        case PipeRecord():
+            return f"pipe/{record.pipe}"
+        case PlanRecord():
+            return f"plan/{record.pipe}@{record.revision}"
+        case KeyRecord():
+            return f"key/{record.digest}"
+        case DestinationRecord():
+            return f"destination/{record.pipe}/{record.name}"
+        case StopRecord():
+            return f"stop/{record.cell}"
+
+
+def encode_record(record: Record) -> bytes:
+    """The record as JSON, for the topic and the snapshot."""
+    return msgspec.json.encode(record)
+
+
+def decode_record(value: bytes) -> Record:
+    """Raises msgspec.DecodeError if `value` is not a record this version understands."""
+    return _decoder.decode(value)

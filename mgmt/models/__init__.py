@@ -1,0 +1,27 @@
+"""Rows of the management plane, and the rows in which the control plane and the Observer report back."""
+
+from mgmt.models.cells import Cell, Heartbeat, Topic
+from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
+from mgmt.models.tenancy import Membership, Tenant, User
+from mgmt.models.truth import Attempt, AuditOffset, FactRow, LagRow, Passed, Reach, Seal
+
+__all__ = [
+    "ApiKey",
+    "Attempt",
+    "AuditOffset",
+    "Cell",
+    "Destination",
+    "FactRow",
+    "Heartbeat",
+    "LagRow",
+    "Membership",
+    "Passed",
+    "Pipe",
+    "PipeRevision",
+    "Reach",
+    "Seal",
+    "Source",
+    "Tenant",
+    "Topic",
+    "User",
+]

@@ -1,0 +1,62 @@
+"""Cells and what runs in them, as the control plane wants it and as heartbeats report it."""
+
+from typing import Any
+
+from django.db import models
+
+
+def default_lanes() -> dict[str, Any]:
+    """One lane of each kind: enough for one box."""
+    return {"process": 1, "transmit": 1, "transmit-retry": 1, "retrier": 1}
+
+
+class Cell(models.Model):
+    """One isolated set of topics and a Spark application. `epoch` grows when the application is submitted anew."""
+
+    id = models.CharField(primary_key=True, max_length=20)
+    version = models.PositiveIntegerField(default=1)
+    epoch = models.PositiveIntegerField(default=1)
+    lanes = models.JSONField(default=default_lanes)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class Topic(models.Model):
+    """One generation of one of a cell's topics, bound to Kafka's topic id."""
+
+    cell = models.ForeignKey(Cell, models.PROTECT, related_name="topics")
+    purpose = models.CharField(max_length=12)
+    generation = models.PositiveIntegerField(default=1)
+    name = models.CharField(max_length=120, unique=True)
+    topic_id = models.CharField(max_length=40)
+    partitions = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cell", "purpose", "generation"], name="topic_generation_once_per_cell"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Heartbeat(models.Model):
+    """The newest heartbeat of each running process (dataplane.ledger.heartbeat), cell "" for ingest replicas."""
+
+    cell = models.CharField(max_length=20, blank=True)
+    writer = models.CharField(max_length=60)
+    kind = models.CharField(max_length=16)
+    epoch = models.PositiveIntegerField()
+    incarnation = models.CharField(max_length=40)
+    state = models.CharField(max_length=10)
+    table_offset = models.BigIntegerField()
+    at = models.DateTimeField()
+    body = models.JSONField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cell", "writer"], name="one_heartbeat_per_writer")]
+
+    def __str__(self) -> str:
+        return f"{self.cell}/{self.writer} {self.state}"

@@ -1,0 +1,128 @@
+"""A tenant's intent: pipes, their immutable revisions, sources with keys, destinations.
+
+`version` on a row that becomes a control record grows with each change; the data plane keeps the highest it saw.
+"""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from mgmt.models.cells import Cell
+from mgmt.models.ids import id_maker
+from mgmt.models.tenancy import Tenant
+
+
+class Pipe(models.Model):
+    """What a customer built: sources, stages, destinations, under one name."""
+
+    class State(models.TextChoices):
+        ACTIVE = "active"
+        CLOSED = "closed"  # ingest answers 409; what was ACKed is still delivered
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("pipe"), editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="pipes")
+    name = models.CharField(max_length=80)
+    state = models.CharField(max_length=6, choices=State, default=State.ACTIVE)
+    cell = models.ForeignKey(Cell, models.PROTECT, null=True, blank=True, related_name="pipes", help_text="Where it was placed.")
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="pipe_name_once_per_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PipeRevision(models.Model):
+    """One immutable version of a tenant's pipe intent.
+
+    A change to a pipe is a new row, never an update of `spec`: the data plane names the revision it runs, so an old
+    row must go on meaning what it meant. Only `state` moves, and only requested -> ramping -> live -> retired;
+    `failed` may follow the first three.
+    """
+
+    class State(models.TextChoices):
+        REQUESTED = "requested"
+        RAMPING = "ramping"
+        LIVE = "live"
+        RETIRED = "retired"
+        FAILED = "failed"
+
+    pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="revisions")
+    number = models.PositiveIntegerField()
+    spec = models.JSONField(help_text="Checked by dataplane.spec before it is stored.")
+    state = models.CharField(max_length=9, choices=State, default=State.REQUESTED)
+    state_reason = models.CharField(max_length=300, blank=True, help_text="Why it waits or failed, in words.")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    published_offset = models.BigIntegerField(null=True, help_text="Control topic offset just after its records.")
+    live_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["pipe", "-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["pipe", "number"], name="revision_number_once_per_pipe"),
+            models.UniqueConstraint(fields=["pipe"], condition=Q(state="live"), name="one_live_revision_per_pipe"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.pipe.name}@{self.number}"
+
+
+class Source(models.Model):
+    """A way into a pipe; its settings are in the revision's spec under the same name."""
+
+    pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="sources")
+    name = models.CharField(max_length=40)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["pipe", "name"], name="source_name_once_per_pipe")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApiKey(models.Model):
+    """A key that may post to one source. Only its SHA-256 is kept: keys carry 160 random bits, so a slow hash adds nothing."""
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("key"), editable=False)
+    source = models.ForeignKey(Source, models.PROTECT, related_name="keys")
+    label = models.CharField(max_length=80, blank=True)
+    prefix = models.CharField(max_length=16, help_text="The first characters, shown so that people can tell keys apart.")
+    digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the whole key, hex.")
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.prefix}..."
+
+
+class Destination(models.Model):
+    """A third party that a pipe delivers to: the current address and the signing secrets.
+
+    `config` is the destination's part of the pipe's live spec, taken over when a revision goes live, so that retries
+    of older messages use the mended address. Secrets are Fernet tokens, the newest first.
+    """
+
+    class State(models.TextChoices):
+        ACTIVE = "active"
+        REMOVED = "removed"
+
+    pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="destinations")
+    name = models.CharField(max_length=40)
+    state = models.CharField(max_length=9, choices=State, default=State.ACTIVE)
+    config = models.JSONField()
+    secrets = models.JSONField(default=list)
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["pipe", "name"], name="destination_name_once_per_pipe")]
+
+    def __str__(self) -> str:
+        return self.name

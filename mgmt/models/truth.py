@@ -1,0 +1,125 @@
+"""The Observer's rows: facts, lags, progress, seals and attempts. Pipes and cells are named by id, without foreign
+keys, so that a checkpoint can be stored whatever else happened to its pipe.
+
+One Observer owns an audit partition; each row belongs to one partition and rows are merged when read.
+"""
+
+from django.db import models
+
+
+class AuditOffset(models.Model):
+    """Where the Observer stands; moved in the transaction that stores what it read."""
+
+    topic = models.CharField(max_length=120)
+    partition = models.PositiveIntegerField()
+    next_offset = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["topic", "partition"], name="one_audit_offset_per_partition")]
+
+
+class FactRow(models.Model):
+    """A set of units for which one fact holds (dataplane.ledger.audit.FactSet)."""
+
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField(help_text="Minutes since the epoch.")
+    node = models.CharField(max_length=60)
+    fact = models.CharField(max_length=10)
+    detail = models.CharField(max_length=60, blank=True)
+    child = models.PositiveIntegerField(default=0)
+    audit_partition = models.PositiveIntegerField()
+    positions = models.BinaryField(help_text="Serialized 64-bit roaring bitmap.")
+    count = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition"], name="one_set_per_fact"
+            ),
+        ]
+
+
+class LagRow(models.Model):
+    """The merged sketch of lags of one (pipe, node, bucket), on arrival ("in") or departure ("out")."""
+
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField()
+    node = models.CharField(max_length=60)
+    way = models.CharField(max_length=3)
+    audit_partition = models.PositiveIntegerField()
+    sketch = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["pipe_id", "bucket", "node", "way", "audit_partition"], name="one_sketch_per_way"),
+        ]
+
+
+class Reach(models.Model):
+    """The highest offset of `topic`/`partition` that carries a unit of the bucket: whoever is past it has passed the bucket."""
+
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField()
+    topic = models.CharField(max_length=120)
+    partition = models.PositiveIntegerField()
+    offset = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["pipe_id", "bucket", "topic", "partition"], name="one_reach_per_partition"),
+        ]
+
+
+class Passed(models.Model):
+    """Every offset of `topic`/`partition` below `offset` is settled by its lanes."""
+
+    topic = models.CharField(max_length=120)
+    partition = models.PositiveIntegerField()
+    offset = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["topic", "partition"], name="one_mark_per_partition")]
+
+
+class Seal(models.Model):
+    """The final account of one pipe's minute. Never updated; what settles afterwards is `late`.
+
+    `bins`: {destination: {bin: count}}; `nodes`: [{node, arrived, settled, lost}] in order of travel.
+    """
+
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField()
+    sealed_at = models.DateTimeField()
+    accepted = models.PositiveIntegerField()
+    unacked = models.PositiveIntegerField()
+    lost = models.PositiveIntegerField()
+    bins = models.JSONField()
+    nodes = models.JSONField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["pipe_id", "bucket"], name="sealed_once")]
+
+
+class Attempt(models.Model):
+    """One try at a destination: all failures, and a sample of the successes (dataplane.ledger.audit.Attempt)."""
+
+    pipe_id = models.CharField(max_length=32)
+    destination = models.CharField(max_length=40)
+    message_id = models.CharField(max_length=64)
+    position = models.BigIntegerField()
+    revision = models.PositiveIntegerField()
+    bucket = models.IntegerField()
+    number = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    status = models.PositiveIntegerField()
+    outcome = models.CharField(max_length=10)
+    reason = models.CharField(max_length=200, blank=True)
+    address = models.CharField(max_length=64, blank=True)
+    timing_us = models.JSONField(help_text="{dns, connect, tls, first_byte, total}")
+    next_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["pipe_id", "-at"], name="latest_attempts_of_a_pipe")]
+        constraints = [
+            models.UniqueConstraint(fields=["pipe_id", "destination", "position", "number", "at"], name="attempt_stored_once"),
+        ]

@@ -95,7 +95,7 @@ class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
 
 Record = CellRecord | PipeRecord | PlanRecord | KeyRecord | DestinationRecord | StopRecord
 
-_decoder = msgspec.json.Decoder(Record)
+_decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
 def record_key(record: Record) -> str:

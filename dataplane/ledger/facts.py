@@ -1,0 +1,78 @@
+"""Facts: grow-only sets of units. Adding one twice changes nothing, so redelivery never spoils the books."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from pyroaring import BitMap64
+
+from dataplane.ledger.audit import FactSet
+
+INGEST: Final = "ingest"
+PROCESS: Final = "process"  # passed every stage up to route: stands for one fact per stage
+ACKED: Final = "acked"  # detail of sent at ingest: the delivery report came
+SEEN: Final = "seen"  # detail of sent at ingest: a process lane read it
+
+
+class Fact(StrEnum):
+    """What can be known of a unit at a node. The bin it is in is derived (dataplane.ledger.bins)."""
+
+    SENT = "sent"
+    DELIVERED = "delivered"
+    FILTERED = "filtered"
+    DUPLICATE = "duplicate"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+    HELD = "held"
+    PARKED = "parked"  # detail: the round, from "1"; the unit is on its way through the retrier
+    RELEASED = "released"  # detail: the round; the retrier has passed it on
+
+
+class FactKey(NamedTuple):
+    """What a set of positions is filed under, apart from its pipe and bucket."""
+
+    node: str
+    fact: str
+    detail: str = ""
+    child: int = 0
+
+
+class FactBook:
+    """Collects facts between two checkpoints of one writer."""
+
+    def __init__(self) -> None:
+        self._positions: dict[tuple[str, int, FactKey], list[int]] = {}
+
+    def add(self, pipe: str, bucket: int, key: FactKey, position: int) -> None:
+        """One unit."""
+        known = self._positions.get((pipe, bucket, key))
+        if known is None:
+            self._positions[pipe, bucket, key] = [position]
+        else:
+            known.append(position)
+
+    def extend(self, pipe: str, bucket: int, key: FactKey, positions: Iterable[int]) -> None:
+        """Many units of one pipe and bucket."""
+        self._positions.setdefault((pipe, bucket, key), []).extend(positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def take(self) -> list[FactSet]:
+        """Everything collected so far, as sets for an audit record; the book is empty afterwards."""
+        taken, self._positions = self._positions, {}
+        return [
+            FactSet(pipe, key.node, bucket, key.fact, key.detail, key.child, BitMap64(positions).serialize())
+            for (pipe, bucket, key), positions in taken.items()
+        ]
+
+
+def merge_positions(one: bytes, other: bytes) -> bytes:
+    """The union of two serialized sets."""
+    merged: bytes = (BitMap64.deserialize(one) | BitMap64.deserialize(other)).serialize()
+    return merged
+
+
+def count_positions(positions: bytes) -> int:
+    """How many units a serialized set holds."""
+    return len(BitMap64.deserialize(positions))

@@ -1,0 +1,72 @@
+"""Paths into decoded JSON: `order.lines.0.price`, compiled once to its segments."""
+
+from typing import Any, Final
+
+Segments = tuple[str, ...]
+
+
+class Missing:
+    """What `get` answers when there is nothing at a path; JSON null is something."""
+
+
+MISSING: Final = Missing()
+
+
+def compile_path(path: str) -> Segments:
+    """Split a path; the spec has already refused empty segments."""
+    return tuple(path.split("."))
+
+
+def get(body: Any, segments: Segments) -> Any:
+    """The value at the path, or MISSING."""
+    value = body
+    for segment in segments:
+        value = _child(value, segment)
+        if value is MISSING:
+            return MISSING
+    return value
+
+
+def put(body: Any, segments: Segments, value: Any) -> None:
+    """Set the value at the path, making objects on the way.
+
+    Raises TypeError if something on the way is neither an object nor an array with that index.
+    """
+    holder = body
+    for segment in segments[:-1]:
+        child = _child(holder, segment)
+        if child is MISSING:
+            child = {}
+            _assign(holder, segment, child)
+        holder = child
+    _assign(holder, segments[-1], value)
+
+
+def remove(body: Any, segments: Segments) -> Any:
+    """Take the value at the path away and return it, or MISSING if there is none."""
+    holder = get(body, segments[:-1])
+    value = MISSING if holder is MISSING else _child(holder, segments[-1])
+    if value is MISSING:
+        return MISSING
+    if isinstance(holder, list):
+        del holder[int(segments[-1])]
+    else:
+        del holder[segments[-1]]
+    return value
+
+
+def _child(holder: Any, segment: str) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(segment, MISSING)
+    if isinstance(holder, list) and segment.isdecimal() and int(segment) < len(holder):
+        return holder[int(segment)]
+    return MISSING
+
+
+def _assign(holder: Any, segment: str, value: Any) -> None:
+    if isinstance(holder, dict):
+        holder[segment] = value
+    elif isinstance(holder, list) and segment.isdecimal() and int(segment) < len(holder):
+        holder[int(segment)] = value
+    else:
+        raise TypeError(f"needs an object (or an array with that index) to hold {segment!r}")

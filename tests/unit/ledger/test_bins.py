@@ -1,0 +1,166 @@
+"""The ledger's algebra: every unit in exactly one bin, and the talk's own figures."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+
+from dataplane.ledger.bins import Bin, Books, derive, losses
+from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey
+from dataplane.ledger.units import position_of
+from dataplane.ledger.unitset import UnitSet
+
+TOPICS = {
+    "ingest": [("in", 1)],
+    "egress": [("out", 1)],
+    "retry-in": [("ri", 1)],
+    "retry-out": [("ro", 1)],
+}
+TRANSFORM, TRANSMIT = "transform:crm", "transmit:crm"
+
+
+def at(*offsets: int) -> BitMap64:
+    return BitMap64(position_of(1, 0, offset) for offset in offsets)
+
+
+def units(*offsets: int) -> UnitSet:
+    return UnitSet({0: at(*offsets)})
+
+
+def books(facts, *, passed=None, reach=None) -> Books:
+    return Books(
+        facts=facts,
+        reach={("out", 0): 9, **(reach or {})},
+        passed={("in", 0): 10, ("out", 0): 0, **(passed or {})},
+        topics=TOPICS,
+    )
+
+
+def moving(*offsets: int) -> dict[FactKey, BitMap64]:
+    """Units that were ACKed and left process for crm."""
+    return {
+        FactKey(INGEST, Fact.SENT, ACKED): at(*offsets),
+        FactKey(INGEST, Fact.SENT, SEEN): at(*offsets),
+        FactKey(PROCESS, Fact.SENT): at(*offsets),
+        FactKey(TRANSFORM, Fact.SENT): at(*offsets),
+    }
+
+
+def test_the_talks_loss_table():
+    arrived = [units(*range(10)), units(*range(9)), units(*range(7)), units(*range(5))]
+    lost = losses(arrived, [UnitSet()] * 4)
+    assert [len(node) for node in lost] == [0, 1, 2, 2]
+    end_to_end = arrived[0] - arrived[-1]
+    assert len(end_to_end) == 5
+    assert len(end_to_end) / len(arrived[0]) == 0.5
+
+
+def test_lost_units_are_named():
+    assert losses([units(1, 2, 3), units(1, 3)], [UnitSet()] * 2)[1] == units(2)
+
+
+def test_what_the_next_node_has_not_passed_is_queued_not_lost():
+    account = derive(books(moving(1, 2, 3), passed={("out", 0): 9}))
+    assert account.destinations["crm"][Bin.QUEUED] == units(1, 2, 3)
+    assert account.count(Bin.LOST) == 0
+
+
+def test_what_nobody_settled_although_transmit_is_past_it_is_lost():
+    facts = {**moving(1, 2, 3), FactKey(TRANSMIT, Fact.DELIVERED): at(1, 3)}
+    account = derive(books(facts, passed={("out", 0): 10}))
+    assert account.destinations["crm"][Bin.LOST] == units(2)
+    assert account.nodes[-1].lost == units(2)
+
+
+def test_a_unit_process_passed_without_a_trace_is_lost_and_one_it_did_not_reach_is_queued():
+    facts = {FactKey(INGEST, Fact.SENT, ACKED): at(4, 12)}
+    account = derive(books(facts))
+    assert account.upstream[Bin.LOST] == units(4)
+    assert account.upstream[Bin.QUEUED] == units(12)
+
+
+def test_seen_but_never_acked_is_unacked_and_travels_like_any_other():
+    facts = {**moving(1, 2), FactKey(INGEST, Fact.SENT, ACKED): at(1), FactKey(TRANSMIT, Fact.DELIVERED): at(1, 2)}
+    account = derive(books(facts, passed={("out", 0): 10}))
+    assert account.unacked == units(2)
+    assert account.destinations["crm"][Bin.DELIVERED] == units(1, 2)
+
+
+def test_a_dead_step_of_normalize_ends_upstream_and_reaches_no_destination():
+    facts = {**moving(1), FactKey(INGEST, Fact.SENT, ACKED): at(1, 2), FactKey("normalize", Fact.DEAD, "cast"): at(2)}
+    account = derive(books(facts))
+    assert account.upstream[Bin.DEAD] == units(2)
+    assert len(account.destinations["crm"][Bin.QUEUED]) == 1
+
+
+def test_delivered_wins_over_dead_and_parked():
+    facts = {
+        **moving(1),
+        FactKey(TRANSMIT, Fact.PARKED, "1"): at(1),
+        FactKey(TRANSMIT, Fact.DEAD, "gave-up"): at(1),
+        FactKey(TRANSMIT, Fact.DELIVERED): at(1),
+    }
+    bins = derive(books(facts)).destinations["crm"]
+    assert bins[Bin.DELIVERED] == units(1)
+    assert not bins[Bin.DEAD]
+
+
+@pytest.mark.parametrize(
+    ("released", "passed", "expected"),
+    [
+        pytest.param((), {("ri", 0): 3}, Bin.RETRYING, id="the retrier has it before it"),
+        pytest.param((), {("ri", 0): 5}, Bin.LOST, id="the retrier is past it and does not know it"),
+        pytest.param((1,), {("ri", 0): 5, ("ro", 0): 2}, Bin.RETRYING, id="released, the retry lane has it before it"),
+        pytest.param((1,), {("ri", 0): 5, ("ro", 0): 8}, Bin.LOST, id="released, the retry lane is past it"),
+    ],
+)
+def test_retrying_cannot_hide_loss(released, passed, expected):
+    facts = {
+        **moving(1),
+        FactKey(TRANSMIT, Fact.PARKED, "1"): at(1),
+        FactKey(TRANSMIT, Fact.RELEASED, "1"): at(*released),
+    }
+    account = derive(books(facts, passed={("out", 0): 10, **passed}, reach={("ri", 0): 4, ("ro", 0): 7}))
+    assert account.destinations["crm"][expected] == units(1)
+
+
+def test_a_second_round_takes_the_unit_out_of_the_first():
+    facts = {
+        **moving(1),
+        FactKey(TRANSMIT, Fact.PARKED, "1"): at(1),
+        FactKey(TRANSMIT, Fact.RELEASED, "1"): at(1),
+        FactKey(TRANSMIT, Fact.PARKED, "2"): at(1),
+    }
+    account = derive(
+        books(facts, passed={("out", 0): 10, ("ri", 0): 4, ("ro", 0): 8}, reach={("ri", 0): 4, ("ro", 0): 7})
+    )
+    assert account.destinations["crm"][Bin.RETRYING] == units(1)
+
+
+FACT_KEYS = [
+    FactKey(INGEST, Fact.SENT, ACKED),
+    FactKey(INGEST, Fact.SENT, SEEN),
+    FactKey(PROCESS, Fact.SENT),
+    FactKey("normalize", Fact.DEAD, "cast"),
+    FactKey("route", Fact.FILTERED, "unrouted"),
+    FactKey(TRANSFORM, Fact.SENT),
+    FactKey(TRANSFORM, Fact.DEAD, "cast"),
+    *(FactKey(TRANSMIT, fact) for fact in ("delivered", "duplicate", "dead", "cancelled", "held")),
+    *(FactKey(TRANSMIT, fact, n) for fact, n in itertools.product(("parked", "released"), "12")),
+]
+
+
+@given(
+    facts=st.dictionaries(st.sampled_from(FACT_KEYS), st.sets(st.integers(0, 20), max_size=12).map(lambda s: at(*s))),
+    low=st.dictionaries(st.sampled_from([("in", 0), ("out", 0), ("ri", 0), ("ro", 0)]), st.integers(0, 21)),
+)
+def test_every_unit_is_in_exactly_one_bin(facts, low):
+    account = derive(books(facts, passed=low, reach={("ri", 0): 4, ("ro", 0): 7}))
+    for bins in (account.upstream, *account.destinations.values()):
+        everything = [unit for members in bins.values() for unit in members]
+        assert len(everything) == len(set(everything))
+    due = {unit for key, found in facts.items() if "crm" in key.node and key.fact != "released" for unit in found}
+    dealt = {unit for members in account.destinations.get("crm", {}).values() for unit, _ in members}
+    assert due == dealt

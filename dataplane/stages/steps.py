@@ -8,6 +8,7 @@ Cost:   O(length of the path), keep: O(fields); no copy of the body.
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -46,9 +47,10 @@ def compile_step(step: Step) -> Edit:
 
 def _set(path: str, value: Any) -> Edit:
     segments = compile_path(path)
+    shared = not isinstance(value, dict | list)  # a container would be changed by later steps, for all messages
 
     def edit(body: Any) -> Any:
-        _put(body, segments, value, path)
+        _put(body, segments, value if shared else deepcopy(value), path)
         return body
 
     return edit

@@ -1,0 +1,65 @@
+"""`Meta`: what Penstock says of a message on the wire, one MessagePack header beside the customer's CloudEvents ones.
+
+One packed header instead of a dozen text ones: reading and writing them was a third of a lane's time.
+"""
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from dataplane.names import WIRE_VERSION
+
+META_HEADER: Final = "penstock-meta"
+
+
+class Meta(Struct, array_like=True):
+    """Stamped by ingest, carried by every hop. New fields go to the end with a default, so N and N-1 read each other.
+
+    position, child, destination: 0, 0 and "" until process has read the message and routed it
+    attempt: tries so far by global retry (0 = first time); not_before_us: earliest next try; first_us: first try
+    """
+
+    version: int
+    id: str
+    pipe: str
+    revision: int
+    source: str
+    event_time_us: int
+    ingest_time_us: int
+    bucket: int
+    off_time: bool = False
+    position: int = 0
+    child: int = 0
+    destination: str = ""
+    attempt: int = 0
+    not_before_us: int = 0
+    first_us: int = 0
+
+
+_decoder = msgspec.msgpack.Decoder(Meta)
+encode_meta = msgspec.msgpack.Encoder().encode
+Headers = list[tuple[str, bytes]]
+
+
+def new_meta(**fields: object) -> Meta:
+    """A Meta of this wire version."""
+    return Meta(WIRE_VERSION, **fields)  # type: ignore[arg-type]
+
+
+def decode_meta(value: bytes) -> Meta:
+    """Raises msgspec.DecodeError if the header is none of ours."""
+    return _decoder.decode(value)
+
+
+def read_meta(headers: Headers | None) -> Meta:
+    """The Meta among a message's headers; ours is always the first one.
+
+    Raises KeyError if there is none, msgspec.DecodeError if it cannot be read.
+    """
+    if headers and headers[0][0] == META_HEADER:
+        return _decoder.decode(headers[0][1])
+    for name, value in headers or ():
+        if name == META_HEADER:
+            return _decoder.decode(value)
+    raise KeyError(META_HEADER)

@@ -1,0 +1,37 @@
+"""Collects lags between two checkpoints: cheap appends in the loop, arithmetic once when the checkpoint freezes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dataplane.ledger.audit import LagSet
+from dataplane.ledger.sketch import Sketch
+
+_Key = tuple[str, str, int, str]  # pipe, node, bucket, way
+
+
+class LagBook:
+    """Lags per (pipe, node, bucket, way) since the last `take`."""
+
+    def __init__(self) -> None:
+        self._passes: dict[_Key, list[tuple[int, Sequence[int]]]] = {}
+        self._singles: dict[_Key, list[int]] = {}
+
+    def add_pass(self, pipe: str, node: str, bucket: int, way: str, now_us: int, event_times_us: Sequence[int]) -> None:
+        """Many messages passed a point at the same moment."""
+        self._passes.setdefault((pipe, node, bucket, way), []).append((now_us, event_times_us))
+
+    def add(self, pipe: str, node: str, bucket: int, way: str, lag_us: int) -> None:
+        """One message passed a point with this lag."""
+        self._singles.setdefault((pipe, node, bucket, way), []).append(lag_us)
+
+    def take(self) -> list[LagSet]:
+        """Everything since the last call, as sketches for an audit record."""
+        sketches: dict[_Key, Sketch] = {}
+        for key, passes in self._passes.items():
+            lags = [now_us - np.asarray(times, dtype=np.int64) for now_us, times in passes]
+            sketches.setdefault(key, Sketch()).add(np.concatenate(lags))
+        for key, values in self._singles.items():
+            sketches.setdefault(key, Sketch()).add(values)
+        self._passes, self._singles = {}, {}
+        return [LagSet(*key, sketch.encode()) for key, sketch in sketches.items()]

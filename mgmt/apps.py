@@ -1,0 +1,10 @@
+"""The management plane as a Django application."""
+
+from django.apps import AppConfig
+
+
+class MgmtConfig(AppConfig):
+    """Rows, services, API, console and admin under one label."""
+
+    name = "mgmt"
+    verbose_name = "Penstock"

@@ -1,0 +1,1 @@
+"""The Django project: settings, URLs, servers' entry points, the Celery application."""

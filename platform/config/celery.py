@@ -1,0 +1,50 @@
+"""The Celery application: `celery -A config worker` and `celery -A config beat`.
+
+Celery only wakes the control plane. Rows are the truth, so a lost or doubled message costs nothing: the next tick finds
+what there is to do.
+"""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from django.conf import settings  # noqa: E402 the settings module must be named first
+
+TICK_S = 1.0
+# Longer than any task runs (they only look, write and leave), far shorter than an operator's patience.
+VISIBILITY_TIMEOUT_S = 300
+
+app = Celery("penstock")
+app.conf.update(
+    broker_url=settings.REDIS_URL,
+    broker_connection_retry_on_startup=True,
+    broker_transport_options={
+        "visibility_timeout": VISIBILITY_TIMEOUT_S,
+        "socket_timeout": 5,
+        "socket_connect_timeout": 3,
+        "health_check_interval": 10,
+    },
+    result_backend=None,
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    task_default_queue="penstock",
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    worker_send_task_events=False,
+    worker_enable_remote_control=False,
+    timezone="UTC",
+    enable_utc=True,
+    beat_schedule_filename=str(settings.PENSTOCK_VAR / "celerybeat-schedule"),
+    beat_schedule={
+        "provisioner.tick": {
+            "task": "provisioner.tick",
+            "schedule": TICK_S,
+            # A tick nobody took in time is worthless: the next one sees the same rows.
+            "options": {"expires": 5 * TICK_S},
+        },
+    },
+)
+app.autodiscover_tasks(["controlplane.provisioner"])

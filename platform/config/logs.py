@@ -1,0 +1,44 @@
+"""Logging: one JSON object a line, through structlog, whatever library wrote it."""
+
+import logging
+import logging.config
+from typing import Any, TextIO
+
+import structlog
+
+_SHARED: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
+def logging_config(*, stream: TextIO, level: str = "INFO") -> None:
+    """Send structlog's and the standard library's records to `stream` as JSON lines."""
+    structlog.configure(
+        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    logging.config.dictConfig(
+        {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "formatters": {
+                "json": {
+                    "()": structlog.stdlib.ProcessorFormatter,
+                    "foreign_pre_chain": _SHARED,
+                    "processors": [
+                        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                        structlog.processors.format_exc_info,
+                        structlog.processors.JSONRenderer(),
+                    ],
+                }
+            },
+            "handlers": {"stream": {"class": "logging.StreamHandler", "formatter": "json", "stream": stream}},
+            "root": {"handlers": ["stream"], "level": level},
+            "loggers": {"django.request": {"level": "ERROR"}, "django.security": {"level": "WARNING"}},
+        }
+    )

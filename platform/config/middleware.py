@@ -1,0 +1,42 @@
+"""What every request gets: an id that stands in its logs and errors, and the content policy of its part of the site."""
+
+import re
+import uuid
+from collections.abc import Callable
+
+import structlog
+from csp.middleware import CSPMiddleware, PolicyParts
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+_GOOD_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
+
+
+class RequestId:
+    """Takes a well-formed X-Request-Id or makes one; binds it to the logs; sends it back."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        sent = request.headers.get("X-Request-Id", "")
+        request_id = sent if _GOOD_ID.fullmatch(sent) else uuid.uuid4().hex
+        request.META["penstock.request_id"] = request_id
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            response = self.get_response(request)
+        response["X-Request-Id"] = request_id
+        return response
+
+
+class ContentSecurityPolicy(CSPMiddleware):
+    """The strict policy everywhere but in /admin/, whose pages evaluate expressions."""
+
+    def get_policy_parts(
+        self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
+    ) -> PolicyParts:
+        """The admin's own directives under /admin/, the settings' elsewhere."""
+        parts = super().get_policy_parts(request, response, report_only)
+        if request.path_info.startswith("/admin/") and not report_only:
+            parts.config = settings.ADMIN_CONTENT_SECURITY_POLICY
+        return parts

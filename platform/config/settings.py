@@ -1,0 +1,197 @@
+"""Django's settings, all from the environment. In production nothing secret has a default."""
+
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+import environ
+from csp.constants import NONCE, NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from config.logs import logging_config
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+env = environ.Env()
+
+PENSTOCK_VAR = Path(env.str("PENSTOCK_VAR", str(BASE_DIR / "var"))).absolute()
+PENSTOCK_ENV = env.str("PENSTOCK_ENV", "development")
+if PENSTOCK_ENV not in ("development", "production"):
+    raise ImproperlyConfigured(f"PENSTOCK_ENV: needs development or production, got {PENSTOCK_ENV!r}")
+PRODUCTION = PENSTOCK_ENV == "production"
+if not PRODUCTION and (PENSTOCK_VAR / "secrets.env").is_file():
+    environ.Env.read_env(PENSTOCK_VAR / "secrets.env")  # written once by the box; the environment wins
+
+# -- secrets: without them production does not start; development gets keys that last as long as the process
+SECRET_KEY = env.str("PENSTOCK_SECRET_KEY", "")
+PENSTOCK_FERNET_KEYS: list[str] = env.list("PENSTOCK_FERNET_KEYS", default=[])
+if PRODUCTION and not (SECRET_KEY and PENSTOCK_FERNET_KEYS):
+    raise ImproperlyConfigured("PENSTOCK_SECRET_KEY and PENSTOCK_FERNET_KEYS must be set when PENSTOCK_ENV=production")
+SECRET_KEY = SECRET_KEY or secrets.token_urlsafe(50)
+
+# -- addresses
+PENSTOCK_WEB_URL = env.str("PENSTOCK_WEB_URL", "http://127.0.0.1:8800").rstrip("/")
+PENSTOCK_INGEST_URL = env.str("PENSTOCK_INGEST_URL", "http://127.0.0.1:8801").rstrip("/")
+ALLOWED_HOSTS: list[str] = env.list(
+    "PENSTOCK_ALLOWED_HOSTS", default=[] if PRODUCTION else ["127.0.0.1", "localhost", "[::1]"]
+)
+CSRF_TRUSTED_ORIGINS = [PENSTOCK_WEB_URL]
+
+# DEBUG stays off everywhere: it keeps every query in memory and shows settings to whoever meets an error.
+DEBUG = False
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "csp",
+    "django_htmx",
+    "template_partials",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_standardized_errors",
+    "django_filters",
+    "mgmt",
+]
+
+MIDDLEWARE = [
+    "config.middleware.RequestId",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.middleware.ContentSecurityPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "csp.context_processors.nonce",
+            ],
+        },
+    },
+]
+
+# -- Postgres: a pool, because granian's and Celery's threads come and go and each would keep a connection of its own
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": env.db_url("DATABASE_URL", "postgresql://penstock@127.0.0.1:5432/penstock")
+}
+DATABASES["default"] |= {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True, "ATOMIC_REQUESTS": False}
+DATABASES["default"].setdefault("OPTIONS", {})
+DATABASES["default"]["OPTIONS"] |= {
+    "connect_timeout": 3,
+    "application_name": "penstock",
+    "pool": {"min_size": 0, "max_size": 16, "timeout": 5, "max_idle": 60},
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# -- Redis carries Celery's messages and nothing else: pages and sign-in work while it is away
+REDIS_URL = env.str("REDIS_URL", "redis://127.0.0.1:6379/0")
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+# -- the control plane's part, read by controlplane.settings
+PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", "127.0.0.1:9092")
+PENSTOCK_CELL_MASTER = env.str("PENSTOCK_CELL_MASTER", "local[16,1000]")
+PENSTOCK_GRACE_S = env.int("PENSTOCK_GRACE_S", 60)
+PENSTOCK_PARTITIONS = env.int("PENSTOCK_PARTITIONS", 4)
+PENSTOCK_REPLICATION = env.int("PENSTOCK_REPLICATION", 3 if PRODUCTION else 1)
+PENSTOCK_MIN_ISR = env.int("PENSTOCK_MIN_ISR", 2 if PRODUCTION else 1)
+PENSTOCK_MAX_EVENT_BYTES = env.int("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024)
+
+# -- people
+AUTH_USER_MODEL = "mgmt.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "/sign-in/"
+LOGIN_REDIRECT_URL = "/"
+SIGN_IN_LINK_MAX_AGE_S = 24 * 3600
+
+# -- browser
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_NAME = "penstock_session"
+CSRF_COOKIE_NAME = "penstock_csrf"
+CSRF_COOKIE_HTTPONLY = False  # the console's htmx reads it to send the X-CSRFToken header
+SECURE_SSL_REDIRECT = PRODUCTION
+SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PRODUCTION else None
+SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = PRODUCTION
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+_POLICY: dict[str, Any] = {
+    "default-src": [SELF],
+    "script-src": [SELF, NONCE],
+    "style-src": [SELF, NONCE],
+    "img-src": [SELF, "data:"],
+    "font-src": [SELF],
+    "connect-src": [SELF],
+    "object-src": [NONE],
+    "base-uri": [NONE],
+    "form-action": [SELF],
+    "frame-ancestors": [NONE],
+}
+CONTENT_SECURITY_POLICY = {"DIRECTIVES": _POLICY}
+# Unfold ships Alpine, which evaluates expressions; staff pages alone get this policy (config.middleware).
+ADMIN_CONTENT_SECURITY_POLICY = _POLICY | {
+    "script-src": [SELF, "'unsafe-inline'", "'unsafe-eval'"],
+    "style-src": [SELF, "'unsafe-inline'"],
+    "img-src": [SELF, "data:", "blob:"],
+}
+
+# -- static files: hashed and compressed in production, found where they lie in development
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = PENSTOCK_VAR / "static" if PRODUCTION else None
+WHITENOISE_USE_FINDERS = not PRODUCTION
+_STATIC_STORAGE = "whitenoise.storage.CompressedManifestStaticFilesStorage"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": _STATIC_STORAGE if PRODUCTION else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+
+# -- words and clocks
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+UNFOLD = {
+    "SITE_TITLE": "Penstock staff",
+    "SITE_HEADER": "Penstock",
+    "SITE_SYMBOL": "water",
+    "SHOW_HISTORY": True,
+    "ENVIRONMENT": "mgmt.admin.environment_label",
+}
+
+LOGGING_CONFIG = None
+logging_config(stream=sys.stderr)

@@ -1,0 +1,14 @@
+"""Which room answers which path."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from config.health import livez, readyz
+
+urlpatterns = [
+    path("livez", livez, name="livez"),
+    path("readyz", readyz, name="readyz"),
+    path("admin/", admin.site.urls),
+    path("api/v1/", include("mgmt.api.urls")),
+    path("", include("mgmt.console.urls")),
+]

@@ -1,6 +1,7 @@
 """Kafka clients as the data plane wants them. The settings that keep messages safe are here, in one place."""
 
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer
@@ -53,7 +54,7 @@ def _producer_base(kafka: str, name: str) -> dict[str, Any]:
     }
 
 
-def lane_consumer(kafka: str, group: str, name: str) -> Consumer:
+def lane_consumer(kafka: str, group: str, name: str, on_commit: Callable[[Any, list[Any]], None]) -> Consumer:
     """For lanes: nothing is committed but what the ack window says; no offset means stop, not jump."""
     return Consumer(
         {
@@ -74,6 +75,7 @@ def lane_consumer(kafka: str, group: str, name: str) -> Consumer:
             "reconnect.backoff.max.ms": 1_000,
             "log_level": 3,
             "error_cb": _on_error,
+            "on_commit": on_commit,
         }
     )
 

@@ -1,33 +1,41 @@
 """Collects lags between two checkpoints: cheap appends in the loop, arithmetic once when the checkpoint freezes."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from dataplane.ledger.audit import LagSet
 from dataplane.ledger.sketch import Sketch
 
-_Key = tuple[str, str, int, str]  # pipe, node, bucket, way
+
+class LagKey(NamedTuple):
+    """What a sketch is filed under; `way` is "in" (on arrival) or "out" (on departure)."""
+
+    pipe: str
+    node: str
+    bucket: int
+    way: str
 
 
 class LagBook:
     """Lags per (pipe, node, bucket, way) since the last `take`."""
 
     def __init__(self) -> None:
-        self._passes: dict[_Key, list[tuple[int, Sequence[int]]]] = {}
-        self._singles: dict[_Key, list[int]] = {}
+        self._passes: dict[LagKey, list[tuple[int, Sequence[int]]]] = {}
+        self._singles: dict[LagKey, list[int]] = {}
 
-    def add_pass(self, pipe: str, node: str, bucket: int, way: str, now_us: int, event_times_us: Sequence[int]) -> None:
+    def add_pass(self, key: LagKey, now_us: int, event_times_us: Sequence[int]) -> None:
         """Many messages passed a point at the same moment."""
-        self._passes.setdefault((pipe, node, bucket, way), []).append((now_us, event_times_us))
+        self._passes.setdefault(key, []).append((now_us, event_times_us))
 
-    def add(self, pipe: str, node: str, bucket: int, way: str, lag_us: int) -> None:
+    def add(self, key: LagKey, lag_us: int) -> None:
         """One message passed a point with this lag."""
-        self._singles.setdefault((pipe, node, bucket, way), []).append(lag_us)
+        self._singles.setdefault(key, []).append(lag_us)
 
     def take(self) -> list[LagSet]:
         """Everything since the last call, as sketches for an audit record."""
-        sketches: dict[_Key, Sketch] = {}
+        sketches: dict[LagKey, Sketch] = {}
         for key, passes in self._passes.items():
             lags = [now_us - np.asarray(times, dtype=np.int64) for now_us, times in passes]
             sketches.setdefault(key, Sketch()).add(np.concatenate(lags))

@@ -51,7 +51,7 @@ class Outbox:
                 raise ProducerDeadError(str(exc)) from exc
 
     def collect(self, wait_s: float = 0.0) -> list[Any]:
-        """Tokens acknowledged since the last call, in the order of their reports; waits for the first up to `wait_s`."""
+        """Tokens acknowledged since the last call, in the order of their reports; waits up to `wait_s` for one."""
         self._producer.poll(wait_s)
         if self._failed:
             self._again()

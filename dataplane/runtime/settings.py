@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from dataplane.runtime.networks import Network, parse_networks
+
 DEFAULT_KAFKA: Final = "127.0.0.1:9092"
 
 
@@ -21,6 +23,7 @@ class Settings(Struct, frozen=True):
     grace_s: int  # PENSTOCK_GRACE_S: how late an event may be for its own minute
     max_event_bytes: int  # PENSTOCK_MAX_EVENT_BYTES: one record
     max_body_bytes: int  # PENSTOCK_MAX_BODY_BYTES: one request, after decompression
+    destination_allow: tuple[Network, ...]  # PENSTOCK_DESTINATION_ALLOW: networks allowed although not public
     checkpoint_ms: int  # PENSTOCK_CHECKPOINT_MS: how often a lane audits and commits
     max_unsettled: int  # PENSTOCK_MAX_UNSETTLED: messages in a lane's window, per partition
 
@@ -36,6 +39,7 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         grace_s=int(env.get("PENSTOCK_GRACE_S", "60")),
         max_event_bytes=int(env.get("PENSTOCK_MAX_EVENT_BYTES", str(256 * 1024))),
         max_body_bytes=int(env.get("PENSTOCK_MAX_BODY_BYTES", str(5 * 1024 * 1024))),
+        destination_allow=parse_networks(env.get("PENSTOCK_DESTINATION_ALLOW", "")),
         checkpoint_ms=int(env.get("PENSTOCK_CHECKPOINT_MS", "200")),
         max_unsettled=int(env.get("PENSTOCK_MAX_UNSETTLED", "20000")),
     )

@@ -1,0 +1,45 @@
+"""A run: messages of one (pipe, revision, bucket) that pass the stages together and are settled together."""
+
+from collections import defaultdict
+
+from dataplane.ledger.facts import INGEST, PROCESS, SEEN, Fact, FactBook, FactKey
+from dataplane.names import transform_node
+from dataplane.runtime.lags import LagBook, LagKey
+
+_SEEN = FactKey(INGEST, Fact.SENT, SEEN)
+_THROUGH = FactKey(PROCESS, Fact.SENT)
+
+
+class Run:
+    """Facts and lags of a run, told to the books once every record it produced is stored.
+
+    owed:    records produced and not yet acknowledged
+    offsets: what to settle then, by partition
+    """
+
+    def __init__(self, pipe: str, bucket: int) -> None:
+        self.pipe = pipe
+        self.bucket = bucket
+        self.owed = 0
+        self.offsets: dict[int, list[int]] = defaultdict(list)
+        self.seen: list[int] = []
+        self.through: list[int] = []
+        self.departed: dict[str, list[int]] = defaultdict(list)
+        self.ended: list[tuple[FactKey, int]] = []
+        self.event_times: dict[str, list[int]] = defaultdict(list)
+
+    def dead(self, node: str, cause: str, position: int) -> None:
+        """One unit ends at `node`."""
+        self.ended.append((FactKey(node, Fact.DEAD, cause), position))
+
+    def close(self, facts: FactBook, lags: LagBook, now_us: int) -> None:
+        """All of it is stored: file the facts, and the lags on departure."""
+        facts.extend(self.pipe, self.bucket, _SEEN, self.seen)
+        if self.through:
+            facts.extend(self.pipe, self.bucket, _THROUGH, self.through)
+        for destination, positions in self.departed.items():
+            node = transform_node(destination)
+            facts.extend(self.pipe, self.bucket, FactKey(node, Fact.SENT), positions)
+            lags.add_pass(LagKey(self.pipe, node, self.bucket, "out"), now_us, self.event_times[destination])
+        for key, position in self.ended:
+            facts.add(self.pipe, self.bucket, key, position)

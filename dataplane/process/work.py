@@ -1,0 +1,193 @@
+"""The process lane's work: group by (pipe, revision), run the compiled plan stage by stage, produce egress and dead."""
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from confluent_kafka import Message
+
+from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.ledger.units import partition_base
+from dataplane.names import transform_node
+from dataplane.plan import Plan, StageError, compile_plan
+from dataplane.process.run import Run
+from dataplane.runtime.lags import LagKey
+from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
+from dataplane.runtime.outbox import TooLargeError
+
+log = logging.getLogger(__name__)
+
+
+class Item(msgspec.Struct):
+    """One message on its way through the stages; `body` is what the last stage made of it."""
+
+    meta: Meta
+    message: Message
+    headers: Headers
+    body: bytes
+
+
+class ProcessWork:
+    """normalize, (enrich, route,) transform; one egress record for each destination due."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        topics = lane.cell.topics
+        self._egress = topics["egress"]
+        self._dead = topics["dead"].name
+        self._generation = topics["ingest"].generation
+        self._plans: dict[tuple[str, int], Plan] = {}
+        self._waiting: list[Item] = []  # for a plan that the control table does not hold yet
+
+    def take(self, messages: Sequence[Message]) -> None:
+        """Run everything whose plan is known; a message that cannot be read is dead at once."""
+        groups: dict[tuple[str, int, int], list[Item]] = defaultdict(list)
+        bases: dict[int, int] = {}
+        for message in messages:
+            partition = message.partition()
+            if partition not in bases:
+                bases[partition] = partition_base(self._generation, partition)
+            meta = self._lane.read(message)
+            if meta is not None:
+                meta.position = bases[partition] + message.offset()
+                item = Item(meta, message, message.headers()[1:], message.value() or b"")
+                groups[meta.pipe, meta.revision, meta.bucket].append(item)
+        for (pipe, revision, bucket), items in groups.items():
+            self._run(pipe, revision, bucket, items)
+
+    def turn(self) -> None:
+        """Try again what waits for a plan."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        groups: dict[tuple[str, int, int], list[Item]] = defaultdict(list)
+        for item in waiting:
+            groups[item.meta.pipe, item.meta.revision, item.meta.bucket].append(item)
+        for (pipe, revision, bucket), items in groups.items():
+            self._run(pipe, revision, bucket, items)
+
+    def acked(self, token: Any) -> None:
+        """A run's record is stored; the last one closes the run."""
+        run: Run = token
+        run.owed -= 1
+        if not run.owed:
+            self._close(run)
+
+    def in_flight(self) -> int:
+        """Nothing is under way but what the outbox holds: a message that waits for its plan is read again elsewhere."""
+        return 0
+
+    def patience_s(self) -> float:
+        """Short while reports are due, because lag_out is taken at the report."""
+        return BUSY_WAIT_S if self._lane.outbox.in_flight else IDLE_WAIT_S
+
+    def report(self) -> None:
+        """Nothing beside the audit record."""
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """What waits for a plan will be read by the new owner."""
+        gone = set(partitions)
+        self._waiting = [item for item in self._waiting if item.message.partition() not in gone]
+
+    def give_back(self) -> None:
+        """What waits for a plan stays uncommitted."""
+        self._waiting = []
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _plan(self, pipe: str, revision: int) -> Plan | None:
+        record = self._lane.table.pipe(pipe)
+        runs_as = record.run_as.get(revision, revision) if record else revision
+        plan = self._plans.get((pipe, runs_as))
+        if plan is None:
+            known = self._lane.table.plan(pipe, runs_as)
+            if known is not None:
+                plan = self._plans[pipe, runs_as] = compile_plan(known.spec)
+        return plan
+
+    def _run(self, pipe: str, revision: int, bucket: int, items: list[Item]) -> None:
+        plan = self._plan(pipe, revision)
+        if plan is None:
+            self._waiting.extend(items)
+            return
+        run = Run(pipe, bucket)
+        for item in items:
+            run.seen.append(item.meta.position)
+            run.offsets[item.message.partition()].append(item.message.offset())
+        run.owed = 1  # held open until everything has been handed to the outbox
+        self._mark(run, "normalize", "in", items)
+        items = self._normalize(run, plan, items)
+        self._mark(run, "normalize", "out", items)
+        run.through = [item.meta.position for item in items]
+        for destination in plan.destinations:
+            self._transform(run, plan, destination, items)
+        self.acked(run)
+
+    def _mark(self, run: Run, node: str, way: str, items: list[Item]) -> None:
+        times = [item.meta.event_time_us for item in items]
+        if times:
+            self._lane.lags.add_pass(LagKey(run.pipe, node, run.bucket, way), _now_us(), times)
+
+    def _normalize(self, run: Run, plan: Plan, items: list[Item]) -> list[Item]:
+        stage, alive = plan.normalize, []
+        for item in items:
+            try:
+                item.body = stage(item.body)
+            except StageError as exc:
+                self._bury(run, "normalize", item, exc)
+            else:
+                alive.append(item)
+        return alive
+
+    def _transform(self, run: Run, plan: Plan, destination: str, items: list[Item]) -> None:
+        node, stage = transform_node(destination), plan.transform[destination]
+        self._mark(run, node, "in", items)
+        send, topic, partitions = self._lane.outbox.send, self._egress.name, self._egress.partitions
+        departed, times = run.departed[destination], run.event_times[destination]
+        prefix = f"{destination}\0".encode()
+        for item in items:
+            meta, key = item.meta, item.message.key()
+            meta.destination = destination
+            record: dict[str, Any] = {"headers": [(META_HEADER, encode_meta(meta)), *item.headers]}
+            if key is not None:
+                record["key"] = prefix + key
+            else:  # the same message must come to the same partition again: transmit remembers what it settled
+                record["partition"] = item.message.partition() % partitions
+            try:
+                record["value"] = stage(item.body)
+                send(topic, run, **record)
+            except StageError as exc:
+                self._bury(run, node, item, exc)
+            except TooLargeError as exc:
+                self._bury(run, node, item, StageError("too-large", str(exc)))
+            else:
+                run.owed += 1
+                departed.append(meta.position)
+                times.append(meta.event_time_us)
+
+    def _bury(self, run: Run, node: str, item: Item, why: StageError) -> None:
+        """Dead with its cause; the original goes along unless it is too large for the topic itself."""
+        log.warning("dead: pipe=%s revision=%s node=%s cause=%s", run.pipe, item.meta.revision, node, why)
+        run.dead(node, why.cause, item.meta.position)
+        headers = [
+            (META_HEADER, encode_meta(item.meta)),
+            *item.headers,
+            ("penstock-node", node.encode()),
+            ("penstock-cause", why.cause.encode()),
+            ("penstock-detail", why.detail.encode()),
+        ]
+        self._lane.outbox.send(self._dead, run, value=item.message.value(), headers=headers)
+        run.owed += 1
+
+    def _close(self, run: Run) -> None:
+        run.close(self._lane.facts, self._lane.lags, _now_us())
+        for partition, offsets in run.offsets.items():
+            self._lane.settle_all(partition, offsets)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000

@@ -1,0 +1,72 @@
+"""The checkpoint: freeze facts and prefix, have the audit acknowledged, then commit exactly the frozen prefix."""
+
+import time
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, Mark, encode
+from dataplane.names import AUDIT_TOPIC
+from dataplane.runtime.outbox import Outbox
+from dataplane.runtime.window import AckWindow
+
+
+class Frozen:
+    """A checkpoint on its way: what will be committed once the ledger has what lies below."""
+
+    def __init__(self, prefixes: dict[int, int]) -> None:
+        self.prefixes = prefixes
+
+
+class Checkpointer:
+    """One lane's checkpoints; at most one is under way. A failed one is covered by the next."""
+
+    def __init__(self, *, cell: str, writer: str, kind: str, topic: str, consumer: Consumer, outbox: Outbox) -> None:
+        self._about = (AUDIT_VERSION, cell, writer, kind)
+        self._topic = topic
+        self._consumer = consumer
+        self._outbox = outbox
+        self._committed: dict[int, int] = {}
+        self._pending: Frozen | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether one is under way."""
+        return self._pending is not None
+
+    def freeze(self, windows: Mapping[int, AckWindow], facts: list[FactSet], lags: list[LagSet]) -> None:
+        """Produce the audit record for everything settled so far. Its token comes back through the outbox."""
+        prefixes = {partition: window.prefix for partition, window in windows.items()}
+        moved = {p: offset for p, offset in prefixes.items() if self._committed.get(p) != offset}
+        if not moved and not facts and not lags:
+            return
+        inputs = [Mark(self._topic, partition, offset) for partition, offset in prefixes.items()]
+        audit = Audit(*self._about, time.time_ns() // 1_000, inputs, self._outbox.marks(), facts, lags)
+        self._pending = Frozen(moved)
+        self._outbox.send(AUDIT_TOPIC, self._pending, key=self._about[1].encode(), value=encode(audit))
+
+    def audited(self, frozen: Frozen, windows: Mapping[int, AckWindow], *, wait: bool = False) -> None:
+        """The audit record is stored: commit what it covers, for the partitions that are still ours.
+
+        A commit that fails (a rebalance is under way, the coordinator is away) is dropped: the next one covers it, or
+        the new owner reads the messages again.
+        """
+        self._pending = None
+        ours = {p: offset for p, offset in frozen.prefixes.items() if p in windows}
+        if not ours:
+            return
+        offsets = [TopicPartition(self._topic, p, offset) for p, offset in ours.items()]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=not wait)
+        except KafkaException:
+            return
+        self._committed.update(ours)
+
+    def commit_failed(self, partitions: Iterable[int]) -> None:
+        """An asynchronous commit did not take: the next checkpoint commits these again."""
+        for partition in partitions:
+            self._committed.pop(partition, None)
+
+    def forget(self, partition: int) -> None:
+        """The partition is somebody else's now."""
+        self._committed.pop(partition, None)

@@ -1,0 +1,371 @@
+"""The lane loop, shared by all kinds: poll, hand to the work, settle by report, checkpoint, rebalance, drain.
+
+One thread owns everything here. What a kind of lane does with a message is its `Work`; the loop knows nothing of it.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from msgspec import Struct
+
+from dataplane.ledger.facts import FactBook
+from dataplane.ledger.meta import Meta, read_meta
+from dataplane.names import INPUT_OF, LaneKind, lane_group
+from dataplane.runtime.checkpoint import Checkpointer, Frozen
+from dataplane.runtime.heartbeat import Pulse
+from dataplane.runtime.kafka import SESSION_TIMEOUT_MS, lane_consumer, lane_producer
+from dataplane.runtime.lags import LagBook
+from dataplane.runtime.outbox import Outbox, ProducerDeadError
+from dataplane.runtime.settings import Settings
+from dataplane.runtime.watchdog import Watchdog
+from dataplane.runtime.window import AckWindow
+from dataplane.tables.control import ControlReader, ControlTable, snapshot_path
+from dataplane.tables.records import CellRecord
+
+log = logging.getLogger(__name__)
+
+BATCH: Final = 2_000
+CONTROL_EVERY_S: Final = 0.1
+DRAIN_S: Final = 25.0
+REVOKE_S: Final = 5.0
+MAX_WINDOW_BYTES: Final = 64 * 1024 * 1024
+IDLE_WAIT_S: Final = 0.1
+BUSY_WAIT_S: Final = 0.001
+
+
+class LaneIdentity(Struct, frozen=True):
+    """Which lane this is. Epoch and incarnation are those of the application that runs it."""
+
+    cell: str
+    kind: LaneKind
+    number: int
+    epoch: int
+    incarnation: str
+
+    @property
+    def writer(self) -> str:
+        """The lane's name within its cell."""
+        return f"{self.kind}-{self.number}"
+
+
+class Work(Protocol):
+    """What a kind of lane does with messages."""
+
+    def take(self, messages: Sequence[Message]) -> None:
+        """Begin on messages; each is settled later through `Lane.settle`."""
+
+    def turn(self) -> None:
+        """Move on what is under way. Called on every pass; does not block longer than `patience`."""
+
+    def acked(self, token: Any) -> None:
+        """A record sent through the outbox with this token is stored."""
+
+    def in_flight(self) -> int:
+        """Messages begun and not yet settled, apart from records in the outbox."""
+
+    def patience_s(self) -> float:
+        """How long the loop may wait for messages now."""
+
+    def report(self) -> None:
+        """A checkpoint is due: send what belongs with it."""
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """These partitions are no longer ours: begin nothing more for them, give up what has not begun."""
+
+    def give_back(self) -> None:
+        """The drain's time is over: settle what is still under way some other way (park it)."""
+
+    def close(self) -> None:
+        """Release what was opened."""
+
+
+class _Unreadable(NamedTuple):
+    """Token of a message that was buried because its envelope is none of ours."""
+
+    partition: int
+    offset: int
+
+
+class LaneError(Exception):
+    """The lane cannot go on; the driver starts it anew from the committed offsets."""
+
+
+class Lane:
+    """One lane from opening to drain. Attributes are what a Work may use: settings, table, outbox, facts, lags."""
+
+    def __init__(self, identity: LaneIdentity, settings: Settings, make_work: "Callable[[Lane], Work]") -> None:
+        self.identity = identity
+        self.settings = settings
+        self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
+        self.table: ControlTable = self._reader.table
+        self.cell = self._await_cell()
+        self.topic = self.cell.topics[INPUT_OF[identity.kind]]
+        name = f"{identity.cell}-{identity.writer}"
+        self._producer = lane_producer(settings.kafka, name)
+        self.outbox = Outbox(self._producer)
+        self.facts = FactBook()
+        self.lags = LagBook()
+        self.windows: dict[int, AckWindow] = {}
+        group = lane_group(identity.cell, identity.kind)
+        self._consumer: Consumer = lane_consumer(settings.kafka, group, name, self._committed)
+        self._checkpointer = Checkpointer(
+            cell=identity.cell,
+            writer=identity.writer,
+            kind=identity.kind,
+            topic=self.topic.name,
+            consumer=self._consumer,
+            outbox=self.outbox,
+        )
+        self._pulse = Pulse(
+            self._producer,
+            cell=identity.cell,
+            writer=identity.writer,
+            kind=identity.kind,
+            epoch=identity.epoch,
+            incarnation=identity.incarnation,
+        )
+        self._watchdog = Watchdog()
+        self._ours: set[int] = set()
+        self._paused: set[int] = set()
+        self._last_poll = time.monotonic()
+        self._control_due = self._checkpoint_due = 0.0
+        self._stopped_at = ""
+        self._work = make_work(self)
+
+    # -- what a Work uses ------------------------------------------------------------------------------------------
+
+    def settle(self, partition: int, offset: int) -> None:
+        """One part of a message is done; a partition that is no longer ours is ignored."""
+        window = self.windows.get(partition)
+        if window is not None:
+            window.settle(offset)
+
+    def settle_all(self, partition: int, offsets: Iterable[int]) -> None:
+        """All of these messages are done."""
+        window = self.windows.get(partition)
+        if window is not None:
+            window.settle_all(offsets)
+
+    def may_send(self, partition: int) -> bool:
+        """Whether a send may begin: the partition is ours and we are no zombie that was asleep past its session."""
+        return partition in self._ours and time.monotonic() - self._last_poll < SESSION_TIMEOUT_MS / 1_000
+
+    def read(self, message: Message) -> Meta | None:
+        """Our header of a message, or None: without one it cannot be accounted to a pipe, and is kept whole as dead."""
+        try:
+            return read_meta(message.headers())
+        except (KeyError, msgspec.DecodeError) as exc:
+            place = (message.partition(), message.offset())
+            log.error("dead: unreadable envelope at %s %s: %s", self.topic.name, place, exc)
+            headers = [*(message.headers() or []), ("penstock-cause", b"envelope")]
+            token = _Unreadable(*place)
+            self.outbox.send(self.cell.topics["dead"].name, token, value=message.value(), headers=headers)
+            return None
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def run(self) -> str:
+        """Go round until told to drain. Returns "drained" or "failed(<reason>)"; a lane's own errors do not raise."""
+        try:
+            self._consumer.subscribe(
+                [self.topic.name], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            )
+            while not self._must_stop():
+                self._pass()
+            self._drain()
+            return "drained"
+        except (LaneError, ProducerDeadError, KafkaException) as exc:
+            log.exception("lane %s failed", self.identity.writer)
+            return f"failed({exc})"
+        finally:
+            self._close()
+
+    def _pass(self) -> None:
+        self._watchdog.pat()
+        messages = self._fetch()
+        if messages:
+            self._work.take(messages)
+        self._work.turn()
+        self._collect(0.0)
+        now = time.monotonic()
+        if now >= self._checkpoint_due and not self._checkpointer.busy:
+            self._checkpoint_due = now + self.settings.checkpoint_ms / 1_000
+            self._freeze()
+        if self._pulse.due():
+            self._beat("running")
+
+    def _fetch(self) -> list[Message]:
+        """What is there: wait for the first message if nothing is under way, then take all that is already fetched."""
+        self._hold_back()
+        first = self._consumer.poll(self._work.patience_s())
+        self._last_poll = time.monotonic()
+        if first is None:
+            return []
+        messages = [first, *self._consumer.consume(BATCH, 0)]
+        return [message for message in messages if self._is_good(message)]
+
+    def _is_good(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            partition = message.partition()
+            window = self.windows.get(partition)
+            if partition not in self._ours:
+                return False  # revoked while this batch was being fetched
+            if window is None:
+                window = self.windows[partition] = AckWindow(message.offset())
+            if message.offset() < window.next_offset:
+                return False  # read again after a resume; it is in the window already
+            window.take(message.offset(), len(message.value() or b""))
+            return True
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._stop_partition(message.partition(), error)
+        elif error.fatal():
+            raise LaneError(error.str())
+        else:
+            log.warning("lane %s: %s", self.identity.writer, error.str())
+        return False
+
+    def _stop_partition(self, partition: int, error: KafkaError) -> None:
+        """Out of range is never answered by a jump: the partition stands still and the heartbeat says so."""
+        self._stopped_at = f"partition {partition} stopped: {error.str()}"
+        log.error("lane %s: %s", self.identity.writer, self._stopped_at)
+        self._consumer.pause([TopicPartition(self.topic.name, partition)])
+
+    def _hold_back(self) -> None:
+        """Pause partitions whose window is at its bound, resume them at half of it. Polling goes on meanwhile."""
+        limit = self.settings.max_unsettled
+        for partition, window in self.windows.items():
+            if partition not in self._paused and (window.span >= limit or window.bytes >= MAX_WINDOW_BYTES):
+                self._consumer.pause([TopicPartition(self.topic.name, partition)])
+                self._paused.add(partition)
+            elif partition in self._paused and window.span <= limit // 2 and window.bytes <= MAX_WINDOW_BYTES // 2:
+                self._consumer.resume([TopicPartition(self.topic.name, partition)])
+                self._paused.discard(partition)
+
+    def _collect(self, wait_s: float, *, commit_now: bool = False) -> None:
+        for token in self.outbox.collect(wait_s):
+            if isinstance(token, Frozen):
+                self._checkpointer.audited(token, self.windows, wait=commit_now)
+            elif isinstance(token, _Unreadable):
+                self.settle(token.partition, token.offset)
+            else:
+                self._work.acked(token)
+
+    def _freeze(self) -> None:
+        self._work.report()
+        self._checkpointer.freeze(self.windows, self.facts.take(), self.lags.take())
+
+    def _beat(self, state: str) -> None:
+        self._pulse.beat(
+            state,
+            self.table.offset,
+            partitions=[f"{self.topic.name}/{p}" for p in sorted(self.windows)],
+            unsettled=sum(window.unsettled for window in self.windows.values()),
+            detail=self._stopped_at,
+        )
+
+    # -- rebalance -------------------------------------------------------------------------------------------------
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        log.info("lane %s: assigned %s", self.identity.writer, [p.partition for p in partitions])
+        self._ours.update(p.partition for p in partitions)
+        consumer.incremental_assign(partitions)
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Take no more, wait a little for what is under way, account for it, then let go."""
+        log.info("lane %s: revoked %s", self.identity.writer, [p.partition for p in partitions])
+        numbers = [p.partition for p in partitions]
+        self._work.forget(numbers)
+        self._settle_within(REVOKE_S)
+        self._let_go(numbers)
+        consumer.incremental_unassign(partitions)
+
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """They are somebody else's already: forget them, commit nothing."""
+        log.warning("lane %s: lost %s", self.identity.writer, [p.partition for p in partitions])
+        numbers = [p.partition for p in partitions]
+        self._work.forget(numbers)
+        self._let_go(numbers)
+        consumer.incremental_unassign(partitions)
+
+    def _let_go(self, numbers: Iterable[int]) -> None:
+        for partition in numbers:
+            self.windows.pop(partition, None)
+            self._ours.discard(partition)
+            self._paused.discard(partition)
+            self._checkpointer.forget(partition)
+
+    def _settle_within(self, seconds: float) -> None:
+        """Turn without taking until nothing is under way or the time is over, then checkpoint synchronously."""
+        deadline = time.monotonic() + seconds
+        while (self._work.in_flight() or self.outbox.in_flight) and time.monotonic() < deadline:
+            self._watchdog.pat()
+            self._work.turn()
+            self._collect(0.005)
+        self._freeze()
+        while self._checkpointer.busy and time.monotonic() < deadline + REVOKE_S:
+            self._watchdog.pat()
+            self._collect(0.02, commit_now=True)
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        failed = [p.partition for p in partitions if error is not None or p.error is not None]
+        self._checkpointer.commit_failed(failed)
+
+    # -- beginning and end -----------------------------------------------------------------------------------------
+
+    def _await_cell(self) -> CellRecord:
+        """The cell's record, from the snapshot or the topic. Raises LaneError after 30 s without one."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            self._reader.refresh()
+            cell = self.table.cell(self.identity.cell)
+            if cell is not None:
+                return cell
+            time.sleep(0.05)
+        raise LaneError(f"no record of cell {self.identity.cell} on the control topic within 30 s")
+
+    def _must_stop(self) -> bool:
+        now = time.monotonic()
+        if now < self._control_due:
+            return False
+        self._control_due = now + CONTROL_EVERY_S
+        self._reader.refresh()
+        return should_drain(self.table, self.identity)
+
+    def _drain(self) -> None:
+        """Stop taking, wait for what is under way, park the rest, account for it all."""
+        log.info("lane %s: draining", self.identity.writer)
+        self._beat("draining")
+        if self._consumer.assignment():
+            self._consumer.pause(self._consumer.assignment())
+        deadline = time.monotonic() + DRAIN_S
+        while self._work.in_flight() and time.monotonic() < deadline:
+            self._watchdog.pat()
+            self._consumer.poll(0)
+            self._work.turn()
+            self._collect(0.005)
+        self._work.give_back()
+        self._settle_within(REVOKE_S)
+        self._beat("drained")
+
+    def _close(self) -> None:
+        self._work.close()
+        self._consumer.close()
+        self._producer.flush(REVOKE_S)
+        self._reader.close()
+        self._watchdog.close()
+
+
+def should_drain(table: ControlTable, identity: LaneIdentity) -> bool:
+    """Whether the control table no longer wants this lane. A cell it knows nothing of stays as it is."""
+    stop = table.stop(identity.cell)
+    if stop is not None and stop.incarnation == identity.incarnation:
+        return True
+    cell = table.cell(identity.cell)
+    if cell is None:
+        return False
+    return cell.epoch > identity.epoch or identity.number >= cell.lanes.get(identity.kind, 0)

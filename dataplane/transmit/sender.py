@@ -1,0 +1,162 @@
+"""The sender: every transfer of a lane on one libcurl multi handle, in one thread; handles and connections are reused."""
+
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pycurl
+from msgspec import Struct
+
+from dataplane.runtime.networks import Network
+from dataplane.transmit.guard import may_connect
+
+MAX_TRANSFERS: Final = 512
+MAX_ANSWER_BYTES: Final = 16 * 1024
+
+
+class Answer(Struct):
+    """What came of one transfer; times in microseconds since it began, `curl_code` 0 if it went well."""
+
+    token: Any
+    status: int
+    curl_code: int
+    message: str
+    address: str
+    forbidden: bool
+    dns_us: int
+    connect_us: int
+    tls_us: int
+    first_byte_us: int
+    total_us: int
+
+
+class _Transfer:
+    """One reusable easy handle and what it is busy with."""
+
+    def __init__(self, allowed: Sequence[Network]) -> None:
+        self.curl = pycurl.Curl()
+        self.token: Any = None
+        self.forbidden = False
+        self._allowed = allowed
+        self._read = 0
+        curl = self.curl
+        curl.setopt(pycurl.POST, 1)
+        curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.NOPROXY, "*")
+        curl.setopt(pycurl.FOLLOWLOCATION, 0)
+        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        curl.setopt(pycurl.TCP_NODELAY, 1)
+        curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
+        curl.setopt(pycurl.WRITEFUNCTION, self._write)
+        curl.transfer = self
+
+    def begin(self, token: Any, url: str, headers: list[str], body: bytes, timeout_ms: int) -> None:
+        self.token, self.forbidden, self._read = token, False, 0
+        curl = self.curl
+        curl.setopt(pycurl.URL, url)
+        curl.setopt(pycurl.HTTPHEADER, headers)
+        curl.setopt(pycurl.POSTFIELDS, body)
+        curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
+
+    def _open(self, purpose: int, address: Any) -> Any:  # noqa: ARG002 (libcurl's signature)
+        """Sees every address before the connection is made: literals, rebound names and all."""
+        if not may_connect(address.addr[0], self._allowed):
+            self.forbidden = True
+            return pycurl.SOCKET_BAD
+        return socket.socket(address.family, address.socktype, address.protocol)
+
+    def _write(self, data: bytes) -> int:
+        """Read and drop the answer; past the cap the transfer is ended, the status counts."""
+        self._read += len(data)
+        return len(data) if self._read <= MAX_ANSWER_BYTES else 0
+
+
+class Sender:
+    """Up to MAX_TRANSFERS POSTs at once. `begin` starts one, `turn` yields what ended."""
+
+    def __init__(self, allowed: Sequence[Network] = ()) -> None:
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_MAXCONNECTS, MAX_TRANSFERS)
+        self._allowed = allowed
+        self._free: list[_Transfer] = []
+        self._all: list[_Transfer] = []
+        self.active = 0
+
+    @property
+    def room(self) -> int:
+        """How many more may begin."""
+        return MAX_TRANSFERS - self.active
+
+    def begin(self, token: Any, url: str, headers: list[str], body: bytes, timeout_ms: int) -> None:
+        """Start a POST. Its token comes back in an Answer."""
+        if not self._free:
+            self._all.append(_Transfer(self._allowed))
+            self._free.append(self._all[-1])
+        transfer = self._free.pop()
+        transfer.begin(token, url, headers, body, timeout_ms)
+        self._multi.add_handle(transfer.curl)
+        self.active += 1
+
+    def turn(self, wait_s: float) -> Iterator[Answer]:
+        """Move bytes, waiting up to `wait_s` for some to move; yield every transfer that ended."""
+        if not self.active:
+            return
+        self._multi.perform()
+        ended = self._ended()
+        if not ended and wait_s:
+            self._multi.select(wait_s)
+            self._multi.perform()
+            ended = self._ended()
+        for curl, code, message in ended:
+            self._multi.remove_handle(curl)
+            self.active -= 1
+            transfer: _Transfer = curl.transfer
+            answer = _answer(transfer, code, message)
+            transfer.token = None
+            self._free.append(transfer)
+            yield answer
+
+    def cancel_all(self) -> list[Any]:
+        """Break off every transfer; returns their tokens."""
+        tokens = []
+        for transfer in self._all:
+            if transfer.token is not None:
+                self._multi.remove_handle(transfer.curl)
+                tokens.append(transfer.token)
+                transfer.token = None
+                self._free.append(transfer)
+        self.active = 0
+        return tokens
+
+    def close(self) -> None:
+        """End every transfer and connection."""
+        self.cancel_all()
+        for transfer in self._all:
+            transfer.curl.close()
+        self._multi.close()
+
+    def _ended(self) -> list[tuple[Any, int, str]]:
+        ended: list[tuple[Any, int, str]] = []
+        more = 1
+        while more:
+            more, well, failed = self._multi.info_read()
+            ended += [(curl, 0, "") for curl in well]
+            ended += [(curl, code, message) for curl, code, message in failed]
+        return ended
+
+
+def _answer(transfer: _Transfer, code: int, message: str) -> Answer:
+    info = transfer.curl.getinfo
+    return Answer(
+        token=transfer.token,
+        status=info(pycurl.RESPONSE_CODE),
+        curl_code=code,
+        message=message,
+        address=info(pycurl.PRIMARY_IP),
+        forbidden=transfer.forbidden,
+        dns_us=info(pycurl.NAMELOOKUP_TIME_T),
+        connect_us=info(pycurl.CONNECT_TIME_T),
+        tls_us=info(pycurl.APPCONNECT_TIME_T),
+        first_byte_us=info(pycurl.STARTTRANSFER_TIME_T),
+        total_us=info(pycurl.TOTAL_TIME_T),
+    )

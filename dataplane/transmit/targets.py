@@ -1,0 +1,62 @@
+"""Where to send: a destination's current record, its signing keys opened, and its own queue and share of the lane."""
+
+from collections import deque
+from typing import Any
+
+from cryptography.fernet import Fernet, MultiFernet
+
+from dataplane.tables.control import ControlTable
+from dataplane.tables.records import DestinationRecord
+from dataplane.transmit.signature import signing_key
+
+
+class Target:
+    """One destination of one pipe as this lane sees it."""
+
+    def __init__(self, record: DestinationRecord, keys: list[bytes]) -> None:
+        self.record = record
+        self.keys = keys
+        self.timeout_ms = int(record.timeout_s * 1_000)
+        self.active = 0
+        self.queue: deque[Any] = deque()
+
+    def adopt(self, record: DestinationRecord, keys: list[bytes]) -> None:
+        """A newer record: what is queued goes to the new address."""
+        self.record, self.keys = record, keys
+        self.timeout_ms = int(record.timeout_s * 1_000)
+
+
+class Targets:
+    """All destinations this lane has met."""
+
+    def __init__(self, table: ControlTable, fernet_keys: tuple[str, ...]) -> None:
+        self._table = table
+        self._fernet = MultiFernet([Fernet(key) for key in fernet_keys]) if fernet_keys else None
+        self._known: dict[tuple[str, str], Target] = {}
+        table.on_change(self._changed)
+
+    def find(self, pipe: str, name: str) -> Target | None:
+        """The target, or None while the control table does not know it."""
+        target = self._known.get((pipe, name))
+        if target is None:
+            record = self._table.destination(pipe, name)
+            if record is None:
+                return None
+            target = self._known[pipe, name] = Target(record, self._open(record))
+        return target
+
+    def __iter__(self) -> Any:
+        return iter(self._known.values())
+
+    def _changed(self, record: object) -> None:
+        if isinstance(record, DestinationRecord):
+            target = self._known.get((record.pipe, record.name))
+            if target is not None:
+                target.adopt(record, self._open(record))
+
+    def _open(self, record: DestinationRecord) -> list[bytes]:
+        if not record.secrets:
+            return []
+        if self._fernet is None:
+            raise ValueError("PENSTOCK_FERNET_KEYS is needed to open signing secrets, got nothing")
+        return [signing_key(self._fernet.decrypt(token).decode()) for token in record.secrets]

@@ -1,0 +1,123 @@
+"""What was ACKed and is not delivered: units that are dead, retrying or lost, by pipe, destination and cause."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dataplane.ledger.bins import Account, Bin, Bins, Books, derive
+from dataplane.ledger.facts import Fact
+from dataplane.ledger.unitset import UnitSet
+from dataplane.names import transform_node, transmit_node
+from mgmt.models import Attempt, FactRow, Pipe, Seal
+from mgmt.queries.ledger import Minute, books_of
+from mgmt.queries.span import Span, start_of
+
+_TROUBLE = (Fact.DEAD, Fact.PARKED, Fact.HELD)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Units of one pipe that did not arrive for one cause; `where` is a destination, or "" before one was chosen."""
+
+    pipe_id: str
+    pipe_name: str
+    where: str
+    bin: str
+    cause: str
+    count: int
+    since: datetime
+    reason: str = ""
+    next_at: datetime | None = None
+
+    @property
+    def needs_you(self) -> bool:
+        """Whether nothing more will happen by itself."""
+        return self.bin != Bin.RETRYING
+
+
+@dataclass(frozen=True)
+class _Part:
+    where: str
+    bin: str
+    cause: str
+    count: int
+
+
+def undelivered(*, pipes: Sequence[Pipe], span: Span) -> list[Trouble]:
+    """All causes within a span, those that need someone first, then by number of messages."""
+    names = {pipe.id: pipe.name for pipe in pipes}
+    sealed_losses = _sealed_losses(list(names), span)
+    gathered: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
+    for minute, books in books_of(_suspects(list(names), span) | sealed_losses).items():
+        for part in _parts(books, derive(books), lost_is_final=minute in sealed_losses):
+            key = (minute.pipe_id, part.where, part.bin, part.cause)
+            gathered.setdefault(key, []).append((minute.bucket, part.count))
+    waits = _waits(list(names))
+    found = [_trouble(names, key, counts, waits) for key, counts in gathered.items()]
+    return sorted(found, key=lambda trouble: (not trouble.needs_you, -trouble.count, trouble.pipe_name, trouble.where))
+
+
+def _trouble(
+    names: Mapping[str, str],
+    key: tuple[str, str, str, str],
+    counts: Sequence[tuple[int, int]],
+    waits: Mapping[tuple[str, str], Attempt],
+) -> Trouble:
+    pipe_id, where, bin_, cause = key
+    wait = waits.get((pipe_id, where)) if bin_ == Bin.RETRYING else None
+    return Trouble(
+        pipe_id=pipe_id,
+        pipe_name=names[pipe_id],
+        where=where,
+        bin=bin_,
+        cause=cause,
+        count=sum(count for _, count in counts),
+        since=start_of(min(bucket for bucket, _ in counts)),
+        reason=wait.reason if wait else "",
+        next_at=wait.next_at if wait else None,
+    )
+
+
+def _parts(books: Books, account: Account, *, lost_is_final: bool) -> Iterable[_Part]:
+    yield from _parts_at(books, "", account.upstream, ("normalize", "enrich", "route"), lost_is_final)
+    for name, bins in account.destinations.items():
+        yield from _parts_at(books, name, bins, (transform_node(name), transmit_node(name)), lost_is_final)
+
+
+def _parts_at(books: Books, where: str, bins: Bins, nodes: Sequence[str], lost_is_final: bool) -> Iterable[_Part]:
+    for bin_ in (Bin.DEAD, Bin.HELD):
+        rest = bins[bin_]
+        for cause, units in _by_cause(books, nodes, Fact(bin_)):
+            here = rest & units
+            rest = rest - here
+            if len(here):
+                yield _Part(where, bin_, cause, len(here))
+    if len(bins[Bin.RETRYING]):
+        yield _Part(where, Bin.RETRYING, "", len(bins[Bin.RETRYING]))
+    if lost_is_final and len(bins[Bin.LOST]):
+        yield _Part(where, Bin.LOST, "", len(bins[Bin.LOST]))
+
+
+def _by_cause(books: Books, nodes: Sequence[str], fact: Fact) -> Iterable[tuple[str, UnitSet]]:
+    for key, positions in sorted(books.facts.items()):
+        if key.node in nodes and key.fact == fact:
+            yield key.detail, UnitSet({key.child: positions})
+
+
+def _suspects(pipe_ids: Sequence[str], span: Span) -> set[Minute]:
+    rows = FactRow.objects.filter(
+        pipe_id__in=pipe_ids, bucket__range=(span.first, span.last), fact__in=[str(fact) for fact in _TROUBLE]
+    )
+    return {Minute(*row) for row in rows.values_list("pipe_id", "bucket").distinct()}
+
+
+def _sealed_losses(pipe_ids: Sequence[str], span: Span) -> set[Minute]:
+    rows = Seal.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last), lost__gt=0)
+    return {Minute(*row) for row in rows.values_list("pipe_id", "bucket")}
+
+
+def _waits(pipe_ids: Sequence[str]) -> dict[tuple[str, str], Attempt]:
+    """The newest parked attempt at each destination: why its units wait and when they are tried again."""
+    rows = Attempt.objects.filter(pipe_id__in=pipe_ids, outcome="parked")
+    newest = rows.order_by("pipe_id", "destination", "-at").distinct("pipe_id", "destination")
+    return {(row.pipe_id, row.destination): row for row in newest}

@@ -3,17 +3,19 @@
 from mgmt.models.cells import Cell, Heartbeat, Topic
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
 from mgmt.models.tenancy import Membership, Tenant, User
-from mgmt.models.truth import Attempt, AuditOffset, FactRow, LagRow, Passed, Reach, Seal
+from mgmt.models.truth import Attempt, AuditOffset, CloseMark, FactRow, LagRow, LateCount, Passed, Reach, Seal
 
 __all__ = [
     "ApiKey",
     "Attempt",
     "AuditOffset",
     "Cell",
+    "CloseMark",
     "Destination",
     "FactRow",
     "Heartbeat",
     "LagRow",
+    "LateCount",
     "Membership",
     "Passed",
     "Pipe",

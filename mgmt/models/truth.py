@@ -100,6 +100,36 @@ class Seal(models.Model):
         constraints = [models.UniqueConstraint(fields=["pipe_id", "bucket"], name="sealed_once")]
 
 
+class CloseMark(models.Model):
+    """Where a cell's ingest topics ended when no unit of the bucket could come any more: the bucket ends before it.
+
+    `ends`: [[topic, partition, offset]]
+    """
+
+    cell = models.CharField(max_length=20)
+    bucket = models.IntegerField()
+    ends = models.JSONField()
+    noted_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cell", "bucket"], name="bucket_closed_once_per_cell")]
+
+
+class LateCount(models.Model):
+    """How many units a fact gained after its bucket was sealed; the facts themselves are in their sets."""
+
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField()
+    node = models.CharField(max_length=60)
+    fact = models.CharField(max_length=10)
+    count = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["pipe_id", "bucket", "node", "fact"], name="one_late_count_per_fact"),
+        ]
+
+
 class Attempt(models.Model):
     """One try at a destination: all failures, and a sample of the successes (dataplane.ledger.audit.Attempt)."""
 

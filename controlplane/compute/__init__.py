@@ -1,0 +1,1 @@
+"""Compute: the port through which a cell's application is asked for, and what keeps it alive."""

@@ -1,0 +1,82 @@
+"""How a cell's application is started: the spark-submit command, its environment, its log."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from msgspec import Struct
+
+from controlplane.compute.port import Desired
+from controlplane.compute.processes import INCARNATION_VARIABLE
+from controlplane.compute.releases import pack_release
+
+APPLICATION: Final = Path("dataplane/jobs/cell.py")
+LOG_BYTES: Final = 32 * 1024 * 1024
+
+
+class SparkLauncher(Struct, frozen=True):
+    """Starts applications with the running interpreter's own PySpark. `root`: the directory that holds dataplane/."""
+
+    root: Path
+    var: Path
+    application: Path = APPLICATION
+
+    def start(self, desired: Desired, incarnation: str) -> "subprocess.Popen[bytes]":
+        """Start one incarnation in a session of its own, so that a Ctrl-C meant for the keeper does not reach it."""
+        with _open_log(self.var / "log" / f"cell-{desired.cell}.log") as log:
+            return subprocess.Popen(
+                self.command(desired, incarnation),
+                cwd=self.root,
+                env=self._environment(desired, incarnation),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def command(self, desired: Desired, incarnation: str) -> list[str]:
+        """The whole command line; the application is told its cell, epoch and incarnation."""
+        release = pack_release(self.root, self.var / "releases")
+        conf = {
+            "spark.app.name": f"penstock-{desired.cell}",
+            "spark.scheduler.mode": "FAIR",  # lanes run side by side, each in its own pool
+            "spark.speculation": "false",  # a second copy of a lane is a rebalance, not a rescue
+            "spark.python.worker.reuse": "true",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.memory": "512m",
+        }
+        flags = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+        named = ["--cell", desired.cell, "--epoch", str(desired.epoch), "--incarnation", incarnation]
+        submit = ["--master", desired.master, *flags, "--py-files", str(release)]
+        return [str(_spark_home() / "bin" / "spark-submit"), *submit, str(self.root / self.application), *named]
+
+    def _environment(self, desired: Desired, incarnation: str) -> dict[str, str]:
+        env = dict(os.environ)
+        env |= {
+            INCARNATION_VARIABLE: incarnation,
+            "SPARK_HOME": str(_spark_home()),
+            "SPARK_LOCAL_DIRS": str(self.var / "spark"),
+            "PYSPARK_PYTHON": sys.executable,  # or workers start whatever `python3` is
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+        if desired.master.startswith("local"):
+            env.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        return env
+
+
+def _spark_home() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("pyspark is not installed for this interpreter")
+    return Path(spec.origin).parent
+
+
+def _open_log(path: Path) -> BinaryIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > LOG_BYTES:
+        path.replace(path.with_suffix(".1.log"))
+    return path.open("ab")

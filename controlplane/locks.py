@@ -1,0 +1,44 @@
+"""Postgres advisory locks held for a session: one owner at a time, let go by Postgres itself when its owner dies.
+
+A lock and not a conditional UPDATE, because what is guarded (Kafka's topics, a partition's cache) is not a row, and a
+row that says "mine" outlives its owner.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import DatabaseError, connection
+
+
+def try_lock(name: str) -> bool:
+    """Take the lock called `name` without waiting; whether it is ours now. Each call counts."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [name])
+        (taken,) = cursor.fetchone()
+    return bool(taken)
+
+
+def unlock(name: str) -> None:
+    """Give it back once."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
+
+
+def unlock_all() -> None:
+    """Give back all this connection holds, if it still works: it may return to a pool and be used by others."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock_all()")
+    except DatabaseError:
+        return  # the connection is gone, and its locks with it
+
+
+@contextmanager
+def held(name: str) -> Iterator[bool]:
+    """Try the lock; yields whether it is held, and gives it back at the end."""
+    taken = try_lock(name)
+    try:
+        yield taken
+    finally:
+        if taken:
+            unlock(name)

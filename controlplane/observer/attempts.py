@@ -1,0 +1,71 @@
+"""Attempts into rows: every failure, and of the successes a sample that stays readable at any rate. Pure."""
+
+from collections import OrderedDict
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from controlplane.observer.merge import clean
+from dataplane.ledger.audit import Attempt, Attempts
+from mgmt.models import Attempt as AttemptRow
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+SECONDS_REMEMBERED: Final = 4096
+DELIVERED: Final = "delivered"
+
+
+class Sampler:
+    """Lets the first `per_s` successes of each pipe and second through; remembers a bounded number of seconds."""
+
+    def __init__(self, per_s: int) -> None:
+        self._per_s = per_s
+        self._taken: OrderedDict[tuple[str, int], int] = OrderedDict()
+
+    def wants(self, attempt: Attempt) -> bool:
+        """Whether to keep it."""
+        if attempt.outcome != DELIVERED or attempt.number > 1:
+            return True
+        key = (attempt.pipe, attempt.started_us // 1_000_000)
+        taken = self._taken.get(key, 0)
+        self._taken[key] = taken + 1
+        if len(self._taken) > SECONDS_REMEMBERED:
+            self._taken.popitem(last=False)
+        return taken < self._per_s
+
+    def rows(self, attempts: Attempts) -> list[AttemptRow]:
+        """The rows of one record."""
+        return [attempt_row(attempt) for attempt in attempts.attempts if self.wants(attempt)]
+
+
+def attempt_row(attempt: Attempt) -> AttemptRow:
+    """One attempt as it is stored."""
+    return AttemptRow(
+        pipe_id=attempt.pipe,
+        destination=attempt.destination,
+        message_id=clean(attempt.message_id, 64),
+        position=attempt.position,
+        revision=attempt.revision,
+        bucket=attempt.bucket,
+        number=attempt.number,
+        at=at_us(attempt.started_us),
+        status=attempt.status,
+        outcome=attempt.outcome,
+        reason=clean(attempt.reason, 200),
+        address=clean(attempt.address, 64),
+        timing_us=_timing(attempt),
+        next_at=at_us(attempt.next_us) if attempt.next_us else None,
+    )
+
+
+def at_us(microseconds: int) -> datetime:
+    """A time from microseconds since the epoch, exactly."""
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def _timing(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "dns": attempt.dns_us,
+        "connect": attempt.connect_us,
+        "tls": attempt.tls_us,
+        "first_byte": attempt.first_byte_us,
+        "total": attempt.total_us,
+    }

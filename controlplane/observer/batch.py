@@ -1,0 +1,58 @@
+"""What the Observer has read and not yet stored: bounded, and thrown away whole when storing fails."""
+
+from typing import Any, Final
+
+import msgspec
+import structlog
+from msgspec import Struct, field
+
+from controlplane.observer.attempts import Sampler
+from controlplane.observer.merge import Place, Tally
+from dataplane.ledger.audit import decode_attempts, decode_audit
+from dataplane.ledger.heartbeat import Heartbeat, decode_heartbeat
+from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
+from mgmt.models import Attempt as AttemptRow
+
+MOST_RECORDS: Final = 2_000
+MOST_BYTES: Final = 16 * 1024 * 1024
+log = structlog.get_logger(__name__)
+
+
+class Batch(Struct):
+    """`moves`: for each place the offset after the last record that is in here."""
+
+    sampler: Sampler
+    tally: Tally = field(default_factory=Tally)
+    attempts: list[AttemptRow] = field(default_factory=list)
+    heartbeats: dict[tuple[str, str], Heartbeat] = field(default_factory=dict)
+    moves: dict[Place, int] = field(default_factory=dict)
+    records: int = 0
+    size: int = 0
+
+    def add(self, message: Any) -> None:
+        """Take one record in. One that cannot be read is logged and passed over: it must not stop the rest."""
+        topic, partition, value = message.topic(), message.partition(), message.value()
+        self.records += 1
+        self.size += len(value or b"")
+        try:
+            self._add(topic, partition, value)
+        except (msgspec.DecodeError, ValueError, TypeError) as exc:
+            log.error(
+                "record cannot be read", topic=topic, partition=partition, offset=message.offset(), error=str(exc)
+            )
+        if topic != HEARTBEAT_TOPIC:
+            self.moves[topic, partition] = message.offset() + 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it must be stored before more is read."""
+        return self.records >= MOST_RECORDS or self.size >= MOST_BYTES
+
+    def _add(self, topic: str, partition: int, value: bytes) -> None:
+        if topic == AUDIT_TOPIC:
+            self.tally.add(decode_audit(value), partition)
+        elif topic == HEARTBEAT_TOPIC:
+            heartbeat = decode_heartbeat(value)
+            self.heartbeats[heartbeat.cell, heartbeat.writer] = heartbeat
+        else:
+            self.attempts += self.sampler.rows(decode_attempts(value))

@@ -1,0 +1,130 @@
+"""The Observer process: reads, stores about once a second, seals, trims; begins anew after whatever went wrong."""
+
+import signal
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+from confluent_kafka import KafkaException
+from django.db import DatabaseError, InterfaceError, connection
+
+from controlplane.locks import try_lock, unlock_all
+from controlplane.observer.attempts import Sampler
+from controlplane.observer.batch import Batch
+from controlplane.observer.merge import Place
+from controlplane.observer.reader import Reader, start_offset, topics_to_read
+from controlplane.observer.seal import first_open_bucket
+from controlplane.observer.sealing import Sealer
+from controlplane.observer.store import PartitionLostError, Store
+from controlplane.observer.trim import trim
+from controlplane.settings import ControlSettings, control_settings
+from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
+from mgmt.models import AuditOffset, Topic
+
+STORE_S: Final = 1.0
+SEAL_S: Final = 2.0
+DISCOVER_S: Final = 5.0
+TRIM_S: Final = 60.0
+STABLE_S: Final = 30.0
+LONGEST_WAIT_S: Final = 10.0
+log = structlog.get_logger(__name__)
+
+
+class Session:
+    """From one connection to Postgres to the next: what is owned, read and not yet stored lives as long as it does."""
+
+    def __init__(self, settings: ControlSettings) -> None:
+        self._settings = settings
+        self._reader = Reader(settings.kafka)
+        self._store = Store()
+        self._sealer = Sealer(settings.grace_s)
+        self._sampler = Sampler(settings.attempt_sample_per_s)
+        self._batch = Batch(self._sampler)
+        self._due = dict.fromkeys(("discover", "store", "seal", "trim"), 0.0)
+
+    def step(self, wait_s: float = 0.2) -> None:
+        """Read what there is, and do what is due. Raises what ends the session."""
+        if self._is_due("discover", DISCOVER_S):
+            self.discover()
+        for message in self._reader.read(wait_s):
+            self._batch.add(message)
+        if self._batch.is_full or self._is_due("store", STORE_S):
+            self.store()
+        if self._is_due("seal", SEAL_S):
+            self._sealer.step(datetime.now(UTC), self._reader.bounds)
+        if self._is_due("trim", TRIM_S):
+            keep = self._settings
+            trim(datetime.now(UTC), attempts_keep_h=keep.attempts_keep_h, facts_keep_d=keep.facts_keep_d)
+
+    def store(self) -> None:
+        """Store what was read."""
+        batch, self._batch = self._batch, Batch(self._sampler)
+        if batch.records:
+            ended = first_open_bucket(datetime.now(UTC), self._settings.grace_s)
+            self._store.save(batch, maybe_sealed_before=ended)
+            self._sealer.remember(batch.tally.cells)
+
+    def discover(self) -> None:
+        """Take every partition that nobody owns."""
+        attempts = list(Topic.objects.filter(purpose="attempts").values_list("name", flat=True))
+        for place in self._reader.partitions_of(topics_to_read(attempts)):
+            if place not in self._reader.places and try_lock(f"observer:{place[0]}/{place[1]}"):
+                self._take(place)
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._reader.close()
+        unlock_all()
+        connection.close()
+
+    def _take(self, place: Place) -> None:
+        topic, partition = place
+        if topic == HEARTBEAT_TOPIC:
+            self._reader.start(place, 0)
+            return
+        low, high = self._reader.bounds(place)
+        row = AuditOffset.objects.filter(topic=topic, partition=partition).first()
+        offset, gone = start_offset(row.next_offset if row else None, low, high)
+        if gone or (row is not None and row.next_offset > high):
+            log.error("records went unread", topic=topic, partition=partition, gone=gone, at=row and row.next_offset)
+        AuditOffset.objects.update_or_create(topic=topic, partition=partition, defaults={"next_offset": offset})
+        self._store.offsets[place] = offset
+        self._reader.start(place, offset)
+        if topic == AUDIT_TOPIC:
+            self._sealer.load(partition)
+        log.info("observing", topic=topic, partition=partition, offset=offset, end=high)
+
+    def _is_due(self, what: str, every_s: float) -> bool:
+        now = time.monotonic()
+        if now < self._due[what]:
+            return False
+        self._due[what] = now + every_s
+        return True
+
+
+def observe(ending: threading.Event) -> None:
+    """Run sessions until `ending` is set. A session that fails leaves nothing behind: the next reads from the rows."""
+    settings = control_settings()
+    failures = 0
+    while not ending.is_set():
+        session, began = Session(settings), time.monotonic()
+        try:
+            while not ending.is_set():
+                session.step()
+            session.store()
+        except (DatabaseError, InterfaceError, KafkaException, PartitionLostError) as exc:
+            failures = 1 if time.monotonic() - began > STABLE_S else failures + 1
+            log.warning("observer begins anew", failures=failures, error=f"{type(exc).__name__}: {exc}"[:300])
+        finally:
+            session.close()
+        ending.wait(min(2.0**failures / 4, LONGEST_WAIT_S) if failures else 0)
+
+
+def main() -> None:
+    """Observe until SIGTERM or Ctrl-C."""
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    observe(ending)

@@ -1,0 +1,126 @@
+"""Audit records into one tally: sets united, sketches merged, marks at their highest. Pure.
+
+Sets and marks do not care for order or repeats. Sketches count what they are given, so each record is tallied once:
+the offset moves in the transaction that stores it.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from pyroaring import BitMap64
+
+from dataplane.ledger.audit import Audit, FactSet, LagSet
+from dataplane.ledger.sketch import Sketch
+
+Place = tuple[str, int]  # (topic, partition)
+PipeBucket = tuple[str, int]
+DETAIL_CHARS: Final = 60
+NODE_CHARS: Final = 60
+
+
+class FactId(NamedTuple):
+    """The row a set of positions belongs to."""
+
+    pipe: str
+    bucket: int
+    node: str
+    fact: str
+    detail: str
+    child: int
+    partition: int
+
+
+class LagId(NamedTuple):
+    """The row a sketch belongs to."""
+
+    pipe: str
+    bucket: int
+    node: str
+    way: str
+    partition: int
+
+
+class ReachId(NamedTuple):
+    """The row of a bucket's highest offset in one topic partition."""
+
+    pipe: str
+    bucket: int
+    topic: str
+    partition: int
+
+
+class Tally(Struct):
+    """What some audit records say together. `cells`: the cell that each (pipe, bucket) runs in."""
+
+    facts: dict[FactId, BitMap64] = field(default_factory=dict)
+    lags: dict[LagId, Sketch] = field(default_factory=dict)
+    reach: dict[ReachId, int] = field(default_factory=dict)
+    passed: dict[Place, int] = field(default_factory=dict)
+    cells: dict[PipeBucket, str] = field(default_factory=dict)
+
+    def add(self, audit: Audit, partition: int) -> None:
+        """Add one record, read from this partition of the audit topic."""
+        for fact in audit.facts:
+            _unite(self.facts, fact_id(fact, partition), BitMap64.deserialize(fact.positions))
+        for lag in audit.lags:
+            _merge(self.lags, lag_id(lag, partition), Sketch.decode(lag.sketch))
+        for mark in audit.inputs:
+            place = (mark.topic, mark.partition)
+            self.passed[place] = max(self.passed.get(place, 0), mark.offset)
+        for pipe, bucket in {(fact.pipe, fact.bucket) for fact in audit.facts}:
+            self.cells[pipe, bucket] = audit.cell
+            for mark in audit.outputs:
+                reach = ReachId(pipe, bucket, mark.topic, mark.partition)
+                self.reach[reach] = max(self.reach.get(reach, 0), mark.offset)
+
+
+def tally(audits: Iterable[tuple[int, Audit]]) -> Tally:
+    """The tally of (audit partition, record) pairs."""
+    total = Tally()
+    for partition, audit in audits:
+        total.add(audit, partition)
+    return total
+
+
+def fact_id(fact: FactSet, partition: int) -> FactId:
+    """Where a set is filed; texts are cut to what a row holds."""
+    detail, node = clean(fact.detail, DETAIL_CHARS), clean(fact.node, NODE_CHARS)
+    return FactId(fact.pipe, fact.bucket, node, fact.fact, detail, fact.child, partition)
+
+
+def lag_id(lag: LagSet, partition: int) -> LagId:
+    """Where a sketch is filed."""
+    return LagId(lag.pipe, lag.bucket, clean(lag.node, NODE_CHARS), lag.way, partition)
+
+
+def clean(text: str, limit: int) -> str:
+    """Text as Postgres takes it: without NUL, at most `limit` characters. One bad text must not stop the Observer."""
+    return text.replace("\x00", "")[:limit]
+
+
+def united(known: bytes | None, more: BitMap64) -> bytes:
+    """A stored set and what is new, as it will be stored."""
+    union = BitMap64.deserialize(known) | more if known is not None else more.copy()
+    union.run_optimize()
+    stored: bytes = union.serialize()
+    return stored
+
+
+def merged(known: bytes | None, more: Sketch) -> bytes:
+    """A stored sketch and what is new, as it will be stored."""
+    total = Sketch.decode(known) if known is not None else Sketch()
+    total.merge(more)
+    return total.encode()
+
+
+def _unite(facts: dict[FactId, BitMap64], key: FactId, positions: BitMap64) -> None:
+    known = facts.get(key)
+    facts[key] = positions if known is None else known | positions
+
+
+def _merge(lags: dict[LagId, Sketch], key: LagId, sketch: Sketch) -> None:
+    if (known := lags.get(key)) is None:
+        lags[key] = sketch
+    else:
+        known.merge(sketch)

@@ -1,0 +1,92 @@
+"""Reads audits, attempts and heartbeats from where the rows say; Kafka's own commits are not used."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from controlplane.observer.merge import Place
+from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
+
+LOOK_S: Final = 5.0
+AT_ONCE: Final = 500
+# What the client retries by itself; the Observer reads on.
+PASSING: Final = frozenset(
+    {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE}
+)
+log = structlog.get_logger(__name__)
+
+
+class Reader:
+    """One consumer, assigned by hand. `places`: what it reads."""
+
+    def __init__(self, kafka: str) -> None:
+        self._admin = AdminClient({"bootstrap.servers": kafka})
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": kafka,
+                "group.id": "penstock.observer",  # the client wants a name; nothing is committed under it
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 200,
+                "queued.max.messages.kbytes": 16_384,
+            }
+        )
+        self.places: set[Place] = set()
+
+    def partitions_of(self, topics: Iterable[str]) -> list[Place]:
+        """All partitions of those of `topics` that exist."""
+        known = self._admin.list_topics(timeout=LOOK_S).topics
+        return [(topic, number) for topic in topics if topic in known for number in sorted(known[topic].partitions)]
+
+    def bounds(self, place: Place) -> tuple[int, int]:
+        """The first offset a partition still has, and the next it will give."""
+        return self._offset(place, OffsetSpec.earliest()), self._offset(place, OffsetSpec.latest())
+
+    def _offset(self, place: Place, spec: Any) -> int:
+        at = TopicPartition(*place)
+        return int(self._admin.list_offsets({at: spec}, request_timeout=LOOK_S)[at].result().offset)
+
+    def start(self, place: Place, offset: int) -> None:
+        """Begin to read a partition; heartbeats always from now on."""
+        at = OFFSET_END if place[0] == HEARTBEAT_TOPIC else offset
+        self._consumer.incremental_assign([TopicPartition(*place, at)])
+        self.places.add(place)
+
+    def read(self, wait_s: float) -> list[Any]:
+        """What there is, waiting a moment for the first. Raises KafkaException for what needs a new beginning."""
+        first = self._consumer.poll(wait_s)
+        if first is None:
+            return []
+        return [message for message in [first, *self._consumer.consume(AT_ONCE, 0)] if _is_record(message)]
+
+    def close(self) -> None:
+        """Let go of the brokers."""
+        self._consumer.close()
+
+
+def start_offset(stored: int | None, low: int, high: int) -> tuple[int, int]:
+    """Where to begin, and how many records are missing: gone before they were read. Pure.
+
+    A stored offset beyond the end means that the topic was made anew: all it has is new.
+    """
+    if stored is None or stored > high:
+        return low, 0
+    return max(stored, low), max(0, low - stored)
+
+
+def topics_to_read(attempts: Iterable[str]) -> list[str]:
+    """The topics an Observer looks for."""
+    return [AUDIT_TOPIC, HEARTBEAT_TOPIC, *attempts]
+
+
+def _is_record(message: Any) -> bool:
+    error = message.error()
+    if error is None:
+        return True
+    if error.code() in PASSING:
+        log.warning("kafka is away", error=error.str())
+        return False
+    raise KafkaException(error)

@@ -1,0 +1,166 @@
+"""The Observer's rows: loaded and stored in bulk. No decision is taken here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from django.db import connection
+from django.db.models import F, Q
+from pyroaring import BitMap64
+
+from controlplane.observer.attempts import at_us
+from controlplane.observer.merge import FactId, LagId, PipeBucket, ReachId, Tally, clean
+from dataplane.ledger.heartbeat import Heartbeat
+from mgmt.models import FactRow, LagRow, LateCount, Seal
+from mgmt.models import Heartbeat as HeartbeatRow
+
+ROWS: Final = 500
+
+# The highest value wins, whatever order they come in; Django's upsert can only overwrite.
+_RAISE_REACH: Final = """
+INSERT INTO mgmt_reach AS known (pipe_id, bucket, topic, "partition", "offset")
+SELECT * FROM unnest(%s::varchar[], %s::int[], %s::varchar[], %s::int[], %s::bigint[])
+ON CONFLICT (pipe_id, bucket, topic, "partition") DO UPDATE SET "offset" = EXCLUDED."offset"
+WHERE known."offset" < EXCLUDED."offset"
+"""
+_RAISE_PASSED: Final = """
+INSERT INTO mgmt_passed AS known (topic, "partition", "offset")
+SELECT * FROM unnest(%s::varchar[], %s::int[], %s::bigint[])
+ON CONFLICT (topic, "partition") DO UPDATE SET "offset" = EXCLUDED."offset"
+WHERE known."offset" < EXCLUDED."offset"
+"""
+
+
+def _among(ids: Sequence[FactId] | Sequence[LagId]) -> Q:
+    """Rows that may be among `ids`: a few too many, but an index finds them."""
+    return Q(
+        pipe_id__in={i.pipe for i in ids},
+        bucket__in={i.bucket for i in ids},
+        audit_partition__in={i.partition for i in ids},
+    )
+
+
+def load_facts(ids: list[FactId]) -> dict[FactId, bytes]:
+    rows = FactRow.objects.filter(
+        pipe_id__in={i.pipe for i in ids},
+        bucket__in={i.bucket for i in ids},
+        audit_partition__in={i.partition for i in ids},
+    ).values_list("pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition", "positions")
+    wanted = set(ids)
+    return {key: bytes(row[-1]) for row in rows if (key := FactId(*row[:-1])) in wanted}
+
+
+def load_lags(ids: list[LagId]) -> dict[LagId, bytes]:
+    rows = LagRow.objects.filter(
+        pipe_id__in={i.pipe for i in ids},
+        bucket__in={i.bucket for i in ids},
+        audit_partition__in={i.partition for i in ids},
+    ).values_list("pipe_id", "bucket", "node", "way", "audit_partition", "sketch")
+    wanted = set(ids)
+    return {key: bytes(row[-1]) for row in rows if (key := LagId(*row[:-1])) in wanted}
+
+
+def save_facts(facts: Mapping[FactId, bytes]) -> None:
+    rows = [
+        FactRow(
+            pipe_id=key.pipe,
+            bucket=key.bucket,
+            node=key.node,
+            fact=key.fact,
+            detail=key.detail,
+            child=key.child,
+            audit_partition=key.partition,
+            positions=positions,
+            count=size_of(positions),
+        )
+        for key, positions in facts.items()
+    ]
+    FactRow.objects.bulk_create(
+        rows,
+        batch_size=ROWS,
+        update_conflicts=True,
+        unique_fields=["pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition"],
+        update_fields=["positions", "count"],
+    )
+
+
+def save_lags(lags: Mapping[LagId, bytes]) -> None:
+    rows = [
+        LagRow(
+            pipe_id=key.pipe,
+            bucket=key.bucket,
+            node=key.node,
+            way=key.way,
+            audit_partition=key.partition,
+            sketch=sketch,
+        )
+        for key, sketch in lags.items()
+    ]
+    LagRow.objects.bulk_create(
+        rows,
+        batch_size=ROWS,
+        update_conflicts=True,
+        unique_fields=["pipe_id", "bucket", "node", "way", "audit_partition"],
+        update_fields=["sketch"],
+    )
+
+
+def raise_marks(tally: Tally) -> None:
+    with connection.cursor() as cursor:
+        if tally.reach:
+            keys: list[ReachId] = sorted(tally.reach)
+            columns = [list(column) for column in zip(*keys, strict=True)]
+            cursor.execute(_RAISE_REACH, [*columns, [tally.reach[key] for key in keys]])
+        if tally.passed:
+            places = sorted(tally.passed)
+            columns = [list(column) for column in zip(*places, strict=True)]
+            cursor.execute(_RAISE_PASSED, [*columns, [tally.passed[place] for place in places]])
+
+
+def save_heartbeats(heartbeats: Iterable[Heartbeat]) -> None:
+    HeartbeatRow.objects.bulk_create(
+        [_heartbeat_row(heartbeat) for heartbeat in heartbeats],
+        update_conflicts=True,
+        unique_fields=["cell", "writer"],
+        update_fields=["kind", "epoch", "incarnation", "state", "table_offset", "at", "body"],
+    )
+
+
+def _heartbeat_row(heartbeat: Heartbeat) -> HeartbeatRow:
+    return HeartbeatRow(
+        cell=clean(heartbeat.cell, 20),
+        writer=clean(heartbeat.writer, 60),
+        kind=clean(heartbeat.kind, 16),
+        epoch=heartbeat.epoch,
+        incarnation=clean(heartbeat.incarnation, 40),
+        state=clean(heartbeat.state, 10),
+        table_offset=heartbeat.table_offset,
+        at=at_us(heartbeat.at_us),
+        body=msgspec.to_builtins(heartbeat),
+    )
+
+
+def count_late(changed: Mapping[FactId, bytes], known: Mapping[FactId, bytes], maybe_sealed_before: int) -> None:
+    """Count, per fact, the units that sealed buckets gain: their seal does not change any more."""
+    old = [key for key in changed if key.bucket < maybe_sealed_before]
+    if not old:
+        return
+    sealed: set[PipeBucket] = set(
+        Seal.objects.filter(pipe_id__in={k.pipe for k in old}, bucket__in={k.bucket for k in old}).values_list(
+            "pipe_id", "bucket"
+        )
+    )
+    for key in old:
+        if (key.pipe, key.bucket) in sealed:
+            gained = size_of(changed[key]) - (size_of(known[key]) if key in known else 0)
+            _add_late(key, gained)
+
+
+def _add_late(key: FactId, gained: int) -> None:
+    row = {"pipe_id": key.pipe, "bucket": key.bucket, "node": key.node, "fact": key.fact}
+    LateCount.objects.get_or_create(**row, defaults={"count": 0})
+    LateCount.objects.filter(**row).update(count=F("count") + gained)
+
+
+def size_of(positions: bytes) -> int:
+    return len(BitMap64.deserialize(positions))

@@ -1,0 +1,103 @@
+"""Seals buckets: keeps the open ones in mind, notes where each ended, and writes the accounts that are final."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final
+
+import structlog
+from django.db.models import Exists, OuterRef
+
+from controlplane.observer.merge import PipeBucket, Place
+from controlplane.observer.seal import Progress, closing_s, first_open_bucket, seal_row, why_open
+from dataplane.ledger.bins import Books, derive
+from dataplane.names import Purpose
+from mgmt.models import CloseMark, FactRow, Pipe, Seal, Topic
+from mgmt.queries.ledger import Minute, books_of
+
+AT_ONCE: Final = 50  # buckets a pass looks at: a pass must not hold up reading
+OPEN_TOO_LONG_S: Final = 15 * 60
+Bounds = Callable[[Place], tuple[int, int]]
+log = structlog.get_logger(__name__)
+
+
+class Sealer:
+    """The buckets of an Observer's partitions that are not sealed yet."""
+
+    def __init__(self, grace_s: int) -> None:
+        self._grace_s = grace_s
+        self._open: dict[PipeBucket, str] = {}
+        self._alarmed: set[PipeBucket] = set()
+
+    def remember(self, cells: dict[PipeBucket, str]) -> None:
+        """Buckets that got facts, and the cell each runs in."""
+        self._open |= cells
+
+    def load(self, partition: int) -> None:
+        """The open buckets of an audit partition that has just become ours."""
+        sealed = Seal.objects.filter(pipe_id=OuterRef("pipe_id"), bucket=OuterRef("bucket"))
+        rows = FactRow.objects.filter(~Exists(sealed), audit_partition=partition)
+        buckets = list(rows.values_list("pipe_id", "bucket").distinct())
+        cells = dict(Pipe.objects.filter(id__in={pipe for pipe, _ in buckets}).values_list("id", "cell_id"))
+        self.remember({(pipe, bucket): cells[pipe] or "" for pipe, bucket in buckets if pipe in cells})
+
+    def step(self, now: datetime, bounds: Bounds) -> int:
+        """Seal what can be sealed; how many that were. `bounds` gives a partition's first offset and its end."""
+        ended = first_open_bucket(now, self._grace_s)
+        due = self._without_sealed([key for key in self._open if key[1] < ended][:AT_ONCE])
+        if not due:
+            return 0
+        ends = {where: _ends(*where, now, bounds) for where in {(self._open[key], key[1]) for key in due}}
+        seals = []
+        for minute, books in books_of(Minute(*key) for key in due).items():
+            key = (minute.pipe_id, minute.bucket)
+            if why := why_open(_progress(books, ends[self._open[key], minute.bucket])):
+                self._stays_open(key, why, now)
+            else:
+                seals.append(seal_row(minute.pipe_id, minute.bucket, derive(books), now))
+        Seal.objects.bulk_create(seals, ignore_conflicts=True)
+        self._forget((seal.pipe_id, seal.bucket) for seal in seals)
+        return len(seals)
+
+    def _without_sealed(self, due: list[PipeBucket]) -> list[PipeBucket]:
+        """Late facts bring sealed buckets back to mind: they stay as they are."""
+        rows = Seal.objects.filter(pipe_id__in={pipe for pipe, _ in due}, bucket__in={bucket for _, bucket in due})
+        sealed = set(rows.values_list("pipe_id", "bucket"))
+        self._forget(key for key in due if key in sealed)
+        return [key for key in due if key not in sealed]
+
+    def _forget(self, keys: Iterable[PipeBucket]) -> None:
+        for key in keys:
+            self._open.pop(key, None)
+            self._alarmed.discard(key)
+
+    def _stays_open(self, key: PipeBucket, why: str, now: datetime) -> None:
+        """Behind the others with it, so that stuck buckets leave room; said aloud once if it takes too long."""
+        self._open[key] = self._open.pop(key)
+        open_s = now.timestamp() - (key[1] + 1) * 60 - closing_s(self._grace_s)
+        if open_s > OPEN_TOO_LONG_S and key not in self._alarmed:
+            self._alarmed.add(key)
+            log.error("minute stays open", pipe=key[0], bucket=key[1], why=why, open_s=round(open_s))
+
+
+def _progress(books: Books, ends: dict[Place, int]) -> Progress:
+    egress = _names(books, "egress")
+    reach = {place: offset for place, offset in books.reach.items() if place[0] in egress}
+    return Progress(ends, reach, books.passed)
+
+
+def _names(books: Books, purpose: Purpose) -> set[str]:
+    return {name for name, _ in books.topics.get(purpose, ())}
+
+
+def _ends(cell: str, bucket: int, now: datetime, bounds: Bounds) -> dict[Place, int]:
+    """Where the cell's ingest topics ended when the bucket did, noted the first time it is asked for."""
+    mark = CloseMark.objects.filter(cell=cell, bucket=bucket).first()
+    if mark is None:
+        ends = [[*place, bounds(place)[1]] for place in _ingest_places(cell)]
+        mark, _ = CloseMark.objects.get_or_create(cell=cell, bucket=bucket, defaults={"ends": ends, "noted_at": now})
+    return {(topic, partition): offset for topic, partition, offset in mark.ends}
+
+
+def _ingest_places(cell: str) -> list[Place]:
+    rows = Topic.objects.filter(cell_id=cell, purpose="ingest").values_list("name", "partitions")
+    return [(name, number) for name, partitions in rows for number in range(partitions)]

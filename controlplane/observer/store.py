@@ -1,0 +1,83 @@
+"""Stores a batch and moves the offsets it covers, in one transaction.
+
+The offset's conditional UPDATE is the fence: an Observer that lost a partition moves no row, stores nothing, and drops
+what it remembered.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.observer.batch import Batch
+from controlplane.observer.cache import ByteCache
+from controlplane.observer.merge import FactId, Place, Tally, merged, united
+from controlplane.observer.rows import (
+    ROWS,
+    count_late,
+    load_facts,
+    load_lags,
+    raise_marks,
+    save_facts,
+    save_heartbeats,
+    save_lags,
+)
+from mgmt.models import Attempt, AuditOffset
+
+
+class PartitionLostError(Exception):
+    """The stored offset is not where this Observer left it: somebody else owns the partition now."""
+
+
+class Store:
+    """Rows of the partitions one Observer owns. `offsets`: where each stands, as stored."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[Place, int] = {}
+        self._cache = ByteCache()
+
+    def save(self, batch: Batch, *, maybe_sealed_before: int) -> None:
+        """Store everything in `batch`, or nothing. Raises PartitionLostError.
+
+        Buckets below `maybe_sealed_before` are looked up, so that what comes after their seal is counted as late.
+        """
+        with transaction.atomic():
+            self._move(batch.moves)
+            changed = self._save_tally(batch.tally, maybe_sealed_before)
+            Attempt.objects.bulk_create(batch.attempts, ignore_conflicts=True, batch_size=ROWS)
+            save_heartbeats(batch.heartbeats.values())
+        self.offsets |= batch.moves
+        for entries in changed:
+            self._cache.update(entries)
+
+    def _move(self, moves: Mapping[Place, int]) -> None:
+        for (topic, partition), offset in sorted(moves.items()):
+            ours = AuditOffset.objects.filter(
+                topic=topic, partition=partition, next_offset=self.offsets[topic, partition]
+            )
+            if not ours.update(next_offset=offset):
+                self._cache.clear()
+                raise PartitionLostError(f"{topic}/{partition} moved from {self.offsets[topic, partition]}")
+
+    def _save_tally(self, tally: Tally, maybe_sealed_before: int) -> list[Mapping[Any, bytes]]:
+        facts = self._merge_facts(tally, maybe_sealed_before)
+        known = self._known(tally.lags, load_lags)
+        lags = {key: merged(known.get(key), sketch) for key, sketch in tally.lags.items()}
+        save_facts(facts)
+        save_lags(lags)
+        raise_marks(tally)
+        return [facts, lags]
+
+    def _merge_facts(self, tally: Tally, maybe_sealed_before: int) -> dict[FactId, bytes]:
+        known = self._known(tally.facts, load_facts)
+        stored = {key: united(known.get(key), positions) for key, positions in tally.facts.items()}
+        changed = {key: value for key, value in stored.items() if value != known.get(key)}
+        count_late(changed, known, maybe_sealed_before)
+        return changed
+
+    def _known(self, wanted: Mapping[Any, Any], load: Any) -> dict[Any, bytes]:
+        """The stored bytes of `wanted`, from the cache and the rest from the rows."""
+        known = {key: value for key in wanted if (value := self._cache.get(key)) is not None}
+        if missing := [key for key in wanted if key not in known]:
+            known |= load(missing)
+        return known

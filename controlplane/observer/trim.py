@@ -1,0 +1,36 @@
+"""Deletes what is older than it is kept for, a little at a time. Seals are kept."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import Exists, Model, OuterRef, QuerySet
+
+from mgmt.models import Attempt, CloseMark, FactRow, Heartbeat, LagRow, Reach, Seal
+
+AT_ONCE: Final = 5_000
+SILENT_FOR: Final = timedelta(hours=1)
+MARKS_FOR: Final = timedelta(days=2)
+
+
+def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int) -> int:
+    """One slice of each kind; how many rows went."""
+    facts_before = int((now - timedelta(days=facts_keep_d)).timestamp() // 60)
+    queries: list[QuerySet[Any]] = [
+        Attempt.objects.filter(at__lt=now - timedelta(hours=attempts_keep_h)),
+        Heartbeat.objects.filter(at__lt=now - SILENT_FOR),
+        CloseMark.objects.filter(noted_at__lt=now - MARKS_FOR),
+        *(_sealed(model, facts_before) for model in (FactRow, LagRow, Reach)),
+    ]
+    return sum(_delete_slice(query) for query in queries)
+
+
+def _sealed(model: type[Model], before: int) -> QuerySet[Any]:
+    """Rows of old buckets whose account is final; an open one keeps all it has."""
+    seal = Seal.objects.filter(pipe_id=OuterRef("pipe_id"), bucket=OuterRef("bucket"))
+    rows: QuerySet[Any] = model._default_manager.filter(Exists(seal), bucket__lt=before)
+    return rows
+
+
+def _delete_slice(query: QuerySet[Any]) -> int:
+    ids = list(query.order_by().values_list("pk", flat=True)[:AT_ONCE])
+    return query.model._default_manager.filter(pk__in=ids).delete()[0] if ids else 0

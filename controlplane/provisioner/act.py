@@ -1,0 +1,185 @@
+"""What the Provisioner's actions do. Each may be done again, by two at once, and be cut short anywhere."""
+
+from datetime import datetime
+from typing import Final
+
+import structlog
+from confluent_kafka import KafkaException
+from django.db import transaction
+from django.db.models import F
+from msgspec import Struct
+
+from controlplane.compute.port import Compute
+from controlplane.control_topic import ControlTopic
+from controlplane.provisioner.decide import (
+    Action,
+    EnsureTopics,
+    GoLive,
+    MarkPublished,
+    Place,
+    Publish,
+    StartRamp,
+    Submit,
+    Supersede,
+    Wait,
+)
+from controlplane.provisioner.records import desired_records
+from controlplane.settings import ControlSettings
+from controlplane.topics import FoundTopic, TopicAdmin, cell_plans, cluster_plans, lane_inputs
+from dataplane.names import Purpose
+from mgmt.models import Cell, Pipe, PipeRevision, Topic
+from mgmt.services import adopt_live_spec
+
+GENERATION: Final = 1
+State = PipeRevision.State
+log = structlog.get_logger(__name__)
+
+
+class Hands(Struct):
+    """What acting needs. `problems`: cells that must not be touched, and why, as found by the last check."""
+
+    settings: ControlSettings
+    topics: TopicAdmin
+    control: ControlTopic
+    compute: Compute
+    problems: dict[str, str]
+
+
+def act(hands: Hands, action: Action, now: datetime) -> None:
+    """Do one action."""
+    match action:
+        case Place():
+            place_pipe(pipe=action.pipe, cell=action.cell)
+        case EnsureTopics():
+            ensure_cell_topics(hands, cell=action.cell)
+        case Publish():
+            publish(hands, keys=action.keys)
+        case Submit():
+            hands.compute.submit(action.desired)
+            log.info("submitted", cell=action.desired.cell, epoch=action.desired.epoch)
+        case MarkPublished():
+            PipeRevision.objects.filter(id=action.revision).update(published_offset=action.offset)
+        case StartRamp():
+            start_ramp(revision=action.revision)
+        case GoLive():
+            go_live(revision=action.revision, now=now)
+        case Supersede():
+            fail_revision(revision=action.revision, reason=f"revision {action.by} overtook it before it was live")
+        case Wait():
+            PipeRevision.objects.filter(id=action.revision).update(state_reason=action.reason[:300])
+
+
+def place_pipe(*, pipe: str, cell: str) -> None:
+    """Put the pipe on the cell, unless somebody has placed it."""
+    if Pipe.objects.filter(id=pipe, cell=None).update(cell=cell, version=F("version") + 1):
+        log.info("placed", pipe=pipe, cell=cell)
+
+
+def ensure_cluster_topics(hands: Hands) -> None:
+    """The topics all cells share."""
+    hands.topics.ensure(cluster_plans(hands.settings.topics))
+
+
+def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
+    """Make the cell's topics and bind them; those that are bound already must be what they were.
+
+    First offsets are committed before the rows are: a bound topic always has them.
+    """
+    plans = cell_plans(cell, GENERATION, hands.settings.topics)
+    bound = {topic.name: topic for topic in Topic.objects.filter(cell=cell)}
+    found = hands.topics.ensure(plan for plan in plans.values() if plan.name not in bound)
+    found |= hands.topics.find(bound)
+    problem = _replaced(bound, found)
+    if problem:
+        hands.problems[cell] = problem
+        log.error("topics are not those that were made", cell=cell, problem=problem)
+        return
+    hands.problems.pop(cell, None)
+    for group, plan in lane_inputs(plans, cell):
+        _commit_first_offsets(hands.topics, group, found[plan.name])
+    _bind(cell, {purpose: found[plan.name] for purpose, plan in plans.items() if plan.name not in bound})
+
+
+def _replaced(bound: dict[str, Topic], found: dict[str, FoundTopic]) -> str:
+    for name, row in bound.items():
+        if name not in found:
+            return f"topic {name} was deleted; what it held is lost"
+        if found[name].topic_id != row.topic_id:
+            return f"topic {name} was deleted and made anew; offsets of the old one do not fit it"
+    return ""
+
+
+def _commit_first_offsets(topics: TopicAdmin, group: str, topic: FoundTopic) -> None:
+    try:
+        topics.commit_first_offsets(group, topic)
+    except KafkaException as exc:
+        # Lanes that run refuse the commit; a group without offsets is looked at again at the next check.
+        log.warning("first offsets not committed", group=group, topic=topic.name, error=str(exc))
+
+
+def _bind(cell: str, topics: dict[Purpose, FoundTopic]) -> None:
+    if not topics:
+        return
+    with transaction.atomic():
+        for purpose, topic in topics.items():
+            Topic.objects.get_or_create(
+                name=topic.name,
+                defaults={
+                    "cell_id": cell,
+                    "purpose": purpose,
+                    "generation": GENERATION,
+                    "topic_id": topic.topic_id,
+                    "partitions": topic.partitions,
+                },
+            )
+        Cell.objects.filter(id=cell).update(version=F("version") + 1)
+    log.info("topics bound", cell=cell, topics=len(topics))
+
+
+def publish(hands: Hands, *, keys: list[str]) -> None:
+    """Write the records of `keys`; what cannot be built fails its revision instead of stopping the others."""
+    built = desired_records(keys)
+    for key, why in built.broken.items():
+        _break(key, why)
+    if built.records:
+        hands.control.publish(built.records)
+        log.info("published", records=len(built.records))
+
+
+def _break(key: str, why: str) -> None:
+    kind, _, name = key.partition("/")
+    log.error("record cannot be built", key=key, why=why)
+    if kind == "plan":
+        pipe, _, number = name.partition("@")
+        PipeRevision.objects.filter(pipe_id=pipe, number=int(number)).update(state=State.FAILED, state_reason=why[:300])
+
+
+def start_ramp(*, revision: int) -> None:
+    """requested -> ramping: the pipe's record, at its next version, gives it the traffic."""
+    with transaction.atomic():
+        if not PipeRevision.objects.filter(id=revision, state=State.REQUESTED).update(state=State.RAMPING):
+            return
+        row = PipeRevision.objects.get(id=revision)
+        older = PipeRevision.objects.filter(pipe_id=row.pipe_id, state=State.RAMPING, number__lt=row.number)
+        older.update(state=State.FAILED, state_reason=f"revision {row.number} overtook it before it was live")
+        Pipe.objects.filter(id=row.pipe_id).update(version=F("version") + 1)
+    log.info("ramping", pipe=row.pipe_id, revision=row.number)
+
+
+def go_live(*, revision: int, now: datetime) -> None:
+    """ramping -> live: the one before is retired, and destinations take over the new one's addresses."""
+    with transaction.atomic():
+        row = PipeRevision.objects.select_for_update().get(id=revision)
+        if row.state != State.RAMPING:
+            return
+        PipeRevision.objects.filter(pipe_id=row.pipe_id, state=State.LIVE).update(state=State.RETIRED)
+        PipeRevision.objects.filter(id=revision).update(state=State.LIVE, state_reason="", live_at=now)
+        row.refresh_from_db()
+        adopt_live_spec(revision=row)
+    log.info("live", pipe=row.pipe_id, revision=row.number)
+
+
+def fail_revision(*, revision: int, reason: str) -> None:
+    """End an open revision, saying why."""
+    open_ = PipeRevision.objects.filter(id=revision, state__in=[State.REQUESTED, State.RAMPING])
+    open_.update(state=State.FAILED, state_reason=reason[:300])

@@ -1,0 +1,220 @@
+"""What the Provisioner does next, from a snapshot alone.
+
+A revision's way (state of the row -> what the data plane has been told):
+
+    requested   its plan and its destinations are published; the pipe's traffic still goes where it went
+       |        -> ramping, when every running lane and ingest replica holds them. A pipe without a live revision has
+       |           no traffic to protect and does not wait.
+    ramping     the pipe's record gives it all the weight (steps of 1-5-25-50-100 % come later)
+       |        -> live, when every one of them holds that record, and at least one process lane, one transmit lane
+       |           and one ingest replica run
+    live        destinations take over its addresses; the revision before it is retired, its plan stays published
+                for the messages that were stamped with it
+
+A newer revision ends an older open one (failed, with the reason). Every step is read off the rows and the control
+topic, so a tick that is killed anywhere, or runs twice, finds what it had done and goes on.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from controlplane.compute.port import Desired
+from controlplane.control_topic import end_of, missing_records
+from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot
+from controlplane.provisioner.wanted import (
+    OPEN,
+    cell_key,
+    destination_key,
+    digest_key,
+    pipe_key,
+    plan_key,
+    wanted_versions,
+)
+
+HOLDING_STATES: Final = ("starting", "running", "draining")
+NEEDED_LANES: Final = ("process", "transmit")
+
+
+class Place(Struct, frozen=True):
+    """Put a pipe on a cell."""
+
+    pipe: str
+    cell: str
+
+
+class EnsureTopics(Struct, frozen=True):
+    """Make a cell's topics, or check that they are still the ones that were made."""
+
+    cell: str
+
+
+class Publish(Struct, frozen=True):
+    """Write the records of these keys to the control topic, in this order."""
+
+    keys: list[str]
+
+
+class Submit(Struct, frozen=True):
+    """Ask compute to run a cell's application."""
+
+    desired: Desired
+
+
+class MarkPublished(Struct, frozen=True):
+    """Note where a revision's records end in the control topic."""
+
+    revision: int
+    offset: int
+
+
+class StartRamp(Struct, frozen=True):
+    """requested -> ramping; older ramping revisions of the pipe end."""
+
+    revision: int
+
+
+class GoLive(Struct, frozen=True):
+    """ramping -> live; the one before is retired."""
+
+    revision: int
+
+
+class Supersede(Struct, frozen=True):
+    """End an open revision that a newer one has overtaken."""
+
+    revision: int
+    by: int
+
+
+class Wait(Struct, frozen=True):
+    """Say on a revision what it waits for."""
+
+    revision: int
+    reason: str
+
+
+Action = Place | EnsureTopics | Publish | Submit | MarkPublished | StartRamp | GoLive | Supersede | Wait
+
+
+class _Look(Struct, frozen=True):
+    snapshot: Snapshot
+    wanted: dict[str, int]
+
+
+def decide(snapshot: Snapshot) -> list[Action]:
+    """All that can be done now; acting on it and deciding again ends in a list of nothing but Wait."""
+    wanted = wanted_versions(snapshot)
+    missing = missing_records(wanted, snapshot.published)
+    return [
+        *_place(snapshot.cells, snapshot.pipes),
+        *_cells(snapshot),
+        *([Publish(missing)] if missing else []),
+        *_revisions(_Look(snapshot, wanted)),
+    ]
+
+
+def _place(cells: Sequence[CellView], pipes: Sequence[PipeView]) -> Iterable[Action]:
+    """The least loaded cell takes the next pipe; the first by name among equals."""
+    load = Counter({cell.id: 0 for cell in cells})
+    load.update(pipe.cell for pipe in pipes if pipe.cell is not None)
+    for pipe in pipes:
+        if pipe.cell is None and load:
+            cell = min(sorted(load), key=load.__getitem__)
+            load[cell] += 1
+            yield Place(pipe.id, cell)
+
+
+def _cells(snapshot: Snapshot) -> Iterable[Action]:
+    for cell in snapshot.cells:
+        if not cell.bound or snapshot.check_topics:
+            yield EnsureTopics(cell.id)
+        desired = Desired(cell.id, cell.epoch, snapshot.master)
+        if cell.bound and not cell.problem and cell.desired != desired:
+            yield Submit(desired)
+
+
+def _revisions(look: _Look) -> Iterable[Action]:
+    by_pipe: dict[str, list[RevisionView]] = defaultdict(list)
+    for revision in look.snapshot.revisions:
+        by_pipe[revision.pipe].append(revision)
+    cells = {cell.id: cell for cell in look.snapshot.cells}
+    for pipe in look.snapshot.pipes:
+        yield from _pipe(look, cells.get(pipe.cell or ""), pipe, by_pipe[pipe.id])
+
+
+def _pipe(look: _Look, cell: CellView | None, pipe: PipeView, revisions: list[RevisionView]) -> Iterable[Action]:
+    has_live = any(r.state == "live" for r in revisions)
+    for state in OPEN:
+        ordered = sorted((r for r in revisions if r.state == state), key=lambda r: r.number)
+        yield from (Supersede(r.id, ordered[-1].number) for r in ordered[:-1])
+        for revision in ordered[-1:]:
+            yield from _step(look, cell, pipe, revision, has_live)
+
+
+def _step(
+    look: _Look, cell: CellView | None, pipe: PipeView, revision: RevisionView, has_live: bool
+) -> Iterable[Action]:
+    """What moves one open revision on, or what it waits for."""
+    if why := _not_ready(cell):
+        yield from _wait(revision, why)
+        return
+    assert cell is not None  # noqa: S101 - _not_ready has said so
+    snapshot = look.snapshot
+    end = end_of(_needed(snapshot, cell, pipe, revision), look.wanted, snapshot.published)
+    if end is None:
+        yield from _wait(revision, f"publishing to cell {cell.id}")
+        return
+    if revision.published_offset != end:
+        yield MarkPublished(revision.id, end)
+    if revision.state == "requested":
+        why = why_not_held(cell, end, snapshot.beats) if has_live else ""
+        yield from _wait(revision, why) if why else [StartRamp(revision.id)]
+    else:
+        why = why_not_held(cell, end, snapshot.beats)
+        yield from _wait(revision, why) if why else [GoLive(revision.id)]
+
+
+def _not_ready(cell: CellView | None) -> str:
+    if cell is None:
+        return "waiting for a cell to be placed on"
+    if cell.problem:
+        return f"cell {cell.id}: {cell.problem}"
+    return "" if cell.bound else f"waiting for the topics of cell {cell.id}"
+
+
+def _needed(snapshot: Snapshot, cell: CellView, pipe: PipeView, revision: RevisionView) -> list[str]:
+    """The records that must be held before the revision's next step."""
+    needed = [cell_key(cell.id), plan_key(pipe.id, revision.number)]
+    needed += [destination_key(d.pipe, d.name) for d in snapshot.destinations if d.pipe == pipe.id]
+    if revision.state == "ramping":
+        needed += [pipe_key(pipe.id), *(digest_key(k.name) for k in snapshot.keys if k.pipe == pipe.id)]
+    return needed
+
+
+def why_not_held(cell: CellView, end: int, beats: Iterable[Beat]) -> str:
+    """Why not every running lane of the cell and ingest replica holds the control topic up to `end`; "" if they do."""
+    ours = [b for b in beats if b.state in HOLDING_STATES and _serves(b, cell)]
+    running = {b.kind for b in ours if b.state == "running"}
+    for kind in NEEDED_LANES:
+        if kind not in running:
+            return f"waiting for cell {cell.id}: no {kind} lane has reported in the last seconds"
+    if "ingest" not in running:
+        return "waiting for ingest: no replica has reported in the last seconds"
+    behind = [b for b in ours if b.table_offset < end]
+    if not behind:
+        return ""
+    slowest = min(behind, key=lambda b: b.table_offset)
+    return f"waiting for {slowest.writer}: it holds control records up to {slowest.table_offset} of {end}"
+
+
+def _serves(beat: Beat, cell: CellView) -> bool:
+    if beat.kind == "ingest":
+        return True
+    return beat.cell == cell.id and beat.epoch == cell.epoch and beat.kind != "driver"
+
+
+def _wait(revision: RevisionView, reason: str) -> list[Action]:
+    return [] if revision.reason == reason else [Wait(revision.id, reason)]

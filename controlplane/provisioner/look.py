@@ -1,0 +1,69 @@
+"""Reads the rows into a Snapshot: eight small queries, however many pipes there are."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from controlplane.compute.port import Compute
+from controlplane.control_topic import Published
+from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
+from dataplane.names import PURPOSES
+from mgmt.models import ApiKey, Cell, Destination, Heartbeat, Pipe, PipeRevision, Topic
+
+FRESH: Final = timedelta(seconds=5)
+
+
+def take_snapshot(
+    *,
+    compute: Compute,
+    published: Mapping[str, Published],
+    master: str,
+    now: datetime,
+    problems: Mapping[str, str],
+    check_topics: bool,
+) -> Snapshot:
+    """What there is at about `now`."""
+    return Snapshot(
+        cells=_cells(compute, problems),
+        pipes=[
+            PipeView(id_, version, state == Pipe.State.ACTIVE, cell)
+            for id_, version, state, cell in Pipe.objects.order_by("created_at", "id").values_list(
+                "id", "version", "state", "cell_id"
+            )
+        ],
+        revisions=_revisions(),
+        keys=[Versioned(*row) for row in ApiKey.objects.values_list("source__pipe_id", "digest", "version")],
+        destinations=[Versioned(*row) for row in Destination.objects.values_list("pipe_id", "name", "version")],
+        beats=_beats(now),
+        published=published,
+        master=master,
+        check_topics=check_topics,
+    )
+
+
+def _cells(compute: Compute, problems: Mapping[str, str]) -> list[CellView]:
+    bound = Counter(Topic.objects.values_list("cell_id", flat=True))
+    return [
+        CellView(
+            id=cell.id,
+            version=cell.version,
+            epoch=cell.epoch,
+            bound=bound[cell.id] >= len(PURPOSES),
+            desired=compute.observe(cell.id).desired,
+            problem=problems.get(cell.id, ""),
+        )
+        for cell in Cell.objects.order_by("id")
+    ]
+
+
+def _revisions() -> list[RevisionView]:
+    rows = PipeRevision.objects.order_by().values_list(
+        "id", "pipe_id", "number", "state", "published_offset", "state_reason"
+    )
+    return [RevisionView(*row) for row in rows]
+
+
+def _beats(now: datetime) -> list[Beat]:
+    rows = Heartbeat.objects.filter(at__gte=now - FRESH)
+    return [Beat(*row) for row in rows.values_list("cell", "writer", "kind", "epoch", "state", "table_offset")]

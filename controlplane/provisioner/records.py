@@ -1,0 +1,142 @@
+"""Builds the control records that are missing, from their rows."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from controlplane.provisioner.snapshot import RevisionView
+from controlplane.provisioner.wanted import (
+    cell_key,
+    destination_key,
+    digest_key,
+    pipe_key,
+    plan_key,
+    weights_by_pipe,
+)
+from dataplane.spec import HttpDestination, SpecError, parse_pipe_spec
+from dataplane.tables.records import (
+    CellRecord,
+    DestinationRecord,
+    KeyRecord,
+    PipeRecord,
+    PlanRecord,
+    Record,
+    TopicRecord,
+)
+from mgmt.models import ApiKey, Cell, Destination, Pipe, PipeRevision
+
+
+class Built(Struct, frozen=True):
+    """Records in the order asked for, and what could not be built: {key: why}."""
+
+    records: list[Record]
+    broken: dict[str, str]
+
+
+def desired_records(keys: Iterable[str]) -> Built:
+    """The records of `keys`, from the rows as they are now (they may be newer than what was decided on)."""
+    keys = list(keys)
+    found: dict[str, Record] = {}
+    broken: dict[str, str] = {}
+    kinds = _by_kind(keys)
+    for kind, build in BUILDERS.items():
+        if kinds.get(kind):
+            build(kinds[kind], found, broken)
+    return Built([found[key] for key in keys if key in found], broken)
+
+
+def _by_kind(keys: Iterable[str]) -> dict[str, list[str]]:
+    kinds: dict[str, list[str]] = {}
+    for key in keys:
+        kind, _, name = key.partition("/")
+        kinds.setdefault(kind, []).append(name)
+    return kinds
+
+
+def _build_cells(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    for cell in Cell.objects.filter(id__in=names).prefetch_related("topics"):
+        # The newest generation is written to and read; older ones are only drained (not in the first cut).
+        topics: dict[Any, TopicRecord] = {}
+        for topic in sorted(cell.topics.all(), key=lambda topic: topic.generation):
+            topics[topic.purpose] = TopicRecord(topic.name, topic.generation, topic.partitions, topic.topic_id)
+        found[cell_key(cell.id)] = CellRecord(
+            cell=cell.id, version=cell.version, epoch=cell.epoch, lanes=dict(cell.lanes), topics=topics
+        )
+
+
+def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    rows = PipeRevision.objects.filter(pipe_id__in=names, state__in=["ramping", "live"]).order_by()
+    weights = weights_by_pipe(
+        RevisionView(id_, pipe, number, state)
+        for id_, pipe, number, state in rows.values_list("id", "pipe_id", "number", "state")
+    )
+    for pipe in Pipe.objects.filter(id__in=names):
+        if pipe.cell_id is None or pipe.id not in weights:
+            continue
+        found[pipe_key(pipe.id)] = PipeRecord(
+            pipe=pipe.id,
+            version=pipe.version,
+            tenant=pipe.tenant_id,
+            name=pipe.name,
+            cell=pipe.cell_id,
+            state="active" if pipe.state == Pipe.State.ACTIVE else "closed",
+            weights=weights[pipe.id],
+        )
+
+
+def _build_plans(names: list[str], found: dict[str, Record], broken: dict[str, str]) -> None:
+    wanted = set(names)
+    rows = PipeRevision.objects.filter(pipe_id__in={name.partition("@")[0] for name in names}).order_by()
+    for pipe, number, spec in rows.values_list("pipe_id", "number", "spec"):
+        key = plan_key(pipe, number)
+        if f"{pipe}@{number}" not in wanted:
+            continue
+        try:
+            found[key] = PlanRecord(pipe=pipe, revision=number, spec=parse_pipe_spec(spec))
+        except SpecError as exc:
+            broken[key] = f"the spec cannot run: {exc}"
+
+
+def _build_destinations(names: list[str], found: dict[str, Record], broken: dict[str, str]) -> None:
+    wanted = set(names)
+    for row in Destination.objects.filter(pipe_id__in={name.partition("/")[0] for name in names}):
+        key = destination_key(row.pipe_id, row.name)
+        if f"{row.pipe_id}/{row.name}" not in wanted:
+            continue
+        try:
+            config = msgspec.convert(row.config, type=HttpDestination)
+        except msgspec.ValidationError as exc:
+            broken[key] = f"destination {row.name} cannot be used: {exc}"
+            continue
+        found[key] = DestinationRecord(
+            pipe=row.pipe_id,
+            name=row.name,
+            version=row.version,
+            state="active" if row.state == Destination.State.ACTIVE else "removed",
+            url=config.url,
+            secrets=list(row.secrets),
+            timeout_s=config.timeout_s,
+            concurrency=config.concurrency,
+            local_tries=config.retry.local_tries,
+            retry_span_s=config.retry.span_s,
+        )
+
+
+def _build_keys(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    rows = ApiKey.objects.filter(digest__in=names)
+    for digest, version, pipe, source, revoked in rows.values_list(
+        "digest", "version", "source__pipe_id", "source__name", "revoked_at"
+    ):
+        found[digest_key(digest)] = KeyRecord(digest, version, pipe, source, revoked is not None)
+
+
+Builder = Callable[[list[str], dict[str, Record], dict[str, str]], None]
+BUILDERS: Final[dict[str, Builder]] = {
+    "cell": _build_cells,
+    "plan": _build_plans,
+    "destination": _build_destinations,
+    "pipe": _build_pipes,
+    "key": _build_keys,
+}

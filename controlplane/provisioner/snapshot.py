@@ -1,0 +1,72 @@
+"""What one tick of the Provisioner looks at: plain values, so that deciding needs no database and no Kafka."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from controlplane.compute.port import Desired
+from controlplane.control_topic import Published
+
+
+class CellView(Struct, frozen=True):
+    """A cell. `bound`: all its topics are made and bound to Kafka's ids; `problem`: why it must not be touched."""
+
+    id: str
+    version: int
+    epoch: int
+    bound: bool
+    desired: Desired | None  # what compute was asked for
+    problem: str = ""
+
+
+class PipeView(Struct, frozen=True):
+    """A pipe and the cell it was placed on, if any."""
+
+    id: str
+    version: int
+    active: bool
+    cell: str | None
+
+
+class RevisionView(Struct, frozen=True):
+    """A revision; `state` as in mgmt's PipeRevision."""
+
+    id: int
+    pipe: str
+    number: int
+    state: str
+    published_offset: int | None = None
+    reason: str = ""
+
+
+class Versioned(Struct, frozen=True):
+    """A row that becomes a control record of a pipe: an API key (name = digest) or a destination."""
+
+    pipe: str
+    name: str
+    version: int
+
+
+class Beat(Struct, frozen=True):
+    """A heartbeat young enough to believe."""
+
+    cell: str
+    writer: str
+    kind: str
+    epoch: int
+    state: str
+    table_offset: int
+
+
+class Snapshot(Struct, frozen=True):
+    """Rows, heartbeats, what compute was asked for, and what the control topic holds, at about one moment."""
+
+    cells: list[CellView]
+    pipes: list[PipeView]
+    revisions: list[RevisionView]
+    keys: list[Versioned]
+    destinations: list[Versioned]
+    beats: list[Beat]
+    published: Mapping[str, Published]
+    master: str
+    check_topics: bool = False

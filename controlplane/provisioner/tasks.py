@@ -1,0 +1,101 @@
+"""The Provisioner's Celery task: look, decide, act, until nothing but waiting is left."""
+
+import time
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final
+
+import structlog
+from celery import shared_task
+from confluent_kafka import KafkaException
+
+from controlplane.compute.local import LocalCompute
+from controlplane.control_topic import ControlTopic, ControlTopicError
+from controlplane.locks import held
+from controlplane.provisioner.act import Hands, act, ensure_cluster_topics
+from controlplane.provisioner.decide import Wait, decide
+from controlplane.provisioner.look import take_snapshot
+from controlplane.settings import control_settings
+from controlplane.topics import TopicAdmin, TopicsNotReadyError
+from mgmt.models import PipeRevision
+
+ROUNDS: Final = 8  # a new pipe goes place, topics, publish, ramp, publish, live: more would be a decision that flaps
+CHECK_S: Final = 600.0
+LOCK: Final = "provisioner"
+log = structlog.get_logger(__name__)
+
+
+class Provisioner:
+    """One process's clients and what it remembers between ticks; all of it can be lost at any time."""
+
+    def __init__(self, hands: Hands) -> None:
+        self._hands = hands
+        self._check_at = 0.0
+
+    def tick(self) -> str:
+        """One pass under the lock. Returns what was done, in words."""
+        with held(LOCK) as ours:
+            return self._run() if ours else "skipped: another tick is at work"
+
+    def _run(self) -> str:
+        try:
+            return self._rounds()
+        except (ControlTopicError, TopicsNotReadyError, KafkaException) as exc:
+            reason = f"waiting for Kafka: {exc}"[:300]
+            PipeRevision.objects.filter(state__in=["requested", "ramping"]).update(state_reason=reason)
+            log.warning("tick cut short", reason=reason)
+            return reason
+
+    def _rounds(self) -> str:
+        check = time.monotonic() >= self._check_at
+        if check:
+            ensure_cluster_topics(self._hands)
+        done: list[str] = []
+        for _ in range(ROUNDS):
+            self._hands.control.refresh()
+            now = datetime.now(UTC)
+            actions = decide(
+                take_snapshot(
+                    compute=self._hands.compute,
+                    published=self._hands.control.published,
+                    master=self._hands.settings.cell_master,
+                    now=now,
+                    problems=self._hands.problems,
+                    check_topics=check,
+                )
+            )
+            for action in actions:
+                act(self._hands, action, now)
+            done += [type(action).__name__ for action in actions]
+            if check:
+                check, self._check_at = False, time.monotonic() + CHECK_S
+            if all(isinstance(action, Wait) for action in actions):
+                break
+        return ", ".join(done) or "nothing to do"
+
+
+@cache
+def provisioner() -> Provisioner:
+    """This process's Provisioner; its clients are made at the first tick, never before a fork."""
+    settings = control_settings()
+    return Provisioner(
+        Hands(
+            settings=settings,
+            topics=TopicAdmin(settings.kafka),
+            control=ControlTopic(settings.kafka),
+            compute=LocalCompute(settings.var),
+            problems={},
+        )
+    )
+
+
+@shared_task(name="provisioner.tick")
+def tick() -> str:
+    """Make the cells match the rows, one step nearer.
+
+    Safe to run twice, at once, and to be killed anywhere: every step is read off the rows and the control topic, not
+    remembered; topics are made if absent and bound to the id they have; a record that was written is found there and
+    not written again; rows move by conditional updates. Ticks that overlap skip, by an advisory lock that dies with
+    its holder. Nothing waits in here: what is not ready is looked at again by the next tick.
+    """
+    return provisioner().tick()

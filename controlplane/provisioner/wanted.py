@@ -1,0 +1,62 @@
+"""Which control records the rows ask for, by key and version. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from controlplane.provisioner.snapshot import RevisionView, Snapshot
+
+OPEN = ("requested", "ramping")
+
+
+def cell_key(cell: str) -> str:
+    """Key of a cell's record."""
+    return f"cell/{cell}"
+
+
+def pipe_key(pipe: str) -> str:
+    """Key of a pipe's record."""
+    return f"pipe/{pipe}"
+
+
+def plan_key(pipe: str, number: int) -> str:
+    """Key of a revision's plan."""
+    return f"plan/{pipe}@{number}"
+
+
+def destination_key(pipe: str, name: str) -> str:
+    """Key of a destination's record."""
+    return f"destination/{pipe}/{name}"
+
+
+def digest_key(digest: str) -> str:
+    """Key of an API key's record."""
+    return f"key/{digest}"
+
+
+def wanted_versions(snapshot: Snapshot) -> dict[str, int]:
+    """Every record that should be in the control topic, in the order in which they are to be written.
+
+    A pipe's own record comes after its plans and destinations, and its keys last: who holds a key's record holds
+    all that is needed to accept with it. A pipe has no record before a revision is ramping: nothing could run.
+    """
+    placed = {p.id for p in snapshot.pipes if p.cell is not None}
+    routed = weights_by_pipe(snapshot.revisions)
+    wanted = {cell_key(c.id): c.version for c in snapshot.cells if c.bound}
+    wanted |= {plan_key(r.pipe, r.number): 1 for r in snapshot.revisions if r.pipe in placed and r.state != "failed"}
+    wanted |= {destination_key(d.pipe, d.name): d.version for d in snapshot.destinations if d.pipe in placed}
+    wanted |= {pipe_key(p.id): p.version for p in snapshot.pipes if p.id in placed and p.id in routed}
+    wanted |= {digest_key(k.name): k.version for k in snapshot.keys if k.pipe in placed}
+    return wanted
+
+
+def weights_by_pipe(revisions: Iterable[RevisionView]) -> dict[str, list[tuple[int, int]]]:
+    """The share of each revision in its pipe's traffic: all of it to the newest ramping one, else to the live one."""
+    routed: dict[str, list[int]] = defaultdict(list)
+    live: dict[str, int] = {}
+    for revision in revisions:
+        if revision.state == "ramping":
+            routed[revision.pipe].append(revision.number)
+        elif revision.state == "live":
+            live[revision.pipe] = revision.number
+    chosen = live | {pipe: max(numbers) for pipe, numbers in routed.items()}
+    return {pipe: [(number, 100)] for pipe, number in chosen.items()}

@@ -1,0 +1,76 @@
+"""What the control plane reads from Django's settings, in one typed place; the defaults suit one box in development."""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings as django_settings
+from msgspec import Struct
+
+from dataplane.names import Purpose
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+
+# The longest retry span a spec may ask for is 7 days; what waits or ended must outlive it by 7 more (lanes.md).
+RETENTION_MS: Final[dict[Purpose, int]] = {
+    "ingest": 7 * DAY_MS,
+    "egress": 7 * DAY_MS,
+    "retry-in": 14 * DAY_MS,
+    "retry-out": 14 * DAY_MS,
+    "dead": 14 * DAY_MS,
+    "held": 14 * DAY_MS,
+    "attempts": 2 * DAY_MS,
+}
+AUDIT_RETENTION_MS: Final = 7 * DAY_MS
+HEARTBEAT_RETENTION_MS: Final = HOUR_MS
+
+
+class TopicShape(Struct, frozen=True):
+    """How topics are made: partitions of a cell's topics, copies, and how many must hold what is ACKed."""
+
+    partitions: int
+    replication: int
+    min_isr: int
+    max_record_bytes: int
+    retention_ms: dict[Purpose, int]
+
+
+class ControlSettings(Struct, frozen=True):
+    """Addresses and limits of the control plane."""
+
+    kafka: str
+    var: Path
+    cell_master: str
+    grace_s: int
+    topics: TopicShape
+    attempt_sample_per_s: int  # successes kept per pipe and second; failures are all kept
+    attempts_keep_h: int
+    facts_keep_d: int
+
+
+def control_settings() -> ControlSettings:
+    """Read Django's settings."""
+    production = _get("PENSTOCK_ENV", "development") == "production"
+    return ControlSettings(
+        kafka=_get("PENSTOCK_KAFKA", "127.0.0.1:9092"),
+        var=Path(_get("PENSTOCK_VAR", "var")).absolute(),
+        cell_master=_get("PENSTOCK_CELL_MASTER", "local[16,1000]"),
+        grace_s=int(_get("PENSTOCK_GRACE_S", 60)),
+        topics=TopicShape(
+            partitions=int(_get("PENSTOCK_PARTITIONS", 4)),
+            replication=int(_get("PENSTOCK_REPLICATION", 3 if production else 1)),
+            min_isr=int(_get("PENSTOCK_MIN_ISR", 2 if production else 1)),
+            # Headroom over the largest event: headers, and what normalize and enrich may add.
+            max_record_bytes=max(1_048_588, 4 * int(_get("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024))),
+            retention_ms={**RETENTION_MS, **_get("PENSTOCK_RETENTION_MS", {})},
+        ),
+        attempt_sample_per_s=int(_get("PENSTOCK_ATTEMPT_SAMPLE", 5)),
+        attempts_keep_h=int(_get("PENSTOCK_ATTEMPTS_KEEP_H", 72)),
+        facts_keep_d=int(_get("PENSTOCK_FACTS_KEEP_D", 30)),
+    )
+
+
+def _get(name: str, default: Any) -> Any:
+    """Django's setting of that name, else the environment's variable, else `default`."""
+    return getattr(django_settings, name, None) or os.environ.get(name) or default

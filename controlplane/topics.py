@@ -1,0 +1,199 @@
+"""Topics: what they should be (pure), and an idempotent `ensure` that makes and checks them.
+
+It never makes anew a topic that was already bound to an id: offsets of the old one would be applied to the new.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+from msgspec import Struct
+
+from controlplane.settings import AUDIT_RETENTION_MS, HEARTBEAT_RETENTION_MS, HOUR_MS, TopicShape
+from dataplane.names import (
+    AUDIT_TOPIC,
+    CONTROL_TOPIC,
+    HEARTBEAT_TOPIC,
+    INPUT_OF,
+    LANE_KINDS,
+    PURPOSES,
+    Purpose,
+    cell_topic,
+    lane_group,
+)
+
+AUDIT_PARTITIONS: Final = 4
+REPORT_BYTES: Final = 4 * 1024 * 1024  # an audit record carries all pipes of one checkpoint
+REQUEST_S: Final = 10.0
+
+
+class TopicsNotReadyError(Exception):
+    """Topics were asked for and are not there yet; the next tick looks again."""
+
+
+class TopicPlan(Struct, frozen=True):
+    """A topic as it should be."""
+
+    name: str
+    partitions: int
+    replication: int
+    config: dict[str, str]
+
+
+class FoundTopic(Struct, frozen=True):
+    """A topic as Kafka has it; `topic_id` changes when it is deleted and made anew."""
+
+    name: str
+    topic_id: str
+    partitions: int
+
+
+def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, TopicPlan]:
+    """The topics of one cell."""
+    return {
+        purpose: TopicPlan(
+            name=cell_topic(cell, purpose, generation),
+            partitions=1 if purpose == "attempts" else shape.partitions,
+            replication=shape.replication,
+            config=_config(shape, shape.retention_ms[purpose], shape.max_record_bytes),
+        )
+        for purpose in PURPOSES
+    }
+
+
+def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
+    """The topics all cells share. Control is compacted and has one partition, so that its records have one order."""
+    control = _config(shape, -1, shape.max_record_bytes) | {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
+    audit = _config(shape, AUDIT_RETENTION_MS, REPORT_BYTES)
+    heartbeats = _config(shape, HEARTBEAT_RETENTION_MS, shape.max_record_bytes) | {"segment.ms": str(HOUR_MS)}
+    return [
+        TopicPlan(CONTROL_TOPIC, 1, shape.replication, control),
+        TopicPlan(AUDIT_TOPIC, AUDIT_PARTITIONS, shape.replication, audit),
+        TopicPlan(HEARTBEAT_TOPIC, 1, shape.replication, heartbeats),
+    ]
+
+
+def lane_inputs(plans: Mapping[Purpose, TopicPlan], cell: str) -> list[tuple[str, TopicPlan]]:
+    """Each lane group of a cell with the topic that it reads."""
+    return [(lane_group(cell, kind), plans[INPUT_OF[kind]]) for kind in LANE_KINDS]
+
+
+def _config(shape: TopicShape, retention_ms: int, max_bytes: int) -> dict[str, str]:
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(retention_ms),
+        "min.insync.replicas": str(shape.min_isr),
+        "unclean.leader.election.enable": "false",
+        "message.timestamp.type": "LogAppendTime",  # a sender's clock must not decide what retention deletes
+        "max.message.bytes": str(max_bytes),
+    }
+
+
+class TopicAdmin:
+    """Makes topics that are absent, mends configuration that drifted, reads back ids."""
+
+    def __init__(self, kafka: str) -> None:
+        self._kafka = kafka
+        self._admin = AdminClient({"bootstrap.servers": kafka, "socket.timeout.ms": int(REQUEST_S * 1000)})
+
+    def find(self, names: Iterable[str]) -> dict[str, FoundTopic]:
+        """Those of `names` that exist."""
+        found = {}
+        described = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_S)
+        for name, future in described.items():
+            topic = _result_or(future, KafkaError.UNKNOWN_TOPIC_OR_PART)
+            if topic is not None:
+                found[name] = FoundTopic(name, str(topic.topic_id), len(topic.partitions))
+        return found
+
+    def ensure(self, plans: Iterable[TopicPlan]) -> dict[str, FoundTopic]:
+        """Make what is absent and mend what drifted; who else does so at the same time does no harm."""
+        wanted = {plan.name: plan for plan in plans}
+        found = self.find(wanted)
+        missing = [plan for name, plan in wanted.items() if name not in found]
+        if missing:
+            self._create(missing)
+        self._mend([wanted[name] for name in found])
+        return found | self._see([plan.name for plan in missing])
+
+    def _create(self, plans: list[TopicPlan]) -> None:
+        new = [NewTopic(p.name, p.partitions, p.replication, config=p.config) for p in plans]
+        made = self._admin.create_topics(new, operation_timeout=REQUEST_S, request_timeout=REQUEST_S)
+        for future in made.values():
+            _result_or(future, KafkaError.TOPIC_ALREADY_EXISTS)
+
+    def _see(self, names: list[str]) -> dict[str, FoundTopic]:
+        """Wait until the brokers know the new topics: the controller's answer comes before they do."""
+        deadline = time.monotonic() + REQUEST_S
+        found: dict[str, FoundTopic] = {}
+        while len(found) < len(names):
+            found = self.find(names)
+            if time.monotonic() > deadline:
+                raise TopicsNotReadyError(
+                    f"made, but not to be seen after {REQUEST_S} s: {sorted(set(names) - set(found))}"
+                )
+            if len(found) < len(names):
+                time.sleep(0.02)
+        return found
+
+    def _mend(self, plans: list[TopicPlan]) -> None:
+        if not plans:
+            return
+        resources = [ConfigResource(ResourceType.TOPIC, plan.name) for plan in plans]
+        described = self._admin.describe_configs(resources, request_timeout=REQUEST_S)
+        now = {resource.name: future.result() for resource, future in described.items()}
+        drifted = [
+            ConfigResource(ResourceType.TOPIC, plan.name, incremental_configs=[_set(k, v) for k, v in wrong])
+            for plan in plans
+            if (wrong := [(k, v) for k, v in plan.config.items() if now[plan.name][k].value != v])
+        ]
+        if drifted:
+            for future in self._admin.incremental_alter_configs(drifted, request_timeout=REQUEST_S).values():
+                future.result()
+
+    def commit_first_offsets(self, group: str, topic: FoundTopic) -> int:
+        """Give `group` a committed offset (the start) on each partition where it has none; how many that were.
+
+        Lanes refuse to guess (auto.offset.reset=error). A group whose lanes are running refuses this commit, which
+        is right: they have offsets. A plain consumer does it, because the admin call for it is fatal to the process
+        (librdkafka 2.16) when the group's coordinator is not there yet.
+        """
+        consumer = Consumer({"bootstrap.servers": self._kafka, "group.id": group, "enable.auto.commit": False})
+        try:
+            places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+            missing = [p for p in consumer.committed(places, timeout=REQUEST_S) if p.offset < 0]
+            first = [TopicPartition(p.topic, p.partition, _low(consumer, p)) for p in missing]
+            if first:
+                consumer.commit(offsets=first, asynchronous=False)
+            return len(first)
+        finally:
+            consumer.close()
+
+
+def _low(consumer: Any, place: Any) -> int:
+    low, _ = consumer.get_watermark_offsets(place, timeout=REQUEST_S)
+    return int(low)
+
+
+def _set(name: str, value: str) -> Any:
+    return ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+
+
+def _result_or(future: "Future[Any]", harmless: int) -> Any:
+    """The future's result, or None if it failed with the one error that does not matter here."""
+    try:
+        return future.result()
+    except KafkaException as exc:
+        if exc.args[0].code() != harmless:
+            raise
+        return None

@@ -1,0 +1,16 @@
+"""`manage.py observe`: the Observer process."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils.module_loading import import_string
+
+
+class Command(BaseCommand):
+    """Hands over to the control plane."""
+
+    help = "Read audits, attempts and heartbeats into rows, and seal minutes, until SIGTERM."
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        """Run until told to end. By name, for management imports nothing of the control plane (see decision 0302)."""
+        import_string("controlplane.observer.main.main")()

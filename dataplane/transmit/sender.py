@@ -1,4 +1,4 @@
-"""The sender: every transfer of a lane on one libcurl multi handle, in one thread; handles and connections are reused."""
+"""The sender: every transfer of a lane on one libcurl multi handle, one thread; handles and connections are reused."""
 
 import socket
 from collections.abc import Iterator, Sequence

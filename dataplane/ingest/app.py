@@ -1,0 +1,165 @@
+"""Ingest's HTTP face on granian's RSGI: one route for events, two for probes. No framework on the hot path."""
+
+import asyncio
+import gzip
+import hashlib
+import io
+import itertools
+import logging
+import os
+from typing import Any, Final
+from zlib import error as ZlibError  # noqa: N812
+
+import msgspec
+
+from dataplane.ingest.events import read_events
+from dataplane.ingest.problems import RefusalError, problem_body
+from dataplane.ingest.replica import Replica, Verdict
+
+log = logging.getLogger(__name__)
+
+BODY_TIMEOUT_S: Final = 30.0
+JSON: Final = ("content-type", "application/json")
+PROBLEM: Final = ("content-type", "application/problem+json")
+_encode = msgspec.json.Encoder().encode
+_request_numbers = itertools.count(1)
+
+
+class BatchAnswer(msgspec.Struct):
+    """One verdict per item, in the order of the request."""
+
+    accepted: int
+    rejected: int
+    items: list[Verdict]
+
+
+class IngestApp:
+    """The RSGI application. `__rsgi__` is called for each request."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._limit = replica.settings.max_body_bytes
+        self.active = 0
+
+    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        """Answer one request; every error is problem+json."""
+        self.active += 1
+        try:
+            await self._answer(scope, protocol)
+        except RefusalError as refusal:
+            self._refuse(protocol, refusal)
+        except Exception:
+            log.exception("request failed")
+            self._refuse(protocol, RefusalError(500, "internal", "the event was not taken; send it again"))
+        finally:
+            self.active -= 1
+
+    async def _answer(self, scope: Any, protocol: Any) -> None:
+        path = scope.path
+        if path == "/v1/events":
+            if scope.method != "POST":
+                raise RefusalError(405, "method-not-allowed", f"needs POST, got {scope.method[:10]}")
+            await self._events(scope, protocol)
+        elif path == "/livez":
+            protocol.response_bytes(200, [JSON], b'{"status":"alive"}')
+        elif path == "/readyz":
+            self._ready(protocol)
+        else:
+            raise RefusalError(404, "not-found", "events are sent to POST /v1/events")
+
+    def _ready(self, protocol: Any) -> None:
+        reason = self._replica.ready
+        body = _encode({"status": reason or "ready", "replica": self._replica.name})
+        protocol.response_bytes(503 if reason else 200, [JSON], body)
+
+    async def _events(self, scope: Any, protocol: Any) -> None:
+        headers = scope.headers
+        route = self._replica.route(_digest(headers.get("authorization")))
+        body = await self._body(headers, protocol)
+        ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
+        items, is_batch = read_events(headers.get("content-type", ""), body, ce)
+        verdicts = await self._replica.take(route, items)
+        if is_batch:
+            _answer_batch(protocol, verdicts)
+        else:
+            self._answer_one(protocol, verdicts[0])
+
+    def _answer_one(self, protocol: Any, verdict: Verdict) -> None:
+        if verdict.status != 202:
+            retry_after_s = 2 if verdict.status == 503 else 0
+            raise RefusalError(verdict.status, verdict.code, verdict.detail, retry_after_s=retry_after_s)
+        protocol.response_bytes(202, [JSON], _encode(verdict))
+
+    async def _body(self, headers: Any, protocol: Any) -> bytes:
+        declared = headers.get("content-length")
+        if declared is not None and declared.isdecimal() and int(declared) > self._limit:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                body = await protocol() if declared is not None else await self._chunks(protocol)
+        except TimeoutError as exc:
+            raise RefusalError(408, "body-slow", f"needs the whole body within {BODY_TIMEOUT_S:.0f} s") from exc
+        encoding = headers.get("content-encoding", "identity").strip().lower()
+        if encoding == "identity":
+            return bytes(body)
+        if encoding != "gzip":
+            raise RefusalError(415, "encoding-invalid", f"needs gzip or none, got {encoding[:40]}")
+        return self._unzip(body)
+
+    async def _chunks(self, protocol: Any) -> bytes:
+        """A body of unstated length: stop at the limit, not after it."""
+        body = bytearray()
+        async for chunk in protocol:
+            body += chunk
+            if len(body) > self._limit:
+                raise self._too_large()
+        return bytes(body)
+
+    def _unzip(self, body: bytes) -> bytes:
+        try:
+            with gzip.open(io.BytesIO(body)) as stream:
+                plain = stream.read(self._limit + 1)
+        except (OSError, EOFError, ZlibError) as exc:
+            raise RefusalError(400, "encoding-invalid", "the body says gzip and is not whole gzip") from exc
+        if len(plain) > self._limit:
+            raise self._too_large()
+        return plain
+
+    def _too_large(self) -> RefusalError:
+        return RefusalError(413, "body-too-large", f"needs at most {self._limit} bytes, decompressed")
+
+    def _refuse(self, protocol: Any, refusal: RefusalError) -> None:
+        headers = [PROBLEM]
+        if refusal.retry_after_s:
+            headers.append(("retry-after", str(refusal.retry_after_s)))
+        if refusal.status == 405:
+            headers.append(("allow", "POST"))
+        if refusal.status == 401:
+            headers.append(("www-authenticate", "Bearer"))
+        request_id = f"{os.getpid():x}-{next(_request_numbers):x}"
+        protocol.response_bytes(refusal.status, headers, problem_body(refusal, request_id))
+
+
+def _digest(authorization: str | None) -> str:
+    """SHA-256 of the key. Raises RefusalError `key-missing` if none came."""
+    scheme, _, key = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not key:
+        raise RefusalError(401, "key-missing", "needs the header Authorization: Bearer <API key>")
+    return hashlib.sha256(key.strip().encode()).hexdigest()
+
+
+def _answer_batch(protocol: Any, verdicts: list[Verdict]) -> None:
+    accepted = sum(verdict.status == 202 for verdict in verdicts)
+    body = _encode(BatchAnswer(accepted, len(verdicts) - accepted, verdicts))
+    headers = [JSON]
+    if any(verdict.status == 503 for verdict in verdicts):
+        headers.append(("retry-after", "2"))
+    protocol.response_bytes(202 if accepted == len(verdicts) else _worst(verdicts, accepted), headers, body)
+
+
+def _worst(verdicts: list[Verdict], accepted: int) -> int:
+    """207 if some were taken; else what they were all refused for, 400 if for different things."""
+    statuses = {verdict.status for verdict in verdicts}
+    if accepted:
+        return 207
+    return statuses.pop() if len(statuses) == 1 else 400

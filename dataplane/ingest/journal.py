@@ -1,0 +1,64 @@
+"""The ack journal: what this replica has ACKed and the ledger does not have yet, in a file that outlives the process.
+
+A line is written after the delivery report and before the answer, so a killed replica's ACKs are still told when it
+comes back. Two files take turns: one grows while the other's content is on its way to the audit topic.
+"""
+
+import os
+from io import FileIO
+from pathlib import Path
+
+import msgspec
+
+
+class Ack(msgspec.Struct, array_like=True):
+    """One ACKed unit."""
+
+    cell: str
+    pipe: str
+    bucket: int
+    position: int
+
+
+_decoder = msgspec.json.Decoder(Ack)
+_encode = msgspec.json.Encoder().encode
+
+
+class AckJournal:
+    """Append with `write`; `rotate` when the facts so far go out as an audit record; `told` when that is stored."""
+
+    def __init__(self, folder: Path, replica: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._growing, self._sent = folder / f"{replica}.acks", folder / f"{replica}.acks-sent"
+        self.left_behind = [*_read(self._sent), *_read(self._growing)]
+        self._file: FileIO = self._growing.open("ab", buffering=0)
+
+    def write(self, acks: list[Ack]) -> None:
+        """Hand the lines to the operating system: one write."""
+        self._file.write(b"".join(_encode(ack) + b"\n" for ack in acks))
+
+    def rotate(self) -> None:
+        """Begin a new file; what was written so far is about to be told. The one before must have been told."""
+        self._file.close()
+        if self._sent.exists():  # left behind by a run that was killed: told together with what has grown since
+            with self._sent.open("ab") as kept:
+                kept.write(self._growing.read_bytes())
+            self._growing.unlink()
+        else:
+            os.replace(self._growing, self._sent)  # noqa: PTH105
+        self._file = self._growing.open("ab", buffering=0)
+
+    def told(self) -> None:
+        """The ledger has it: the older file is of no more use."""
+        self._sent.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file; what is in it is told by the next run."""
+        self._file.close()
+
+
+def _read(path: Path) -> list[Ack]:
+    if not path.exists():
+        return []
+    whole = path.read_bytes().rpartition(b"\n")[0]  # a line that a crash cut off was not answered
+    return [_decoder.decode(line) for line in whole.splitlines()]

@@ -1,0 +1,63 @@
+"""What ingest stamps on an event: id, event_time, bucket, revision, key. Pure: time and chance are arguments."""
+
+import zlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+MAX_KEY_BYTES: Final = 256
+
+
+def message_id(now_us: int, random_80: int) -> str:
+    """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then chance (74 of the bits given)."""
+    ms = now_us // 1_000
+    high = 0x7000 | random_80 >> 62 & 0xFFF
+    low = 0x8000_0000_0000_0000 | random_80 & 0x3FFF_FFFF_FFFF_FFFF
+    text = f"{ms:012x}{high:04x}{low:016x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def event_time_us(value: Any) -> int | None:
+    """A source's own time as microseconds since the epoch, or None if it cannot be read as one.
+
+    RFC 3339 text with an offset, or a number: seconds, milliseconds or microseconds, told apart by their size.
+    """
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+        return None if moment.tzinfo is None else _epoch_us(moment)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e17:
+        return None
+    scale = 1_000_000 if value < 1e11 else 1_000 if value < 1e14 else 1
+    return int(value * scale)
+
+
+def _epoch_us(moment: datetime) -> int:
+    delta = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def key_bytes(pipe: str, value: Any) -> bytes | None:
+    """The Kafka key for the value at a source's key path: (pipe, value); None if there is no usable value."""
+    if value is None:
+        return None
+    text = value.encode() if isinstance(value, str) else msgspec.json.encode(value)
+    if len(text) > MAX_KEY_BYTES:
+        text = f"{zlib.crc32(text):08x}".encode() + text[: MAX_KEY_BYTES - 8]
+    return pipe.encode() + b"\0" + text
+
+
+def choose_revision(weights: Sequence[tuple[int, int]], key: bytes) -> int | None:
+    """The revision for a key by ramp weights (percent): sticky by key; None if no revision takes traffic."""
+    if len(weights) == 1 and weights[0][1] >= 100:
+        return weights[0][0]
+    place, border = zlib.crc32(key) % 100, 0
+    for revision, share in weights:
+        border += share
+        if place < border:
+            return revision
+    return weights[-1][0] if border else None

@@ -1,0 +1,96 @@
+"""Tells the ledger what this replica ACKed: one audit record per cell at a time, kept until it is stored."""
+
+import time
+from collections import defaultdict
+from functools import partial
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from dataplane.ingest.journal import Ack, AckJournal
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, encode
+from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
+from dataplane.ledger.meta import Meta
+from dataplane.names import AUDIT_TOPIC
+from dataplane.runtime.lags import LagBook, LagKey
+
+_ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
+
+
+class Books:
+    """Facts and lags for one cell."""
+
+    def __init__(self) -> None:
+        self.facts = FactBook()
+        self.lags = LagBook()
+
+
+class Teller:
+    """`acked` and `lag` collect, `tell_if_due` sends. Records that fail are sent again, unchanged, until stored."""
+
+    def __init__(self, producer: Producer, journal: AckJournal, replica: str) -> None:
+        self._producer = producer
+        self._journal = journal
+        self._replica = replica
+        self._books: dict[str, Books] = defaultdict(Books)
+        self._telling: dict[str, bytes] = {}  # cell -> audit record not yet known to be stored
+        self._under_way: set[str] = set()
+        self._due = 0.0
+        self.acked(journal.left_behind)
+
+    def acked(self, acks: list[Ack]) -> None:
+        """These were answered with 202 (or are about to be)."""
+        for ack in acks:
+            self._books[ack.cell].facts.add(ack.pipe, ack.bucket, _ACKED, ack.position)
+
+    def lag(self, cell: str, meta: Meta, now_us: int) -> None:
+        """In: when the last byte had come. Out: when the delivery report had."""
+        lags = self._books[cell].lags
+        lags.add(LagKey(meta.pipe, INGEST, meta.bucket, "in"), meta.ingest_time_us - meta.event_time_us)
+        lags.add(LagKey(meta.pipe, INGEST, meta.bucket, "out"), now_us - meta.event_time_us)
+
+    def tell_if_due(self, every_s: float) -> None:
+        """Send what failed again; else, if the last round is stored and it is time, begin the next one."""
+        if self._telling:
+            self._send()
+        elif time.monotonic() >= self._due and any(len(books.facts) for books in self._books.values()):
+            self._due = time.monotonic() + every_s
+            self._begin()
+
+    def finish(self, seconds: float) -> None:
+        """Tell everything that is left, for at most so long; the journal keeps what could not be told."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.tell_if_due(0)
+            if not self._telling:
+                return
+            time.sleep(0.01)
+
+    def _begin(self) -> None:
+        self._journal.rotate()
+        books, self._books = self._books, defaultdict(Books)
+        now_us = time.time_ns() // 1_000
+        for cell, book in books.items():
+            facts, lags = book.facts.take(), book.lags.take()
+            audit = Audit(AUDIT_VERSION, cell, self._replica, INGEST, now_us, [], [], facts, lags)
+            self._telling[cell] = encode(audit)
+        self._send()
+
+    def _send(self) -> None:
+        for cell, value in self._telling.items():
+            if cell in self._under_way:
+                continue
+            try:
+                report = partial(self._report, cell)
+                self._producer.produce(AUDIT_TOPIC, value, key=cell, on_delivery=report)
+            except (BufferError, KafkaException):
+                return  # the next turn tries again
+            self._under_way.add(cell)
+
+    def _report(self, cell: str, error: KafkaError | None, _message: Message) -> None:
+        """On the poller thread; each step is one atomic operation on a dict or set."""
+        if error is None:
+            self._telling.pop(cell, None)
+            if not self._telling:
+                self._journal.told()
+        self._under_way.discard(cell)

@@ -29,7 +29,7 @@ class SparkLauncher(Struct, frozen=True):
         with _open_log(self.var / "log" / f"cell-{desired.cell}.log") as log:
             return subprocess.Popen(
                 self.command(desired, incarnation),
-                cwd=self.root,
+                cwd=self.var,  # not the checkout: workers would import from it instead of from the release
                 env=self._environment(desired, incarnation),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -58,6 +58,8 @@ class SparkLauncher(Struct, frozen=True):
         env = dict(os.environ)
         env |= {
             INCARNATION_VARIABLE: incarnation,
+            "PENSTOCK_VAR": str(self.var),
+            "PYTHONPATH": os.pathsep.join(self._foreign_path()),
             "SPARK_HOME": str(_spark_home()),
             "SPARK_LOCAL_DIRS": str(self.var / "spark"),
             "PYSPARK_PYTHON": sys.executable,  # or workers start whatever `python3` is
@@ -66,6 +68,11 @@ class SparkLauncher(Struct, frozen=True):
         if desired.master.startswith("local"):
             env.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         return env
+
+    def _foreign_path(self) -> list[str]:
+        """PYTHONPATH without the checkout: the application runs its release."""
+        entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        return [entry for entry in entries if not Path(entry).resolve().is_relative_to(self.root.resolve())]
 
 
 def _spark_home() -> Path:

@@ -1,0 +1,243 @@
+"""The keeper with real processes: it starts, restarts, adopts, replaces and ends applications, and leaves no orphan."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from controlplane.compute.files import ComputeFiles
+from controlplane.compute.keeper import take_lock
+from controlplane.compute.kept import KeptCell, Stage, wait_after
+from controlplane.compute.port import Desired
+from controlplane.compute.processes import INCARNATION_VARIABLE, members
+
+WISH = Desired("c1", 1, "local")
+# An application with a worker that left its process group, as PySpark's daemon does.
+APPLICATION = """
+import os, subprocess, sys, time
+worker = "import os, time; os.setpgid(0, 0); time.sleep(300)"
+subprocess.Popen([sys.executable, "-c", worker])
+time.sleep(300)
+"""
+
+
+class Launcher:
+    """Starts a small real application instead of Spark."""
+
+    def __init__(self, program: str = APPLICATION) -> None:
+        self.program = program
+        self.children: list[subprocess.Popen[bytes]] = []
+
+    def start(self, desired: Desired, incarnation: str) -> "subprocess.Popen[bytes]":
+        env = os.environ | {INCARNATION_VARIABLE: incarnation}
+        child = subprocess.Popen([sys.executable, "-c", self.program], env=env, start_new_session=True)
+        self.children.append(child)
+        return child
+
+
+class Clock:
+    """Monotonic seconds that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+
+@pytest.fixture
+def launcher() -> Iterator[Launcher]:
+    launcher = Launcher()
+    yield launcher
+    for child in launcher.children:
+        for process in psutil.process_iter():
+            try:
+                if os.getsid(process.pid) == child.pid:
+                    process.kill()
+            except (psutil.Error, OSError):
+                continue
+        child.wait()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> ComputeFiles:
+    return ComputeFiles(tmp_path)
+
+
+class Asked:
+    """Notes who was asked to stop."""
+
+    def __init__(self) -> None:
+        self.incarnations: list[str] = []
+
+    def __call__(self, cell: str, incarnation: str) -> None:
+        self.incarnations.append(incarnation)
+
+
+def keep(files: ComputeFiles, launcher: Launcher, asked: Asked | None = None) -> KeptCell:
+    return KeptCell("c1", files, launcher, asked or Asked(), lambda: 0.5)
+
+
+def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 15) -> None:
+    deadline = time.monotonic() + limit_s
+    while not truth():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        step()
+        time.sleep(0.02)
+
+
+def started(kept: KeptCell, clock: Clock) -> str:
+    kept.step(WISH, clock.now)
+    assert kept.running is not None
+    incarnation = kept.running.incarnation
+    until(lambda: len(members(incarnation)) == 2)
+    return incarnation
+
+
+def test_a_wish_is_started_once_and_noted(files, launcher, clock):
+    kept = keep(files, launcher)
+    incarnation = started(kept, clock)
+    kept.step(WISH, clock.now + 1)
+    noted = files.running("c1")
+    assert noted is not None
+    assert (noted.incarnation, noted.epoch, len(launcher.children)) == (incarnation, 1, 1)
+
+
+def test_a_crash_ends_what_it_left_behind_and_starts_anew_after_a_while(files, launcher, clock):
+    kept = keep(files, launcher)
+    first = started(kept, clock)
+    launcher.children[0].kill()
+    until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
+    assert members(first) == []
+    kept.step(WISH, clock.now + 0.9)
+    assert kept.running is None, "the first back-off is a second"
+    kept.step(WISH, clock.now + 1.1)
+    assert kept.running is not None
+    assert kept.running.incarnation != first
+
+
+def test_the_wait_between_crashes_grows_to_thirty_seconds():
+    assert [wait_after(n, 0.5) for n in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]
+    assert wait_after(1, 0.0) == 0.75
+
+
+def test_a_stable_minute_makes_the_next_wait_short_again(files, launcher, clock):
+    kept = keep(files, launcher)
+    launcher.program = "raise SystemExit(3)"
+    kept.step(WISH, clock.now)
+    for _ in range(3):
+        until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
+        clock.now += 60
+        kept.step(WISH, clock.now)
+    launcher.program = APPLICATION
+    until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
+    clock.now += 60
+    started(kept, clock)
+    kept.step(WISH, clock.now + 61)
+    launcher.children[-1].kill()
+    until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now + 62))
+    kept.step(WISH, clock.now + 63.1)
+    assert kept.running is not None
+
+
+def test_a_keeper_that_starts_again_adopts_what_runs(files, launcher, clock):
+    incarnation = started(keep(files, launcher), clock)
+    adopter = keep(files, launcher)
+    adopter.step(WISH, clock.now)
+    assert adopter.running is not None
+    assert adopter.running.incarnation == incarnation
+    assert len(launcher.children) == 1
+
+
+def test_a_keeper_killed_before_it_noted_the_pid_adopts_by_incarnation(files, launcher, clock):
+    incarnation = started(keep(files, launcher), clock)
+    noted = files.running("c1")
+    assert noted is not None
+    files.started(type(noted)("c1", 1, incarnation, 0, 0.0, 1))
+    adopter = keep(files, launcher)
+    assert adopter.running is not None
+    assert adopter.running.pid == launcher.children[0].pid
+
+
+def test_an_adopted_application_that_dies_is_started_anew(files, launcher, clock):
+    first = started(keep(files, launcher), clock)
+    adopter = keep(files, launcher)
+    launcher.children[0].kill()
+    launcher.children[0].wait()
+    until(lambda: adopter.running is None, lambda: adopter.step(WISH, clock.now))
+    assert members(first) == []
+    adopter.step(WISH, clock.now + 2)
+    assert adopter.running is not None
+    assert adopter.running.starts == 2
+
+
+def test_a_pid_that_was_used_again_is_not_ours(files, launcher, clock):
+    incarnation = started(keep(files, launcher), clock)
+    launcher.children[0].kill()
+    launcher.children[0].wait()
+    noted = files.running("c1")
+    assert noted is not None
+    files.started(type(noted)("c1", 1, incarnation, os.getpid(), 1.0, 1))  # ours now, but not from then
+    adopter = keep(files, launcher)
+    until(lambda: adopter.running is None, lambda: adopter.step(None, clock.now))
+    assert members(incarnation) == []
+
+
+def test_another_epoch_asks_the_old_one_to_stop_and_then_starts(files, launcher, clock):
+    asked = Asked()
+    kept = keep(files, launcher, asked)
+    first = started(kept, clock)
+    newer = Desired("c1", 2, "local")
+    kept.step(newer, clock.now)
+    assert asked.incarnations == [first]
+    launcher.children[0].send_signal(signal.SIGTERM)  # it drains and leaves
+    until(lambda: kept.running is not None and kept.running.epoch == 2, lambda: kept.step(newer, clock.now))
+    assert members(first) == []
+
+
+def test_an_application_that_does_not_listen_is_ended_by_signals(files, launcher, clock):
+    launcher.program = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(300)"
+    kept = keep(files, launcher)
+    kept.step(WISH, clock.now)
+    assert kept.running is not None
+    incarnation = kept.running.incarnation
+    time.sleep(0.3)  # until it ignores SIGTERM
+    kept.step(None, clock.now)
+    kept.step(None, clock.now + 34)
+    assert kept._stage is Stage.DRAIN, "it has 35 seconds"
+    kept.step(None, clock.now + 36)
+    kept.step(None, clock.now + 42)
+    until(lambda: kept.running is None, lambda: kept.step(None, clock.now + 43))
+    assert members(incarnation) == []
+
+
+def test_what_cannot_be_started_is_tried_again_later(files, clock):
+    class Broken(Launcher):
+        def start(self, desired: Desired, incarnation: str) -> "subprocess.Popen[bytes]":
+            raise FileNotFoundError("spark-submit")
+
+    kept = keep(files, Broken())
+    kept.step(WISH, clock.now)
+    assert (kept.running, kept.starts) == (None, 1)
+    kept.step(WISH, clock.now + 0.5)
+    assert kept.starts == 1
+    kept.step(WISH, clock.now + 1.1)
+    assert kept.starts == 2
+
+
+def test_there_is_one_keeper(tmp_path):
+    lock = take_lock(tmp_path)
+    assert lock is not None
+    assert take_lock(tmp_path) is None
+    lock.close()
+    again = take_lock(tmp_path)
+    assert again is not None
+    again.close()

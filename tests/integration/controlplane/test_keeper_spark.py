@@ -1,0 +1,66 @@
+"""The keeper's launcher with the real spark-submit: the application runs, and its end leaves nothing behind."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from controlplane.compute.files import ComputeFiles
+from controlplane.compute.kept import KeptCell
+from controlplane.compute.launch import SparkLauncher
+from controlplane.compute.port import Desired
+from controlplane.compute.processes import members, signal_all
+
+ROOT = Path(__file__).parents[3]
+APPLICATION = """
+import argparse, sys, threading, time
+from pathlib import Path
+from pyspark.sql import SparkSession
+
+named = argparse.ArgumentParser()
+for name in ("--cell", "--epoch", "--incarnation"):
+    named.add_argument(name)
+named = named.parse_args()
+spark = SparkSession.builder.getOrCreate()
+
+def lane(_rows):
+    import dataplane.names, time
+    Path({mark!r} + named.incarnation).write_text(sys.executable + " " + dataplane.names.__file__)
+    time.sleep(300)
+
+threading.Thread(target=lambda: spark.sparkContext.parallelize([0], 1).foreachPartition(lane), daemon=True).start()
+time.sleep(300)
+"""
+
+
+def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 90) -> None:
+    deadline = time.monotonic() + limit_s
+    while not truth():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        step()
+        time.sleep(0.1)
+
+
+def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_path: Path):
+    application = tmp_path / "app.py"
+    application.write_text(APPLICATION.replace("{mark!r}", repr(f"{tmp_path}/mark-")))
+    launcher = SparkLauncher(ROOT, tmp_path, application)
+    kept = KeptCell("c1", ComputeFiles(tmp_path), launcher, lambda *_: None, lambda: 0.5)
+    wish = Desired("c1", 1, "local[2,10]")
+    kept.step(wish, 0.0)
+    assert kept.running is not None
+    incarnation = kept.running.incarnation
+    try:
+        mark = tmp_path / f"mark-{incarnation}"
+        until(lambda: mark.exists() and mark.read_text())
+        interpreter, _, module = mark.read_text().partition(" ")
+        assert interpreter == sys.executable
+        assert ".zip" in module, "a lane runs the release, not the checkout"
+        jvm = next(process for process in members(incarnation) if process.pid == kept.running.pid)
+        assert "java" in jvm.name()
+        jvm.kill()
+        until(lambda: kept.running is None, lambda: kept.step(wish, 10.0))
+        assert members(incarnation) == []
+    finally:
+        signal_all(members(incarnation), signal.SIGKILL)

@@ -1,0 +1,83 @@
+"""The small pure parts of the Observer: the sample, the cache, where to begin."""
+
+import msgspec
+import pytest
+
+from controlplane.observer.attempts import Sampler, attempt_row
+from controlplane.observer.cache import ENTRY_BYTES, ByteCache
+from controlplane.observer.reader import start_offset
+from dataplane.ledger.audit import Attempt
+
+TRY = Attempt(
+    message_id="m1",
+    position=1 << 54 | 7,
+    pipe="p1",
+    revision=1,
+    destination="crm",
+    bucket=1,
+    number=1,
+    started_us=1_700_000_000_123_456,
+    dns_us=1,
+    connect_us=2,
+    tls_us=3,
+    first_byte_us=4,
+    total_us=5,
+    status=200,
+    outcome="delivered",
+    reason="",
+    address="127.0.0.1",
+    next_us=0,
+)
+
+
+def test_successes_beyond_the_sample_are_let_go_and_failures_never():
+    sampler = Sampler(2)
+    failed = msgspec.structs.replace(TRY, outcome="retry", status=503)
+    assert [sampler.wants(TRY) for _ in range(4)] == [True, True, False, False]
+    assert all(sampler.wants(failed) for _ in range(4))
+
+
+def test_the_next_second_has_a_sample_of_its_own():
+    sampler = Sampler(1)
+    later = msgspec.structs.replace(TRY, started_us=TRY.started_us + 1_000_000)
+    assert [sampler.wants(TRY), sampler.wants(TRY), sampler.wants(later)] == [True, False, True]
+
+
+def test_the_success_after_a_failure_is_kept_so_that_the_story_has_an_end():
+    sampler = Sampler(0)
+    assert not sampler.wants(TRY)
+    assert sampler.wants(msgspec.structs.replace(TRY, number=2))
+
+
+def test_an_attempt_keeps_its_microseconds_and_loses_what_postgres_refuses():
+    row = attempt_row(msgspec.structs.replace(TRY, reason="a\x00b" + "c" * 500))
+    assert (row.at.microsecond, row.next_at, len(row.reason)) == (123_456, None, 200)
+
+
+def test_the_cache_forgets_what_was_used_longest_ago():
+    cache = ByteCache(limit=2 * (ENTRY_BYTES + 1))
+    cache.update({"a": b"1", "b": b"2"})
+    assert cache.get("a") == b"1"
+    cache.update({"c": b"3"})
+    assert ("a" in cache, "b" in cache, "c" in cache) == (True, False, True)
+
+
+def test_an_entry_put_again_counts_once():
+    cache = ByteCache(limit=ENTRY_BYTES + 10)
+    for _ in range(5):
+        cache.update({"a": b"12345"})
+    assert cache.get("a") == b"12345"
+
+
+@pytest.mark.parametrize(
+    ("stored", "low", "high", "begin"),
+    [
+        pytest.param(None, 3, 9, (3, 0), id="never read: from the first there is"),
+        pytest.param(5, 3, 9, (5, 0), id="where it stood"),
+        pytest.param(9, 3, 9, (9, 0), id="at the end"),
+        pytest.param(1, 3, 9, (3, 2), id="two records are gone"),
+        pytest.param(50, 0, 9, (0, 0), id="the topic was made anew"),
+    ],
+)
+def test_where_to_begin(stored, low, high, begin):
+    assert start_offset(stored, low, high) == begin

@@ -1,0 +1,205 @@
+"""The Provisioner decides from a snapshot alone: each row of the table is one situation and what it does about it."""
+
+from typing import Any
+
+import pytest
+
+from controlplane.compute.port import Desired
+from controlplane.control_topic import Published
+from controlplane.provisioner.decide import (
+    EnsureTopics,
+    GoLive,
+    MarkPublished,
+    Place,
+    Publish,
+    StartRamp,
+    Submit,
+    Supersede,
+    Wait,
+    decide,
+)
+from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
+from controlplane.provisioner.wanted import wanted_versions
+
+MASTER = "local[16,1000]"
+ASKED = Desired("c1", 1, MASTER)
+CELL = CellView("c1", 1, 1, bound=True, desired=ASKED)
+PIPE = PipeView("p1", 2, active=True, cell="c1")
+KEY = Versioned("p1", "digest", 1)
+DESTINATION = Versioned("p1", "crm", 1)
+
+
+def beat(writer: str, kind: str, offset: int, **changes: Any) -> Beat:
+    fields = {"cell": "" if kind == "ingest" else "c1", "epoch": 1, "state": "running"} | changes
+    return Beat(writer=writer, kind=kind, table_offset=offset, **fields)
+
+
+def all_hold(offset: int) -> list[Beat]:
+    return [
+        beat("process-0", "process", offset),
+        beat("transmit-0", "transmit", offset),
+        beat("ingest-1", "ingest", offset),
+    ]
+
+
+def snapshot(**changes: Any) -> Snapshot:
+    fields: dict[str, Any] = {
+        "cells": [CELL],
+        "pipes": [PIPE],
+        "revisions": [],
+        "keys": [KEY],
+        "destinations": [DESTINATION],
+        "beats": [],
+        "published": {},
+        "master": MASTER,
+    }
+    return Snapshot(**fields | changes)
+
+
+def all_published(before: Snapshot) -> Snapshot:
+    """The same, with everything it asks for in the control topic: the n-th record at offset n."""
+    published = {key: Published(version, offset) for offset, (key, version) in enumerate(wanted_versions(before).items())}
+    return snapshot(**{name: getattr(before, name) for name in before.__struct_fields__} | {"published": published})
+
+
+def revision(number: int, state: str, **changes: Any) -> RevisionView:
+    return RevisionView(number, "p1", number, state, **changes)
+
+
+def test_an_unplaced_pipe_goes_to_the_least_loaded_cell():
+    cells = [CELL, CellView("c2", 1, 1, bound=True, desired=Desired("c2", 1, MASTER))]
+    pipes = [PIPE, PipeView("p2", 1, True, None), PipeView("p3", 1, True, None)]
+    placed = [a for a in decide(snapshot(cells=cells, pipes=pipes)) if isinstance(a, Place)]
+    assert placed == [Place("p2", "c2"), Place("p3", "c1")]
+
+
+def test_without_a_cell_a_pipe_waits_and_says_so():
+    found = decide(snapshot(cells=[], pipes=[PipeView("p1", 1, True, None)], revisions=[revision(1, "requested")]))
+    assert found == [Wait(1, "waiting for a cell to be placed on")]
+
+
+def test_an_unbound_cell_gets_topics_and_is_not_submitted_yet():
+    cell = CellView("c1", 1, 1, bound=False, desired=None)
+    found = decide(snapshot(cells=[cell], pipes=[]))
+    assert found == [EnsureTopics("c1")]
+
+
+@pytest.mark.parametrize(
+    "desired",
+    [
+        pytest.param(None, id="nothing asked for"),
+        pytest.param(Desired("c1", 0, MASTER), id="an older epoch asked for"),
+        pytest.param(Desired("c1", 1, "spark://elsewhere:7077"), id="another master asked for"),
+    ],
+)
+def test_compute_is_asked_for_what_the_row_says(desired):
+    cell = CellView("c1", 1, 1, bound=True, desired=desired)
+    assert Submit(ASKED) in decide(snapshot(cells=[cell]))
+
+
+def test_a_cell_whose_topics_were_made_anew_is_left_alone():
+    cell = CellView("c1", 1, 1, bound=True, desired=None, problem="topic x was deleted")
+    found = decide(snapshot(cells=[cell], revisions=[revision(1, "requested")]))
+    assert Wait(1, "cell c1: topic x was deleted") in found
+    assert not [a for a in found if isinstance(a, Submit | StartRamp)]
+
+
+def test_the_first_publish_holds_plan_and_destination_before_the_key_and_no_pipe():
+    found = decide(snapshot(revisions=[revision(1, "requested")]))
+    assert Publish(["cell/c1", "plan/p1@1", "destination/p1/crm", "key/digest"]) in found
+    assert Wait(1, "publishing to cell c1") in found
+
+
+def test_a_first_revision_ramps_as_soon_as_it_is_published():
+    found = decide(all_published(snapshot(revisions=[revision(1, "requested")])))
+    assert found == [MarkPublished(1, 3), StartRamp(1)]
+
+
+def test_a_ramping_revision_gives_the_pipe_its_record():
+    assert "pipe/p1" in wanted_versions(snapshot(revisions=[revision(1, "ramping")]))
+
+
+def test_a_second_revision_waits_until_all_hold_its_plan():
+    rows = [revision(1, "live"), revision(2, "requested")]
+    found = decide(all_published(snapshot(revisions=rows, beats=all_hold(3))))
+    assert found == [MarkPublished(2, 4), Wait(2, "waiting for process-0: it holds control records up to 3 of 4")]
+    assert decide(all_published(snapshot(revisions=rows, beats=all_hold(4)))) == [MarkPublished(2, 4), StartRamp(2)]
+
+
+def test_while_a_second_revision_waits_the_traffic_stays_with_the_first():
+    from controlplane.provisioner.wanted import weights_by_pipe
+
+    assert weights_by_pipe([revision(1, "live"), revision(2, "requested")]) == {"p1": [(1, 100)]}
+    assert weights_by_pipe([revision(1, "live"), revision(2, "ramping")]) == {"p1": [(2, 100)]}
+
+
+@pytest.mark.parametrize(
+    ("beats", "reason"),
+    [
+        pytest.param(
+            [], "waiting for cell c1: no process lane has reported in the last seconds", id="nothing runs"
+        ),
+        pytest.param(
+            all_hold(9)[:1] + all_hold(9)[2:],
+            "waiting for cell c1: no transmit lane has reported in the last seconds",
+            id="no transmit lane",
+        ),
+        pytest.param(all_hold(9)[:2], "waiting for ingest: no replica has reported in the last seconds", id="no ingest"),
+        pytest.param(
+            [*all_hold(9), beat("ingest-2", "ingest", 1)],
+            "waiting for ingest-2: it holds control records up to 1 of 5",
+            id="one replica is behind",
+        ),
+        pytest.param(
+            [beat("process-0", "process", 9, epoch=0), *all_hold(9)[1:]],
+            "waiting for cell c1: no process lane has reported in the last seconds",
+            id="a lane of an older epoch does not count",
+        ),
+        pytest.param(
+            [beat("process-0", "process", 9, state="starting"), *all_hold(9)[1:]],
+            "waiting for cell c1: no process lane has reported in the last seconds",
+            id="a starting lane does not count as running",
+        ),
+        pytest.param(
+            [*all_hold(9), beat("process-1", "process", 0, state="starting")],
+            "waiting for process-1: it holds control records up to 0 of 5",
+            id="but a starting lane must hold it too",
+        ),
+    ],
+)
+def test_a_ramping_revision_waits_in_words(beats, reason):
+    found = decide(all_published(snapshot(revisions=[revision(1, "ramping", published_offset=5)], beats=beats)))
+    assert found == [Wait(1, reason)]
+
+
+def test_a_lane_that_has_ended_holds_nobody_up():
+    beats = [*all_hold(5), beat("process-1", "process", 0, state="failed"), beat("driver", "driver", 0)]
+    found = decide(all_published(snapshot(revisions=[revision(1, "ramping", published_offset=5)], beats=beats)))
+    assert found == [GoLive(1)]
+
+
+def test_a_reason_that_stands_already_is_not_written_again():
+    row = revision(1, "ramping", published_offset=5, reason="waiting for ingest: no replica has reported in the last seconds")
+    assert decide(all_published(snapshot(revisions=[row], beats=all_hold(5)[:2]))) == []
+
+
+def test_a_newer_request_overtakes_an_older_one():
+    rows = [revision(1, "live"), revision(2, "requested"), revision(3, "requested")]
+    found = decide(all_published(snapshot(revisions=rows, beats=all_hold(99))))
+    assert found[0] == Supersede(2, 3)
+    assert found[-1] == StartRamp(3)
+
+
+def test_a_live_pipe_at_rest_asks_for_nothing():
+    assert decide(all_published(snapshot(revisions=[revision(1, "live"), revision(0, "retired")]))) == []
+
+
+def test_a_revoked_key_is_published_again():
+    rows = [revision(1, "live")]
+    before = all_published(snapshot(revisions=rows))
+    after = snapshot(revisions=rows, keys=[Versioned("p1", "digest", 2)], published=before.published)
+    assert decide(after) == [Publish(["key/digest"])]
+
+
+def test_the_plan_of_a_retired_revision_stays_wanted():
+    assert "plan/p1@1" in wanted_versions(snapshot(revisions=[revision(1, "retired"), revision(2, "live")]))

@@ -1,0 +1,49 @@
+"""A bucket is sealed when it has ended and everybody has passed it, and not before."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from controlplane.observer.seal import Progress, first_open_bucket, seal_row, why_open
+from dataplane.ledger.bins import Account, Bin
+from dataplane.ledger.unitset import UnitSet
+
+INGEST = ("penstock.c1.ingest.g1", 0)
+EGRESS = ("penstock.c1.egress.g1", 0)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("passed", "why"),
+    [
+        pytest.param({}, "process has passed 0 of 10 on penstock.c1.ingest.g1/0", id="nobody has reported"),
+        pytest.param({INGEST: 9, EGRESS: 99}, "process has passed 9 of 10 on penstock.c1.ingest.g1/0", id="one short"),
+        pytest.param({INGEST: 10, EGRESS: 4}, "transmit has passed 4 of 5 on penstock.c1.egress.g1/0", id="queued"),
+        pytest.param({INGEST: 10, EGRESS: 5}, "", id="all have passed"),
+    ],
+)
+def test_who_has_not_passed_a_bucket_keeps_it_open(passed, why):
+    assert why_open(Progress(ends={INGEST: 10}, reach={EGRESS: 4}, passed=passed)) == why
+
+
+def test_an_empty_partition_holds_up_nothing():
+    assert why_open(Progress(ends={INGEST: 0}, reach={}, passed={})) == ""
+
+
+def test_a_bucket_ends_when_minute_grace_and_produce_time_are_over():
+    minute = int(NOON.timestamp() // 60)
+    assert first_open_bucket(NOON, grace_s=60) == minute - 2
+    assert first_open_bucket(NOON, grace_s=61) == minute - 3
+
+
+def test_a_seal_counts_units_per_destination_and_bin():
+    nobody = {name: UnitSet() for name in Bin}
+    account = Account(
+        acked=UnitSet.of([1, 2, 3]),
+        unacked=UnitSet.of([4]),
+        upstream=nobody | {Bin.LOST: UnitSet.of([3])},
+        destinations={"crm": nobody | {Bin.DELIVERED: UnitSet.of([1, 4]), Bin.RETRYING: UnitSet.of([2])}},
+    )
+    seal = seal_row("p1", 7, account, NOON)
+    assert (seal.accepted, seal.unacked, seal.lost) == (3, 1, 1)
+    assert seal.bins == {"": {"lost": 1}, "crm": {"delivered": 2, "retrying": 1}}

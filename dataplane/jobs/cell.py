@@ -36,7 +36,7 @@ class LaneJob:
         self.outcome = ""
         self.started = time.monotonic()
         self._context = spark.sparkContext
-        self.thread = InheritableThread(target=self._run, session=spark)
+        self.thread = InheritableThread(target=self._run)
         self.thread.daemon = True
         self.thread.start()
 

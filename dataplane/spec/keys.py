@@ -1,0 +1,41 @@
+"""API keys as text: `psk_`, 160 random bits, a checksum. Pure: the bits come in as an argument.
+
+The checksum lets ingest refuse junk and typing mistakes without a look-up; it adds no secrecy.
+"""
+
+import hashlib
+import re
+import zlib
+from typing import Final
+
+PREFIX: Final = "psk_"
+RANDOM_BYTES: Final = 20
+PREFIX_CHARS: Final = 12  # shown to people: `psk_` and 40 of the 160 bits
+_ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
+_SHAPE: Final = re.compile(rf"psk_[{_ALPHABET}]{{32}}[{_ALPHABET}]{{6}}")
+
+
+def key_text(chance: bytes) -> str:
+    """The key made of 20 random bytes."""
+    if len(chance) != RANDOM_BYTES:
+        raise ValueError(f"a key needs {RANDOM_BYTES} random bytes, got {len(chance)}")
+    body = PREFIX + _base32(int.from_bytes(chance), 32)
+    return body + _checksum(body)
+
+
+def key_is_well_formed(key: str) -> bool:
+    """Whether the text has the shape of a key and its checksum is right."""
+    return _SHAPE.fullmatch(key) is not None and key[-6:] == _checksum(key[:-6])
+
+
+def key_digest(key: str) -> str:
+    """SHA-256 of the whole key, hex: what is stored, published and looked up."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _checksum(body: str) -> str:
+    return _base32(zlib.crc32(body.encode()) & 0x3FFF_FFFF, 6)
+
+
+def _base32(number: int, length: int) -> str:
+    return "".join(_ALPHABET[number >> shift & 31] for shift in range(5 * (length - 1), -1, -5))

@@ -1,0 +1,1 @@
+"""The data plane alone: topics and control records made directly, without management or control plane."""

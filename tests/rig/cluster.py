@@ -1,0 +1,139 @@
+"""Topics and control records for one cell on a real broker."""
+
+import hashlib
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from cryptography.fernet import Fernet
+
+from dataplane.names import (
+    AUDIT_TOPIC,
+    CONTROL_TOPIC,
+    HEARTBEAT_TOPIC,
+    INPUT_OF,
+    LANE_KINDS,
+    PURPOSES,
+    cell_topic,
+    lane_group,
+)
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.control import encode_for_topic
+from dataplane.tables.records import (
+    CellRecord,
+    DestinationRecord,
+    KeyRecord,
+    PipeRecord,
+    PlanRecord,
+    Record,
+    StopRecord,
+    TopicRecord,
+)
+
+SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+KEY = "psk_rig"
+PIPE = "pipe_rig"
+
+
+class Cluster:
+    """One cell, one pipe with one source `shop`; `destinations` maps names to URLs."""
+
+    def __init__(self, kafka: str, cell: str = "c1", partitions: int = 4) -> None:
+        self.kafka, self.cell, self.partitions = kafka, cell, partitions
+        self.admin = AdminClient({"bootstrap.servers": kafka, "log_level": 3})
+        self.producer = Producer({"bootstrap.servers": kafka, "acks": "all", "log_level": 3})
+        self.fernet_key = Fernet.generate_key().decode()
+        self.topics: dict[str, TopicRecord] = {}
+        self._version = int(time.time() * 1000)
+
+    def make_topics(self) -> None:
+        """Every topic of the cell and the cluster, with first offsets committed for the lane groups."""
+        names = {purpose: cell_topic(self.cell, purpose, 1) for purpose in PURPOSES}
+        new = [NewTopic(name, self.partitions, 1, config={"max.message.bytes": "2097152"}) for name in names.values()]
+        new += [NewTopic(AUDIT_TOPIC, 4, 1), NewTopic(HEARTBEAT_TOPIC, 1, 1)]
+        new += [NewTopic(CONTROL_TOPIC, 1, 1, config={"cleanup.policy": "compact"})]
+        for future in self.admin.create_topics(new).values():
+            future.result()
+        for kind in LANE_KINDS:
+            self._commit_first_offsets(lane_group(self.cell, kind), names[INPUT_OF[kind]])
+        for purpose, name in names.items():
+            self.topics[purpose] = TopicRecord(name, 1, self.partitions, "")
+
+    def _commit_first_offsets(self, group: str, topic: str) -> None:
+        consumer = Consumer({"bootstrap.servers": self.kafka, "group.id": group, "log_level": 3})
+        offsets = [TopicPartition(topic, partition, 0) for partition in range(self.partitions)]
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                consumer.commit(offsets=offsets, asynchronous=False)
+                break
+            except Exception:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.3)
+        consumer.close()
+
+    def publish(self, *records: Record) -> None:
+        """Put records on the control topic and wait for them to be stored."""
+        for record in records:
+            key, value = encode_for_topic(record)
+            self.producer.produce(CONTROL_TOPIC, key=key, value=value)
+        assert self.producer.flush(20) == 0
+
+    def version(self) -> int:
+        """A version higher than the last one."""
+        self._version += 1
+        return self._version
+
+    def publish_pipe(self, destinations: Mapping[str, str], normalize: list[dict] | None = None, **lanes: int) -> None:
+        """The cell, the pipe at revision 1, its key and its destinations."""
+        spec = parse_pipe_spec(
+            {
+                "sources": {"shop": {}},
+                "destinations": {name: {"type": "http", "url": url} for name, url in destinations.items()},
+                "normalize": normalize or [],
+            }
+        )
+        digest = hashlib.sha256(KEY.encode()).hexdigest()
+        token = Fernet(self.fernet_key).encrypt(SECRET.encode()).decode()
+        self.publish_cell(**lanes)
+        self.publish(
+            PlanRecord(PIPE, 1, spec, self.version()),
+            PipeRecord(PIPE, self.version(), "ten_rig", "rig", self.cell, "active", [(1, 100)]),
+            KeyRecord(digest, self.version(), PIPE, "shop"),
+            *(
+                DestinationRecord(
+                    pipe=PIPE,
+                    name=name,
+                    version=self.version(),
+                    state="active",
+                    url=destination.url,
+                    secrets=[token],
+                    timeout_s=destination.timeout_s,
+                    concurrency=destination.concurrency,
+                    local_tries=destination.retry.local_tries,
+                    retry_span_s=destination.retry.span_s,
+                )
+                for name, destination in spec.destinations.items()
+            ),
+        )
+
+    def publish_cell(self, **lanes: int) -> None:
+        """How many lanes of each kind (`transmit_retry` for transmit-retry); one each unless said."""
+        wanted = dict.fromkeys(LANE_KINDS, 1) | {kind.replace("_", "-"): n for kind, n in lanes.items()}
+        self.publish(CellRecord(self.cell, self.version(), 1, wanted, self.topics))
+
+    def stop(self, incarnation: str) -> None:
+        """Ask an application to drain."""
+        self.publish(StopRecord(self.cell, self.version(), incarnation))
+
+    def env(self, var: str, port: int) -> dict[str, str]:
+        """Environment of the data plane's processes."""
+        return {
+            "PENSTOCK_KAFKA": self.kafka,
+            "PENSTOCK_VAR": var,
+            "PENSTOCK_INGEST_PORT": str(port),
+            "PENSTOCK_FERNET_KEYS": self.fernet_key,
+            "PENSTOCK_DESTINATION_ALLOW": "127.0.0.0/8",
+        }

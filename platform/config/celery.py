@@ -10,7 +10,7 @@ from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-from django.conf import settings  # noqa: E402 the settings module must be named first
+from django.conf import settings
 
 TICK_S = 1.0
 # Longer than any task runs (they only look, write and leave), far shorter than an operator's patience.

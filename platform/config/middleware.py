@@ -29,7 +29,7 @@ class RequestId:
         return response
 
 
-class ContentSecurityPolicy(CSPMiddleware):
+class ContentSecurityPolicy(CSPMiddleware):  # type: ignore[misc]  # the package is not followed by mypy
     """The strict policy everywhere but in /admin/, whose pages evaluate expressions."""
 
     def get_policy_parts(

@@ -1,0 +1,103 @@
+"""The one way by which tenants' rows reach a request, and the one table of who may do what.
+
+Another tenant's row is not found, exactly as a missing one is not: DoesNotExist, which views turn into 404. A row of
+one's own tenant that asks for a higher role is Forbidden, which they turn into 403.
+"""
+
+from typing import Final
+
+from django.db.models import F, QuerySet
+
+from mgmt.models import ApiKey, Destination, Membership, Pipe, PipeRevision, Source, Tenant, User
+
+Role = Membership.Role
+
+# Each role may do all that the ones before it may.
+_ORDER: Final = (Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.OWNER)
+
+# What each deed needs: the API's checks and the console's buttons both ask here.
+READ: Final = Role.VIEWER
+CREATE_PIPE: Final = Role.EDITOR
+RENAME_PIPE: Final = Role.EDITOR
+PUBLISH_REVISION: Final = Role.EDITOR
+MAKE_KEY: Final = Role.EDITOR
+REVOKE_KEY: Final = Role.EDITOR
+ROTATE_SECRET: Final = Role.EDITOR
+CLOSE_PIPE: Final = Role.OWNER
+MANAGE_MEMBERS: Final = Role.OWNER
+
+
+class Forbidden(Exception):  # noqa: N818 named for what the caller answers
+    """The user's role in this tenant, which is their own, is too low. `need` and `role` say what was asked and held."""
+
+    def __init__(self, *, need: str, role: str) -> None:
+        super().__init__(f"This needs the role {need}, you are {role}. Ask an owner of the tenant for it.")
+        self.need = need
+        self.role = role
+
+
+def may(role: str | None, need: str) -> bool:
+    """Whether a holder of `role` (None: not a member) may do what needs `need`."""
+    return role is not None and _ORDER.index(Role(role)) >= _ORDER.index(Role(need))
+
+
+def role_in(user: User, tenant_id: str) -> str | None:
+    """The user's role in the tenant; None if they are not a member."""
+    return Membership.objects.filter(user=user, tenant_id=tenant_id).values_list("role", flat=True).first()
+
+
+def tenants_of(user: User) -> QuerySet[Tenant]:
+    """The user's tenants, by name."""
+    return Tenant.objects.filter(memberships__user_id=user.pk).order_by("name", "id")
+
+
+def pipes_of(user: User) -> QuerySet[Pipe]:
+    """The pipes of all the user's tenants, newest first."""
+    return Pipe.objects.filter(tenant__memberships__user_id=user.pk).order_by("-created_at", "-id")
+
+
+def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
+    """A tenant of the user's. Raises Tenant.DoesNotExist, Forbidden."""
+    tenant = tenants_of(user).get(id=tenant_id)
+    _require(user, tenant.id, need)
+    return tenant
+
+
+def get_pipe(user: User, pipe_id: str, need: str = READ) -> Pipe:
+    """A pipe of the user's, with its tenant. Raises Pipe.DoesNotExist, Forbidden."""
+    pipe = pipes_of(user).select_related("tenant").get(id=pipe_id)
+    _require(user, pipe.tenant_id, need)
+    return pipe
+
+
+def get_revision(user: User, pipe_id: str, number: int, need: str = READ) -> PipeRevision:
+    """A revision of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
+    return PipeRevision.objects.select_related("pipe", "author").get(pipe=get_pipe(user, pipe_id, need), number=number)
+
+
+def get_source(user: User, pipe_id: str, name: str, need: str = READ) -> Source:
+    """A source of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
+    return Source.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=name)
+
+
+def get_key(user: User, pipe_id: str, key_id: str, need: str = READ) -> ApiKey:
+    """A key to a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
+    return ApiKey.objects.select_related("source").get(source__pipe=get_pipe(user, pipe_id, need), id=key_id)
+
+
+def get_destination(user: User, pipe_id: str, name: str, need: str = READ) -> Destination:
+    """A destination of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
+    return Destination.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=name)
+
+
+def with_roles(rows: QuerySet[Pipe]) -> QuerySet[Pipe]:
+    """The rows of `pipes_of` with the user's role as `my_role`, in the same query: for lists that draw buttons."""
+    return rows.annotate(my_role=F("tenant__memberships__role"))
+
+
+def _require(user: User, tenant_id: str, need: str) -> None:
+    if need == READ:
+        return  # whoever found the row is at least a viewer
+    role = role_in(user, tenant_id)
+    if not may(role, need):
+        raise Forbidden(need=need, role=role or "no member")

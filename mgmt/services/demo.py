@@ -1,0 +1,51 @@
+"""The demo's rows: a tenant, its owner, a staff user, a pipe. Each call finds what an earlier one made."""
+
+from typing import Any, Final
+
+from django.db import transaction
+
+from mgmt.models import Cell, Pipe, Tenant, User
+from mgmt.services.pipes import create_pipe
+from mgmt.services.revisions import publish_revision
+from mgmt.services.tenants import create_tenant
+
+FIRST_CELL: Final = "c1"
+DEMO_TENANT: Final = "Demo"
+DEMO_OWNER: Final = "alice"
+DEMO_SOURCE: Final = "demo"
+
+
+def ensure_first_cell() -> Cell:
+    """The cell that pipes are placed on when there is no other."""
+    return Cell.objects.get_or_create(id=FIRST_CELL)[0]
+
+
+@transaction.atomic
+def ensure_demo_tenant() -> tuple[Tenant, User]:
+    """The tenant Demo and alice, who owns it. She has no password: she comes in by a link."""
+    owner = _ensure_user(DEMO_OWNER)
+    tenant = Tenant.objects.filter(name=DEMO_TENANT, memberships__user=owner).order_by("created_at").first()
+    return tenant or create_tenant(name=DEMO_TENANT, owner=owner), owner
+
+
+def ensure_staff_user() -> User:
+    """The staff user `admin`, without a password."""
+    return _ensure_user("admin", is_staff=True, is_superuser=True)
+
+
+def ensure_demo_pipe(*, url: str, name: str) -> Pipe:
+    """The demo's pipe of that name, with a revision that delivers to `url` as its newest."""
+    tenant, owner = ensure_demo_tenant()
+    spec = {"sources": {DEMO_SOURCE: {}}, "destinations": {"receiver": {"type": "http", "url": url}}}
+    pipe = Pipe.objects.filter(tenant=tenant, name=name).first()
+    if pipe is None:
+        return create_pipe(tenant=tenant, name=name, spec=spec, author=owner)
+    newest = pipe.revisions.latest("number")
+    if newest.spec["destinations"].get("receiver", {}).get("url") != url:
+        publish_revision(pipe=pipe, spec=spec, based_on=newest.number, author=owner)
+    return pipe
+
+
+def _ensure_user(username: str, **flags: Any) -> User:
+    user = User.objects.filter(username=username).first()
+    return user or User.objects.create_user(username, **flags)

@@ -1,0 +1,40 @@
+"""Why a service refuses. Each message is a sentence that says what to do next."""
+
+
+class Refused(Exception):  # noqa: N818 named for what the caller answers
+    """The write does not fit what is stored now; nothing was written. `code` is stable, for programs."""
+
+    code = "conflict"
+
+
+class RevisionConflict(Refused):
+    """Somebody published after the revision this one is based on."""
+
+    code = "revision-conflict"
+
+
+class NameTaken(Refused):
+    """Another row of the same owner has this name."""
+
+    code = "name-taken"
+
+
+class PipeClosed(Refused):
+    """The pipe is closed and takes no change but opening it again."""
+
+    code = "pipe-closed"
+
+
+class AlreadyMember(Refused):
+    """The user has a role in this tenant already."""
+
+    code = "already-member"
+
+
+class InvalidValue(Exception):  # noqa: N818
+    """A plain field cannot be stored. `field` names it, `reason` says what was needed."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason

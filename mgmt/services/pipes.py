@@ -1,0 +1,60 @@
+"""Making, naming, closing and opening pipes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from mgmt.models import Pipe, Tenant, User
+from mgmt.services.errors import NameTaken
+from mgmt.services.names import checked_name
+from mgmt.services.revisions import checked_spec, store_revision
+
+
+def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: User) -> Pipe:
+    """A new pipe with revision 1, its sources and its destinations, each with a fresh signing secret.
+
+    Raises SpecError if the spec cannot run, InvalidValue for the name, NameTaken if the tenant has a pipe so named.
+    """
+    checked, name = checked_spec(spec), checked_name("name", name)
+    with transaction.atomic():
+        try:
+            with transaction.atomic():
+                pipe = Pipe.objects.create(tenant=tenant, name=name)
+        except IntegrityError as exc:
+            raise _taken(name) from exc
+        store_revision(pipe=pipe, number=1, spec=checked, author=author)
+    return pipe
+
+
+def rename_pipe(*, pipe: Pipe, name: str) -> Pipe:
+    """Give the pipe another name. Raises InvalidValue, NameTaken."""
+    name = checked_name("name", name)
+    try:
+        with transaction.atomic():
+            Pipe.objects.filter(id=pipe.id).update(name=name, version=F("version") + 1)
+    except IntegrityError as exc:
+        raise _taken(name) from exc
+    pipe.refresh_from_db()
+    return pipe
+
+
+def close_pipe(*, pipe: Pipe) -> bool:
+    """Take no more events; what was ACKed is still delivered. False if it was closed already."""
+    return _move(pipe, Pipe.State.ACTIVE, Pipe.State.CLOSED)
+
+
+def reopen_pipe(*, pipe: Pipe) -> bool:
+    """Take events again. False if it was open already."""
+    return _move(pipe, Pipe.State.CLOSED, Pipe.State.ACTIVE)
+
+
+def _move(pipe: Pipe, was: Pipe.State, becomes: Pipe.State) -> bool:
+    moved = Pipe.objects.filter(id=pipe.id, state=was).update(state=becomes, version=F("version") + 1)
+    pipe.refresh_from_db()
+    return moved == 1
+
+
+def _taken(name: str) -> NameTaken:
+    return NameTaken(f"A pipe named {name!r} exists in this tenant. Choose another name.")

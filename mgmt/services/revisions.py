@@ -1,0 +1,97 @@
+"""Publishing revisions, and taking one over when it is live."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec, spec_to_builtins
+from mgmt.models import Destination, Pipe, PipeRevision, Source, User
+from mgmt.services.errors import PipeClosed, RevisionConflict
+from mgmt.services.secrets import encrypt, new_signing_secret
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+State = PipeRevision.State
+
+
+def publish_revision(*, pipe: Pipe, spec: Mapping[str, Any], based_on: int, author: User) -> PipeRevision:
+    """Store `spec` as the revision after `based_on`.
+
+    Nothing is deployed here: the provisioner finds the requested row. Two people editing the same revision meet at
+    the unique constraint; the later one gets RevisionConflict instead of overwriting the earlier.
+    Raises SpecError, PipeClosed, RevisionConflict, PipeRevision.DoesNotExist (nothing to build on).
+    """
+    checked = checked_spec(spec)
+    pipe.revisions.get(number=based_on)
+    try:
+        with transaction.atomic():
+            # The conditional update also holds the row, so that nobody closes the pipe in between.
+            if not Pipe.objects.filter(id=pipe.id, state=Pipe.State.ACTIVE).update(version=F("version") + 1):
+                raise PipeClosed(f"{pipe.name} is closed. Open it again before you publish a revision.")
+            return store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author)
+    except IntegrityError as exc:
+        raise RevisionConflict(
+            f"{pipe.name} is already past revision {based_on}. Read the newest one and make your change to it."
+        ) from exc
+
+
+def checked_spec(document: Mapping[str, Any]) -> PipeSpec:
+    """The spec a document means. Raises SpecError also for what parses, but cannot be stored or published."""
+    spec = parse_pipe_spec(document)
+    try:
+        text = msgspec.json.encode(spec)
+    except (OverflowError, UnicodeEncodeError, RecursionError) as exc:
+        raise SpecError("$", "needs numbers of at most 64 bits, whole characters and at most 100 levels") from exc
+    if _NUL.search(text):
+        raise SpecError("$", "must not carry the character U+0000")
+    return spec
+
+
+@transaction.atomic
+def store_revision(*, pipe: Pipe, number: int, spec: PipeSpec, author: User) -> PipeRevision:
+    """The revision's row, and rows for sources and destinations that are named for the first time."""
+    document = spec_to_builtins(spec)
+    revision = PipeRevision.objects.create(pipe=pipe, number=number, spec=document, author=author)
+    Source.objects.bulk_create([Source(pipe=pipe, name=name) for name in spec.sources], ignore_conflicts=True)
+    known = set(pipe.destinations.values_list("name", flat=True))
+    Destination.objects.bulk_create(
+        [
+            Destination(pipe=pipe, name=name, config=config, secrets=[encrypt(new_signing_secret())])
+            for name, config in document["destinations"].items()
+            if name not in known
+        ],
+        ignore_conflicts=True,
+    )
+    return revision
+
+
+@transaction.atomic
+def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> bool:
+    """Make a ramping revision its pipe's live one; destinations take over its addresses. Called by the provisioner.
+
+    Safe to run twice: states move by conditional update, and a destination that has its config already keeps its
+    version. False if the revision was neither ramping nor live, and nothing was done.
+    """
+    others = PipeRevision.objects.filter(pipe_id=revision.pipe_id, state=State.LIVE).exclude(id=revision.id)
+    mine = PipeRevision.objects.filter(id=revision.id)
+    if not mine.filter(state__in=[State.RAMPING, State.LIVE]).exists():
+        return False
+    others.update(state=State.RETIRED)
+    mine.filter(state=State.RAMPING).update(state=State.LIVE, state_reason="", live_at=now or timezone.now())
+    Pipe.objects.filter(id=revision.pipe_id).update(version=F("version") + 1)
+    _take_over(revision.pipe_id, revision.spec["destinations"])
+    revision.refresh_from_db()
+    return True
+
+
+def _take_over(pipe_id: str, wanted: Mapping[str, Any]) -> None:
+    active, removed = Destination.State.ACTIVE, Destination.State.REMOVED
+    for row in Destination.objects.filter(pipe_id=pipe_id):
+        config, state = (wanted[row.name], active) if row.name in wanted else (row.config, removed)
+        if (row.config, row.state) != (config, state):
+            Destination.objects.filter(id=row.id).update(config=config, state=state, version=F("version") + 1)

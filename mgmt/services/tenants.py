@@ -1,0 +1,24 @@
+"""Making tenants and letting people in."""
+
+from django.db import IntegrityError, transaction
+
+from mgmt.models import Membership, Tenant, User
+from mgmt.services.errors import AlreadyMember
+from mgmt.services.names import checked_name
+
+
+@transaction.atomic
+def create_tenant(*, name: str, owner: User) -> Tenant:
+    """A new tenant with its first owner."""
+    tenant = Tenant.objects.create(name=checked_name("name", name))
+    add_member(tenant=tenant, user=owner, role=Membership.Role.OWNER)
+    return tenant
+
+
+def add_member(*, tenant: Tenant, user: User, role: Membership.Role) -> Membership:
+    """Give a user a role in a tenant. Raises AlreadyMember if they have one."""
+    try:
+        with transaction.atomic():
+            return Membership.objects.create(tenant=tenant, user=user, role=role)
+    except IntegrityError as exc:
+        raise AlreadyMember(f"{user} is a member of {tenant} already. Change the role of that membership.") from exc

@@ -46,6 +46,8 @@ def first_open_bucket(now: datetime, grace_s: int) -> int:
 
 def why_open(progress: Progress) -> str:
     """Who has not passed the bucket yet; "" when it can be sealed."""
+    if not progress.ends:
+        return "no ingest topic of its cell is known"
     for place, end in progress.ends.items():
         if (low := progress.passed.get(place, 0)) < end:
             return f"process has passed {low} of {end} on {place[0]}/{place[1]}"

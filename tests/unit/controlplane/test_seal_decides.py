@@ -26,6 +26,10 @@ def test_who_has_not_passed_a_bucket_keeps_it_open(passed, why):
     assert why_open(Progress(ends={INGEST: 10}, reach={EGRESS: 4}, passed=passed)) == why
 
 
+def test_a_bucket_of_an_unknown_cell_is_not_sealed_for_want_of_anything_to_pass():
+    assert why_open(Progress(ends={}, reach={}, passed={})) == "no ingest topic of its cell is known"
+
+
 def test_an_empty_partition_holds_up_nothing():
     assert why_open(Progress(ends={INGEST: 0}, reach={}, passed={})) == ""
 

@@ -1,0 +1,263 @@
+"""The Observer's rows in Postgres: stored once with their offset, fenced, sealed for good, late counted, trimmed."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyroaring import BitMap64
+
+from controlplane.observer.attempts import Sampler
+from controlplane.observer.batch import Batch
+from controlplane.observer.merge import Place
+from controlplane.observer.seal import first_open_bucket
+from controlplane.observer.sealing import Sealer
+from controlplane.observer.store import PartitionLostError, Store
+from controlplane.observer.trim import trim
+from dataplane.ledger.audit import AUDIT_VERSION, Attempt, Attempts, Audit, FactSet, LagSet, Mark, encode
+from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
+from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.units import position_of
+from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, cell_topic
+from mgmt.models import (
+    AuditOffset,
+    Cell,
+    CloseMark,
+    FactRow,
+    LagRow,
+    LateCount,
+    Passed,
+    Pipe,
+    Reach,
+    Seal,
+    Tenant,
+    Topic,
+)
+from mgmt.models import Attempt as AttemptRow
+from mgmt.models import Heartbeat as HeartbeatRow
+
+pytestmark = pytest.mark.django_db
+
+INGEST, EGRESS, ATTEMPTS = (cell_topic("c1", purpose, 1) for purpose in ("ingest", "egress", "attempts"))
+AUDIT: Place = (AUDIT_TOPIC, 0)
+NOW = datetime(2026, 1, 1, 12, 30, 30, tzinfo=UTC)
+BUCKET = int(NOW.timestamp() // 60) - 10
+GRACE_S = 60
+
+
+class Message:
+    """A record as the Kafka client hands it over."""
+
+    def __init__(self, place: Place, offset: int, value: bytes) -> None:
+        self._place, self._offset, self._value = place, offset, value
+
+    def topic(self) -> str:
+        return self._place[0]
+
+    def partition(self) -> int:
+        return self._place[1]
+
+    def offset(self) -> int:
+        return self._offset
+
+    def value(self) -> bytes:
+        return self._value
+
+
+def fact(node: str, name: str, offsets: list[int], detail: str = "") -> FactSet:
+    units = BitMap64([position_of(1, 0, offset) for offset in offsets])
+    return FactSet("p1", node, BUCKET, name, detail, 0, units.serialize())
+
+
+def lag(values: list[int]) -> LagSet:
+    sketch = Sketch()
+    sketch.add(values)
+    return LagSet("p1", "normalize", BUCKET, "in", sketch.encode())
+
+
+def audit(facts: list[FactSet], inputs: list[Mark] | None = None, outputs: list[Mark] | None = None, **more: Any) -> bytes:
+    lags = more.get("lags", [])
+    return encode(Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, inputs or [], outputs or [], facts, lags))
+
+
+def batch_of(*messages: Message) -> Batch:
+    batch = Batch(Sampler(5))
+    for message in messages:
+        batch.add(message)
+    return batch
+
+
+@pytest.fixture
+def store() -> Store:
+    return store_at(0)
+
+
+def store_at(offset: int) -> Store:
+    AuditOffset.objects.update_or_create(topic=AUDIT_TOPIC, partition=0, defaults={"next_offset": offset})
+    AuditOffset.objects.update_or_create(topic=ATTEMPTS, partition=0, defaults={"next_offset": offset})
+    store = Store()
+    store.offsets = {AUDIT: offset, (ATTEMPTS, 0): offset}
+    return store
+
+
+def save(store: Store, *messages: Message) -> None:
+    store.save(batch_of(*messages), maybe_sealed_before=first_open_bucket(NOW, GRACE_S))
+
+
+def positions(**of: str) -> list[int]:
+    row = FactRow.objects.get(**of)
+    return [unit & 0xFFFFFFFFFF for unit in BitMap64.deserialize(bytes(row.positions))]
+
+
+def test_facts_of_later_batches_are_united_and_the_offset_moves_with_them(store):
+    save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1, 2], "acked")])))
+    save(store, Message(AUDIT, 1, audit([fact("ingest", "sent", [2, 3], "acked")])))
+    assert positions(node="ingest") == [1, 2, 3]
+    assert FactRow.objects.get().count == 3
+    assert AuditOffset.objects.get(topic=AUDIT_TOPIC).next_offset == 2
+
+
+def test_an_observer_that_begins_anew_merges_into_what_is_stored(store):
+    save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1])], lags=[lag([10])])))
+    save(store_at(1), Message(AUDIT, 1, audit([fact("ingest", "sent", [2])], lags=[lag([20])])))
+    assert positions(node="ingest") == [1, 2]
+    assert Sketch.decode(bytes(LagRow.objects.get().sketch)).count == 2
+
+
+def test_an_observer_that_lost_its_partition_stores_nothing(store):
+    AuditOffset.objects.filter(topic=AUDIT_TOPIC).update(next_offset=5)
+    with pytest.raises(PartitionLostError):
+        save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1])])))
+    assert not FactRow.objects.exists()
+
+
+def test_marks_only_rise(store):
+    save(store, Message(AUDIT, 0, audit([fact("process", "sent", [1])], [Mark(INGEST, 0, 9)], [Mark(EGRESS, 1, 7)])))
+    save(store, Message(AUDIT, 1, audit([fact("process", "sent", [1])], [Mark(INGEST, 0, 4)], [Mark(EGRESS, 1, 3)])))
+    assert (Passed.objects.get().offset, Reach.objects.get().offset) == (9, 7)
+
+
+def test_a_record_that_cannot_be_read_is_passed_over(store):
+    save(store, Message(AUDIT, 0, b"\xff\xff"), Message(AUDIT, 1, audit([fact("ingest", "sent", [1])])))
+    assert positions(node="ingest") == [1]
+    assert AuditOffset.objects.get(topic=AUDIT_TOPIC).next_offset == 2
+
+
+def test_attempts_read_again_are_stored_once(store):
+    tried = Attempt("m", 1, "p1", 1, "crm", BUCKET, 1, 10**15, 0, 0, 0, 0, 5, 503, "retry", "busy", "10.0.0.1", 0)
+    record = encode(Attempts(AUDIT_VERSION, "c1", "transmit-0", 0, [tried]))
+    save(store, Message((ATTEMPTS, 0), 0, record))
+    save(store_at(0), Message((ATTEMPTS, 0), 0, record))
+    assert AttemptRow.objects.get().status == 503
+
+
+def test_the_newest_heartbeat_of_each_writer_is_kept(store):
+    beats = [
+        Heartbeat("c1", "process-0", "process", 1, "a", 10**15 + n, "running", n, 1, "host", 0.0, 1) for n in range(3)
+    ]
+    save(store, *(Message((HEARTBEAT_TOPIC, 0), n, encode_heartbeat(beat)) for n, beat in enumerate(beats)))
+    assert HeartbeatRow.objects.get().table_offset == 2
+
+
+@pytest.fixture
+def pipe() -> Pipe:
+    cell = Cell.objects.create(id="c1")
+    for purpose in ("ingest", "egress", "retry-in", "retry-out"):
+        Topic.objects.create(cell=cell, purpose=purpose, name=cell_topic("c1", purpose, 1), topic_id="x", partitions=1)
+    tenant = Tenant.objects.create(name="Alice")
+    return Pipe.objects.create(id="p1", tenant=tenant, name="orders", cell=cell)
+
+
+def one_minute(passed_egress: int) -> list[bytes]:
+    """Two messages through all nodes; transmit has passed egress up to `passed_egress`."""
+    return [
+        audit([fact("ingest", "sent", [0, 1], "acked")], [], [Mark(INGEST, 0, 1)]),
+        audit(
+            [fact("ingest", "sent", [0, 1], "seen"), fact("process", "sent", [0, 1]), fact("transform:crm", "sent", [0, 1])],
+            [Mark(INGEST, 0, 2)],
+            [Mark(EGRESS, 0, 1)],
+        ),
+        audit([fact("transmit:crm", "delivered", [0, 1][:passed_egress])], [Mark(EGRESS, 0, passed_egress)]),
+    ]
+
+
+def sealer_of(store: Store, records: list[bytes]) -> Sealer:
+    first = store.offsets[AUDIT]
+    save(store, *(Message(AUDIT, first + n, record) for n, record in enumerate(records)))
+    sealer = Sealer(GRACE_S)
+    sealer.load(0)
+    return sealer
+
+
+def ends(_place: Place) -> tuple[int, int]:
+    return 0, 2
+
+
+def test_a_minute_everybody_has_passed_is_sealed_with_its_account(store, pipe):
+    assert sealer_of(store, one_minute(2)).step(NOW, ends) == 1
+    seal = Seal.objects.get()
+    assert (seal.accepted, seal.unacked, seal.lost, seal.bins) == (2, 0, 0, {"crm": {"delivered": 2}})
+
+
+def test_a_minute_that_transmit_has_not_passed_stays_open(store, pipe):
+    sealer = sealer_of(store, one_minute(1))
+    assert sealer.step(NOW, ends) == 0
+    save(store, Message(AUDIT, 3, audit([fact("transmit:crm", "delivered", [1])], [Mark(EGRESS, 0, 2)])))
+    assert sealer.step(NOW, ends) == 1
+
+
+def test_a_minute_whose_grace_is_not_over_is_not_looked_at(store, pipe):
+    sealer = sealer_of(store, one_minute(2))
+    assert sealer.step(datetime.fromtimestamp((BUCKET + 1) * 60 + 30, UTC), ends) == 0
+    assert not CloseMark.objects.exists()
+
+
+def test_the_end_of_a_minute_is_noted_once(store, pipe):
+    sealer = sealer_of(store, one_minute(1))
+    sealer.step(NOW, ends)
+    sealer.step(NOW, lambda _: (0, 99))
+    assert CloseMark.objects.get().ends == [[INGEST, 0, 2]]
+
+
+def test_what_comes_after_the_seal_is_late_and_the_seal_stays(store, pipe):
+    records = one_minute(2)
+    records[2] = audit([fact("transmit:crm", "parked", [0, 1], "1")], [Mark(EGRESS, 0, 2)], [])
+    sealer = sealer_of(store, records)
+    sealer.step(NOW, ends)
+    before = Seal.objects.values().get()
+    assert before["bins"] == {"crm": {"retrying": 2}}
+    late = audit([fact("transmit:crm", "delivered", [0, 1])])
+    save(store, Message(AUDIT, 3, late))
+    save(store, Message(AUDIT, 4, late))
+    assert LateCount.objects.get(fact="delivered").count == 2, "the same units again are no later"
+    sealer.remember({("p1", BUCKET): "c1"})
+    assert sealer.step(NOW, ends) == 0
+    assert Seal.objects.values().get() == before
+
+
+def test_a_message_nobody_settled_is_lost_once_all_have_passed(store, pipe):
+    records = one_minute(2)
+    records[2] = audit([fact("transmit:crm", "delivered", [0])], [Mark(EGRESS, 0, 2)], [])
+    sealer_of(store, records).step(NOW, ends)
+    assert (Seal.objects.get().lost, Seal.objects.get().bins) == (1, {"crm": {"delivered": 1, "lost": 1}})
+
+
+def test_stuck_minutes_leave_room_for_others(store, pipe, monkeypatch):
+    monkeypatch.setattr("controlplane.observer.sealing.AT_ONCE", 1)
+    sealer = sealer_of(store, one_minute(2))
+    sealer.remember({("stuck", BUCKET - 1): "c1"})
+    Passed.objects.filter(topic=INGEST).update(offset=2)
+    assert sum(sealer.step(NOW, ends) for _ in range(3)) >= 1
+
+
+def test_old_rows_go_and_what_is_not_sealed_stays(store, pipe):
+    save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1], "acked")], lags=[lag([1])])))
+    long_after = NOW + timedelta(days=40)
+    trim(long_after, attempts_keep_h=72, facts_keep_d=30)
+    assert FactRow.objects.exists()
+    Seal.objects.create(
+        pipe_id="p1", bucket=BUCKET, sealed_at=NOW, accepted=1, unacked=0, lost=0, bins={}, nodes=[]
+    )
+    trim(long_after, attempts_keep_h=72, facts_keep_d=30)
+    assert not FactRow.objects.exists()
+    assert not LagRow.objects.exists()
+    assert Seal.objects.exists()

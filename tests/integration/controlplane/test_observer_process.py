@@ -1,0 +1,167 @@
+"""The Observer against real Kafka and Postgres: whatever is killed or cut, each record counts exactly once."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from django.db import connection
+from pyroaring import BitMap64
+
+from controlplane.observer.main import observe
+from controlplane.settings import control_settings
+from controlplane.topics import TopicAdmin, cluster_plans
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, encode
+from dataplane.ledger.sketch import Sketch
+from dataplane.names import AUDIT_TOPIC
+from mgmt.models import AuditOffset, FactRow, LagRow, Passed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROOT = Path(__file__).parents[3]
+UNITS = 20  # per record
+
+
+class Writer:
+    """Writes audit records of one pipe: the n-th holds units n * UNITS and up, and as many lags."""
+
+    def __init__(self, kafka: str, pipe: str) -> None:
+        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 5})
+        self._pipe = pipe
+        self._bucket = int(time.time() // 60)
+        self.written = 0
+
+    def write(self, records: int) -> None:
+        for _ in range(records):
+            units = BitMap64(range(self.written * UNITS, (self.written + 1) * UNITS))
+            sketch = Sketch()
+            sketch.add([1_000] * UNITS)
+            facts = [FactSet(self._pipe, "ingest", self._bucket, "sent", "acked", 0, units.serialize())]
+            lags = [LagSet(self._pipe, "ingest", self._bucket, "out", sketch.encode())]
+            audit = Audit(AUDIT_VERSION, "cx", "ingest-1", "ingest", 0, [], [], facts, lags)
+            self._producer.produce(AUDIT_TOPIC, encode(audit), b"cx")
+            self.written += 1
+        assert self._producer.flush(10) == 0
+
+    @property
+    def is_stored(self) -> bool:
+        rows = FactRow.objects.filter(pipe_id=self._pipe)
+        return sum(rows.values_list("count", flat=True)) >= self.written * UNITS
+
+    @property
+    def lags(self) -> int:
+        return sum(Sketch.decode(bytes(row.sketch)).count for row in LagRow.objects.filter(pipe_id=self._pipe))
+
+
+@pytest.fixture
+def writer(kafka: str, request: pytest.FixtureRequest) -> Writer:
+    TopicAdmin(kafka).ensure(cluster_plans(control_settings().topics))
+    for partition in range(4):
+        AuditOffset.objects.create(topic=AUDIT_TOPIC, partition=partition, next_offset=end_of_audit(kafka, partition))
+    return Writer(kafka, request.node.name[:28])
+
+
+def end_of_audit(kafka: str, partition: int) -> int:
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": "penstock.test"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(AUDIT_TOPIC, partition), timeout=10)[1])
+    finally:
+        consumer.close()
+
+
+@contextmanager
+def observing() -> Iterator[None]:
+    ending = threading.Event()
+    thread = threading.Thread(target=observe, args=(ending,))
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def until(truth: Callable[[], object], limit_s: float = 30) -> None:
+    deadline = time.monotonic() + limit_s
+    while not truth():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.1)
+
+
+def test_what_was_written_while_nobody_observed_is_read_later(writer: Writer):
+    with observing():
+        writer.write(5)
+        until(lambda: writer.is_stored)
+    writer.write(5)
+    with observing():
+        until(lambda: writer.is_stored)
+    assert writer.lags == writer.written * UNITS
+
+
+def test_cut_connections_to_postgres_cost_nothing_and_double_nothing(writer: Writer):
+    with observing():
+        for _ in range(5):
+            writer.write(40)
+            time.sleep(0.4)
+            cut_other_connections()
+        until(lambda: writer.is_stored)
+    assert writer.lags == writer.written * UNITS
+
+
+def cut_other_connections() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def start_process() -> "subprocess.Popen[bytes]":
+    """`manage.py observe` on this test's database."""
+    where = connection.settings_dict
+    url = f"postgresql://{where['USER']}:{where['PASSWORD']}@{where['HOST']}:{where['PORT']}/{where['NAME']}"
+    env = os.environ | {"DATABASE_URL": url}
+    return subprocess.Popen([sys.executable, "manage.py", "observe"], cwd=ROOT, env=env)
+
+
+def test_killed_again_and_again_it_counts_each_record_once(writer: Writer):
+    for _ in range(3):
+        process = start_process()
+        for _ in range(12):
+            writer.write(10)
+            time.sleep(0.25)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    process = start_process()
+    try:
+        until(lambda: writer.is_stored)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert writer.lags == writer.written * UNITS
+
+
+def test_a_second_observer_takes_over_when_the_first_dies(writer: Writer):
+    first = start_process()
+    try:
+        writer.write(3)
+        until(lambda: writer.is_stored)
+        with observing():
+            writer.write(3)
+            until(lambda: writer.is_stored)
+            first.send_signal(signal.SIGKILL)
+            first.wait()
+            writer.write(3)
+            until(lambda: writer.is_stored)
+    finally:
+        first.kill()
+        first.wait()
+    assert writer.lags == writer.written * UNITS
+    assert not Passed.objects.exists()

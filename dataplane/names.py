@@ -1,5 +1,6 @@
 """The names planes meet in: topics, node names, header names. Constants and string rules only."""
 
+from functools import cache
 from typing import Final, Literal
 
 WIRE_VERSION: Final = 1
@@ -37,11 +38,13 @@ def lane_group(cell: str, kind: LaneKind) -> str:
     return f"penstock.{cell}.{kind}"
 
 
+@cache
 def transform_node(destination: str) -> str:
     """Node name of the per-destination transform stage."""
     return f"transform:{destination}"
 
 
+@cache
 def transmit_node(destination: str) -> str:
     """Node name of the delivery to one destination."""
     return f"transmit:{destination}"

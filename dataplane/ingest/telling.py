@@ -12,7 +12,7 @@ from dataplane.ledger.audit import AUDIT_VERSION, Audit, encode
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
 from dataplane.ledger.meta import Meta
 from dataplane.names import AUDIT_TOPIC
-from dataplane.runtime.lags import LagBook, LagKey
+from dataplane.runtime.lags import LagBook
 
 _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
 
@@ -46,8 +46,8 @@ class Teller:
     def lag(self, cell: str, meta: Meta, now_us: int) -> None:
         """In: when the last byte had come. Out: when the delivery report had."""
         lags = self._books[cell].lags
-        lags.add(LagKey(meta.pipe, INGEST, meta.bucket, "in"), meta.ingest_time_us - meta.event_time_us)
-        lags.add(LagKey(meta.pipe, INGEST, meta.bucket, "out"), now_us - meta.event_time_us)
+        lags.add((meta.pipe, INGEST, meta.bucket, "in"), meta.ingest_time_us - meta.event_time_us)
+        lags.add((meta.pipe, INGEST, meta.bucket, "out"), now_us - meta.event_time_us)
 
     def tell_if_due(self, every_s: float) -> None:
         """Send what failed again; else, if the last round is stored and it is time, begin the next one."""

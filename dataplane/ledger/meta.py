@@ -52,14 +52,11 @@ def decode_meta(value: bytes) -> Meta:
     return _decoder.decode(value)
 
 
-def read_meta(headers: Headers | None) -> Meta:
+def read_meta(headers: Headers) -> Meta:
     """The Meta among a message's headers; ours is always the first one.
 
-    Raises KeyError if there is none, msgspec.DecodeError if it cannot be read.
+    Raises KeyError if it is not there, msgspec.DecodeError if it cannot be read.
     """
-    if headers and headers[0][0] == META_HEADER:
-        return _decoder.decode(headers[0][1])
-    for name, value in headers or ():
-        if name == META_HEADER:
-            return _decoder.decode(value)
-    raise KeyError(META_HEADER)
+    if not headers or headers[0][0] != META_HEADER:
+        raise KeyError(META_HEADER)
+    return _decoder.decode(headers[0][1])

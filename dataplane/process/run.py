@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from dataplane.ledger.facts import INGEST, PROCESS, SEEN, Fact, FactBook, FactKey
 from dataplane.names import transform_node
-from dataplane.runtime.lags import LagBook, LagKey
+from dataplane.runtime.lags import LagBook
 
 _SEEN = FactKey(INGEST, Fact.SENT, SEEN)
 _THROUGH = FactKey(PROCESS, Fact.SENT)
@@ -40,6 +40,6 @@ class Run:
         for destination, positions in self.departed.items():
             node = transform_node(destination)
             facts.extend(self.pipe, self.bucket, FactKey(node, Fact.SENT), positions)
-            lags.add_pass(LagKey(self.pipe, node, self.bucket, "out"), now_us, self.event_times[destination])
+            lags.add_pass((self.pipe, node, self.bucket, "out"), now_us, self.event_times[destination])
         for key, position in self.ended:
             facts.add(self.pipe, self.bucket, key, position)

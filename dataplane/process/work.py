@@ -14,7 +14,6 @@ from dataplane.ledger.units import partition_base
 from dataplane.names import transform_node
 from dataplane.plan import Plan, StageError, compile_plan
 from dataplane.process.run import Run
-from dataplane.runtime.lags import LagKey
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import TooLargeError
 
@@ -50,10 +49,11 @@ class ProcessWork:
             partition = message.partition()
             if partition not in bases:
                 bases[partition] = partition_base(self._generation, partition)
-            meta = self._lane.read(message)
-            if meta is not None:
+            known = self._lane.read(message)
+            if known is not None:
+                meta, headers = known
                 meta.position = bases[partition] + message.offset()
-                item = Item(meta, message, message.headers()[1:], message.value() or b"")
+                item = Item(meta, message, headers, message.value() or b"")
                 groups[meta.pipe, meta.revision, meta.bucket].append(item)
         for (pipe, revision, bucket), items in groups.items():
             self._run(pipe, revision, bucket, items)
@@ -130,7 +130,7 @@ class ProcessWork:
     def _mark(self, run: Run, node: str, way: str, items: list[Item]) -> None:
         times = [item.meta.event_time_us for item in items]
         if times:
-            self._lane.lags.add_pass(LagKey(run.pipe, node, run.bucket, way), _now_us(), times)
+            self._lane.lags.add_pass((run.pipe, node, run.bucket, way), _now_us(), times)
 
     def _normalize(self, run: Run, plan: Plan, items: list[Item]) -> list[Item]:
         stage, alive = plan.normalize, []

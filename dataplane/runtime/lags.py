@@ -1,21 +1,15 @@
 """Collects lags between two checkpoints: cheap appends in the loop, arithmetic once when the checkpoint freezes."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from dataplane.ledger.audit import LagSet
 from dataplane.ledger.sketch import Sketch
 
-
-class LagKey(NamedTuple):
-    """What a sketch is filed under; `way` is "in" (on arrival) or "out" (on departure)."""
-
-    pipe: str
-    node: str
-    bucket: int
-    way: str
+# What a sketch is filed under: pipe, node, bucket, and "in" (on arrival) or "out" (on departure). A plain tuple: one is
+# made for every message.
+LagKey = tuple[str, str, int, str]
 
 
 class LagBook:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from msgspec import Struct
 
 from dataplane.ledger.facts import FactBook
-from dataplane.ledger.meta import Meta, read_meta
+from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.names import INPUT_OF, LaneKind, lane_group
 from dataplane.runtime.checkpoint import Checkpointer, Frozen
 from dataplane.runtime.heartbeat import Pulse
@@ -154,16 +154,19 @@ class Lane:
         """Whether a send may begin: the partition is ours and we are no zombie that was asleep past its session."""
         return partition in self._ours and time.monotonic() - self._last_poll < SESSION_TIMEOUT_MS / 1_000
 
-    def read(self, message: Message) -> Meta | None:
-        """Our header of a message, or None: without one it cannot be accounted to a pipe, and is kept whole as dead."""
+    def read(self, message: Message) -> tuple[Meta, Headers] | None:
+        """Our header of a message, and the customer's; None if ours cannot be read.
+
+        Without it a message cannot be accounted to a pipe: it is kept whole, as dead.
+        """
+        headers: Headers = message.headers() or []
         try:
-            return read_meta(message.headers())
+            return read_meta(headers), headers[1:]
         except (KeyError, msgspec.DecodeError) as exc:
             place = (message.partition(), message.offset())
             log.error("dead: unreadable envelope at %s %s: %s", self.topic.name, place, exc)
-            headers = [*(message.headers() or []), ("penstock-cause", b"envelope")]
-            token = _Unreadable(*place)
-            self.outbox.send(self.cell.topics["dead"].name, token, value=message.value(), headers=headers)
+            marked = [*headers, ("penstock-cause", b"envelope")]
+            self.outbox.send(self.cell.topics["dead"].name, _Unreadable(*place), value=message.value(), headers=marked)
             return None
 
     # -- the loop --------------------------------------------------------------------------------------------------

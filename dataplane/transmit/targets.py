@@ -45,9 +45,6 @@ class Targets:
             target = self._known[pipe, name] = Target(record, self._open(record))
         return target
 
-    def __iter__(self) -> Any:
-        return iter(self._known.values())
-
     def _changed(self, record: object) -> None:
         if isinstance(record, DestinationRecord):
             target = self._known.get((record.pipe, record.name))

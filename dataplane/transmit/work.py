@@ -20,7 +20,6 @@ from dataplane.ledger.facts import Fact, FactKey
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.units import format_position
 from dataplane.names import transmit_node
-from dataplane.runtime.lags import LagKey
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.transmit.memory import Memory, Unit
 from dataplane.transmit.schedule import local_pause_s, next_try_us
@@ -71,9 +70,12 @@ class TransmitWork:
         self._attempts_topic = lane.cell.topics["attempts"].name
         self._memories: dict[int, Memory] = {}
         self._under_way: dict[Unit, Send] = {}
+        self._ready: set[Target] = set()  # targets with something in their queue
         self._pausing: list[tuple[float, int, Send]] = []  # heap of local tries by monotonic time
         self._numbers = itertools.count()
-        self._homeless: list[tuple[Message, Meta]] = []  # the control table does not know their destination yet
+        self._homeless: list[
+            tuple[Message, Meta, Headers]
+        ] = []  # the control table does not know their destination yet
         self._attempts: list[Attempt] = []
         self._delivered = 0
         self._sampled = 0
@@ -84,14 +86,15 @@ class TransmitWork:
         """Queue each message at its destination, unless this host has settled its unit before."""
         now_us = _now_us()
         for message in messages:
-            meta = self._lane.read(message)
-            if meta is None:
+            known = self._lane.read(message)
+            if known is None:
                 continue
+            meta, headers = known
             node = transmit_node(meta.destination)
-            self._lane.lags.add(LagKey(meta.pipe, node, meta.bucket, "in"), now_us - meta.event_time_us)
-            self._admit(message, meta)
+            self._lane.lags.add((meta.pipe, node, meta.bucket, "in"), now_us - meta.event_time_us)
+            self._admit(message, meta, headers)
 
-    def _admit(self, message: Message, meta: Meta) -> None:
+    def _admit(self, message: Message, meta: Meta, headers: Headers) -> None:
         place = (message.partition(), message.offset())
         unit = Unit(meta.pipe, meta.destination, meta.child, meta.attempt, meta.position)
         known = self._memory(place[0]).recall(unit)
@@ -105,15 +108,15 @@ class TransmitWork:
             return
         target = self._targets.find(meta.pipe, meta.destination)
         if target is None:
-            self._homeless.append((message, meta))
+            self._homeless.append((message, meta, headers))
             return
-        headers = (message.headers() or [])[1:]
         send = Send(unit, meta, target, headers, message.key(), message.value() or b"", [place])
         self._under_way[unit] = send
         if target.record.state == "removed":
             self._finish(send, Fact.CANCELLED, "")
         else:
             target.queue.append(send)
+            self._ready.add(target)
 
     def _memory(self, partition: int) -> Memory:
         memory = self._memories.get(partition)
@@ -128,14 +131,16 @@ class TransmitWork:
         """Start what may start, move bytes, settle what ended."""
         if self._homeless:
             homeless, self._homeless = self._homeless, []
-            for message, meta in homeless:
-                self._admit(message, meta)
+            for entry in homeless:
+                self._admit(*entry)
         self._resume_local_tries()
-        for target in self._targets:
+        for target in list(self._ready):
             while target.queue and target.active < target.record.concurrency and self._sender.room:
                 send = target.queue.popleft()
                 if self._may_begin(send):
                     self._begin(send)
+            if not target.queue:
+                self._ready.discard(target)
         for answer in self._sender.turn(BUSY_WAIT_S):
             self._answered(answer.token, answer)
         for memory in self._memories.values():
@@ -163,6 +168,7 @@ class TransmitWork:
         while self._pausing and self._pausing[0][0] <= now:
             send = heapq.heappop(self._pausing)[2]
             send.target.queue.appendleft(send)
+            self._ready.add(send.target)
 
     # -- settling --------------------------------------------------------------------------------------------------
 
@@ -237,7 +243,7 @@ class TransmitWork:
             self._memory(partition).note(send.unit, fact, detail)
         self._file(send.unit, send.meta.bucket, fact, detail)
         if fact == Fact.DELIVERED:
-            key = LagKey(send.meta.pipe, transmit_node(send.meta.destination), send.meta.bucket, "out")
+            key = (send.meta.pipe, transmit_node(send.meta.destination), send.meta.bucket, "out")
             self._lane.lags.add(key, _now_us() - send.meta.event_time_us)
         for place in send.places:
             self._lane.settle(*place)
@@ -305,13 +311,13 @@ class TransmitWork:
         def lost(send: Send) -> bool:
             return all(partition in gone for partition, _ in send.places)
 
-        for target in self._targets:
+        for target in self._ready:
             for send in [send for send in target.queue if lost(send)]:
                 target.queue.remove(send)
                 self._under_way.pop(send.unit, None)
         self._pausing = [entry for entry in self._pausing if not self._drop_if(lost, entry[2])]
         heapq.heapify(self._pausing)
-        self._homeless = [(message, meta) for message, meta in self._homeless if message.partition() not in gone]
+        self._homeless = [entry for entry in self._homeless if entry[0].partition() not in gone]
 
     def _drop_if(self, lost: Any, send: Send) -> bool:
         if lost(send):
@@ -321,7 +327,7 @@ class TransmitWork:
 
     def give_back(self) -> None:
         """Drain is over: what has not been answered yet stays uncommitted if it never began, else it is parked."""
-        for target in self._targets:
+        for target in self._ready:
             while target.queue:
                 self._under_way.pop(target.queue.popleft().unit, None)
         for _, _, send in self._pausing:

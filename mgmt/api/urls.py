@@ -1,6 +1,67 @@
-"""Routes of the REST API."""
+"""Routes of the REST API. An id of the wrong shape fits no route, and so is not found, as one that is missing."""
 
-from django.urls.resolvers import URLPattern, URLResolver
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
+from drf_spectacular.views import SpectacularAPIView
+
+from mgmt.api.views.about import MeView, ProblemView
+from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
+from mgmt.api.views.revisions import RevisionsView, RevisionView
+from mgmt.api.views.ways import (
+    DestinationsView,
+    DestinationView,
+    KeysView,
+    RevokeKeyView,
+    RotateSecretView,
+    SourcesView,
+)
+
+
+class RowId(StringConverter):
+    """A row's id: a prefix and 20 characters (mgmt.models.ids)."""
+
+    regex = r"[a-z]{2,6}_[0-9a-z]{20}"
+
+
+class SpecName(StringConverter):
+    """A name that stands in a spec."""
+
+    regex = r"[a-z0-9][a-z0-9-]{0,39}"
+
+
+class Number(StringConverter):
+    """A revision's number, small enough for the column."""
+
+    regex = r"[1-9][0-9]{0,8}"
+
+    def to_python(self, value: str) -> int:  # type: ignore[override]
+        """The number."""
+        return int(value)
+
+
+register_converter(RowId, "row_id")
+register_converter(SpecName, "spec_name")
+register_converter(Number, "number")
 
 app_name = "api"
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns = [
+    path("me/", MeView.as_view(), name="me"),
+    path("pipes/", PipesView.as_view(), name="pipes"),
+    path("pipes/<row_id:pipe>/", PipeView.as_view(), name="pipe"),
+    path("pipes/<row_id:pipe>/close/", ClosePipeView.as_view(), name="close-pipe"),
+    path("pipes/<row_id:pipe>/reopen/", ReopenPipeView.as_view(), name="reopen-pipe"),
+    path("pipes/<row_id:pipe>/revisions/", RevisionsView.as_view(), name="revisions"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/", RevisionView.as_view(), name="revision"),
+    path("pipes/<row_id:pipe>/sources/", SourcesView.as_view(), name="sources"),
+    path("pipes/<row_id:pipe>/keys/", KeysView.as_view(), name="keys"),
+    path("pipes/<row_id:pipe>/keys/<row_id:key>/revoke/", RevokeKeyView.as_view(), name="revoke-key"),
+    path("pipes/<row_id:pipe>/destinations/", DestinationsView.as_view(), name="destinations"),
+    path("pipes/<row_id:pipe>/destinations/<spec_name:name>/", DestinationView.as_view(), name="destination"),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/rotate-secret/",
+        RotateSecretView.as_view(),
+        name="rotate-secret",
+    ),
+    path("problems/<slug:code>/", ProblemView.as_view(), name="problem"),
+    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+]

@@ -185,6 +185,49 @@ USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
 
+# -- the API
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "mgmt.api.authentication.LimitedBasicAuthentication",
+        "mgmt.api.authentication.CsrfSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PARSER_CLASSES": ["mgmt.api.parsing.BoundedJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_THROTTLE_CLASSES": [
+        "rest_framework.throttling.AnonRateThrottle",
+        "rest_framework.throttling.UserRateThrottle",
+    ],
+    "DEFAULT_THROTTLE_RATES": {"anon": "120/min", "user": "1200/min"},
+    "NUM_PROXIES": 1 if PRODUCTION else 0,
+    "EXCEPTION_HANDLER": "drf_standardized_errors.handler.exception_handler",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+DRF_STANDARDIZED_ERRORS = {
+    "EXCEPTION_HANDLER_CLASS": "mgmt.api.handlers.ProblemHandler",
+    "EXCEPTION_FORMATTER_CLASS": "mgmt.api.handlers.ProblemFormatter",
+    "NESTED_FIELD_SEPARATOR": "\x1f",  # mgmt.api.handlers.FIELD_SEPARATOR
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Penstock",
+    "DESCRIPTION": "Pipes, their revisions, keys and destinations. Every error is application/problem+json.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PUBLIC": True,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "mgmt.api.schema.add_spec_types"],
+    "ENUM_NAME_OVERRIDES": {
+        "PipeState": "mgmt.models.pipes.Pipe.State",
+        "RevisionState": "mgmt.models.pipes.PipeRevision.State",
+        "DestinationState": "mgmt.models.pipes.Destination.State",
+        "Role": "mgmt.models.tenancy.Membership.Role",
+    },
+}
+
 UNFOLD = {
     "SITE_TITLE": "Penstock staff",
     "SITE_HEADER": "Penstock",

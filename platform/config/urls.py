@@ -12,3 +12,7 @@ urlpatterns = [
     path("api/v1/", include("mgmt.api.urls")),
     path("", include("mgmt.console.urls")),
 ]
+
+handler400 = "mgmt.api.handlers.bad_request"
+handler404 = "mgmt.api.handlers.not_found"
+handler500 = "mgmt.api.handlers.server_error"

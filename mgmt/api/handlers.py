@@ -1,0 +1,119 @@
+"""Turns every exception of an API view into a problem; and Django's own errors too, when the path is the API's."""
+
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.views import defaults
+from drf_standardized_errors.formatter import ExceptionFormatter
+from drf_standardized_errors.handler import ExceptionHandler
+from drf_standardized_errors.types import Error, ErrorResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from dataplane.spec import SpecError
+from mgmt.access import Forbidden
+from mgmt.api.problems import MEDIA_TYPE, ProblemError, problem_body, problem_response
+from mgmt.services import InvalidValue, Refused
+
+_CODES: dict[type[exceptions.APIException], str] = {
+    exceptions.ValidationError: "invalid",
+    exceptions.ParseError: "json-invalid",
+    exceptions.NotAuthenticated: "not-authenticated",
+    exceptions.AuthenticationFailed: "authentication-failed",
+    exceptions.PermissionDenied: "forbidden",
+    exceptions.NotFound: "not-found",
+    exceptions.MethodNotAllowed: "method-not-allowed",
+    exceptions.NotAcceptable: "not-acceptable",
+    exceptions.UnsupportedMediaType: "media-type",
+    exceptions.Throttled: "throttled",
+}
+
+
+class ProblemHandler(ExceptionHandler):  # type: ignore[misc]  # the package is not followed by mypy
+    """Knows the exceptions of services and access beside the framework's."""
+
+    def convert_known_exceptions(self, exc: Exception) -> Exception:
+        """The framework's exception for one of ours."""
+        own = own_problem(exc)
+        known: Exception = own or super().convert_known_exceptions(exc)
+        return known
+
+    def get_response(self, exc: exceptions.APIException, data: dict[str, Any]) -> Response:
+        """The response, with the problem's media type."""
+        return Response(data, status=exc.status_code, headers=self.get_headers(exc), content_type=MEDIA_TYPE)
+
+
+def own_problem(exc: Exception) -> exceptions.APIException | None:
+    """The framework's exception for one of ours; None for those it knows itself."""
+    found: exceptions.APIException | None = None
+    match exc:
+        case ObjectDoesNotExist():
+            found = exceptions.NotFound()
+        case Forbidden():
+            found = ProblemError("role-too-low", str(exc))
+        case Refused():
+            found = ProblemError(exc.code, str(exc))
+        case InvalidValue():
+            found = exceptions.ValidationError({exc.field: [exc.reason]})
+        case SpecError():
+            error = {"pointer": spec_pointer(exc.path), "detail": exc.reason, "code": "spec-invalid"}
+            found = ProblemError("spec-invalid", f"{exc.path}: {exc.reason}", [error])
+        case OperationalError() | InterfaceError():
+            found = ProblemError("unavailable")
+    return found
+
+
+class ProblemFormatter(ExceptionFormatter):  # type: ignore[misc]
+    """Builds the body."""
+
+    def format_error_response(self, error_response: ErrorResponse) -> dict[str, Any]:
+        """A problem, with one entry in `errors` for each field that is wrong."""
+        request = self.context["request"]
+        if isinstance(self.exc, ProblemError):
+            return problem_body(request, self.exc.code, str(self.exc.detail), self.exc.errors)
+        code = next((code for kind, code in _CODES.items() if isinstance(self.exc, kind)), "internal")
+        if code == "invalid":
+            return problem_body(request, code, errors=[field_error(error) for error in error_response.errors])
+        detail = "" if code in ("internal", "not-found") else error_response.errors[0].detail
+        return problem_body(request, code, detail)
+
+
+def field_error(error: Error) -> dict[str, str]:
+    """One wrong field, by JSON pointer."""
+    parts = [] if error.attr in (None, "non_field_errors") else error.attr.split(FIELD_SEPARATOR)
+    return {"pointer": _pointer(parts), "detail": error.detail, "code": error.code.replace("_", "-")}
+
+
+FIELD_SEPARATOR = "\x1f"  # not a dot: names of fields may hold dots
+
+
+def spec_pointer(path: str) -> str:
+    """The JSON pointer for a spec's path: `$.normalize[0].op` is `#/spec/normalize/0/op`."""
+    path = path[path.rfind("$") + 1 :].partition("[...]")[0]
+    parts = path.replace("[", ".").replace("]", "").split(".")
+    return _pointer(["spec", *filter(None, parts)])
+
+
+def _pointer(parts: list[str]) -> str:
+    return "#" + "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """400 outside a view."""
+    return problem_response(request, "bad-request") if _is_api(request) else defaults.bad_request(request, exception)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """404 for a path that no route knows: the same body as for a missing row."""
+    return problem_response(request, "not-found") if _is_api(request) else defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """500 outside a view."""
+    return problem_response(request, "internal") if _is_api(request) else defaults.server_error(request)
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return request.path_info.startswith("/api/")

@@ -1,0 +1,94 @@
+"""Errors as application/problem+json (RFC 9457): the list of codes, and the one place where a body is built."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from rest_framework.exceptions import APIException
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 5
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A kind of error. `meaning` is what its page says: what happened, and what to do next."""
+
+    status: int
+    title: str
+    meaning: str
+
+
+PROBLEMS: Final[dict[str, Problem]] = {
+    "invalid": Problem(
+        400, "The request is not valid", "`errors` names each field and what it needs. Mend them, send again."
+    ),
+    "json-invalid": Problem(400, "The body is not JSON", "`detail` says where reading stopped. Send one JSON object."),
+    "parameter-invalid": Problem(400, "A query parameter is not valid", "`errors` names it and says what it needs."),
+    "bad-request": Problem(400, "The request cannot be read", "Check host, path and headers of the request."),
+    "not-authenticated": Problem(
+        401, "Nobody is signed in", "Sign in, or send a user's name and password by Basic auth."
+    ),
+    "authentication-failed": Problem(401, "Name or password is wrong", "Check both; after ten failures one must wait."),
+    "csrf-failed": Problem(
+        403, "The CSRF token is missing or wrong", "Send the cookie's token as X-CSRFToken with the session."
+    ),
+    "role-too-low": Problem(
+        403, "Your role does not allow this", "Ask an owner of the tenant for the role in `detail`."
+    ),
+    "forbidden": Problem(403, "This is not allowed", "`detail` says why."),
+    "not-found": Problem(
+        404, "There is no such thing", "Check the id; what belongs to others looks the same as what is missing."
+    ),
+    "method-not-allowed": Problem(405, "The method does not fit", "The Allow header lists the methods that do."),
+    "not-acceptable": Problem(406, "Only JSON is to be had", "Accept application/json."),
+    "conflict": Problem(409, "It does not fit what is stored now", "Read the newest state, then decide again."),
+    "revision-conflict": Problem(
+        409, "Somebody published before you", "Read the newest revision, make your change to it, publish based on it."
+    ),
+    "name-taken": Problem(409, "The name is taken", "Choose another name."),
+    "pipe-closed": Problem(409, "The pipe is closed", "Open it again first."),
+    "already-member": Problem(409, "The user is a member already", "Change the role of the membership they have."),
+    "body-too-large": Problem(413, "The body is too large", "Send at most 1 MiB."),
+    "media-type": Problem(415, "The media type does not fit", "Send application/json."),
+    "spec-invalid": Problem(
+        422, "The spec cannot run", "`errors` points at the field and says what was needed. Nothing was stored."
+    ),
+    "throttled": Problem(429, "Too many requests", "Wait as long as Retry-After says."),
+    "internal": Problem(500, "We failed", "Try again; if it stays, report request_id."),
+    "unavailable": Problem(503, "A service we need is away", "Nothing was stored. Try again after Retry-After."),
+}
+
+
+class ProblemError(APIException):
+    """One of PROBLEMS, raised by our own code."""
+
+    def __init__(self, code: str, detail: str = "", errors: list[dict[str, str]] | None = None) -> None:
+        super().__init__(detail or PROBLEMS[code].meaning, code)
+        self.code = code
+        self.status_code = PROBLEMS[code].status
+        self.errors = errors or []
+        self.wait = RETRY_AFTER_S if code == "unavailable" else None
+
+
+def problem_body(
+    request: HttpRequest, code: str, detail: str = "", errors: list[dict[str, str]] | None = None
+) -> dict[str, Any]:
+    """The body for one of PROBLEMS. It never repeats what was sent, only names it."""
+    problem = PROBLEMS[code]
+    return {
+        "type": f"{settings.PENSTOCK_WEB_URL}/api/v1/problems/{code}/",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": detail or problem.meaning,
+        "instance": request.path,
+        "code": code,
+        "request_id": request.META.get("penstock.request_id", ""),
+        "errors": errors or [],
+    }
+
+
+def problem_response(request: HttpRequest, code: str) -> JsonResponse:
+    """A problem where no view of the API was reached."""
+    return JsonResponse(problem_body(request, code), status=PROBLEMS[code].status, content_type=MEDIA_TYPE)

@@ -1,0 +1,117 @@
+"""Pipes: list, make, read, rename, close, open again."""
+
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.urls import reverse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mgmt import access
+from mgmt.api.paging import KeysetPage, page_of
+from mgmt.api.problems import ProblemError
+from mgmt.api.schema import PAGE_PARAMETERS, answers, operation
+from mgmt.api.shapes import PipeChangeIn, PipeIn, PipeOut, PipePageOut
+from mgmt.api.views.base import View, body_of
+from mgmt.models import Pipe, PipeRevision, Tenant, User
+from mgmt.services import close_pipe, create_pipe, rename_pipe, reopen_pipe
+
+
+class PipesView(View):
+    """All pipes of the user's tenants."""
+
+    @operation(
+        "list_pipes",
+        parameters=PAGE_PARAMETERS,
+        responses=answers(200, PipePageOut, "parameter-invalid"),
+    )
+    def get(self, request: Request) -> Response:
+        """The pipes of all your tenants, newest first."""
+        rows, paginator = page_of(_shown(self.user), request, KeysetPage())
+        return paginator.get_paginated_response(PipeOut(rows, many=True).data)
+
+    @operation(
+        "create_pipe",
+        request=PipeIn,
+        responses=answers(
+            201,
+            PipeOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "name-taken",
+            "body-too-large",
+            "media-type",
+            "spec-invalid",
+        ),
+    )
+    def post(self, request: Request) -> Response:
+        """Make a pipe with its first revision. It takes events once the revision is live."""
+        body = body_of(request, PipeIn)
+        tenant = _tenant(self.user, body.get("tenant"))
+        pipe = create_pipe(tenant=tenant, name=body["name"], spec=body["spec"], author=self.user)
+        location = reverse("api:pipe", args=[pipe.id])
+        return Response(_answer(self.user, pipe), status=201, headers={"Location": location})
+
+
+class PipeView(View):
+    """One pipe."""
+
+    @operation("get_pipe", responses=answers(200, PipeOut, "not-found"))
+    def get(self, _request: Request, pipe: str) -> Response:
+        """A pipe."""
+        return Response(_answer(self.user, access.get_pipe(self.user, pipe)))
+
+    @operation(
+        "rename_pipe",
+        request=PipeChangeIn,
+        responses=answers(
+            200, PipeOut, "invalid", "role-too-low", "not-found", "name-taken", "body-too-large", "media-type"
+        ),
+    )
+    def patch(self, request: Request, pipe: str) -> Response:
+        """Give a pipe another name. All else is changed by a new revision."""
+        row = access.get_pipe(self.user, pipe, access.RENAME_PIPE)
+        return Response(_answer(self.user, rename_pipe(pipe=row, name=body_of(request, PipeChangeIn)["name"])))
+
+
+class ClosePipeView(View):
+    """Closing."""
+
+    @operation("close_pipe", request=None, responses=answers(200, PipeOut, "role-too-low", "not-found"))
+    def post(self, _request: Request, pipe: str) -> Response:
+        """Take no more events. What was accepted is still delivered. Closing a closed pipe changes nothing."""
+        row = access.get_pipe(self.user, pipe, access.CLOSE_PIPE)
+        close_pipe(pipe=row)
+        return Response(_answer(self.user, row))
+
+
+class ReopenPipeView(View):
+    """Opening again."""
+
+    @operation("reopen_pipe", request=None, responses=answers(200, PipeOut, "role-too-low", "not-found"))
+    def post(self, _request: Request, pipe: str) -> Response:
+        """Take events again. Opening an open pipe changes nothing."""
+        row = access.get_pipe(self.user, pipe, access.CLOSE_PIPE)
+        reopen_pipe(pipe=row)
+        return Response(_answer(self.user, row))
+
+
+def _shown(user: User) -> QuerySet[Pipe]:
+    revisions = PipeRevision.objects.filter(pipe=OuterRef("pk")).order_by("-number").values("number")
+    return access.with_roles(access.pipes_of(user)).annotate(
+        live_revision=Subquery(revisions.filter(state=PipeRevision.State.LIVE)[:1]),
+        newest_revision=Subquery(revisions[:1]),
+    )
+
+
+def _answer(user: User, pipe: Pipe) -> dict[str, object]:
+    return dict(PipeOut(_shown(user).get(id=pipe.id)).data)
+
+
+def _tenant(user: User, tenant_id: str | None) -> Tenant:
+    if tenant_id is not None:
+        return access.get_tenant(user, tenant_id, access.CREATE_PIPE)
+    tenants = list(access.tenants_of(user)[:2])
+    if len(tenants) != 1:
+        reason = "needs the id of one of your tenants (see /api/v1/me/)"
+        raise ProblemError("invalid", errors=[{"pointer": "#/tenant", "detail": reason, "code": "required"}])
+    return access.get_tenant(user, tenants[0].id, access.CREATE_PIPE)

@@ -1,9 +1,178 @@
-"""The staff's view of all rows."""
+"""The staff's view of all rows: read-mostly. People and cells can be changed; what customers published, and what the
+Observer wrote, can only be looked at; nothing that later questions may need can be deleted."""
+
+from typing import Any
 
 from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group
+from django.db.models import Model
 from django.http import HttpRequest
+from unfold.admin import ModelAdmin, TabularInline
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from mgmt.models import (
+    ApiKey,
+    Attempt,
+    Cell,
+    Destination,
+    Heartbeat,
+    Membership,
+    Pipe,
+    PipeRevision,
+    Seal,
+    Source,
+    Tenant,
+    Topic,
+    User,
+)
 
 
 def environment_label(_request: HttpRequest) -> tuple[str, str]:
     """The label at the top of every admin page, red where a mistake costs something."""
     return (settings.PENSTOCK_ENV, "danger" if settings.PRODUCTION else "info")
+
+
+class KeptAdmin(ModelAdmin):  # type: ignore[misc]  # the package is not followed by mypy
+    """Rows that staff may change, but not delete."""
+
+    list_per_page = 50
+    show_full_result_count = False
+
+    def has_delete_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Never."""
+        return False
+
+
+class ReadOnlyAdmin(KeptAdmin):
+    """Rows that staff look at. Writes go through services, on behalf of nobody else."""
+
+    def has_add_permission(self, _request: HttpRequest, *_args: Any) -> bool:
+        """Never."""
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Never."""
+        return False
+
+
+class MembershipInline(TabularInline):  # type: ignore[misc]
+    """Who is in a tenant."""
+
+    model = Membership
+    extra = 0
+    autocomplete_fields = ["user"]
+
+
+admin.site.unregister(Group)  # roles are memberships, staff are superusers
+
+
+@admin.register(User)
+class UserAdmin(KeptAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
+    """People. Passwords are set by form, never shown."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+    list_display = ["username", "email", "is_active", "is_staff", "last_login"]
+    readonly_fields = ["last_login", "date_joined"]
+
+
+@admin.register(Tenant)
+class TenantAdmin(KeptAdmin):
+    """Customers and their people."""
+
+    list_display = ["name", "id", "created_at"]
+    search_fields = ["name", "id"]
+    inlines = [MembershipInline]
+
+
+@admin.register(Cell)
+class CellAdmin(ReadOnlyAdmin):
+    """Cells: changed by the control plane."""
+
+    list_display = ["id", "epoch", "version", "lanes", "created_at"]
+
+
+@admin.register(Topic)
+class TopicAdmin(ReadOnlyAdmin):
+    """Topics that were made."""
+
+    list_display = ["name", "cell", "purpose", "generation", "partitions", "topic_id"]
+    list_filter = ["purpose"]
+
+
+@admin.register(Heartbeat)
+class HeartbeatAdmin(ReadOnlyAdmin):
+    """What runs."""
+
+    list_display = ["writer", "cell", "kind", "epoch", "state", "at"]
+    list_filter = ["kind", "state"]
+
+
+@admin.register(Pipe)
+class PipeAdmin(ReadOnlyAdmin):
+    """All customers' pipes."""
+
+    list_display = ["name", "id", "tenant", "state", "cell", "version", "created_at"]
+    list_select_related = ["tenant", "cell"]
+    list_filter = ["state"]
+    search_fields = ["name", "id", "tenant__name"]
+
+
+@admin.register(PipeRevision)
+class PipeRevisionAdmin(ReadOnlyAdmin):
+    """Published revisions: immutable."""
+
+    list_display = ["pipe", "number", "state", "state_reason", "author", "created_at", "live_at"]
+    list_select_related = ["pipe", "author"]
+    list_filter = ["state"]
+    search_fields = ["pipe__name", "pipe__id"]
+
+
+@admin.register(Source)
+class SourceAdmin(ReadOnlyAdmin):
+    """Ways into pipes."""
+
+    list_display = ["name", "pipe", "created_at"]
+    list_select_related = ["pipe"]
+    search_fields = ["name", "pipe__id"]
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin):
+    """Keys, by prefix; the digest stays out of sight."""
+
+    list_display = ["prefix", "label", "source", "created_at", "revoked_at"]
+    list_select_related = ["source"]
+    search_fields = ["prefix", "id"]
+    exclude = ["digest"]
+
+
+@admin.register(Destination)
+class DestinationAdmin(ReadOnlyAdmin):
+    """Destinations, without their secrets."""
+
+    list_display = ["name", "pipe", "state", "version", "created_at"]
+    list_select_related = ["pipe"]
+    list_filter = ["state"]
+    search_fields = ["name", "pipe__id"]
+    exclude = ["secrets"]
+
+
+@admin.register(Seal)
+class SealAdmin(ReadOnlyAdmin):
+    """Sealed minutes."""
+
+    list_display = ["pipe_id", "bucket", "accepted", "unacked", "lost", "sealed_at"]
+    search_fields = ["pipe_id"]
+
+
+@admin.register(Attempt)
+class AttemptAdmin(ReadOnlyAdmin):
+    """Tries at destinations."""
+
+    list_display = ["at", "pipe_id", "destination", "message_id", "number", "status", "outcome", "reason"]
+    list_filter = ["outcome"]
+    search_fields = ["pipe_id", "message_id"]

@@ -100,7 +100,7 @@ DATABASES["default"].setdefault("OPTIONS", {})
 DATABASES["default"]["OPTIONS"] |= {
     "connect_timeout": 3,
     "application_name": "penstock",
-    "pool": {"min_size": 0, "max_size": 16, "timeout": 5, "max_idle": 60},
+    "pool": {"min_size": 0, "max_size": 16, "timeout": 3, "max_idle": 60},
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

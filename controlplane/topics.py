@@ -35,6 +35,9 @@ from dataplane.names import (
 AUDIT_PARTITIONS: Final = 4
 REPORT_BYTES: Final = 4 * 1024 * 1024  # an audit record carries all pipes of one checkpoint
 REQUEST_S: Final = 10.0
+GROUP_IS_RUNNING: Final = frozenset(
+    {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS}
+)
 
 
 class TopicsNotReadyError(Exception):
@@ -165,19 +168,35 @@ class TopicAdmin:
         """Give `group` a committed offset (the start) on each partition where it has none; how many that were.
 
         Lanes refuse to guess (auto.offset.reset=error). A group whose lanes are running refuses this commit, which
-        is right: they have offsets. A plain consumer does it, because the admin call for it is fatal to the process
-        (librdkafka 2.16) when the group's coordinator is not there yet.
+        is right: they have offsets. A plain consumer does it, because the admin call for it was seen to take the
+        process with it (librdkafka 2.16) while the group's coordinator was not there yet.
         """
         consumer = Consumer({"bootstrap.servers": self._kafka, "group.id": group, "enable.auto.commit": False})
+        deadline = time.monotonic() + REQUEST_S
         try:
-            places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
-            missing = [p for p in consumer.committed(places, timeout=REQUEST_S) if p.offset < 0]
-            first = [TopicPartition(p.topic, p.partition, _low(consumer, p)) for p in missing]
-            if first:
-                consumer.commit(offsets=first, asynchronous=False)
-            return len(first)
+            while True:
+                try:
+                    return _commit_start(consumer, topic)
+                except KafkaException as exc:  # for a moment a new topic has no leader, a new group no coordinator
+                    if exc.args[0].code() in GROUP_IS_RUNNING:
+                        return 0
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.05)
         finally:
             consumer.close()
+
+
+def _commit_start(consumer: Any, topic: FoundTopic) -> int:
+    places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+    committed = consumer.committed(places, timeout=REQUEST_S)
+    if error := next((place.error for place in committed if place.error), None):
+        raise KafkaException(error)
+    missing = [place for place in committed if place.offset < 0]
+    first = [TopicPartition(place.topic, place.partition, _low(consumer, place)) for place in missing]
+    if first:
+        consumer.commit(offsets=first, asynchronous=False)
+    return len(first)
 
 
 def _low(consumer: Any, place: Any) -> int:

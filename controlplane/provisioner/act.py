@@ -4,9 +4,8 @@ from datetime import datetime
 from typing import Final
 
 import structlog
-from confluent_kafka import KafkaException
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from msgspec import Struct
 
 from controlplane.compute.port import Compute
@@ -66,7 +65,7 @@ def act(hands: Hands, action: Action, now: datetime) -> None:
         case Supersede():
             fail_revision(revision=action.revision, reason=f"revision {action.by} overtook it before it was live")
         case Wait():
-            PipeRevision.objects.filter(id=action.revision).update(state_reason=action.reason[:300])
+            open_revisions().filter(id=action.revision).update(state_reason=action.reason[:300])
 
 
 def place_pipe(*, pipe: str, cell: str) -> None:
@@ -96,7 +95,7 @@ def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
         return
     hands.problems.pop(cell, None)
     for group, plan in lane_inputs(plans, cell):
-        _commit_first_offsets(hands.topics, group, found[plan.name])
+        hands.topics.commit_first_offsets(group, found[plan.name])
     _bind(cell, {purpose: found[plan.name] for purpose, plan in plans.items() if plan.name not in bound})
 
 
@@ -107,14 +106,6 @@ def _replaced(bound: dict[str, Topic], found: dict[str, FoundTopic]) -> str:
         if found[name].topic_id != row.topic_id:
             return f"topic {name} was deleted and made anew; offsets of the old one do not fit it"
     return ""
-
-
-def _commit_first_offsets(topics: TopicAdmin, group: str, topic: FoundTopic) -> None:
-    try:
-        topics.commit_first_offsets(group, topic)
-    except KafkaException as exc:
-        # Lanes that run refuse the commit; a group without offsets is looked at again at the next check.
-        log.warning("first offsets not committed", group=group, topic=topic.name, error=str(exc))
 
 
 def _bind(cell: str, topics: dict[Purpose, FoundTopic]) -> None:
@@ -168,18 +159,16 @@ def start_ramp(*, revision: int) -> None:
 
 def go_live(*, revision: int, now: datetime) -> None:
     """ramping -> live: the one before is retired, and destinations take over the new one's addresses."""
-    with transaction.atomic():
-        row = PipeRevision.objects.select_for_update().get(id=revision)
-        if row.state != State.RAMPING:
-            return
-        PipeRevision.objects.filter(pipe_id=row.pipe_id, state=State.LIVE).update(state=State.RETIRED)
-        PipeRevision.objects.filter(id=revision).update(state=State.LIVE, state_reason="", live_at=now)
-        row.refresh_from_db()
-        adopt_live_spec(revision=row)
-    log.info("live", pipe=row.pipe_id, revision=row.number)
+    row = PipeRevision.objects.get(id=revision)
+    if row.state == State.RAMPING and adopt_live_spec(revision=row, now=now):
+        log.info("live", pipe=row.pipe_id, revision=row.number)
 
 
 def fail_revision(*, revision: int, reason: str) -> None:
     """End an open revision, saying why."""
-    open_ = PipeRevision.objects.filter(id=revision, state__in=[State.REQUESTED, State.RAMPING])
-    open_.update(state=State.FAILED, state_reason=reason[:300])
+    open_revisions().filter(id=revision).update(state=State.FAILED, state_reason=reason[:300])
+
+
+def open_revisions() -> QuerySet[PipeRevision]:
+    """Revisions on their way to live."""
+    return PipeRevision.objects.filter(state__in=[State.REQUESTED, State.RAMPING])

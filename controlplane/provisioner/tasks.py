@@ -12,12 +12,11 @@ from confluent_kafka import KafkaException
 from controlplane.compute.local import LocalCompute
 from controlplane.control_topic import ControlTopic, ControlTopicError
 from controlplane.locks import held
-from controlplane.provisioner.act import Hands, act, ensure_cluster_topics
+from controlplane.provisioner.act import Hands, act, ensure_cluster_topics, open_revisions
 from controlplane.provisioner.decide import Wait, decide
 from controlplane.provisioner.look import take_snapshot
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, TopicsNotReadyError
-from mgmt.models import PipeRevision
 
 ROUNDS: Final = 8  # a new pipe goes place, topics, publish, ramp, publish, live: more would be a decision that flaps
 CHECK_S: Final = 600.0
@@ -42,7 +41,7 @@ class Provisioner:
             return self._rounds()
         except (ControlTopicError, TopicsNotReadyError, KafkaException) as exc:
             reason = f"waiting for Kafka: {exc}"[:300]
-            PipeRevision.objects.filter(state__in=["requested", "ramping"]).update(state_reason=reason)
+            open_revisions().update(state_reason=reason)
             log.warning("tick cut short", reason=reason)
             return reason
 

@@ -1,7 +1,7 @@
 """The Observer's rows in Postgres: stored once with their offset, fenced, sealed for good, late counted, trimmed."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from pyroaring import BitMap64
@@ -18,6 +18,7 @@ from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
 from dataplane.ledger.sketch import Sketch
 from dataplane.ledger.units import position_of
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, cell_topic
+from mgmt.models import Attempt as AttemptRow
 from mgmt.models import (
     AuditOffset,
     Cell,
@@ -32,7 +33,6 @@ from mgmt.models import (
     Tenant,
     Topic,
 )
-from mgmt.models import Attempt as AttemptRow
 from mgmt.models import Heartbeat as HeartbeatRow
 
 pytestmark = pytest.mark.django_db
@@ -74,9 +74,11 @@ def lag(values: list[int]) -> LagSet:
     return LagSet("p1", "normalize", BUCKET, "in", sketch.encode())
 
 
-def audit(facts: list[FactSet], inputs: list[Mark] | None = None, outputs: list[Mark] | None = None, **more: Any) -> bytes:
-    lags = more.get("lags", [])
-    return encode(Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, inputs or [], outputs or [], facts, lags))
+def audit(
+    facts: list[FactSet], inputs: Sequence[Mark] = (), outputs: Sequence[Mark] = (), lags: Sequence[LagSet] = ()
+) -> bytes:
+    marks = list(inputs), list(outputs)
+    return encode(Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, *marks, facts, list(lags)))
 
 
 def batch_of(*messages: Message) -> Batch:
@@ -108,7 +110,7 @@ def positions(**of: str) -> list[int]:
     return [unit & 0xFFFFFFFFFF for unit in BitMap64.deserialize(bytes(row.positions))]
 
 
-def test_facts_of_later_batches_are_united_and_the_offset_moves_with_them(store):
+def test_facts_of_later_batches_are_united_and_the_offset_moves_with_them(store: Store):
     save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1, 2], "acked")])))
     save(store, Message(AUDIT, 1, audit([fact("ingest", "sent", [2, 3], "acked")])))
     assert positions(node="ingest") == [1, 2, 3]
@@ -116,33 +118,33 @@ def test_facts_of_later_batches_are_united_and_the_offset_moves_with_them(store)
     assert AuditOffset.objects.get(topic=AUDIT_TOPIC).next_offset == 2
 
 
-def test_an_observer_that_begins_anew_merges_into_what_is_stored(store):
+def test_an_observer_that_begins_anew_merges_into_what_is_stored(store: Store):
     save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1])], lags=[lag([10])])))
     save(store_at(1), Message(AUDIT, 1, audit([fact("ingest", "sent", [2])], lags=[lag([20])])))
     assert positions(node="ingest") == [1, 2]
     assert Sketch.decode(bytes(LagRow.objects.get().sketch)).count == 2
 
 
-def test_an_observer_that_lost_its_partition_stores_nothing(store):
+def test_an_observer_that_lost_its_partition_stores_nothing(store: Store):
     AuditOffset.objects.filter(topic=AUDIT_TOPIC).update(next_offset=5)
     with pytest.raises(PartitionLostError):
         save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1])])))
     assert not FactRow.objects.exists()
 
 
-def test_marks_only_rise(store):
+def test_marks_only_rise(store: Store):
     save(store, Message(AUDIT, 0, audit([fact("process", "sent", [1])], [Mark(INGEST, 0, 9)], [Mark(EGRESS, 1, 7)])))
     save(store, Message(AUDIT, 1, audit([fact("process", "sent", [1])], [Mark(INGEST, 0, 4)], [Mark(EGRESS, 1, 3)])))
     assert (Passed.objects.get().offset, Reach.objects.get().offset) == (9, 7)
 
 
-def test_a_record_that_cannot_be_read_is_passed_over(store):
+def test_a_record_that_cannot_be_read_is_passed_over(store: Store):
     save(store, Message(AUDIT, 0, b"\xff\xff"), Message(AUDIT, 1, audit([fact("ingest", "sent", [1])])))
     assert positions(node="ingest") == [1]
     assert AuditOffset.objects.get(topic=AUDIT_TOPIC).next_offset == 2
 
 
-def test_attempts_read_again_are_stored_once(store):
+def test_attempts_read_again_are_stored_once(store: Store):
     tried = Attempt("m", 1, "p1", 1, "crm", BUCKET, 1, 10**15, 0, 0, 0, 0, 5, 503, "retry", "busy", "10.0.0.1", 0)
     record = encode(Attempts(AUDIT_VERSION, "c1", "transmit-0", 0, [tried]))
     save(store, Message((ATTEMPTS, 0), 0, record))
@@ -150,7 +152,7 @@ def test_attempts_read_again_are_stored_once(store):
     assert AttemptRow.objects.get().status == 503
 
 
-def test_the_newest_heartbeat_of_each_writer_is_kept(store):
+def test_the_newest_heartbeat_of_each_writer_is_kept(store: Store):
     beats = [
         Heartbeat("c1", "process-0", "process", 1, "a", 10**15 + n, "running", n, 1, "host", 0.0, 1) for n in range(3)
     ]
@@ -172,7 +174,11 @@ def one_minute(passed_egress: int) -> list[bytes]:
     return [
         audit([fact("ingest", "sent", [0, 1], "acked")], [], [Mark(INGEST, 0, 1)]),
         audit(
-            [fact("ingest", "sent", [0, 1], "seen"), fact("process", "sent", [0, 1]), fact("transform:crm", "sent", [0, 1])],
+            [
+                fact("ingest", "sent", [0, 1], "seen"),
+                fact("process", "sent", [0, 1]),
+                fact("transform:crm", "sent", [0, 1]),
+            ],
             [Mark(INGEST, 0, 2)],
             [Mark(EGRESS, 0, 1)],
         ),
@@ -192,33 +198,38 @@ def ends(_place: Place) -> tuple[int, int]:
     return 0, 2
 
 
-def test_a_minute_everybody_has_passed_is_sealed_with_its_account(store, pipe):
+@pytest.mark.usefixtures("pipe")
+def test_a_minute_everybody_has_passed_is_sealed_with_its_account(store: Store):
     assert sealer_of(store, one_minute(2)).step(NOW, ends) == 1
     seal = Seal.objects.get()
     assert (seal.accepted, seal.unacked, seal.lost, seal.bins) == (2, 0, 0, {"crm": {"delivered": 2}})
 
 
-def test_a_minute_that_transmit_has_not_passed_stays_open(store, pipe):
+@pytest.mark.usefixtures("pipe")
+def test_a_minute_that_transmit_has_not_passed_stays_open(store: Store):
     sealer = sealer_of(store, one_minute(1))
     assert sealer.step(NOW, ends) == 0
     save(store, Message(AUDIT, 3, audit([fact("transmit:crm", "delivered", [1])], [Mark(EGRESS, 0, 2)])))
     assert sealer.step(NOW, ends) == 1
 
 
-def test_a_minute_whose_grace_is_not_over_is_not_looked_at(store, pipe):
+@pytest.mark.usefixtures("pipe")
+def test_a_minute_whose_grace_is_not_over_is_not_looked_at(store: Store):
     sealer = sealer_of(store, one_minute(2))
     assert sealer.step(datetime.fromtimestamp((BUCKET + 1) * 60 + 30, UTC), ends) == 0
     assert not CloseMark.objects.exists()
 
 
-def test_the_end_of_a_minute_is_noted_once(store, pipe):
+@pytest.mark.usefixtures("pipe")
+def test_the_end_of_a_minute_is_noted_once(store: Store):
     sealer = sealer_of(store, one_minute(1))
     sealer.step(NOW, ends)
     sealer.step(NOW, lambda _: (0, 99))
     assert CloseMark.objects.get().ends == [[INGEST, 0, 2]]
 
 
-def test_what_comes_after_the_seal_is_late_and_the_seal_stays(store, pipe):
+@pytest.mark.usefixtures("pipe")
+def test_what_comes_after_the_seal_is_late_and_the_seal_stays(store: Store):
     records = one_minute(2)
     records[2] = audit([fact("transmit:crm", "parked", [0, 1], "1")], [Mark(EGRESS, 0, 2)], [])
     sealer = sealer_of(store, records)
@@ -234,14 +245,16 @@ def test_what_comes_after_the_seal_is_late_and_the_seal_stays(store, pipe):
     assert Seal.objects.values().get() == before
 
 
-def test_a_message_nobody_settled_is_lost_once_all_have_passed(store, pipe):
+@pytest.mark.usefixtures("pipe")
+def test_a_message_nobody_settled_is_lost_once_all_have_passed(store: Store):
     records = one_minute(2)
     records[2] = audit([fact("transmit:crm", "delivered", [0])], [Mark(EGRESS, 0, 2)], [])
     sealer_of(store, records).step(NOW, ends)
     assert (Seal.objects.get().lost, Seal.objects.get().bins) == (1, {"crm": {"delivered": 1, "lost": 1}})
 
 
-def test_stuck_minutes_leave_room_for_others(store, pipe, monkeypatch):
+@pytest.mark.usefixtures("pipe")
+def test_stuck_minutes_leave_room_for_others(store: Store, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("controlplane.observer.sealing.AT_ONCE", 1)
     sealer = sealer_of(store, one_minute(2))
     sealer.remember({("stuck", BUCKET - 1): "c1"})
@@ -249,14 +262,12 @@ def test_stuck_minutes_leave_room_for_others(store, pipe, monkeypatch):
     assert sum(sealer.step(NOW, ends) for _ in range(3)) >= 1
 
 
-def test_old_rows_go_and_what_is_not_sealed_stays(store, pipe):
+def test_old_rows_go_and_what_is_not_sealed_stays(store: Store):
     save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1], "acked")], lags=[lag([1])])))
     long_after = NOW + timedelta(days=40)
     trim(long_after, attempts_keep_h=72, facts_keep_d=30)
     assert FactRow.objects.exists()
-    Seal.objects.create(
-        pipe_id="p1", bucket=BUCKET, sealed_at=NOW, accepted=1, unacked=0, lost=0, bins={}, nodes=[]
-    )
+    Seal.objects.create(pipe_id="p1", bucket=BUCKET, sealed_at=NOW, accepted=1, unacked=0, lost=0, bins={}, nodes=[])
     trim(long_after, attempts_keep_h=72, facts_keep_d=30)
     assert not FactRow.objects.exists()
     assert not LagRow.objects.exists()

@@ -14,7 +14,7 @@ from controlplane.control_topic import Published, end_of, missing_records
         pytest.param({"a": Published(3, 0)}, [], id="newer than the row: rows came from a backup"),
     ],
 )
-def test_a_record_is_missing_when_the_newest_is_older_than_its_row(published, missing):
+def test_a_record_is_missing_when_the_newest_is_older_than_its_row(published: dict[str, Published], missing: list[str]):
     assert missing_records({"a": 2}, published) == missing
 
 

@@ -26,10 +26,14 @@ def lag_set(pipe: str, bucket: int, lags: list[int]) -> LagSet:
 
 
 facts = st.lists(
-    st.builds(fact_set, st.sampled_from(["p1", "p2"]), st.sampled_from(["ingest", "process"]), st.integers(1, 3), positions),
+    st.builds(
+        fact_set, st.sampled_from(["p1", "p2"]), st.sampled_from(["ingest", "process"]), st.integers(1, 3), positions
+    ),
     max_size=4,
 )
-lags = st.lists(st.builds(lag_set, st.just("p1"), st.integers(1, 2), st.lists(st.integers(-50, 10**7), max_size=5)), max_size=3)
+lags = st.lists(
+    st.builds(lag_set, st.just("p1"), st.integers(1, 2), st.lists(st.integers(-50, 10**7), max_size=5)), max_size=3
+)
 
 
 def audit_of(facts: list[FactSet], lags: list[LagSet], inputs: list[Mark], outputs: list[Mark]) -> Audit:
@@ -49,20 +53,20 @@ def sketches(total: Tally) -> dict[object, bytes]:
 
 
 @given(audits, st.randoms(use_true_random=False))
-def test_order_and_repeats_change_no_set_and_no_mark(records, rng: random.Random):
+def test_order_and_repeats_change_no_set_and_no_mark(records: list[Audit], rng: random.Random):
     shuffled = records + [rng.choice(records) for _ in records]
     rng.shuffle(shuffled)
     assert as_rows(tally((0, r) for r in records)) == as_rows(tally((0, r) for r in shuffled))
 
 
 @given(audits, st.randoms(use_true_random=False))
-def test_order_changes_no_sketch(records, rng: random.Random):
+def test_order_changes_no_sketch(records: list[Audit], rng: random.Random):
     shuffled = rng.sample(records, len(records))
     assert sketches(tally((0, r) for r in records)) == sketches(tally((0, r) for r in shuffled))
 
 
 @given(audits, st.integers(0, 8))
-def test_two_batches_stored_one_after_the_other_are_one(records, cut):
+def test_two_batches_stored_one_after_the_other_are_one(records: list[Audit], cut: int):
     whole = tally((0, r) for r in records)
     first, second = tally((0, r) for r in records[:cut]), tally((0, r) for r in records[cut:])
     stored = {key: united(None, units) for key, units in first.facts.items()}

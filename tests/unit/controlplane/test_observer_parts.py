@@ -79,5 +79,5 @@ def test_an_entry_put_again_counts_once():
         pytest.param(50, 0, 9, (0, 0), id="the topic was made anew"),
     ],
 )
-def test_where_to_begin(stored, low, high, begin):
+def test_where_to_begin(stored: int | None, low: int, high: int, begin: tuple[int, int]):
     assert start_offset(stored, low, high) == begin

@@ -58,7 +58,9 @@ def snapshot(**changes: Any) -> Snapshot:
 
 def all_published(before: Snapshot) -> Snapshot:
     """The same, with everything it asks for in the control topic: the n-th record at offset n."""
-    published = {key: Published(version, offset) for offset, (key, version) in enumerate(wanted_versions(before).items())}
+    published = {
+        key: Published(version, offset) for offset, (key, version) in enumerate(wanted_versions(before).items())
+    }
     return snapshot(**{name: getattr(before, name) for name in before.__struct_fields__} | {"published": published})
 
 
@@ -92,7 +94,7 @@ def test_an_unbound_cell_gets_topics_and_is_not_submitted_yet():
         pytest.param(Desired("c1", 1, "spark://elsewhere:7077"), id="another master asked for"),
     ],
 )
-def test_compute_is_asked_for_what_the_row_says(desired):
+def test_compute_is_asked_for_what_the_row_says(desired: Desired | None):
     cell = CellView("c1", 1, 1, bound=True, desired=desired)
     assert Submit(ASKED) in decide(snapshot(cells=[cell]))
 
@@ -136,15 +138,15 @@ def test_while_a_second_revision_waits_the_traffic_stays_with_the_first():
 @pytest.mark.parametrize(
     ("beats", "reason"),
     [
-        pytest.param(
-            [], "waiting for cell c1: no process lane has reported in the last seconds", id="nothing runs"
-        ),
+        pytest.param([], "waiting for cell c1: no process lane has reported in the last seconds", id="nothing runs"),
         pytest.param(
             all_hold(9)[:1] + all_hold(9)[2:],
             "waiting for cell c1: no transmit lane has reported in the last seconds",
             id="no transmit lane",
         ),
-        pytest.param(all_hold(9)[:2], "waiting for ingest: no replica has reported in the last seconds", id="no ingest"),
+        pytest.param(
+            all_hold(9)[:2], "waiting for ingest: no replica has reported in the last seconds", id="no ingest"
+        ),
         pytest.param(
             [*all_hold(9), beat("ingest-2", "ingest", 1)],
             "waiting for ingest-2: it holds control records up to 1 of 5",
@@ -167,7 +169,7 @@ def test_while_a_second_revision_waits_the_traffic_stays_with_the_first():
         ),
     ],
 )
-def test_a_ramping_revision_waits_in_words(beats, reason):
+def test_a_ramping_revision_waits_in_words(beats: list[Beat], reason: str):
     found = decide(all_published(snapshot(revisions=[revision(1, "ramping", published_offset=5)], beats=beats)))
     assert found == [Wait(1, reason)]
 
@@ -179,7 +181,9 @@ def test_a_lane_that_has_ended_holds_nobody_up():
 
 
 def test_a_reason_that_stands_already_is_not_written_again():
-    row = revision(1, "ramping", published_offset=5, reason="waiting for ingest: no replica has reported in the last seconds")
+    row = revision(
+        1, "ramping", published_offset=5, reason="waiting for ingest: no replica has reported in the last seconds"
+    )
     assert decide(all_published(snapshot(revisions=[row], beats=all_hold(5)[:2]))) == []
 
 

@@ -22,7 +22,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
         pytest.param({INGEST: 10, EGRESS: 5}, "", id="all have passed"),
     ],
 )
-def test_who_has_not_passed_a_bucket_keeps_it_open(passed, why):
+def test_who_has_not_passed_a_bucket_keeps_it_open(passed: dict[tuple[str, int], int], why: str):
     assert why_open(Progress(ends={INGEST: 10}, reach={EGRESS: 4}, passed=passed)) == why
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.settings import DAY_MS, RETENTION_MS, TopicShape
 from controlplane.topics import cell_plans, cluster_plans, lane_inputs
-from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, PURPOSES
+from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, PURPOSES, Purpose
 
 SHAPE = TopicShape(partitions=4, replication=3, min_isr=2, max_record_bytes=2**20, retention_ms=dict(RETENTION_MS))
 
@@ -14,7 +14,7 @@ def test_a_cell_has_one_topic_for_each_purpose():
 
 
 @pytest.mark.parametrize("purpose", ["retry-in", "retry-out", "dead", "held"])
-def test_what_waits_outlives_the_longest_retry_span_by_a_week(purpose):
+def test_what_waits_outlives_the_longest_retry_span_by_a_week(purpose: Purpose):
     assert int(cell_plans("c1", 1, SHAPE)[purpose].config["retention.ms"]) >= 14 * DAY_MS
 
 

@@ -1,0 +1,303 @@
+"""The Provisioner's tick against real Kafka and Postgres: from a new pipe to a live one, twice, at once, and killed."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from django.db import connection
+
+from controlplane.compute.local import LocalCompute
+from controlplane.compute.port import Desired
+from controlplane.control_topic import ControlTopic
+from controlplane.locks import held
+from controlplane.provisioner.act import Hands
+from controlplane.provisioner.tasks import LOCK, Provisioner
+from controlplane.settings import control_settings
+from controlplane.topics import TopicAdmin, cell_plans, lane_inputs
+from dataplane.names import CONTROL_TOPIC, PURPOSES, cell_topic
+from dataplane.tables.records import (
+    CellRecord,
+    DestinationRecord,
+    KeyRecord,
+    PipeRecord,
+    PlanRecord,
+    Record,
+    decode_record,
+)
+from mgmt.models import Cell, Heartbeat, Pipe, PipeRevision, Topic, User
+from mgmt.services import create_api_key, create_pipe, create_tenant, publish_revision, revoke_api_key
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROOT = Path(__file__).parents[3]
+SPEC = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}}}
+
+
+def provisioner_at(kafka: str, var: Path) -> Provisioner:
+    settings = msgspec.structs.replace(control_settings(), var=var)
+    hands = Hands(settings, TopicAdmin(kafka), ControlTopic(kafka), LocalCompute(var), {})
+    return Provisioner(hands)
+
+
+@pytest.fixture
+def provisioner(kafka: str, tmp_path: Path) -> Provisioner:
+    return provisioner_at(kafka, tmp_path)
+
+
+@pytest.fixture
+def cell(kafka: str) -> Iterator[str]:
+    """A cell that no other test shares, as its topics are real; they go when the test is over."""
+    name = f"t{uuid.uuid4().hex[:8]}"
+    Cell.objects.create(id=name)
+    yield name
+    admin = AdminClient({"bootstrap.servers": kafka})
+    for future in admin.delete_topics([cell_topic(name, purpose, 1) for purpose in PURPOSES]).values():
+        future.exception()
+
+
+@pytest.fixture
+def alice() -> User:
+    return User.objects.create_user("alice")
+
+
+@pytest.fixture
+def pipe(cell: str, alice: User) -> Pipe:
+    assert Cell.objects.filter(id=cell).exists()
+    pipe = create_pipe(tenant=create_tenant(name="Alice", owner=alice), name="orders", spec=SPEC, author=alice)
+    create_api_key(source=pipe.sources.get())
+    return pipe
+
+
+def beat(cell: str, writer: str, kind: str, table_offset: int) -> None:
+    Heartbeat.objects.update_or_create(
+        cell=cell,
+        writer=writer,
+        defaults={
+            "kind": kind,
+            "epoch": 1,
+            "incarnation": "x",
+            "state": "running",
+            "table_offset": table_offset,
+            "at": datetime.now(UTC),
+            "body": {},
+        },
+    )
+
+
+def all_hold(cell: str, table_offset: int) -> None:
+    for kind in ("process", "transmit"):
+        beat(cell, f"{kind}-0", kind, table_offset)
+    beat("", "ingest-1", "ingest", table_offset)
+
+
+def control_records() -> list[Record]:
+    consumer = Consumer({"bootstrap.servers": control_settings().kafka, "group.id": "penstock.test"})
+    try:
+        low, high = consumer.get_watermark_offsets(TopicPartition(CONTROL_TOPIC, 0), timeout=10)
+        consumer.assign([TopicPartition(CONTROL_TOPIC, 0, low)])
+        records: list[Any] = []
+        while not records or records[-1].offset() + 1 < high:
+            records += [message for message in consumer.consume(1000, 0.5) if message.error() is None]
+        return [decode_record(message.value()) for message in records]
+    finally:
+        consumer.close()
+
+
+def of_pipe(pipe: Pipe) -> list[Record]:
+    return [record for record in control_records() if getattr(record, "pipe", None) == pipe.id]
+
+
+def revision_of(pipe: Pipe, number: int = 1) -> PipeRevision:
+    return PipeRevision.objects.get(pipe=pipe, number=number)
+
+
+def test_a_new_pipe_is_placed_published_and_ramping_after_one_tick(
+    provisioner: Provisioner, cell: str, pipe: Pipe, tmp_path: Path
+):
+    provisioner.tick()
+    pipe.refresh_from_db()
+    revision = revision_of(pipe)
+    assert (pipe.cell_id, revision.state) == (cell, "ramping")
+    assert revision.state_reason == f"waiting for cell {cell}: no process lane has reported in the last seconds"
+    kinds = [type(record) for record in of_pipe(pipe)]
+    assert kinds.index(PlanRecord) < kinds.index(DestinationRecord) < kinds.index(PipeRecord)
+    assert LocalCompute(tmp_path).observe(cell).desired == Desired(cell, 1, control_settings().cell_master)
+
+
+def test_its_topics_are_bound_and_every_lane_group_has_first_offsets(provisioner: Provisioner, kafka: str, cell: str):
+    provisioner.tick()
+    rows = {topic.purpose: topic for topic in Topic.objects.filter(cell=cell)}
+    assert set(rows) == set(PURPOSES)
+    found = TopicAdmin(kafka).find(row.name for row in rows.values())
+    assert all(found[row.name].topic_id == row.topic_id for row in rows.values())
+    (record,) = [r for r in control_records() if isinstance(r, CellRecord) and r.cell == cell]
+    assert record.topics["ingest"].topic_id == rows["ingest"].topic_id
+    for group, plan in lane_inputs(cell_plans(cell, 1, control_settings().topics), cell):
+        consumer = Consumer({"bootstrap.servers": kafka, "group.id": group})
+        committed = consumer.committed([TopicPartition(plan.name, n) for n in range(plan.partitions)], timeout=10)
+        consumer.close()
+        assert [place.offset for place in committed] == [0] * plan.partitions
+
+
+def test_it_is_live_when_all_hold_its_records(provisioner: Provisioner, cell: str, pipe: Pipe):
+    provisioner.tick()
+    end = revision_of(pipe).published_offset
+    assert end is not None
+    all_hold(cell, end - 1)
+    provisioner.tick()
+    assert "holds control records up to" in revision_of(pipe).state_reason
+    all_hold(cell, end)
+    provisioner.tick()
+    revision = revision_of(pipe)
+    assert (revision.state, revision.state_reason) == ("live", "")
+    assert revision.live_at is not None
+
+
+def test_a_second_revision_takes_over_step_by_step(provisioner: Provisioner, cell: str, pipe: Pipe, alice: User):
+    provisioner.tick()
+    all_hold(cell, 10**9)
+    provisioner.tick()
+    moved = SPEC | {"destinations": {"crm": {"type": "http", "url": "https://new.example.com/in"}}}
+    second = publish_revision(pipe=pipe, spec=moved, based_on=1, author=alice)
+    all_hold(cell, 0)
+    provisioner.tick()
+    assert revision_of(pipe, 2).state == "requested"
+    assert weights(pipe) == [(1, 100)], "nobody is sent to a plan that not all hold"
+    all_hold(cell, 10**9)
+    provisioner.tick()
+    assert weights(pipe) == [(2, 100)]
+    assert (revision_of(pipe, 1).state, revision_of(pipe, 2).state) == ("retired", "live")
+    newest = [record for record in of_pipe(pipe) if isinstance(record, DestinationRecord)][-1]
+    assert newest.url == "https://new.example.com/in"
+    assert second.number == 2
+
+
+def weights(pipe: Pipe) -> list[tuple[int, int]]:
+    return [record for record in of_pipe(pipe) if isinstance(record, PipeRecord)][-1].weights
+
+
+def test_a_revoked_key_is_published_as_revoked(provisioner: Provisioner, pipe: Pipe):
+    provisioner.tick()
+    revoke_api_key(key=pipe.sources.get().keys.get())
+    provisioner.tick()
+    newest = [record for record in of_pipe(pipe) if isinstance(record, KeyRecord)][-1]
+    assert newest.revoked
+
+
+def test_a_second_tick_finds_nothing_to_do(provisioner: Provisioner, pipe: Pipe):
+    provisioner.tick()
+    before = len(of_pipe(pipe))
+    assert provisioner.tick() == "nothing to do"
+    assert len(of_pipe(pipe)) == before
+
+
+def test_a_process_that_remembers_nothing_publishes_nothing_twice(
+    provisioner: Provisioner, kafka: str, pipe: Pipe, tmp_path: Path
+):
+    provisioner.tick()
+    before = len(of_pipe(pipe))
+    provisioner_at(kafka, tmp_path).tick()
+    assert len(of_pipe(pipe)) == before
+
+
+def test_ticks_at_once_do_the_work_of_one(kafka: str, cell: str, pipe: Pipe, tmp_path: Path):
+    def tick(_: int) -> str:
+        try:
+            return provisioner_at(kafka, tmp_path).tick()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        said = list(pool.map(tick, range(4)))
+    assert any("Place" in words for words in said)
+    keys = [type(record).__name__ for record in of_pipe(pipe)]
+    assert len(keys) == len(set(keys)), "each record once"
+    assert Topic.objects.filter(cell=cell).count() == len(PURPOSES)
+
+
+def test_a_tick_skips_while_another_holds_the_lock(provisioner: Provisioner):
+    with ThreadPoolExecutor(1) as pool, held(LOCK):
+
+        def tick() -> str:
+            try:
+                return provisioner.tick()
+            finally:
+                connection.close()
+
+        assert pool.submit(tick).result() == "skipped: another tick is at work"
+
+
+KILLED = """
+import os, sys
+import django
+django.setup()
+from controlplane.provisioner import act
+act.{name} = lambda *args, **named: os.kill(os.getpid(), 9)
+from controlplane.provisioner.tasks import tick
+tick()
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("_bind", id="after the topics are made, before they are bound"),
+        pytest.param("desired_records", id="after placing, before publishing"),
+        pytest.param("start_ramp", id="after publishing, before the ramp"),
+    ],
+)
+def test_a_tick_killed_anywhere_is_finished_by_the_next(
+    provisioner: Provisioner, cell: str, pipe: Pipe, tmp_path: Path, name: str
+):
+    code = KILLED.format(name=name)
+    killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(tmp_path), check=False)
+    assert killed.returncode == -9
+    assert revision_of(pipe).state == "requested"
+    made = TopicAdmin(control_settings().kafka).find(cell_topic(cell, purpose, 1) for purpose in PURPOSES)
+    assert len(made) == len(PURPOSES), "the kill came after the topics were made"
+    provisioner.tick()
+    assert revision_of(pipe).state == "ramping"
+    assert {topic.topic_id for topic in Topic.objects.filter(cell=cell)} == {found.topic_id for found in made.values()}
+    keys = [type(record).__name__ for record in of_pipe(pipe)]
+    assert len(keys) == len(set(keys)), "each record once"
+
+
+def environment(var: Path) -> dict[str, str]:
+    where = connection.settings_dict
+    url = f"postgresql://{where['USER']}:{where['PASSWORD']}@{where['HOST']}:{where['PORT']}/{where['NAME']}"
+    path = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+    named = {"DATABASE_URL": url, "PENSTOCK_VAR": str(var), "PYTHONPATH": path}
+    return os.environ | named | {"DJANGO_SETTINGS_MODULE": "config.settings"}
+
+
+def test_a_topic_that_was_made_anew_stops_its_cell_and_says_so(
+    provisioner: Provisioner, kafka: str, cell: str, pipe: Pipe, tmp_path: Path
+):
+    provisioner.tick()
+    Topic.objects.filter(cell=cell, purpose="ingest").update(topic_id="another")
+    provisioner_at(kafka, tmp_path).tick()
+    assert "was deleted and made anew" in revision_of(pipe).state_reason
+
+
+def test_a_spec_that_cannot_run_fails_its_revision_and_no_other(provisioner: Provisioner, pipe: Pipe, alice: User):
+    other = create_pipe(tenant=pipe.tenant, name="refunds", spec=SPEC, author=alice)
+    PipeRevision.objects.filter(pipe=pipe).update(spec={"sources": {}})
+    provisioner.tick()
+    assert revision_of(pipe).state == "failed"
+    assert revision_of(pipe).state_reason.startswith("the spec cannot run: ")
+    assert revision_of(other).state == "ramping"
+
+
+def test_without_kafka_a_revision_says_that_it_waits_for_it(pipe: Pipe, tmp_path: Path):
+    said = provisioner_at("127.0.0.1:1", tmp_path).tick()
+    assert said.startswith("waiting for Kafka")
+    assert revision_of(pipe).state_reason.startswith("waiting for Kafka")

@@ -1,0 +1,1 @@
+"""The box: real Postgres, Redis, Kafka and Penstock's own processes on one machine, without containers."""

@@ -1,0 +1,41 @@
+"""`python -m localbox up|down|status|env-example`."""
+
+import argparse
+import sys
+
+from localbox.commands import down, status, up
+from localbox.errors import BoxError
+from localbox.settings import env_example, settings_from
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; what a person has to do is said in one sentence on stderr."""
+    given = _parser().parse_args(arguments)
+    try:
+        if given.command == "env-example":
+            print(env_example(), end="")
+            return 0
+        settings = settings_from()
+        if given.command == "up":
+            names = [name for name in given.only.split(",") if name]
+            return up(settings, names=names, detach=given.detach)
+        return down(settings) if given.command == "down" else status(settings)
+    except (BoxError, ValueError) as exc:
+        print(f"penstock: {exc}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m localbox", description="Penstock on one machine.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    start = commands.add_parser("up", help="start everything and keep it running")
+    start.add_argument("--only", default="", help="names of programs, comma-separated")
+    start.add_argument("--detach", action="store_true", help="return when all is ready; stop with `down`")
+    commands.add_parser("down", help="stop everything, in any state")
+    commands.add_parser("status", help="what runs")
+    commands.add_parser("env-example", help="print .env.example")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""The box's programs: what runs, in which order, and how each is known to be ready."""
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from localbox.probes import http_ready
+from localbox.program import Program, Stage
+from localbox.services.kafka import kafka
+from localbox.services.postgres import postgres
+from localbox.services.redis import redis
+from localbox.settings import ROOT, BoxSettings
+
+SERVICES: Final = ("postgres", "redis", "kafka")
+_SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
+INGEST_REPLICAS: Final = ("ingest-1", "ingest-2")
+DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, the application some more to leave
+
+
+def programs(settings: BoxSettings, names: Sequence[str] = ()) -> list[Program]:
+    """All of them, or those named. A service that is not wanted is not even looked for."""
+    services = [make(settings) for name, make in _SERVICE_MAKERS.items() if not names or name in names]
+    own = [*_setup(), *_control(settings), *_data_plane(settings)]
+    every = [*services, *own]
+    if not names:
+        return every
+    if unknown := set(names) - {program.name for program in every}:
+        raise ValueError(f"no such program: {', '.join(sorted(unknown))}")
+    kept = [program for program in every if program.name in names]
+    return [without_others(program, frozenset(names)) for program in kept]
+
+
+def without_others(program: Program, names: frozenset[str]) -> Program:
+    """The program, waiting only for those among `names`; the rest is taken as being there."""
+    fields = {field: getattr(program, field) for field in program.__struct_fields__}
+    return Program(**fields | {"after": tuple(name for name in program.after if name in names)})
+
+
+def _setup() -> list[Program]:
+    return [
+        Program("migrate", Stage.SETUP, _manage("migrate", "--noinput"), after=("postgres",), one_shot=True),
+        Program("bootstrap", Stage.SETUP, _manage("bootstrap"), after=("migrate",), one_shot=True),
+    ]
+
+
+def _control(settings: BoxSettings) -> list[Program]:
+    host, port = settings.env["PENSTOCK_WEB_HOST"], settings.ports["PENSTOCK_WEB_PORT"]
+    web = [_tool("granian"), "--interface", "wsgi", "--host", host, "--port", str(port), "--workers", "1"]
+    web += ["--blocking-threads", "4", "--no-ws", "--log-level", "warning", "config.wsgi:application"]
+    worker = ["--pool", "threads", "--concurrency", "2", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    beat = ["--pidfile=", "--schedule", str(settings.var / "celerybeat-schedule")]
+    celery = (_tool("celery"), "-A", "config")
+    ready = ("bootstrap",)
+    return [
+        Program(
+            "web", Stage.CONTROL, tuple(web), after=ready, probe=_answers(settings.env["PENSTOCK_WEB_URL"]), port=port
+        ),
+        Program(
+            "worker", Stage.CONTROL, (*celery, "worker", "-l", "warning", *worker), after=(*ready, "redis", "kafka")
+        ),
+        Program("beat", Stage.CONTROL, (*celery, "beat", "-l", "warning", *beat), after=(*ready, "redis")),
+        Program("observer", Stage.CONTROL, _manage("observe"), after=(*ready, "kafka")),
+    ]
+
+
+def _data_plane(settings: BoxSettings) -> list[Program]:
+    """Needs no Postgres and no Redis: it starts when Kafka is there."""
+    keeper = (sys.executable, "-m", "controlplane.compute.keeper")
+    port, url = settings.ports["PENSTOCK_INGEST_PORT"], settings.env["PENSTOCK_INGEST_URL"]
+    return [
+        Program("keeper", Stage.COMPUTE, keeper, after=("kafka",), stop_grace_s=DRAIN_S),
+        *(
+            Program(
+                name,
+                Stage.INGEST,
+                (sys.executable, "-m", "dataplane.ingest", "--replica", name),
+                after=("kafka",),
+                probe=_answers(url),
+                port=port,
+                stop_grace_s=30.0,
+            )
+            for name in INGEST_REPLICAS
+        ),
+    ]
+
+
+def _answers(url: str) -> partial[str | None]:
+    return partial(http_ready, f"{url}/readyz")
+
+
+def _manage(*words: str) -> tuple[str, ...]:
+    return (sys.executable, str(ROOT / "manage.py"), *words)
+
+
+def _tool(name: str) -> str:
+    return str(Path(sys.executable).parent / name)

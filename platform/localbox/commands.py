@@ -1,0 +1,126 @@
+"""`up`, `down` and `status`: what a person asks of the box."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from localbox.catalogue import DRAIN_S, programs
+from localbox.ends import wait_gone
+from localbox.settings import ROOT, BoxSettings
+from localbox.state import Snapshot, last_json_line
+from localbox.supervisor import Supervisor, end_leftovers, living
+
+_STOP_LIMIT_S: Final = DRAIN_S + 90.0
+
+
+def up(settings: BoxSettings, *, names: Sequence[str] = (), detach: bool = False) -> int:
+    """Start the box. If it runs already, say so and leave it alone."""
+    if snapshot := living(settings):
+        print(f"penstock is already running at {settings.var} (supervisor pid {snapshot.supervisor.pid})")
+        _print_programs(snapshot)
+        _print_links(settings)
+        return 0
+    if detach:
+        return _up_detached(settings, names)
+    print(f"penstock starts at {settings.var}", flush=True)
+    supervisor = Supervisor(settings, programs(settings, names))
+    return supervisor.run(on_ready=lambda: _print_links(settings))
+
+
+def down(settings: BoxSettings) -> int:
+    """Stop the box, whatever state it is in; nothing running is fine."""
+    snapshot = living(settings)
+    if snapshot is None:
+        print("ended what was left of it" if end_leftovers(settings) else "penstock is not running")
+        return 0
+    snapshot.supervisor.send(signal.SIGTERM)
+    if wait_gone(snapshot.supervisor, until=time.monotonic() + _STOP_LIMIT_S):
+        end_leftovers(settings)  # of a supervisor that was killed meanwhile
+        print("stopped")
+        return 0
+    snapshot.supervisor.send(signal.SIGKILL)
+    end_leftovers(settings)
+    print("stopped, but the supervisor had to be killed")
+    return 0
+
+
+def status(settings: BoxSettings) -> int:
+    """Print what runs; exit code 3 if the box does not."""
+    snapshot = living(settings)
+    if snapshot is None:
+        print(f"penstock is not running at {settings.var}")
+        return 3
+    _print_programs(snapshot)
+    return 0
+
+
+def sign_in_url(settings: BoxSettings) -> str | None:
+    """The link that bootstrap made at the last start."""
+    url = last_json_line(settings.logs / "bootstrap.log").get("sign_in_url")
+    return url if isinstance(url, str) else None
+
+
+def _up_detached(settings: BoxSettings, names: Sequence[str]) -> int:
+    """Start a supervisor of its own session and wait until it says that all is ready, or ends."""
+    log = settings.logs / "supervisor.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "localbox", "up", *(["--only", ",".join(names)] if names else [])]
+    with log.open("wb") as out:
+        child = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ
+            | {"PYTHONPATH": settings.env["PYTHONPATH"]},  # as we got it: what is not set is the box's own
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    seen = 0
+    try:
+        while True:
+            code = child.poll()
+            seen = _copy_new(log, seen)
+            snapshot = living(settings)
+            if code is not None:
+                return code or 1
+            if snapshot and snapshot.ready and snapshot.supervisor.pid == child.pid:
+                _copy_new(log, seen)
+                return 0
+            time.sleep(0.05)
+    except KeyboardInterrupt:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGTERM)
+        child.wait()
+        _copy_new(log, seen)
+        return 130
+
+
+def _copy_new(log: Path, seen: int) -> int:
+    with log.open("rb") as file:
+        file.seek(seen)
+        new = file.read()
+    sys.stdout.write(new.decode(errors="replace"))
+    sys.stdout.flush()
+    return seen + len(new)
+
+
+def _print_programs(snapshot: Snapshot) -> None:
+    for entry in snapshot.programs:
+        pid = f"pid {entry.process.pid}" if entry.process else ""
+        port = f"port {entry.port}" if entry.port else ""
+        restarts = f"{entry.restarts} restarts" if entry.restarts else ""
+        detail = "  ".join(part for part in (entry.version, port, pid, restarts, entry.why) if part)
+        print(f"  {entry.name:<12} {entry.state:<9} {detail}".rstrip())
+
+
+def _print_links(settings: BoxSettings) -> None:
+    if url := sign_in_url(settings):
+        print(f"\n  Sign in:  {url}")
+        print(f"  Events:   POST {settings.env['PENSTOCK_INGEST_URL']}/v1/events\n", flush=True)

@@ -1,0 +1,57 @@
+"""Java 17 or newer: from JAVA_HOME or PATH, else installed by the system's package manager where that is allowed."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from localbox.errors import BoxError
+
+NEEDED: Final = 17
+_PACKAGE: Final = "openjdk-17-jre-headless"
+
+
+def find_java(env: Mapping[str, str] = os.environ) -> Path:
+    """The `java` to use. Installs one if there is none and we may; raises BoxError with what to do otherwise."""
+    if java := _look(env):
+        return java
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
+        _apt_install()
+        if java := _look(env):
+            return java
+    raise BoxError(
+        f"Java {NEEDED} or newer is needed for Kafka and Spark and was found neither in JAVA_HOME nor on PATH: "
+        f"install it (on Debian or Ubuntu: apt-get install {_PACKAGE}) or set JAVA_HOME."
+    )
+
+
+def java_version(java: Path) -> int | None:
+    """Major version, or None if the program does not say."""
+    try:
+        answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except OSError:
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(found[1]) if found else None
+
+
+def _look(env: Mapping[str, str]) -> Path | None:
+    homes = [Path(env["JAVA_HOME"]) / "bin" / "java"] if env.get("JAVA_HOME") else []
+    on_path = shutil.which("java", path=env.get("PATH"))
+    for java in [*homes, *([Path(on_path)] if on_path else [])]:
+        if (java_version(java) or 0) >= NEEDED:
+            return java
+    return None
+
+
+def _apt_install() -> None:
+    print(f"Java is not here: installing {_PACKAGE} ...", flush=True)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", _PACKAGE]
+    if subprocess.run(install, env=env, check=False, **quiet).returncode:
+        subprocess.run(["apt-get", "update", "-q"], env=env, check=False, **quiet)
+        subprocess.run(install, env=env, check=False, **quiet)

@@ -1,0 +1,88 @@
+"""Readiness probes. Each answers None when its program is ready, else a few words on why not yet."""
+
+import http.client
+import socket
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+_TIMEOUT_S = 2.0
+
+
+def postgres_ready(url: str, *, make_database: bool) -> str | None:
+    """Whether the database answers; makes it first if the server is ours and new."""
+    try:
+        with psycopg.connect(url, connect_timeout=2) as connection:
+            connection.execute("select 1")
+        return None
+    except psycopg.OperationalError as exc:
+        if not make_database or "does not exist" not in str(exc):
+            return _short(exc)
+    try:
+        _make_database(url)
+    except psycopg.Error as exc:
+        return _short(exc)
+    return "database made"
+
+
+def redis_ready(url: str) -> str | None:
+    """Whether Redis answers PONG (a server that is still loading its data does not)."""
+    import redis
+
+    try:
+        with redis.Redis.from_url(url, socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S) as client:
+            client.ping()
+        return None
+    except (redis.RedisError, OSError) as exc:
+        return _short(exc)
+
+
+def kafka_ready(servers: str) -> str | None:
+    """Whether a broker answers a metadata request and leads the cluster."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    host, _, port = servers.split(",", maxsplit=1)[0].rpartition(":")
+    if (why := tcp_ready(host or "127.0.0.1", int(port))) is not None:
+        return why  # asked first: librdkafka would back off for a second after a refused connection
+    try:
+        client = AdminClient({"bootstrap.servers": servers, "socket.timeout.ms": 2000, "log_level": 0})
+        return None if client.list_topics(timeout=_TIMEOUT_S).brokers else "no broker yet"
+    except KafkaException as exc:
+        return _short(exc)
+
+
+def tcp_ready(host: str, port: int) -> str | None:
+    """Whether something listens there."""
+    try:
+        with socket.create_connection((host, port), timeout=_TIMEOUT_S):
+            return None
+    except OSError as exc:
+        return _short(exc)
+
+
+def http_ready(url: str) -> str | None:
+    """Whether GET answers 200."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=_TIMEOUT_S)
+    try:
+        connection.request("GET", parts.path or "/")
+        answer = connection.getresponse()
+        body = answer.read(200)
+        return None if answer.status == 200 else f"{answer.status} {body.decode(errors='replace')}"
+    except (OSError, http.client.HTTPException) as exc:
+        return _short(exc)
+    finally:
+        connection.close()
+
+
+def _make_database(url: str) -> None:
+    parts = urlsplit(url)
+    server = parts._replace(path="/postgres").geturl()
+    with psycopg.connect(server, connect_timeout=2, autocommit=True) as connection:
+        connection.execute(sql.SQL("create database {}").format(sql.Identifier(parts.path.lstrip("/"))))
+
+
+def _short(exc: BaseException) -> str:
+    return (str(exc).strip().splitlines() or [type(exc).__name__])[0][:200]

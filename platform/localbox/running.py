@@ -1,0 +1,178 @@
+"""One program while the supervisor runs: its process, its readiness, and when to start it again."""
+
+import subprocess
+import time
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import IO, Final
+
+from localbox.errors import BoxError
+from localbox.program import Program
+from localbox.settings import ROOT
+from localbox.state import Entry, Known
+
+BACKOFF_FIRST_S: Final = 0.5
+BACKOFF_MOST_S: Final = 30.0
+STEADY_S: Final = 60.0  # up this long: the next failure starts from the first back-off again
+PROBE_EVERY_S: Final = 0.1
+MOST_EARLY_EXITS: Final = 5  # before it was ever ready: then something is wrong that a restart does not mend
+
+
+def backoff_s(failures: int) -> float:
+    """0.5, 1, 2, ... 30 s after the first, second, third ... failure in a row."""
+    return min(BACKOFF_FIRST_S * 2.0 ** min(failures - 1, 16), BACKOFF_MOST_S)
+
+
+class Running:
+    """A small state machine; `step` is called often and never blocks."""
+
+    def __init__(self, program: Program, *, env: dict[str, str], log: Path, pool: Executor) -> None:
+        self.program = program
+        self.state = "waiting"
+        self.why = ""
+        self.restarts = 0
+        self.ready_s: float | None = None
+        self.version = ""
+        self.popen: subprocess.Popen[bytes] | None = None
+        self.known: Known | None = None
+        self._env = env | program.env
+        self._log = log
+        self._pool = pool
+        self._pending: Future[str | None] | None = None
+        self._prepared = program.prepare is None
+        self._began = 0.0
+        self._next = 0.0
+        self._failures = 0
+        self._was_ready = False
+
+    @property
+    def is_up(self) -> bool:
+        return self.state in ("ready", "done")
+
+    def step(self, *, may_start: bool) -> bool:
+        """Go on if there is something to do; whether anything changed. Raises BoxError if it is hopeless."""
+        before = (self.state, self.known, self.why)
+        if self.state == "waiting" and may_start:
+            self._begin()
+        if self.state == "preparing":
+            self._finish_preparing()
+        if self.state == "backoff" and time.monotonic() >= self._next:
+            self._start()
+        if self.state in ("starting", "ready"):
+            self._watch()
+        return before != (self.state, self.known, self.why)
+
+    def entry(self) -> Entry:
+        """What is written down about it."""
+        p = self.program
+        return Entry(
+            name=p.name,
+            stage=p.stage,
+            state=self.state,
+            process=self.known,
+            version=self.version,
+            port=p.port,
+            ready_s=self.ready_s,
+            restarts=self.restarts,
+            stop_signal=p.stop_signal,
+            stop_grace_s=p.stop_grace_s,
+            why=self.why,
+        )
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of its log."""
+        if not self._log.exists():
+            return "(no log)"
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _begin(self) -> None:
+        self._began = time.monotonic()
+        if self._prepared:
+            self._start()
+            return
+        self.state = "preparing"
+        self._pending = self._pool.submit(self._prepare)
+
+    def _prepare(self) -> str | None:
+        if self.program.prepare:
+            self.program.prepare()
+        return None
+
+    def _finish_preparing(self) -> None:
+        if self._pending and self._pending.done():
+            self._pending.result()  # raises what went wrong
+            self._pending, self._prepared = None, True
+            self._start()
+
+    def _start(self) -> None:
+        p = self.program
+        if p.version and not self.version:
+            self.version = p.version()
+        self.state = "starting"
+        if p.command is None:
+            return
+        self._began = time.monotonic()
+        with self._open_log() as log:
+            # its own session: Ctrl-C reaches the supervisor alone, and nothing dies with a terminal
+            self.popen = subprocess.Popen(
+                p.command,
+                env=self._env,
+                cwd=p.cwd or ROOT,
+                user=p.user,
+                group=p.user,
+                extra_groups=[] if p.user else None,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.known = Known.of(self.popen.pid)
+
+    def _open_log(self) -> IO[bytes]:
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        return self._log.open("ab")
+
+    def _watch(self) -> None:
+        if self.popen is not None and (code := self.popen.poll()) is not None:
+            self._exited(code)
+        elif self.state == "starting" and not self.program.one_shot:
+            self._ask()
+        elif self._failures and time.monotonic() - self._began > STEADY_S:
+            self._failures = 0
+
+    def _exited(self, code: int) -> None:
+        self.popen, self.known, self._pending = None, None, None
+        if self.program.one_shot and code == 0:
+            self.state, self.why = "done", ""
+            self._mark_ready()
+            return
+        self._failures += 1
+        self.restarts += 1
+        if not self._was_ready and self._failures >= MOST_EARLY_EXITS:
+            self.state = "failed"
+            raise BoxError(f"{self.program.name} does not start. The end of {self._log}:\n{self.log_tail()}")
+        wait_s = backoff_s(self._failures)
+        self.state, self._next = "backoff", time.monotonic() + wait_s
+        self.why = f"ended with {_in_words(code)}, again in {wait_s:g} s"
+
+    def _ask(self) -> None:
+        if self.program.probe is None:
+            self._mark_ready()
+        elif self._pending is None:
+            if time.monotonic() >= self._next:
+                self._pending = self._pool.submit(self.program.probe)
+        elif self._pending.done():
+            answer, self._pending = self._pending.result(), None
+            self._next = time.monotonic() + PROBE_EVERY_S
+            self.why = answer or ""
+            if answer is None:
+                self._mark_ready()
+
+    def _mark_ready(self) -> None:
+        self.state = "done" if self.program.one_shot else "ready"
+        self.ready_s = time.monotonic() - self._began
+        self._was_ready = True
+
+
+def _in_words(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,105 @@
+"""Kafka: one KRaft node (broker and controller in one JVM) from pinned jars, listening on loopback only."""
+
+import base64
+import os
+import subprocess
+import uuid
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from localbox.errors import BoxError
+from localbox.jars import kafka_jars
+from localbox.java import find_java
+from localbox.probes import kafka_ready
+from localbox.program import Program, Stage
+from localbox.settings import BoxSettings
+
+VERSION: Final = "4.3.1"
+_LOG_LEVEL: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+
+
+def kafka(settings: BoxSettings) -> Program:
+    """The box's own broker, or only the wait for somebody else's."""
+    probe = partial(kafka_ready, settings.env["PENSTOCK_KAFKA"])
+    if not settings.owns_kafka:
+        return Program("kafka", Stage.SERVICES, None, probe=probe)
+    java = find_java(settings.env)
+    classpath = f"{kafka_jars(java=java, cache=settings.cache)}/*"
+    home = settings.var / "kafka"
+    return Program(
+        "kafka",
+        Stage.SERVICES,
+        (str(java), *jvm_flags(), "-cp", classpath, "kafka.Kafka", str(home / "server.properties")),
+        prepare=partial(prepare, java=java, classpath=classpath, home=home, ports=settings.ports),
+        probe=probe,
+        version=lambda: VERSION,
+        port=settings.ports["PENSTOCK_KAFKA_PORT"],
+        stop_grace_s=30,
+    )
+
+
+def jvm_flags() -> list[str]:
+    """A small heap, and short pauses: they stand in every message's lag."""
+    log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
+    return ["-Xms256m", "-Xmx384m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", _LOG_LEVEL, *log]
+
+
+def prepare(*, java: Path, classpath: str, home: Path, ports: dict[str, int]) -> None:
+    """Write the properties; format the log directory unless it is. The data survives `down` and `up`."""
+    home.mkdir(parents=True, exist_ok=True)
+    path = home / "server.properties"
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties(home, ports).items()))
+    if (home / "log" / "meta.properties").exists():
+        return
+    command = [
+        str(java),
+        "-Xmx128m",
+        "-XX:TieredStopAtLevel=1",
+        _LOG_LEVEL,
+        "-cp",
+        classpath,
+        "kafka.tools.StorageTool",
+    ]
+    command += ["format", "--cluster-id", _cluster_id(), "--config", str(path), "--ignore-formatted"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+    if answer.returncode:
+        raise BoxError(f"Kafka could not format {home / 'log'}: {(answer.stderr + answer.stdout).strip()}")
+
+
+def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
+    """server.properties. What is not here is Kafka's default."""
+    broker, controller = ports["PENSTOCK_KAFKA_PORT"], ports["PENSTOCK_KAFKA_CONTROLLER_PORT"]
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "log.dirs": str(home / "log"),
+        "auto.create.topics.enable": "false",  # topics are the provisioner's
+        "num.partitions": "1",
+        "offsets.topic.num.partitions": "4",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",  # a lane comes back alone: nobody else is worth waiting for
+        "group.min.session.timeout.ms": "6000",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "num.recovery.threads.per.data.dir": "2",
+        "log.segment.bytes": str(128 * 1024 * 1024),
+        "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+        "message.max.bytes": str(2 * 1024 * 1024),
+        "replica.fetch.max.bytes": str(2 * 1024 * 1024),
+    }
+
+
+def _cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

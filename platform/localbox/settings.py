@@ -1,0 +1,172 @@
+"""The box's settings: the variables it reads, and the environment it hands to every process it starts."""
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cryptography.fernet import Fernet
+from msgspec import Struct
+
+from localbox.errors import BoxError
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+class Variable(NamedTuple):
+    """One variable: its default in the box ("" = made or found by the box), and what it is for."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+PORTS: Final = (
+    Variable("PENSTOCK_WEB_PORT", "8800", "pages and API"),
+    Variable("PENSTOCK_INGEST_PORT", "8801", "events come in here; both ingest replicas listen on it"),
+    Variable("PENSTOCK_POSTGRES_PORT", "8802", "the box's Postgres (unless DATABASE_URL is set)"),
+    Variable("PENSTOCK_REDIS_PORT", "8803", "the box's Redis (unless REDIS_URL is set)"),
+    Variable("PENSTOCK_KAFKA_PORT", "8804", "the box's Kafka (unless PENSTOCK_KAFKA is set)"),
+    Variable("PENSTOCK_KAFKA_CONTROLLER_PORT", "8805", "the same Kafka, for its own controller"),
+    Variable("PENSTOCK_RECEIVER_PORT", "8806", "the demo's built-in receiver"),
+)
+VARIABLES: Final = (
+    Variable("DATABASE_URL", "", "Postgres that is not the box's own, such as postgresql://user:word@host:5432/name"),
+    Variable("REDIS_URL", "", "Redis that is not the box's own, such as redis://host:6379/0"),
+    Variable("PENSTOCK_KAFKA", "", "Kafka that is not the box's own: bootstrap servers, host:port[,host:port]"),
+    Variable("PENSTOCK_VAR", "var", "where everything that the box writes lies"),
+    Variable("PENSTOCK_CACHE", "~/.cache/penstock", "Kafka's jars, shared between clones"),
+    Variable("PENSTOCK_ENV", "development", "development | production (then nothing secret has a default)"),
+    Variable("PENSTOCK_SECRET_KEY", "", "signs sessions and links; in development made once, in var/secrets.env"),
+    Variable("PENSTOCK_FERNET_KEYS", "", "encrypt destinations' secrets, the first one writes; made as above"),
+    Variable("PENSTOCK_WEB_HOST", "127.0.0.1", "address the pages listen on"),
+    Variable("PENSTOCK_WEB_URL", "", "how browsers reach the pages; follows host and port"),
+    Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names that pages answer to, comma-separated"),
+    Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest listens on"),
+    Variable("PENSTOCK_INGEST_URL", "", "how sources reach ingest; follows host and port"),
+    Variable("PENSTOCK_PARTITIONS", "4", "partitions of a cell's topics"),
+    Variable("PENSTOCK_REPLICATION", "", "copies of each topic: 1 in development, 3 in production"),
+    Variable("PENSTOCK_MIN_ISR", "", "copies that must have a record before it is ACKed: 1, in production 2"),
+    Variable("PENSTOCK_GRACE_S", "60", "how late an event may be for its own minute"),
+    Variable("PENSTOCK_CELL_MASTER", "local[16,1000]", "where Spark runs the cells: local[N,F] or spark://..."),
+    Variable("PENSTOCK_MAX_EVENT_BYTES", "262144", "the largest event"),
+    Variable("PENSTOCK_MAX_BODY_BYTES", "5242880", "the largest request, after decompression"),
+    Variable("PENSTOCK_DESTINATION_ALLOW", "127.0.0.0/8,::1/128", "networks delivered to although not public"),
+    Variable("PENSTOCK_CHECKPOINT_MS", "200", "how often a lane audits and commits"),
+    Variable("PENSTOCK_MAX_UNSETTLED", "20000", "messages in a lane's window, per partition"),
+    *PORTS,
+)
+_DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}
+
+
+class BoxSettings(Struct, frozen=True):
+    """Where the box lives and which services are its own."""
+
+    var: Path
+    cache: Path
+    ports: dict[str, int]  # by variable name
+    owns_postgres: bool
+    owns_redis: bool
+    owns_kafka: bool
+    env: dict[str, str]  # what every process of the box gets
+
+    @property
+    def logs(self) -> Path:
+        return self.var / "log"
+
+    @property
+    def run(self) -> Path:
+        return self.var / "run"
+
+
+def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None = ROOT / ".env") -> BoxSettings:
+    """Read the environment, and below it `.env`. Makes var/ and, in development, the secrets in it.
+
+    Raises BoxError, naming the variable, for a value that cannot be used.
+    """
+    env = {**_read_env_file(dotenv), **given} if dotenv else dict(given)
+    env = {name: value for name, value in env.items() if value or name not in _DEFAULTS}
+    var = Path(env.get("PENSTOCK_VAR") or ROOT / "var").expanduser().absolute()
+    ports = {port.name: _port(port.name, env.get(port.name, port.default)) for port in PORTS}
+    addresses = _addresses(env, ports)
+    var.mkdir(parents=True, exist_ok=True)
+    own = {**_process_env(var), **addresses, **_secrets(env, var / "secrets.env")}
+    return BoxSettings(
+        var=var,
+        cache=Path(env.get("PENSTOCK_CACHE", _DEFAULTS["PENSTOCK_CACHE"])).expanduser().absolute(),
+        ports=ports,
+        owns_postgres="DATABASE_URL" not in env,
+        owns_redis="REDIS_URL" not in env,
+        owns_kafka="PENSTOCK_KAFKA" not in env,
+        env={**env, **own, **{name: str(port) for name, port in ports.items()}},
+    )
+
+
+def env_example() -> str:
+    """The text of `.env.example`: every variable, its default and its meaning."""
+    lines = ["# Every variable of the box, the containers and the settings. Copy to .env and change what you need.", ""]
+    for variable in VARIABLES:
+        lines += [f"# {variable.meaning}", f"#{variable.name}={variable.default}", ""]
+    return "\n".join(lines)
+
+
+def _addresses(env: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, str]:
+    web_host = env.get("PENSTOCK_WEB_HOST", "127.0.0.1")
+    ingest_host = env.get("PENSTOCK_INGEST_HOST", "127.0.0.1")
+    made = {
+        "DATABASE_URL": f"postgresql://penstock@127.0.0.1:{ports['PENSTOCK_POSTGRES_PORT']}/penstock",
+        "REDIS_URL": f"redis://127.0.0.1:{ports['PENSTOCK_REDIS_PORT']}/0",
+        "PENSTOCK_KAFKA": f"127.0.0.1:{ports['PENSTOCK_KAFKA_PORT']}",
+        "PENSTOCK_WEB_HOST": web_host,
+        "PENSTOCK_WEB_URL": f"http://{_reachable(web_host)}:{ports['PENSTOCK_WEB_PORT']}",
+        "PENSTOCK_INGEST_HOST": ingest_host,
+        "PENSTOCK_INGEST_URL": f"http://{_reachable(ingest_host)}:{ports['PENSTOCK_INGEST_PORT']}",
+    }
+    return made | {name: env[name] for name in made if name in env}
+
+
+def _reachable(host: str) -> str:
+    return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104 compared, not bound
+
+
+def _process_env(var: Path) -> dict[str, str]:
+    bin_dir = Path(sys.executable).parent
+    return {
+        "PENSTOCK_VAR": str(var),
+        "PENSTOCK_BOX": str(var),  # the mark by which `down` knows the box's orphans
+        "PATH": f"{bin_dir}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}",
+        "PYTHONUNBUFFERED": "1",
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "PYSPARK_PYTHON": sys.executable,  # else Spark's workers start another Python
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def _secrets(env: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Development secrets, made once and kept; in production they must be given."""
+    names = ("PENSTOCK_SECRET_KEY", "PENSTOCK_FERNET_KEYS")
+    if env.get("PENSTOCK_ENV", "development") == "production":
+        return {name: env[name] for name in names if name in env}
+    if not path.exists():
+        made = {names[0]: secrets.token_urlsafe(50), names[1]: Fernet.generate_key().decode()}
+        path.touch(mode=0o600)
+        path.write_text("".join(f"{name}={value}\n" for name, value in made.items()))
+    return _read_env_file(path) | {name: env[name] for name in names if name in env}
+
+
+def _read_env_file(path: Path) -> dict[str, str]:
+    """NAME=value lines; quotes around the whole value are taken off."""
+    if not path.is_file():
+        return {}
+    lines = (line.strip() for line in path.read_text().splitlines())
+    pairs = (line.removeprefix("export ").split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    return {name.strip(): value.strip().strip("\"'") for name, value in pairs}
+
+
+def _port(name: str, text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65_536:
+        raise BoxError(f"{name}: needs a port from 1 to 65535, got {text!r}")
+    return int(text)

@@ -1,0 +1,96 @@
+"""What the supervisor writes down: every process by pid and creation time, so a reused pid fools nobody."""
+
+import contextlib
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from msgspec import Struct
+
+
+class Known(Struct, frozen=True):
+    """A process that cannot be confused with a later one of the same pid."""
+
+    pid: int
+    created: float
+
+    @classmethod
+    def of(cls, pid: int) -> "Known | None":
+        """None if there is no such process now."""
+        try:
+            return cls(pid, psutil.Process(pid).create_time())
+        except psutil.NoSuchProcess:
+            return None
+
+    def process(self) -> psutil.Process | None:
+        """The living process this is, or None; a zombie counts as gone."""
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.created) < 0.05
+            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def send(self, number: int, *, group: bool = False) -> None:
+        """Signal it (or the process group it leads); gone is fine."""
+        if self.process() is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number) if group else os.kill(self.pid, number)
+
+
+class Entry(Struct, frozen=True):
+    """One program as the supervisor sees it."""
+
+    name: str
+    stage: int
+    state: str  # waiting | starting | ready | done | backoff | stopped | failed
+    process: Known | None = None
+    version: str = ""
+    port: int | None = None
+    ready_s: float | None = None  # from its start
+    restarts: int = 0
+    stop_signal: int = signal.SIGTERM
+    stop_grace_s: float = 10.0
+    why: str = ""
+
+
+class Snapshot(Struct, frozen=True):
+    """The whole box at one moment."""
+
+    supervisor: Known
+    ready: bool
+    ready_s: float | None
+    programs: list[Entry]
+    env: dict[str, str] = {}
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Replace the file at once: a reader sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(f".{os.getpid()}.new")
+    new.write_bytes(msgspec.json.format(msgspec.json.encode(snapshot), indent=1))
+    new.replace(path)
+
+
+def read_snapshot(path: Path) -> Snapshot | None:
+    """None if the box never ran here or the file cannot be read as one."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Snapshot)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def last_json_line(path: Path) -> dict[str, Any]:
+    """The last line of a log that is a JSON object, or nothing."""
+    if path.exists():
+        for line in reversed(path.read_text(errors="replace").splitlines()):
+            with contextlib.suppress(json.JSONDecodeError):
+                found = json.loads(line)
+                if isinstance(found, dict):
+                    return found
+    return {}

@@ -1,0 +1,181 @@
+"""The supervisor: starts the programs in order of readiness, starts again what dies, stops all in reverse order."""
+
+import fcntl
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import FrameType
+from typing import IO, Final
+
+from localbox.ends import end_all, end_orphans
+from localbox.errors import BoxError
+from localbox.ports import check_free
+from localbox.program import Program, in_order
+from localbox.running import Running
+from localbox.settings import BoxSettings
+from localbox.state import Entry, Known, Snapshot, read_snapshot, write_snapshot
+
+TICK_S: Final = 0.05
+START_LIMIT_S: Final = 300.0
+
+
+def state_file(settings: BoxSettings) -> Path:
+    """Where the snapshot lies."""
+    return settings.run / "state.json"
+
+
+def living(settings: BoxSettings) -> Snapshot | None:
+    """The snapshot of the box that runs at this var/, or None if its supervisor does not."""
+    snapshot = read_snapshot(state_file(settings))
+    return snapshot if snapshot and snapshot.supervisor.process() else None
+
+
+class Supervisor:
+    """Runs the programs until it is asked to stop. One per var/, kept so by a file lock."""
+
+    def __init__(
+        self,
+        settings: BoxSettings,
+        programs: Sequence[Program],
+        *,
+        say: Callable[[str], None] = lambda text: print(text, flush=True),
+    ) -> None:
+        self._settings = settings
+        self._say = say
+        self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="probe")
+        self._running = [
+            Running(program, env=settings.env, log=settings.logs / f"{program.name}.log", pool=self._pool)
+            for program in in_order(programs)
+        ]
+        self._signals = 0
+        self._began = time.monotonic()
+        self._ready_s: float | None = None
+
+    def run(self, *, on_ready: Callable[[], None] | None = None, until: Callable[[], bool] = lambda: False) -> int:
+        """Start, keep, stop. Returns the exit code: 0 after an orderly stop, 1 if something could not start."""
+        with _lock(self._settings.run / "lock") as held:
+            if held is None:
+                raise BoxError(f"another supervisor has just started at {self._settings.var}: see `make status`")
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, self._on_signal)
+            self._clear_leftovers()
+            check_free(self._own_ports())
+            self._write()
+            try:
+                self._loop(on_ready, until)
+            except BoxError as exc:
+                self._say(f"penstock: {exc}")
+                return 1
+            finally:
+                self._stop()
+            return 0
+
+    def _loop(self, on_ready: Callable[[], None] | None, until: Callable[[], bool]) -> None:
+        while not self._signals and not until():
+            if self._step():
+                self._write()
+            if self._ready_s is None:
+                if all(one.is_up for one in self._running):
+                    self._ready_s = time.monotonic() - self._began
+                    self._write()
+                    self._say(f"ready in {self._ready_s:.1f} s")
+                    if on_ready:
+                        on_ready()
+                elif time.monotonic() - self._began > START_LIMIT_S:
+                    raise BoxError(self._why_late())
+            time.sleep(TICK_S)
+
+    def _step(self) -> bool:
+        up = {one.program.name for one in self._running if one.is_up}
+        changed = False
+        for one in self._running:
+            was_up = one.is_up
+            if one.step(may_start=up.issuperset(one.program.after)):
+                changed = True
+                self._tell(one, was_up)
+        return changed
+
+    def _tell(self, one: Running, was_up: bool) -> None:
+        program = one.program
+        if one.is_up and not was_up:
+            port = f"port {program.port}" if program.port else ""
+            origin = "" if program.command else "not ours"
+            detail = " ".join(part for part in (one.version or origin, port) if part)
+            self._say(f"  {program.name:<12} {one.state:<6} {one.ready_s or 0:5.1f} s  {detail}".rstrip())
+        elif one.state == "backoff":
+            self._say(f"  {program.name:<12} {one.why}")
+
+    def _why_late(self) -> str:
+        late = [f"{one.program.name}: {one.state} {one.why}".strip() for one in self._running if not one.is_up]
+        return f"not ready after {START_LIMIT_S:.0f} s. See {self._settings.logs}. Waiting for:\n  " + "\n  ".join(late)
+
+    def _own_ports(self) -> dict[str, int]:
+        started = {one.program.port for one in self._running if one.program.command}
+        ports = {name: port for name, port in self._settings.ports.items() if port in started}
+        if any(one.program.name == "kafka" and one.program.command for one in self._running):
+            ports["PENSTOCK_KAFKA_CONTROLLER_PORT"] = self._settings.ports["PENSTOCK_KAFKA_CONTROLLER_PORT"]
+        return ports
+
+    def _clear_leftovers(self) -> None:
+        """End what a killed supervisor left: it runs on without anybody who would start it again."""
+        if end_leftovers(self._settings):
+            self._say("ended what an earlier supervisor had left behind")
+
+    def _stop(self) -> None:
+        self._say("stopping ...")
+        signal.signal(signal.SIGINT, self._kill_all)  # a second Ctrl-C: no more patience
+        killed = end_all([one.entry() for one in self._running])
+        end_orphans(self._settings.var)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        state_file(self._settings).unlink(missing_ok=True)
+        self._say("stopped" + (f" ({', '.join(killed)} had to be killed)" if killed else ""))
+
+    def _kill_all(self, _number: int, _frame: FrameType | None) -> None:
+        for one in self._running:
+            if one.known:
+                one.known.send(signal.SIGKILL, group=True)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._signals += 1
+
+    def _write(self) -> None:
+        me = Known.of(os.getpid())
+        if me is None:
+            sys.exit("no process of our own pid")
+        entries = [one.entry() for one in self._running]
+        ready = self._ready_s is not None
+        write_snapshot(state_file(self._settings), Snapshot(me, ready, self._ready_s, entries))
+
+
+def end_leftovers(settings: BoxSettings) -> bool:
+    """End the programs of a snapshot whose supervisor is dead, and marked orphans; whether there were any."""
+    snapshot = read_snapshot(state_file(settings))
+    left: list[Entry] = [e for e in snapshot.programs if e.process and e.process.process()] if snapshot else []
+    end_all(left)
+    orphans = end_orphans(settings.var)
+    state_file(settings).unlink(missing_ok=True)
+    return bool(left or orphans)
+
+
+class _lock:  # noqa: N801 reads as a function
+    """Holds a file lock while inside; gives None if another process holds it."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+
+    def __enter__(self) -> IO[str] | None:
+        self._file = self._path.open("a")
+        os.set_inheritable(self._file.fileno(), False)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()

@@ -27,6 +27,7 @@ class Trouble:
     count: int
     since: datetime
     reason: str = ""
+    status: int = 0
     next_at: datetime | None = None
 
     @property
@@ -52,8 +53,8 @@ def undelivered(*, pipes: Sequence[Pipe], span: Span) -> list[Trouble]:
         for part in _parts(books, derive(books), lost_is_final=minute in sealed_losses):
             key = (minute.pipe_id, part.where, part.bin, part.cause)
             gathered.setdefault(key, []).append((minute.bucket, part.count))
-    waits = _waits(list(names))
-    found = [_trouble(names, key, counts, waits) for key, counts in gathered.items()]
+    last = _last_attempts(list(names))
+    found = [_trouble(names, key, counts, last) for key, counts in gathered.items()]
     return sorted(found, key=lambda trouble: (not trouble.needs_you, -trouble.count, trouble.pipe_name, trouble.where))
 
 
@@ -61,10 +62,10 @@ def _trouble(
     names: Mapping[str, str],
     key: tuple[str, str, str, str],
     counts: Sequence[tuple[int, int]],
-    waits: Mapping[tuple[str, str], Attempt],
+    last: Mapping[tuple[str, str, str], Attempt],
 ) -> Trouble:
     pipe_id, where, bin_, cause = key
-    wait = waits.get((pipe_id, where)) if bin_ == Bin.RETRYING else None
+    attempt = last.get((pipe_id, where, "parked" if bin_ == Bin.RETRYING else bin_))
     return Trouble(
         pipe_id=pipe_id,
         pipe_name=names[pipe_id],
@@ -73,8 +74,9 @@ def _trouble(
         cause=cause,
         count=sum(count for _, count in counts),
         since=start_of(min(bucket for bucket, _ in counts)),
-        reason=wait.reason if wait else "",
-        next_at=wait.next_at if wait else None,
+        reason=attempt.reason if attempt else "",
+        status=attempt.status if attempt else 0,
+        next_at=attempt.next_at if attempt else None,
     )
 
 
@@ -116,8 +118,9 @@ def _sealed_losses(pipe_ids: Sequence[str], span: Span) -> set[Minute]:
     return {Minute(*row) for row in rows.values_list("pipe_id", "bucket")}
 
 
-def _waits(pipe_ids: Sequence[str]) -> dict[tuple[str, str], Attempt]:
-    """The newest parked attempt at each destination: why its units wait and when they are tried again."""
-    rows = Attempt.objects.filter(pipe_id__in=pipe_ids, outcome="parked")
-    newest = rows.order_by("pipe_id", "destination", "-at").distinct("pipe_id", "destination")
-    return {(row.pipe_id, row.destination): row for row in newest}
+def _last_attempts(pipe_ids: Sequence[str]) -> dict[tuple[str, str, str], Attempt]:
+    """The newest failure of each kind at each destination: what came back, and when it is tried again."""
+    rows = Attempt.objects.filter(pipe_id__in=pipe_ids, outcome__in=("parked", "dead"))
+    keys = ("pipe_id", "destination", "outcome")
+    newest = rows.order_by(*keys, "-at").distinct(*keys)
+    return {(row.pipe_id, row.destination, row.outcome): row for row in newest}

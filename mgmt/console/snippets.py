@@ -1,0 +1,65 @@
+"""Ready commands for a user's own endpoint and key."""
+
+import shlex
+from dataclasses import dataclass
+from typing import Final
+
+SAMPLE: Final = '{"type": "order.created", "order": {"id": 4711, "total": 129.90}}'
+KEY_PLACEHOLDER: Final = "$PENSTOCK_KEY"
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A command or a few lines of code; `slug` makes the element id."""
+
+    slug: str
+    language: str
+    text: str
+
+
+def endpoint(ingest_url: str) -> str:
+    """Where events are posted."""
+    return f"{ingest_url}/v1/events"
+
+
+def send_snippets(*, ingest_url: str, key: str = "") -> list[Snippet]:
+    """Send one event with curl, Python or JavaScript; without a key the snippets read it from the environment."""
+    url = endpoint(ingest_url)
+    python_key = repr(key) if key else 'os.environ["PENSTOCK_KEY"]'
+    script_key = f'"{key}"' if key else "process.env.PENSTOCK_KEY"
+    return [
+        Snippet(
+            "curl",
+            "curl",
+            f"curl -sS {url} \\\n"
+            f'  -H "Authorization: Bearer {key or KEY_PLACEHOLDER}" \\\n'
+            f'  -H "Content-Type: application/json" \\\n'
+            f"  -d {shlex.quote(SAMPLE)}",
+        ),
+        Snippet(
+            "python",
+            "Python",
+            "import json"
+            + ("" if key else ", os")
+            + ", urllib.request\n\n"
+            + f'request = urllib.request.Request(\n    "{url}",\n    data=json.dumps({SAMPLE}).encode(),\n'
+            + f'    headers={{"Authorization": "Bearer " + {python_key}, "Content-Type": "application/json"}},\n)\n'
+            + "print(urllib.request.urlopen(request, timeout=10).read().decode())",
+        ),
+        Snippet(
+            "javascript",
+            "JavaScript",
+            f'const answer = await fetch("{url}", {{\n  method: "POST",\n'
+            f'  headers: {{ Authorization: `Bearer ${{{script_key}}}`, "Content-Type": "application/json" }},\n'
+            f"  body: JSON.stringify({SAMPLE}),\n}});\nconsole.log(await answer.json());",
+        ),
+    ]
+
+
+def api_curl(*, web_url: str, path: str, method: str = "GET", body: str = "") -> str:
+    """The REST call that does what a page does, for the terminal."""
+    lines = ["curl -sS" + ("" if method == "GET" else f" -X {method}") + f" {web_url}/api/v1/{path}"]
+    lines.append('-H "Authorization: Bearer $PENSTOCK_TOKEN"')
+    if body:
+        lines += ['-H "Content-Type: application/json"', f"-d {shlex.quote(body)}"]
+    return " \\\n  ".join(lines)

@@ -1,0 +1,198 @@
+"""The pipe page and its reading tabs: overview, attempts, revisions, one minute."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from dataplane.ledger.bins import Bin
+from dataplane.ledger.units import format_position
+from mgmt import access
+from mgmt.console.pages import for_members, ingest_url, once, part_of, show, viewer_of, web_url
+from mgmt.console.snippets import api_curl, endpoint, send_snippets
+from mgmt.console.wording import BINS, OUTCOMES, cause_in_words
+from mgmt.models import Pipe, PipeRevision
+from mgmt.queries import attempts as attempt_queries
+from mgmt.queries.attempts import AttemptLine, latest_attempts
+from mgmt.queries.first import first_of
+from mgmt.queries.ledger import accounts
+from mgmt.queries.minutes import loss_table, minute_lines
+from mgmt.queries.pipes import rates_of, standings_of
+from mgmt.queries.span import SPANS, Span, span_until, start_of
+from mgmt.queries.timing import Timing, timing
+
+MOST_MINUTES: Final = 60
+MOST_ATTEMPTS_HERE: Final = 10
+MOST_ATTEMPTS: Final = 100
+MOST_UNITS: Final = 200
+_PARTS: Final = {
+    "head": "pipe_base.html",
+    "waiting": "pipe_waiting.html",
+    **dict.fromkeys(("listening", "flow", "pie", "shares", "lag", "loss", "attempts"), "pipe.html"),
+}
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The line from sources over nodes to destinations."""
+
+    sources: list[str]
+    steps: int
+    transforms: int
+    destinations: list[dict[str, str]]
+    per_s: float
+
+
+@dataclass(frozen=True)
+class AttemptShown:
+    """An attempt with its outcome in words."""
+
+    fact: AttemptLine
+    colour: str
+    words: str
+    reason: str
+
+
+def shared(pipe: Pipe, tab: str) -> dict[str, Any]:
+    """What every tab of a pipe needs."""
+    return {"pipe": pipe, "tab": tab, "standing": standings_of([pipe])[pipe.id]}
+
+
+@for_members
+@require_safe
+def overview(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Is it all right, where does the time go, where is every message."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    now = timezone.now()
+    span = span_until(request.GET.get("range", ""), now)
+    get_timing = once(partial(timing, pipe_id=pipe.id, span=span))
+    context = shared(pipe, _tab(request)) | {
+        "span": span,
+        "spans": list(SPANS),
+        "endpoint": endpoint(ingest_url()),
+        "snippets": send_snippets(ingest_url=ingest_url()),
+        "get_first": once(partial(first_of, pipe.id)),
+        "get_flow": once(lambda: _flow(pipe, rates_of([pipe.id], now).get(pipe.id, 0.0))),
+        "get_timing": get_timing,
+        "get_series_rows": once(lambda: _series_rows(get_timing())),
+        "get_loss": once(partial(loss_table, pipe_id=pipe.id, span=span, most=MOST_MINUTES)),
+        "get_attempts": once(partial(_attempts, pipe.id, MOST_ATTEMPTS_HERE)),
+        "several": len(_newest(pipe).spec["destinations"]) > 1,
+        "curl": api_curl(web_url=web_url(), path=f"pipes/{pipe.id}/"),
+    }
+    template, part = part_of(request, _PARTS) or ("pipe.html", "")
+    return show(request, template, context, tenant=pipe.tenant, part=part)
+
+
+@for_members
+@require_safe
+def attempts(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """The newest attempts; `outcome` and `destination` filter them."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    outcome, destination = request.GET.get("outcome", ""), request.GET.get("destination", "")
+    context = shared(pipe, "attempts") | {
+        "outcomes": attempt_queries.OUTCOMES,
+        "outcome": outcome,
+        "destination": destination,
+        "destinations": sorted(pipe.destinations.values_list("name", flat=True)),
+        "get_attempts": once(partial(_attempts, pipe.id, MOST_ATTEMPTS, outcome, destination)),
+    }
+    template, part = part_of(request, {"attempts": "attempts.html"}) or ("attempts.html", "")
+    return show(request, template, context, tenant=pipe.tenant, part=part)
+
+
+@for_members
+@require_safe
+def revisions(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Every revision with its state, author and spec."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    rows = list(pipe.revisions.select_related("author"))
+    for row in rows:
+        row.spec_text = json.dumps(row.spec, indent=2, ensure_ascii=False)  # type: ignore[attr-defined]
+    context = shared(pipe, "revisions") | {
+        "revisions": rows,
+        "curl": api_curl(web_url=web_url(), path=f"pipes/{pipe.id}/revisions/"),
+    }
+    return show(request, "revisions.html", context, tenant=pipe.tenant)
+
+
+@for_members
+@require_safe
+def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponse:
+    """One minute: units by destination and bin, and the positions that a bin holds now."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    chosen = request.GET.get("bin", "")
+    lines = minute_lines([pipe.id], Span("", bucket, bucket)).get(pipe.id, [])
+    units, more = _units(pipe.id, bucket, Bin(chosen)) if chosen in BINS else ([], 0)
+    context = shared(pipe, "overview") | {
+        "starts": start_of(bucket),
+        "line": lines[0] if lines else None,
+        "bins": list(BINS),
+        "chosen": chosen if chosen in BINS else "",
+        "meaning": BINS.get(chosen, ""),
+        "units": units,
+        "more": more,
+    }
+    return show(request, "minute.html", context, tenant=pipe.tenant)
+
+
+def attempts_shown(lines: list[AttemptLine]) -> list[AttemptShown]:
+    """Attempts in words."""
+    return [AttemptShown(line, *OUTCOMES.get(line.outcome, ("off", line.outcome)), _reason(line)) for line in lines]
+
+
+def _reason(line: AttemptLine) -> str:
+    return cause_in_words(line.reason, line.reason).capitalize() if line.reason else ""
+
+
+def _attempts(pipe_id: str, most: int, outcome: str = "", destination: str = "") -> list[AttemptShown]:
+    return attempts_shown(latest_attempts(pipe_id=pipe_id, most=most, outcome=outcome, destination=destination))
+
+
+def _tab(request: HttpRequest) -> str:
+    """The head fragment is shared by all tabs and names the one it stands on."""
+    tab = request.GET.get("tab", "")
+    return tab if tab in ("attempts", "revisions", "settings") else "overview"
+
+
+def _newest(pipe: Pipe) -> PipeRevision:
+    return pipe.revisions.filter(state=PipeRevision.State.LIVE).first() or pipe.revisions.latest("number")
+
+
+def _flow(pipe: Pipe, per_s: float) -> Flow:
+    spec: Mapping[str, Any] = _newest(pipe).spec
+    return Flow(
+        sources=list(spec["sources"]),
+        steps=len(spec.get("normalize", [])),
+        transforms=sum(len(steps) for steps in spec.get("transform", {}).values()),
+        destinations=[
+            {"name": name, "url": one["url"], "host": urlsplit(one["url"]).netloc}
+            for name, one in spec["destinations"].items()
+        ],
+        per_s=per_s,
+    )
+
+
+def _series_rows(measured: Timing) -> list[tuple[Any, tuple[float | None, ...]]]:
+    series = measured.series
+    rows = zip(map(start_of, series.buckets), series.values, strict=True)
+    return [row for row in rows if series.names]
+
+
+def _units(pipe_id: str, bucket: int, bin_: Bin) -> tuple[list[tuple[str, str]], int]:
+    account = accounts(pipe_id, [bucket])[bucket]
+    found: list[tuple[str, str]] = []
+    total = 0
+    for where, bins in {"": account.upstream, **account.destinations}.items():
+        total += len(bins[bin_])
+        for position, _child in bins[bin_]:
+            if len(found) == MOST_UNITS:
+                break
+            found.append((format_position(position), where))
+    return found, total - len(found)

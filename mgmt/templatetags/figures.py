@@ -1,0 +1,91 @@
+"""How figures read on pages: durations in ms or s, grouped counts, shares. Presentation only."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+_NARROW: Final = "\u202f"  # narrow no-break space: groups digits, and keeps a number and its unit on one line
+_FORMS: Final = {"minute": "%H:%M", "second": "%H:%M:%S", "full": "%Y-%m-%d %H:%M:%S"}
+_PROCESS_COLOURS: Final = {
+    "ingest": "hop-1",
+    "normalize": "hop-2",
+    "enrich": "hop-5",
+    "route": "hop-6",
+    "transform": "hop-3",
+    "transmit": "hop-4",
+}
+
+
+@register.filter
+def duration(us: object) -> str:
+    """Microseconds for people: `0.4 ms`, `38 ms`, `1.2 s`, `3 min`; a dash for what was not measured."""
+    if not isinstance(us, int):
+        return "-"
+    size = abs(us)
+    if size < 10_000:
+        return f"{us / 1_000:.1f}{_NARROW}ms"
+    if size < 1_000_000:
+        return f"{us / 1_000:.0f}{_NARROW}ms"
+    if size < 120_000_000:
+        return f"{us / 1_000_000:.1f}{_NARROW}s"
+    return f"{us / 60_000_000:.0f}{_NARROW}min"
+
+
+@register.filter
+def count(number: object) -> str:
+    """A whole number in groups of three; a dash where a template found none."""
+    return f"{number:,}".replace(",", _NARROW) if isinstance(number, int) else "-"
+
+
+@register.filter
+def rate(per_s: float) -> str:
+    """Events a second: two digits where they matter."""
+    return f"{per_s:.1f}" if 0 < per_s < 10 else count(round(per_s))
+
+
+@register.filter
+def share(value: float | None) -> str:
+    """A share of one as a percentage."""
+    return "-" if value is None else f"{value * 100:.1f}{_NARROW}%"
+
+
+@register.filter
+def of(counts: dict[str, int], name: str) -> int:
+    """The count under a name, 0 if it is absent."""
+    return counts.get(name, 0)
+
+
+@register.filter
+def hop_colour(name: str) -> str:
+    """A hop's colour: work has one, waiting is grey. The same hop has the same colour on every page."""
+    if name == "source":
+        return "hop-wait-2"
+    return _PROCESS_COLOURS.get(name, "hop-wait")
+
+
+@register.filter
+def age(moment: datetime, now: datetime) -> str:
+    """How long ago: `42 min`."""
+    seconds = max(0, int((now - moment).total_seconds()))
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size}{_NARROW}{unit}"
+    return f"{seconds}{_NARROW}s"
+
+
+@register.simple_tag
+def clock(moment: datetime | None, form: str = "second") -> SafeString:
+    """A time as UTC, which the page's script shows in the viewer's zone."""
+    if moment is None:
+        return format_html("{}", "-")
+    utc = moment.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" data-form="{}">{}</time>',
+        utc.isoformat(timespec="milliseconds"),
+        form,
+        utc.strftime(_FORMS[form]),
+    )

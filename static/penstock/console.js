@@ -1,0 +1,113 @@
+// What the console does beyond plain pages: live blocks, local times, keys, copy, theme. Nothing here is needed to work.
+(() => {
+  "use strict";
+  const TICK_MS = 4000;
+  const all = (selector, root = document) => root.querySelectorAll(selector);
+
+  // Live blocks refresh on a tick, but not in a hidden tab, nor under the hands of whoever reads or selects in them.
+  const inUse = (block) => {
+    const selection = document.getSelection();
+    const selected = selection && !selection.isCollapsed && block.contains(selection.anchorNode);
+    return selected || (block.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, a, button, [tabindex]"));
+  };
+  const tick = () => {
+    if (document.hidden) return;
+    for (const block of all("[data-live]")) if (!inUse(block)) window.htmx.trigger(block, "tick");
+  };
+  window.setInterval(tick, TICK_MS);
+  document.addEventListener("visibilitychange", tick);
+
+  // Times come as UTC and are shown in the viewer's zone; headings marked data-zone name the offset.
+  const offset = () => {
+    const minutes = -new Date().getTimezoneOffset();
+    const sign = minutes < 0 ? "-" : "+";
+    const two = (n) => String(Math.floor(Math.abs(n))).padStart(2, "0");
+    return `UTC${sign}${two(Math.abs(minutes) / 60)}:${two(Math.abs(minutes) % 60)}`;
+  };
+  const FORMS = {
+    minute: { hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+    second: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" },
+    full: { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" },
+  };
+  const local = (root) => {
+    for (const time of all("time[data-form]", root)) {
+      const moment = new Date(time.dateTime);
+      time.textContent = moment.toLocaleString("sv-SE", FORMS[time.dataset.form]);
+      time.title = `${moment.toLocaleString("sv-SE", FORMS.full)} ${offset()}`;
+    }
+    for (const zone of all("[data-zone]", root)) zone.textContent = offset();
+  };
+
+  // Copy buttons appear only where they can work.
+  const copyable = (root) => {
+    for (const button of all("button[data-copy]", root)) {
+      button.hidden = false;
+      button.onclick = async () => {
+        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent.trim());
+        button.textContent = "Copied";
+        window.setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      };
+    }
+  };
+
+  // Theme: the cookie lets the server send the right page at once; until one is set the system decides.
+  const dark = () => window.getComputedStyle(document.documentElement).colorScheme === "dark" ||
+    (!document.documentElement.dataset.bsTheme && window.matchMedia("(prefers-color-scheme: dark)").matches);
+  const showTheme = () => {
+    for (const label of all("[data-theme-label]")) label.textContent = dark() ? "Light" : "Dark";
+  };
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("form[data-theme-switch]")) return;
+    event.preventDefault();
+    const theme = dark() ? "light" : "dark";
+    document.cookie = `penstock_theme=${theme}; path=/; max-age=31536000; samesite=lax`;
+    document.documentElement.dataset.bsTheme = theme;
+    showTheme();
+    document.dispatchEvent(new Event("penstock:theme"));
+  });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    showTheme();
+    document.dispatchEvent(new Event("penstock:theme"));
+  });
+
+  // Keys: / search, ? help, g h home.
+  let before = "";
+  const help = () => document.getElementById("help");
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input, textarea, select, [contenteditable]")) return;
+    if (event.key === "/") {
+      const search = document.getElementById("search");
+      if (search) { event.preventDefault(); search.focus(); search.select(); }
+    } else if (event.key === "?" && help()) {
+      event.preventDefault();
+      help().showModal();
+    } else if (before === "g" && event.key === "h") {
+      window.location.assign("/");
+    }
+    before = event.key;
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-help]")) help().showModal();
+    if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
+    for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit();
+  });
+
+  // The page that answers a POST with a secret must not be sent again by a reload.
+  const settleUrl = () => {
+    const url = document.body.dataset.settle;
+    if (url) window.history.replaceState(null, "", url);
+  };
+
+  const prepare = (root) => { local(root); copyable(root); };
+  document.addEventListener("DOMContentLoaded", () => {
+    prepare(document);
+    showTheme();
+    settleUrl();
+    for (const element of all("[data-needs-script]")) element.hidden = false;
+  });
+  document.addEventListener("htmx:afterSettle", () => prepare(document));
+})();

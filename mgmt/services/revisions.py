@@ -45,10 +45,11 @@ def checked_spec(document: Mapping[str, Any]) -> PipeSpec:
     spec = parse_pipe_spec(document)
     try:
         text = msgspec.json.encode(spec)
+        whole = parse_pipe_spec(text) == spec  # infinity, for one, is written as null
     except (OverflowError, UnicodeEncodeError, RecursionError) as exc:
-        raise SpecError("$", "needs numbers of at most 64 bits, whole characters and at most 100 levels") from exc
-    if _NUL.search(text):
-        raise SpecError("$", "must not carry the character U+0000")
+        raise SpecError("$", "holds a value that JSON cannot carry: half a character, or levels beyond number") from exc
+    if not whole or _NUL.search(text):
+        raise SpecError("$", "must not carry infinite numbers or the character U+0000")
     return spec
 
 

@@ -1,0 +1,72 @@
+"""The fixed cast: Alice owns, Bob is her colleague, Charlie is of another tenant and must see nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.cache import cache
+from rest_framework.test import APIClient
+
+from mgmt.models import Membership, Pipe, Tenant, User
+from mgmt.services import add_member, create_pipe, create_tenant
+
+Role = Membership.Role
+
+
+@pytest.fixture(autouse=True)
+def _fresh_keys_and_counters(settings):
+    settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode()]
+    cache.clear()
+
+
+@pytest.fixture
+def alice(db) -> User:
+    return User.objects.create_user("alice", password="alice's long password")
+
+
+@pytest.fixture
+def bob(db) -> User:
+    return User.objects.create_user("bob")
+
+
+@pytest.fixture
+def charlie(db) -> User:
+    user = User.objects.create_user("charlie")
+    create_tenant(name="Charlie's", owner=user)
+    return user
+
+
+@pytest.fixture
+def tenant(alice: User, bob: User) -> Tenant:
+    tenant = create_tenant(name="Alice's", owner=alice)
+    add_member(tenant=tenant, user=bob, role=Role.EDITOR)
+    return tenant
+
+
+@pytest.fixture
+def a_spec() -> Callable[..., dict[str, Any]]:
+    """A spec with one source, and destinations by name and URL."""
+
+    def make(**urls: str) -> dict[str, Any]:
+        urls = urls or {"crm": "https://crm.example.com/in"}
+        return {"sources": {"shop": {}}, "destinations": {n: {"type": "http", "url": u} for n, u in urls.items()}}
+
+    return make
+
+
+@pytest.fixture
+def pipe(tenant: Tenant, alice: User, a_spec: Callable[..., dict[str, Any]]) -> Pipe:
+    return create_pipe(tenant=tenant, name="orders", spec=a_spec(), author=alice)
+
+
+@pytest.fixture
+def client_of() -> Callable[[User], APIClient]:
+    """A browser in which the user is signed in."""
+
+    def make(user: User) -> APIClient:
+        client = APIClient()
+        client.force_login(user)
+        return client
+
+    return make

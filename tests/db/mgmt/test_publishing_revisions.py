@@ -1,0 +1,162 @@
+"""Revisions: each a new row, never changed, and of two who edit the same one the later is told."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from dataplane.spec import SpecError
+from mgmt.models import Destination, Pipe, PipeRevision
+from mgmt.services import (
+    NameTaken,
+    PipeClosed,
+    RevisionConflict,
+    adopt_live_spec,
+    close_pipe,
+    create_pipe,
+    publish_revision,
+    rename_pipe,
+    reopen_pipe,
+)
+from mgmt.services.secrets import decrypt
+
+State = PipeRevision.State
+
+
+def test_a_new_pipe_has_its_first_revision_sources_and_destinations_with_a_secret(pipe):
+    assert [r.number for r in pipe.revisions.all()] == [1]
+    assert [s.name for s in pipe.sources.all()] == ["shop"]
+    crm = pipe.destinations.get()
+    assert crm.config["url"] == "https://crm.example.com/in"
+    assert decrypt(crm.secrets[0]).startswith("whsec_")
+
+
+def test_a_name_is_taken_once_per_tenant(pipe, tenant, alice, a_spec):
+    with pytest.raises(NameTaken, match="Choose another"):
+        create_pipe(tenant=tenant, name=" orders ", spec=a_spec(), author=alice)
+    other = create_pipe(tenant=tenant, name="refunds", spec=a_spec(), author=alice)
+    with pytest.raises(NameTaken):
+        rename_pipe(pipe=other, name="orders")
+
+
+def test_a_spec_that_cannot_run_leaves_no_pipe_behind(tenant, alice, a_spec):
+    with pytest.raises(SpecError):
+        create_pipe(tenant=tenant, name="broken", spec=a_spec(crm="ftp://nowhere.example"), author=alice)
+    assert not Pipe.objects.exists()
+
+
+@pytest.mark.parametrize("value", ["a\x00b", "\ud800", float("inf")], ids=["NUL", "half a character", "infinity"])
+def test_what_cannot_be_stored_or_published_is_refused(tenant, alice, a_spec, value):
+    spec = a_spec() | {"normalize": [{"op": "set", "path": "x", "value": value}]}
+    with pytest.raises(SpecError):
+        create_pipe(tenant=tenant, name="odd", spec=spec, author=alice)
+
+
+def test_a_backslash_before_u0000_is_just_text(tenant, alice, a_spec):
+    spec = a_spec() | {"normalize": [{"op": "set", "path": "x", "value": "\\u0000"}]}
+    assert create_pipe(tenant=tenant, name="fine", spec=spec, author=alice).revisions.get().spec["normalize"]
+
+
+def test_the_next_revision_adds_the_rows_it_names_and_touches_no_other(pipe, bob, a_spec):
+    before = pipe.destinations.get()
+    spec = a_spec(crm="https://new.example.com/", audit="https://audit.example.com/")
+    revision = publish_revision(pipe=pipe, spec=spec, based_on=1, author=bob)
+    assert (revision.number, revision.state, revision.author) == (2, State.REQUESTED, bob)
+    assert set(pipe.destinations.values_list("name", flat=True)) == {"crm", "audit"}
+    assert pipe.destinations.get(name="crm").config == before.config, "an address changes when the revision is live"
+
+
+def test_the_later_of_two_edits_is_refused(pipe, alice, bob, a_spec):
+    publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
+    with pytest.raises(RevisionConflict, match="past revision 1"):
+        publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=bob)
+    assert pipe.revisions.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_edits_at_once_exactly_one_is_stored(pipe, alice, a_spec):
+    both = Barrier(2)
+
+    def publish(_index: int) -> bool:
+        both.wait(10)
+        try:
+            publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
+        except RevisionConflict:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(publish, range(2))) == [False, True]
+    assert pipe.revisions.count() == 2
+
+
+def test_a_published_revision_cannot_be_changed_or_deleted_by_anyone(pipe):
+    with pytest.raises(IntegrityError, match="revision_is_immutable"), transaction.atomic():
+        PipeRevision.objects.filter(pipe=pipe).update(spec={})
+    with pytest.raises(IntegrityError, match="revision_is_immutable"), transaction.atomic():
+        pipe.revisions.get().delete()
+
+
+def test_a_closed_pipe_takes_no_revision_until_it_is_opened_again(pipe, alice, a_spec):
+    assert close_pipe(pipe=pipe)
+    assert not close_pipe(pipe=pipe)
+    with pytest.raises(PipeClosed, match="Open it again"):
+        publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
+    assert reopen_pipe(pipe=pipe)
+    assert publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice).number == 2
+
+
+def test_every_change_of_a_pipe_raises_its_version(pipe, alice, a_spec):
+    versions = [pipe.version]
+    for change in (close_pipe, reopen_pipe):
+        change(pipe=pipe)
+        versions.append(pipe.version)
+    versions.append(rename_pipe(pipe=pipe, name="sales").version)
+    publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
+    pipe.refresh_from_db()
+    versions.append(pipe.version)
+    assert versions == sorted(set(versions))
+
+
+def test_going_live_retires_the_one_before_and_takes_over_addresses(pipe, alice, a_spec):
+    first = pipe.revisions.get()
+    _make_live(first)
+    spec = a_spec(crm="https://new.example.com/", audit="https://audit.example.com/")
+    second = publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice)
+    assert _make_live(second)
+    first.refresh_from_db()
+    assert (first.state, second.state) == (State.RETIRED, State.LIVE)
+    crm = pipe.destinations.get(name="crm")
+    assert (crm.config["url"], crm.version) == ("https://new.example.com/", 2)
+
+
+def test_a_destination_that_is_named_no_more_is_removed_and_may_come_back(pipe, alice, a_spec):
+    _make_live(pipe.revisions.get())
+    _make_live(publish_revision(pipe=pipe, spec=a_spec(audit="https://a.example.com/"), based_on=1, author=alice))
+    assert pipe.destinations.get(name="crm").state == Destination.State.REMOVED
+    _make_live(publish_revision(pipe=pipe, spec=a_spec(), based_on=2, author=alice))
+    assert pipe.destinations.get(name="crm").state == Destination.State.ACTIVE
+    assert pipe.destinations.get(name="crm").version == 3
+
+
+def test_going_live_twice_changes_destinations_once(pipe):
+    revision = pipe.revisions.get()
+    _make_live(revision)
+    version = pipe.destinations.get().version
+    assert adopt_live_spec(revision=revision)
+    assert pipe.destinations.get().version == version
+
+
+def test_only_a_ramping_revision_goes_live(pipe):
+    revision = pipe.revisions.get()
+    assert not adopt_live_spec(revision=revision)
+    revision.refresh_from_db()
+    assert revision.state == State.REQUESTED
+
+
+def _make_live(revision: PipeRevision) -> bool:
+    PipeRevision.objects.filter(id=revision.id).update(state=State.RAMPING)
+    return adopt_live_spec(revision=revision)

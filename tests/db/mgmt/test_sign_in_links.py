@@ -1,0 +1,78 @@
+"""Sign-in links: one use, one day, no forging; and the bootstrap that prints them."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dataplane.spec.keys import key_digest
+from mgmt.models import ApiKey, Cell, Membership, Pipe, Tenant, User
+from mgmt.services import make_sign_in_link, user_for_sign_in_token
+
+pytestmark = pytest.mark.django_db
+
+
+def _token(link: str) -> str:
+    return link.removeprefix("http://web/sign-in/").rstrip("/")
+
+
+def test_a_link_signs_in_once(alice):
+    token = _token(make_sign_in_link(user=alice, base_url="http://web/"))
+    assert user_for_sign_in_token(token=token) == alice
+    assert user_for_sign_in_token(token=token) is None
+
+
+def test_a_sign_in_by_another_way_uses_the_link_up(alice, client):
+    token = _token(make_sign_in_link(user=alice, base_url="http://web"))
+    client.force_login(alice)
+    assert user_for_sign_in_token(token=token) is None
+
+
+def test_a_forged_old_or_foreign_link_signs_nobody_in(alice, settings):
+    token = _token(make_sign_in_link(user=alice, base_url="http://web"))
+    assert user_for_sign_in_token(token=token[:-1] + "x") is None
+    assert user_for_sign_in_token(token="nonsense") is None
+    settings.SIGN_IN_LINK_MAX_AGE_S = -1
+    assert user_for_sign_in_token(token=token) is None
+
+
+def test_a_user_who_was_shut_out_cannot_come_in_by_a_link(alice):
+    token = _token(make_sign_in_link(user=alice, base_url="http://web"))
+    User.objects.update(is_active=False)
+    assert user_for_sign_in_token(token=token) is None
+
+
+def test_bootstrap_makes_everything_once():
+    first, second = _call("bootstrap"), _call("bootstrap")
+    assert first["tenant"] == second["tenant"]
+    assert "/sign-in/" in first["sign_in_url"]
+    assert (Cell.objects.count(), Tenant.objects.count(), User.objects.count()) == (1, 1, 2)
+    assert Membership.objects.get().role == Membership.Role.OWNER
+
+
+def test_bootstrap_hands_out_no_links_in_production(settings):
+    settings.PRODUCTION = True
+    assert _call("bootstrap") == {"cell": "c1"}
+    assert not User.objects.exists()
+
+
+def test_the_demo_pipe_is_found_again_and_follows_its_receiver():
+    first = _call("demo_pipe", url="http://127.0.0.1:9000/")
+    again = _call("demo_pipe", url="http://127.0.0.1:9000/")
+    moved = _call("demo_pipe", url="http://127.0.0.1:9001/")
+    assert first["pipe"] == again["pipe"] == moved["pipe"]
+    assert Pipe.objects.get().revisions.count() == 2
+    assert ApiKey.objects.filter(digest=key_digest(moved["key"]), source__name=moved["source"]).exists()
+
+
+def test_a_demo_pipe_to_nowhere_says_what_is_wrong():
+    with pytest.raises(CommandError, match="url"):
+        _call("demo_pipe", url="ftp://127.0.0.1/")
+
+
+def _call(name: str, **options: str) -> dict[str, str]:
+    out = StringIO()
+    call_command(name, stdout=out, **options)
+    printed: dict[str, str] = json.loads(out.getvalue())
+    return printed

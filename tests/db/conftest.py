@@ -1,37 +1,39 @@
 """The fixed cast: Alice owns, Bob is her colleague, Charlie is of another tenant and must see nothing."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
 from django.core.cache import cache
+from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from mgmt.models import Membership, Pipe, Tenant, User
 from mgmt.services import add_member, create_pipe, create_tenant
+from tests.db.cast import MakeClient, MakeSpec
 
 Role = Membership.Role
 
 
 @pytest.fixture(autouse=True)
-def _fresh_keys_and_counters(settings):
+def _fresh_keys_and_counters(settings: Settings) -> None:
     settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode()]
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the real one takes half a second
     cache.clear()
 
 
 @pytest.fixture
-def alice(db) -> User:
+def alice(db: None) -> User:
     return User.objects.create_user("alice", password="alice's long password")
 
 
 @pytest.fixture
-def bob(db) -> User:
+def bob(db: None) -> User:
     return User.objects.create_user("bob")
 
 
 @pytest.fixture
-def charlie(db) -> User:
+def charlie(db: None) -> User:
     user = User.objects.create_user("charlie")
     create_tenant(name="Charlie's", owner=user)
     return user
@@ -45,7 +47,7 @@ def tenant(alice: User, bob: User) -> Tenant:
 
 
 @pytest.fixture
-def a_spec() -> Callable[..., dict[str, Any]]:
+def a_spec() -> MakeSpec:
     """A spec with one source, and destinations by name and URL."""
 
     def make(**urls: str) -> dict[str, Any]:
@@ -56,12 +58,12 @@ def a_spec() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def pipe(tenant: Tenant, alice: User, a_spec: Callable[..., dict[str, Any]]) -> Pipe:
+def pipe(tenant: Tenant, alice: User, a_spec: MakeSpec) -> Pipe:
     return create_pipe(tenant=tenant, name="orders", spec=a_spec(), author=alice)
 
 
 @pytest.fixture
-def client_of() -> Callable[[User], APIClient]:
+def client_of() -> MakeClient:
     """A browser in which the user is signed in."""
 
     def make(user: User) -> APIClient:

@@ -5,6 +5,8 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
+from pytest_django import Settings
 
 from dataplane.spec.keys import key_digest
 from mgmt.models import ApiKey, Cell, Membership, Pipe, Tenant, User
@@ -17,19 +19,19 @@ def _token(link: str) -> str:
     return link.removeprefix("http://web/sign-in/").rstrip("/")
 
 
-def test_a_link_signs_in_once(alice):
+def test_a_link_signs_in_once(alice: User):
     token = _token(make_sign_in_link(user=alice, base_url="http://web/"))
     assert user_for_sign_in_token(token=token) == alice
     assert user_for_sign_in_token(token=token) is None
 
 
-def test_a_sign_in_by_another_way_uses_the_link_up(alice, client):
+def test_a_sign_in_by_another_way_uses_the_link_up(alice: User, client: Client):
     token = _token(make_sign_in_link(user=alice, base_url="http://web"))
     client.force_login(alice)
     assert user_for_sign_in_token(token=token) is None
 
 
-def test_a_forged_old_or_foreign_link_signs_nobody_in(alice, settings):
+def test_a_forged_old_or_foreign_link_signs_nobody_in(alice: User, settings: Settings):
     token = _token(make_sign_in_link(user=alice, base_url="http://web"))
     assert user_for_sign_in_token(token=token[:-1] + "x") is None
     assert user_for_sign_in_token(token="nonsense") is None
@@ -37,7 +39,7 @@ def test_a_forged_old_or_foreign_link_signs_nobody_in(alice, settings):
     assert user_for_sign_in_token(token=token) is None
 
 
-def test_a_user_who_was_shut_out_cannot_come_in_by_a_link(alice):
+def test_a_user_who_was_shut_out_cannot_come_in_by_a_link(alice: User):
     token = _token(make_sign_in_link(user=alice, base_url="http://web"))
     User.objects.update(is_active=False)
     assert user_for_sign_in_token(token=token) is None
@@ -51,7 +53,7 @@ def test_bootstrap_makes_everything_once():
     assert Membership.objects.get().role == Membership.Role.OWNER
 
 
-def test_bootstrap_hands_out_no_links_in_production(settings):
+def test_bootstrap_hands_out_no_links_in_production(settings: Settings):
     settings.PRODUCTION = True
     assert _call("bootstrap") == {"cell": "c1"}
     assert not User.objects.exists()

@@ -1,0 +1,158 @@
+"""The API, used as a program uses it: make, publish, read, page, and nothing secret ever comes out twice."""
+
+import pytest
+from pytest_django import DjangoAssertNumQueries, Settings
+from rest_framework.test import APIClient
+
+from mgmt.models import Membership, Pipe, Tenant, User
+from mgmt.services import add_member, create_api_key, create_pipe, create_tenant, rotate_signing_secret
+from tests.db.cast import MakeClient, MakeSpec
+
+
+@pytest.fixture
+def api(alice: User, tenant: Tenant, client_of: MakeClient) -> APIClient:
+    client: APIClient = client_of(alice)
+    return client
+
+
+def test_a_pipe_is_made_read_renamed_closed_and_opened(api: APIClient, a_spec: MakeSpec):
+    made = api.post("/api/v1/pipes/", {"name": "orders", "spec": a_spec()})
+    assert made.status_code == 201
+    path = made["Location"]
+    assert made.json() == api.get(path).json()
+    assert made.json() | {"state": "active", "live_revision": None, "newest_revision": 1} == made.json()
+    assert api.patch(path, {"name": "sales"}).json()["name"] == "sales"
+    assert [api.post(path + verb).json()["state"] for verb in ("close/", "close/", "reopen/")] == [
+        "closed",
+        "closed",
+        "active",
+    ]
+
+
+def test_a_revision_is_published_on_the_newest_or_refused(api: APIClient, pipe: Pipe, a_spec: MakeSpec):
+    path = f"/api/v1/pipes/{pipe.id}/revisions/"
+    body = {"spec": a_spec(crm="https://new.example.com/"), "based_on": 1}
+    made = api.post(path, body)
+    assert (made.status_code, made.json()["number"], made.json()["author"]) == (201, 2, "alice")
+    assert api.get(made["Location"]).json() == made.json()
+    late = api.post(path, body)
+    assert (late.status_code, late.json()["code"]) == (409, "revision-conflict")
+    assert api.post(path, body | {"based_on": 9}).json()["errors"][0]["pointer"] == "#/based_on"
+    assert [r["number"] for r in api.get(path).json()["results"]] == [2, 1]
+
+
+def test_a_key_is_shown_once_and_revoked_for_good(api: APIClient, pipe: Pipe):
+    path = f"/api/v1/pipes/{pipe.id}/keys/"
+    made = api.post(path, {"source": "shop", "label": "laptop"})
+    assert made.status_code == 201
+    assert made["Cache-Control"] == "no-store"
+    key = made.json()["key"]
+    listed = api.get(path)
+    assert key not in listed.content.decode()
+    assert listed.json()["results"][0]["prefix"] == key[:12]
+    revoked = [api.post(f"{path}{made.json()['id']}/revoke/").json()["revoked_at"] for _ in range(2)]
+    assert revoked[0] is not None
+    assert revoked[0] == revoked[1]
+
+
+def test_sources_say_where_to_post(api: APIClient, pipe: Pipe, settings: Settings):
+    sources = api.get(f"/api/v1/pipes/{pipe.id}/sources/").json()
+    assert [(s["name"], s["url"]) for s in sources] == [("shop", f"{settings.PENSTOCK_INGEST_URL}/v1/events")]
+
+
+def test_a_rotated_secret_is_shown_once(api: APIClient, pipe: Pipe):
+    path = f"/api/v1/pipes/{pipe.id}/destinations/crm/"
+    answer = api.post(path + "rotate-secret/")
+    assert answer["Cache-Control"] == "no-store"
+    assert answer.json()["secret"].startswith("whsec_")
+    assert answer.json()["destination"] == api.get(path).json()
+    assert api.get(path).json()["signing_secrets"] == 2
+
+
+def test_no_secret_stands_in_any_answer(api: APIClient, pipe: Pipe):
+    key, plaintext = create_api_key(source=pipe.sources.get())
+    destination, secret = rotate_signing_secret(destination=pipe.destinations.get())
+    tails = ["", "revisions/", "revisions/1/", "sources/", "keys/", "destinations/", "destinations/crm/"]
+    text = "".join(api.get(f"/api/v1/pipes/{pipe.id}/{tail}").content.decode() for tail in tails)
+    assert key.prefix in text
+    for hidden in (plaintext, secret, key.digest, *destination.secrets, "whsec_", "gAAAA"):
+        assert hidden not in text
+
+
+def test_me_names_the_users_tenants_and_roles(bob: User, tenant: Tenant, client_of: MakeClient):
+    answer = client_of(bob).get("/api/v1/me/").json()
+    assert answer == {"username": "bob", "tenants": [{"id": tenant.id, "name": "Alice's", "role": "editor"}]}
+
+
+def test_a_member_of_two_tenants_says_which(alice: User, tenant: Tenant, api: APIClient, a_spec: MakeSpec):
+    second = create_tenant(name="Second", owner=alice)
+    body = {"name": "orders", "spec": a_spec()}
+    assert api.post("/api/v1/pipes/", body).json()["errors"][0]["pointer"] == "#/tenant"
+    assert api.post("/api/v1/pipes/", body | {"tenant": second.id}).json()["tenant"] == second.id
+
+
+def test_pages_follow_each_other_without_gaps_or_repeats(api: APIClient, alice: User, tenant: Tenant, a_spec: MakeSpec):
+    made = [create_pipe(tenant=tenant, name=f"p{n}", spec=a_spec(), author=alice).id for n in range(7)]
+    seen, lengths, url = [], [], "/api/v1/pipes/?limit=3"
+    while url:
+        page = api.get(url).json()
+        seen += [p["id"] for p in page["results"]]
+        lengths.append(len(page["results"]))
+        url = page["next"]
+    assert (seen, lengths) == (made[::-1], [3, 3, 1])
+
+
+# Session and user are two of them; the pipe itself is the third where the path names one.
+QUERIES = {
+    "": 3,
+    "{pipe}/": 4,
+    "{pipe}/revisions/": 4,
+    "{pipe}/sources/": 4,
+    "{pipe}/keys/": 4,
+    "{pipe}/destinations/": 4,
+}
+
+
+@pytest.mark.parametrize("path", QUERIES)
+def test_lists_ask_the_database_as_often_for_many_rows_as_for_one(
+    path: str,
+    api: APIClient,
+    alice: User,
+    tenant: Tenant,
+    a_spec: MakeSpec,
+    django_assert_num_queries: DjangoAssertNumQueries,
+):
+    spec = a_spec(**{f"d{n}": f"https://d{n}.example.com/" for n in range(5)})
+    pipes = [create_pipe(tenant=tenant, name=f"p{n}", spec=spec, author=alice) for n in range(5)]
+    for _ in range(5):
+        create_api_key(source=pipes[0].sources.get())
+    with django_assert_num_queries(QUERIES[path]):
+        assert api.get("/api/v1/pipes/" + path.format(pipe=pipes[0].id)).status_code == 200
+
+
+def test_a_name_and_password_do_as_well_as_a_session(alice: User, tenant: Tenant):
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=_basic("alice", "alice's long password"))
+    assert client.get("/api/v1/me/").json()["username"] == "alice"
+
+
+def test_ten_wrong_passwords_make_the_right_one_wait(alice: User, tenant: Tenant):
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=_basic("alice", "wrong"))
+    answers = [client.get("/api/v1/me/") for _ in range(11)]
+    assert [a.status_code for a in answers] == [401] * 10 + [429]
+    client.credentials(HTTP_AUTHORIZATION=_basic("alice", "alice's long password"))
+    assert client.get("/api/v1/me/").status_code == 429
+
+
+def test_a_new_members_pipes_appear_at_once(pipe: Pipe, tenant: Tenant, charlie: User, client_of: MakeClient):
+    assert client_of(charlie).get("/api/v1/pipes/").json()["results"] == []
+    add_member(tenant=tenant, user=charlie, role=Membership.Role.VIEWER)
+    assert [p["id"] for p in client_of(charlie).get("/api/v1/pipes/").json()["results"]] == [pipe.id]
+    assert Pipe.objects.count() == 1
+
+
+def _basic(name: str, password: str) -> str:
+    from base64 import b64encode
+
+    return "Basic " + b64encode(f"{name}:{password}".encode()).decode()

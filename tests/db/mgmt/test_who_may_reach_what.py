@@ -1,0 +1,184 @@
+"""The access matrix, made from the routes themselves: a new route is in it before anybody thinks of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from mgmt import access
+from mgmt.models import Membership, Pipe, Tenant, User
+from mgmt.services import add_member, create_api_key, create_pipe
+from tests.db.cast import MakeClient, MakeSpec
+
+Role = Membership.Role
+MISSING = "pipe_00000000000000000000"
+UNSAFE = ("post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True)
+class Route:
+    """One route: its template, the names of its arguments, its view."""
+
+    template: str
+    arguments: tuple[str, ...]
+    view: Any
+
+    def methods(self) -> list[str]:
+        """The API says which methods it has; a page may take GET and POST."""
+        view = getattr(self.view, "view_class", None)
+        return [m for m in ("get", *UNSAFE) if hasattr(view, m)] if view else ["get", "post"]
+
+
+def _routes(resolver: URLResolver, prefix: str = "/") -> Iterator[Route]:
+    for entry in resolver.url_patterns:
+        template = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            if entry.namespace != "admin":
+                yield from _routes(entry, template)
+        elif isinstance(entry, URLPattern):
+            yield Route(template, tuple(entry.pattern.converters), entry.callback)
+
+
+ROUTES = list(_routes(get_resolver()))
+OF_A_PIPE = [route for route in ROUTES if {"pipe", "pipe_id"} & set(route.arguments)]
+# Routes that name no tenant's row. A new one has to be put here on purpose.
+OF_NO_ROW = {
+    "/livez",
+    "/readyz",
+    "/api/v1/me/",
+    "/api/v1/pipes/",
+    "/api/v1/problems/<slug:code>/",
+    "/api/v1/schema/",
+    "/",
+    "/sign-in/",
+    "/sign-in/<str:token>/",
+    "/sign-out/",
+    "/theme/",
+    "/tenant/",
+    "/pipes/new/",
+}
+CASES = [
+    pytest.param(route, method, id=f"{method} {route.template}") for route in OF_A_PIPE for method in route.methods()
+]
+
+
+def test_every_route_either_names_a_pipe_or_is_known_to_name_no_row():
+    assert {route.template for route in ROUTES} - {route.template for route in OF_A_PIPE} <= OF_NO_ROW
+
+
+@pytest.mark.parametrize(("route", "method"), CASES)
+def test_another_tenants_row_is_not_found_as_a_missing_one_is_not(
+    route: Route, method: str, pipe: Pipe, charlie: User, client_of: MakeClient
+):
+    client = client_of(charlie)
+    foreign = getattr(client, method)(_path(route, pipe))
+    missing = getattr(client, method)(_path(route, pipe, missing=True))
+    if foreign.status_code == 405:  # a page that takes one method only says so before it looks anything up
+        assert missing.status_code == 405
+        return
+    assert (foreign.status_code, missing.status_code) == (404, 404)
+    if route.template.startswith("/api/"):
+        assert _without_traces(foreign.json()) == _without_traces(missing.json())
+
+
+@pytest.mark.parametrize(("route", "method"), CASES)
+def test_nobody_reaches_anything_without_signing_in(route: Route, method: str, pipe: Pipe, client: Client):
+    answer = getattr(client, method)(_path(route, pipe))
+    if route.template.startswith("/api/"):
+        assert answer.status_code == 401
+        assert answer["WWW-Authenticate"].startswith("Basic")
+    else:
+        assert answer.status_code in (302, 405)
+        assert answer.status_code == 405 or answer["Location"].startswith("/sign-in/")
+
+
+NEEDS = {
+    ("post", "/api/v1/pipes/"): access.CREATE_PIPE,
+    ("patch", "/api/v1/pipes/{pipe}/"): access.RENAME_PIPE,
+    ("post", "/api/v1/pipes/{pipe}/close/"): access.CLOSE_PIPE,
+    ("post", "/api/v1/pipes/{pipe}/reopen/"): access.CLOSE_PIPE,
+    ("post", "/api/v1/pipes/{pipe}/revisions/"): access.PUBLISH_REVISION,
+    ("post", "/api/v1/pipes/{pipe}/keys/"): access.MAKE_KEY,
+    ("post", "/api/v1/pipes/{pipe}/keys/{key}/revoke/"): access.REVOKE_KEY,
+    ("post", "/api/v1/pipes/{pipe}/destinations/crm/rotate-secret/"): access.ROTATE_SECRET,
+}
+
+
+def test_every_unsafe_route_of_the_api_has_a_row_in_the_table_of_roles():
+    unsafe = [r for r in ROUTES if r.template.startswith("/api/") for m in r.methods() if m in UNSAFE]
+    assert len(unsafe) == len(NEEDS)
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(("method", "path"), NEEDS, ids=str)
+def test_a_role_may_do_what_the_table_says_and_no_more(
+    method: str, path: str, role: Role, pipe: Pipe, tenant: Tenant, client_of: MakeClient
+):
+    member = User.objects.create_user("dora")
+    add_member(tenant=tenant, user=member, role=role)
+    key, _plaintext = create_api_key(source=pipe.sources.get())
+    answer = getattr(client_of(member), method)(path.format(pipe=pipe.id, key=key.id), {})
+    if access.may(role, NEEDS[method, path]):
+        assert answer.status_code in (200, 201, 400)  # an empty body may be wrong, but it was looked at
+    else:
+        expected = (403, "role-too-low") if path != "/api/v1/pipes/" else (400, "invalid")
+        assert (answer.status_code, answer.json()["code"]) == expected
+
+
+def test_only_who_may_make_pipes_makes_one(pipe: Pipe, tenant: Tenant, client_of: MakeClient, a_spec: MakeSpec):
+    viewer = User.objects.create_user("dora")
+    add_member(tenant=tenant, user=viewer, role=Role.VIEWER)
+    answer = client_of(viewer).post("/api/v1/pipes/", {"name": "x", "spec": a_spec()})
+    assert (answer.status_code, answer.json()["code"]) == (403, "role-too-low")
+    assert Pipe.objects.count() == 1
+
+
+def test_a_pipe_cannot_be_made_in_another_tenant(
+    tenant: Tenant, charlie: User, client_of: MakeClient, a_spec: MakeSpec
+):
+    body = {"name": "x", "spec": a_spec(), "tenant": tenant.id}
+    assert client_of(charlie).post("/api/v1/pipes/", body).status_code == 404
+    assert not Pipe.objects.exists()
+
+
+def test_lists_hold_the_users_own_tenants_only(
+    pipe: Pipe, charlie: User, bob: User, client_of: MakeClient, a_spec: MakeSpec
+):
+    own = charlie.tenants.get()
+    create_pipe(tenant=own, name="charlies", spec=a_spec(), author=charlie)
+    seen = {user: client_of(user).get("/api/v1/pipes/").json()["results"] for user in (bob, charlie)}
+    assert [(p["name"], p["my_role"]) for p in seen[bob]] == [("orders", "editor")]
+    assert [(p["name"], p["my_role"]) for p in seen[charlie]] == [("charlies", "owner")]
+
+
+def test_a_role_that_was_taken_away_ends_with_the_next_request(pipe: Pipe, bob: User, client_of: MakeClient):
+    client = client_of(bob)
+    assert client.get(f"/api/v1/pipes/{pipe.id}/").status_code == 200
+    Membership.objects.filter(user=bob).delete()
+    assert client.get(f"/api/v1/pipes/{pipe.id}/").status_code == 404
+
+
+def test_the_roles_are_in_order():
+    order = [Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.OWNER]
+    for held, role in enumerate(order):
+        assert [access.may(role, need) for need in order] == [held >= asked for asked in range(4)]
+    assert not access.may(None, Role.VIEWER)
+
+
+def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
+    values = {"pipe": pipe.id, "pipe_id": pipe.id, "key": "key_00000000000000000000", "name": "crm", "number": "1"}
+    values |= {"key_id": "key_00000000000000000000", "bucket": "29384711"}
+    if missing:
+        values |= {"pipe": MISSING, "pipe_id": MISSING}
+    path = route.template
+    for name in route.arguments:
+        start = path.index("<")
+        path = path[:start] + values[name] + path[path.index(">") + 1 :]
+    return path
+
+
+def _without_traces(body: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in body.items() if k not in ("instance", "request_id")}

@@ -18,7 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
         settings = settings_from()
         if given.command == "up":
             names = [name for name in given.only.split(",") if name]
-            return up(settings, names=names, detach=given.detach)
+            extra = [name for name in given.extra.split(",") if name]
+            return up(settings, names=names, extra=extra, detach=given.detach)
         return down(settings) if given.command == "down" else status(settings)
     except (BoxError, ValueError) as exc:
         print(f"penstock: {exc}", file=sys.stderr)
@@ -30,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     start = commands.add_parser("up", help="start everything and keep it running")
     start.add_argument("--only", default="", help="names of programs, comma-separated")
+    start.add_argument("--with", dest="extra", default="", help="programs of the demo: receiver, demo-pipe, sender")
     start.add_argument("--detach", action="store_true", help="return when all is ready; stop with `down`")
     commands.add_parser("down", help="stop everything, in any state")
     commands.add_parser("status", help="what runs")

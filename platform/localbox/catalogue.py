@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from localbox.probes import http_ready
+from localbox.probes import http_ready, tcp_ready
 from localbox.program import Program, Stage
 from localbox.services.kafka import kafka
 from localbox.services.postgres import postgres
@@ -19,11 +19,14 @@ INGEST_REPLICAS: Final = ("ingest-1", "ingest-2")
 DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, the application some more to leave
 
 
-def programs(settings: BoxSettings, names: Sequence[str] = ()) -> list[Program]:
-    """All of them, or those named. A service that is not wanted is not even looked for."""
+def programs(settings: BoxSettings, names: Sequence[str] = (), extra: Sequence[str] = ()) -> list[Program]:
+    """All of them, or those named, and those of the demo that are asked for as `extra`.
+
+    A service that is not wanted is not even looked for.
+    """
     services = [make(settings) for name, make in _SERVICE_MAKERS.items() if not names or name in names]
-    own = [*_setup(), *_control(settings), *_data_plane(settings)]
-    every = [*services, *own]
+    demo = [program for program in _demo(settings) if program.name in (*names, *extra)]
+    every = [*services, *_setup(), *_control(settings), *_data_plane(settings), *demo]
     if not names:
         return every
     if unknown := set(names) - {program.name for program in every}:
@@ -82,6 +85,29 @@ def _data_plane(settings: BoxSettings) -> list[Program]:
                 stop_grace_s=30.0,
             )
             for name in INGEST_REPLICAS
+        ),
+    ]
+
+
+def _demo(settings: BoxSettings) -> list[Program]:
+    """The receiver, the pipe to it, and the sender that goes on until it is stopped."""
+    port = settings.ports["PENSTOCK_RECEIVER_PORT"]
+    receiver = (sys.executable, "-m", "localbox.demo.receiver", "--port", str(port))
+    url = f"http://127.0.0.1:{port}/"
+    return [
+        Program(
+            "receiver",
+            Stage.SERVICES,
+            (*receiver, "--log", str(settings.var / "demo" / "received.log")),
+            probe=partial(tcp_ready, "127.0.0.1", port),
+            port=port,
+        ),
+        Program("demo-pipe", Stage.SETUP, _manage("demo_pipe", "--url", url), after=("bootstrap",), one_shot=True),
+        Program(
+            "sender",
+            Stage.DEMO,
+            (sys.executable, "-m", "localbox.demo.sender"),
+            after=("demo-pipe", "receiver", *INGEST_REPLICAS),
         ),
     ]
 

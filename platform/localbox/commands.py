@@ -19,7 +19,7 @@ from localbox.supervisor import Supervisor, end_leftovers, living
 _STOP_LIMIT_S: Final = DRAIN_S + 90.0
 
 
-def up(settings: BoxSettings, *, names: Sequence[str] = (), detach: bool = False) -> int:
+def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str] = (), detach: bool = False) -> int:
     """Start the box. If it runs already, say so and leave it alone."""
     if snapshot := living(settings):
         print(f"penstock is already running at {settings.var} (supervisor pid {snapshot.supervisor.pid})")
@@ -27,9 +27,9 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), detach: bool = False
         _print_links(settings)
         return 0
     if detach:
-        return _up_detached(settings, names)
+        return _up_detached(settings, names, extra)
     print(f"penstock starts at {settings.var}", flush=True)
-    supervisor = Supervisor(settings, programs(settings, names))
+    supervisor = Supervisor(settings, programs(settings, names, extra))
     return supervisor.run(on_ready=lambda: _print_links(settings))
 
 
@@ -66,11 +66,12 @@ def sign_in_url(settings: BoxSettings) -> str | None:
     return url if isinstance(url, str) else None
 
 
-def _up_detached(settings: BoxSettings, names: Sequence[str]) -> int:
+def _up_detached(settings: BoxSettings, names: Sequence[str], extra: Sequence[str]) -> int:
     """Start a supervisor of its own session and wait until it says that all is ready, or ends."""
     log = settings.logs / "supervisor.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "localbox", "up", *(["--only", ",".join(names)] if names else [])]
+    command += ["--with", ",".join(extra)] if extra else []
     with log.open("wb") as out:
         child = subprocess.Popen(
             command,

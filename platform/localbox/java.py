@@ -49,9 +49,11 @@ def _look(env: Mapping[str, str]) -> Path | None:
 
 def _apt_install() -> None:
     print(f"Java is not here: installing {_PACKAGE} ...", flush=True)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    if not _apt("install", "-y", "-q", "--no-install-recommends", _PACKAGE):
+        _apt("update", "-q")
+        _apt("install", "-y", "-q", "--no-install-recommends", _PACKAGE)
+
+
+def _apt(*words: str) -> bool:
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", _PACKAGE]
-    if subprocess.run(install, env=env, check=False, **quiet).returncode:
-        subprocess.run(["apt-get", "update", "-q"], env=env, check=False, **quiet)
-        subprocess.run(install, env=env, check=False, **quiet)
+    return subprocess.run(["apt-get", *words], env=env, check=False, capture_output=True).returncode == 0

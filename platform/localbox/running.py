@@ -130,6 +130,7 @@ class Running:
 
     def _open_log(self) -> IO[bytes]:
         self._log.parent.mkdir(parents=True, exist_ok=True)
+        self._log.touch(mode=0o600)  # the demo's key and sign-in links stand in logs
         return self._log.open("ab")
 
     def _watch(self) -> None:

@@ -54,6 +54,9 @@ VARIABLES: Final = (
     Variable("PENSTOCK_MAX_EVENT_BYTES", "262144", "the largest event"),
     Variable("PENSTOCK_MAX_BODY_BYTES", "5242880", "the largest request, after decompression"),
     Variable("PENSTOCK_DESTINATION_ALLOW", "127.0.0.0/8,::1/128", "networks delivered to although not public"),
+    Variable(
+        "PENSTOCK_DESTINATION_ALLOW", "127.0.0.0/8,::1/128", "networks to deliver to although they are not public"
+    ),
     Variable("PENSTOCK_CHECKPOINT_MS", "200", "how often a lane audits and commits"),
     Variable("PENSTOCK_MAX_UNSETTLED", "20000", "messages in a lane's window, per partition"),
     *PORTS,
@@ -92,6 +95,8 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
     ports = {port.name: _port(port.name, env.get(port.name, port.default)) for port in PORTS}
     addresses = _addresses(env, ports)
     var.mkdir(parents=True, exist_ok=True)
+    if env.get("PENSTOCK_ENV", "development") != "production":
+        env.setdefault("PENSTOCK_DESTINATION_ALLOW", _DEFAULTS["PENSTOCK_DESTINATION_ALLOW"])
     own = {**_process_env(var), **addresses, **_secrets(env, var / "secrets.env")}
     return BoxSettings(
         var=var,

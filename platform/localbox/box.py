@@ -1,0 +1,111 @@
+"""A box as an object: its own var/ and ports beside whatever else runs, and the means to kill one of its programs."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from localbox import ports
+from localbox.settings import PORTS, ROOT, BoxSettings, settings_from
+from localbox.state import Entry
+from localbox.supervisor import living
+
+_OURS = ("DATABASE_URL", "REDIS_URL", "PENSTOCK_KAFKA", "PENSTOCK_WEB_URL", "PENSTOCK_INGEST_URL", "PENSTOCK_BOX")
+
+
+def free_ports() -> dict[str, str]:
+    """A free port for every port variable of the box."""
+    return {variable.name: str(port) for variable, port in zip(PORTS, ports.free_ports(len(PORTS)), strict=True)}
+
+
+class Box:
+    """A second box beside whatever else runs: `with Box(tmp_path / "var", only=["kafka"]) as box: ...`.
+
+    `env` is what its processes see, and what a test's own clients should use.
+    """
+
+    def __init__(
+        self, var: Path, *, only: Sequence[str] = (), extra: Sequence[str] = (), env: Mapping[str, str] | None = None
+    ) -> None:
+        base = {name: value for name, value in os.environ.items() if name not in _OURS}
+        given = base | free_ports() | {"PENSTOCK_VAR": str(var)} | dict(env or {})
+        self.settings: BoxSettings = settings_from(given, dotenv=None)
+        self.env = self.settings.env
+        self.var = var
+        self._given = given
+        self._only = list(only)
+        self._extra = list(extra)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it and wait until all is ready. Raises RuntimeError with what the box said if it is not to be."""
+        only = ["--only", ",".join(self._only)] if self._only else []
+        extra = ["--with", ",".join(self._extra)] if self._extra else []
+        answer = self._command("up", "--detach", *only, *extra)
+        if answer.returncode:
+            self.stop()
+            raise RuntimeError(f"the box did not start:\n{answer.stdout}{answer.stderr}")
+
+    def stop(self) -> None:
+        """Stop it in whatever state it is."""
+        self._command("down")
+
+    def entry(self, name: str) -> Entry:
+        """What the supervisor last wrote down about a program. Raises LookupError if there is none."""
+        snapshot = living(self.settings)
+        for entry in snapshot.programs if snapshot else []:
+            if entry.name == name:
+                return entry
+        raise LookupError(f"{name}: the box has no such program, or does not run")
+
+    def pid(self, name: str) -> int:
+        """Its living process. Raises LookupError while it has none."""
+        known = self.entry(name).process
+        if known is None or known.process() is None:
+            raise LookupError(f"{name} has no process at this moment")
+        return known.pid
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> int:
+        """Send a signal, kill -9 by default; returns the pid it went to. Starting it again is the supervisor's duty."""
+        pid = self.pid(name)
+        os.kill(pid, number)
+        return pid
+
+    def wait_ready(self, name: str, *, not_pid: int | None = None, timeout_s: float = 60.0) -> int:
+        """Wait until a program is ready, as another process than `not_pid`; returns its pid."""
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until:
+            entry = self.entry(name)
+            if entry.state == "ready" and entry.process and entry.process.process() and entry.process.pid != not_pid:
+                return entry.process.pid
+            time.sleep(0.05)
+        raise TimeoutError(f"{name} is not ready after {timeout_s:g} s: {self.entry(name)}")
+
+    def log(self, name: str) -> str:
+        """A program's whole log."""
+        path = self.settings.logs / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def run(self, *command: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+        """Run a command with the box's environment, in the repository's root."""
+        return subprocess.run(
+            command, cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+
+    def _command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "localbox", *words]
+        env = self._given | {"PYTHONPATH": self.env["PYTHONPATH"]}
+        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

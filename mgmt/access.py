@@ -58,14 +58,14 @@ def pipes_of(user: User) -> QuerySet[Pipe]:
 
 def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
     """A tenant of the user's. Raises Tenant.DoesNotExist, Forbidden."""
-    tenant = tenants_of(user).get(id=tenant_id)
+    tenant = tenants_of(user).get(id=_storable(tenant_id))
     _require(user, tenant.id, need)
     return tenant
 
 
 def get_pipe(user: User, pipe_id: str, need: str = READ) -> Pipe:
     """A pipe of the user's, with its tenant. Raises Pipe.DoesNotExist, Forbidden."""
-    pipe = pipes_of(user).select_related("tenant").get(id=pipe_id)
+    pipe = pipes_of(user).select_related("tenant").get(id=_storable(pipe_id))
     _require(user, pipe.tenant_id, need)
     return pipe
 
@@ -77,22 +77,27 @@ def get_revision(user: User, pipe_id: str, number: int, need: str = READ) -> Pip
 
 def get_source(user: User, pipe_id: str, name: str, need: str = READ) -> Source:
     """A source of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
-    return Source.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=name)
+    return Source.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
 
 
 def get_key(user: User, pipe_id: str, key_id: str, need: str = READ) -> ApiKey:
     """A key to a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
-    return ApiKey.objects.select_related("source").get(source__pipe=get_pipe(user, pipe_id, need), id=key_id)
+    return ApiKey.objects.select_related("source").get(source__pipe=get_pipe(user, pipe_id, need), id=_storable(key_id))
 
 
 def get_destination(user: User, pipe_id: str, name: str, need: str = READ) -> Destination:
     """A destination of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
-    return Destination.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=name)
+    return Destination.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
 
 
 def with_roles(rows: QuerySet[Pipe]) -> QuerySet[Pipe]:
     """The rows of `pipes_of` with the user's role as `my_role`, in the same query: for lists that draw buttons."""
     return rows.annotate(my_role=F("tenant__memberships__role"))
+
+
+def _storable(text: str) -> str:
+    """The text without U+0000: Postgres cannot even compare it, and no row's id holds U+FFFD either."""
+    return text.replace("\x00", "\ufffd")
 
 
 def _require(user: User, tenant_id: str, need: str) -> None:

@@ -1,0 +1,59 @@
+"""Settings: production starts with its secrets or not at all, and then with its guards up."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+SECRETS = {"PENSTOCK_SECRET_KEY": "x" * 60, "PENSTOCK_FERNET_KEYS": "a,b", "PENSTOCK_ALLOWED_HOSTS": "penstock.example"}
+SHOW = """
+import json
+from config import settings as s
+print(json.dumps([s.DEBUG, s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SECURE_SSL_REDIRECT, s.SECURE_HSTS_SECONDS,
+    s.ALLOWED_HOSTS, s.PENSTOCK_REPLICATION, s.PENSTOCK_MIN_ISR]))
+"""
+
+
+def test_production_does_not_start_without_secrets(tmp_path: Path):
+    for missing in ("PENSTOCK_SECRET_KEY", "PENSTOCK_FERNET_KEYS"):
+        env = {name: value for name, value in SECRETS.items() if name != missing}
+        ended = _python(tmp_path, PENSTOCK_ENV="production", **env)
+        assert ended.returncode != 0
+        assert "must be set when PENSTOCK_ENV=production" in ended.stderr
+
+
+def test_production_has_its_guards_up(tmp_path: Path):
+    shown = json.loads(_python(tmp_path, PENSTOCK_ENV="production", **SECRETS).stdout)
+    assert shown == [False, True, True, True, 31_536_000, ["penstock.example"], 3, 2]
+
+
+def test_development_works_without_https_and_takes_the_boxs_secrets(tmp_path: Path):
+    (tmp_path / "secrets.env").write_text("PENSTOCK_SECRET_KEY=from-the-box\nPENSTOCK_FERNET_KEYS=k1,k2\n")
+    code = "from config import settings as s; print(s.SECRET_KEY, s.PENSTOCK_FERNET_KEYS, s.SECURE_SSL_REDIRECT)"
+    assert _python(tmp_path, code).stdout.strip() == "from-the-box ['k1', 'k2'] False"
+
+
+def test_an_unknown_environment_is_refused(tmp_path: Path):
+    assert "needs development or production" in _python(tmp_path, PENSTOCK_ENV="staging").stderr
+
+
+def test_ticks_that_nobody_took_expire_and_nothing_is_kept(tmp_path: Path):
+    code = """
+import json
+from config.celery import app
+tick = app.conf.beat_schedule["provisioner.tick"]
+late, ignored = app.conf.task_acks_late, app.conf.task_ignore_result
+print(json.dumps([tick["task"], tick["schedule"], tick["options"], late, ignored]))
+"""
+    ended = _python(tmp_path, code)
+    assert json.loads(ended.stdout) == ["provisioner.tick", 1.0, {"expires": 5.0}, True, True], ended.stderr
+
+
+def _python(var: Path, code: str = SHOW, **env: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    env = kept | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}", "PENSTOCK_VAR": str(var)} | env
+    return subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False, timeout=60
+    )

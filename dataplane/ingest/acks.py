@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -17,9 +18,10 @@ class Batch:
     `expected` is set when all are produced; until then reports may already come, so both sides look whether it is full.
     """
 
-    __slots__ = ("expected", "future", "reported", "reports")
+    __slots__ = ("expected", "future", "reported", "reports", "subject")
 
-    def __init__(self, size: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, size: int, subject: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self.subject = subject  # the caller's own, for `on_done`
         self.expected = -1
         self.reported = 0
         self.reports: list[Report | None] = [None] * size

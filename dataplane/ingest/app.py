@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 BODY_TIMEOUT_S: Final = 30.0
 JSON: Final = ("content-type", "application/json")
 PROBLEM: Final = ("content-type", "application/problem+json")
+_NO_ATTRIBUTES: Final[dict[str, str]] = {}
 _encode = msgspec.json.Encoder().encode
 _request_numbers = itertools.count(1)
 
@@ -76,7 +77,9 @@ class IngestApp:
         headers = scope.headers
         route = self._replica.route(_digest(headers.get("authorization")))
         body = await self._body(headers, protocol)
-        ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
+        ce = _NO_ATTRIBUTES
+        if "ce-specversion" in headers:
+            ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
         items, is_batch = read_events(headers.get("content-type", ""), body, ce)
         verdicts = await self._replica.take(route, items)
         if is_batch:

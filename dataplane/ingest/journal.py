@@ -12,12 +12,12 @@ import msgspec
 
 
 class Ack(msgspec.Struct, array_like=True):
-    """One ACKed unit."""
+    """Units of one pipe and bucket that were ACKed together."""
 
     cell: str
     pipe: str
     bucket: int
-    position: int
+    positions: list[int]
 
 
 _decoder = msgspec.json.Decoder(Ack)

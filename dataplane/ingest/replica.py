@@ -3,20 +3,22 @@
 import asyncio
 import logging
 import os
+import signal
 import time
-from typing import Any, Final
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from msgspec import Struct
 
-from dataplane.ingest.acks import Acks, Batch
+from dataplane.ingest.acks import Acks, Batch, Report
 from dataplane.ingest.events import Event, Item
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ingest.problems import RefusalError
 from dataplane.ingest.stamp import choose_revision, event_time_us, key_bytes, message_id
 from dataplane.ingest.telling import Teller
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta, new_meta
-from dataplane.ledger.units import bucket_of, format_position, partition_base
+from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.units import bucket_of, partition_base
+from dataplane.names import WIRE_VERSION
 from dataplane.plan import Plan, compile_plan
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import ingest_producer
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 PRODUCE_TIMEOUT_MS: Final = 5_000  # below every sensible HTTP deadline
 CONTROL_EVERY_S: Final = 0.1
 RETRY_AFTER_S: Final = 2
-CHANCE_BYTES: Final = 10
+CHANCE_DIGITS: Final = 19
 
 
 class Route(Struct):
@@ -41,12 +43,12 @@ class Route(Struct):
     plans: dict[int, Plan]
 
 
-class Pending(Struct):
-    """One record on its way to Kafka."""
+class Request(Struct):
+    """The events of one request on their way to Kafka: where they go, when they came, what each was stamped with."""
 
-    meta: Meta
-    cell: str
-    generation: int
+    route: Route
+    now_us: int
+    metas: list[Meta]
 
 
 class Verdict(Struct, omit_defaults=True):
@@ -74,8 +76,10 @@ class Replica:
         self._pulse = Pulse(self._producer, cell="", writer=name, kind="ingest", epoch=0, incarnation=str(os.getpid()))
         self._routes: dict[str, Route] = {}
         self._routes_at = -1
-        self._pending: dict[Batch, list[Pending]] = {}
-        self._chance = memoryview(b"")
+        self._grace_us = settings.grace_s * 1_000_000
+        self._waiting = 0
+        self._broken = False
+        self._chance, self._chance_at = "", 0
         self._background: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -132,85 +136,84 @@ class Replica:
 
     async def take(self, route: Route, items: list[Item]) -> list[Verdict]:
         """Store every event and answer for each: 202 after its own delivery report, else why not."""
-        batch = Batch(len(items), asyncio.get_running_loop())
-        pending: list[Pending] = []
+        request = Request(route, time.time_ns() // 1_000, [])
+        batch = Batch(len(items), request, asyncio.get_running_loop())
         verdicts: list[Verdict | None] = []
         for item in items:
             try:
                 if isinstance(item, RefusalError):
                     raise item
-                pending.append(self._produce(route, item, batch, len(pending)))
+                self._produce(request, item, batch)
                 verdicts.append(None)
             except RefusalError as refusal:
                 verdicts.append(Verdict(refusal.status, code=refusal.code, detail=refusal.detail))
-        if pending:
-            self._pending[batch] = pending
-            self._acks.produced(batch, len(pending))
+        if request.metas:
+            self._acks.produced(batch, len(request.metas))
+            self._waiting += 1
             await batch.future
-        reports = zip(pending, batch.reports, strict=False)
-        return [verdict or _verdict(*next(reports)) for verdict in verdicts]
+            self._waiting -= 1
+        reports = zip(request.metas, batch.reports, strict=False)
+        generation = route.topic.generation
+        return [verdict or _verdict(*next(reports), generation) for verdict in verdicts]
 
-    def _produce(self, route: Route, event: Event, batch: Batch, index: int) -> Pending:
+    def _produce(self, request: Request, event: Event, batch: Batch) -> None:
         if len(event.body) > self.settings.max_event_bytes:
             limit = self.settings.max_event_bytes
             raise RefusalError(413, "event-too-large", f"needs at most {limit} bytes an event, got {len(event.body)}")
-        now_us = time.time_ns() // 1_000
-        meta, key = self._stamp(route, event, now_us)
-        record: dict[str, Any] = {} if key is None else {"key": key}
+        meta, key = self._stamp(request.route, event, request.now_us)
         try:
             self._producer.produce(
-                route.topic.name,
+                request.route.topic.name,
                 event.body,
+                key,
                 headers=[(META_HEADER, encode_meta(meta)), *event.headers],
-                on_delivery=self._acks.reporter(batch, index),
-                **record,
+                on_delivery=self._acks.reporter(batch, len(request.metas)),
             )
         except (BufferError, KafkaException) as exc:
             raise _unavailable() from exc
-        return Pending(meta, route.pipe.cell, route.topic.generation)
+        request.metas.append(meta)
 
     def _stamp(self, route: Route, event: Event, now_us: int) -> tuple[Meta, bytes | None]:
-        pipe, chance = route.pipe, self._random_80()
-        id_ = message_id(now_us, chance)
-        first = route.plans[pipe.weights[0][0]].sources[route.source]
-        key = key_bytes(pipe.pipe, first.key(event.value)) if first.any else None
-        revision = choose_revision(pipe.weights, key or id_.encode())
-        if revision is None:
-            raise _starting()
+        pipe = route.pipe
+        id_ = message_id(now_us, self._chance_digits())
+        revision = pipe.weights[0][0]
         fields = route.plans[revision].sources[route.source]
-        raw_time = fields.event_time(event.value) if fields.any else None
-        event_us = event_time_us(event.time if raw_time is None else raw_time) or now_us
-        stamp = bucket_of(event_us, now_us, self.settings.grace_s * 1_000_000)
-        meta = new_meta(
-            id=id_,
-            pipe=pipe.pipe,
-            revision=revision,
-            source=route.source,
-            event_time_us=event_us,
-            ingest_time_us=now_us,
-            bucket=stamp.bucket,
-            off_time=stamp.off_time,
-        )
-        return meta, key
+        key = key_bytes(pipe.pipe, fields.key(event.value)) if fields.any else None
+        if len(pipe.weights) > 1:
+            revision = choose_revision(pipe.weights, key or id_.encode()) or revision
+            fields = route.plans[revision].sources[route.source]
+        given = fields.event_time(event.value) if fields.any else None
+        event_us = event_time_us(event.time if given is None else given) or now_us
+        bucket, off_time = bucket_of(event_us, now_us, self._grace_us)
+        return Meta(WIRE_VERSION, id_, pipe.pipe, revision, route.source, event_us, now_us, bucket, off_time), key
 
-    def _random_80(self) -> int:
-        if len(self._chance) < CHANCE_BYTES:
-            self._chance = memoryview(os.urandom(CHANCE_BYTES * 1_000))
-        chunk, self._chance = self._chance[:CHANCE_BYTES], self._chance[CHANCE_BYTES:]
-        return int.from_bytes(chunk)
+    def _chance_digits(self) -> str:
+        if self._chance_at + CHANCE_DIGITS > len(self._chance):
+            self._chance, self._chance_at = os.urandom(CHANCE_DIGITS * 1_000).hex(), 0
+        at = self._chance_at
+        self._chance_at = at + CHANCE_DIGITS
+        return self._chance[at : at + CHANCE_DIGITS]
 
     def _on_done(self, batches: list[Batch]) -> None:
         """Reports are in: journal and account the ACKs before any answer goes out."""
         now_us = time.time_ns() // 1_000
         acks: list[Ack] = []
         for batch in batches:
-            for pending, report in zip(self._pending.pop(batch), batch.reports, strict=False):
+            request: Request = batch.subject
+            pipe, topic = request.route.pipe, request.route.topic
+            stored: dict[int, tuple[Ack, list[int]]] = {}
+            for meta, report in zip(request.metas, batch.reports, strict=False):
                 if report is None or report[0] is not None:
+                    self._broken |= report is not None and report[0] is not None and report[0].fatal()
                     continue
-                meta = pending.meta
-                meta.position = partition_base(pending.generation, report[1]) + report[2]
-                acks.append(Ack(pending.cell, meta.pipe, meta.bucket, meta.position))
-                self._teller.lag(pending.cell, meta, now_us)
+                if meta.bucket not in stored:
+                    stored[meta.bucket] = (Ack(pipe.cell, pipe.pipe, meta.bucket, []), [])
+                ack, times = stored[meta.bucket]
+                ack.positions.append(partition_base(topic.generation, report[1]) + report[2])
+                times.append(meta.event_time_us)
+            for ack, times in stored.values():
+                self._teller.passed(ack, times, in_us=request.now_us, out_us=now_us)
+                acks.append(ack)
         if acks:
             self._journal.write(acks)
             self._teller.acked(acks)
@@ -222,17 +225,19 @@ class Replica:
                 self._reader.refresh()
                 self._teller.tell_if_due(self.settings.checkpoint_ms / 1_000)
                 if self._pulse.due():
-                    self._pulse.beat("running", self.table.offset, unsettled=len(self._pending))
+                    self._pulse.beat("running", self.table.offset, unsettled=self._waiting)
+                if self._broken:
+                    log.critical("the producer is of no more use; leaving so that a new process takes over")
+                    signal.raise_signal(signal.SIGTERM)
             except (KafkaException, OSError):
                 log.exception("the background turn failed; the next one tries again")
 
 
-def _verdict(pending: Pending, report: tuple[KafkaError | None, int, int] | None) -> Verdict:
+def _verdict(meta: Meta, report: Report | None, generation: int) -> Verdict:
     if report is None or report[0] is not None:
         refusal = _unavailable()
         return Verdict(refusal.status, code=refusal.code, detail=refusal.detail)
-    meta = pending.meta
-    return Verdict(202, id=meta.id, position=format_position(meta.position), bucket=meta.bucket)
+    return Verdict(202, meta.id, f"{generation}-{report[1]}-{report[2]}", meta.bucket)
 
 
 def _unavailable() -> RefusalError:

@@ -10,13 +10,11 @@ import msgspec
 MAX_KEY_BYTES: Final = 256
 
 
-def message_id(now_us: int, random_80: int) -> str:
-    """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then chance (74 of the bits given)."""
-    ms = now_us // 1_000
-    high = 0x7000 | random_80 >> 62 & 0xFFF
-    low = 0x8000_0000_0000_0000 | random_80 & 0x3FFF_FFFF_FFFF_FFFF
-    text = f"{ms:012x}{high:04x}{low:016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+def message_id(now_us: int, chance: str) -> str:
+    """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then 74 bits of chance, given as 19 hexadecimal digits."""
+    time = f"{now_us // 1_000:012x}"
+    variant = "89ab"[int(chance[3], 16) & 3]
+    return f"{time[:8]}-{time[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[7:]}"
 
 
 def event_time_us(value: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -10,7 +11,6 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ledger.audit import AUDIT_VERSION, Audit, encode
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
-from dataplane.ledger.meta import Meta
 from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.lags import LagBook
 
@@ -41,13 +41,13 @@ class Teller:
     def acked(self, acks: list[Ack]) -> None:
         """These were answered with 202 (or are about to be)."""
         for ack in acks:
-            self._books[ack.cell].facts.add(ack.pipe, ack.bucket, _ACKED, ack.position)
+            self._books[ack.cell].facts.extend(ack.pipe, ack.bucket, _ACKED, ack.positions)
 
-    def lag(self, cell: str, meta: Meta, now_us: int) -> None:
-        """In: when the last byte had come. Out: when the delivery report had."""
-        lags = self._books[cell].lags
-        lags.add((meta.pipe, INGEST, meta.bucket, "in"), meta.ingest_time_us - meta.event_time_us)
-        lags.add((meta.pipe, INGEST, meta.bucket, "out"), now_us - meta.event_time_us)
+    def passed(self, ack: Ack, event_times_us: Sequence[int], *, in_us: int, out_us: int) -> None:
+        """Lags of these units: in when the last byte of the request had come, out when their reports had."""
+        lags = self._books[ack.cell].lags
+        lags.add_pass((ack.pipe, INGEST, ack.bucket, "in"), in_us, event_times_us)
+        lags.add_pass((ack.pipe, INGEST, ack.bucket, "out"), out_us, event_times_us)
 
     def tell_if_due(self, every_s: float) -> None:
         """Send what failed again; else, if the last round is stored and it is time, begin the next one."""

@@ -8,8 +8,6 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from dataplane.names import WIRE_VERSION
-
 META_HEADER: Final = "penstock-meta"
 
 
@@ -20,7 +18,7 @@ class Meta(Struct, array_like=True):
     attempt: tries so far by global retry (0 = first time); not_before_us: earliest next try; first_us: first try
     """
 
-    version: int
+    version: int  # WIRE_VERSION of the writer
     id: str
     pipe: str
     revision: int
@@ -40,11 +38,6 @@ class Meta(Struct, array_like=True):
 _decoder = msgspec.msgpack.Decoder(Meta)
 encode_meta = msgspec.msgpack.Encoder().encode
 Headers = list[tuple[str, bytes]]
-
-
-def new_meta(**fields: object) -> Meta:
-    """A Meta of this wire version."""
-    return Meta(WIRE_VERSION, **fields)  # type: ignore[arg-type]
 
 
 def decode_meta(value: bytes) -> Meta:

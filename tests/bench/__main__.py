@@ -1,0 +1,170 @@
+"""`python -m tests.bench [name ...]`: run the benches, print each line, write var/bench/bench.json."""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dataplane.names import LaneKind
+from localbox.settings import ROOT
+from tests.bench.report import RUNS, Line, alternate, show, write
+from tests.bench.stand import STEPS, Stand, stand
+
+EVENTS = 100_000
+SENDS = 30_000
+
+
+def raw(at: Stand, what: str, *words: object) -> float:
+    """A raw baseline in a process of its own."""
+    command = [sys.executable, "-m", "tests.bench.raw", what, *map(str, words)]
+    done = subprocess.run(command, cwd=ROOT, env=at.env, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def bench_ingest(at: Stand) -> list[Line]:
+    """Batches of 100 against the bare producer; singles by themselves."""
+    at.pipe()
+    topic = at.cluster.topics["ingest"].name
+    with at.ingest():
+        values, bases = alternate(
+            lambda: EVENTS / at.load(count=EVENTS, batch=100, connections=8)["seconds"],
+            lambda: raw(at, "produce", at.cluster.kafka, topic, EVENTS),
+        )
+        singles = [SENDS / at.load(count=SENDS, connections=64)["seconds"] for _ in range(RUNS)]
+    batches = Line("ingest, batches of 100", "events/s", values, bases, "50 % of the bare producer")
+    batches.met = (batches.ratio or 0) >= 0.5
+    single = Line("ingest, singles", "events/s", singles, need="15 k/s")
+    single.met = single.median >= 15_000
+    return [batches, single]
+
+
+def _lane_rate(at: Stand, kind: LaneKind, topic: str, count: int) -> float:
+    """Records a second of a lane from its first commit to its last, over `count` more records than it had settled."""
+    before = at.committed(kind, topic)
+    with at.running("-m", "tests.bench.lane", kind):
+        first = last = (0.0, before)
+        while last[1] < before + count:
+            time.sleep(0.05)
+            now = (time.perf_counter(), at.committed(kind, topic))
+            if now[1] > last[1]:
+                first = first if first[0] else now
+                last = now
+    return (last[1] - first[1]) / (last[0] - first[0])
+
+
+def bench_process(at: Stand) -> list[Line]:
+    """Two steps, ledger and lag on, against the bare consume-produce loop over the same records."""
+    at.pipe(STEPS)
+    ingest, scratch = at.cluster.topics["ingest"].name, at.cluster.topics["held"].name
+
+    def baseline() -> float:
+        with at.ingest():
+            at.load(count=EVENTS, batch=100, connections=8)
+        return raw(at, "consume-produce", at.cluster.kafka, ingest, scratch, EVENTS, at.cluster.partitions)
+
+    def measure() -> float:
+        waiting = at.ends(ingest) - at.committed("process", ingest)
+        return _lane_rate(at, "process", ingest, waiting)
+
+    values, bases = alternate(measure, baseline)
+    line = Line("process, 2 steps, ledger and lag on", "events/s", values, bases, "60 % of the bare loop")
+    line.met = (line.ratio or 0) >= 0.6
+    return [line]
+
+
+def bench_transmit(at: Stand) -> list[Line]:
+    """Signature, ledger, attempts on, against the bare libcurl loop to the same receiver."""
+    at.pipe()
+    egress = at.cluster.topics["egress"].name
+
+    def prepare() -> None:
+        with at.ingest():
+            at.load(count=SENDS, batch=100, connections=8)
+        _lane_rate(at, "process", at.cluster.topics["ingest"].name, SENDS)
+
+    def baseline() -> float:
+        prepare()
+        with at.receiver():
+            return raw(at, "post", f"http://127.0.0.1:{at.receiver_port}/hook", SENDS)
+
+    def measure() -> float:
+        waiting = at.ends(egress) - at.committed("transmit", egress)
+        with at.receiver():
+            return _lane_rate(at, "transmit", egress, waiting)
+
+    values, bases = alternate(measure, baseline)
+    line = Line(
+        "transmit, signed, ledger and attempts on", "requests/s", values, bases, "30 % of the bare libcurl loop"
+    )
+    line.met = (line.ratio or 0) >= 0.3
+    return [line]
+
+
+def _whole(at: Stand, **load: float) -> tuple[dict[str, int], dict[str, int]]:
+    answer = at.load(**load)  # type: ignore[arg-type]
+    sent = answer["sent"]
+    deadline = time.monotonic() + 60
+    received = at.received()
+    while len(received.keys() & sent.keys()) < len(sent) and time.monotonic() < deadline:
+        time.sleep(0.3)
+        received = at.received()
+    return sent, {name: received[name] for name in sent}
+
+
+def bench_whole(at: Stand) -> list[Line]:
+    """POST sent to receiver's answer, everything on this machine: latency at two rates, and as fast as it goes."""
+    at.pipe()
+    lines = []
+    lanes = [at.running("-m", "tests.bench.lane", kind) for kind in ("process", "transmit")]
+    with at.ingest(), at.receiver(), lanes[0], lanes[1]:
+        _whole(at, count=2_000, rate=200, connections=16)  # warm
+        for rate, need_p50, need_p95 in ((200, 8.0, 20.0), (1_000, None, 40.0)):
+            p50s, p95s = [], []
+            for _ in range(RUNS):
+                sent, received = _whole(at, count=rate * 10, rate=rate, connections=32)
+                lags = sorted((received[name] - at_ns) / 1e6 for name, at_ns in sent.items())
+                p50s.append(statistics.median(lags))
+                p95s.append(lags[int(0.95 * (len(lags) - 1))])
+            lines.append(_latency(f"whole way at {rate}/s, p50", p50s, need_p50))
+            lines.append(_latency(f"whole way at {rate}/s, p95", p95s, need_p95))
+        for name, batch, connections, need in (("singles", 1, 64, 7_500), ("batches of 100 in", 100, 4, 20_000)):
+            rates = []
+            for _ in range(RUNS):
+                sent, received = _whole(at, count=60_000, batch=batch, connections=connections)
+                rates.append(len(sent) / ((max(received.values()) - min(sent.values())) / 1e9))
+            line = Line(f"whole way, {name}, as fast as it goes", "events/s", rates, need=f"{need / 1000:g} k/s")
+            line.met = line.median >= need
+            lines.append(line)
+    return lines
+
+
+def _latency(name: str, values: list[float], need: float | None) -> Line:
+    line = Line(name, "ms", values, need="" if need is None else f"under {need:g} ms")
+    line.met = None if need is None else line.median < need
+    return line
+
+
+BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
+    "ingest": bench_ingest,
+    "process": bench_process,
+    "transmit": bench_transmit,
+    "whole": bench_whole,
+}
+
+
+def main() -> None:
+    """Run those named, or all."""
+    lines: list[Line] = []
+    for name in sys.argv[1:] or BENCHES:
+        with stand() as at:
+            for line in BENCHES[name](at):
+                print(show(line), flush=True)  # noqa: T201
+                lines.append(line)
+    path = write(lines, Path("var/bench"))
+    print(f"written to {path}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

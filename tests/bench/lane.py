@@ -1,0 +1,15 @@
+"""One lane in a plain process, as Spark's Python worker runs it: `python -m tests.bench.lane process`."""
+
+import logging
+import signal
+import sys
+
+from dataplane.jobs.lanes import make_work
+from dataplane.runtime.lane import Lane, LaneIdentity
+from dataplane.runtime.settings import settings_from
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    identity = LaneIdentity("c1", sys.argv[1], 0, 1, "bench")  # type: ignore[arg-type]
+    Lane(identity, settings_from(), make_work).run()

@@ -1,0 +1,117 @@
+"""The test stand: one broker, one cell, processes started and stopped around a measurement."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from dataplane.names import LaneKind, lane_group
+from localbox.settings import ROOT
+from localbox.testing import Box
+from tests.bench.client import EVENT
+from tests.rig.cluster import KEY, PIPE, Cluster
+
+STEPS = [{"op": "set", "path": "bench.seen", "value": True}, {"op": "remove", "path": "note"}]
+
+
+class Stand:
+    """Everything a measurement needs; `var` is thrown away afterwards."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.cluster = Cluster(box.env["PENSTOCK_KAFKA"])
+        self.cluster.make_topics()
+        self.port = int(box.env["PENSTOCK_INGEST_PORT"])
+        self.receiver_port = int(box.env["PENSTOCK_RECEIVER_PORT"])
+        self.env = box.env | self.cluster.env(str(box.var), self.port) | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
+        self.log = box.var / "received.log"
+
+    def pipe(self, normalize: Sequence[object] = ()) -> None:
+        """Publish the pipe anew."""
+        url = f"http://127.0.0.1:{self.receiver_port}/hook"
+        self.cluster.publish_pipe({"crm": url}, normalize=list(normalize))
+
+    @contextmanager
+    def running(self, *command: str, ready_s: float = 0.0) -> Iterator[subprocess.Popen[bytes]]:
+        """A process of the data plane for the time of a measurement; it must not end by itself."""
+        name = command[-1].replace("/", "-")
+        with (self.box.var / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.env, stdout=log, stderr=log)
+        try:
+            time.sleep(ready_s)
+            if process.poll() is not None:
+                raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}; see {log.name}")
+            yield process
+        finally:
+            process.terminate()
+            process.wait(40)
+
+    @contextmanager
+    def ingest(self) -> Iterator[subprocess.Popen[bytes]]:
+        """One ingest replica."""
+        with self.running("-m", "dataplane.ingest", "--replica", "ingest-1", ready_s=2.0) as process:
+            yield process
+
+    @contextmanager
+    def receiver(self) -> Iterator[None]:
+        """The receiver, with a fresh log."""
+        self.log.unlink(missing_ok=True)
+        options = ("--port", str(self.receiver_port), "--out", str(self.log))
+        with self.running("-m", "tests.bench.receiver", *options, ready_s=0.5):
+            yield
+
+    def load(self, *, count: int, rate: float = 0, batch: int = 1, connections: int = 64) -> dict[str, Any]:
+        """Run a load from a process of its own; {seconds, refused, sent}."""
+        with tempfile.NamedTemporaryFile(dir=self.box.var, suffix=".json") as out:
+            options = {"port": self.port, "key": KEY, "count": count, "rate": rate, "batch": batch}
+            words = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+            words += ["--connections", str(connections), "--out", out.name]
+            command = [sys.executable, "-m", "tests.bench.client", *words]
+            subprocess.run(command, cwd=ROOT, env=self.env, check=True)
+            answer: dict[str, Any] = json.loads(Path(out.name).read_text())
+        return answer
+
+    def received(self) -> dict[str, int]:
+        """Message id -> when the receiver answered (ns)."""
+        rows = (line.split() for line in self.log.read_bytes().splitlines())
+        return {row[0].decode(): int(row[1]) for row in rows if len(row) == 2}
+
+    def committed(self, kind: LaneKind, topic: str) -> int:
+        """How far the lanes of a kind have committed, over all partitions."""
+        places = [TopicPartition(topic, partition) for partition in range(self.cluster.partitions)]
+        consumer = Consumer(
+            {"bootstrap.servers": self.cluster.kafka, "group.id": lane_group("c1", kind), "log_level": 3}
+        )
+        try:
+            return sum(max(place.offset, 0) for place in consumer.committed(places, timeout=10))
+        finally:
+            consumer.close()
+
+    def ends(self, topic: str) -> int:
+        """How many records a topic has ever had."""
+        consumer = Consumer({"bootstrap.servers": self.cluster.kafka, "group.id": "bench", "log_level": 3})
+        try:
+            partitions = range(self.cluster.partitions)
+            return sum(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in partitions)
+        finally:
+            consumer.close()
+
+
+@contextmanager
+def stand() -> Iterator[Stand]:
+    """A broker of its own under a folder that is removed."""
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
+        Box(Path(folder) / "var", only=["kafka"]) as box,
+    ):
+        yield Stand(box)
+
+
+__all__ = ["EVENT", "PIPE", "STEPS", "Stand", "stand"]

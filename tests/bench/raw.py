@@ -3,6 +3,7 @@
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pycurl
@@ -25,7 +26,7 @@ def produce(kafka: str, topic: str, count: int) -> float:
 
     begun = time.perf_counter()
     for _ in range(count):
-        _patiently(producer, lambda: producer.produce(topic, EVENT, on_delivery=report))
+        _patiently(producer, partial(producer.produce, topic, EVENT, on_delivery=report))
         producer.poll(0)
     producer.flush(30)
     assert stored == count
@@ -51,7 +52,7 @@ def consume_produce(kafka: str, source: str, target: str, count: int, partitions
         begun = begun or time.perf_counter()
         for m in messages:
             record = {"value": m.value(), "key": m.key(), "headers": m.headers()}
-            _patiently(producer, lambda record=record: producer.produce(target, on_delivery=report, **record))
+            _patiently(producer, partial(producer.produce, target, on_delivery=report, **record))
         seen += len(messages)
         producer.poll(0)
     producer.flush(30)

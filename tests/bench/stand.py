@@ -18,7 +18,7 @@ from localbox.testing import Box
 from tests.bench.client import EVENT
 from tests.rig.cluster import KEY, PIPE, Cluster
 
-STEPS = [{"op": "set", "path": "bench.seen", "value": True}, {"op": "remove", "path": "note"}]
+STEPS: list[dict[str, Any]] = [{"op": "set", "path": "bench.seen", "value": True}, {"op": "remove", "path": "note"}]
 
 
 class Stand:
@@ -33,7 +33,7 @@ class Stand:
         self.env = box.env | self.cluster.env(str(box.var), self.port) | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
         self.log = box.var / "received.log"
 
-    def pipe(self, normalize: Sequence[object] = ()) -> None:
+    def pipe(self, normalize: Sequence[dict[str, Any]] = ()) -> None:
         """Publish the pipe anew."""
         url = f"http://127.0.0.1:{self.receiver_port}/hook"
         self.cluster.publish_pipe({"crm": url}, normalize=list(normalize))

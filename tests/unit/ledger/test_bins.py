@@ -11,8 +11,9 @@ from dataplane.ledger.bins import Bin, Books, derive, losses
 from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey
 from dataplane.ledger.units import position_of
 from dataplane.ledger.unitset import UnitSet
+from dataplane.names import Purpose
 
-TOPICS = {
+TOPICS: dict[Purpose, list[tuple[str, int]]] = {
     "ingest": [("in", 1)],
     "egress": [("out", 1)],
     "retry-in": [("ri", 1)],

@@ -1,0 +1,80 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. `make help` lists the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PYTHONPATH := $(CURDIR):$(CURDIR)/platform
+export DJANGO_SETTINGS_MODULE := config.settings
+
+lock_hash = $(shell cksum $(1) 2>/dev/null | cut -d' ' -f1)
+RUN_STAMP := $(VENV)/.run-$(call lock_hash,requirements.lock)
+DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
+
+PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests
+
+.PHONY: help demo up down status test test-long check lint types imports quick bench chromium
+
+help: ## say what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Penstock needs Python 3.11 or newer as $(PYTHON); set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+		|| { echo "This Python cannot make virtual environments; install its venv package (Debian: python3-venv)" >&2; exit 1; }
+
+# The development lock holds everything of the other one, so it serves for running, too.
+$(RUN_STAMP): | $(BIN)/python
+	@ls $(VENV)/.dev-* >/dev/null 2>&1 && [ -e $(DEV_STAMP) ] || { echo "installing the locked packages ..." && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; }
+	@touch $@
+
+$(DEV_STAMP): | $(BIN)/python
+	@echo "installing the locked packages, those for development too ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+demo: $(RUN_STAMP) ## all services, a demo pipe and traffic; ONCE=1 COUNT= RATE= EVENTS= BATCH= runs to the end and accounts for it
+	@$(BIN)/python -m localbox.demo
+
+up: $(RUN_STAMP) ## start the box in the background
+	@$(BIN)/python -m localbox up --detach
+
+down: $(RUN_STAMP) ## stop the box, in whatever state it is
+	@$(BIN)/python -m localbox down
+
+status: $(RUN_STAMP) ## say what runs
+	@$(BIN)/python -m localbox status
+
+check: lint types imports quick ## lint, types, import rules, unit and db tests
+
+lint: $(DEV_STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+
+types: $(DEV_STAMP)
+	@MYPYPATH=platform:. $(BIN)/mypy $(PACKAGES)
+
+imports: $(DEV_STAMP)
+	@$(BIN)/lint-imports
+
+quick: $(DEV_STAMP)
+	@$(BIN)/pytest tests/unit tests/db
+
+test: check chromium ## everything, on real services and in Chromium
+	@$(BIN)/pytest tests/integration tests/faults tests/e2e -m "not long" --durations=15
+
+test-long: $(DEV_STAMP) chromium ## the long campaigns as well
+	@$(BIN)/pytest tests -m long --durations=15
+
+chromium:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
+
+bench: $(DEV_STAMP) ## measure each hop against a raw baseline, write var/bench/bench.json
+	@$(BIN)/python -m tests.bench $(ONLY)

@@ -1,10 +1,13 @@
 """Destinations' signing secrets, changed without a gap."""
 
+import structlog
 from django.db import transaction
 from django.db.models import F
 
 from mgmt.models import Destination
 from mgmt.services.secrets import encrypt, new_signing_secret
+
+log = structlog.get_logger(__name__)
 
 MAX_SECRETS = 2  # messages are signed with each, so that the receiver may change over in its own time
 
@@ -22,4 +25,5 @@ def rotate_signing_secret(*, destination: Destination) -> tuple[Destination, str
     row.version = F("version") + 1
     row.save(update_fields=["secrets", "version"])
     row.refresh_from_db()
+    log.info("signing secret rotated", pipe=row.pipe_id, destination=row.name)
     return row, secret

@@ -2,6 +2,7 @@
 
 import secrets
 
+import structlog
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -10,6 +11,8 @@ from dataplane.spec.keys import PREFIX_CHARS, RANDOM_BYTES, key_digest, key_text
 from mgmt.models import ApiKey, Pipe, Source
 from mgmt.services.errors import PipeClosed
 from mgmt.services.names import checked_name
+
+log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
@@ -23,6 +26,7 @@ def create_api_key(*, source: Source, label: str = "") -> tuple[ApiKey, str]:
     label = checked_name("label", label) if label.strip() else ""
     key = key_text(secrets.token_bytes(RANDOM_BYTES))
     row = ApiKey.objects.create(source=source, label=label, prefix=key[:PREFIX_CHARS], digest=key_digest(key))
+    log.info("key made", pipe=source.pipe_id, source=source.name, key=row.id)
     return row, key
 
 
@@ -32,4 +36,6 @@ def revoke_api_key(*, key: ApiKey) -> bool:
         revoked_at=timezone.now(), version=F("version") + 1
     )
     key.refresh_from_db()
+    if moved:
+        log.info("key revoked", key=key.id)
     return moved == 1

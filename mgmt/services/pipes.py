@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
@@ -10,6 +11,8 @@ from mgmt.models import Pipe, Tenant, User
 from mgmt.services.errors import NameTaken
 from mgmt.services.names import checked_name
 from mgmt.services.revisions import checked_spec, store_revision
+
+log = structlog.get_logger(__name__)
 
 
 def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: User) -> Pipe:
@@ -25,6 +28,7 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
         except IntegrityError as exc:
             raise _taken(name) from exc
         store_revision(pipe=pipe, number=1, spec=checked, author=author)
+    log.info("pipe made", tenant=tenant.id, pipe=pipe.id, revision=1, by=author.username)
     return pipe
 
 
@@ -53,6 +57,8 @@ def reopen_pipe(*, pipe: Pipe) -> bool:
 def _move(pipe: Pipe, was: Pipe.State, becomes: Pipe.State) -> bool:
     moved = Pipe.objects.filter(id=pipe.id, state=was).update(state=becomes, version=F("version") + 1)
     pipe.refresh_from_db()
+    if moved:
+        log.info("pipe moved", tenant=pipe.tenant_id, pipe=pipe.id, state=becomes.value)
     return moved == 1
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+import structlog
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
@@ -17,6 +18,7 @@ from mgmt.services.secrets import encrypt, new_signing_secret
 
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 State = PipeRevision.State
+log = structlog.get_logger(__name__)
 
 
 def publish_revision(*, pipe: Pipe, spec: Mapping[str, Any], based_on: int, author: User) -> PipeRevision:
@@ -33,11 +35,13 @@ def publish_revision(*, pipe: Pipe, spec: Mapping[str, Any], based_on: int, auth
             # The conditional update also holds the row, so that nobody closes the pipe in between.
             if not Pipe.objects.filter(id=pipe.id, state=Pipe.State.ACTIVE).update(version=F("version") + 1):
                 raise PipeClosed(f"{pipe.name} is closed. Open it again before you publish a revision.")
-            return store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author)
+            revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author)
     except IntegrityError as exc:
         raise RevisionConflict(
             f"{pipe.name} is already past revision {based_on}. Read the newest one and make your change to it."
         ) from exc
+    log.info("revision published", tenant=pipe.tenant_id, pipe=pipe.id, revision=revision.number, by=author.username)
+    return revision
 
 
 def checked_spec(document: Mapping[str, Any]) -> PipeSpec:

@@ -13,6 +13,14 @@ _SHARED: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
 
+# A tick each second and a 404 each now and then are no news.
+_QUIET = {
+    "django.request": "ERROR",
+    "celery.beat": "WARNING",
+    "celery.worker.strategy": "WARNING",
+    "celery.app.trace": "WARNING",
+}
+
 
 def logging_config(*, stream: TextIO, level: str = "INFO") -> None:
     """Send structlog's and the standard library's records to `stream` as JSON lines."""
@@ -39,6 +47,6 @@ def logging_config(*, stream: TextIO, level: str = "INFO") -> None:
             },
             "handlers": {"stream": {"class": "logging.StreamHandler", "formatter": "json", "stream": stream}},
             "root": {"handlers": ["stream"], "level": level},
-            "loggers": {"django.request": {"level": "ERROR"}, "django.security": {"level": "WARNING"}},
+            "loggers": {name: {"level": floor} for name, floor in _QUIET.items()},
         }
     )

@@ -1,5 +1,6 @@
 """What every request gets: an id that stands in its logs and errors, and the content policy of its part of the site."""
 
+import functools
 import re
 import uuid
 from collections.abc import Callable
@@ -7,8 +8,9 @@ from collections.abc import Callable
 import structlog
 from csp.middleware import CSPMiddleware, PolicyParts
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.response import HttpResponseBase
+from django.middleware.common import CommonMiddleware
 
 _GOOD_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 
@@ -27,6 +29,12 @@ class RequestId:
             response = self.get_response(request)
         response["X-Request-Id"] = request_id
         return response
+
+
+class SlashAppending(CommonMiddleware):
+    """Django's own; but a POST to a path without its last slash stays a POST, with its body."""
+
+    response_redirect_class = functools.partial(HttpResponsePermanentRedirect, preserve_request=True)  # type: ignore[assignment]
 
 
 class ContentSecurityPolicy(CSPMiddleware):  # type: ignore[misc]  # the package is not followed by mypy

@@ -1,6 +1,7 @@
 """The API, used as a program uses it: make, publish, read, page, and nothing secret ever comes out twice."""
 
 import pytest
+import structlog
 from pytest_django import DjangoAssertNumQueries, Settings
 from rest_framework.test import APIClient
 
@@ -156,3 +157,17 @@ def _basic(name: str, password: str) -> str:
     from base64 import b64encode
 
     return "Basic " + b64encode(f"{name}:{password}".encode()).decode()
+
+
+def test_a_post_without_the_last_slash_stays_a_post(api: APIClient, a_spec: MakeSpec):
+    answer = api.post("/api/v1/pipes", {"name": "orders", "spec": a_spec()}, follow=True)
+    assert (answer.status_code, answer.json()["name"]) == (201, "orders")
+
+
+def test_logs_name_the_deed_and_no_secret(api: APIClient, pipe: Pipe):
+    with structlog.testing.capture_logs() as lines:
+        key = api.post(f"/api/v1/pipes/{pipe.id}/keys/", {"source": "shop"}).json()["key"]
+        secret = api.post(f"/api/v1/pipes/{pipe.id}/destinations/crm/rotate-secret/").json()["secret"]
+    assert [line["event"] for line in lines] == ["key made", "signing secret rotated"]
+    assert key not in str(lines)
+    assert secret not in str(lines)

@@ -19,6 +19,8 @@ TOPICS: dict[Purpose, list[tuple[str, int]]] = {
     "retry-in": [("ri", 1)],
     "retry-out": [("ro", 1)],
 }
+Facts = dict[FactKey, BitMap64]
+Places = dict[tuple[str, int], int]
 TRANSFORM, TRANSMIT = "transform:crm", "transmit:crm"
 
 
@@ -30,7 +32,7 @@ def units(*offsets: int) -> UnitSet:
     return UnitSet({0: at(*offsets)})
 
 
-def books(facts, *, passed=None, reach=None) -> Books:
+def books(facts: Facts, *, passed: Places | None = None, reach: Places | None = None) -> Books:
     return Books(
         facts=facts,
         reach={("out", 0): 9, **(reach or {})},
@@ -117,7 +119,7 @@ def test_delivered_wins_over_dead_and_parked():
         pytest.param((1,), {("ri", 0): 5, ("ro", 0): 8}, Bin.LOST, id="released, the retry lane is past it"),
     ],
 )
-def test_retrying_cannot_hide_loss(released, passed, expected):
+def test_retrying_cannot_hide_loss(released: tuple[int, ...], passed: Places, expected: Bin):
     facts = {
         **moving(1),
         FactKey(TRANSMIT, Fact.PARKED, "1"): at(1),
@@ -157,7 +159,7 @@ FACT_KEYS = [
     facts=st.dictionaries(st.sampled_from(FACT_KEYS), st.sets(st.integers(0, 20), max_size=12).map(lambda s: at(*s))),
     low=st.dictionaries(st.sampled_from([("in", 0), ("out", 0), ("ri", 0), ("ro", 0)]), st.integers(0, 21)),
 )
-def test_every_unit_is_in_exactly_one_bin(facts, low):
+def test_every_unit_is_in_exactly_one_bin(facts: Facts, low: Places):
     account = derive(books(facts, passed=low, reach={("ri", 0): 4, ("ro", 0): 7}))
     for bins in (account.upstream, *account.destinations.values()):
         everything = [unit for members in bins.values() for unit in members]

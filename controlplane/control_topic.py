@@ -9,10 +9,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 from msgspec import Struct
 
+from controlplane.kafka import admin_client, producer
+from controlplane.kafka import consumer as kafka_consumer
 from dataplane.names import CONTROL_TOPIC
 from dataplane.tables.records import Record, encode_record, record_key
 
@@ -52,7 +54,7 @@ class ControlTopic:
 
     def __init__(self, kafka: str, topic: str = CONTROL_TOPIC) -> None:
         self._kafka = kafka
-        self._admin = AdminClient({"bootstrap.servers": kafka})
+        self._admin: Any = None
         self._place = TopicPartition(topic, 0, OFFSET_BEGINNING)
         self._consumer: Any = None
         self._producer: Any = None
@@ -69,22 +71,21 @@ class ControlTopic:
 
     def publish(self, records: Sequence[Record]) -> None:
         """Write `records` in their order, each with its own report. Raises ControlTopicError if one is not stored."""
-        producer = self._producer or self._open_producer()
+        writer = self._producer or self._open_producer()
         errors: list[str] = []
         for record in records:
-            producer.produce(
-                self._place.topic, encode_record(record), record_key(record), on_delivery=_reporter(errors)
-            )
-            producer.poll(0)
-        unsent = producer.flush(PUBLISH_S + 1)
+            writer.produce(self._place.topic, encode_record(record), record_key(record), on_delivery=_reporter(errors))
+            writer.poll(0)
+        unsent = writer.flush(PUBLISH_S + 1)
         if errors or unsent:
             self._producer = None  # it may have failed for good; what it still holds would come too late
-            producer.purge()
+            writer.purge()
             raise ControlTopicError(f"{len(errors) + unsent} of {len(records)} records not stored: {errors[:1]}")
 
     def close(self) -> None:
         """Forget everything; the next refresh starts from the beginning."""
-        consumer, self._consumer = self._consumer, None
+        # The admin client too: after a broker came back it was seen to ask with an outdated leader epoch for good.
+        consumer, self._consumer, self._admin = self._consumer, None, None
         self.published, self._next = {}, 0
         if consumer is not None:
             consumer.close()
@@ -106,33 +107,20 @@ class ControlTopic:
     def _end(self) -> int:
         """Where the topic ends now; asked on a connection of its own, for on the consumer's it waits behind a fetch."""
         place = TopicPartition(self._place.topic, self._place.partition)
+        self._admin = self._admin or admin_client(self._kafka)
         future = self._admin.list_offsets({place: OffsetSpec.latest()}, request_timeout=READ_S)[place]
         return int(future.result().offset)
 
     def _open(self) -> Any:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._kafka,
-                "group.id": "penstock.publisher",  # named because the client insists; nothing is committed
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-            }
+        consumer = kafka_consumer(
+            self._kafka, "penstock.publisher", **{"enable.partition.eof": True, "auto.offset.reset": "earliest"}
         )
         consumer.assign([self._place])
         self._consumer = consumer
         return consumer
 
     def _open_producer(self) -> Any:
-        self._producer = Producer(
-            {
-                "bootstrap.servers": self._kafka,
-                "enable.idempotence": True,
-                "acks": "all",
-                "linger.ms": 0,
-                "message.timeout.ms": int(PUBLISH_S * 1000),
-            }
-        )
+        self._producer = producer(self._kafka, **{"message.timeout.ms": int(PUBLISH_S * 1000)})
         return self._producer
 
     def _apply(self, message: Any) -> None:

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -19,6 +18,8 @@ from confluent_kafka.admin import (
 )
 from msgspec import Struct
 
+from controlplane.kafka import admin_client
+from controlplane.kafka import consumer as kafka_consumer
 from controlplane.settings import AUDIT_RETENTION_MS, HEARTBEAT_RETENTION_MS, HOUR_MS, TopicShape
 from dataplane.names import (
     AUDIT_TOPIC,
@@ -107,7 +108,7 @@ class TopicAdmin:
 
     def __init__(self, kafka: str) -> None:
         self._kafka = kafka
-        self._admin = AdminClient({"bootstrap.servers": kafka, "socket.timeout.ms": int(REQUEST_S * 1000)})
+        self._admin = admin_client(kafka)
 
     def find(self, names: Iterable[str]) -> dict[str, FoundTopic]:
         """Those of `names` that exist."""
@@ -171,7 +172,7 @@ class TopicAdmin:
         is right: they have offsets. A plain consumer does it, because the admin call for it was seen to take the
         process with it (librdkafka 2.16) while the group's coordinator was not there yet.
         """
-        consumer = Consumer({"bootstrap.servers": self._kafka, "group.id": group, "enable.auto.commit": False})
+        consumer = kafka_consumer(self._kafka, group)
         deadline = time.monotonic() + REQUEST_S
         try:
             while True:

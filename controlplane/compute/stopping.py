@@ -2,11 +2,12 @@
 
 import threading
 import time
-from typing import Final
+from typing import Any, Final
 
 import structlog
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
+from controlplane.kafka import producer
 from dataplane.names import CONTROL_TOPIC
 from dataplane.tables.records import StopRecord, encode_record, record_key
 
@@ -25,10 +26,14 @@ def _send(kafka: str, cell: str, incarnation: str) -> None:
     # Readers keep the highest version, and a keeper remembers none: the clock's milliseconds grow over restarts.
     record = StopRecord(cell, time.time_ns() // 1_000_000, incarnation)
     try:
-        producer = Producer({"bootstrap.servers": kafka, "acks": "all", "message.timeout.ms": int(SEND_S * 1000)})
-        producer.produce(CONTROL_TOPIC, encode_record(record), record_key(record))
-        unsent = producer.flush(SEND_S)
+        writer = producer(kafka, **{"message.timeout.ms": int(SEND_S * 1000)})
+        writer.produce(CONTROL_TOPIC, encode_record(record), record_key(record), on_delivery=_report)
+        if writer.flush(SEND_S):
+            log.warning("stop record not sent in time", cell=cell, incarnation=incarnation)
     except KafkaException as exc:
-        unsent = str(exc)
-    if unsent:
-        log.warning("stop record not sent", cell=cell, incarnation=incarnation)
+        log.warning("stop record not sent", cell=cell, incarnation=incarnation, error=str(exc))
+
+
+def _report(error: Any, message: Any) -> None:
+    if error is not None:
+        log.warning("stop record not stored", key=message.key(), error=error.str())

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import structlog
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
+from controlplane.kafka import admin_client, consumer
 from controlplane.observer.merge import Place
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
 
@@ -23,16 +24,11 @@ class Reader:
     """One consumer, assigned by hand. `places`: what it reads."""
 
     def __init__(self, kafka: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": kafka})
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": kafka,
-                "group.id": "penstock.observer",  # the client wants a name; nothing is committed under it
-                "enable.auto.commit": False,
-                "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 200,
-                "queued.max.messages.kbytes": 16_384,
-            }
+        self._admin = admin_client(kafka)
+        self._consumer = consumer(
+            kafka,
+            "penstock.observer",
+            **{"auto.offset.reset": "error", "fetch.wait.max.ms": 200, "queued.max.messages.kbytes": 16_384},
         )
         self.places: set[Place] = set()
 

@@ -1,10 +1,35 @@
-"""The real Kafka that these tests run against."""
+"""What these tests share: the real broker's address, keys for secrets, and the environment of processes they start."""
+
+import os
+from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
+from django.conf import LazySettings
+from django.db import connection
 
-from controlplane.settings import control_settings
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def kafka() -> str:
-    return control_settings().kafka
+def kafka(kafka_servers: str) -> str:
+    return kafka_servers
+
+
+@pytest.fixture(autouse=True)
+def _fernet_keys(settings: LazySettings) -> None:
+    settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode()]
+
+
+@pytest.fixture
+def environment(kafka: str, tmp_path: Path) -> dict[str, str]:
+    """For a process that shall see this test's database and broker."""
+    where = connection.settings_dict
+    url = f"postgresql://{where['USER']}:{where['PASSWORD']}@{where['HOST']}:{where['PORT']}/{where['NAME']}"
+    return os.environ | {
+        "DATABASE_URL": url,
+        "PENSTOCK_KAFKA": kafka,
+        "PENSTOCK_VAR": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+    }

@@ -1,6 +1,5 @@
 """The Observer against real Kafka and Postgres: whatever is killed or cut, each record counts exactly once."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -123,23 +122,19 @@ def cut_other_connections() -> None:
         )
 
 
-def start_process() -> "subprocess.Popen[bytes]":
-    """`manage.py observe` on this test's database."""
-    where = connection.settings_dict
-    url = f"postgresql://{where['USER']}:{where['PASSWORD']}@{where['HOST']}:{where['PORT']}/{where['NAME']}"
-    env = os.environ | {"DATABASE_URL": url}
-    return subprocess.Popen([sys.executable, "manage.py", "observe"], cwd=ROOT, env=env)
+def start_process(environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "manage.py", "observe"], cwd=ROOT, env=environment)
 
 
-def test_killed_again_and_again_it_counts_each_record_once(writer: Writer):
+def test_killed_again_and_again_it_counts_each_record_once(writer: Writer, environment: dict[str, str]):
     for _ in range(3):
-        process = start_process()
+        process = start_process(environment)
         for _ in range(12):
             writer.write(10)
             time.sleep(0.25)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    process = start_process()
+    process = start_process(environment)
     try:
         until(lambda: writer.is_stored)
     finally:
@@ -148,8 +143,8 @@ def test_killed_again_and_again_it_counts_each_record_once(writer: Writer):
     assert writer.lags == writer.written * UNITS
 
 
-def test_a_second_observer_takes_over_when_the_first_dies(writer: Writer):
-    first = start_process()
+def test_a_second_observer_takes_over_when_the_first_dies(writer: Writer, environment: dict[str, str]):
+    first = start_process(environment)
     try:
         writer.write(3)
         until(lambda: writer.is_stored)

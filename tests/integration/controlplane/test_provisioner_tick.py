@@ -1,6 +1,5 @@
 """The Provisioner's tick against real Kafka and Postgres: from a new pipe to a live one, twice, at once, and killed."""
 
-import os
 import subprocess
 import sys
 import uuid
@@ -256,10 +255,10 @@ tick()
     ],
 )
 def test_a_tick_killed_anywhere_is_finished_by_the_next(
-    provisioner: Provisioner, cell: str, pipe: Pipe, tmp_path: Path, name: str
+    provisioner: Provisioner, cell: str, pipe: Pipe, environment: dict[str, str], name: str
 ):
     code = KILLED.format(name=name)
-    killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(tmp_path), check=False)
+    killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False)
     assert killed.returncode == -9
     assert revision_of(pipe).state == "requested"
     made = TopicAdmin(control_settings().kafka).find(cell_topic(cell, purpose, 1) for purpose in PURPOSES)
@@ -271,14 +270,6 @@ def test_a_tick_killed_anywhere_is_finished_by_the_next(
     assert len(keys) == len(set(keys)), "each record once"
 
 
-def environment(var: Path) -> dict[str, str]:
-    where = connection.settings_dict
-    url = f"postgresql://{where['USER']}:{where['PASSWORD']}@{where['HOST']}:{where['PORT']}/{where['NAME']}"
-    path = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
-    named = {"DATABASE_URL": url, "PENSTOCK_VAR": str(var), "PYTHONPATH": path}
-    return os.environ | named | {"DJANGO_SETTINGS_MODULE": "config.settings"}
-
-
 def test_a_topic_that_was_made_anew_stops_its_cell_and_says_so(
     provisioner: Provisioner, kafka: str, cell: str, pipe: Pipe, tmp_path: Path
 ):
@@ -288,13 +279,13 @@ def test_a_topic_that_was_made_anew_stops_its_cell_and_says_so(
     assert "was deleted and made anew" in revision_of(pipe).state_reason
 
 
-def test_a_spec_that_cannot_run_fails_its_revision_and_no_other(provisioner: Provisioner, pipe: Pipe, alice: User):
-    other = create_pipe(tenant=pipe.tenant, name="refunds", spec=SPEC, author=alice)
-    PipeRevision.objects.filter(pipe=pipe).update(spec={"sources": {}})
+def test_a_spec_that_cannot_run_fails_its_revision_and_no_other(provisioner: Provisioner, pipe: Pipe):
     provisioner.tick()
-    assert revision_of(pipe).state == "failed"
-    assert revision_of(pipe).state_reason.startswith("the spec cannot run: ")
-    assert revision_of(other).state == "ramping"
+    PipeRevision.objects.create(pipe=pipe, number=2, spec={"sources": {}})
+    provisioner.tick()
+    broken = revision_of(pipe, 2)
+    assert (broken.state, broken.state_reason[:21]) == ("failed", "the spec cannot run: ")
+    assert revision_of(pipe, 1).state == "ramping"
 
 
 def test_without_kafka_a_revision_says_that_it_waits_for_it(pipe: Pipe, tmp_path: Path):

@@ -91,10 +91,16 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
     # trust: it listens on loopback only, and its data is the box's
     command = [str(binaries / "initdb"), "-D", str(data), "-U", "penstock", "--auth=trust", "--encoding=utf8"]
     command += ["--locale=C", "--no-instructions"]
-    groups = (
-        {"group": user, "extra_groups": []} if user else {}
-    )  # root's own groups would shut it out of closed folders
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", user=user, **groups)
+    answer = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        user=user,
+        group=user,
+        extra_groups=[] if user else None,  # root's own groups would shut it out of closed directories
+    )
     if answer.returncode:
         raise BoxError(f"Postgres could not make {data}: {answer.stderr.strip()}")
 

@@ -39,10 +39,13 @@ def books_of(minutes: Iterable[Minute]) -> dict[Minute, Books]:
         return {}
     pipes = {minute.pipe_id for minute in wanted}
     buckets = {minute.bucket for minute in wanted}
-    facts, reach = _facts(pipes, buckets), _reach(pipes, buckets)
     topics_of = _topics_by_pipe(pipes)
     names = {name for topics in topics_of.values() for places in topics.values() for name, _ in places}
+    # The order matters while the Observer writes: facts read after the marks may be newer than these, and a unit is
+    # then queued a moment too long. The other way round it would be called lost.
     passed = _passed(names)
+    reach = _reach(pipes, buckets)
+    facts = _facts(pipes, buckets)
     return {
         minute: Books(
             facts=facts.get(minute, {}),

@@ -18,6 +18,54 @@ class Frozen:
         self.prefixes = prefixes
 
 
+class Prefixes:
+    """The pure half: what is frozen, what may be committed, what is. At most one checkpoint is under way."""
+
+    def __init__(self) -> None:
+        self._committed: dict[int, int] = {}
+        self._pending: Frozen | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a checkpoint is under way."""
+        return self._pending is not None
+
+    def moved(self, windows: Mapping[int, AckWindow]) -> dict[int, int]:
+        """The prefixes that are not what was committed last."""
+        prefixes = {partition: window.prefix for partition, window in windows.items()}
+        return {p: offset for p, offset in prefixes.items() if self._committed.get(p) != offset}
+
+    def freeze(self, prefixes: dict[int, int]) -> Frozen:
+        """Begin a checkpoint: its audit record goes out now."""
+        self._pending = Frozen(prefixes)
+        return self._pending
+
+    def audited(self, frozen: Frozen) -> dict[int, int]:
+        """The audit record is stored: what to commit now."""
+        if frozen is self._pending:
+            self._pending = None
+        return frozen.prefixes
+
+    def committed(self, prefixes: Mapping[int, int]) -> None:
+        """A commit of these is on its way; `commit_failed` takes it back."""
+        self._committed.update(prefixes)
+
+    def commit_failed(self, partitions: Iterable[int]) -> None:
+        """A commit did not take: the next checkpoint commits these again."""
+        for partition in partitions:
+            self._committed.pop(partition, None)
+
+    def forget(self, partition: int) -> None:
+        """The partition is somebody else's now.
+
+        A checkpoint under way must not commit it any more, not even if it comes back to us in the meantime: its new
+        owner may have committed more, and the commit would go backwards.
+        """
+        self._committed.pop(partition, None)
+        if self._pending is not None:
+            self._pending.prefixes.pop(partition, None)
+
+
 class Checkpointer:
     """One lane's checkpoints; at most one is under way. A failed one is covered by the next."""
 
@@ -26,33 +74,30 @@ class Checkpointer:
         self._topic = topic
         self._consumer = consumer
         self._outbox = outbox
-        self._committed: dict[int, int] = {}
-        self._pending: Frozen | None = None
+        self._prefixes = Prefixes()
 
     @property
     def busy(self) -> bool:
         """Whether one is under way."""
-        return self._pending is not None
+        return self._prefixes.busy
 
     def freeze(self, windows: Mapping[int, AckWindow], facts: list[FactSet], lags: list[LagSet]) -> None:
         """Produce the audit record for everything settled so far. Its token comes back through the outbox."""
-        prefixes = {partition: window.prefix for partition, window in windows.items()}
-        moved = {p: offset for p, offset in prefixes.items() if self._committed.get(p) != offset}
+        moved = self._prefixes.moved(windows)
         if not moved and not facts and not lags:
             return
-        inputs = [Mark(self._topic, partition, offset) for partition, offset in prefixes.items()]
+        inputs = [Mark(self._topic, partition, window.prefix) for partition, window in windows.items()]
         audit = Audit(*self._about, time.time_ns() // 1_000, inputs, self._outbox.marks(), facts, lags)
-        self._pending = Frozen(moved)
-        self._outbox.send(AUDIT_TOPIC, self._pending, key=self._about[1].encode(), value=encode(audit))
+        frozen = self._prefixes.freeze(moved)
+        self._outbox.send(AUDIT_TOPIC, frozen, key=self._about[1].encode(), value=encode(audit))
 
-    def audited(self, frozen: Frozen, windows: Mapping[int, AckWindow], *, wait: bool = False) -> None:
+    def audited(self, frozen: Frozen, *, wait: bool = False) -> None:
         """The audit record is stored: commit what it covers, for the partitions that are still ours.
 
         A commit that fails (a rebalance is under way, the coordinator is away) is dropped: the next one covers it, or
         the new owner reads the messages again.
         """
-        self._pending = None
-        ours = {p: offset for p, offset in frozen.prefixes.items() if p in windows}
+        ours = self._prefixes.audited(frozen)
         if not ours:
             return
         offsets = [TopicPartition(self._topic, p, offset) for p, offset in ours.items()]
@@ -60,13 +105,12 @@ class Checkpointer:
             self._consumer.commit(offsets=offsets, asynchronous=not wait)
         except KafkaException:
             return
-        self._committed.update(ours)
+        self._prefixes.committed(ours)
 
     def commit_failed(self, partitions: Iterable[int]) -> None:
         """An asynchronous commit did not take: the next checkpoint commits these again."""
-        for partition in partitions:
-            self._committed.pop(partition, None)
+        self._prefixes.commit_failed(partitions)
 
     def forget(self, partition: int) -> None:
         """The partition is somebody else's now."""
-        self._committed.pop(partition, None)
+        self._prefixes.forget(partition)

@@ -252,7 +252,7 @@ class Lane:
     def _collect(self, wait_s: float, *, commit_now: bool = False) -> None:
         for token in self.outbox.collect(wait_s):
             if isinstance(token, Frozen):
-                self._checkpointer.audited(token, self.windows, wait=commit_now)
+                self._checkpointer.audited(token, wait=commit_now)
             elif isinstance(token, _Unreadable):
                 self.settle(token.partition, token.offset)
             else:

@@ -1,0 +1,6 @@
+"""For every unit test: property tests measure no time, because machines are shared."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("penstock")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,8 +11,10 @@ from msgspec import Meta, Struct
 from dataplane.spec.steps import Path, Step
 
 # Source and destination names stand in topics' keys, node names and URLs: short, lower case, no dots.
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
-NAME_PATTERN = re.compile(r"^[a-z0-9][a-z0-9-]{0,39}$")
+# (?!\n): `$` alone lets a final newline pass.
+NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}(?!\n)$"
+NAME_PATTERN = re.compile(NAME)
+Name = Annotated[str, Meta(pattern=NAME)]
 Steps = Annotated[list[Step], Meta(max_length=100)]
 
 
@@ -72,21 +74,48 @@ def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
     Raises SpecError, naming the field, for anything the data plane could not run.
     """
     try:
-        if isinstance(document, bytes):
-            spec = msgspec.json.decode(document, type=PipeSpec)
-        else:
-            spec = msgspec.convert(dict(document), type=PipeSpec)
+        plain = msgspec.json.decode(document) if isinstance(document, bytes) else dict(document)
+        spec = msgspec.convert(plain, type=PipeSpec)
     except msgspec.ValidationError as exc:
-        reason, _, path = str(exc).partition(" - at `")
-        raise SpecError(path.rstrip("`") or "$", reason) from exc
-    except msgspec.DecodeError as exc:
-        raise SpecError("$", str(exc)) from exc
+        raise _named(plain, exc) from exc
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise SpecError("$", f"needs JSON: {exc}") from exc
     for name, destination in spec.destinations.items():
         _check_url(f"$.destinations.{name}.url", destination.url)
     for name in spec.transform:
         if name not in spec.destinations:
             raise SpecError(f"$.transform.{name}", f"needs a destination of that name, got {sorted(spec.destinations)}")
     return spec
+
+
+# Fields that map names to something. msgspec's paths say `[...]` for a value of theirs, which names nothing.
+_BY_NAME: Final[dict[str, Any]] = {"sources": Source, "destinations": Destination, "transform": Steps}
+
+
+def _named(document: Any, exc: msgspec.ValidationError) -> SpecError:
+    """The error with the name of the source or destination in its path, wherever one is to blame."""
+    reason, path = _taken_apart(exc)
+    for field, kind in _BY_NAME.items():
+        if path.startswith(f"$.{field}[...]") or path == f"key` in `$.{field}":
+            return _first_bad(field, document[field], kind) or SpecError(f"$.{field}", reason)
+    return SpecError(path, reason)
+
+
+def _first_bad(field: str, entries: Mapping[Any, Any], kind: Any) -> SpecError | None:
+    for name, value in entries.items():
+        if not isinstance(name, str) or not NAME_PATTERN.search(name):
+            return SpecError(f"$.{field}", f"needs names of 1-40 of a-z, 0-9 and '-', got {str(name)[:60]!r}")
+        try:
+            msgspec.convert(value, type=kind)
+        except msgspec.ValidationError as exc:
+            reason, path = _taken_apart(exc)
+            return SpecError(f"$.{field}.{name}{path[1:]}", reason)
+    return None
+
+
+def _taken_apart(exc: msgspec.ValidationError) -> tuple[str, str]:
+    reason, _, path = str(exc).rpartition(" - at `")
+    return (reason, path.rstrip("`")) if reason else (str(exc), "$")
 
 
 def spec_to_builtins(spec: PipeSpec) -> dict[str, Any]:

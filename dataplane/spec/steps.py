@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 # Dotted path into an object or array: `order.lines.0.price`. Empty segments are refused by the pattern.
-Path = Annotated[str, Meta(pattern=r"^[^.\s]+(\.[^.\s]+)*$", max_length=200)]
+# (?!\n): `$` alone lets a final newline pass.
+Path = Annotated[str, Meta(pattern=r"^[^.\s]+(\.[^.\s]+)*(?!\n)$", max_length=200)]
 
 
 class Set(Struct, tag="set", tag_field="op", forbid_unknown_fields=True, frozen=True):

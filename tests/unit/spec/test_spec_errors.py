@@ -1,0 +1,103 @@
+"""A spec that cannot run is refused with the path of the field that is to blame."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec, spec_to_builtins
+
+CRM = {"type": "http", "url": "https://crm.example/hook"}
+
+
+def spec(**fields: Any) -> dict[str, Any]:
+    return {"sources": {"shop": {}}, "destinations": {"crm": CRM}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        pytest.param(spec(color="red"), "$", id="unknown field"),
+        pytest.param(spec(version=2), "$.version", id="version of the future"),
+        pytest.param(spec(sources=[]), "$.sources", id="sources of the wrong type"),
+        pytest.param(spec(sources={}), "$.sources", id="no source"),
+        pytest.param(spec(sources={"Shop One": {}}), "$.sources", id="bad source name"),
+        pytest.param(spec(sources={"shop\n": {}}), "$.sources", id="name with a final newline"),
+        pytest.param(spec(sources={"s" * 41: {}}), "$.sources", id="name too long"),
+        pytest.param(spec(sources={"shop": {"key": "a..b"}}), "$.sources.shop.key", id="empty segment in a path"),
+        pytest.param(spec(sources={"shop": {"key": "a\n"}}), "$.sources.shop.key", id="path with a final newline"),
+        pytest.param(
+            spec(sources={"a": {}, "b": {"keys": "x"}}), "$.sources.b", id="unknown field of the second source"
+        ),
+        pytest.param(
+            spec(destinations={"crm": {**CRM, "url": 3}}), "$.destinations.crm.url", id="url of the wrong type"
+        ),
+        pytest.param(spec(destinations={"crm": {**CRM, "type": "ftp"}}), "$.destinations.crm.type", id="unknown type"),
+        pytest.param(
+            spec(destinations={"ok": CRM, "crm": {**CRM, "retry": {"local_tries": 0}}}),
+            "$.destinations.crm.retry.local_tries",
+            id="nested limit",
+        ),
+        pytest.param(
+            spec(destinations={"crm": {**CRM, "timeout_s": 31}}), "$.destinations.crm.timeout_s", id="timeout"
+        ),
+        pytest.param(spec(destinations={"C": CRM}), "$.destinations", id="bad destination name"),
+        pytest.param(spec(normalize=[{"op": "explode"}]), "$.normalize[0].op", id="unknown step"),
+        pytest.param(spec(normalize=[{"op": "set", "path": "a"}]), "$.normalize[0]", id="step without its value"),
+        pytest.param(
+            spec(normalize=[{"op": "cast", "path": "a", "to": "int", "x": 1}]), "$.normalize[0]", id="extra field"
+        ),
+        pytest.param(
+            spec(transform={"crm": [{"op": "keep", "fields": []}]}), "$.transform.crm[0].fields", id="empty keep"
+        ),
+        pytest.param(spec(transform={"crn": []}), "$.transform.crn", id="transform for nobody"),
+        pytest.param(b'{"sources":', "$", id="no JSON"),
+        pytest.param(b'"\xff"', "$", id="no UTF-8"),
+        pytest.param(b"[" * 100_000, "$", id="too deep"),
+        pytest.param(b"[]", "$", id="no object"),
+    ],
+)
+def test_the_error_names_the_path(document: dict[str, Any] | bytes, path: str):
+    with pytest.raises(SpecError) as refused:
+        parse_pipe_spec(document)
+    assert refused.value.path == path
+    assert refused.value.reason
+    assert "[...]" not in str(refused.value)
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_text_and_mapping_give_the_same_error(as_bytes: bool):
+    document = spec(destinations={"crm": {"type": "http"}})
+    with pytest.raises(SpecError, match=r"^\$\.destinations\.crm: .*url"):
+        parse_pipe_spec(msgspec.json.encode(document) if as_bytes else document)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://crm.example/", "file:///etc/passwd", "gopher://x.example/", "//crm.example/hook", "crm.example/hook",
+        "https://", "https:///hook", "https://user@crm.example/", "https://user:pw@crm.example/",
+        "https://crm.example/#part", "https://crm.example/a b", "https://crm.example/\n", "https://crm.example\\@b.example/",
+        "https://crm.example:0/", "https://crm.example:65536/", "https://crm.example:x/", "http://[::1/",
+    ],
+)  # fmt: skip
+def test_urls_that_could_mean_something_else_are_refused(url: str):
+    with pytest.raises(SpecError) as refused:
+        parse_pipe_spec(spec(destinations={"crm": {"type": "http", "url": url}}))
+    assert refused.value.path == "$.destinations.crm.url"
+
+
+@pytest.mark.parametrize("url", ["http://crm.example/", "https://crm.example:8443/a/b?c=d", "https://[2001:db8::1]/x"])
+def test_plain_urls_are_taken(url: str):
+    assert parse_pipe_spec(spec(destinations={"crm": {"type": "http", "url": url}})).destinations["crm"].url == url
+
+
+def test_a_spec_survives_its_own_plain_form():
+    document = spec(
+        normalize=[{"op": "set", "path": "a.b", "value": [1]}, {"op": "mask", "path": "a"}],
+        transform={"crm": [{"op": "keep", "fields": ["a"]}]},
+    )
+    parsed = parse_pipe_spec(document)
+    assert isinstance(parsed, PipeSpec)
+    assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
+    assert parse_pipe_spec(msgspec.json.encode(spec_to_builtins(parsed))) == parsed

@@ -36,7 +36,7 @@ class Stage:
             return body
         try:
             value: Any = _decode(body)
-        except (msgspec.DecodeError, RecursionError) as exc:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
             raise StageError("decode", f"the body is not JSON: {exc}") from exc
         number = 0
         try:

@@ -96,7 +96,7 @@ def _cast(path: str, convert: Callable[[Any], Any], to: str) -> Edit:
             raise StepError(path, f"cast to {to} needs a value, got {'null' if value is None else 'nothing'}")
         try:
             put(body, segments, convert(value))
-        except (ValueError, TypeError, InvalidOperation, OverflowError) as exc:
+        except (ValueError, TypeError, InvalidOperation, OverflowError, OSError) as exc:  # OSError: a far date
             raise StepError(path, f"{_kind(value)} cannot be cast to {to}") from exc
         return body
 

@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -15,6 +16,8 @@ from dataplane.names import (
     INPUT_OF,
     LANE_KINDS,
     PURPOSES,
+    LaneKind,
+    Purpose,
     cell_topic,
     lane_group,
 )
@@ -44,7 +47,7 @@ class Cluster:
         self.admin = AdminClient({"bootstrap.servers": kafka, "log_level": 3})
         self.producer = Producer({"bootstrap.servers": kafka, "acks": "all", "log_level": 3})
         self.fernet_key = Fernet.generate_key().decode()
-        self.topics: dict[str, TopicRecord] = {}
+        self.topics: dict[Purpose, TopicRecord] = {}
         self._version = int(time.time() * 1000)
 
     def make_topics(self) -> None:
@@ -86,25 +89,23 @@ class Cluster:
         self._version += 1
         return self._version
 
-    def publish_pipe(self, destinations: Mapping[str, str], normalize: list[dict] | None = None, **lanes: int) -> None:
+    def publish_pipe(
+        self, destinations: Mapping[str, str], normalize: list[dict[str, Any]] | None = None, **lanes: int
+    ) -> None:
         """The cell, the pipe at revision 1, its key and its destinations."""
-        spec = parse_pipe_spec(
-            {
-                "sources": {"shop": {}},
-                "destinations": {name: {"type": "http", "url": url} for name, url in destinations.items()},
-                "normalize": normalize or [],
-            }
-        )
-        digest = hashlib.sha256(KEY.encode()).hexdigest()
-        token = Fernet(self.fernet_key).encrypt(SECRET.encode()).decode()
         self.publish_cell(**lanes)
+        self.add_pipe(PIPE, KEY, {name: {"url": url} for name, url in destinations.items()}, normalize=normalize or [])
+
+    def add_pipe(self, pipe: str, key: str, destinations: Mapping[str, dict[str, Any]], **spec: object) -> None:
+        """A pipe at revision 1 with one source `shop`, its key and its destinations (fields as in the spec)."""
+        http = {name: {"type": "http", **fields} for name, fields in destinations.items()}
+        parsed = parse_pipe_spec({"sources": {"shop": {}}, **spec, "destinations": http})
+        token = Fernet(self.fernet_key).encrypt(SECRET.encode()).decode()
         self.publish(
-            PlanRecord(PIPE, 1, spec, self.version()),
-            PipeRecord(PIPE, self.version(), "ten_rig", "rig", self.cell, "active", [(1, 100)]),
-            KeyRecord(digest, self.version(), PIPE, "shop"),
+            PlanRecord(pipe, 1, parsed, self.version()),
             *(
                 DestinationRecord(
-                    pipe=PIPE,
+                    pipe=pipe,
                     name=name,
                     version=self.version(),
                     state="active",
@@ -115,13 +116,15 @@ class Cluster:
                     local_tries=destination.retry.local_tries,
                     retry_span_s=destination.retry.span_s,
                 )
-                for name, destination in spec.destinations.items()
+                for name, destination in parsed.destinations.items()
             ),
+            PipeRecord(pipe, self.version(), "ten_rig", "rig", self.cell, "active", [(1, 100)]),
+            KeyRecord(hashlib.sha256(key.encode()).hexdigest(), self.version(), pipe, "shop"),
         )
 
     def publish_cell(self, **lanes: int) -> None:
         """How many lanes of each kind (`transmit_retry` for transmit-retry); one each unless said."""
-        wanted = dict.fromkeys(LANE_KINDS, 1) | {kind.replace("_", "-"): n for kind, n in lanes.items()}
+        wanted: dict[LaneKind, int] = {kind: lanes.get(kind.replace("-", "_"), 1) for kind in LANE_KINDS}
         self.publish(CellRecord(self.cell, self.version(), 1, wanted, self.topics))
 
     def stop(self, incarnation: str) -> None:

@@ -1,0 +1,114 @@
+"""Kill -9 at seeded random moments under load: nothing ACKed is lost, and what comes twice is the same message."""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from dataplane.ledger.bins import Bin
+from tests.rig.data_plane import REPLICAS, DataPlane, until
+from tests.rig.sender import Sender
+
+RATE = 200.0
+BACK_S = 30.0
+SEND_LIMIT = 64  # the destination's concurrency: at most so many sends are in flight
+Victim = Callable[[random.Random], int]
+Victims = Callable[[DataPlane], Victim]
+Span = tuple[float, float]
+LANES = ("process-0", "transmit-0", "retrier-0", "transmit-retry-0")
+
+
+def check(plane: DataPlane, pipe: str, sender: Sender, kills: int) -> None:
+    """The three books, the sender's, the receiver's and the ledger's, say the same."""
+    whole = plane.settled(pipe, sender.positions)
+    got = plane.receiver.got[f"/{pipe}"]
+    counts = Counter(received.position for received in got)
+    digests = {received.position: received.digest for received in got}
+
+    assert whole.lost() == 0
+    assert sender.positions - counts.keys() == set(), "ACKed and never received"
+    assert whole.at("crm", Bin.DELIVERED) == counts.keys(), "the ledger and the receiver disagree"
+    assert all(digests[acked.position] == acked.digest for acked in sender.acked), "a body was changed"
+    assert len({(r.position, r.id, r.digest) for r in got}) == len(counts), "a repeat had another id or body"
+    assert sum(counts.values()) - len(counts) <= kills * SEND_LIMIT, "more repeats than sends in flight"
+
+    for bucket, positions in whole.acked_by_bucket.items():
+        assert {acked.position for acked in sender.acked if acked.bucket == bucket} <= positions
+    nobody_knows = whole.acked - sender.positions  # ACKed, but the answer never reached the sender
+    assert {digests[position] for position in nobody_knows | whole.unacked} <= set(sender.unknown)
+    assert not plane.offsets.fell, "committed offsets went backwards"
+
+
+def lanes_back(plane: DataPlane, since_us: int, killed: int) -> float:
+    def back() -> bool:
+        plane.heartbeats.refresh()
+        return plane.heartbeats.lanes_are_back(plane.partitions, since_us=since_us, not_pids=frozenset({killed}))
+
+    return until(back, "all lanes are back", 4 * BACK_S)
+
+
+def allowed_s() -> float:
+    """30 s on a machine of our own; where others wait for the processors too, as much more as they make us wait."""
+    return BACK_S * max(1.0, os.getloadavg()[0] / (2 * (os.cpu_count() or 1)))
+
+
+def kill_at_random(plane: DataPlane, chance: random.Random, victim: Victim, between_s: Span) -> float:
+    time.sleep(chance.uniform(*between_s))
+    pid, since_us = victim(chance), time.time_ns() // 1_000
+    os.kill(pid, signal.SIGKILL)
+    return lanes_back(plane, since_us, pid)
+
+
+def run(plane: DataPlane, pipe: str, victim: Victim, *, kills: int, seed: int, between_s: Span) -> None:
+    key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(f"/{pipe}"), "concurrency": SEND_LIMIT}})
+    chance = random.Random(seed)
+    with plane.sender(key, RATE) as sender:
+        took = [kill_at_random(plane, chance, victim, between_s) for _ in range(kills)]
+        time.sleep(1)
+    assert max(took) <= allowed_s(), f"lanes came back after {took} s"
+    check(plane, pipe, sender, kills)
+
+
+def drivers(plane: DataPlane) -> Victim:
+    return lambda chance: chance.choice([plane.driver_pid, plane.python_driver_pid])()
+
+
+def workers(plane: DataPlane) -> Victim:
+    return lambda chance: plane.lane_pid(chance.choice(LANES[:2]))
+
+
+def replicas(plane: DataPlane) -> Victim:
+    return lambda chance: plane.replicas.pid(chance.choice(REPLICAS))
+
+
+@pytest.mark.parametrize(
+    "victims",
+    [pytest.param(drivers, id="driver"), pytest.param(workers, id="worker"), pytest.param(replicas, id="replica")],
+)
+def test_two_kills_under_load_lose_nothing(plane: DataPlane, request: pytest.FixtureRequest, victims: Victims):
+    name = f"kill-{request.node.callspec.id}"
+    run(plane, name, victims(plane), kills=2, seed=20_261_121, between_s=(1.5, 3.5))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize(
+    ("victims", "between_s"),
+    [
+        # The keeper trusts an application again after a minute; before that its pauses grow beyond 30 s.
+        pytest.param(drivers, (61.0, 66.0), id="driver"),
+        pytest.param(workers, (2.0, 8.0), id="worker"),
+        pytest.param(replicas, (2.0, 8.0), id="replica"),
+    ],
+)
+def test_twenty_kills_under_load_lose_nothing(
+    plane: DataPlane,
+    request: pytest.FixtureRequest,
+    victims: Victims,
+    between_s: Span,
+):
+    run(plane, f"long-{request.node.callspec.id}", victims(plane), kills=20, seed=7, between_s=between_s)

@@ -1,0 +1,112 @@
+"""The ledger read straight from the audit topic, without Observer and Postgres, derived by the pure bins."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from confluent_kafka import Consumer, TopicPartition
+from pyroaring import BitMap64
+
+from dataplane.ledger.audit import Audit, decode_audit
+from dataplane.ledger.bins import Account, Bin, Books, derive
+from dataplane.ledger.facts import FactKey
+from dataplane.ledger.units import format_position
+from dataplane.ledger.unitset import UnitSet
+from dataplane.names import AUDIT_TOPIC, Purpose
+from dataplane.tables.records import TopicRecord
+
+
+class AuditReader:
+    """Reads every audit record once. `account(pipe)` gives the accounts of its buckets as things stand."""
+
+    def __init__(self, kafka: str, topics: dict[Purpose, TopicRecord], partitions: int = 4) -> None:
+        self._topics: dict[Purpose, list[tuple[str, int]]] = {
+            purpose: [(topic.name, topic.generation)] for purpose, topic in topics.items()
+        }
+        self._consumer = Consumer(
+            {"bootstrap.servers": kafka, "group.id": "rig-books", "enable.auto.commit": False, "log_level": 3}
+        )
+        self._consumer.assign([TopicPartition(AUDIT_TOPIC, partition, 0) for partition in range(partitions)])
+        self._facts: defaultdict[tuple[str, int], dict[FactKey, BitMap64]] = defaultdict(dict)
+        self._reach: defaultdict[tuple[str, int], dict[tuple[str, int], int]] = defaultdict(dict)
+        self._passed: dict[tuple[str, int], int] = {}
+
+    def refresh(self) -> None:
+        """Take in what has come since the last time."""
+        while messages := self._consumer.consume(1_000, 0.2):
+            for message in messages:
+                if message.error() is None:
+                    self._take(decode_audit(message.value()))
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+    def accounts(self, pipe: str) -> dict[int, Account]:
+        """Every bucket of a pipe."""
+        return {
+            bucket: derive(Books(facts, self._reach[name, bucket], self._passed, self._topics))
+            for (name, bucket), facts in self._facts.items()
+            if name == pipe
+        }
+
+    def _take(self, audit: Audit) -> None:
+        for mark in audit.inputs:
+            place = (mark.topic, mark.partition)
+            self._passed[place] = max(self._passed.get(place, 0), mark.offset)
+        for fact in audit.facts:
+            filed = self._facts[fact.pipe, fact.bucket]
+            key = FactKey(fact.node, fact.fact, fact.detail, fact.child)
+            filed[key] = filed.get(key, BitMap64()) | BitMap64.deserialize(fact.positions)
+            reach = self._reach[fact.pipe, fact.bucket]
+            for mark in audit.outputs:
+                place = (mark.topic, mark.partition)
+                reach[place] = max(reach.get(place, -1), mark.offset)
+
+
+def texts(units: UnitSet) -> set[str]:
+    """Positions as receipts show them."""
+    return {format_position(position) for position, _ in units}
+
+
+class Whole:
+    """The accounts of a pipe's buckets added up, as sets of positions in text."""
+
+    def __init__(self, accounts: dict[int, Account]) -> None:
+        self.acked = self._union(account.acked for account in accounts.values())
+        self.unacked = self._union(account.unacked for account in accounts.values())
+        self.acked_by_bucket = {bucket: texts(account.acked) for bucket, account in accounts.items()}
+        self._accounts = accounts
+
+    def at(self, destination: str, bin_: Bin) -> set[str]:
+        """Units in one bin of a destination."""
+        found = (account.destinations.get(destination, {}).get(bin_) for account in self._accounts.values())
+        return self._union(units for units in found if units is not None)
+
+    def upstream(self, bin_: Bin) -> set[str]:
+        """Units that ended, wait or were lost before destinations were chosen."""
+        return self._union(account.upstream[bin_] for account in self._accounts.values())
+
+    def upstream_open(self) -> int:
+        """Units of which process has not told yet what became of them."""
+        return sum(len(account.upstream[Bin.QUEUED]) for account in self._accounts.values())
+
+    def __str__(self) -> str:
+        lines = [f"acked {len(self.acked)} unacked {len(self.unacked)}"]
+        for account in self._accounts.values():
+            for name, bins in (("upstream", account.upstream), *account.destinations.items()):
+                lines.append(
+                    f"{name} " + " ".join(f"{bin_} {len(units)}" for bin_, units in bins.items() if len(units))
+                )
+        return "; ".join(lines)
+
+    def lost(self) -> int:
+        """Over everything."""
+        return sum(account.count(Bin.LOST) for account in self._accounts.values())
+
+    def open(self) -> int:
+        """Units that are still on their way."""
+        return sum(account.count(Bin.QUEUED) + account.count(Bin.RETRYING) for account in self._accounts.values())
+
+    @staticmethod
+    def _union(sets: Iterable[UnitSet]) -> set[str]:
+        return {text for units in sets for text in texts(units)}

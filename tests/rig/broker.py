@@ -1,0 +1,52 @@
+"""A Kafka of the rig's own, from the box's pinned jars, that a test may kill and start again."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from localbox.services.kafka import kafka
+from localbox.settings import settings_from
+from localbox.testing import free_ports
+
+
+class Broker:
+    """One KRaft node under `var`. Its data survives `kill` and `start`."""
+
+    def __init__(self, var: Path) -> None:
+        given = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "")} | free_ports()
+        if cache := os.environ.get("PENSTOCK_CACHE"):
+            given["PENSTOCK_CACHE"] = cache
+        settings = settings_from(given | {"PENSTOCK_VAR": str(var)}, dotenv=None)
+        self.address = settings.env["PENSTOCK_KAFKA"]
+        self._program = kafka(settings)
+        self._log = var / "kafka.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        if self._program.prepare is not None:
+            self._program.prepare()
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        assert self._program.command is not None
+        assert self._program.probe is not None
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._program.command, stdout=log, stderr=log, start_new_session=True)
+        deadline = time.monotonic() + 60
+        while (why := self._program.probe()) is not None:
+            assert time.monotonic() < deadline, f"Kafka is not there after 60 s: {why}"
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """An orderly end."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(30)
+            self._process = None

@@ -1,0 +1,224 @@
+"""The data plane alone, as real processes: two ingest replicas on one port, and the cell under the keeper."""
+
+import contextlib
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from controlplane.compute.files import ComputeFiles
+from controlplane.compute.port import Desired
+from controlplane.compute.processes import members, signal_all
+from localbox.ports import free_ports
+from localbox.settings import ROOT
+from tests.rig.books import AuditReader, Whole
+from tests.rig.broker import Broker
+from tests.rig.cluster import Cluster
+from tests.rig.receiver import Receiver
+from tests.rig.sender import Sender
+from tests.rig.watch import Heartbeats, Offsets
+
+REPLICAS: Final = ("ingest-1", "ingest-2")
+
+
+def until(truth: Callable[[], object], what: str, limit_s: float = 60.0) -> float:
+    """Wait until something holds; returns how many seconds it took."""
+    began = time.monotonic()
+    while not truth():
+        assert time.monotonic() - began < limit_s, f"not within {limit_s:g} s: {what}"
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+class Replicas:
+    """Ingest replicas; one that ends is started again after a second, as the box does."""
+
+    def __init__(self, env: dict[str, str], log: Path) -> None:
+        self._env, self._log = env, log
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._ending = threading.Event()
+        for name in REPLICAS:
+            self._start(name)
+        self._thread = threading.Thread(target=self._keep, name="replicas", daemon=True)
+        self._thread.start()
+
+    def pid(self, name: str) -> int:
+        """The process of a replica."""
+        return self._processes[name].pid
+
+    def close(self) -> None:
+        """End them in order."""
+        self._ending.set()
+        self._thread.join(10)
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            process.wait(40)
+
+    def _start(self, name: str) -> None:
+        with (self._log / f"{name}.log").open("ab") as log:
+            command = [sys.executable, "-m", "dataplane.ingest", "--replica", name]
+            self._processes[name] = subprocess.Popen(
+                command, cwd=ROOT, env=self._env, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def _keep(self) -> None:
+        while not self._ending.wait(0.5):
+            for name, process in list(self._processes.items()):
+                if process.poll() is not None:
+                    self._start(name)
+
+
+class DataPlane:
+    """Everything between a customer and a destination, with the means to break it and to read its books."""
+
+    def __init__(self, var: Path, partitions: int = 4) -> None:
+        self.var = var
+        self.partitions = partitions
+        self.broker = Broker(var / "broker")
+        self.broker.start()
+        self.cluster = Cluster(self.broker.address, partitions=partitions)
+        self.cluster.make_topics()
+        self.cluster.publish_cell()
+        self.port = free_ports(1)[0]
+        (var / "log").mkdir(parents=True, exist_ok=True)
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        path = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}"}
+        self._env = inherited | path | self.cluster.env(str(var), self.port)
+        self.receiver = Receiver()
+        self.replicas = Replicas(self._env, var / "log")
+        self.files = ComputeFiles(var)
+        self._keeper_log = var / "log" / "keeper.log"
+        with self._keeper_log.open("ab") as log:
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-m", "controlplane.compute.keeper"],
+                cwd=ROOT,
+                env=self._env,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.heartbeats = Heartbeats(self.broker.address)
+        self.offsets = Offsets(self.broker.address, self.cluster.cell, self.cluster.topics)
+        self.books = AuditReader(self.broker.address, self.cluster.topics)
+
+    def start_cell(self) -> None:
+        """Ask for the application and wait until a lane of every kind beats."""
+        since_us = time.time_ns() // 1_000
+        self.files.wish(Desired(self.cluster.cell, 1, "local[16,1000]"))
+        kinds = {"process", "transmit", "transmit-retry", "retrier"}
+
+        def all_beat() -> bool:
+            self.heartbeats.refresh()
+            beats = self.heartbeats.latest.values()
+            return kinds <= {beat.kind for beat in beats if beat.at_us > since_us and beat.state == "running"}
+
+        until(all_beat, "a heartbeat of every kind of lane", 90)
+
+    def drain_cell(self) -> str:
+        """Ask for no application and wait for its end; returns the keeper's line about it."""
+        self.files.unwish(self.cluster.cell)
+        until(lambda: self.files.running(self.cluster.cell) is None, "the end of the application", 60)
+        text = self._keeper_log.read_text(errors="replace")
+        return next(line for line in reversed(text.splitlines()) if "ended" in line)
+
+    def wait_ready(self) -> None:
+        """Both replicas answer."""
+
+        def ready() -> bool:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+            try:
+                connection.request("GET", "/readyz")
+                return connection.getresponse().status == 200
+            except OSError:
+                return False
+            finally:
+                connection.close()
+
+        until(ready, "ingest is ready", 30)
+
+    def sender(self, key: str, rate: float = 200.0, *, field: str = "n") -> Sender:
+        """A customer of a pipe, by its key."""
+        return Sender(self.port, key, rate, field=field)
+
+    def add_pipe(self, name: str, destinations: dict[str, dict[str, Any]], **spec: object) -> str:
+        """A pipe of its own for a test; returns its key. Waits until ingest knows it."""
+        key = f"psk_{name}"
+        self.cluster.add_pipe(name, key, destinations, **spec)
+
+        def taken() -> bool:
+            status, _, _ = self.post(key, b"not json")
+            return status == 400
+
+        until(lambda: all(taken() for _ in range(4)), "ingest knows the pipe", 20)
+        return key
+
+    def post(self, key: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        """One request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=15)
+        sent = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request("POST", "/v1/events", body, sent)
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def whole(self, pipe: str) -> Whole:
+        """The books of a pipe as they stand."""
+        self.books.refresh()
+        return Whole(self.books.accounts(pipe))
+
+    def settled(self, pipe: str, positions: set[str], limit_s: float = 60.0) -> Whole:
+        """The books once everything of a pipe is settled and the ledger knows every one of `positions` as ACKed."""
+        whole = self.whole(pipe)
+        deadline = time.monotonic() + limit_s
+        while whole.open() or not positions <= whole.acked or whole.upstream_open():
+            missing = len(positions - whole.acked)
+            assert time.monotonic() < deadline, f"{whole.open()} units open, {missing} not known as ACKed: {whole}"
+            time.sleep(0.2)
+            whole = self.whole(pipe)
+        return whole
+
+    # -- whom to kill ----------------------------------------------------------------------------------------------
+
+    def driver_pid(self) -> int:
+        """The JVM that spark-submit became."""
+        running = self.files.running(self.cluster.cell)
+        assert running is not None
+        assert running.pid
+        return running.pid
+
+    def python_driver_pid(self) -> int:
+        """The Python process that runs the cell driver."""
+        children = psutil.Process(self.driver_pid()).children()
+        return next(child.pid for child in children if any("cell.py" in word for word in child.cmdline()))
+
+    def lane_pid(self, writer: str) -> int:
+        """The Python worker of a lane, by its own heartbeat."""
+        self.heartbeats.refresh()
+        return self.heartbeats.latest[writer].pid
+
+    def close(self) -> None:
+        """End everything, in order, and whatever is left at last."""
+        running = self.files.running(self.cluster.cell)
+        self.files.unwish(self.cluster.cell)
+        self._keeper.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._keeper.wait(60)
+        if self._keeper.poll() is None:
+            self._keeper.kill()
+        if running is not None:
+            signal_all(members(running.incarnation), signal.SIGKILL)
+        self.replicas.close()
+        for watcher in (self.offsets, self.heartbeats, self.books, self.receiver, self.broker):
+            watcher.stop() if isinstance(watcher, Broker) else watcher.close()

@@ -1,0 +1,87 @@
+"""Two watchers beside a test: heartbeats (who lives, where) and committed offsets (which may never fall)."""
+
+import threading
+import time
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from dataplane.ledger.heartbeat import Heartbeat, decode_heartbeat
+from dataplane.names import HEARTBEAT_TOPIC, INPUT_OF, LANE_KINDS, Purpose, lane_group
+from dataplane.tables.records import TopicRecord
+
+
+class Heartbeats:
+    """The newest heartbeat of each writer. `refresh` before looking."""
+
+    def __init__(self, kafka: str) -> None:
+        self._consumer = Consumer(
+            {"bootstrap.servers": kafka, "group.id": "rig-pulse", "enable.auto.commit": False, "log_level": 3}
+        )
+        self._consumer.assign([TopicPartition(HEARTBEAT_TOPIC, 0, 0)])
+        self.latest: dict[str, Heartbeat] = {}
+
+    def refresh(self) -> None:
+        """Take in what has come."""
+        for message in self._consumer.consume(1_000, 0.2):
+            if message.error() is None:
+                heartbeat = decode_heartbeat(message.value())
+                self.latest[heartbeat.writer] = heartbeat
+
+    def lanes_are_back(self, partitions: int, *, since_us: int, not_pids: frozenset[int] = frozenset()) -> bool:
+        """Whether lanes of every kind run, as other processes than `not_pids`, and hold every partition together."""
+        alive = [
+            beat
+            for beat in self.latest.values()
+            if beat.state == "running" and beat.at_us > since_us and beat.pid not in not_pids
+        ]
+        held = {kind: sum(len(beat.partitions) for beat in alive if beat.kind == kind) for kind in LANE_KINDS}
+        return all(any(beat.kind == kind for beat in alive) for kind in held) and held["process"] == partitions
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+
+class Offsets:
+    """Asks for the committed offsets of every lane group four times a second, in a thread of its own."""
+
+    def __init__(self, kafka: str, cell: str, topics: dict[Purpose, TopicRecord]) -> None:
+        self.fell: list[str] = []
+        self._ended = threading.Event()
+        self._groups = {
+            lane_group(cell, kind): (topics[INPUT_OF[kind]].name, topics[INPUT_OF[kind]].partitions)
+            for kind in LANE_KINDS
+        }
+        self._kafka = kafka
+        self._highest: dict[tuple[str, int], int] = {}
+        self._thread = threading.Thread(target=self._watch, name="offsets", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop asking."""
+        self._ended.set()
+        self._thread.join(15)
+
+    def _watch(self) -> None:
+        clients = {
+            group: Consumer({"bootstrap.servers": self._kafka, "group.id": group, "log_level": 0})
+            for group in self._groups
+        }
+        while not self._ended.wait(0.25):
+            for group, client in clients.items():
+                self._look(group, client)
+        for client in clients.values():
+            client.close()
+
+    def _look(self, group: str, client: Consumer) -> None:
+        topic, partitions = self._groups[group]
+        try:
+            known = client.committed([TopicPartition(topic, number) for number in range(partitions)], timeout=2)
+        except KafkaException:
+            return  # the broker is away
+        for place in known:
+            before = self._highest.get((group, place.partition), -1)
+            if place.error is None and place.offset >= 0:
+                if place.offset < before:
+                    self.fell.append(f"{group} {place.partition}: {before} -> {place.offset} at {time.time():.1f}")
+                self._highest[group, place.partition] = max(before, place.offset)

@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 from celery import shared_task
 from confluent_kafka import KafkaException
+from django.db import InterfaceError, OperationalError
 
 from controlplane.compute.local import LocalCompute
 from controlplane.control_topic import ControlTopic, ControlTopicError
@@ -33,8 +34,12 @@ class Provisioner:
 
     def tick(self) -> str:
         """One pass under the lock. Returns what was done, in words."""
-        with held(LOCK) as ours:
-            return self._run() if ours else "skipped: another tick is at work"
+        try:
+            with held(LOCK) as ours:
+                return self._run() if ours else "skipped: another tick is at work"
+        except (OperationalError, InterfaceError) as exc:
+            log.warning("tick cut short", reason=f"waiting for Postgres: {exc}")
+            return "waiting for Postgres"
 
     def _run(self) -> str:
         try:

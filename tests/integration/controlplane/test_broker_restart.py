@@ -1,0 +1,79 @@
+"""A broker that is killed and comes back: whoever waited for it goes on by itself."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+from django.test.utils import override_settings
+
+from controlplane.control_topic import ControlTopic, ControlTopicError
+from controlplane.kafka import producer
+from controlplane.observer.main import Session
+from controlplane.settings import control_settings
+from controlplane.topics import TopicAdmin, cluster_plans
+from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
+from dataplane.names import HEARTBEAT_TOPIC
+from dataplane.tables.records import KeyRecord
+from localbox.testing import Box
+from mgmt.models import Heartbeat as HeartbeatRow
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    with Box(tmp_path_factory.mktemp("kafka"), only=["kafka"]) as box:
+        yield box
+
+
+@pytest.fixture
+def broker(box: Box) -> Iterator[str]:
+    """A broker of our own, as it will be killed."""
+    with override_settings(PENSTOCK_KAFKA=box.env["PENSTOCK_KAFKA"]):
+        TopicAdmin(box.env["PENSTOCK_KAFKA"]).ensure(cluster_plans(control_settings().topics))
+        yield box.env["PENSTOCK_KAFKA"]
+
+
+def restart(box: Box) -> None:
+    killed = box.kill("kafka")
+    box.wait_ready("kafka", not_pid=killed)
+
+
+def test_the_publisher_reads_and_writes_again(box: Box, broker: str):
+    topic = ControlTopic(broker)
+    topic.publish([KeyRecord("before", 1, "p1", "shop")])
+    topic.refresh()
+    restart(box)
+    read_again(topic)
+    topic.publish([KeyRecord("after", 1, "p1", "shop")])
+    read_again(topic)
+    assert {"key/before", "key/after"} <= set(topic.published)
+
+
+def read_again(topic: ControlTopic, limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            return topic.refresh()
+        except ControlTopicError:
+            assert time.monotonic() < deadline, "the control topic cannot be read any more"
+            time.sleep(0.2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_observer_reads_on_in_the_same_session(box: Box, broker: str):
+    session = Session(control_settings())
+    try:
+        session.step()
+        restart(box)
+        writer = producer(broker)
+        deadline = time.monotonic() + 60
+        while not HeartbeatRow.objects.exists():
+            assert time.monotonic() < deadline, "no heartbeat is read any more"
+            now_us = time.time_ns() // 1000
+            beat = Heartbeat("c1", "process-0", "process", 1, "a", now_us, "running", 1, 1, "host", 0.0, 1)
+            writer.produce(HEARTBEAT_TOPIC, encode_heartbeat(beat))
+            writer.flush(10)
+            session.step()
+    finally:
+        session.close()
+        connection.close()

@@ -1,0 +1,121 @@
+"""The keeper as a process of its own, without Django: it adopts after kill -9, and stops by a record, not a signal."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane.compute.files import ComputeFiles
+from controlplane.compute.port import Desired, Running
+from controlplane.compute.processes import members, signal_all
+from controlplane.settings import control_settings
+from controlplane.topics import TopicAdmin, cluster_plans
+
+ROOT = Path(__file__).parents[3]
+# Ends only when the control topic says so; what it says last tells a drain from a death.
+APPLICATION = """
+import argparse, os, time
+from pathlib import Path
+from dataplane.tables.control import ControlReader
+
+named = argparse.ArgumentParser()
+for name in ("--cell", "--epoch", "--incarnation"):
+    named.add_argument(name)
+named = named.parse_args()
+reader = ControlReader(os.environ["PENSTOCK_KAFKA"])
+while True:
+    reader.refresh()
+    stop = reader.table.stop(named.cell)
+    if stop is not None and stop.incarnation == named.incarnation:
+        Path("drained-" + named.incarnation).touch()
+        raise SystemExit(0)
+    time.sleep(0.2)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A checkout whose cell application is the small one."""
+    jobs = tmp_path / "checkout" / "dataplane" / "jobs"
+    jobs.mkdir(parents=True)
+    (jobs / "cell.py").write_text(APPLICATION)
+    return tmp_path / "checkout"
+
+
+class Keepers:
+    """Starts keepers, one at a time, on one PENSTOCK_VAR."""
+
+    def __init__(self, root: Path, var: Path, kafka: str) -> None:
+        self.files = ComputeFiles(var)
+        self._root = root
+        self._env = os.environ | {"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka, "PYTHONPATH": str(ROOT)}
+        self._env.pop("DJANGO_SETTINGS_MODULE", None)
+        self.process = self.start()
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "controlplane.compute.keeper"], cwd=self._root, env=self._env
+        )
+        return self.process
+
+    def running(self) -> Running | None:
+        running = self.files.running("c1")
+        return running if running is not None and running.pid else None
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+@pytest.fixture
+def keepers(root: Path, tmp_path: Path, kafka: str) -> Iterator[Keepers]:
+    TopicAdmin(kafka).ensure(cluster_plans(control_settings().topics))
+    keepers = Keepers(root, tmp_path / "var", kafka)
+    yield keepers
+    if keepers.process.poll() is None:
+        keepers.end(signal.SIGKILL)
+    if running := keepers.files.running("c1"):
+        signal_all(members(running.incarnation), signal.SIGKILL)
+
+
+def until(truth: Callable[[], object], limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not truth():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.1)
+
+
+def started(keepers: Keepers, epoch: int = 1) -> Running:
+    keepers.files.wish(Desired("c1", epoch, "local[1]"))
+    until(lambda: (now := keepers.running()) is not None and now.epoch == epoch and len(members(now.incarnation)) > 1)
+    running = keepers.running()
+    assert running is not None
+    return running
+
+
+def drained(tmp_path: Path, running: Running) -> bool:
+    return (tmp_path / "var" / f"drained-{running.incarnation}").exists()
+
+
+def test_killed_and_started_again_it_adopts_and_sigterm_drains_by_record(keepers: Keepers, tmp_path: Path):
+    first = started(keepers)
+    keepers.end(signal.SIGKILL)
+    keepers.start()
+    time.sleep(1.5)
+    assert keepers.running() == first, "the application went on, and no second one was started"
+    assert keepers.end(signal.SIGTERM) == 0
+    assert drained(tmp_path, first)
+    assert members(first.incarnation) == []
+
+
+def test_a_higher_epoch_drains_the_old_application_and_starts_the_new_one(keepers: Keepers, tmp_path: Path):
+    first = started(keepers)
+    second = started(keepers, epoch=2)
+    assert second.incarnation != first.incarnation
+    assert drained(tmp_path, first)
+    assert not drained(tmp_path, second)

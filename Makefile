@@ -15,7 +15,7 @@ DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 
 PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests
 
-.PHONY: help demo up down status test test-long check lint types imports quick bench chromium
+.PHONY: help demo up down status secrets test test-long check lint types imports quick bench chromium
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

@@ -17,13 +17,13 @@ from localbox.testing import ROOT, Box
 
 
 @contextmanager
-def box_of(name: str) -> Iterator[Box]:
-    """A box with one service under var/test: pytest's own directories are closed to the user Postgres runs as."""
+def box_of(*names: str) -> Iterator[Box]:
+    """A box with these services alone, under var/test: pytest's own are closed to Postgres's user."""
     parent = ROOT / "var" / "test"
     parent.mkdir(parents=True, exist_ok=True)
-    var = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
+    var = Path(tempfile.mkdtemp(prefix=f"{names[0]}-", dir=parent))
     try:
-        with Box(var, only=[name]) as box:
+        with Box(var, only=names) as box:
             yield box
     finally:
         shutil.rmtree(var, ignore_errors=True)

@@ -1,11 +1,11 @@
-"""`python -m localbox up|down|status|env-example`."""
+"""`python -m localbox up|down|status|secrets|env-example`."""
 
 import argparse
 import sys
 
 from localbox.commands import down, status, up
 from localbox.errors import BoxError
-from localbox.settings import env_example, settings_from
+from localbox.settings import env_example, new_secrets, settings_from
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -14,6 +14,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if given.command == "env-example":
             print(env_example(), end="")
+            return 0
+        if given.command == "secrets":
+            print(new_secrets(), end="")
             return 0
         settings = settings_from()
         if given.command == "up":
@@ -35,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--detach", action="store_true", help="return when all is ready; stop with `down`")
     commands.add_parser("down", help="stop everything, in any state")
     commands.add_parser("status", help="what runs")
+    commands.add_parser("secrets", help="print fresh secrets, as lines for .env")
     commands.add_parser("env-example", help="print .env.example")
     return parser
 

@@ -1,5 +1,6 @@
 """A box as an object: its own var/ and ports beside whatever else runs, and the means to kill one of its programs."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -37,7 +38,7 @@ class Box:
         self.settings: BoxSettings = settings_from(given, dotenv=None)
         self.env = self.settings.env
         self.var = var
-        self._given = given
+        self.given = given
         self._only = list(only)
         self._extra = list(extra)
 
@@ -54,14 +55,14 @@ class Box:
         """Start it and wait until all is ready. Raises RuntimeError with what the box said if it is not to be."""
         only = ["--only", ",".join(self._only)] if self._only else []
         extra = ["--with", ",".join(self._extra)] if self._extra else []
-        answer = self._command("up", "--detach", *only, *extra)
+        answer = self.command("up", "--detach", *only, *extra)
         if answer.returncode:
             self.stop()
             raise RuntimeError(f"the box did not start:\n{answer.stdout}{answer.stderr}")
 
     def stop(self) -> None:
         """Stop it in whatever state it is."""
-        self._command("down")
+        self.command("down")
 
     def entry(self, name: str) -> Entry:
         """What the supervisor last wrote down about a program. Raises LookupError if there is none."""
@@ -88,11 +89,12 @@ class Box:
         """Wait until a program is ready, as another process than `not_pid`; returns its pid."""
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
-            entry = self.entry(name)
-            if entry.state == "ready" and entry.process and entry.process.process() and entry.process.pid != not_pid:
-                return entry.process.pid
+            with contextlib.suppress(LookupError):  # the supervisor may not have written anything yet
+                pid = self.pid(name)
+                if self.entry(name).state == "ready" and pid != not_pid:
+                    return pid
             time.sleep(0.05)
-        raise TimeoutError(f"{name} is not ready after {timeout_s:g} s: {self.entry(name)}")
+        raise TimeoutError(f"{name} is not ready after {timeout_s:g} s:\n{self.log(name)[-2000:]}")
 
     def log(self, name: str) -> str:
         """A program's whole log."""
@@ -105,7 +107,8 @@ class Box:
             command, cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=timeout_s, check=False
         )
 
-    def _command(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`python -m localbox ...` on this box, as a person would give it."""
         command = [sys.executable, "-m", "localbox", *words]
-        env = self._given | {"PYTHONPATH": self.env["PYTHONPATH"]}
+        env = self.given | {"PYTHONPATH": self.env["PYTHONPATH"]}
         return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

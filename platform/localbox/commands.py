@@ -14,7 +14,7 @@ from localbox.catalogue import DRAIN_S, programs
 from localbox.ends import wait_gone
 from localbox.settings import ROOT, BoxSettings
 from localbox.state import Snapshot, last_json_line
-from localbox.supervisor import Supervisor, end_leftovers, living
+from localbox.supervisor import Supervisor, end_leftovers, living, wait_written
 
 _STOP_LIMIT_S: Final = DRAIN_S + 90.0
 
@@ -35,7 +35,7 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str]
 
 def down(settings: BoxSettings) -> int:
     """Stop the box, whatever state it is in; nothing running is fine."""
-    snapshot = living(settings)
+    snapshot = wait_written(settings, limit_s=10)
     if snapshot is None:
         print("ended what was left of it" if end_leftovers(settings) else "penstock is not running")
         return 0

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -51,38 +51,30 @@ def wait_gone(known: Known, *, until: float) -> bool:
     return True
 
 
-def end_orphans(var: Path) -> list[str]:
-    """End every process that carries this box's mark, such as a Spark application whose keeper is gone."""
+def end_orphans(var: Path) -> int:
+    """End every process that carries this box's mark, such as a Spark application whose keeper is gone; how many."""
     orphans = marked(var)
-    for process in orphans:
-        _signal(process, signal.SIGTERM)
-    _, alive = psutil.wait_procs(orphans, timeout=_ORPHAN_GRACE_S)
-    for process in alive:
-        _signal(process, signal.SIGKILL)
-    psutil.wait_procs(alive, timeout=_ORPHAN_GRACE_S)
-    return [f"{process.pid}" for process in orphans]
+    for known in orphans:
+        known.send(signal.SIGTERM)
+    until = time.monotonic() + _ORPHAN_GRACE_S
+    for known in [known for known in orphans if not wait_gone(known, until=until)]:
+        known.send(signal.SIGKILL)
+        wait_gone(known, until=time.monotonic() + _ORPHAN_GRACE_S)
+    return len(orphans)
 
 
-def marked(var: Path) -> list[psutil.Process]:
+def marked(var: Path) -> list[Known]:
     """Processes of the box at `var`, except ourselves and those that started us."""
     me = psutil.Process()
     spared = {me.pid, *(parent.pid for parent in me.parents())}
-    return [p for p in _processes() if p.pid not in spared and _mark(p) == str(var)]
-
-
-def _processes() -> Iterable[psutil.Process]:
-    return psutil.process_iter()
+    pids = [
+        process.pid for process in psutil.process_iter() if process.pid not in spared and _mark(process) == str(var)
+    ]
+    return [known for pid in pids if (known := Known.of(pid))]
 
 
 def _mark(process: psutil.Process) -> str | None:
     try:
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        return process.environ().get(MARK)
+        return process.environ().get(MARK) if process.status() != psutil.STATUS_ZOMBIE else None
     except (psutil.Error, OSError):
         return None
-
-
-def _signal(process: psutil.Process, number: int) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process.send_signal(number)

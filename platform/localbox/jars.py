@@ -21,21 +21,23 @@ CHECKSUM_FILE: Final = _HERE / "kafka.sha256"
 _TRIES: Final = 3
 
 
-def kafka_jars(*, java: Path, cache: Path) -> Path:
-    """The directory that holds exactly the pinned jars, retrieved first if need be.
+def kafka_place(cache: Path) -> Path:
+    """The directory of the pinned jars, named after the checksum file's hash: two versions never share one."""
+    return cache / f"kafka-{hashlib.sha256(CHECKSUM_FILE.read_bytes()).hexdigest()[:16]}"
 
-    The directory is named after the checksum file's hash, so clones of different versions never share one, and it is
-    put in place by a rename under a file lock, so two at once do the work once. Raises BoxError.
+
+def ensure_kafka_jars(*, java: Path, cache: Path) -> None:
+    """Make that directory hold exactly the pinned jars.
+
+    It is put in place by a rename under a file lock, so two at once do the work once. Raises BoxError.
     """
-    pins = read_pins(CHECKSUM_FILE.read_text())
-    place = cache / f"kafka-{hashlib.sha256(CHECKSUM_FILE.read_bytes()).hexdigest()[:16]}"
+    pins, place = read_pins(CHECKSUM_FILE.read_text()), kafka_place(cache)
     if not what_differs(place, pins):
-        return place
+        return
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / f"{place.name}.lock"):
         if what_differs(place, pins):  # nobody did it while we waited
             _retrieve(java=java, cache=cache, place=place, pins=pins)
-    return place
 
 
 def read_pins(text: str) -> dict[str, str]:

@@ -117,6 +117,11 @@ def env_example() -> str:
     return "\n".join(lines)
 
 
+def new_secrets() -> str:
+    """Fresh values of the variables that nothing secret may have a default for, as lines for a .env file."""
+    return f"PENSTOCK_SECRET_KEY={secrets.token_urlsafe(50)}\nPENSTOCK_FERNET_KEYS={Fernet.generate_key().decode()}\n"
+
+
 def _addresses(env: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, str]:
     web_host = env.get("PENSTOCK_WEB_HOST", "127.0.0.1")
     ingest_host = env.get("PENSTOCK_INGEST_HOST", "127.0.0.1")
@@ -156,9 +161,8 @@ def _secrets(env: Mapping[str, str], path: Path) -> dict[str, str]:
     if env.get("PENSTOCK_ENV", "development") == "production":
         return {name: env[name] for name in names if name in env}
     if not path.exists():
-        made = {names[0]: secrets.token_urlsafe(50), names[1]: Fernet.generate_key().decode()}
         path.touch(mode=0o600)
-        path.write_text("".join(f"{name}={value}\n" for name, value in made.items()))
+        path.write_text(new_secrets())
     return _read_env_file(path) | {name: env[name] for name in names if name in env}
 
 

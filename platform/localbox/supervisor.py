@@ -1,5 +1,6 @@
 """The supervisor: starts the programs in order of readiness, starts again what dies, stops all in reverse order."""
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -34,6 +35,17 @@ def living(settings: BoxSettings) -> Snapshot | None:
     return snapshot if snapshot and snapshot.supervisor.process() else None
 
 
+def wait_written(settings: BoxSettings, *, limit_s: float) -> Snapshot | None:
+    """The living snapshot; if a supervisor holds the lock and has not written one yet, wait for it."""
+    until = time.monotonic() + limit_s
+    while (snapshot := living(settings)) is None and time.monotonic() < until:
+        with _lock(settings.run / "lock") as free:
+            if free is not None:
+                return None
+        time.sleep(TICK_S)
+    return snapshot
+
+
 class Supervisor:
     """Runs the programs until it is asked to stop. One per var/, kept so by a file lock."""
 
@@ -42,10 +54,10 @@ class Supervisor:
         settings: BoxSettings,
         programs: Sequence[Program],
         *,
-        say: Callable[[str], None] = lambda text: print(text, flush=True),
+        say: Callable[[str], None] | None = None,
     ) -> None:
         self._settings = settings
-        self._say = say
+        self._say = say or _print
         self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="probe")
         self._running = [
             Running(program, env=settings.env, log=settings.logs / f"{program.name}.log", pool=self._pool)
@@ -159,6 +171,11 @@ def end_leftovers(settings: BoxSettings) -> bool:
     orphans = end_orphans(settings.var)
     state_file(settings).unlink(missing_ok=True)
     return bool(left or orphans)
+
+
+def _print(text: str) -> None:
+    with contextlib.suppress(BrokenPipeError):  # nobody reads any more: no reason to leave programs unattended
+        print(text, flush=True)
 
 
 class _lock:  # noqa: N801 reads as a function

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from localbox.errors import BoxError
-from localbox.jars import kafka_jars
+from localbox.jars import ensure_kafka_jars, kafka_place
 from localbox.java import find_java
 from localbox.probes import kafka_ready
 from localbox.program import Program, Stage
@@ -25,13 +25,13 @@ def kafka(settings: BoxSettings) -> Program:
     if not settings.owns_kafka:
         return Program("kafka", Stage.SERVICES, None, probe=probe)
     java = find_java(settings.env)
-    classpath = f"{kafka_jars(java=java, cache=settings.cache)}/*"
+    classpath = f"{kafka_place(settings.cache)}/*"
     home = settings.var / "kafka"
     return Program(
         "kafka",
         Stage.SERVICES,
         (str(java), *jvm_flags(), "-cp", classpath, "kafka.Kafka", str(home / "server.properties")),
-        prepare=partial(prepare, java=java, classpath=classpath, home=home, ports=settings.ports),
+        prepare=partial(prepare, settings, java=java, classpath=classpath, home=home),
         probe=probe,
         version=lambda: VERSION,
         port=settings.ports["PENSTOCK_KAFKA_PORT"],
@@ -45,11 +45,12 @@ def jvm_flags() -> list[str]:
     return ["-Xms256m", "-Xmx384m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", _LOG_LEVEL, *log]
 
 
-def prepare(*, java: Path, classpath: str, home: Path, ports: dict[str, int]) -> None:
-    """Write the properties; format the log directory unless it is. The data survives `down` and `up`."""
+def prepare(settings: BoxSettings, *, java: Path, classpath: str, home: Path) -> None:
+    """Get the jars; write the properties; format the log directory unless it is. The data survives `down` and `up`."""
+    ensure_kafka_jars(java=java, cache=settings.cache)
     home.mkdir(parents=True, exist_ok=True)
     path = home / "server.properties"
-    path.write_text("".join(f"{name}={value}\n" for name, value in properties(home, ports).items()))
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties(home, settings.ports).items()))
     if (home / "log" / "meta.properties").exists():
         return
     command = [

@@ -1,0 +1,206 @@
+"""The supervisor with real services: readiness, restarts, and a clean end from every state."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from localbox.ends import marked
+from localbox.settings import PORTS
+from localbox.state import Known, read_snapshot
+from localbox.supervisor import living, state_file
+from localbox.testing import ROOT, Box
+from tests.conftest import box_of
+
+
+@pytest.fixture(scope="module")
+def redis_box() -> Iterator[Box]:
+    """The smallest box: it starts in a blink, so most of what a supervisor must do is tried on it."""
+    with box_of("redis") as box:
+        yield box
+
+
+@pytest.fixture
+def box(redis_box: Box) -> Box:
+    if living(redis_box.settings) is None:
+        redis_box.start()
+    return redis_box
+
+
+def test_a_killed_program_comes_back_by_itself(box: Box):
+    old = box.kill("redis")
+    new = box.wait_ready("redis", not_pid=old)
+    assert new != old
+    assert box.entry("redis").restarts >= 1
+
+
+def test_a_second_up_says_so_and_harms_nothing(box: Box):
+    before = box.pid("redis")
+    answer = box.command("up", "--detach")
+    assert answer.returncode == 0
+    assert "already running" in answer.stdout
+    assert box.pid("redis") == before
+
+
+def test_down_ends_everything_and_down_again_is_fine(box: Box):
+    pid = box.pid("redis")
+    assert box.command("down").returncode == 0
+    assert not alive(pid)
+    answer = box.command("down")
+    assert (answer.returncode, answer.stdout) == (0, "penstock is not running\n")
+    assert box.command("status").returncode == 3
+
+
+def test_down_ends_what_a_killed_supervisor_left(box: Box):
+    pid, supervisor = box.pid("redis"), supervisor_of(box)
+    os.kill(supervisor.pid, signal.SIGKILL)
+    wait_gone(supervisor)
+    assert alive(pid)
+    assert "ended what was left" in box.command("down").stdout
+    assert not alive(pid)
+
+
+def test_up_after_a_killed_supervisor_starts_afresh(box: Box):
+    pid, supervisor = box.pid("redis"), supervisor_of(box)
+    os.kill(supervisor.pid, signal.SIGKILL)
+    wait_gone(supervisor)
+    box.start()
+    assert box.pid("redis") != pid
+    assert not alive(pid)
+
+
+def test_a_stale_file_whose_pid_was_reused_kills_nobody(box: Box):
+    box.stop()
+    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        snapshot = f'{{"pid": {bystander.pid}, "created": 1.0}}'
+        state_file(box.settings).write_text(
+            f'{{"supervisor": {snapshot}, "ready": true, "ready_s": 1.0,'
+            f' "programs": [{{"name": "redis", "stage": 0, "state": "ready", "process": {snapshot}}}]}}'
+        )
+        assert read_snapshot(state_file(box.settings)) is not None
+        assert box.command("down").returncode == 0
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_a_file_that_is_no_snapshot_stops_nobody_from_starting(box: Box):
+    box.stop()
+    state_file(box.settings).write_text("{ half a")
+    box.start()
+    assert box.pid("redis")
+
+
+def test_a_taken_port_is_said_with_its_holder_and_nothing_is_started(box: Box):
+    box.stop()
+    with socket.create_server(("127.0.0.1", box.settings.ports["PENSTOCK_REDIS_PORT"])):
+        answer = box.command("up", "--detach", "--only", "redis")
+    assert answer.returncode == 1
+    assert f"is held by python (pid {os.getpid()})" in answer.stdout.replace("python3.11", "python")
+    assert "PENSTOCK_REDIS_PORT" in answer.stdout
+    assert living(box.settings) is None
+
+
+def test_an_orphan_with_the_boxs_mark_is_ended_by_down(box: Box):
+    orphan = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], env=box.env, start_new_session=True
+    )
+    try:
+        assert orphan.pid in [known.pid for known in marked(box.var)]
+        box.stop()
+        assert orphan.wait(10) == -signal.SIGTERM
+    finally:
+        orphan.kill()
+
+
+def test_ctrl_c_in_the_foreground_stops_all_and_exits_0(box: Box):
+    box.stop()
+    command = [sys.executable, "-m", "localbox", "up", "--only", "redis"]
+    with subprocess.Popen(command, cwd=ROOT, env=box.given, stdout=subprocess.PIPE, text=True) as foreground:
+        redis = box.wait_ready("redis", timeout_s=30)
+        foreground.send_signal(signal.SIGINT)
+        out, _ = foreground.communicate(timeout=30)
+    assert foreground.returncode == 0
+    assert out.splitlines()[-1] == "stopped"
+    assert not alive(redis)
+
+
+def test_a_program_that_cannot_start_fails_the_start_with_the_end_of_its_log(box: Box):
+    box.stop()
+    data = box.var / "redis" / "appendonly.aof"
+    data.write_bytes(b"this is no append-only file")
+    try:
+        answer = box.command("up", "--detach", "--only", "redis")
+    finally:
+        data.unlink()
+    assert answer.returncode == 1
+    assert "redis does not start" in answer.stdout
+    assert "Bad file format" in answer.stdout
+
+
+def test_a_unknown_program_is_refused_in_one_sentence(box: Box):
+    box.stop()
+    answer = box.command("up", "--only", "rediss")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("penstock: no such program: rediss")
+
+
+def test_kafka_and_postgres_keep_their_data_over_down_and_up():
+    with box_of("postgres", "kafka") as box:
+        admin = AdminClient({"bootstrap.servers": box.env["PENSTOCK_KAFKA"]})
+        admin.create_topics([NewTopic("kept", num_partitions=3)])["kept"].result(30)
+        with psycopg.connect(box.env["DATABASE_URL"], autocommit=True) as connection:
+            connection.execute("create table kept (n int)")
+        box.stop()
+        box.start()
+        topics = AdminClient({"bootstrap.servers": box.env["PENSTOCK_KAFKA"]}).list_topics(timeout=30).topics
+        assert len(topics["kept"].partitions) == 3
+        with psycopg.connect(box.env["DATABASE_URL"]) as connection:
+            assert connection.execute("select count(*) from kept").fetchone() == (0,)
+        assert "shutting down" in box.log("postgres")
+        assert "not properly shut down" not in box.log("postgres")
+
+
+def test_two_boxes_run_side_by_side(box: Box):
+    with box_of("redis") as other:
+        assert other.pid("redis") != box.pid("redis")
+        ports = [{one.settings.ports[variable.name] for variable in PORTS} for one in (box, other)]
+        assert not ports[0] & ports[1]
+
+
+def alive(pid: int) -> bool:
+    """A zombie is dead: whoever adopted it has only not looked yet."""
+    known = Known.of(pid)
+    return known is not None and known.process() is not None
+
+
+def supervisor_of(box: Box) -> Known:
+    snapshot = living(box.settings)
+    assert snapshot is not None
+    return snapshot.supervisor
+
+
+def wait_gone(known: Known) -> None:
+    until = time.monotonic() + 10
+    while known.process() is not None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_var_holds_everything(box: Box, tmp_path: Path):
+    """Nothing is written beside var/: the home directory of the run stays empty but for the cache."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with Box(tmp_path / "var", only=["redis"], env={"HOME": str(home)}):
+        pass
+    assert list(home.iterdir()) == []

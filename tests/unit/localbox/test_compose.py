@@ -1,0 +1,97 @@
+"""docker-compose.yml against the code: it may not drift from what the box starts and the settings read."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.fernet import Fernet
+
+from localbox.catalogue import SERVICES, programs
+from localbox.settings import ROOT, VARIABLES, new_secrets, settings_from
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+ENV: dict[str, str] = COMPOSE["x-env"]
+READERS = [ROOT / "platform" / "config" / "settings.py", ROOT / "dataplane" / "runtime" / "settings.py"]
+BOX_ONLY = re.compile(r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER)_PORT")
+
+
+def read_by_settings() -> set[str]:
+    """Every variable that a settings module names."""
+    return set(re.findall(r'"((?:PENSTOCK_|DATABASE_|REDIS_)[A-Z_]+)"', "".join(p.read_text() for p in READERS)))
+
+
+def ours() -> dict[str, dict[str, Any]]:
+    return {name: service for name, service in COMPOSE["services"].items() if name not in SERVICES}
+
+
+def test_every_variable_it_sets_is_one_that_is_read():
+    box = (ROOT / "platform" / "localbox" / "catalogue.py").read_text()
+    known = read_by_settings() | set(re.findall(r'"(PENSTOCK_[A-Z_]+)"', box))
+    assert set(ENV) - known == set()
+
+
+def test_every_variable_that_is_read_is_set():
+    assert read_by_settings() - set(ENV) == set()
+    assert {v.name for v in VARIABLES if not BOX_ONLY.fullmatch(v.name)} == set(ENV)
+
+
+def test_every_program_of_the_box_is_there_and_nothing_else(tmp_path: Path):
+    box = programs(settings_from({"PENSTOCK_VAR": str(tmp_path), **_foreign()}, dotenv=None))
+    assert {program.name for program in box} == set(COMPOSE["services"])
+
+
+def test_each_runs_the_boxs_command(tmp_path: Path):
+    box = programs(settings_from({"PENSTOCK_VAR": str(tmp_path), **_foreign()}, dotenv=None))
+    for program in box:
+        if program.command:
+            assert _plain(COMPOSE["services"][program.name]["command"]) == _plain(program.command), program.name
+
+
+def test_images_are_pinned_by_a_whole_version():
+    images = [service["image"] for service in COMPOSE["services"].values()]
+    images += re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert [image for image in images if not re.search(r":\d+\.\d+(\.\d+)?(-[\w-]+)?$", image)] == []
+
+
+def test_every_service_has_a_health_check():
+    assert [name for name in (*SERVICES, "web", "ingest-1", "ingest-2") if not _service(name).get("healthcheck")] == []
+
+
+@pytest.mark.parametrize("name", sorted(ours()))
+def test_ours_wait_for_health_or_completion(name: str):
+    waits = _service(name)["depends_on"]
+    assert waits
+    for other, how in waits.items():
+        one_shot = other in ("migrate", "bootstrap")
+        assert how["condition"] == ("service_completed_successfully" if one_shot else "service_healthy")
+        assert one_shot or _service(other).get("healthcheck")
+
+
+def test_ports_are_open_to_this_machine_only():
+    ports = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_no_secret_has_a_default():
+    assert ENV["PENSTOCK_SECRET_KEY"].startswith("${PENSTOCK_SECRET_KEY:?")
+    assert ENV["PENSTOCK_FERNET_KEYS"].startswith("${PENSTOCK_FERNET_KEYS:?")
+    made = dict(line.split("=", 1) for line in new_secrets().splitlines())
+    Fernet(made["PENSTOCK_FERNET_KEYS"])
+
+
+def _service(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = COMPOSE["services"][name]
+    return found
+
+
+def _foreign() -> dict[str, str]:
+    return {"DATABASE_URL": "postgresql://x@y/z", "REDIS_URL": "redis://y", "PENSTOCK_KAFKA": "y:1"}
+
+
+def _plain(command: Any) -> list[str]:
+    """Without directories, addresses and how much is logged."""
+    words = [re.sub(r".*/", "", word) for word in command]
+    words = ["python" if word.startswith("python") else word for word in words]
+    return [word for word in words if word not in ("127.0.0.1", "0.0.0.0", "--log-level", "-l", "warning")]  # noqa: S104

@@ -28,12 +28,12 @@ $(BIN)/python:
 
 # The development lock holds everything of the other one, so it serves for running, too.
 $(RUN_STAMP): | $(BIN)/python
-	@ls $(VENV)/.dev-* >/dev/null 2>&1 && [ -e $(DEV_STAMP) ] || { echo "installing the locked packages ..." && \
+	@ls $(VENV)/.dev-* >/dev/null 2>&1 && [ -e $(DEV_STAMP) ] || { echo "installing the locked packages ..." >&2 && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; }
 	@touch $@
 
 $(DEV_STAMP): | $(BIN)/python
-	@echo "installing the locked packages, those for development too ..."
+	@echo "installing the locked packages, those for development too ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
@@ -48,6 +48,9 @@ down: $(RUN_STAMP) ## stop the box, in whatever state it is
 
 status: $(RUN_STAMP) ## say what runs
 	@$(BIN)/python -m localbox status
+
+secrets: $(RUN_STAMP) ## print fresh secrets as lines for .env, which the containers need
+	@$(BIN)/python -m localbox secrets
 
 check: lint types imports quick ## lint, types, import rules, unit and db tests
 

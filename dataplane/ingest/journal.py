@@ -5,10 +5,11 @@ comes back. Two files take turns: one grows while the other's content is on its 
 """
 
 import os
-from io import FileIO
 from pathlib import Path
 
 import msgspec
+
+from dataplane.runtime.lines import append_to, read_lines, write_all
 
 
 class Ack(msgspec.Struct, array_like=True):
@@ -31,22 +32,22 @@ class AckJournal:
         folder.mkdir(parents=True, exist_ok=True)
         self._growing, self._sent = folder / f"{replica}.acks", folder / f"{replica}.acks-sent"
         self.left_behind = [*_read(self._sent), *_read(self._growing)]
-        self._file: FileIO = self._growing.open("ab", buffering=0)
+        self._file = append_to(self._growing)
 
     def write(self, acks: list[Ack]) -> None:
         """Hand the lines to the operating system: one write."""
-        self._file.write(b"".join(_encode(ack) + b"\n" for ack in acks))
+        write_all(self._file, b"".join(_encode(ack) + b"\n" for ack in acks))
 
     def rotate(self) -> None:
         """Begin a new file; what was written so far is about to be told. The one before must have been told."""
         self._file.close()
         if self._sent.exists():  # left behind by a run that was killed: told together with what has grown since
-            with self._sent.open("ab") as kept:
-                kept.write(self._growing.read_bytes())
+            with append_to(self._sent) as kept:
+                write_all(kept, self._growing.read_bytes())
             self._growing.unlink()
         else:
             os.replace(self._growing, self._sent)  # noqa: PTH105
-        self._file = self._growing.open("ab", buffering=0)
+        self._file = append_to(self._growing)
 
     def told(self) -> None:
         """The ledger has it: the older file is of no more use."""
@@ -58,7 +59,4 @@ class AckJournal:
 
 
 def _read(path: Path) -> list[Ack]:
-    if not path.exists():
-        return []
-    whole = path.read_bytes().rpartition(b"\n")[0]  # a line that a crash cut off was not answered
-    return [_decoder.decode(line) for line in whole.splitlines()]
+    return [_decoder.decode(line) for line in read_lines(path)]  # a line that a crash cut off was not answered

@@ -6,12 +6,13 @@ killed process) before anything else follows from it, and is found again by whoe
 """
 
 import os
-from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 from pyroaring import BitMap64
+
+from dataplane.runtime.lines import append_to, read_lines, write_all
 
 SEGMENT_ENTRIES: Final = 200_000  # two of them are kept: minutes at full speed, days at rest
 
@@ -49,11 +50,9 @@ class _Segment:
         self._path = path
         self.entries = 0
         self.sets: dict[_Group, dict[tuple[str, str], BitMap64]] = {}
-        if path.exists():
-            whole = path.read_bytes().rpartition(b"\n")[0]  # a line that a crash cut off is no verdict
-            for line in whole.splitlines():
-                self.add(_decoder.decode(line))
-        self._file: FileIO = path.open("ab", buffering=0)
+        for line in read_lines(path):  # a line that a crash cut off is no verdict
+            self.add(_decoder.decode(line))
+        self._file = append_to(path)
 
     def add(self, entry: _Entry) -> None:
         group = (entry.pipe, entry.destination, entry.child, entry.attempt)
@@ -61,7 +60,7 @@ class _Segment:
         self.entries += 1
 
     def write(self, lines: bytes) -> None:
-        self._file.write(lines)
+        write_all(self._file, lines)
 
     def close(self) -> None:
         self._file.close()

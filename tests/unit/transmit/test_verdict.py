@@ -1,0 +1,71 @@
+"""The verdict on an attempt: every status and every libcurl code gives delivered, worth a retry, or dead."""
+
+import pycurl
+import pytest
+
+from dataplane.transmit.verdict import CAUSES, CURL_CAUSES, Outcome, judge
+
+
+@pytest.mark.parametrize("status", range(200, 300))
+def test_every_2xx_is_delivered(status: int):
+    assert judge(status, 0).outcome is Outcome.DELIVERED
+
+
+@pytest.mark.parametrize("status", [status for status in range(400, 500) if status != 429])
+def test_every_4xx_but_429_is_dead_and_never_retried(status: int):
+    verdict = judge(status, 0)
+    assert (verdict.outcome, verdict.cause) == (Outcome.DEAD, "rejected")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "cause"),
+    [
+        pytest.param(range(100, 200), "informational", id="1xx"),
+        pytest.param(range(300, 400), "redirect", id="3xx is not followed"),
+        pytest.param([429], "throttled", id="429"),
+        pytest.param(range(500, 600), "server-error", id="5xx"),
+        pytest.param([600, 999, 42], "protocol", id="no status of HTTP"),
+    ],
+)
+def test_what_the_receiver_may_mend_is_tried_again(statuses: list[int], cause: str):
+    for status in statuses:
+        verdict = judge(status, 0)
+        assert (verdict.outcome, verdict.cause) == (Outcome.RECOVERABLE, cause), status
+
+
+@pytest.mark.parametrize("code", range(1, 102))
+def test_no_answer_is_worth_a_retry_whatever_libcurl_says(code: int):
+    verdict = judge(0, code)
+    assert verdict.outcome is Outcome.RECOVERABLE
+    assert verdict.cause in CAUSES
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        (pycurl.E_COULDNT_RESOLVE_HOST, "dns"),
+        (pycurl.E_COULDNT_CONNECT, "connect"),
+        (pycurl.E_OPERATION_TIMEDOUT, "timeout"),
+        (pycurl.E_GOT_NOTHING, "no-answer"),
+        (pycurl.E_RECV_ERROR, "reset"),
+        (pycurl.E_SEND_ERROR, "reset"),
+        (pycurl.E_PARTIAL_FILE, "answer-cut"),
+        (pycurl.E_SSL_CONNECT_ERROR, "tls"),
+        (pycurl.E_PEER_FAILED_VERIFICATION, "tls-certificate"),
+        (pycurl.E_URL_MALFORMAT, "url-invalid"),
+        (pycurl.E_TOO_MANY_REDIRECTS, "transport"),
+    ],
+)
+def test_causes_are_words_a_customer_can_act_on(code: int, cause: str):
+    assert judge(0, code).cause == cause
+
+
+@pytest.mark.parametrize("code", sorted(CURL_CAUSES))
+def test_an_answer_that_was_cut_after_its_status_counts_by_its_status(code: int):
+    assert judge(200, code).outcome is Outcome.DELIVERED
+    assert judge(400, code).outcome is Outcome.DEAD
+    assert judge(503, code).outcome is Outcome.RECOVERABLE
+
+
+def test_an_address_the_guard_refused_is_named_whatever_else_happened():
+    assert judge(0, 7, forbidden=True).cause == "destination-forbidden"

@@ -35,6 +35,7 @@ class Teller:
         self._books: dict[str, Books] = defaultdict(Books)
         self._telling: dict[str, bytes] = {}  # cell -> audit record not yet known to be stored
         self._under_way: set[str] = set()
+        self._begun = False  # a round is under way, or over and the journal not told yet
         self._due = 0.0
         self.acked(journal.left_behind)
 
@@ -53,7 +54,11 @@ class Teller:
         """Send what failed again; else, if the last round is stored and it is time, begin the next one."""
         if self._telling:
             self._send()
-        elif time.monotonic() >= self._due and any(len(books.facts) for books in self._books.values()):
+            return
+        if self._begun:  # here and not where the report comes: only one thread may move the journal's files
+            self._begun = False
+            self._journal.told()
+        if time.monotonic() >= self._due and any(len(books.facts) for books in self._books.values()):
             self._due = time.monotonic() + every_s
             self._begin()
 
@@ -62,12 +67,13 @@ class Teller:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self.tell_if_due(0)
-            if not self._telling:
+            if not self._telling and not self._begun:
                 return
             time.sleep(0.01)
 
     def _begin(self) -> None:
         self._journal.rotate()
+        self._begun = True
         books, self._books = self._books, defaultdict(Books)
         now_us = time.time_ns() // 1_000
         for cell, book in books.items():
@@ -91,6 +97,4 @@ class Teller:
         """On the poller thread; each step is one atomic operation on a dict or set."""
         if error is None:
             self._telling.pop(cell, None)
-            if not self._telling:
-                self._journal.told()
         self._under_way.discard(cell)

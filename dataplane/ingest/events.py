@@ -57,7 +57,9 @@ def _json(body: bytes) -> tuple[list[Item], bool]:
 
 
 def _ndjson(body: bytes) -> tuple[list[Item], bool]:
-    lines = (line for line in body.splitlines() if line.strip())
+    lines = [line for line in body.splitlines() if line.strip()]
+    if not lines:
+        raise RefusalError(400, "json-invalid", "needs at least one line of JSON, got none (byte 0)")
     return [_attempt(_plain_json, line) for line in lines], True
 
 
@@ -128,7 +130,7 @@ def _ce_headers(attributes: Mapping[str, Any], content_type: str) -> Headers:
         if not attributes.get(name):
             raise RefusalError(400, "cloudevent-invalid", f"needs the attribute {name}")
     headers: Headers = [("content-type", _plain(content_type, "datacontenttype"))]
-    headers += [(CE_PREFIX + name, _plain(value, name)) for name, value in attributes.items()]
+    headers += [(CE_PREFIX + name, _plain(value, name)) for name, value in attributes.items() if value is not None]
     return headers
 
 

@@ -35,7 +35,7 @@ def event_time_us(value: Any) -> int | None:
 
 
 def _epoch_us(moment: datetime) -> int:
-    delta = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)  # not by way of astimezone: year 1 or 9999 would overflow there
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 

@@ -12,7 +12,8 @@ MAX_DEPTH: Final = 64
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _BRACKETS: Final = bytes(c for c in range(256) if c not in b"[]{}")
-_UNCOUNTABLE: Final = (b" :", b"\n:", b"\t:", b"\r:", b"\\u0022")  # key ends that `":` does not show, or shows falsely
+# Key ends that `":` does not show, and escapes that show as one only once decoded (they could make up for a lost key).
+_UNCOUNTABLE: Final = (b" :", b"\n:", b"\t:", b"\r:", b"\\u0022", b"\\u003a", b"\\u003A")
 
 
 def parse(body: bytes) -> Any:

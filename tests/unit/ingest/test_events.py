@@ -1,0 +1,195 @@
+"""From bodies to events: five media types, the payload's own bytes, and good items kept beside bad ones."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from dataplane.ingest.events import MAX_EVENTS, Event, read_events
+from dataplane.ingest.problems import RefusalError
+
+CE = {"specversion": "1.0", "id": "e-1", "source": "/shop", "type": "order.made"}
+JSON = "application/json"
+
+
+def read(media_type: str, body: bytes, ce: dict[str, str] | None = None) -> tuple[list[Any], bool]:
+    return read_events(media_type, body, ce or {})
+
+
+def only(media_type: str, body: bytes, ce: dict[str, str] | None = None) -> Event:
+    items, is_batch = read(media_type, body, ce)
+    assert not is_batch
+    assert len(items) == 1
+    assert isinstance(items[0], Event)
+    return items[0]
+
+
+def kinds(items: list[Any]) -> list[str]:
+    return [item.code if isinstance(item, RefusalError) else "ok" for item in items]
+
+
+@pytest.mark.parametrize("media_type", [JSON, "Application/JSON; charset=utf-8", " application/json "])
+def test_one_object_is_one_event_with_its_bytes_untouched(media_type: str):
+    event = only(media_type, b' {"b" : 1,  "a":2.50}\n')
+    assert event.body == b' {"b" : 1,  "a":2.50}\n'
+    assert event.value == {"b": 1, "a": 2.5}
+    assert event.headers == [("content-type", b"application/json")]
+
+
+@pytest.mark.parametrize("body", [b"3", b"null", b'"text"', b"true"])
+def test_a_bare_value_is_an_event(body: bytes):
+    assert only(JSON, body).body == body
+
+
+def test_an_array_is_a_batch_of_the_items_own_bytes():
+    items, is_batch = read(JSON, b' [ {"a": 1} , 2, [3 ] ]')
+    assert is_batch
+    assert [item.body for item in items] == [b'{"a": 1}', b"2", b"[3 ]"]
+
+
+def test_an_empty_array_is_an_empty_batch():
+    assert read(JSON, b"[]") == ([], True)
+
+
+def test_ndjson_is_a_batch_by_lines():
+    items, is_batch = read("application/x-ndjson", b'{"a":1}\r\n\n  \n{"a":2}\n{"a":3}')
+    assert is_batch
+    assert [item.body for item in items] == [b'{"a":1}', b'{"a":2}', b'{"a":3}']
+
+
+def test_a_bad_line_keeps_the_good_ones():
+    items, _ = read("application/x-ndjson", b'{"a":1}\n{"a":\n{"a":1,"a":2}\n{"a":\xff}\n[NaN]\n{"a":4}')
+    assert kinds(items) == ["ok", "json-invalid", "json-duplicate-key", "json-invalid", "json-invalid", "ok"]
+
+
+def test_a_bad_item_of_an_array_keeps_the_good_ones():
+    deep = b"[" * 65 + b"]" * 65
+    items, _ = read(JSON, b'[{"a":1},{"a":1,"a":2},' + deep + b',{"a":4}]')
+    assert kinds(items) == ["ok", "json-duplicate-key", "json-too-deep", "ok"]
+
+
+@pytest.mark.parametrize("body", [b"[1,", b"[1 2]", b"[1]x", b"[" * 100_000, b"[NaN]"])
+def test_an_array_that_cannot_be_taken_apart_is_refused_as_a_whole(body: bytes):
+    with pytest.raises(RefusalError) as refused:
+        read(JSON, body)
+    assert (refused.value.status, refused.value.code) == (400, "json-invalid")
+
+
+@pytest.mark.parametrize(
+    "media_type", [JSON, "application/x-ndjson", "application/cloudevents+json", "application/cloudevents-batch+json"]
+)
+def test_an_empty_body_is_refused(media_type: str):
+    with pytest.raises(RefusalError) as refused:
+        read(media_type, b"")
+    assert (refused.value.status, refused.value.code) == (400, "json-invalid")
+
+
+@pytest.mark.parametrize(
+    "media_type", ["", "text/plain", "application/xml", "multipart/form-data", "json", "application/jsonx"]
+)
+def test_another_media_type_is_refused(media_type: str):
+    with pytest.raises(RefusalError) as refused:
+        read(media_type, b"{}")
+    assert (refused.value.status, refused.value.code) == (415, "media-type")
+
+
+def test_more_events_than_a_request_may_hold_are_refused():
+    assert len(read(JSON, b"[" + b"1," * (MAX_EVENTS - 1) + b"1]")[0]) == MAX_EVENTS
+    with pytest.raises(RefusalError) as refused:
+        read(JSON, b"[" + b"1," * MAX_EVENTS + b"1]")
+    assert (refused.value.status, refused.value.code) == (413, "too-many-events")
+
+
+# -- CloudEvents 1.0 -----------------------------------------------------------------------------------------------
+
+
+def test_a_structured_cloudevent_gives_its_data_and_its_attributes():
+    text = json.dumps({**CE, "time": "2026-01-02T03:04:05Z", "partnumber": 3, "urgent": True, "data": {"total": 1}})
+    event = only("application/cloudevents+json", text.encode())
+    assert event.body == b'{"total": 1}'
+    assert event.value == {"total": 1}
+    assert event.time == "2026-01-02T03:04:05Z"
+    assert dict(event.headers) == {
+        "content-type": b"application/json",
+        "ce_specversion": b"1.0",
+        "ce_id": b"e-1",
+        "ce_source": b"/shop",
+        "ce_type": b"order.made",
+        "ce_time": b"2026-01-02T03:04:05Z",
+        "ce_partnumber": b"3",
+        "ce_urgent": b"true",
+    }
+
+
+def test_structured_data_keeps_its_own_bytes():
+    body = b'{"specversion":"1.0","id":"1","source":"s","type":"t","data": {"b" : 1.50}}'
+    assert only("application/cloudevents+json", body).body == b'{"b" : 1.50}'
+
+
+def test_binary_data_in_a_structured_cloudevent_is_decoded():
+    envelope = {**CE, "datacontenttype": "image/png", "data_base64": base64.b64encode(b"\x89PNG").decode()}
+    event = only("application/cloudevents+json", json.dumps(envelope).encode())
+    assert event.body == b"\x89PNG"
+    assert dict(event.headers)["content-type"] == b"image/png"
+
+
+def test_a_null_attribute_is_an_absent_one():
+    event = only("application/cloudevents+json", json.dumps({**CE, "subject": None, "data": 1}).encode())
+    assert "ce_subject" not in dict(event.headers)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": None}, {"id": ""}, {"source": None}, {"type": None}, {"specversion": None},
+        {"subject": {"a": 1}}, {"subject": [1]}, {"subject": "a\r\nb"}, {"subject": "\x00"}, {"subject": "x" * 1_025},
+        {"data_base64": "***"}, {"datacontenttype": "a\nb"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_cloudevent_that_is_none_is_refused(change: dict[str, Any]):
+    envelope = {name: value for name, value in {**CE, **change}.items() if value is not None}
+    with pytest.raises(RefusalError) as refused:
+        read("application/cloudevents+json", json.dumps(envelope).encode())
+    assert (refused.value.status, refused.value.code) == (400, "cloudevent-invalid")
+
+
+def test_a_structured_cloudevent_must_be_an_object():
+    with pytest.raises(RefusalError, match="object"):
+        read("application/cloudevents+json", b"[]")
+
+
+def test_a_batch_of_cloudevents_keeps_the_good_ones():
+    batch = [{**CE, "data": 1}, {"id": "2"}, 3, {**CE, "data": 4}]
+    items, is_batch = read("application/cloudevents-batch+json", json.dumps(batch).encode())
+    assert is_batch
+    assert kinds(items) == ["ok", "cloudevent-invalid", "cloudevent-invalid", "ok"]
+    assert [items[0].body, items[3].body] == [b"1", b"4"]
+
+
+@pytest.mark.parametrize("body", [b"{}", b"3", b"null"])
+def test_a_batch_must_be_an_array(body: bytes):
+    with pytest.raises(RefusalError) as refused:
+        read("application/cloudevents-batch+json", body)
+    assert (refused.value.status, refused.value.code) == (400, "json-invalid")
+
+
+def test_a_binary_cloudevent_has_its_attributes_in_headers_and_any_body():
+    event = only("application/octet-stream", b"\x00\xff", {**CE, "time": "2026-01-02T03:04:05Z"})
+    assert (event.body, event.value, event.time) == (b"\x00\xff", None, "2026-01-02T03:04:05Z")
+    assert dict(event.headers)["ce_type"] == b"order.made"
+    assert dict(event.headers)["content-type"] == b"application/octet-stream"
+
+
+@pytest.mark.parametrize("media_type", ["", JSON, "application/vnd.shop+json"])
+def test_a_binary_cloudevent_of_json_is_decoded_strictly(media_type: str):
+    assert only(media_type, b'{"a":1}', CE).value == {"a": 1}
+    with pytest.raises(RefusalError) as refused:
+        read(media_type, b'{"a":1,"a":2}', CE)
+    assert refused.value.code == "json-duplicate-key"
+
+
+def test_a_binary_cloudevent_without_a_required_attribute_is_refused():
+    with pytest.raises(RefusalError, match="needs the attribute id"):
+        read(JSON, b"{}", {"specversion": "1.0", "source": "/s", "type": "t"})

@@ -1,6 +1,7 @@
-"""`python -m localbox up|down|status|secrets|env-example`."""
+"""`python -m localbox up|down|status|run|secrets|env-example`."""
 
 import argparse
+import os
 import sys
 
 from localbox.commands import down, status, up
@@ -23,6 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
             names = [name for name in given.only.split(",") if name]
             extra = [name for name in given.extra.split(",") if name]
             return up(settings, names=names, extra=extra, detach=given.detach)
+        if given.command == "run":
+            os.execvpe(given.words[0], given.words, settings.env)  # noqa: S606 no shell is wanted
         return down(settings) if given.command == "down" else status(settings)
     except (BoxError, ValueError) as exc:
         print(f"penstock: {exc}", file=sys.stderr)
@@ -38,6 +41,8 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--detach", action="store_true", help="return when all is ready; stop with `down`")
     commands.add_parser("down", help="stop everything, in any state")
     commands.add_parser("status", help="what runs")
+    run = commands.add_parser("run", help="a command with the box's environment, such as: run python manage.py shell")
+    run.add_argument("words", nargs="+")
     commands.add_parser("secrets", help="print fresh secrets, as lines for .env")
     commands.add_parser("env-example", help="print .env.example")
     return parser

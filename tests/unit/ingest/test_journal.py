@@ -1,0 +1,142 @@
+"""The ack journal, killed between any two of its steps: every ACK that was answered is told at least once."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataplane.ingest import journal as module
+from dataplane.ingest.journal import Ack, AckJournal
+from dataplane.runtime.lines import append_to, read_lines, write_all
+
+
+class KilledError(BaseException):
+    """Stands for SIGKILL: nothing handles it."""
+
+
+class Killer:
+    """Ends the process before its n-th step that touches the disk."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+        self.left = after
+        for name in ("append_to", "write_all", "read_lines"):
+            monkeypatch.setattr(module, name, self._armed(getattr(module, name)))
+        monkeypatch.setattr(os, "replace", self._armed(os.replace))
+        monkeypatch.setattr(Path, "unlink", self._armed(Path.unlink))
+
+    def _armed(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if self.left == 0:
+                raise KilledError
+            self.left -= 1
+            return step(*args, **kwargs)
+
+        return counted
+
+
+class Replica:
+    """One run of a replica. `stored` is what the ledger has, `answered` what 202 was said to."""
+
+    def __init__(self, folder: Path, answered: set[int], stored: set[int]) -> None:
+        self.answered, self.stored = answered, stored
+        self.journal = AckJournal(folder, "ingest-1")
+        self.untold = {position for ack in self.journal.left_behind for position in ack.positions}
+
+    def answer(self, *positions: int) -> None:
+        self.journal.write([Ack("c1", "p", 1, list(positions))])
+        self.answered.update(positions)
+        self.untold.update(positions)
+
+    def tell(self, *meanwhile: int) -> None:
+        self.journal.rotate()
+        told, self.untold = self.untold, set()
+        if meanwhile:
+            self.answer(*meanwhile)
+        self.stored |= told
+        self.journal.told()
+
+
+def live(folder: Path, answered: set[int], stored: set[int], first: int) -> None:
+    replica = Replica(folder, answered, stored)
+    replica.answer(first)
+    replica.tell(first + 1)
+    replica.answer(first + 2, first + 3)
+    replica.tell()
+    replica.answer(first + 4)
+
+
+@pytest.mark.parametrize("steps", range(20))
+@pytest.mark.parametrize("steps_of_the_next_run", range(12))
+def test_two_runs_killed_at_any_step_lose_no_ack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int, steps_of_the_next_run: int
+):
+    answered: set[int] = set()
+    stored: set[int] = set()
+    for first, after in ((0, steps), (10, steps_of_the_next_run)):
+        with monkeypatch.context() as patches:
+            Killer(patches, after)
+            try:
+                live(tmp_path, answered, stored, first)
+            except KilledError:
+                continue
+    left = {position for ack in AckJournal(tmp_path, "ingest-1").left_behind for position in ack.positions}
+    assert answered <= stored | left
+
+
+def test_what_the_ledger_has_is_not_kept(tmp_path: Path):
+    replica = Replica(tmp_path, set(), set())
+    for number in range(50):
+        replica.answer(number)
+        replica.tell()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) == 0
+
+
+def test_a_torn_line_was_not_answered_and_spoils_no_later_start(tmp_path: Path):
+    journal = AckJournal(tmp_path, "ingest-1")
+    journal.write([Ack("c1", "p", 1, [1])])
+    journal.close()
+    path = tmp_path / "ingest-1.acks"
+    path.write_bytes(path.read_bytes() + b'["c1","p"')
+    for number in (2, 3):
+        journal = AckJournal(tmp_path, "ingest-1")
+        journal.write([Ack("c1", "p", 1, [number])])
+        journal.close()
+    left = AckJournal(tmp_path, "ingest-1").left_behind
+    assert [ack.positions for ack in left] == [[1], [2], [3]]
+
+
+def test_replicas_keep_apart(tmp_path: Path):
+    one, other = (AckJournal(tmp_path, name) for name in ("ingest-1", "ingest-2"))
+    one.write([Ack("c1", "p", 1, [1])])
+    other.write([Ack("c1", "p", 1, [2])])
+    assert [ack.positions for ack in AckJournal(tmp_path, "ingest-2").left_behind] == [[2]]
+    one.close()
+    other.close()
+
+
+def test_a_disk_that_takes_only_a_part_is_an_error_and_not_a_silence(tmp_path: Path):
+    class Full:
+        def __init__(self) -> None:
+            self.room = 10
+
+        def write(self, data: memoryview) -> int:
+            if not self.room:
+                raise OSError(28, "No space left on device")
+            taken = min(self.room, len(data))
+            self.room -= taken
+            return taken
+
+    with pytest.raises(OSError, match="No space"):
+        write_all(Full(), b"x" * 11)  # type: ignore[arg-type]
+
+
+def test_appending_goes_on_after_the_last_whole_line(tmp_path: Path):
+    path = tmp_path / "lines"
+    assert read_lines(path) == []
+    path.write_bytes(b"one\ntwo\nthr")
+    with append_to(path) as file:
+        write_all(file, b"three\n")
+    assert path.read_bytes() == b"one\ntwo\nthree\n"
+    assert read_lines(path) == [b"one", b"two", b"three"]

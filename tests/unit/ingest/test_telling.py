@@ -1,0 +1,139 @@
+"""Telling the ledger what was ACKed: unchanged until stored, and the journal let go only then."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaError
+from pyroaring import BitMap64
+
+from dataplane.ingest.journal import Ack, AckJournal
+from dataplane.ingest.telling import Teller
+from dataplane.ledger.audit import Audit, decode_audit
+from dataplane.names import AUDIT_TOPIC
+
+Report = Callable[[KafkaError | None, Any], None]
+
+
+class MemoryProducer:
+    """Keeps what is produced; the test says what becomes of it."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[bytes, Report]] = []
+        self.full = False
+
+    def produce(self, topic: str, value: bytes, *, key: str, on_delivery: Report) -> None:
+        assert topic == AUDIT_TOPIC
+        assert key in ("c1", "c2")
+        if self.full:
+            raise BufferError
+        self.sent.append((value, on_delivery))
+
+    def report(self, error: KafkaError | None = None) -> Audit:
+        value, report = self.sent.pop(0)
+        report(error, None)
+        return decode_audit(value)
+
+
+def teller(folder: Path, producer: MemoryProducer) -> tuple[Teller, AckJournal]:
+    journal = AckJournal(folder, "ingest-1")
+    return Teller(producer, journal, "ingest-1"), journal  # type: ignore[arg-type]
+
+
+def answer(told: Teller, journal: AckJournal, *positions: int, cell: str = "c1") -> None:
+    acks = [Ack(cell, "p", 7, list(positions))]
+    journal.write(acks)
+    told.acked(acks)
+
+
+def positions(audit: Audit) -> set[int]:
+    return {position for found in audit.facts for position in BitMap64.deserialize(found.positions)}
+
+
+def left_behind(folder: Path) -> set[int]:
+    return {position for ack in AckJournal(folder, "ingest-1").left_behind for position in ack.positions}
+
+
+def test_a_round_tells_everything_so_far_and_the_journal_lets_it_go(tmp_path: Path):
+    producer = MemoryProducer()
+    told, journal = teller(tmp_path, producer)
+    answer(told, journal, 1, 2)
+    told.tell_if_due(0)
+    assert left_behind(tmp_path) == {1, 2}, "kept while it is on its way"
+    audit = producer.report()
+    told.tell_if_due(0)
+    assert (audit.cell, audit.writer, audit.kind) == ("c1", "ingest-1", "ingest")
+    assert positions(audit) == {1, 2}
+    assert left_behind(tmp_path) == set()
+
+
+def test_a_round_that_failed_is_sent_again_unchanged_and_the_next_waits(tmp_path: Path):
+    producer = MemoryProducer()
+    told, journal = teller(tmp_path, producer)
+    answer(told, journal, 1)
+    told.tell_if_due(0)
+    answer(told, journal, 2)
+    first = producer.report(KafkaError(KafkaError._MSG_TIMED_OUT))
+    told.tell_if_due(0)
+    assert len(producer.sent) == 1
+    assert producer.report() == first
+    told.tell_if_due(0)
+    assert positions(producer.report()) == {2}
+
+
+def test_a_full_queue_is_tried_again(tmp_path: Path):
+    producer = MemoryProducer()
+    told, journal = teller(tmp_path, producer)
+    answer(told, journal, 1)
+    producer.full = True
+    told.tell_if_due(0)
+    assert not producer.sent
+    producer.full = False
+    told.tell_if_due(0)
+    assert positions(producer.report()) == {1}
+
+
+def test_acks_that_come_while_a_report_does_are_never_let_go_with_it(tmp_path: Path):
+    """The report comes on another thread, at any moment between two turns of ours."""
+    producer = MemoryProducer()
+    told, journal = teller(tmp_path, producer)
+    answer(told, journal, 1)
+    told.tell_if_due(0)
+    answer(told, journal, 2)
+    producer.report()
+    assert 2 in left_behind(tmp_path)
+    told.tell_if_due(0)  # lets the first go, begins the second
+    assert left_behind(tmp_path) == {2}
+    producer.report()
+    told.tell_if_due(0)
+    assert left_behind(tmp_path) == set()
+
+
+def test_the_journal_keeps_everything_until_every_cell_has_been_told(tmp_path: Path):
+    producer = MemoryProducer()
+    told, journal = teller(tmp_path, producer)
+    answer(told, journal, 1, cell="c1")
+    answer(told, journal, 2, cell="c2")
+    told.tell_if_due(0)
+    producer.report()
+    told.tell_if_due(0)
+    assert left_behind(tmp_path) == {1, 2}
+    producer.report()
+    told.tell_if_due(0)
+    assert left_behind(tmp_path) == set()
+
+
+def test_what_a_killed_run_left_behind_is_told_first_thing(tmp_path: Path):
+    _, journal = teller(tmp_path, MemoryProducer())
+    journal.write([Ack("c1", "p", 7, [1, 2])])  # and killed
+    producer = MemoryProducer()
+    told, _ = teller(tmp_path, producer)
+    told.tell_if_due(0)
+    assert positions(producer.report()) == {1, 2}
+
+
+def test_finish_gives_up_in_time_and_leaves_the_rest_in_the_journal(tmp_path: Path):
+    told, journal = teller(tmp_path, MemoryProducer())
+    answer(told, journal, 1)
+    told.finish(0.02)
+    assert left_behind(tmp_path) == {1}

@@ -1,0 +1,100 @@
+"""Audit, attempts and message headers on the wire: round trips, and records of the release before and after ours."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dataplane.ledger.audit import (
+    AUDIT_VERSION,
+    Attempt,
+    Attempts,
+    Audit,
+    FactSet,
+    LagSet,
+    Mark,
+    decode_attempts,
+    decode_audit,
+    encode,
+)
+from dataplane.ledger.meta import META_HEADER, Meta, decode_meta, encode_meta, read_meta
+from dataplane.names import WIRE_VERSION
+
+AUDIT = Audit(
+    AUDIT_VERSION,
+    "c1",
+    "process-0",
+    "process",
+    1_790_000_000_000_000,
+    [Mark("in", 0, 5)],
+    [Mark("out", 1, 2**40)],
+    [FactSet("p", "normalize", 29_833_333, "dead", "step", 0, b"\x00\x01")],
+    [LagSet("p", "normalize", 29_833_333, "in", b"")],
+)
+ATTEMPT = Attempt("id", 1, "p", 7, "crm", 2, 1, 10, 1, 2, 3, 4, 5, 503, "retry", "server-error", "127.0.0.1", 99)
+ATTEMPTS = Attempts(AUDIT_VERSION, "c1", "transmit-0", 4, [ATTEMPT])
+META = Meta(
+    version=WIRE_VERSION,
+    id="id",
+    pipe="p",
+    revision=7,
+    source="shop",
+    event_time_us=-5,
+    ingest_time_us=6,
+    bucket=29_833_333,
+    off_time=True,
+)
+
+
+def of_the_next_release(encoded: bytes) -> bytes:
+    """The same record with two fields more at its end."""
+    fields: list[Any] = msgspec.msgpack.decode(encoded)
+    return msgspec.msgpack.encode([*fields, "new", {"deep": [1]}])
+
+
+def test_audit_and_attempts_survive_the_wire():
+    assert decode_audit(encode(AUDIT)) == AUDIT
+    assert decode_attempts(encode(ATTEMPTS)) == ATTEMPTS
+
+
+def test_records_of_the_next_release_are_read_by_ours():
+    assert decode_audit(of_the_next_release(encode(AUDIT))) == AUDIT
+    assert decode_attempts(of_the_next_release(encode(ATTEMPTS))) == ATTEMPTS
+    assert decode_meta(of_the_next_release(encode_meta(META))) == META
+
+
+def test_parts_of_a_record_may_grow_too():
+    fields: list[Any] = msgspec.msgpack.decode(encode(AUDIT))
+    for place in (5, 6, 7, 8):
+        fields[place] = [[*part, "new"] for part in fields[place]]
+    assert decode_audit(msgspec.msgpack.encode(fields)) == AUDIT
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"\xc1", b"junk", msgspec.msgpack.encode({}), msgspec.msgpack.encode([1, "c1"])]
+)
+def test_what_is_no_record_is_a_decode_error(value: bytes):
+    for decode in (decode_audit, decode_attempts, decode_meta):
+        with pytest.raises(msgspec.DecodeError):
+            decode(value)
+
+
+def test_meta_survives_the_wire():
+    assert decode_meta(encode_meta(META)) == META
+
+
+def test_meta_of_the_release_before_ours_has_the_defaults_of_what_came_since():
+    fields: list[Any] = msgspec.msgpack.decode(encode_meta(META))
+    old = decode_meta(msgspec.msgpack.encode(fields[:8]))
+    assert old == Meta(*fields[:8])
+    assert (old.off_time, old.position, old.destination, old.attempt) == (False, 0, "", 0)
+
+
+def test_our_header_is_the_first_or_there_is_none():
+    header = (META_HEADER, encode_meta(META))
+    assert read_meta([header, ("content-type", b"x")]) == META
+    for headers in ([], [("content-type", b"x")], [("content-type", b"x"), header]):
+        with pytest.raises(KeyError):
+            read_meta(headers)
+    with pytest.raises(msgspec.DecodeError):
+        read_meta([(META_HEADER, b"junk")])

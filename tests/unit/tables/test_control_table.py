@@ -1,0 +1,150 @@
+"""The control topic as a table: the highest version wins in any order, and a snapshot is the table again."""
+
+import json
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables import control as module
+from dataplane.tables.control import MAX_SNAPSHOT_AGE_S, ControlReader, ControlTable
+from dataplane.tables.records import (
+    CellRecord,
+    DestinationRecord,
+    KeyRecord,
+    PipeRecord,
+    PlanRecord,
+    Record,
+    StopRecord,
+    TopicRecord,
+    decode_record,
+    encode_record,
+    record_key,
+)
+
+SPEC = parse_pipe_spec(
+    {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "http://crm.example/"}}}
+)
+RECORDS: list[Record] = [
+    CellRecord("c1", 3, 1, {"process": 2}, {"ingest": TopicRecord("penstock.c1.ingest.g1", 1, 4, "id")}),
+    PipeRecord("p", 2, "t", "orders", "c1", "active", [(8, 5), (7, 95)], {9: 8}),
+    PlanRecord("p", 7, SPEC),
+    KeyRecord("ab" * 32, 1, "p", "shop"),
+    DestinationRecord("p", "crm", 4, "active", "http://crm.example/", ["token"], 15.0, 64, 3, 86_400),
+    StopRecord("c1", 1_790_000_000_000, "incarnation"),
+]
+
+
+def filled(*records: Record) -> ControlTable:
+    table = ControlTable()
+    for record in records:
+        table.apply(record)
+    return table
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=record_key)
+def test_a_record_survives_its_json(record: Record):
+    assert decode_record(encode_record(record)) == record
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=record_key)
+def test_a_field_of_the_next_release_is_read_past(record: Record):
+    value = json.loads(encode_record(record)) | {"of_the_next_release": 1}
+    assert decode_record(json.dumps(value).encode()) == record
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.booleans()), min_size=1, max_size=12), st.randoms())
+def test_the_highest_version_wins_in_whatever_order(versions: list[tuple[int, bool]], chance: random.Random):
+    by_version = dict(versions)
+    records = [KeyRecord("d", version, "p", "shop", revoked) for version, revoked in by_version.items()] * 2
+    chance.shuffle(records)
+    known = filled(*records).key("d")
+    assert known is not None
+    assert (known.version, known.revoked) == (max(by_version), by_version[max(by_version)])
+
+
+def test_an_equal_or_older_version_changes_nothing():
+    table = filled(KeyRecord("d", 2, "p", "shop"))
+    assert not table.apply(KeyRecord("d", 2, "q", "shop"))
+    assert not table.apply(KeyRecord("d", 1, "q", "shop"))
+    assert table.changes == 1
+    assert table.apply(KeyRecord("d", 3, "p", "shop", revoked=True))
+
+
+def test_listeners_hear_what_is_there_and_what_replaces_it_only():
+    table, heard = filled(KeyRecord("d", 2, "p", "shop")), []
+    table.on_change(lambda record: heard.append(record.version))
+    table.apply(KeyRecord("d", 1, "p", "shop"))
+    table.apply(KeyRecord("d", 3, "p", "shop"))
+    assert heard == [2, 3]
+
+
+def test_each_kind_is_found_by_its_own_key():
+    table = filled(*RECORDS)
+    found = [
+        table.cell("c1"),
+        table.pipe("p"),
+        table.plan("p", 7),
+        table.key("ab" * 32),
+        table.destination("p", "crm"),
+        table.stop("c1"),
+    ]
+    assert found == RECORDS
+    assert (table.cell("c2"), table.plan("p", 8), table.key("x"), table.destination("p", "lake")) == (None,) * 4
+
+
+def test_a_snapshot_is_the_table_again(tmp_path: Path):
+    table = filled(*RECORDS)
+    table.offset = 42
+    table.save(tmp_path / "data" / "control.json")
+    again = ControlTable()
+    assert 0 <= again.load(tmp_path / "data" / "control.json") < 60
+    assert (again.offset, list(again)) == (42, list(table))
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["control.json"], "no scratch file is left"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b'{"offset":1}', b"\xff"])
+def test_a_snapshot_that_is_missing_or_broken_is_none(tmp_path: Path, content: bytes | None):
+    path = tmp_path / "control.json"
+    if content is not None:
+        path.write_bytes(content)
+    table = ControlTable()
+    assert table.load(path) == -1.0
+    assert len(table) == 0
+
+
+def snapshot_of_age(path: Path, age_s: float) -> None:
+    now = module.time.time()
+    path.write_bytes(msgspec.json.encode(module.Snapshot(42, now - age_s, list(RECORDS))))
+
+
+@pytest.mark.parametrize(
+    ("age_s", "start"),
+    [
+        pytest.param(60, 42, id="a minute old: read on"),
+        pytest.param(MAX_SNAPSHOT_AGE_S - 60, 42, id="just young enough"),
+        pytest.param(MAX_SNAPSHOT_AGE_S + 60, module.OFFSET_BEGINNING, id="older than 12 h: read it all"),
+    ],
+)
+def test_a_reader_starts_from_its_snapshot_unless_that_is_too_old(tmp_path: Path, age_s: float, start: int):
+    path = tmp_path / "control.json"
+    snapshot_of_age(path, age_s)
+    reader = ControlReader("127.0.0.1:1", path)  # no broker there
+    assert [partition.offset for partition in reader._consumer.assignment()] == [start]
+    assert len(reader.table) == len(RECORDS), "usable at once, broker or not"
+    assert reader.refresh() == 0
+    reader.close()
+
+
+def test_a_record_of_a_kind_only_the_next_release_knows_is_read_past():
+    reader = ControlReader("127.0.0.1:1")
+    assert not reader._take(5, b'{"kind":"of-the-next-release","version":1}')
+    assert not reader._take(6, b"\xff\xfe")
+    assert not reader._take(7, None)
+    assert reader._take(8, encode_record(RECORDS[0]))
+    assert reader.table.offset == 9
+    reader.close()

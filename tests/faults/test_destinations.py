@@ -1,0 +1,85 @@
+"""Destinations that fail, refuse or hang: each message ends where the rules say, and nobody else waits for it."""
+
+import json
+import time
+from collections import Counter
+
+import pytest
+
+from dataplane.ledger.bins import Bin
+from tests.rig.data_plane import DataPlane, until
+from tests.rig.messages import dead_letters
+from tests.rig.receiver import HANG
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_answers_of_500_lead_through_the_retrier_to_delivery(plane: DataPlane):
+    path = "/flaky"
+    plane.receiver.answers[path] = 500
+    key = plane.add_pipe("flaky", {"crm": {"url": plane.receiver.url(path), "retry": {"local_tries": 2}}})
+    with plane.sender(key, 20) as sender:
+        time.sleep(1)
+
+    def all_are_retrying() -> bool:
+        return plane.whole("flaky").at("crm", Bin.RETRYING) == sender.positions
+
+    until(all_are_retrying, "every unit is parked", 60)
+    plane.receiver.answers[path] = 200
+    whole = plane.settled("flaky", sender.positions, 120)
+    assert whole.at("crm", Bin.DELIVERED) == sender.positions
+    got = plane.receiver.got[path]
+    assert {r.position for r in got} == sender.positions
+    assert len({(r.position, r.id, r.digest) for r in got}) == len(sender.positions), "same id and body at every try"
+
+
+def test_an_answer_of_400_is_dead_after_one_try_with_its_cause(plane: DataPlane):
+    path = "/refuses"
+    plane.receiver.answers[path] = 400
+    key = plane.add_pipe("refuses", {"crm": {"url": plane.receiver.url(path)}})
+    with plane.sender(key, 20) as sender:
+        time.sleep(1)
+    whole = plane.settled("refuses", sender.positions)
+    assert whole.at("crm", Bin.DEAD) == sender.positions
+    assert Counter(r.position for r in plane.receiver.got[path]) == Counter(sender.positions), "tried once each"
+    letters = dead_letters(plane, "refuses")
+    assert {letter.position for letter in letters} == sender.positions
+    assert {(letter.node, letter.cause) for letter in letters} == {("transmit:crm", "rejected")}
+
+
+def test_a_hanging_destination_holds_up_neither_the_healthy_one_nor_the_books(plane: DataPlane):
+    plane.receiver.answers["/hangs"] = HANG
+    retry = {"local_tries": 1, "span_s": 4}
+    destinations = {
+        "slow": {"url": plane.receiver.url("/hangs"), "timeout_s": 1, "retry": retry},
+        "crm": {"url": plane.receiver.url("/healthy")},
+    }
+    key = plane.add_pipe("mixed", destinations)
+    with plane.sender(key, 50) as sender:
+        time.sleep(2)
+    until(lambda: len(plane.receiver.got["/healthy"]) >= len(sender.acked), "the healthy one has everything", 15)
+    whole = plane.settled("mixed", sender.positions, 120)
+    assert whole.at("crm", Bin.DELIVERED) == sender.positions
+    assert whole.at("slow", Bin.DEAD) == sender.positions, "its span was over"
+    assert whole.lost() == 0
+
+
+def test_a_message_whose_step_fails_is_dead_and_the_rest_of_its_batch_goes_on(plane: DataPlane):
+    steps = [{"op": "cast", "path": "total", "to": "decimal"}]
+    key = plane.add_pipe("steps", {"crm": {"url": plane.receiver.url("/steps")}}, normalize=steps)
+    events = [{"n": n, "total": "secret-text" if n % 10 == 3 else f"{n}.50"} for n in range(100)]
+    status, _, text = plane.post(key, json.dumps(events).encode())
+    assert status == 202
+    positions = [item["position"] for item in json.loads(text)["items"]]
+    bad = {position for n, position in enumerate(positions) if n % 10 == 3}
+
+    whole = plane.settled("steps", set(positions))
+    assert whole.upstream(Bin.DEAD) == bad
+    assert whole.at("crm", Bin.DELIVERED) == set(positions) - bad
+    received = {r.position: json.loads(plane.receiver.bodies[r.id]) for r in plane.receiver.got["/steps"]}
+    assert all(received[positions[n]]["total"] == n + 0.5 for n in range(100) if n % 10 != 3)
+    letters = dead_letters(plane, "steps")
+    assert {letter.position for letter in letters} == bad
+    assert {(letter.node, letter.cause) for letter in letters} == {("normalize", "step")}
+    assert all("normalize[0] cast total" in letter.detail and "secret" not in letter.detail for letter in letters)
+    assert all(b"secret-text" in letter.body for letter in letters), "the original is kept whole"

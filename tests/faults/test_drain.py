@@ -1,0 +1,26 @@
+"""A graceful end under load: the application leaves with 0, nothing is lost and nothing comes twice."""
+
+import time
+from collections import Counter
+
+import pytest
+
+from dataplane.ledger.bins import Bin
+from tests.rig.data_plane import DataPlane
+
+
+@pytest.mark.timeout(600)
+def test_a_drain_under_load_loses_nothing_and_repeats_nothing(plane: DataPlane):
+    key = plane.add_pipe("drain", {"crm": {"url": plane.receiver.url("/drain")}})
+    with plane.sender(key) as sender:
+        time.sleep(2)
+        ended = plane.drain_cell()
+        plane.start_cell()
+        time.sleep(2)
+    assert "code=0" in ended
+    whole = plane.settled("drain", sender.positions, 120)
+    got = Counter(received.position for received in plane.receiver.got["/drain"])
+    assert got == Counter(sender.positions), "each exactly once"
+    assert whole.at("crm", Bin.DELIVERED) == sender.positions == whole.acked
+    assert (whole.lost(), len(whole.unacked)) == (0, 0)
+    assert not plane.offsets.fell

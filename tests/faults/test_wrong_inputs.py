@@ -1,0 +1,164 @@
+"""Wrong inputs over HTTP, to the real replicas: a clear answer, always problem+json, and the good items kept."""
+
+import gzip
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.rig.data_plane import DataPlane
+
+LIMIT = 5 * 1024 * 1024
+EVENT_LIMIT = 256 * 1024
+
+
+@pytest.fixture(scope="module")
+def key(plane: DataPlane) -> str:
+    return plane.add_pipe("inputs", {"crm": {"url": plane.receiver.url("/inputs")}})
+
+
+def problem(answer: tuple[int, dict[str, str], bytes], status: int, code: str) -> dict[str, Any]:
+    assert answer[0] == status, answer[2][:300]
+    assert answer[1]["content-type"] == "application/problem+json"
+    body: dict[str, Any] = json.loads(answer[2])
+    assert set(body) == {"type", "title", "status", "detail", "code", "request_id"}
+    assert (body["status"], body["code"]) == (status, code)
+    return body
+
+
+def test_without_a_key_it_is_401(plane: DataPlane, key: str):
+    answer = plane.post(key, b"{}", authorization="")
+    problem(answer, 401, "key-missing")
+    assert answer[1]["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("value", ["Bearer psk_nobody", "Bearer " + "x" * 4_000])
+def test_with_an_unknown_key_it_is_401(plane: DataPlane, key: str, value: str):
+    problem(plane.post(key, b"{}", authorization=value), 401, "key-invalid")
+
+
+@pytest.mark.parametrize("value", ["Basic abc", "Bearer", "Bearer "])
+def test_another_scheme_is_no_key(plane: DataPlane, key: str, value: str):
+    problem(plane.post(key, b"{}", authorization=value), 401, "key-missing")
+
+
+def test_a_body_over_the_limit_is_413_before_it_is_read(plane: DataPlane, key: str):
+    connection = http.client.HTTPConnection("127.0.0.1", plane.port, timeout=10)
+    connection.putrequest("POST", "/v1/events")
+    for name, value in (("authorization", f"Bearer {key}"), ("content-type", "application/json")):
+        connection.putheader(name, value)
+    connection.putheader("content-length", str(LIMIT + 1))
+    connection.endheaders()  # and not a byte of the body
+    answer = connection.getresponse()
+    problem(
+        (answer.status, {"content-type": answer.getheader("content-type", "")}, answer.read()), 413, "body-too-large"
+    )
+    connection.close()
+
+
+def test_a_chunked_body_over_the_limit_is_413_when_it_crosses_it(plane: DataPlane, key: str):
+    connection = http.client.HTTPConnection("127.0.0.1", plane.port, timeout=20)
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json", "transfer-encoding": "chunked"}
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(LIMIT // 65_536 + 2):
+            yield b" " * 65_536
+
+    connection.request("POST", "/v1/events", chunks(), headers, encode_chunked=True)
+    answer = connection.getresponse()
+    problem(
+        (answer.status, {"content-type": answer.getheader("content-type", "")}, answer.read()), 413, "body-too-large"
+    )
+    connection.close()
+
+
+def test_a_chunked_body_within_the_limit_is_taken(plane: DataPlane, key: str):
+    connection = http.client.HTTPConnection("127.0.0.1", plane.port, timeout=20)
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json", "transfer-encoding": "chunked"}
+    connection.request("POST", "/v1/events", iter([b'{"a"', b":1}"]), headers, encode_chunked=True)
+    assert connection.getresponse().status == 202
+    connection.close()
+
+
+def test_a_gzip_bomb_is_413(plane: DataPlane, key: str):
+    bomb = gzip.compress(b" " * (LIMIT * 20), 9)
+    assert len(bomb) < LIMIT // 10
+    problem(plane.post(key, bomb, content_encoding="gzip"), 413, "body-too-large")
+
+
+def test_gzip_within_the_limit_is_taken(plane: DataPlane, key: str):
+    assert plane.post(key, gzip.compress(b'{"a":1}'), content_encoding="gzip")[0] == 202
+
+
+@pytest.mark.parametrize("body", [b'{"a":1}', gzip.compress(b'{"a":1}')[:-4], gzip.compress(b'{"a":1}')[:12]])
+def test_gzip_that_is_none_is_400(plane: DataPlane, key: str, body: bytes):
+    problem(plane.post(key, body, content_encoding="gzip"), 400, "encoding-invalid")
+
+
+@pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "zstd"])
+def test_another_encoding_is_415(plane: DataPlane, key: str, encoding: str):
+    problem(plane.post(key, b"{}", content_encoding=encoding), 415, "encoding-invalid")
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "", "application/xml"])
+def test_another_media_type_is_415(plane: DataPlane, key: str, media_type: str):
+    problem(plane.post(key, b"{}", content_type=media_type), 415, "media-type")
+
+
+def test_broken_json_is_400_with_its_position(plane: DataPlane, key: str):
+    detail = problem(plane.post(key, b'{"a":1}x'), 400, "json-invalid")["detail"]
+    assert "byte 8" in detail
+
+
+def test_an_event_over_the_limit_is_413_and_the_rest_of_its_batch_is_taken(plane: DataPlane, key: str):
+    large = json.dumps("x" * EVENT_LIMIT).encode()
+    problem(plane.post(key, large), 413, "event-too-large")
+    status, _, text = plane.post(key, b'[{"a":1},' + large + b',{"a":3}]')
+    body = json.loads(text)
+    assert (status, body["accepted"], body["rejected"]) == (207, 2, 1)
+    assert [item["status"] for item in body["items"]] == [202, 413, 202]
+    assert body["items"][1]["code"] == "event-too-large"
+
+
+def test_one_bad_line_in_a_thousand_keeps_the_others(plane: DataPlane, key: str):
+    lines = [b'{"n":%d}' % n for n in range(1_000)]
+    lines[500] = b'{"n":'
+    status, headers, text = plane.post(key, b"\n".join(lines), content_type="application/x-ndjson")
+    body = json.loads(text)
+    assert headers["content-type"] == "application/json"
+    assert (status, body["accepted"], body["rejected"]) == (207, 999, 1)
+    assert (body["items"][500]["status"], body["items"][500]["code"]) == (400, "json-invalid")
+    assert len({item["id"] for item in body["items"] if item["status"] == 202}) == 999
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_another_method_is_405_and_says_which_is_allowed(plane: DataPlane, method: str):
+    connection = http.client.HTTPConnection("127.0.0.1", plane.port, timeout=10)
+    connection.request(method, "/v1/events")
+    answer = connection.getresponse()
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    problem((answer.status, headers, answer.read()), 405, "method-not-allowed")
+    assert headers["allow"] == "POST"
+    connection.close()
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", 10**18, "yesterday"])
+def test_a_strange_event_time_is_taken_and_breaks_no_book(plane: DataPlane, time: str | int):
+    key = plane.add_pipe("times", {"crm": {"url": plane.receiver.url("/times")}}, sources={"shop": {"event_time": "t"}})
+    status, _, text = plane.post(key, json.dumps({"t": time}).encode())
+    assert status == 202, text
+    assert json.loads(text)["bucket"] > 29_000_000
+    plane.settled("times", {json.loads(text)["position"]})
+
+
+def test_an_event_no_step_can_read_does_not_stop_its_lane(plane: DataPlane):
+    steps = [{"op": "set", "path": "seen", "value": True}]
+    key = plane.add_pipe("binary", {"crm": {"url": plane.receiver.url("/binary")}}, normalize=steps)
+    ce = {"ce_specversion": "1.0", "ce_id": "1", "ce_source": "s", "ce_type": "t"}
+    status, _, text = plane.post(key, b'"\xff"', content_type="application/octet-stream", **ce)
+    assert status == 202
+    good = json.loads(plane.post(key, b'{"a":1}')[2])["position"]
+    plane.settled("binary", {good, json.loads(text)["position"]})
+    assert [received.position for received in plane.receiver.got["/binary"]] == [good]

@@ -7,6 +7,7 @@ import signal
 import sys
 from typing import Final
 
+import uvloop
 from granian.constants import Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
@@ -24,6 +25,7 @@ async def serve(name: str) -> None:
     replica = Replica(settings, name)
     replica.start()
     app = IngestApp(replica)
+    sweeper = asyncio.create_task(app.sweep())
     server = Server(
         app,
         address=settings.ingest_host,
@@ -41,6 +43,7 @@ async def serve(name: str) -> None:
     deadline = loop.time() + DRAIN_S
     while app.active and loop.time() < deadline:
         await asyncio.sleep(0.01)
+    sweeper.cancel()
     await replica.stop()
 
 
@@ -50,7 +53,8 @@ def main() -> None:
     parser.add_argument("--replica", required=True, help="this replica's own name; it must be stable over restarts")
     arguments = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    asyncio.run(serve(arguments.replica))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(arguments.replica))
 
 
 if __name__ == "__main__":

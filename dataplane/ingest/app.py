@@ -1,6 +1,5 @@
 """Ingest's HTTP face on granian's RSGI: one route for events, two for probes. No framework on the hot path."""
 
-import asyncio
 import gzip
 import hashlib
 import io
@@ -15,6 +14,7 @@ import msgspec
 from dataplane.ingest.events import read_events
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.replica import Replica, Verdict
+from dataplane.ingest.slow import SlowBodies
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,12 @@ class IngestApp:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._limit = replica.settings.max_body_bytes
+        self._slow = SlowBodies(BODY_TIMEOUT_S)
         self.active = 0
+
+    async def sweep(self) -> None:
+        """End requests whose body does not come, for ever."""
+        await self._slow.sweep()
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         """Answer one request; every error is problem+json."""
@@ -97,11 +102,7 @@ class IngestApp:
         declared = headers.get("content-length")
         if declared is not None and declared.isdecimal() and int(declared) > self._limit:
             raise self._too_large()
-        try:
-            async with asyncio.timeout(BODY_TIMEOUT_S):
-                body = await protocol() if declared is not None else await self._chunks(protocol)
-        except TimeoutError as exc:
-            raise RefusalError(408, "body-slow", f"needs the whole body within {BODY_TIMEOUT_S:.0f} s") from exc
+        body = await self._slow.read(protocol() if declared is not None else self._chunks(protocol))
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding == "identity":
             return bytes(body)

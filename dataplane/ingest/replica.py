@@ -94,7 +94,6 @@ class Replica:
         await asyncio.to_thread(self._teller.finish, 5.0)
         self._pulse.beat("drained", self.table.offset)
         self._producer.flush(2)
-        self._acks.close()
         self._journal.close()
         self._reader.close()
 
@@ -223,6 +222,7 @@ class Replica:
             await asyncio.sleep(seconds)
             try:
                 self._reader.refresh()
+                self._producer.poll(0)  # reports of audits and heartbeats while no request is waiting
                 self._teller.tell_if_due(self.settings.checkpoint_ms / 1_000)
                 if self._pulse.due():
                     self._pulse.beat("running", self.table.offset, unsettled=self._waiting)

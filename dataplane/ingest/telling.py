@@ -94,7 +94,6 @@ class Teller:
             self._under_way.add(cell)
 
     def _report(self, cell: str, error: KafkaError | None, _message: Message) -> None:
-        """On the poller thread; each step is one atomic operation on a dict or set."""
         if error is None:
             self._telling.pop(cell, None)
         self._under_way.discard(cell)

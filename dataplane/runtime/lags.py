@@ -21,6 +21,9 @@ class LagBook:
 
     def add_pass(self, key: LagKey, now_us: int, event_times_us: Sequence[int]) -> None:
         """Many messages passed a point at the same moment."""
+        if len(event_times_us) == 1:
+            self.add(key, now_us - event_times_us[0])
+            return
         self._passes.setdefault(key, []).append((now_us, event_times_us))
 
     def add(self, key: LagKey, lag_us: int) -> None:

@@ -136,6 +136,8 @@ class Sender:
                 self._sweep()
         finally:
             self._log.close()
+            for line in (*self._idle, *self._busy.values()):
+                self._close(line)
             self._selector.close()
         return self.accepted
 

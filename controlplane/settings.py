@@ -63,7 +63,7 @@ def control_settings() -> ControlSettings:
             min_isr=int(_get("PENSTOCK_MIN_ISR", 2 if production else 1)),
             # Headroom over the largest event: headers, and what normalize and enrich may add.
             max_record_bytes=max(1_048_588, 4 * int(_get("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024))),
-            retention_ms={**RETENTION_MS, **_get("PENSTOCK_RETENTION_MS", {})},
+            retention_ms={**RETENTION_MS, **getattr(django_settings, "PENSTOCK_RETENTION_MS", {})},
         ),
         attempt_sample_per_s=int(_get("PENSTOCK_ATTEMPT_SAMPLE", 5)),
         attempts_keep_h=int(_get("PENSTOCK_ATTEMPTS_KEEP_H", 72)),
@@ -73,4 +73,5 @@ def control_settings() -> ControlSettings:
 
 def _get(name: str, default: Any) -> Any:
     """Django's setting of that name, else the environment's variable, else `default`."""
-    return getattr(django_settings, name, None) or os.environ.get(name) or default
+    known = getattr(django_settings, name, None)
+    return os.environ.get(name, default) if known is None else known

@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
     ConfigEntry,
     ConfigResource,
     NewTopic,
+    OffsetSpec,
     ResourceType,
 )
 from msgspec import Struct
@@ -137,18 +138,23 @@ class TopicAdmin:
             _result_or(future, KafkaError.TOPIC_ALREADY_EXISTS)
 
     def _see(self, names: list[str]) -> dict[str, FoundTopic]:
-        """Wait until the brokers know the new topics: the controller's answer comes before they do."""
+        """Wait until the brokers serve the new topics: the controller's answer comes before they do."""
         deadline = time.monotonic() + REQUEST_S
         found: dict[str, FoundTopic] = {}
-        while len(found) < len(names):
+        while names:
             found = self.find(names)
+            if len(found) == len(names) and self._are_led(found.values()):
+                break
             if time.monotonic() > deadline:
-                raise TopicsNotReadyError(
-                    f"made, but not to be seen after {REQUEST_S} s: {sorted(set(names) - set(found))}"
-                )
-            if len(found) < len(names):
-                time.sleep(0.02)
+                raise TopicsNotReadyError(f"made, but not served after {REQUEST_S} s: {sorted(names)}")
+            time.sleep(0.02)
         return found
+
+    def _are_led(self, topics: Iterable[FoundTopic]) -> bool:
+        """Whether every partition's leader answers for it."""
+        places = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
+        asked = self._admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), request_timeout=REQUEST_S)
+        return all(future.exception() is None for future in asked.values())
 
     def _mend(self, plans: list[TopicPlan]) -> None:
         if not plans:

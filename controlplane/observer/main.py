@@ -71,7 +71,10 @@ class Session:
         attempts = list(Topic.objects.filter(purpose="attempts").values_list("name", flat=True))
         for place in self._reader.partitions_of(topics_to_read(attempts)):
             if place not in self._reader.places and try_lock(f"observer:{place[0]}/{place[1]}"):
-                self._take(place)
+                try:
+                    self._take(place)
+                except KafkaException as exc:  # no leader at this moment: the next look takes it
+                    log.info("not to be read yet", topic=place[0], partition=place[1], error=str(exc))
 
     def close(self) -> None:
         """Give everything back."""

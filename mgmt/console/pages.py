@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
 from mgmt import access
+from mgmt.console.snippets import api_curl
 from mgmt.models import Tenant, User
 
 THEME_COOKIE: Final = "penstock_theme"
@@ -124,6 +125,6 @@ def ingest_url() -> str:
     return str(settings.PENSTOCK_INGEST_URL)
 
 
-def web_url() -> str:
-    """Where this console answers."""
-    return str(settings.PENSTOCK_WEB_URL)
+def as_curl(request: HttpRequest, path: str, body: Mapping[str, Any] | None = None) -> str:
+    """What the page does, as a call to the REST API by the same user."""
+    return api_curl(web_url=settings.PENSTOCK_WEB_URL, user=viewer_of(request).get_username(), path=path, body=body)

@@ -1,8 +1,10 @@
 """Ready commands for a user's own endpoint and key."""
 
+import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 SAMPLE: Final = '{"type": "order.created", "order": {"id": 4711, "total": 129.90}}'
 KEY_PLACEHOLDER: Final = "$PENSTOCK_KEY"
@@ -56,10 +58,10 @@ def send_snippets(*, ingest_url: str, key: str = "") -> list[Snippet]:
     ]
 
 
-def api_curl(*, web_url: str, path: str, method: str = "GET", body: str = "") -> str:
-    """The REST call that does what a page does, for the terminal."""
-    lines = ["curl -sS" + ("" if method == "GET" else f" -X {method}") + f" {web_url}/api/v1/{path}"]
-    lines.append('-H "Authorization: Bearer $PENSTOCK_TOKEN"')
-    if body:
-        lines += ['-H "Content-Type: application/json"', f"-d {shlex.quote(body)}"]
+def api_curl(*, web_url: str, user: str, path: str, body: Mapping[str, Any] | None = None) -> str:
+    """The REST call that does what a page does, for the terminal; curl asks for the password itself."""
+    lines = [f"curl -sS -u {shlex.quote(user)} {web_url}/api/v1/{path}"]
+    if body is not None:
+        text = json.dumps(body, indent=1, ensure_ascii=False)
+        lines += ['-H "Content-Type: application/json"', f"-d {shlex.quote(text)}"]
     return " \\\n  ".join(lines)

@@ -42,6 +42,15 @@ def count(number: object) -> str:
 
 
 @register.filter
+def seconds(number: float) -> str:
+    """A setting in seconds, in the largest unit that it fills evenly."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if number >= size and not number % size:
+            return f"{number // size:.0f}{_NARROW}{unit}"
+    return f"{number:g}{_NARROW}s"
+
+
+@register.filter
 def rate(per_s: float) -> str:
     """Events a second: two digits where they matter."""
     return f"{per_s:.1f}" if 0 < per_s < 10 else count(round(per_s))

@@ -87,7 +87,7 @@ def pages_of(context: BrowserContext, base: str, pipe: str) -> dict[str, str]:
 
 
 def look(
-    browser: Browser, base: str, name: str, password: str, into: Path, only: str = "", pipe: str = ""
+    browser: Browser, *, base: str, name: str, password: str, into: Path, only: str = "", pipe: str = ""
 ) -> list[str]:
     """Take the pictures; returns the complaints."""
     complaints = Complaints()
@@ -124,7 +124,7 @@ def main() -> int:
     asked = parser.parse_args()
     asked.into.mkdir(parents=True, exist_ok=True)
     with chromium() as browser:
-        found = look(browser, asked.base.rstrip("/"), asked.name, asked.password, asked.into, asked.only, asked.pipe)
+        found = look(browser, **{**vars(asked), "base": asked.base.rstrip("/")})
     sys.stdout.write("".join(f"{one}\n" for one in found) or "no complaints\n")
     return 1 if found else 0
 

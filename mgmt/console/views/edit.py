@@ -1,5 +1,6 @@
 """Making a pipe and publishing revisions: forms in, services called, refusals shown where they belong."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,9 +14,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dataplane.spec import SpecError
 from mgmt import access, services
-from mgmt.console.pages import for_members, ingest_url, once, show, tenant_of, viewer_of, web_url
+from mgmt.console.pages import as_curl, for_members, ingest_url, once, show, tenant_of, viewer_of
 from mgmt.console.pipe_form import Draft, PipeForm, draft_from_post, draft_from_spec, fits_form, starting_text
-from mgmt.console.snippets import api_curl, endpoint, send_snippets
+from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.console.steps import OPS, StepRow
 from mgmt.models import Pipe, Tenant
 from mgmt.queries.first import first_of
@@ -146,7 +147,7 @@ def _form(
         "conflict": conflict,
         "start": _number(request.GET.get("from")),
         "form_fits": pipe is None or fits_form(draft.base),
-        "curl": _curl(pipe, based_on),
+        "curl": _curl(request, draft, pipe, based_on),
     }
     return show(request, "pipe_form.html", context, tenant=tenant, part=part, status=status)
 
@@ -166,6 +167,7 @@ def _created(request: HttpRequest, pipe: Pipe) -> HttpResponse:
         "signing": [(one.name, decrypt(one.secrets[0])) for one in pipe.destinations.order_by("id")],
         "endpoint": endpoint(ingest_url()),
         "snippets": send_snippets(ingest_url=ingest_url(), key=keys[0].secret),
+        "curl": as_curl(request, "pipes/", {"name": pipe.name, "spec": pipe.revisions.get(number=1).spec}),
     }
     return show(request, "pipe_created.html", context, tenant=pipe.tenant)
 
@@ -195,8 +197,7 @@ def _number(text: str | None) -> int:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def _curl(pipe: Pipe | None, based_on: int) -> str:
+def _curl(request: HttpRequest, draft: Draft, pipe: Pipe | None, based_on: int) -> str:
     if pipe is None:
-        return api_curl(web_url=web_url(), path="pipes/", method="POST", body='{"name": "...", "spec": {...}}')
-    body = f'{{"based_on": {based_on}, "spec": {{...}}}}'
-    return api_curl(web_url=web_url(), path=f"pipes/{pipe.id}/revisions/", method="POST", body=body)
+        return as_curl(request, "pipes/", {"name": "orders", "spec": json.loads(starting_text())})
+    return as_curl(request, f"pipes/{pipe.id}/revisions/", {"based_on": based_on, "spec": draft.base})

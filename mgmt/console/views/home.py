@@ -12,8 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mgmt import access
-from mgmt.console.pages import for_members, once, part_of, show, tenant_of, viewer_of, web_url
-from mgmt.console.snippets import api_curl
+from mgmt.console.pages import as_curl, for_members, once, part_of, show, tenant_of, viewer_of
 from mgmt.console.wording import trouble_in_words, what_to_do
 from mgmt.models import Pipe
 from mgmt.queries.pipes import PipeLine, pipe_lines
@@ -49,7 +48,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "get_troubles": once(lambda: [_trouble_line(trouble) for trouble in troubles()]),
         "get_trouble_sum": once(lambda: _sum(troubles())),
         "get_lines": once(lambda: _lines(found, troubles(), now)),
-        "curl": api_curl(web_url=web_url(), path="pipes/"),
+        "curl": as_curl(request, "pipes/"),
     }
     template, part = part_of(request, _PARTS) or ("home.html", "")
     return show(request, template, context, tenant=tenant, part=part)

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_safe
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.units import format_position
 from mgmt import access
-from mgmt.console.pages import for_members, ingest_url, once, part_of, show, viewer_of, web_url
-from mgmt.console.snippets import api_curl, endpoint, send_snippets
+from mgmt.console.pages import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
+from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.console.wording import BINS, OUTCOMES, cause_in_words
 from mgmt.models import Pipe, PipeRevision
 from mgmt.queries import attempts as attempt_queries
@@ -84,7 +84,7 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponse:
         "get_loss": once(partial(loss_table, pipe_id=pipe.id, span=span, most=MOST_MINUTES)),
         "get_attempts": once(partial(_attempts, pipe.id, MOST_ATTEMPTS_HERE)),
         "several": len(_newest(pipe).spec["destinations"]) > 1,
-        "curl": api_curl(web_url=web_url(), path=f"pipes/{pipe.id}/"),
+        "curl": as_curl(request, f"pipes/{pipe.id}/"),
     }
     template, part = part_of(request, _PARTS) or ("pipe.html", "")
     return show(request, template, context, tenant=pipe.tenant, part=part)
@@ -117,7 +117,7 @@ def revisions(request: HttpRequest, pipe_id: str) -> HttpResponse:
         row.spec_text = json.dumps(row.spec, indent=2, ensure_ascii=False)  # type: ignore[attr-defined]
     context = shared(pipe, "revisions") | {
         "revisions": rows,
-        "curl": api_curl(web_url=web_url(), path=f"pipes/{pipe.id}/revisions/"),
+        "curl": as_curl(request, f"pipes/{pipe.id}/revisions/"),
     }
     return show(request, "revisions.html", context, tenant=pipe.tenant)
 

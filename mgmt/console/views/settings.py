@@ -10,8 +10,8 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
 from mgmt import access, services
-from mgmt.console.pages import for_members, ingest_url, show, viewer_of, web_url
-from mgmt.console.snippets import api_curl, endpoint, send_snippets
+from mgmt.console.pages import as_curl, for_members, ingest_url, show, viewer_of
+from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.console.views.edit import ShownKey
 from mgmt.console.views.pipe import shared
 from mgmt.models import ApiKey, Pipe
@@ -71,6 +71,6 @@ def _page(
         "keys": [key] if key else [],
         "signing": signing or [],
         "rotated": bool(signing),
-        "curl": api_curl(web_url=web_url(), path=f"pipes/{pipe.id}/sources/"),
+        "curl": as_curl(request, f"pipes/{pipe.id}/sources/"),
     }
     return show(request, "settings.html", context, tenant=pipe.tenant)

@@ -1,0 +1,56 @@
+"""Browsers for the fixed cast, and a pipe with a minute of truth behind it."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mgmt.models import Membership, Pipe, Tenant, User
+from mgmt.queries.span import bucket_at
+from mgmt.services import add_member
+from tests.db.console.truth import BrowserOf, Truth, go_live
+
+
+@pytest.fixture
+def browser_of() -> BrowserOf:
+    """A browser in which the user is signed in."""
+
+    def make(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return make
+
+
+@pytest.fixture
+def viewer(tenant: Tenant) -> User:
+    user = User.objects.create_user("vera")
+    add_member(tenant=tenant, user=user, role=Membership.Role.VIEWER)
+    return user
+
+
+@pytest.fixture
+def bucket() -> int:
+    """A minute that is over."""
+    return bucket_at(timezone.now()) - 5
+
+
+@pytest.fixture
+def truth(pipe: Pipe, bucket: int) -> Truth:
+    """Ten messages at crm in one minute: seven delivered, one dead by 401, one parked, one lost; and their lags."""
+    go_live(pipe)
+    found = Truth(pipe)
+    found.moved(bucket, list(range(10)))
+    found.passed(10)
+    found.fact(bucket, "transmit:crm", "delivered", list(range(7)))
+    found.fact(bucket, "transmit:crm", "dead", [7], "rejected")
+    found.fact(bucket, "transmit:crm", "parked", [8], "1")
+    found.lag(bucket, "ingest", "out", [1_000] * 10)
+    found.lag(bucket, "normalize", "in", [2_000] * 10)
+    found.lag(bucket, "normalize", "out", [3_000] * 10)
+    found.lag(bucket, "transmit:crm", "in", [5_000] * 9)
+    found.lag(bucket, "transmit:crm", "out", [12_000] * 7)
+    found.attempt(bucket, 6, "delivered")
+    found.attempt(bucket, 7, "dead", status=401, reason="rejected")
+    found.attempt(bucket, 8, "parked", status=0, reason="timeout")
+    return found

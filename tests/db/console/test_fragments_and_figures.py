@@ -1,0 +1,120 @@
+"""A fragment is the page's own block; the figures on it are those of the ledger; names never become markup."""
+
+import re
+
+import pytest
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from mgmt.models import Pipe, Tenant, User
+from mgmt.services import create_pipe
+from tests.db.cast import MakeSpec
+from tests.db.console.truth import BrowserOf, Truth
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+PIPE_PARTS = ["head", "flow", "pie", "shares", "lag", "loss", "attempts"]
+SCRIPT = "<script>alert(1)</script>"
+
+
+def plain(html: str) -> str:
+    """Without what differs from request to request (the token in forms) and white space."""
+    return re.sub(r"\s+", " ", re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", html)).strip()
+
+
+@pytest.mark.parametrize("part", PIPE_PARTS)
+def test_a_fragment_of_the_pipe_page_is_that_block_of_the_page(
+    browser_of: BrowserOf, alice: User, truth: Truth, part: str
+):
+    browser, url = browser_of(alice), reverse("console:pipe", args=[truth.pipe.id])
+    page, fragment = browser.get(url), browser.get(url, {"part": part}, headers=HTMX)
+    assert fragment.status_code == 200
+    assert "<html" not in fragment.content.decode()
+    assert plain(fragment.content.decode()) in plain(page.content.decode())
+
+
+@pytest.mark.parametrize("part", ["undelivered", "pipes"])
+def test_a_fragment_of_home_is_that_block_of_home(browser_of: BrowserOf, alice: User, truth: Truth, part: str):
+    browser = browser_of(alice)
+    fragment = plain(browser.get("/", {"part": part}, headers=HTMX).content.decode())
+    assert fragment
+    assert fragment in plain(browser.get("/").content.decode())
+
+
+def test_without_htmx_a_part_is_the_whole_page(browser_of: BrowserOf, alice: User, pipe: Pipe):
+    assert "<html" in browser_of(alice).get(f"/pipes/{pipe.id}/", {"part": "loss"}).content.decode()
+
+
+def test_home_says_what_is_not_delivered_with_cause_and_bin(browser_of: BrowserOf, alice: User, truth: Truth):
+    page = plain(browser_of(alice).get("/").content.decode())
+    assert "Not delivered" in page
+    assert "crm: answered 401" in page
+    assert "crm: no answer in time" in page
+    assert "we are on it" not in page.split('id="pipes"')[0]
+
+
+def test_home_says_that_everything_is_delivered(browser_of: BrowserOf, alice: User, pipe: Pipe):
+    assert "Everything is delivered." in browser_of(alice).get("/").content.decode()
+
+
+def test_home_filters_pipes_by_name(browser_of: BrowserOf, alice: User, pipe: Pipe, tenant: Tenant, a_spec: MakeSpec):
+    create_pipe(tenant=tenant, name="refunds", spec=a_spec(), author=alice)
+    page = browser_of(alice).get("/", {"q": "REF"}).content.decode()
+    assert "refunds" in page
+    assert ">orders<" not in page
+
+
+def test_the_loss_table_counts_each_bin(browser_of: BrowserOf, alice: User, truth: Truth):
+    block = browser_of(alice).get(f"/pipes/{truth.pipe.id}/", {"part": "loss"}, headers=HTMX).content.decode()
+    foot = re.findall(r"<td[^>]*>(\d+)</td>", block.split("<tfoot>")[1])
+    #                accepted delivered filtered dead retrying queued lost unacked late
+    assert foot == ["10", "7", "0", "1", "1", "0", "1", "0", "0"]
+
+
+def test_a_sealed_minute_shows_its_seal_and_not_what_the_rows_say_now(
+    browser_of: BrowserOf, alice: User, truth: Truth, bucket: int
+):
+    truth.seal(bucket, accepted=10, lost=3)
+    block = browser_of(alice).get(f"/pipes/{truth.pipe.id}/", {"part": "loss"}, headers=HTMX).content.decode()
+    assert "sealed" in block
+    assert re.findall(r"<td[^>]*>(\d+)</td>", block.split("<tfoot>")[1])[:2] == ["10", "7"]
+    assert ">3</a>" in block
+
+
+def test_the_minute_page_names_the_lost_message(browser_of: BrowserOf, alice: User, truth: Truth, bucket: int):
+    url = reverse("console:minute", args=[truth.pipe.id, bucket])
+    assert "<code>1-0-9</code>" in browser_of(alice).get(url, {"bin": "lost"}).content.decode()
+
+
+def test_the_pie_adds_up_to_the_end_to_end_lag(browser_of: BrowserOf, alice: User, truth: Truth):
+    block = browser_of(alice).get(f"/pipes/{truth.pipe.id}/", {"part": "pie"}, headers=HTMX).content.decode()
+    shares = [float(share) for share in re.findall(r'data-share="([\d.]+)"', block)]
+    assert sum(shares) == pytest.approx(1, abs=1e-5)
+    assert "12\u202fms" in block.split("<tfoot>")[1]
+
+
+def test_attempts_are_filtered_by_the_url(browser_of: BrowserOf, alice: User, truth: Truth):
+    page = browser_of(alice).get(f"/pipes/{truth.pipe.id}/attempts/", {"outcome": "dead"}).content.decode()
+    rows = page.split("<tbody>")[1]
+    assert "401" in rows
+    assert "204" not in rows
+
+
+def test_a_name_that_is_a_script_is_text_on_every_page(
+    browser_of: BrowserOf, alice: User, tenant: Tenant, a_spec: MakeSpec
+):
+    pipe: Pipe = create_pipe(tenant=tenant, name=SCRIPT, spec=a_spec(), author=alice)
+    browser = browser_of(alice)
+    pages = ["", "edit/", "close/", "attempts/", "revisions/", "settings/"]
+    for url in ["/", "/?q=<script>alert(1)</script>", *(f"/pipes/{pipe.id}/{page}" for page in pages)]:
+        html = browser.get(url).content.decode()
+        assert SCRIPT not in html, url
+        assert "&lt;script&gt;" in html, url
+
+
+def test_an_empty_pipe_teaches_with_its_own_endpoint(
+    browser_of: BrowserOf, alice: User, pipe: Pipe, settings: Settings
+):
+    page = browser_of(alice).get(f"/pipes/{pipe.id}/").content.decode()
+    assert f"{settings.PENSTOCK_INGEST_URL}/v1/events" in page
+    assert "Starting" in page

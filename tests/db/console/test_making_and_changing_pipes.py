@@ -1,0 +1,213 @@
+"""The forms: what was typed becomes a spec through the services, and each refusal stands under its field."""
+
+import json
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from dataplane.spec.keys import key_digest
+from mgmt.models import ApiKey, Pipe, Tenant, User
+from mgmt.services import close_pipe, create_api_key, publish_revision
+from mgmt.services.secrets import decrypt
+from tests.db.cast import MakeSpec
+from tests.db.console.truth import BrowserOf
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+def typed(**changes: str | list[str]) -> dict[str, str | list[str]]:
+    """A filled-in form for a new pipe."""
+    return {
+        "mode": "form",
+        "action": "save",
+        "name": "payments",
+        "source": "web",
+        "event_time": "created_at",
+        "destination": "crm",
+        "url": "https://crm.example.com/in",
+        **changes,
+    }
+
+
+def shown_key(html: str) -> str:
+    return str(re.findall(r'id="shown-key">(psk_[^<]+)<', html)[0])
+
+
+def error_of(html: str, field: str) -> str:
+    found = re.search(rf'id="id_{field}_error">([^<]*)<', html)
+    return found[1] if found else ""
+
+
+@pytest.fixture
+def alices(browser_of: BrowserOf, alice: User, tenant: Tenant):
+    return browser_of(alice)
+
+
+def test_a_new_pipe_shows_endpoint_key_and_snippets_once(alices: Client, settings: Settings):
+    page = alices.post("/pipes/new/", typed()).content.decode()
+    key = shown_key(page)
+    assert ApiKey.objects.get().digest == key_digest(key)
+    assert page.count(key) == 4  # once to keep, once in each snippet
+    assert f"{settings.PENSTOCK_INGEST_URL}/v1/events" in page
+    pipe = Pipe.objects.get(name="payments")
+    assert decrypt(pipe.destinations.get().secrets[0]) in page
+    assert f'data-settle="/pipes/{pipe.id}/"' in page
+    for url in (f"/pipes/{pipe.id}/", f"/pipes/{pipe.id}/settings/"):
+        assert key not in alices.get(url).content.decode()
+
+
+def test_the_form_becomes_a_spec(alices: Client):
+    alices.post(
+        "/pipes/new/",
+        typed(
+            step_op=["rename", "set", "mask", "remove"],
+            step_path=["order.total", "seen", "customer.email", ""],
+            step_argument=["order.amount", "true", "partial", ""],
+        ),
+    )
+    spec = Pipe.objects.get(name="payments").revisions.get().spec
+    assert spec["sources"]["web"]["event_time"] == "created_at"
+    assert spec["destinations"]["crm"]["url"] == "https://crm.example.com/in"
+    assert spec["normalize"] == [
+        {"op": "rename", "path": "order.total", "to": "order.amount"},
+        {"op": "set", "path": "seen", "value": True},
+        {"op": "mask", "path": "customer.email", "how": "partial"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("name", "", "required"),
+        ("name", "orders", "exists in this tenant"),
+        ("url", "ftp://crm.example.com", "http or https"),
+        ("url", "https://user:pw@crm.example.com", "user name or password"),
+        ("source", "Web Shop", "needs names of 1-40"),
+        ("destination", "Main!", "needs names of 1-40"),
+        ("event_time", "a..b", "Expected `str` matching regex"),
+    ],
+)
+def test_a_refusal_stands_under_its_field_and_keeps_what_was_typed(
+    alices: Client, pipe: Pipe, field: str, value: str, words: str
+):
+    answer = alices.post("/pipes/new/", typed(**{field: value}))
+    assert answer.status_code == 422
+    assert words in error_of(answer.content.decode(), field).replace("&#x27;", "'")
+    assert Pipe.objects.count() == 1
+
+
+def test_a_bad_step_is_marked_in_its_row(alices: Client):
+    rows = {"step_op": ["remove", "cast"], "step_path": ["a", "b"], "step_argument": ["", "float"]}
+    page = alices.post("/pipes/new/", typed(**rows)).content.decode()
+    assert "Invalid enum value" in page.split('aria-label="Remove step 2"')[1]
+    assert not Pipe.objects.exists()
+
+
+def test_steps_are_added_and_removed_with_and_without_htmx(alices: Client):
+    page = alices.post("/pipes/new/", typed(action="add")).content.decode()
+    assert "<html" in page
+    assert 'value="payments"' in page
+    assert page.count('name="step_op"') == 1
+    rows = {"step_op": ["remove", "cast"], "step_path": ["a", "b"], "step_argument": ["", "int"]}
+    fragment = alices.post("/pipes/new/", typed(action="drop-0", **rows), headers=HTMX).content.decode()
+    assert "<html" not in fragment
+    assert fragment.count('name="step_op"') == 1
+    assert 'value="b"' in fragment
+    assert not Pipe.objects.exists()
+
+
+def test_a_pipe_can_be_written_as_json(alices: Client, a_spec: MakeSpec):
+    spec = a_spec(crm="https://crm.example.com/in", lake="https://lake.example.com/in")
+    answer = alices.post("/pipes/new/", {"mode": "json", "name": "both", "spec": json.dumps(spec)})
+    assert answer.status_code == 200
+    assert set(Pipe.objects.get(name="both").revisions.get().spec["destinations"]) == {"crm", "lake"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "not JSON"), ("[]", "needs a JSON object"), ('{"sources": {}}', "$.sources"), ('{"x": 1}', "unknown field")],
+)
+def test_a_json_spec_is_refused_with_the_place(alices: Client, text: str, words: str):
+    answer = alices.post("/pipes/new/", {"mode": "json", "name": "bad", "spec": text})
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+
+
+def test_editing_publishes_a_revision_and_keeps_what_the_form_does_not_show(
+    alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec
+):
+    spec = a_spec()
+    spec["destinations"]["crm"]["timeout_s"] = 3.0
+    publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice)
+    url = reverse("console:edit_pipe", args=[pipe.id])
+    answer = alices.post(url, typed(based_on="2", source="shop", url="https://new.example.com/in"))
+    assert answer.status_code == 302
+    newest = pipe.revisions.get(number=3).spec["destinations"]["crm"]
+    assert (newest["url"], newest["timeout_s"]) == ("https://new.example.com/in", 3.0)
+
+
+def test_two_people_editing_meet_and_nothing_typed_is_lost(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
+    publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
+    url = reverse("console:edit_pipe", args=[pipe.id])
+    answer = alices.post(url, typed(based_on="1", url="https://mine.example.com/in"))
+    page = answer.content.decode()
+    assert answer.status_code == 409
+    assert "already past revision 1" in page
+    assert 'value="https://mine.example.com/in"' in page
+    assert 'name="based_on" value="2"' in page
+    assert pipe.revisions.count() == 2
+
+
+def test_a_spec_with_two_destinations_is_edited_as_json(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
+    two = a_spec(crm="https://crm.example.com/in", lake="https://lake.example.com/in")
+    publish_revision(pipe=pipe, spec=two, based_on=1, author=alice)
+    assert 'name="spec"' in alices.get(reverse("console:edit_pipe", args=[pipe.id])).content.decode()
+
+
+def test_closing_asks_for_the_name(alices: Client, pipe: Pipe):
+    url = reverse("console:close_pipe", args=[pipe.id])
+    answer = alices.post(url, {"typed": "order"})
+    pipe.refresh_from_db()
+    assert (answer.status_code, pipe.state) == (422, "active")
+    alices.post(url, {"typed": "orders"})
+    pipe.refresh_from_db()
+    assert pipe.state == "closed"
+
+
+def test_a_closed_pipe_is_opened_again(alices: Client, pipe: Pipe):
+    close_pipe(pipe=pipe)
+    assert "closed" in alices.get(f"/pipes/{pipe.id}/").content.decode()
+    alices.post(reverse("console:reopen_pipe", args=[pipe.id]))
+    pipe.refresh_from_db()
+    assert pipe.state == "active"
+
+
+def test_a_key_is_shown_once_and_revoked_for_good(alices: Client, pipe: Pipe):
+    page = alices.post(reverse("console:create_key", args=[pipe.id]), {"source": "shop", "label": "cron"})
+    secret = shown_key(page.content.decode())
+    key = ApiKey.objects.get()
+    assert key.digest == key_digest(secret)
+    alices.post(reverse("console:revoke_key", args=[pipe.id, key.id]))
+    key.refresh_from_db()
+    assert key.revoked_at
+    assert secret not in alices.get(f"/pipes/{pipe.id}/settings/").content.decode()
+
+
+def test_a_key_of_another_pipe_is_not_found(alices: Client, pipe: Pipe, browser_of: BrowserOf, charlie: User):
+    key, _ = create_api_key(source=pipe.sources.get())
+    answer = browser_of(charlie).post(reverse("console:revoke_key", args=[pipe.id, key.id]))
+    key.refresh_from_db()
+    assert (answer.status_code, key.revoked_at) == (404, None)
+
+
+def test_a_new_signing_secret_is_shown_once_beside_the_old_one(alices: Client, pipe: Pipe):
+    page = alices.post(reverse("console:rotate_secret", args=[pipe.id, "crm"])).content.decode()
+    newest, *older = map(decrypt, pipe.destinations.get().secrets)
+    assert newest in page
+    assert len(older) == 1
+    assert older[0] not in page
+    assert newest not in alices.get(f"/pipes/{pipe.id}/settings/").content.decode()

@@ -1,0 +1,51 @@
+"""How many queries a page costs does not grow with what is on it. The numbers are baselines: lower them gladly."""
+
+import pytest
+from pytest_django.fixtures import DjangoAssertNumQueries
+
+from mgmt.models import Tenant, User
+from mgmt.services import create_pipe
+from tests.db.cast import MakeSpec
+from tests.db.console.truth import BrowserOf, Truth, go_live
+
+pytestmark = pytest.mark.django_db
+HOME, OVERVIEW, ATTEMPTS, SETTINGS = 26, 23, 9, 10
+
+
+def test_home_costs_the_same_for_one_pipe_and_for_five(
+    browser_of: BrowserOf,
+    alice: User,
+    truth: Truth,
+    tenant: Tenant,
+    a_spec: MakeSpec,
+    bucket: int,
+    django_assert_num_queries: DjangoAssertNumQueries,
+):
+    browser = browser_of(alice)
+    browser.get("/")
+    with django_assert_num_queries(HOME):
+        browser.get("/")
+    for number in range(4):
+        pipe = create_pipe(tenant=tenant, name=f"more {number}", spec=a_spec(), author=alice)
+        go_live(pipe)
+        Truth(pipe).moved(bucket, [100 + number])
+    with django_assert_num_queries(HOME):
+        browser.get("/")
+
+
+@pytest.mark.parametrize(
+    ("path", "queries"),
+    [("", OVERVIEW), ("attempts/", ATTEMPTS), ("settings/", SETTINGS)],
+    ids=["overview", "attempts", "settings"],
+)
+def test_a_tab_of_the_pipe_page(
+    browser_of: BrowserOf,
+    alice: User,
+    truth: Truth,
+    django_assert_num_queries: DjangoAssertNumQueries,
+    path: str,
+    queries: int,
+):
+    browser = browser_of(alice)
+    with django_assert_num_queries(queries):
+        browser.get(f"/pipes/{truth.pipe.id}/{path}")

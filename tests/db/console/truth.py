@@ -1,0 +1,107 @@
+"""What the Observer would have written about a pipe: rows for pages to read."""
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from django.test import Client
+from pyroaring import BitMap64
+
+from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.units import position_of
+from mgmt.models import Attempt, Cell, FactRow, LagRow, Passed, Pipe, Reach, Seal, Topic, User
+from mgmt.queries.span import start_of
+from mgmt.services import adopt_live_spec
+
+TOPICS = ("ingest", "egress", "retry-in", "retry-out")
+BrowserOf = Callable[[User], Client]
+
+
+def go_live(pipe: Pipe) -> None:
+    """What the provisioner does to the rows."""
+    cell, _ = Cell.objects.get_or_create(id="c1")
+    for purpose in TOPICS:
+        Topic.objects.get_or_create(
+            cell=cell,
+            purpose=purpose,
+            generation=1,
+            defaults={"name": f"penstock.c1.{purpose}.g1", "topic_id": purpose, "partitions": 1},
+        )
+    Pipe.objects.filter(id=pipe.id).update(cell=cell)
+    revision = pipe.revisions.latest("number")
+    type(revision).objects.filter(pk=revision.pk).update(state="ramping")
+    revision.refresh_from_db()
+    adopt_live_spec(revision=revision)
+
+
+class Truth:
+    """Writes what the Observer would have written about one pipe."""
+
+    def __init__(self, pipe: Pipe, destination: str = "crm") -> None:
+        self.pipe = pipe
+        self.destination = destination
+
+    def fact(self, bucket: int, node: str, fact: str, offsets: list[int], detail: str = "") -> None:
+        positions = BitMap64(position_of(1, 0, offset) for offset in offsets)
+        FactRow.objects.create(
+            pipe_id=self.pipe.id,
+            bucket=bucket,
+            node=node,
+            fact=fact,
+            detail=detail,
+            audit_partition=0,
+            positions=positions.serialize(),
+            count=len(positions),
+        )
+
+    def moved(self, bucket: int, offsets: list[int]) -> None:
+        """ACKed, seen, through process and on the way to the destination."""
+        self.fact(bucket, "ingest", "sent", offsets, "acked")
+        self.fact(bucket, "ingest", "sent", offsets, "seen")
+        self.fact(bucket, "process", "sent", offsets)
+        self.fact(bucket, f"transform:{self.destination}", "sent", offsets)
+        Reach.objects.create(
+            pipe_id=self.pipe.id, bucket=bucket, topic="penstock.c1.egress.g1", partition=0, offset=max(offsets)
+        )
+
+    def passed(self, offset: int) -> None:
+        """Every reader is past everything below the offset."""
+        for purpose in ("ingest", "egress"):
+            Passed.objects.update_or_create(topic=f"penstock.c1.{purpose}.g1", partition=0, defaults={"offset": offset})
+
+    def lag(self, bucket: int, node: str, way: str, lags_us: list[int]) -> None:
+        sketch = Sketch()
+        sketch.add(lags_us)
+        LagRow.objects.create(
+            pipe_id=self.pipe.id, bucket=bucket, node=node, way=way, audit_partition=0, sketch=sketch.encode()
+        )
+
+    def attempt(self, bucket: int, offset: int, outcome: str, *, status: int = 204, reason: str = "") -> None:
+        at = start_of(bucket) + timedelta(seconds=20)
+        Attempt.objects.create(
+            pipe_id=self.pipe.id,
+            destination=self.destination,
+            message_id=uuid.uuid4().hex,
+            position=position_of(1, 0, offset),
+            revision=1,
+            bucket=bucket,
+            number=1,
+            at=at,
+            status=status,
+            outcome=outcome,
+            reason=reason,
+            timing_us={"dns": 0, "connect": 200, "tls": 0, "first_byte": 2_900, "total": 3_100},
+            next_at=at + timedelta(minutes=1) if outcome == "parked" else None,
+        )
+
+    def seal(self, bucket: int, *, accepted: int, lost: int = 0) -> None:
+        Seal.objects.create(
+            pipe_id=self.pipe.id,
+            bucket=bucket,
+            sealed_at=datetime.now(UTC),
+            accepted=accepted,
+            unacked=0,
+            lost=lost,
+            bins={self.destination: {"delivered": accepted - lost, "lost": lost}},
+            nodes=[],
+        )

@@ -1,0 +1,56 @@
+"""How figures and causes read."""
+
+import pytest
+
+from dataplane.ledger.bins import Bin
+from dataplane.transmit.verdict import CAUSES as VERDICT_CAUSES
+from mgmt.console.wording import BINS, CAUSES, trouble_in_words
+from mgmt.queries.attempts import split_us
+from mgmt.queries.span import rate_per_s
+from mgmt.templatetags.figures import count, duration, rate, seconds, share
+
+THIN = "\u202f"
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [
+        (420, "0.4 ms"),
+        (38_400, "38 ms"),
+        (1_240_000, "1.2 s"),
+        (180_000_000, "3 min"),
+        (-1_500, "-1.5 ms"),
+        (None, "-"),
+    ],
+)
+def test_durations_carry_their_unit(us: int | None, text: str):
+    assert duration(us) == text.replace(" ", THIN)
+
+
+def test_counts_rates_shares_and_settings():
+    assert count(1_481_009) == f"1{THIN}481{THIN}009"
+    assert (rate(0.0), rate(3.25), rate(412.4)) == ("0", "3.2", "412")
+    assert share(0.795) == f"79.5{THIN}%"
+    assert (seconds(86_400), seconds(15.0), seconds(1.5)) == (f"1{THIN}d", f"15{THIN}s", f"1.5{THIN}s")
+
+
+def test_every_cause_of_a_verdict_and_every_bin_has_a_sentence():
+    assert set(VERDICT_CAUSES) <= set(CAUSES)
+    assert {str(name) for name in Bin} == set(BINS)
+
+
+def test_an_answer_is_named_by_its_status_and_anything_else_by_its_cause():
+    said = {"bin_": "dead", "where": "crm", "cause": "rejected", "reason": "rejected"}
+    assert trouble_in_words(**said, status=401) == "crm: answered 401"
+    assert trouble_in_words(**said | {"cause": "", "reason": "timeout"}, status=0) == "crm: no answer in time"
+
+
+def test_an_attempt_is_split_at_the_marks_it_reached():
+    marks = {"dns": 300, "connect": 1_200, "tls": 0, "first_byte": 31_200, "total": 31_400}
+    assert split_us(marks) == (("dns", 300), ("connect", 900), ("first byte", 30_000), ("rest", 200))
+
+
+def test_the_rate_counts_the_last_sixty_seconds():
+    assert rate_per_s(600, 0, 0) == 10
+    assert rate_per_s(600, 300, 30) == 10
+    assert rate_per_s(0, 60, 60) == 1

@@ -1,0 +1,41 @@
+"""Step rows of the form mean the spec's steps, both ways."""
+
+import pytest
+
+from dataplane.spec import parse_pipe_spec, spec_to_builtins
+from mgmt.console.steps import OPS, StepRow, row_to_step, step_to_row
+
+ROWS = [
+    StepRow("set", "a.b", "42"),
+    StepRow("set", "a.b", '"words"'),
+    StepRow("remove", "a"),
+    StepRow("rename", "a", "b.c"),
+    StepRow("keep", "", "a, b"),
+    StepRow("cast", "a", "decimal"),
+    StepRow("mask", "a", "partial"),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.op} {row.argument}")
+def test_a_row_becomes_a_step_that_the_spec_accepts_and_comes_back(row: StepRow):
+    spec = parse_pipe_spec(
+        {
+            "sources": {"web": {}},
+            "destinations": {"crm": {"type": "http", "url": "https://crm.example.com"}},
+            "normalize": [row_to_step(row)],
+        }
+    )
+    assert step_to_row(spec_to_builtins(spec)["normalize"][0]) == row
+
+
+def test_every_operation_has_a_row():
+    assert {row.op for row in ROWS} == set(OPS)
+
+
+def test_a_value_that_is_no_json_is_text():
+    assert row_to_step(StepRow("set", "a", "plain words"))["value"] == "plain words"
+
+
+def test_a_row_nobody_filled_in_is_empty():
+    assert StepRow().empty
+    assert not StepRow("keep", "", "a").empty

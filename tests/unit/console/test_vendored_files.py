@@ -1,0 +1,35 @@
+"""What the browser loads is what was reviewed: every vendored file matches its checksum and has its licence."""
+
+import hashlib
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+VENDOR = ROOT / "static" / "vendor"
+
+
+def test_every_vendored_file_matches_its_checksum_and_none_is_unlisted():
+    lines = [line.split("  ") for line in (VENDOR / "SHA256SUMS").read_text().splitlines()]
+    listed = {name: digest for digest, name in lines}
+    found = {str(f.relative_to(VENDOR)): f for f in VENDOR.rglob("*") if f.is_file() and f.name != "SHA256SUMS"}
+    assert {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in found.items()} == listed
+
+
+def test_every_vendored_package_has_a_version_and_a_licence():
+    for package in VENDOR.iterdir():
+        if package.is_dir():
+            assert re.search(r"-\d+\.\d+\.\d+$", package.name), package
+            assert (package / "LICENSE").is_file(), package
+
+
+def test_no_template_loads_anything_from_another_host():
+    for template in (ROOT / "templates").rglob("*.html"):
+        loads = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"([^\"]*)\"", template.read_text())
+        assert not [url for url in loads if url.startswith(("http", "//"))], template
+
+
+def test_no_template_carries_inline_script_or_style():
+    for template in (ROOT / "templates").rglob("*.html"):
+        text = template.read_text()
+        assert not re.search(r"<script(?![^>]*src=)", text), template
+        assert not re.search(r"\s(style|on[a-z]+)=\"", text), template

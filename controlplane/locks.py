@@ -7,7 +7,7 @@ row that says "mine" outlives its owner.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 
 def try_lock(name: str) -> bool:
@@ -26,10 +26,12 @@ def unlock(name: str) -> None:
 
 def unlock_all() -> None:
     """Give back all this connection holds, if it still works: it may return to a pool and be used by others."""
+    if connection.connection is None:
+        return
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_unlock_all()")
-    except DatabaseError:
+    except (DatabaseError, InterfaceError):
         return  # the connection is gone, and its locks with it
 
 

@@ -1,0 +1,100 @@
+"""Postgres away for a while: the Observer and the tick wait, say so, and go on by themselves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from controlplane.kafka import producer
+from controlplane.settings import control_settings
+from controlplane.topics import TopicAdmin, cluster_plans
+from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
+from dataplane.names import HEARTBEAT_TOPIC
+from localbox.testing import ROOT, Box
+from tests.conftest import box_of
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Box]:
+    with box_of("postgres") as box:
+        migrated = box.run(sys.executable, "manage.py", "migrate", "--noinput", timeout_s=180)
+        assert migrated.returncode == 0, migrated.stderr
+        yield box
+
+
+@pytest.fixture
+def processes(box: Box, kafka: str, tmp_path: Path) -> dict[str, str]:
+    """The environment of processes on that Postgres."""
+    TopicAdmin(kafka).ensure(cluster_plans(control_settings().topics))
+    return box.env | {"PENSTOCK_KAFKA": kafka, "PENSTOCK_VAR": str(tmp_path)}
+
+
+def beat(kafka: str, name: str) -> None:
+    writer = producer(kafka)
+    now_us = time.time_ns() // 1000
+    writer.produce(
+        HEARTBEAT_TOPIC,
+        encode_heartbeat(Heartbeat("zz", name, "process", 1, "a", now_us, "running", 1, 1, "host", 0.0, 1)),
+    )
+    assert writer.flush(10) == 0
+
+
+def is_stored(url: str, name: str) -> bool:
+    try:
+        with psycopg.connect(url, connect_timeout=2) as connection:
+            row = connection.execute("SELECT 1 FROM mgmt_heartbeat WHERE writer = %s", [name]).fetchone()
+    except psycopg.OperationalError:
+        return False
+    return row is not None
+
+
+def until(truth: Callable[[], object], limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not truth():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.3)
+
+
+def test_the_observer_process_outlives_postgres(box: Box, kafka: str, processes: dict[str, str]):
+    url = processes["DATABASE_URL"]
+    observer = subprocess.Popen([sys.executable, "manage.py", "observe"], cwd=ROOT, env=processes)
+
+    def told(name: str) -> bool:
+        beat(kafka, name)
+        return is_stored(url, name)
+
+    try:
+        until(lambda: told("before"))
+        killed = box.kill("postgres")
+        box.wait_ready("postgres", not_pid=killed)
+        until(lambda: told("after"))
+        assert observer.poll() is None, "it is the same process"
+    finally:
+        observer.send_signal(signal.SIGTERM)
+        assert observer.wait(30) == 0
+
+
+TICK_WITHOUT_POSTGRES = """
+import django
+django.setup()
+from controlplane.provisioner.tasks import tick
+print(tick())
+"""
+
+
+def test_a_tick_without_postgres_says_so_and_ends(processes: dict[str, str]):
+    nowhere = processes | {
+        "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
+    }
+    said = subprocess.run(
+        [sys.executable, "-c", TICK_WITHOUT_POSTGRES], cwd=ROOT, env=nowhere, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip().endswith("waiting for Postgres")

@@ -27,6 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "run":
             os.execvpe(given.words[0], given.words, settings.env)  # noqa: S606 no shell is wanted
         return down(settings) if given.command == "down" else status(settings)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 or the interpreter complains at its end
+        return 0
     except (BoxError, ValueError) as exc:
         print(f"penstock: {exc}", file=sys.stderr)
         return 1

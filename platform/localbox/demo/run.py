@@ -21,6 +21,7 @@ from localbox.demo.sender import Sender, Target
 from localbox.errors import BoxError
 from localbox.settings import ROOT, BoxSettings, settings_from
 from localbox.state import last_json_line
+from localbox.supervisor import living
 
 DESTINATION: Final = "receiver"
 LIVE_LIMIT_S: Final = 90.0
@@ -55,6 +56,8 @@ def run_endless(settings: BoxSettings) -> int:
     """The whole box with receiver and sender, in the foreground, until Ctrl-C."""
     wish = wish_from(os.environ)
     read_payloads(wish.events)  # a file that cannot be read is better known now
+    if living(settings):
+        raise BoxError(f"a box is already running at {settings.var}: `make down` first, then `make demo`")
     return up(settings, extra=["receiver", "demo-pipe", "sender"])
 
 

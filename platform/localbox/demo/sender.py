@@ -24,7 +24,8 @@ from localbox.demo.payloads import Payload
 from localbox.errors import BoxError
 
 TIMEOUT_S: Final = 30.0
-RETRY_S: Final = 0.25
+RETRY_S: Final = 0.25  # after no answer
+REFUSED_RETRY_S: Final = 1.0  # after an answer that was not 202
 REFUSED_LIMIT_S: Final = 60.0  # so long may 4xx last (a new key needs a moment to be known) before we give up
 _READ_BYTES: Final = 256 * 1024
 _IDLE_S: Final = 0.05
@@ -270,7 +271,8 @@ class Sender:
         now = time.monotonic()
         if 400 <= status < 500 and status != 429 and now - job.since > REFUSED_LIMIT_S:
             raise BoxError(f"ingest goes on answering {status} to event {job.indexes[0]}: see its log")
-        heapq.heappush(self._again, (now + RETRY_S, next(self._order), job))
+        wait_s = REFUSED_RETRY_S if status else RETRY_S
+        heapq.heappush(self._again, (now + wait_s, next(self._order), job))
 
     def _sweep(self) -> None:
         """End POSTs that have had no answer for too long; a few times a second is enough."""

@@ -30,6 +30,11 @@ class Stage:
         self._steps = steps
         self._edits: list[Edit] = [compile_step(step) for step in steps]
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether bytes pass untouched."""
+        return not self._edits
+
     def __call__(self, body: bytes) -> bytes:
         """Raises StageError: `decode` if the body is no JSON, `step` if a step fails, naming both."""
         if not self._edits:

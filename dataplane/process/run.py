@@ -38,6 +38,8 @@ class Run:
         if self.through:
             facts.extend(self.pipe, self.bucket, _THROUGH, self.through)
         for destination, positions in self.departed.items():
+            if not positions:
+                continue
             node = transform_node(destination)
             facts.extend(self.pipe, self.bucket, FactKey(node, Fact.SENT), positions)
             lags.add_pass((self.pipe, node, self.bucket, "out"), now_us, self.event_times[destination])

@@ -134,6 +134,8 @@ class ProcessWork:
 
     def _normalize(self, run: Run, plan: Plan, items: list[Item]) -> list[Item]:
         stage, alive = plan.normalize, []
+        if stage.is_idle:
+            return items
         for item in items:
             try:
                 item.body = stage(item.body)
@@ -145,6 +147,7 @@ class ProcessWork:
 
     def _transform(self, run: Run, plan: Plan, destination: str, items: list[Item]) -> None:
         node, stage = transform_node(destination), plan.transform[destination]
+        idle = stage.is_idle
         self._mark(run, node, "in", items)
         send, topic, partitions = self._lane.outbox.send, self._egress.name, self._egress.partitions
         departed, times = run.departed[destination], run.event_times[destination]
@@ -158,7 +161,7 @@ class ProcessWork:
             else:  # the same message must come to the same partition again: transmit remembers what it settled
                 record["partition"] = item.message.partition() % partitions
             try:
-                record["value"] = stage(item.body)
+                record["value"] = item.body if idle else stage(item.body)
                 send(topic, run, **record)
             except StageError as exc:
                 self._bury(run, node, item, exc)

@@ -150,6 +150,10 @@ class Lane:
         if window is not None:
             window.settle_all(offsets)
 
+    def owns(self, partition: int) -> bool:
+        """Whether the partition is ours."""
+        return partition in self._ours
+
     def may_send(self, partition: int) -> bool:
         """Whether a send may begin: the partition is ours and we are no zombie that was asleep past its session."""
         return partition in self._ours and time.monotonic() - self._last_poll < SESSION_TIMEOUT_MS / 1_000
@@ -177,6 +181,7 @@ class Lane:
             self._consumer.subscribe(
                 [self.topic.name], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
             )
+            self._last_poll = time.monotonic()
             while not self._must_stop():
                 self._pass()
             self._drain()
@@ -202,35 +207,50 @@ class Lane:
             self._beat("running")
 
     def _fetch(self) -> list[Message]:
-        """What is there: wait for the first message if nothing is under way, then take all that is already fetched."""
+        """What is there: wait for the first message if nothing is under way, then take all that is already fetched.
+
+        Whoever stood still past its session is a zombie that has not been told yet: it ends before it begins a send.
+        """
+        still_s = time.monotonic() - self._last_poll
+        if still_s > SESSION_TIMEOUT_MS / 1_000:
+            raise LaneError(f"stood still for {still_s:.0f} s, past its session; its partitions may be somebody else's")
         self._hold_back()
         first = self._consumer.poll(self._work.patience_s())
         self._last_poll = time.monotonic()
         if first is None:
             return []
-        messages = [first, *self._consumer.consume(BATCH, 0)]
-        return [message for message in messages if self._is_good(message)]
+        return self._admit([first, *self._consumer.consume(BATCH, 0)])
 
-    def _is_good(self, message: Message) -> bool:
+    def _admit(self, messages: list[Message]) -> list[Message]:
+        """Put what was fetched into the windows of its partitions, and leave out what is none of ours. A hot loop."""
+        windows, good = self.windows, []
+        for message in messages:
+            if message.error() is not None:
+                self._trouble(message)
+                continue
+            offset = message.offset()
+            window = windows.get(message.partition()) or self._open_window(message)
+            if window is None or offset < window.next_offset:
+                continue  # revoked while this batch was fetched; or in the window already, read again after a resume
+            window.take(offset, len(message))
+            good.append(message)
+        return good
+
+    def _open_window(self, message: Message) -> AckWindow | None:
+        partition = message.partition()
+        if partition not in self._ours:
+            return None
+        window = self.windows[partition] = AckWindow(message.offset())
+        return window
+
+    def _trouble(self, message: Message) -> None:
         error = message.error()
-        if error is None:
-            partition = message.partition()
-            window = self.windows.get(partition)
-            if partition not in self._ours:
-                return False  # revoked while this batch was being fetched
-            if window is None:
-                window = self.windows[partition] = AckWindow(message.offset())
-            if message.offset() < window.next_offset:
-                return False  # read again after a resume; it is in the window already
-            window.take(message.offset(), len(message.value() or b""))
-            return True
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._stop_partition(message.partition(), error)
         elif error.fatal():
             raise LaneError(error.str())
         else:
             log.warning("lane %s: %s", self.identity.writer, error.str())
-        return False
 
     def _stop_partition(self, partition: int, error: KafkaError) -> None:
         """Out of range is never answered by a jump: the partition stands still and the heartbeat says so."""

@@ -27,7 +27,7 @@ class Outbox:
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
         self._acked: list[Any] = []
-        self._failed: list[tuple[KafkaError, dict[str, Any], Any]] = []
+        self._failed: list[tuple[KafkaError, str, dict[str, Any], Any]] = []
         self._highs: dict[tuple[str, int], int] = {}
         self.in_flight = 0
 
@@ -36,11 +36,10 @@ class Outbox:
 
         A full queue is waited for, not grown. Raises TooLargeError, ProducerDeadError.
         """
-        record["topic"] = topic
-        report = partial(self._report, token, record)
+        report = partial(self._report, token, topic, record)
         while True:
             try:
-                self._producer.produce(**record, on_delivery=report)
+                self._producer.produce(topic, on_delivery=report, **record)
                 self.in_flight += 1
                 return
             except BufferError:
@@ -62,12 +61,14 @@ class Outbox:
         """The highest offset written so far in each topic partition."""
         return [Mark(topic, partition, offset) for (topic, partition), offset in self._highs.items()]
 
-    def _report(self, token: Any, record: dict[str, Any], error: KafkaError | None, message: Message) -> None:
+    def _report(
+        self, token: Any, topic: str, record: dict[str, Any], error: KafkaError | None, message: Message
+    ) -> None:
         self.in_flight -= 1
         if error is not None:
-            self._failed.append((error, record, token))
+            self._failed.append((error, topic, record, token))
             return
-        place = (record["topic"], message.partition())
+        place = (topic, message.partition())
         offset = message.offset()
         if offset > self._highs.get(place, -1):
             self._highs[place] = offset
@@ -75,8 +76,7 @@ class Outbox:
 
     def _again(self) -> None:
         failed, self._failed = self._failed, []
-        for error, record, token in failed:
+        for error, topic, record, token in failed:
             if error.fatal() or error.code() not in _OUTCOME_UNKNOWN:
-                raise ProducerDeadError(f"{record['topic']}: {error.str()}")
-            topic = record.pop("topic")
+                raise ProducerDeadError(f"{topic}: {error.str()}")
             self.send(topic, token, **record)

@@ -23,7 +23,9 @@ class Pipe(models.Model):
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="pipes")
     name = models.CharField(max_length=80)
     state = models.CharField(max_length=6, choices=State, default=State.ACTIVE)
-    cell = models.ForeignKey(Cell, models.PROTECT, null=True, blank=True, related_name="pipes", help_text="Where it was placed.")
+    cell = models.ForeignKey(
+        Cell, models.PROTECT, null=True, blank=True, related_name="pipes", help_text="Where it was placed."
+    )
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -87,12 +89,17 @@ class Source(models.Model):
 
 
 class ApiKey(models.Model):
-    """A key that may post to one source. Only its SHA-256 is kept: keys carry 160 random bits, so a slow hash adds nothing."""
+    """A key that may post to one source.
+
+    Only its SHA-256 is kept: keys carry 160 random bits, so a slow hash adds nothing.
+    """
 
     id = models.CharField(primary_key=True, max_length=32, default=id_maker("key"), editable=False)
     source = models.ForeignKey(Source, models.PROTECT, related_name="keys")
     label = models.CharField(max_length=80, blank=True)
-    prefix = models.CharField(max_length=16, help_text="The first characters, shown so that people can tell keys apart.")
+    prefix = models.CharField(
+        max_length=16, help_text="The first characters, shown so that people can tell keys apart."
+    )
     digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the whole key, hex.")
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -34,7 +34,8 @@ class FactRow(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition"], name="one_set_per_fact"
+                fields=["pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition"],
+                name="one_set_per_fact",
             ),
         ]
 
@@ -51,12 +52,14 @@ class LagRow(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["pipe_id", "bucket", "node", "way", "audit_partition"], name="one_sketch_per_way"),
+            models.UniqueConstraint(
+                fields=["pipe_id", "bucket", "node", "way", "audit_partition"], name="one_sketch_per_way"
+            ),
         ]
 
 
 class Reach(models.Model):
-    """The highest offset of `topic`/`partition` that carries a unit of the bucket: whoever is past it has passed the bucket."""
+    """The highest offset of `topic`/`partition` that carries a unit of the bucket: who is past it has passed the bucket."""
 
     pipe_id = models.CharField(max_length=32)
     bucket = models.IntegerField()
@@ -84,7 +87,7 @@ class Passed(models.Model):
 class Seal(models.Model):
     """The final account of one pipe's minute. Never updated; what settles afterwards is `late`.
 
-    `bins`: {destination: {bin: count}}; `nodes`: [{node, arrived, settled, lost}] in order of travel.
+    `bins`: {destination: {bin: count}}; `nodes`: [{node, arrived, lost}] in order of travel.
     """
 
     pipe_id = models.CharField(max_length=32)
@@ -151,5 +154,7 @@ class Attempt(models.Model):
     class Meta:
         indexes = [models.Index(fields=["pipe_id", "-at"], name="latest_attempts_of_a_pipe")]
         constraints = [
-            models.UniqueConstraint(fields=["pipe_id", "destination", "position", "number", "at"], name="attempt_stored_once"),
+            models.UniqueConstraint(
+                fields=["pipe_id", "destination", "position", "number", "at"], name="attempt_stored_once"
+            ),
         ]

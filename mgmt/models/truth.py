@@ -59,7 +59,7 @@ class LagRow(models.Model):
 
 
 class Reach(models.Model):
-    """The highest offset of a topic partition that carries a unit of the bucket: who is past it has passed the bucket."""
+    """The highest offset in a topic partition that carries a unit of the bucket: past it, the bucket is passed."""
 
     pipe_id = models.CharField(max_length=32)
     bucket = models.IntegerField()

@@ -17,6 +17,7 @@ from django.http import QueryDict
 from mgmt.console.steps import StepRow, row_to_step, step_to_row
 
 _TEXT = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
+_READING = ("version", "sources", "normalize", "transform", "destinations", "type", "op", "url", "path")
 _STEP_PATH = re.compile(r"^\$\.normalize\[(\d+)\]")
 
 
@@ -111,7 +112,7 @@ def draft_from_post(post: QueryDict, base: Mapping[str, Any], *, name: str = "")
 
 def draft_from_spec(name: str, document: Mapping[str, Any], *, as_json: bool = False) -> Draft:
     """A stored spec as a draft; as JSON if the form cannot hold it."""
-    text = json.dumps(document, indent=2, ensure_ascii=False)
+    text = readable(document)
     (source, source_spec), (destination, destination_spec) = (
         next(iter(document["sources"].items())),
         next(iter(document["destinations"].items())),
@@ -138,6 +139,11 @@ def starting_text() -> str:
     return json.dumps(document, indent=2)
 
 
+def readable(document: Mapping[str, Any]) -> str:
+    """A spec as text, in the order in which people think of it: the database keeps none."""
+    return json.dumps(_in_order(document), indent=2, ensure_ascii=False)
+
+
 def fits_form(document: Mapping[str, Any]) -> bool:
     """Whether the form shows all of a spec that it would change."""
     return len(document.get("sources", {})) == 1 and len(document.get("destinations", {})) == 1
@@ -153,6 +159,13 @@ def _merge(base: Mapping[str, Any], typed: Mapping[str, str], steps: list[dict[s
     if base.get("transform"):  # its one destination may have been renamed
         document["transform"] = {typed["destination"]: next(iter(base["transform"].values()))}
     return document
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        keys = sorted(value, key=lambda key: (_READING.index(key) if key in _READING else len(_READING), key))
+        return {key: _in_order(value[key]) for key in keys}
+    return [_in_order(one) for one in value] if isinstance(value, list) else value
 
 
 def _mark(rows: list[StepRow], index: int, error: str) -> tuple[StepRow, ...]:

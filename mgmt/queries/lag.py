@@ -2,8 +2,9 @@
 
 A node's lag_in and lag_out are now - event_time on arrival and on departure, so both are cumulative from the source on.
 What a hop took is the difference between neighbours at the same percentile; the differences add up to the end-to-end
-lag by construction. Percentiles of different hops need not come from the same message, so a difference can be slightly
-negative: it is kept in tables and counts as nothing in shares.
+lag by construction. A difference can be negative: a node's departure is its report from Kafka, and the next node may
+have read the record before that report was back; and percentiles of different hops need not come from one message.
+The lag table keeps such values; before shares are taken, `side_by_side` gives overlapping time to the later hop.
 """
 
 from collections.abc import Sequence
@@ -66,9 +67,26 @@ def hops(passages: Sequence[Passage]) -> list[Hop]:
     return found
 
 
+def side_by_side(passages: Sequence[Passage]) -> list[Passage]:
+    """The same way without overlaps: nothing leaves later than it arrived further on, and the end stays the end."""
+    straight: list[Passage] = []
+    next_us: int | None = None
+    for passage in reversed(passages):
+        out_us = _earlier(passage.out_us, next_us)
+        next_us = out_us if out_us is not None else next_us
+        in_us = _earlier(passage.in_us, next_us)
+        next_us = in_us if in_us is not None else next_us
+        straight.append(Passage(passage.node, in_us, out_us))
+    return straight[::-1]
+
+
 def shares(way: Sequence[Hop]) -> list[tuple[Hop, float]]:
     """Each hop's share (0..1) of the whole; negative differences count as nothing. Empty if nothing took time."""
     whole_us = sum(max(hop.took_us, 0) for hop in way)
     if not whole_us:
         return []
     return [(hop, max(hop.took_us, 0) / whole_us) for hop in way]
+
+
+def _earlier(moment_us: int | None, next_us: int | None) -> int | None:
+    return moment_us if moment_us is None or next_us is None else min(moment_us, next_us)

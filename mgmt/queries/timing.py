@@ -8,7 +8,7 @@ from dataplane.ledger.facts import INGEST
 from dataplane.ledger.sketch import Sketch
 from dataplane.names import PROCESS_NODES, transform_node, transmit_node
 from mgmt.models import LagRow
-from mgmt.queries.lag import Hop, Passage, end_to_end_us, hops, process_duration_us, shares
+from mgmt.queries.lag import Hop, Passage, end_to_end_us, hops, process_duration_us, shares, side_by_side
 from mgmt.queries.span import Span
 
 _K = TypeVar("_K")
@@ -77,7 +77,7 @@ def timing(*, pipe_id: str, span: Span) -> Timing:
     travelled = passages(whole, SHARE_QUANTILE)
     return Timing(
         nodes=tuple(_node_lag(node, whole) for node in in_travel_order({node for node, _ in whole})),
-        pie=tuple(HopShare(hop, share) for hop, share in shares(hops(travelled))),
+        pie=tuple(HopShare(hop, share) for hop, share in shares(hops(side_by_side(travelled)))),
         series=_series(minutes, span),
         end_to_end_us=end_to_end_us(travelled),
         skewed=any(sketch.min_us < 0 for sketch in whole.values()),
@@ -163,7 +163,7 @@ def _series(minutes: Mapping[int, Mapping[Point, Sketch]], span: Span) -> ShareS
     names: dict[str, None] = {}
     for group in groups:
         merged = _merged(minutes[bucket] for bucket in group if bucket in minutes)
-        parts = {hop.name: share for hop, share in shares(hops(passages(merged, SHARE_QUANTILE)))}
+        parts = {hop.name: share for hop, share in shares(hops(side_by_side(passages(merged, SHARE_QUANTILE))))}
         names |= dict.fromkeys(parts)
         found.append(parts)
     values = tuple(tuple(parts.get(name, 0.0) if parts else None for name in names) for parts in found)

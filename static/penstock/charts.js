@@ -59,6 +59,7 @@
     for (const box of document.querySelectorAll("[data-chart]")) {
       const table = document.getElementById(box.dataset.of);
       box.hidden = !table;
+      if (box.nextElementSibling && "empty" in box.nextElementSibling.dataset) box.nextElementSibling.hidden = Boolean(table);
       if (!table) continue;
       if (!charts.has(box)) charts.set(box, window.echarts.init(box, null, { renderer: "svg" }));
       charts.get(box).setOption((box.dataset.chart === "pie" ? pie : area)(table), { notMerge: true });

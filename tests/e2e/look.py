@@ -6,13 +6,14 @@ Needs a running server with some data in it; reads only.
 """
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, StorageState, sync_playwright
 
 Theme = Literal["light", "dark"]
 SIZES = {"desk": (1440, 900), "phone": (390, 844)}
@@ -51,8 +52,9 @@ class Complaints:
 
 
 @contextmanager
-def chromium(executable: str = "/usr/bin/chromium") -> Iterator[Browser]:
+def chromium() -> Iterator[Browser]:
     """The system's Chromium."""
+    executable = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM)
         try:
@@ -61,15 +63,18 @@ def chromium(executable: str = "/usr/bin/chromium") -> Iterator[Browser]:
             browser.close()
 
 
-def sign_in(context: BrowserContext, base: str, name: str, password: str) -> None:
-    """Sign in by password."""
+def sign_in(browser: Browser, base: str, name: str, password: str) -> StorageState:
+    """Sign in by password; the session as other contexts can use it."""
+    context = browser.new_context()
     page = context.new_page()
     page.goto(f"{base}/sign-in/")
     page.fill("input[name=username]", name)
     page.fill("input[name=password]", password)
     page.click("button:has-text('Sign in')")
     page.wait_for_url(f"{base}/")
-    page.close()
+    state = context.storage_state()
+    context.close()
+    return state
 
 
 def pages_of(context: BrowserContext, base: str, pipe: str) -> dict[str, str]:
@@ -87,13 +92,13 @@ def pages_of(context: BrowserContext, base: str, pipe: str) -> dict[str, str]:
 
 
 def look(
-    browser: Browser, *, base: str, name: str, password: str, into: Path, only: str = "", pipe: str = ""
+    browser: Browser, *, base: str, session: StorageState, into: Path, only: str = "", pipe: str = ""
 ) -> list[str]:
     """Take the pictures; returns the complaints."""
+    into.mkdir(parents=True, exist_ok=True)
     complaints = Complaints()
     for theme in THEMES:
-        context = browser.new_context(color_scheme=theme)
-        sign_in(context, base, name, password)
+        context = browser.new_context(color_scheme=theme, storage_state=session)
         for title, url in pages_of(context, base, pipe).items():
             if only in title:
                 _picture(context, complaints, url, into, f"{title}-{theme}")
@@ -122,9 +127,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="part of a page's title")
     parser.add_argument("--pipe", default="", help="part of a pipe's name")
     asked = parser.parse_args()
-    asked.into.mkdir(parents=True, exist_ok=True)
+    base = asked.base.rstrip("/")
     with chromium() as browser:
-        found = look(browser, **{**vars(asked), "base": asked.base.rstrip("/")})
+        session = sign_in(browser, base, asked.name, asked.password)
+        found = look(browser, base=base, session=session, into=asked.into, only=asked.only, pipe=asked.pipe)
     sys.stdout.write("".join(f"{one}\n" for one in found) or "no complaints\n")
     return 1 if found else 0
 

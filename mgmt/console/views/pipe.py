@@ -1,6 +1,5 @@
 """The pipe page and its reading tabs: overview, attempts, revisions, one minute."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from dataplane.ledger.bins import Bin
 from dataplane.ledger.units import format_position
 from mgmt import access
 from mgmt.console.pages import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
+from mgmt.console.pipe_form import readable
 from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.console.wording import BINS, OUTCOMES, cause_in_words
 from mgmt.models import Pipe, PipeRevision
@@ -114,7 +114,7 @@ def revisions(request: HttpRequest, pipe_id: str) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     rows = list(pipe.revisions.select_related("author"))
     for row in rows:
-        row.spec_text = json.dumps(row.spec, indent=2, ensure_ascii=False)  # type: ignore[attr-defined]
+        row.spec_text = readable(row.spec)  # type: ignore[attr-defined]
     context = shared(pipe, "revisions") | {
         "revisions": rows,
         "curl": as_curl(request, f"pipes/{pipe.id}/revisions/"),

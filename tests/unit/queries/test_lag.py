@@ -2,7 +2,7 @@
 
 import pytest
 
-from mgmt.queries.lag import Hop, Passage, end_to_end_us, hops, process_duration_us, shares
+from mgmt.queries.lag import Hop, Passage, end_to_end_us, hops, process_duration_us, shares, side_by_side
 
 MS = 1_000
 TALK = [Passage("a", 1 * MS, 3 * MS), Passage("b", 5 * MS, 8 * MS), Passage("c", 10 * MS, 12 * MS)]
@@ -57,3 +57,16 @@ def test_nothing_measured_gives_no_hops_no_shares_no_end():
     assert shares([]) == []
     assert end_to_end_us([Passage("a", None, None)]) is None
     assert process_duration_us(Passage("a", 1, None)) is None
+
+
+def test_a_node_read_before_the_report_of_the_one_before_takes_the_overlap():
+    """Seen on a cold box: Kafka's report took 62 ms, and process had the record after 8 ms."""
+    way = [Passage("ingest", 0, 62 * MS), Passage("normalize", 8 * MS, 9 * MS), Passage("transmit", 14 * MS, 18 * MS)]
+    straight = hops(side_by_side(way))
+    assert [hop.took_us for hop in straight] == [0, 8 * MS, 0, 1 * MS, 5 * MS, 4 * MS]
+    assert sum(hop.took_us for hop in straight) == end_to_end_us(way)
+
+
+def test_a_way_without_overlaps_stays_as_it_is():
+    assert side_by_side(TALK) == TALK
+    assert side_by_side([Passage("a", None, None)]) == [Passage("a", None, None)]

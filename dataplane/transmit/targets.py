@@ -1,28 +1,31 @@
 """Where to send: a destination's current record, its signing keys opened, and its own queue and share of the lane."""
 
+import logging
 from collections import deque
 from typing import Any
 
-from cryptography.fernet import Fernet, MultiFernet
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.signature import signing_key
 
+log = logging.getLogger(__name__)
+
 
 class Target:
-    """One destination of one pipe as this lane sees it."""
+    """One destination of one pipe as this lane sees it. While it is locked its messages wait: none goes unsigned."""
 
-    def __init__(self, record: DestinationRecord, keys: list[bytes]) -> None:
-        self.record = record
-        self.keys = keys
-        self.timeout_ms = int(record.timeout_s * 1_000)
+    def __init__(self, record: DestinationRecord, keys: list[bytes] | None) -> None:
         self.active = 0
         self.queue: deque[Any] = deque()
+        self.adopt(record, keys)
 
-    def adopt(self, record: DestinationRecord, keys: list[bytes]) -> None:
-        """A newer record: what is queued goes to the new address."""
-        self.record, self.keys = record, keys
+    def adopt(self, record: DestinationRecord, keys: list[bytes] | None) -> None:
+        """A newer record: what is queued goes to the new address. No `keys`: its secrets cannot be opened."""
+        self.record = record
+        self.keys = keys or []
+        self.locked = keys is None
         self.timeout_ms = int(record.timeout_s * 1_000)
 
 
@@ -51,9 +54,15 @@ class Targets:
             if target is not None:
                 target.adopt(record, self._open(record))
 
-    def _open(self, record: DestinationRecord) -> list[bytes]:
+    def _open(self, record: DestinationRecord) -> list[bytes] | None:
+        """The signing keys, or None if one cannot be opened: one tenant's secret must not stop the whole lane."""
         if not record.secrets:
             return []
-        if self._fernet is None:
-            raise ValueError("PENSTOCK_FERNET_KEYS is needed to open signing secrets, got nothing")
-        return [signing_key(self._fernet.decrypt(token).decode()) for token in record.secrets]
+        try:
+            if self._fernet is None:
+                raise ValueError("needs PENSTOCK_FERNET_KEYS, got nothing")
+            return [signing_key(self._fernet.decrypt(token).decode()) for token in record.secrets]
+        except (InvalidToken, ValueError) as exc:
+            why = str(exc) or "no key of PENSTOCK_FERNET_KEYS opens it"
+            log.error("pipe=%s destination=%s waits: its signing secret: %s", record.pipe, record.name, why)
+            return None

@@ -30,6 +30,7 @@ from dataplane.transmit.verdict import Outcome, judge
 
 log = logging.getLogger(__name__)
 
+ATTEMPTS_A_RECORD: Final = 2_000  # a few hundred bytes each: well below what a topic takes
 SAMPLE: Final = 20  # delivered attempts told per checkpoint; failures are all told
 CUT_SHORT_DELAY_US: Final = 1_000_000
 MAX_LOCAL_WAIT_S: Final = 10.0
@@ -135,7 +136,9 @@ class TransmitWork:
                 self._admit(*entry)
         self._resume_local_tries()
         for target in list(self._ready):
-            while target.queue and target.active < target.record.concurrency and self._sender.room:
+            while (
+                target.queue and not target.locked and target.active < target.record.concurrency and self._sender.room
+            ):
                 send = target.queue.popleft()
                 if self._may_begin(send):
                     self._begin(send)
@@ -143,8 +146,14 @@ class TransmitWork:
                 self._ready.discard(target)
         for answer in self._sender.turn(BUSY_WAIT_S):
             self._answered(answer.token, answer)
-        for memory in self._memories.values():
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write the verdicts down. The files of a partition that has gone are closed: its new owner goes on in them."""
+        for partition, memory in list(self._memories.items()):
             memory.flush()
+            if not self._lane.owns(partition):
+                self._memories.pop(partition).close()
 
     def _may_begin(self, send: Send) -> bool:
         """A send begins only while a place it was read from is ours; else the new owner sends it."""
@@ -284,12 +293,16 @@ class TransmitWork:
         )
 
     def report(self) -> None:
-        """The attempts since the last checkpoint, as one record."""
+        """The attempts since the last checkpoint; many failures (a broker was away) make more than one record."""
         if not self._delivered and not self._attempts:
             return
         identity = self._lane.identity
-        record = Attempts(AUDIT_VERSION, identity.cell, identity.writer, self._delivered, self._attempts)
-        self._lane.outbox.send(self._attempts_topic, None, key=identity.writer.encode(), value=encode(record))
+        key, delivered = identity.writer.encode(), self._delivered
+        for first in range(0, max(1, len(self._attempts)), ATTEMPTS_A_RECORD):
+            some = self._attempts[first : first + ATTEMPTS_A_RECORD]
+            record = Attempts(AUDIT_VERSION, identity.cell, identity.writer, delivered, some)
+            self._lane.outbox.send(self._attempts_topic, None, key=key, value=encode(record))
+            delivered = 0
         self._attempts, self._delivered, self._sampled = [], 0, 0
 
     # -- the loop's questions --------------------------------------------------------------------------------------

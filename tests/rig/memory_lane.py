@@ -1,0 +1,153 @@
+"""A lane without Kafka, to test what a kind of lane does: real windows, books and tables, records in memory."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dataplane.ledger.facts import FactBook
+from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.names import PURPOSES, WIRE_VERSION, LaneKind, cell_topic
+from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
+from dataplane.runtime.lags import LagBook
+from dataplane.runtime.lane import Lane, LaneIdentity
+from dataplane.runtime.outbox import TooLargeError
+from dataplane.runtime.settings import settings_from
+from dataplane.runtime.window import AckWindow
+from dataplane.tables.control import ControlTable
+from dataplane.tables.records import CellRecord, TopicRecord
+
+PARTITIONS = 4
+
+
+class MemoryMessage:
+    """What a consumer returns."""
+
+    def __init__(self, partition: int, offset: int, value: bytes, headers: Headers, key: bytes | None = None) -> None:
+        self._parts = (partition, offset, value, headers, key)
+
+    def partition(self) -> int:
+        return self._parts[0]
+
+    def offset(self) -> int:
+        return self._parts[1]
+
+    def value(self) -> bytes:
+        return self._parts[2]
+
+    def headers(self) -> Headers:
+        return self._parts[3]
+
+    def key(self) -> bytes | None:
+        return self._parts[4]
+
+
+class MemoryOutbox:
+    """Records by topic, in order; each is stored when the test says so."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Any, dict[str, Any]]] = []
+        self.waiting: list[Any] = []
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.waiting)
+
+    def send(self, topic: str, token: Any, **record: Any) -> None:
+        if len(record["value"]) > MAX_MESSAGE_BYTES:
+            raise TooLargeError(f"{len(record['value'])} bytes")
+        self.sent.append((topic, token, record))
+        self.waiting.append(token)
+
+    def of(self, topic: str) -> list[dict[str, Any]]:
+        return [record for name, _, record in self.sent if name == topic]
+
+
+class MemoryLane:
+    """What a Work sees of its lane."""
+
+    def __init__(self, kind: LaneKind, var: Path, fernet_key: str = "") -> None:
+        self.identity = LaneIdentity("c1", kind, 0, 1, "here")
+        self.settings = settings_from({"PENSTOCK_VAR": str(var), "PENSTOCK_FERNET_KEYS": fernet_key})
+        self.table = ControlTable()
+        topics = {purpose: TopicRecord(cell_topic("c1", purpose, 1), 1, PARTITIONS, "") for purpose in PURPOSES}
+        self.cell = CellRecord("c1", 1, 1, {}, topics)
+        purpose = {"process": "ingest", "transmit": "egress", "transmit-retry": "retry-out", "retrier": "retry-in"}
+        self.topic = topics[purpose[kind]]  # type: ignore[index]
+        self.outbox = MemoryOutbox()
+        self.facts, self.lags = FactBook(), LagBook()
+        self.windows: dict[int, AckWindow] = {}
+        self.ours = set(range(PARTITIONS))
+        self.asleep = False
+        self.work: Any = None
+
+    def settle(self, partition: int, offset: int) -> None:
+        if partition in self.windows:
+            self.windows[partition].settle(offset)
+
+    def settle_all(self, partition: int, offsets: Iterable[int]) -> None:
+        if partition in self.windows:
+            self.windows[partition].settle_all(offsets)
+
+    def owns(self, partition: int) -> bool:
+        return partition in self.ours
+
+    def may_send(self, partition: int) -> bool:
+        return partition in self.ours and not self.asleep
+
+    def read(self, message: Any) -> tuple[Meta, Headers] | None:
+        return Lane.read(self, message)  # type: ignore[arg-type]
+
+    # -- what the loop does ----------------------------------------------------------------------------------------
+
+    def take(self, *messages: MemoryMessage) -> None:
+        """Open the windows and hand over."""
+        for message in messages:
+            window = self.windows.setdefault(message.partition(), AckWindow(message.offset()))
+            window.take(message.offset())
+        self.work.take(messages)
+
+    def store(self) -> None:
+        """Everything produced so far is stored."""
+        waiting, self.outbox.waiting = self.outbox.waiting, []
+        for token in waiting:
+            self.work.acked(token)
+
+    def lose(self, partition: int) -> None:
+        """The partition goes to another lane."""
+        self.work.forget([partition])
+        self.windows.pop(partition, None)
+        self.ours.discard(partition)
+
+    def unsettled(self) -> int:
+        return sum(window.unsettled for window in self.windows.values())
+
+    def filed(self) -> dict[tuple[str, str, str], int]:
+        """How many units each (node, fact, detail) has, taken out of the book."""
+        from dataplane.ledger.facts import count_positions
+
+        counts: dict[tuple[str, str, str], int] = {}
+        for found in self.facts.take():
+            key = (found.node, found.fact, found.detail)
+            counts[key] = counts.get(key, 0) + count_positions(found.positions)
+        return counts
+
+
+def message(
+    offset: int, body: bytes = b"{}", *, partition: int = 0, key: bytes | None = None, **changes: Any
+) -> MemoryMessage:
+    """A message as ingest, process or the retrier writes it."""
+    fields: dict[str, Any] = {
+        "version": WIRE_VERSION,
+        "id": f"id-{partition}-{offset}",
+        "pipe": "p",
+        "revision": 1,
+        "source": "shop",
+        "event_time_us": 1_790_000_000_000_000,
+        "ingest_time_us": 1_790_000_000_000_000,
+        "bucket": 29_833_333,
+        "position": offset,
+        "destination": "crm",
+    }
+    meta = Meta(**fields | changes)
+    headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
+    return MemoryMessage(partition, offset, body, headers, key)

@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_an_answer_of_400_is_dead_after_one_try_with_its_cause(plane: DataPlane)
 def test_a_hanging_destination_holds_up_neither_the_healthy_one_nor_the_books(plane: DataPlane):
     plane.receiver.answers["/hangs"] = HANG
     retry = {"local_tries": 1, "span_s": 4}
-    destinations = {
+    destinations: dict[str, dict[str, Any]] = {
         "slow": {"url": plane.receiver.url("/hangs"), "timeout_s": 1, "retry": retry},
         "crm": {"url": plane.receiver.url("/healthy")},
     }

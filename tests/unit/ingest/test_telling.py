@@ -37,7 +37,7 @@ class MemoryProducer:
 
 def teller(folder: Path, producer: MemoryProducer) -> tuple[Teller, AckJournal]:
     journal = AckJournal(folder, "ingest-1")
-    return Teller(producer, journal, "ingest-1"), journal  # type: ignore[arg-type]
+    return Teller(producer, journal, "ingest-1"), journal
 
 
 def answer(told: Teller, journal: AckJournal, *positions: int, cell: str = "c1") -> None:

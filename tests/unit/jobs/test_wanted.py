@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.jobs.wanted import BACK_OFF_CAP_S, Decision, back_off_s, decide
+from dataplane.jobs.wanted import BACK_OFF_CAP_S, Decision, LaneName, back_off_s, decide
+from dataplane.names import LaneKind
 from dataplane.runtime.lane import LaneIdentity, should_drain
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, StopRecord
 
-ALL = {"process": 2, "transmit": 1, "transmit-retry": 1, "retrier": 1}
-NAMES = [("process", 0), ("process", 1), ("transmit", 0), ("transmit-retry", 0), ("retrier", 0)]
+ALL: dict[LaneKind, int] = {"process": 2, "transmit": 1, "transmit-retry": 1, "retrier": 1}
+NAMES: list[LaneName] = [("process", 0), ("process", 1), ("transmit", 0), ("transmit-retry", 0), ("retrier", 0)]
 
 
 def cell(lanes: Any = None, epoch: int = 1) -> CellRecord:

@@ -2,16 +2,17 @@
 
 import json
 import random
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
+from confluent_kafka import OFFSET_BEGINNING
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.spec import parse_pipe_spec
-from dataplane.tables import control as module
-from dataplane.tables.control import MAX_SNAPSHOT_AGE_S, ControlReader, ControlTable
+from dataplane.tables.control import MAX_SNAPSHOT_AGE_S, ControlReader, ControlTable, Snapshot
 from dataplane.tables.records import (
     CellRecord,
     DestinationRecord,
@@ -118,8 +119,8 @@ def test_a_snapshot_that_is_missing_or_broken_is_none(tmp_path: Path, content: b
 
 
 def snapshot_of_age(path: Path, age_s: float) -> None:
-    now = module.time.time()
-    path.write_bytes(msgspec.json.encode(module.Snapshot(42, now - age_s, list(RECORDS))))
+    now = time.time()
+    path.write_bytes(msgspec.json.encode(Snapshot(42, now - age_s, list(RECORDS))))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def snapshot_of_age(path: Path, age_s: float) -> None:
     [
         pytest.param(60, 42, id="a minute old: read on"),
         pytest.param(MAX_SNAPSHOT_AGE_S - 60, 42, id="just young enough"),
-        pytest.param(MAX_SNAPSHOT_AGE_S + 60, module.OFFSET_BEGINNING, id="older than 12 h: read it all"),
+        pytest.param(MAX_SNAPSHOT_AGE_S + 60, OFFSET_BEGINNING, id="older than 12 h: read it all"),
     ],
 )
 def test_a_reader_starts_from_its_snapshot_unless_that_is_too_old(tmp_path: Path, age_s: float, start: int):

@@ -1,0 +1,178 @@
+"""What process does with a batch: by pipe and revision, a record for each destination, settled when all are stored."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataplane.ledger.meta import read_meta
+from dataplane.ledger.units import partition_base
+from dataplane.process.work import ProcessWork
+from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.records import PipeRecord, PlanRecord
+from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
+
+CAST = {"op": "cast", "path": "n", "to": "int"}
+
+
+def plan(revision: int = 1, **fields: Any) -> PlanRecord:
+    names = fields.pop("destinations", ("crm",))
+    destinations = {name: {"type": "http", "url": f"http://{name}.example/"} for name in names}
+    return PlanRecord("p", revision, parse_pipe_spec({"sources": {"shop": {}}, "destinations": destinations, **fields}))
+
+
+def opened(var: Path, *plans: PlanRecord, run_as: Mapping[int, int] | None = None) -> MemoryLane:
+    lane = MemoryLane("process", var)
+    lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)], dict(run_as or {})))
+    for record in plans:
+        lane.table.apply(record)
+    lane.work = ProcessWork(lane)  # type: ignore[arg-type]
+    return lane
+
+
+def egress(lane: MemoryLane) -> list[dict[str, Any]]:
+    return lane.outbox.of(lane.cell.topics["egress"].name)
+
+
+def dead(lane: MemoryLane) -> list[dict[str, Any]]:
+    return lane.outbox.of(lane.cell.topics["dead"].name)
+
+
+def arrived(offset: int, body: bytes = b"{}", **more: Any) -> MemoryMessage:
+    return message(offset, body, destination="", **{"position": 0, **more})
+
+
+def test_without_steps_body_headers_and_bytes_pass_untouched(tmp_path: Path):
+    lane = opened(tmp_path, plan())
+    body = b' {"b" : 1.50,\n "a":"\\u00e9"} '
+    lane.take(arrived(5, body, partition=2))
+    (record,) = egress(lane)
+    assert record["value"] == body
+    assert record["headers"][1:] == [("content-type", b"application/json")]
+    meta = read_meta(record["headers"])
+    assert (meta.position, meta.destination, meta.id) == (partition_base(1, 2) + 5, "crm", "id-2-5")
+
+
+def test_a_message_is_settled_when_every_record_of_its_run_is_stored(tmp_path: Path):
+    lane = opened(tmp_path, plan(destinations=("crm", "lake")))
+    lane.take(arrived(5), arrived(6))
+    assert len(egress(lane)) == 4
+    for token in lane.outbox.waiting[:3]:
+        lane.work.acked(token)
+    assert lane.unsettled() == 2
+    assert lane.filed() == {}
+    lane.work.acked(lane.outbox.waiting[3])
+    assert lane.unsettled() == 0
+    assert lane.filed() == {
+        ("ingest", "sent", "seen"): 2,
+        ("process", "sent", ""): 2,
+        ("transform:crm", "sent", ""): 2,
+        ("transform:lake", "sent", ""): 2,
+    }
+
+
+def test_a_message_whose_step_fails_is_dead_with_its_original_and_the_batch_goes_on(tmp_path: Path):
+    lane = opened(tmp_path, plan(normalize=[CAST]))
+    bodies = [b'{"n":"1"}', b'{"n":"one"}', b"\xff", b'{"n":"4"}']
+    lane.take(*(arrived(n, body) for n, body in enumerate(bodies)))
+    assert [record["value"] for record in egress(lane)] == [b'{"n":1}', b'{"n":4}']
+    buried = [(record["value"], dict(record["headers"][1:])["penstock-cause"]) for record in dead(lane)]
+    assert buried == [(b'{"n":"one"}', b"step"), (b"\xff", b"decode")]
+    assert all(dict(record["headers"][1:])["penstock-node"] == b"normalize" for record in dead(lane))
+    lane.store()
+    assert lane.unsettled() == 0
+    filed = lane.filed()
+    assert (filed["normalize", "dead", "step"], filed["normalize", "dead", "decode"], filed["process", "sent", ""]) == (
+        1,
+        1,
+        2,
+    )
+    assert filed["ingest", "sent", "seen"] == 4
+
+
+def test_a_failed_transform_is_dead_for_its_destination_only(tmp_path: Path):
+    lane = opened(tmp_path, plan(destinations=("crm", "lake"), transform={"crm": [CAST]}))
+    lane.take(arrived(1, b'{"n":"one"}'))
+    assert [read_meta(record["headers"]).destination for record in egress(lane)] == ["lake"]
+    lane.store()
+    filed = lane.filed()
+    assert (
+        filed["transform:crm", "dead", "step"]
+        == filed["transform:lake", "sent", ""]
+        == filed["process", "sent", ""]
+        == 1
+    )
+    assert not filed.get(("transform:crm", "sent", ""))
+
+
+def test_what_grew_beyond_the_topics_limit_is_dead_by_its_original(tmp_path: Path):
+    steps = [{"op": "set", "path": "note", "value": "x" * MAX_MESSAGE_BYTES}]
+    lane = opened(tmp_path, plan(destinations=("crm", "lake"), transform={"crm": steps}))
+    lane.take(arrived(1, b"{}"))
+    assert [record["value"] for record in dead(lane)] == [b"{}"]
+    lane.store()
+    assert lane.filed()["transform:crm", "dead", "too-large"] == 1
+    assert lane.unsettled() == 0
+
+
+def test_a_message_waits_for_its_plan_and_holds_up_no_other_revision(tmp_path: Path):
+    lane = opened(tmp_path, plan(1))
+    lane.take(arrived(1, revision=2), arrived(2, revision=1))
+    lane.work.turn()
+    assert len(egress(lane)) == 1
+    lane.store()
+    assert lane.windows[0].prefix == 1, "the one that waits is not settled"
+    lane.table.apply(plan(2))
+    lane.work.turn()
+    lane.store()
+    assert lane.unsettled() == 0
+    assert len(egress(lane)) == 2
+
+
+def test_what_waits_for_a_plan_is_forgotten_with_its_partition(tmp_path: Path):
+    lane = opened(tmp_path)
+    lane.take(arrived(1, partition=0), arrived(1, partition=1))
+    lane.lose(0)
+    lane.table.apply(plan(1))
+    lane.work.turn()
+    assert [read_meta(record["headers"]).id for record in egress(lane)] == ["id-1-1"]
+
+
+def test_a_rollback_runs_a_stamped_revision_as_another(tmp_path: Path):
+    wrong = plan(8, normalize=[{"op": "remove", "path": "n"}])
+    lane = opened(tmp_path, plan(7), wrong, run_as={8: 7})
+    lane.take(arrived(1, b'{"n":1}', revision=8))
+    assert egress(lane)[0]["value"] == b'{"n":1}'
+    assert read_meta(egress(lane)[0]["headers"]).revision == 8, "the stamp stays"
+
+
+def test_the_same_message_goes_to_the_same_partition_again(tmp_path: Path):
+    lane = opened(tmp_path, plan(destinations=("crm", "lake")))
+    for _ in range(2):
+        lane.work.take([arrived(5, partition=3), message(6, partition=3, key=b"p\0k", destination="")])
+    places = [(record.get("partition"), record.get("key")) for record in egress(lane)]
+    assert places[:4] == places[4:]
+    assert sorted(map(str, places[:4])) == sorted(
+        map(str, [(3, None), (3, None), (None, b"crm\0p\0k"), (None, b"lake\0p\0k")])
+    )
+
+
+@pytest.mark.parametrize("headers", [[], [("content-type", b"x")], [("penstock-meta", b"junk")]])
+def test_an_envelope_that_is_none_of_ours_is_kept_whole_as_dead(tmp_path: Path, headers: list[tuple[str, bytes]]):
+    lane = opened(tmp_path, plan())
+    lane.take(MemoryMessage(0, 5, b"payload", headers), arrived(6))
+    (record,) = dead(lane)
+    assert (record["value"], record["headers"]) == (b"payload", [*headers, ("penstock-cause", b"envelope")])
+    assert len(egress(lane)) == 1
+
+
+def test_buckets_and_lags_are_kept_apart(tmp_path: Path):
+    lane = opened(tmp_path, plan())
+    lane.take(arrived(1, bucket=10), arrived(2, bucket=11))
+    lane.store()
+    assert {found.bucket for found in lane.facts.take()} == {10, 11}
+    lags = {(lag.node, lag.bucket, lag.way) for lag in lane.lags.take()}
+    expected = {("normalize", "in"), ("normalize", "out"), ("transform:crm", "in"), ("transform:crm", "out")}
+    assert lags == {(node, bucket, way) for node, way in expected for bucket in (10, 11)}

@@ -369,6 +369,7 @@ class Lane:
         while self._work.in_flight() and time.monotonic() < deadline:
             self._watchdog.pat()
             self._consumer.poll(0)
+            self._last_poll = time.monotonic()  # or no send would begin after the session timeout
             self._work.turn()
             self._collect(0.005)
         self._work.give_back()

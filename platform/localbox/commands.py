@@ -20,7 +20,7 @@ _STOP_LIMIT_S: Final = DRAIN_S + 90.0
 
 
 def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str] = (), detach: bool = False) -> int:
-    """Start the box. If it runs already, say so and leave it alone."""
+    """Start the box; in the foreground, end the process with it. If it runs already, say so and leave it alone."""
     if snapshot := living(settings):
         print(f"penstock is already running at {settings.var} (supervisor pid {snapshot.supervisor.pid})")
         _print_programs(snapshot)
@@ -30,7 +30,9 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str]
         return _up_detached(settings, names, extra)
     print(f"penstock starts at {settings.var}", flush=True)
     supervisor = Supervisor(settings, programs(settings, names, extra))
-    return supervisor.run(on_ready=lambda: _print_links(settings))
+    code = supervisor.run(on_ready=lambda: _print_links(settings))
+    sys.stdout.flush()
+    os._exit(code)  # everything is stopped; a thread that still waits for jars must not hold us up
 
 
 def down(settings: BoxSettings) -> int:

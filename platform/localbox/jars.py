@@ -3,12 +3,11 @@
 import fcntl
 import hashlib
 import importlib.util
-import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -26,7 +25,7 @@ def kafka_place(cache: Path) -> Path:
     return cache / f"kafka-{hashlib.sha256(CHECKSUM_FILE.read_bytes()).hexdigest()[:16]}"
 
 
-def ensure_kafka_jars(*, java: Path, cache: Path) -> None:
+def ensure_kafka_jars(*, java: Path, cache: Path, env: Mapping[str, str]) -> None:
     """Make that directory hold exactly the pinned jars.
 
     It is put in place by a rename under a file lock, so two at once do the work once. Raises BoxError.
@@ -37,7 +36,7 @@ def ensure_kafka_jars(*, java: Path, cache: Path) -> None:
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / f"{place.name}.lock"):
         if what_differs(place, pins):  # nobody did it while we waited
-            _retrieve(java=java, cache=cache, place=place, pins=pins)
+            _retrieve(java=java, cache=cache, place=place, env=env)
 
 
 def read_pins(text: str) -> dict[str, str]:
@@ -57,12 +56,13 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _retrieve(*, java: Path, cache: Path, place: Path, pins: dict[str, str]) -> None:
+def _retrieve(*, java: Path, cache: Path, place: Path, env: Mapping[str, str]) -> None:
+    pins = read_pins(CHECKSUM_FILE.read_text())
     print(f"Kafka's jars are not in {cache} yet: retrieving {len(pins)} files (45 MB) ...", flush=True)
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         lib = Path(scratch) / "lib"
         for number in range(1, _TRIES + 1):
-            answer = _ivy(java=java, ivy_cache=cache / "ivy", lib=lib)
+            answer = _ivy(java=java, ivy_cache=cache / "ivy", lib=lib, env=env)
             if answer.returncode == 0:
                 break
             if number == _TRIES:
@@ -75,11 +75,11 @@ def _retrieve(*, java: Path, cache: Path, place: Path, pins: dict[str, str]) -> 
         lib.rename(place)
 
 
-def _ivy(*, java: Path, ivy_cache: Path, lib: Path) -> subprocess.CompletedProcess[str]:
+def _ivy(*, java: Path, ivy_cache: Path, lib: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     command = [str(java), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-ivy", str(IVY_FILE)]
     # type bundle too: lz4, snappy and others are published as OSGi bundles
     command += ["-confs", "broker", "-retrieve", f"{lib}/[artifact]-[revision].[ext]", "-types", "jar", "bundle"]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
 
 
 def _ivy_jar() -> Path:

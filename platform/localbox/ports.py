@@ -1,11 +1,15 @@
 """Ports: which are free, and who holds the ones that are not."""
 
+import random
 import socket
 from collections.abc import Mapping
+from typing import Final
 
 import psutil
 
 from localbox.errors import BoxError
+
+_chance: Final = random.SystemRandom()  # two boxes that start in the same moment must not choose alike
 
 
 def check_free(ports: Mapping[str, int], host: str = "127.0.0.1") -> None:
@@ -30,15 +34,17 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Distinct ports that are free at this moment."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Distinct ports that are free at this moment, chosen by chance.
+
+    From below the range that systems take for outgoing connections: a port from within it may be gone by the time it is
+    listened on.
+    """
+    chosen: list[int] = []
+    while len(chosen) < count:
+        port = _chance.randrange(15_000, 32_000)
+        if port not in chosen and is_free(port):
+            chosen.append(port)
+    return chosen
 
 
 def _holder(port: int) -> str:

@@ -15,6 +15,7 @@ BACKOFF_FIRST_S: Final = 0.5
 BACKOFF_MOST_S: Final = 30.0
 STEADY_S: Final = 60.0  # up this long: the next failure starts from the first back-off again
 PROBE_EVERY_S: Final = 0.1
+STANDS_S: Final = 1.0  # a program without a probe counts as ready when it has lived so long
 MOST_EARLY_EXITS: Final = 5  # before it was ever ready: then something is wrong that a restart does not mend
 
 
@@ -158,7 +159,8 @@ class Running:
 
     def _ask(self) -> None:
         if self.program.probe is None:
-            self._mark_ready()
+            if time.monotonic() - self._began >= STANDS_S:
+                self._mark_ready()
         elif self._pending is None:
             if time.monotonic() >= self._next:
                 self._pending = self._pool.submit(self.program.probe)

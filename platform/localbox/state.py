@@ -66,7 +66,6 @@ class Snapshot(Struct, frozen=True):
     ready: bool
     ready_s: float | None
     programs: list[Entry]
-    env: dict[str, str] = {}
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:

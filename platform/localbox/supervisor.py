@@ -67,7 +67,7 @@ class Supervisor:
         self._began = time.monotonic()
         self._ready_s: float | None = None
 
-    def run(self, *, on_ready: Callable[[], None] | None = None, until: Callable[[], bool] = lambda: False) -> int:
+    def run(self, *, on_ready: Callable[[], None] | None = None) -> int:
         """Start, keep, stop. Returns the exit code: 0 after an orderly stop, 1 if something could not start."""
         with _lock(self._settings.run / "lock") as held:
             if held is None:
@@ -78,7 +78,7 @@ class Supervisor:
             check_free(self._own_ports())
             self._write()
             try:
-                self._loop(on_ready, until)
+                self._loop(on_ready)
             except BoxError as exc:
                 self._say(f"penstock: {exc}")
                 return 1
@@ -86,8 +86,8 @@ class Supervisor:
                 self._stop()
             return 0
 
-    def _loop(self, on_ready: Callable[[], None] | None, until: Callable[[], bool]) -> None:
-        while not self._signals and not until():
+    def _loop(self, on_ready: Callable[[], None] | None) -> None:
+        while not self._signals:
             if self._step():
                 self._write()
             if self._ready_s is None:

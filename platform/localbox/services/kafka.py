@@ -1,7 +1,6 @@
 """Kafka: one KRaft node (broker and controller in one JVM) from pinned jars, listening on loopback only."""
 
 import base64
-import os
 import subprocess
 import uuid
 from functools import partial
@@ -47,7 +46,7 @@ def jvm_flags() -> list[str]:
 
 def prepare(settings: BoxSettings, *, java: Path, classpath: str, home: Path) -> None:
     """Get the jars; write the properties; format the log directory unless it is. The data survives `down` and `up`."""
-    ensure_kafka_jars(java=java, cache=settings.cache)
+    ensure_kafka_jars(java=java, cache=settings.cache, env=settings.env)
     home.mkdir(parents=True, exist_ok=True)
     path = home / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in properties(home, settings.ports).items()))
@@ -63,7 +62,7 @@ def prepare(settings: BoxSettings, *, java: Path, classpath: str, home: Path) ->
         "kafka.tools.StorageTool",
     ]
     command += ["format", "--cluster-id", _cluster_id(), "--config", str(path), "--ignore-formatted"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, env=settings.env)
     if answer.returncode:
         raise BoxError(f"Kafka could not format {home / 'log'}: {(answer.stderr + answer.stdout).strip()}")
 

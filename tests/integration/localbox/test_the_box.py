@@ -14,7 +14,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from localbox.ends import marked
-from localbox.settings import PORTS
 from localbox.state import Known, read_snapshot
 from localbox.supervisor import living, state_file
 from localbox.testing import ROOT, Box
@@ -174,8 +173,7 @@ def test_kafka_and_postgres_keep_their_data_over_down_and_up():
 def test_two_boxes_run_side_by_side(box: Box):
     with box_of("redis") as other:
         assert other.pid("redis") != box.pid("redis")
-        ports = [{one.settings.ports[variable.name] for variable in PORTS} for one in (box, other)]
-        assert not ports[0] & ports[1]
+        assert other.entry("redis").port != box.entry("redis").port
 
 
 def alive(pid: int) -> bool:
@@ -204,3 +202,23 @@ def test_var_holds_everything(box: Box, tmp_path: Path):
     with Box(tmp_path / "var", only=["redis"], env={"HOME": str(home)}):
         pass
     assert list(home.iterdir()) == []
+
+
+def test_down_does_not_wait_for_jars_that_are_on_their_way(tmp_path: Path):
+    slow = tmp_path / "bin" / "java"
+    slow.parent.mkdir()
+    slow.write_text(
+        "#!/bin/sh\ncase $1 in -version) echo 'openjdk version \"17.0.1\"' >&2 ;; *) exec sleep 300 ;; esac\n"
+    )
+    slow.chmod(0o755)
+    given = {"PATH": f"{slow.parent}{os.pathsep}{os.environ['PATH']}", "PENSTOCK_CACHE": str(tmp_path / "cache")}
+    box = Box(tmp_path / "var", only=["kafka"], env=given | {"JAVA_HOME": ""})
+    command = [sys.executable, "-m", "localbox", "up", "--only", "kafka"]
+    with subprocess.Popen(command, cwd=ROOT, env=box.given | {"PYTHONPATH": box.env["PYTHONPATH"]}) as starting:
+        until = time.monotonic() + 30
+        while not marked(box.var) or living(box.settings) is None:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        box.stop()
+        assert starting.wait(20) == 0
+    assert marked(box.var) == []

@@ -53,6 +53,8 @@ def seconds(number: float) -> str:
 @register.filter
 def rate(per_s: float) -> str:
     """Events a second: two digits where they matter."""
+    if 0 < per_s < 0.05:
+        return "<0.1"
     return f"{per_s:.1f}" if 0 < per_s < 10 else count(round(per_s))
 
 

@@ -37,6 +37,13 @@
     return option;
   };
 
+  const figure = (rows, at, i) => {
+    const share = rows[at]?.cells[i + 1].dataset.share;
+    return share ? Number(share) : null;
+  };
+  // A minute between two silent ones has no area: it is shown as points.
+  const alone = (rows, at) => figure(rows, at - 1, 0) === null && figure(rows, at + 1, 0) === null;
+
   const area = (table) => {
     const heads = [...table.tHead.rows[0].cells].slice(1);
     const rows = [...table.tBodies[0].rows];
@@ -48,9 +55,9 @@
     option.xAxis = { type: "category", boundaryGap: false, data: rows.map(clock), axisLabel: { color: colour("--quiet") }, axisLine: { lineStyle: { color: colour("--line") } }, axisTick: { show: false } };
     option.yAxis = { type: "value", max: 1, axisLabel: { formatter: (share) => `${Math.round(share * 100)} %`, color: colour("--quiet") }, splitLine: { lineStyle: { color: colour("--line") } } };
     option.series = heads.map((head, i) => ({
-      type: "line", name: head.dataset.name, stack: "share", symbol: rows.length > 1 ? "none" : "circle", lineStyle: { width: 0 },
+      type: "line", name: head.dataset.name, stack: "share", symbolSize: 7, lineStyle: { width: 0 },
       areaStyle: { opacity: 1 }, color: colour(`--${head.dataset.colour}`),
-      data: rows.map((row) => { const value = row.cells[i + 1].dataset.share; return value === "" ? null : Number(value); }),
+      data: rows.map((_, at) => ({ value: figure(rows, at, i), symbol: alone(rows, at) ? "circle" : "none" })),
     }));
     return option;
   };

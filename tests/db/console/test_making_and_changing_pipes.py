@@ -88,7 +88,7 @@ def test_the_form_becomes_a_spec(alices: Client):
         ("url", "https://user:pw@crm.example.com", "user name or password"),
         ("source", "Web Shop", "needs names of 1-40"),
         ("destination", "Main!", "needs names of 1-40"),
-        ("event_time", "a..b", "Expected `str` matching regex"),
+        ("event_time", "a..b", "such as order.total"),
     ],
 )
 def test_a_refusal_stands_under_its_field_and_keeps_what_was_typed(

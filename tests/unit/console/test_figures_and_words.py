@@ -29,7 +29,7 @@ def test_durations_carry_their_unit(us: int | None, text: str):
 
 def test_counts_rates_shares_and_settings():
     assert count(1_481_009) == f"1{THIN}481{THIN}009"
-    assert (rate(0.0), rate(3.25), rate(412.4)) == ("0", "3.2", "412")
+    assert (rate(0.0), rate(0.02), rate(3.25), rate(412.4)) == ("0", "<0.1", "3.2", "412")
     assert share(0.795) == f"79.5{THIN}%"
     assert (seconds(86_400), seconds(15.0), seconds(1.5)) == (f"1{THIN}d", f"15{THIN}s", f"1.5{THIN}s")
 

@@ -1,5 +1,8 @@
 """One program while the supervisor runs: its process, its readiness, and when to start it again."""
 
+import contextlib
+import os
+import signal
 import subprocess
 import time
 from concurrent.futures import Executor, Future
@@ -143,6 +146,8 @@ class Running:
             self._failures = 0
 
     def _exited(self, code: int) -> None:
+        if self.popen:
+            _end_group(self.popen.pid)
         self.popen, self.known, self._pending = None, None, None
         if self.program.one_shot and code == 0:
             self.state, self.why = "done", ""
@@ -175,6 +180,12 @@ class Running:
         self.state = "done" if self.program.one_shot else "ready"
         self.ready_s = time.monotonic() - self._began
         self._was_ready = True
+
+
+def _end_group(leader: int) -> None:
+    """End what a dead leader left in its process group, such as granian's worker, which would go on answering."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def _in_words(code: int) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -14,6 +15,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from localbox.ends import marked
+from localbox.program import Program, Stage
+from localbox.running import Running
+from localbox.settings import settings_from
 from localbox.state import Known, read_snapshot
 from localbox.supervisor import living, state_file
 from localbox.testing import ROOT, Box
@@ -222,3 +226,25 @@ def test_down_does_not_wait_for_jars_that_are_on_their_way(tmp_path: Path):
         box.stop()
         assert starting.wait(20) == 0
     assert marked(box.var) == []
+
+
+def test_a_killed_leader_leaves_nobody_of_its_group_behind(tmp_path: Path):
+    note = tmp_path / "child"
+    code = f"import os, time; child = os.fork(); child and open({str(note)!r}, 'w').write(str(child)); time.sleep(60)"
+    settings = settings_from({"PENSTOCK_VAR": str(tmp_path / "var")}, dotenv=None)
+    with ThreadPoolExecutor(1) as pool:
+        program = Program("leader", Stage.CONTROL, (sys.executable, "-c", code))
+        running = Running(program, env=settings.env, log=tmp_path / "log", pool=pool)
+        running.step(may_start=True)
+        until = time.monotonic() + 10
+        while not (note.exists() and note.read_text()):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        child = int(note.read_text())
+        assert running.popen is not None
+        running.popen.kill()
+        running.popen.wait(10)
+        running.step(may_start=True)
+        assert running.state == "backoff"
+        if left := Known.of(child):
+            wait_gone(left)

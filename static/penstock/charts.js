@@ -55,7 +55,7 @@
     option.xAxis = { type: "category", boundaryGap: false, data: rows.map(clock), axisLabel: { color: colour("--quiet") }, axisLine: { lineStyle: { color: colour("--line") } }, axisTick: { show: false } };
     option.yAxis = { type: "value", max: 1, axisLabel: { formatter: (share) => `${Math.round(share * 100)} %`, color: colour("--quiet") }, splitLine: { lineStyle: { color: colour("--line") } } };
     option.series = heads.map((head, i) => ({
-      type: "line", name: head.dataset.name, stack: "share", symbolSize: 7, lineStyle: { width: 0 },
+      type: "line", name: head.dataset.name, stack: "share", symbolSize: 7, showAllSymbol: true, lineStyle: { width: 0 },
       areaStyle: { opacity: 1 }, color: colour(`--${head.dataset.colour}`),
       data: rows.map((_, at) => ({ value: figure(rows, at, i), symbol: alone(rows, at) ? "circle" : "none" })),
     }));

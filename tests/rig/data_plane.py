@@ -121,7 +121,7 @@ class DataPlane:
             beats = self.heartbeats.latest.values()
             return kinds <= {beat.kind for beat in beats if beat.at_us > since_us and beat.state == "running"}
 
-        until(all_beat, "a heartbeat of every kind of lane", 90)
+        until(all_beat, "a heartbeat of every kind of lane", 240)  # Spark starts slowly where others work, too
 
     def drain_cell(self) -> str:
         """Ask for no application and wait for its end; returns the keeper's line about it."""

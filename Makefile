@@ -68,7 +68,7 @@ quick: $(DEV_STAMP)
 	@$(BIN)/pytest tests/unit tests/db
 
 test: check chromium ## everything, on real services and in Chromium
-	@$(BIN)/pytest tests/integration tests/faults tests/e2e -m "not long" --durations=15
+	@for part in integration faults e2e; do $(BIN)/pytest tests/$$part -m "not long" --durations=10; done  # one part's services at a time
 
 test-long: $(DEV_STAMP) chromium ## the long campaigns as well
 	@$(BIN)/pytest tests -m long --durations=15

@@ -61,7 +61,7 @@ def prepare(settings: BoxSettings, *, java: Path, classpath: str, home: Path) ->
         classpath,
         "kafka.tools.StorageTool",
     ]
-    command += ["format", "--cluster-id", _cluster_id(), "--config", str(path), "--ignore-formatted"]
+    command += ["format", "--cluster-id", cluster_id(uuid.uuid4()), "--config", str(path), "--ignore-formatted"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, env=settings.env)
     if answer.returncode:
         raise BoxError(f"Kafka could not format {home / 'log'}: {(answer.stderr + answer.stdout).strip()}")
@@ -101,5 +101,7 @@ def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
     }
 
 
-def _cluster_id() -> str:
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+def cluster_id(chance: uuid.UUID) -> str:
+    """Kafka's form of an id, 22 characters. The first bit is cleared: an id that began with a dash was an option."""
+    first, *rest = chance.bytes
+    return base64.urlsafe_b64encode(bytes([first & 0x7F, *rest])).rstrip(b"=").decode()

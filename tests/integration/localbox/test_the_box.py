@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psycopg
 import psutil
+import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 

@@ -115,12 +115,8 @@ def _build_destinations(names: list[str], found: dict[str, Record], broken: dict
             name=row.name,
             version=row.version,
             state="active" if row.state == Destination.State.ACTIVE else "removed",
-            url=config.url,
+            to=config,
             secrets=list(row.secrets),
-            timeout_s=config.timeout_s,
-            concurrency=config.concurrency,
-            local_tries=config.retry.local_tries,
-            retry_span_s=config.retry.span_s,
         )
 
 

@@ -68,7 +68,9 @@ class Audit(Struct, array_like=True, frozen=True):
 class Attempt(Struct, array_like=True, frozen=True):
     """One try of one message at one destination; times in microseconds, `status` 0 when no answer came.
 
-    outcome: `delivered` | `retry` (again at once) | `parked` (later, from `next_us`) | `dead` | `cancelled`
+    outcome:     `delivered` | `retry` (again at once) | `parked` (later, from `next_us`) | `dead` | `cancelled`
+    answer:      the first 512 bytes of the answer's body as printable text, secrets masked
+    gives_up_us: when the destination's span for this message is over; 0 if it has ended
     """
 
     message_id: str
@@ -89,6 +91,8 @@ class Attempt(Struct, array_like=True, frozen=True):
     reason: str
     address: str
     next_us: int
+    answer: str = ""
+    gives_up_us: int = 0
 
 
 class Attempts(Struct, array_like=True, frozen=True):

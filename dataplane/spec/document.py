@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
 
+from dataplane.spec.destination import Destination, check_destination
+from dataplane.spec.errors import SpecError
 from dataplane.spec.steps import Path, Step
 
 # Source and destination names stand in topics' keys, node names and URLs: short, lower case, no dots.
@@ -18,15 +19,6 @@ Name = Annotated[str, Meta(pattern=NAME)]
 Steps = Annotated[list[Step], Meta(max_length=100)]
 
 
-class SpecError(Exception):
-    """The spec cannot run. `path` names the field (`$.normalize[0].op`), `reason` what was needed and what came."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
-        self.path = path
-        self.reason = reason
-
-
 class Source(Struct, forbid_unknown_fields=True, frozen=True):
     """Where events enter. Paths point into the event's body; null means ours is used or nothing is read."""
 
@@ -34,25 +26,6 @@ class Source(Struct, forbid_unknown_fields=True, frozen=True):
     event_time: Path | None = None
     key: Path | None = None
     id: Path | None = None
-
-
-class Retry(Struct, forbid_unknown_fields=True, frozen=True):
-    """How long a destination is tried: a few times at once, then again and again until `span_s` is over."""
-
-    local_tries: Annotated[int, Meta(ge=1, le=10)] = 3
-    span_s: Annotated[int, Meta(ge=1, le=7 * 86_400)] = 86_400
-
-
-class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """A POST per message, signed after Standard Webhooks."""
-
-    url: Annotated[str, Meta(min_length=8, max_length=2_000)]
-    timeout_s: Annotated[float, Meta(gt=0, le=30)] = 15.0
-    concurrency: Annotated[int, Meta(ge=1, le=1_000)] = 64
-    retry: Retry = Retry()
-
-
-Destination = HttpDestination
 
 
 class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
@@ -81,7 +54,7 @@ def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise SpecError("$", f"needs JSON: {exc}") from exc
     for name, destination in spec.destinations.items():
-        _check_url(f"$.destinations.{name}.url", destination.url)
+        check_destination(f"$.destinations.{name}", destination)
     for name in spec.transform:
         if name not in spec.destinations:
             raise SpecError(f"$.transform.{name}", f"needs a destination of that name, got {sorted(spec.destinations)}")
@@ -109,7 +82,8 @@ def _first_bad(field: str, entries: Mapping[Any, Any], kind: Any) -> SpecError |
             msgspec.convert(value, type=kind)
         except msgspec.ValidationError as exc:
             reason, path = _taken_apart(exc)
-            return SpecError(f"$.{field}.{name}{path[1:]}", reason)
+            inner = path[1:].partition("[...]")[0]  # a map within names no entry either
+            return SpecError(f"$.{field}.{name}{inner}", reason)
     return None
 
 
@@ -122,17 +96,3 @@ def spec_to_builtins(spec: PipeSpec) -> dict[str, Any]:
     """The spec as plain JSON types, defaults written out: what is stored and published."""
     built: dict[str, Any] = msgspec.to_builtins(spec)
     return built
-
-
-def _check_url(path: str, url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        port_ok = parts.port is None or 0 < parts.port < 65_536
-    except ValueError as exc:
-        raise SpecError(path, f"needs a URL, got one that does not parse: {exc}") from exc
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok:
-        raise SpecError(path, "needs an absolute http or https URL with a host")
-    if parts.username is not None or parts.password is not None:
-        raise SpecError(path, "must not carry a user name or password")
-    if parts.fragment or any(c.isspace() or ord(c) < 32 or c == "\\" for c in url):
-        raise SpecError(path, "must not carry a fragment, white space, a backslash or control characters")

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from dataplane.names import LaneKind, Purpose
-from dataplane.spec import PipeSpec
+from dataplane.spec import HttpDestination, PipeSpec
 
 
 class TopicRecord(Struct, frozen=True):
@@ -35,7 +35,8 @@ class CellRecord(Struct, tag="cell", tag_field="kind", frozen=True):
 class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     """A pipe's routing: where it runs and which revisions get which share (percent) of its keys.
 
-    `run_as` redirects messages already stamped with a revision to another one (a rollback: {8: 7}).
+    `run_as` redirects messages already stamped with a revision to another one (a rollback: {8: 7}). A paused pipe
+    accepts and holds, as if every destination were paused; a closed one answers 409.
     """
 
     pipe: str
@@ -43,7 +44,7 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     tenant: str
     name: str
     cell: str
-    state: Literal["active", "closed"]
+    state: Literal["active", "paused", "closed"]
     weights: list[tuple[int, int]]
     run_as: dict[int, int] = {}
 
@@ -70,19 +71,21 @@ class KeyRecord(Struct, tag="key", tag_field="kind", frozen=True):
 class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True):
     """The current way to reach a destination; retries of old messages use it too, so that a mended URL helps them.
 
-    `secrets` are Fernet tokens of Standard Webhooks secrets (`whsec_...`), the newest first; each signs.
+    to:         address, limits, rules and kind of auth, as in the live spec
+    secrets:    Fernet tokens of signing secrets (`whsec_...`, or `whsk_...` for ed25519), the newest first; each signs
+    credential: Fernet token of the auth's secret as JSON: {"value"} | {"password"} | {"client_secret"} |
+                {"certificate", "key"}; "" if the auth has none
+    since_us:   when it came into this state; 0 if that is not known
     """
 
     pipe: str
     name: str
     version: int
-    state: Literal["active", "removed"]
-    url: str
+    state: Literal["active", "paused", "suspended", "removed"]
+    to: HttpDestination
     secrets: list[str]
-    timeout_s: float
-    concurrency: int
-    local_tries: int
-    retry_span_s: int
+    credential: str = ""
+    since_us: int = 0
 
 
 class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):

@@ -26,7 +26,7 @@ class Target:
         self.record = record
         self.keys = keys or []
         self.locked = keys is None
-        self.timeout_ms = int(record.timeout_s * 1_000)
+        self.timeout_ms = int(record.to.timeout_s * 1_000)
 
 
 class Targets:

@@ -137,7 +137,10 @@ class TransmitWork:
         self._resume_local_tries()
         for target in list(self._ready):
             while (
-                target.queue and not target.locked and target.active < target.record.concurrency and self._sender.room
+                target.queue
+                and not target.locked
+                and target.active < target.record.to.concurrency
+                and self._sender.room
             ):
                 send = target.queue.popleft()
                 if self._may_begin(send):
@@ -170,7 +173,7 @@ class TransmitWork:
         if not meta.first_us:
             meta.first_us = send.began_us
         headers = request_headers(send, send.began_us // 1_000_000)
-        self._sender.begin(send, target.record.url, headers, send.body, target.timeout_ms)
+        self._sender.begin(send, target.record.to.url, headers, send.body, target.timeout_ms)
 
     def _resume_local_tries(self) -> None:
         now = time.monotonic()
@@ -197,14 +200,14 @@ class TransmitWork:
         reason = _reason(cause, answer)
         pause_s = local_pause_s(send.tries, random.random())  # noqa: S311 (jitter, not a secret)
         spent_s = send.waited_s + pause_s + answer.total_us / 1_000_000
-        if send.tries < send.target.record.local_tries and spent_s < MAX_LOCAL_WAIT_S:
+        if send.tries < send.target.record.to.retry.local_tries and spent_s < MAX_LOCAL_WAIT_S:
             send.waited_s = spent_s
             self._tell(send, answer, "retry", reason)
             heapq.heappush(self._pausing, (time.monotonic() + pause_s, next(self._numbers), send))
             return
         now_us = _now_us()
         due_us = next_try_us(
-            send.meta.attempt + 1, now_us=now_us, first_us=send.meta.first_us, span_s=send.target.record.retry_span_s
+            send.meta.attempt + 1, now_us=now_us, first_us=send.meta.first_us, span_s=send.target.record.to.retry.span_s
         )
         if due_us is None:
             self._tell(send, answer, "dead", f"gave up: {reason}")
@@ -277,7 +280,7 @@ class TransmitWork:
                 revision=send.meta.revision,
                 destination=send.meta.destination,
                 bucket=send.meta.bucket,
-                number=send.meta.attempt * send.target.record.local_tries + send.tries,
+                number=send.meta.attempt * send.target.record.to.retry.local_tries + send.tries,
                 started_us=send.began_us,
                 dns_us=answer.dns_us,
                 connect_us=answer.connect_us,

@@ -109,12 +109,8 @@ class Cluster:
                     name=name,
                     version=self.version(),
                     state="active",
-                    url=destination.url,
+                    to=destination,
                     secrets=[token],
-                    timeout_s=destination.timeout_s,
-                    concurrency=destination.concurrency,
-                    local_tries=destination.retry.local_tries,
-                    retry_span_s=destination.retry.span_s,
                 )
                 for name, destination in parsed.destinations.items()
             ),

@@ -176,7 +176,7 @@ def test_a_second_revision_takes_over_step_by_step(provisioner: Provisioner, cel
     assert weights(pipe) == [(2, 100)]
     assert (revision_of(pipe, 1).state, revision_of(pipe, 2).state) == ("retired", "live")
     newest = [record for record in of_pipe(pipe) if isinstance(record, DestinationRecord)][-1]
-    assert newest.url == "https://new.example.com/in"
+    assert newest.to.url == "https://new.example.com/in"
     assert second.number == 2
 
 

@@ -101,3 +101,68 @@ def test_a_spec_survives_its_own_plain_form():
     assert isinstance(parsed, PipeSpec)
     assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
     assert parse_pipe_spec(msgspec.json.encode(spec_to_builtins(parsed))) == parsed
+
+
+def a_destination(**fields: Any) -> dict[str, Any]:
+    return spec(destinations={"ok": CRM, "crm": {**CRM, **fields}})
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        pytest.param(a_destination(rate_per_s=0), "rate_per_s", id="no rate"),
+        pytest.param(
+            a_destination(rules=[{"when": {"status": "6xx"}, "then": "dead"}]), "rules[0].when.status", id="6xx"
+        ),
+        pytest.param(
+            a_destination(rules=[{"when": {"status": "500-400"}, "then": "dead"}]),
+            "rules[0].when.status",
+            id="backwards",
+        ),
+        pytest.param(
+            a_destination(rules=[{"when": {"status": "408"}, "then": "forget"}]), "rules[0].then", id="verdict"
+        ),
+        pytest.param(a_destination(batch={"format": "csv"}), "batch.format", id="format of a batch"),
+        pytest.param(a_destination(auth={"type": "kerberos"}), "auth.type", id="unknown auth"),
+        pytest.param(a_destination(auth={"type": "bearer", "token": "x"}), "auth", id="secret in the spec"),
+        pytest.param(a_destination(auth={"type": "header", "name": "a b"}), "auth.name", id="header auth of two words"),
+        pytest.param(
+            a_destination(auth={"type": "header", "name": "x-key"}, headers={"X-Key": "v"}), "auth.name", id="set twice"
+        ),
+        pytest.param(
+            a_destination(auth={"type": "basic", "username": "a:b"}), "auth.username", id="colon in a user name"
+        ),
+        pytest.param(
+            a_destination(auth={"type": "oauth2", "token_url": "ftp://x.example/", "client_id": "c"}),
+            "auth.token_url",
+            id="token from nowhere",
+        ),
+        pytest.param(a_destination(headers={"x": 1}), "headers", id="value of the wrong type"),
+        pytest.param(a_destination(headers={"x": "a\r\nb: c"}), "headers", id="line break in a value"),
+        pytest.param(a_destination(headers={"x:y": "a"}), "headers", id="colon in a name"),
+        pytest.param(a_destination(headers={"Content-Length": "1"}), "headers", id="libcurl's"),
+        pytest.param(a_destination(headers={"Webhook-Id": "1"}), "headers", id="ours"),
+        pytest.param(a_destination(headers={"Authorization": "Bearer x"}), "headers", id="a secret as a header"),
+    ],
+)
+def test_what_a_destination_cannot_do_is_named(document: dict[str, Any], path: str):
+    with pytest.raises(SpecError) as refused:
+        parse_pipe_spec(document)
+    assert refused.value.path == f"$.destinations.crm.{path}"
+
+
+def test_a_destination_with_everything_survives_its_own_plain_form():
+    document = a_destination(
+        rate_per_s=5.5,
+        rules=[
+            {"when": {"status": "200", "body": "error"}, "then": "retry"},
+            {"when": {"status": "4xx"}, "then": "dead"},
+        ],
+        ordered=True,
+        after_dead="hold",
+        batch={"max_events": 10, "format": "ndjson"},
+        auth={"type": "oauth2", "token_url": "https://id.example/token", "client_id": "c", "scope": "a b"},
+        headers={"X-Shop": "main"},
+    )
+    parsed = parse_pipe_spec(document)
+    assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed

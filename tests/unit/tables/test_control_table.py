@@ -35,7 +35,7 @@ RECORDS: list[Record] = [
     PipeRecord("p", 2, "t", "orders", "c1", "active", [(8, 5), (7, 95)], {9: 8}),
     PlanRecord("p", 7, SPEC),
     KeyRecord("ab" * 32, 1, "p", "shop"),
-    DestinationRecord("p", "crm", 4, "active", "http://crm.example/", ["token"], 15.0, 64, 3, 86_400),
+    DestinationRecord("p", "crm", 4, "active", SPEC.destinations["crm"], ["token"], "credential", 5),
     StopRecord("c1", 1_790_000_000_000, "incarnation"),
 ]
 

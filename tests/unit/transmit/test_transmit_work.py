@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import msgspec
 import pytest
 from cryptography.fernet import Fernet
 from standardwebhooks import Webhook
 
 from dataplane.ledger.audit import decode_attempts
 from dataplane.ledger.meta import read_meta
+from dataplane.spec import HttpDestination, Retry
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit import work as module
 from dataplane.transmit.sender import Answer
@@ -59,9 +59,15 @@ class MemorySender:
         self.begun = []
 
 
-def destination(name: str = "crm", version: int = 1, **changes: Any) -> DestinationRecord:
-    record = DestinationRecord("p", name, version, "active", f"http://{name}.example/", [TOKEN], 15.0, 64, 1, 86_400)
-    return msgspec.structs.replace(record, **changes)
+def destination(
+    name: str = "crm",
+    version: int = 1,
+    state: Literal["active", "paused", "suspended", "removed"] = "active",
+    secrets: tuple[str, ...] = (TOKEN,),
+    **to: Any,
+) -> DestinationRecord:
+    fields = {"url": f"http://{name}.example/", "retry": Retry(local_tries=1), **to}
+    return DestinationRecord("p", name, version, state, HttpDestination(**fields), list(secrets))
 
 
 def opened(var: Path, *records: DestinationRecord) -> tuple[MemoryLane, TransmitWork, MemorySender]:
@@ -96,7 +102,7 @@ def test_a_delivered_message_is_settled_and_signed(tmp_path: Path):
 
 
 def test_a_refused_message_is_dead_once_its_record_is_stored(tmp_path: Path):
-    lane, work, sender = opened(tmp_path, destination(local_tries=5))
+    lane, work, sender = opened(tmp_path, destination(retry=Retry(local_tries=5)))
     lane.take(message(5, b'{"a":1}'))
     work.turn()
     sender.answer(400)
@@ -135,7 +141,7 @@ def test_what_may_yet_be_delivered_is_parked_as_the_next_round(tmp_path: Path, s
 
 
 def test_a_message_whose_span_is_over_is_dead_and_says_so(tmp_path: Path):
-    lane, work, sender = opened(tmp_path, destination(retry_span_s=60))
+    lane, work, sender = opened(tmp_path, destination(retry=Retry(local_tries=1, span_s=60)))
     lane.take(message(5, attempt=6, first_us=1_700_000_000_000_000))
     work.turn()
     sender.answer(503)
@@ -147,7 +153,7 @@ def test_a_message_whose_span_is_over_is_dead_and_says_so(tmp_path: Path):
 
 def test_local_tries_come_before_parking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "local_pause_s", lambda *_: 0.0)
-    lane, work, sender = opened(tmp_path, destination(local_tries=3))
+    lane, work, sender = opened(tmp_path, destination(retry=Retry(local_tries=3)))
     lane.take(message(5))
     for _ in range(3):
         work.turn()
@@ -298,14 +304,14 @@ def test_a_drain_that_is_over_parks_what_began_and_leaves_the_rest_uncommitted(t
 
 def test_a_secret_that_cannot_be_opened_stops_its_destination_only(tmp_path: Path):
     other_key = Fernet(Fernet.generate_key()).encrypt(SECRET.encode()).decode()
-    lane, work, sender = opened(tmp_path, destination(secrets=[other_key]), destination("lake"))
+    lane, work, sender = opened(tmp_path, destination(secrets=(other_key,)), destination("lake"))
     lane.take(message(5), message(6, destination="lake"))
     work.turn()
     assert [request[0] for request in sender.requests] == ["http://lake.example/"]
     lane.table.apply(destination(version=2))
     work.turn()
     assert len(sender.requests) == 2, "it goes on once the secret is mended"
-    lane.table.apply(destination(version=3, secrets=["junk"]))
+    lane.table.apply(destination(version=3, secrets=("junk",)))
     work.turn()
     work.close()
 

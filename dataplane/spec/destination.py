@@ -1,0 +1,174 @@
+"""What a spec says of a destination: where it is, how much it takes, what its answers mean. No secret stands here."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
+
+from dataplane.spec.errors import SpecError
+
+Url = Annotated[str, Meta(min_length=8, max_length=2_000)]
+# (?!\n): `$` alone lets a final newline pass.
+StatusRange = Annotated[str, Meta(pattern=r"^([1-5]xx|[1-5]\d\d|[1-5]\d\d-[1-5]\d\d)(?!\n)$")]
+HeaderName = Annotated[str, Meta(min_length=1, max_length=100)]
+HeaderValue = Annotated[str, Meta(max_length=2_000)]
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+# Ours, libcurl's, and what belongs to one hop (RFC 9110, 7.6.1): a destination's own headers cannot take their place.
+_RESERVED: Final = frozenset(
+    {"accept-encoding", "connection", "content-length", "content-type", "expect", "host", "keep-alive",
+     "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
+     "traceparent", "upgrade", "user-agent"}
+)  # fmt: skip
+_RESERVED_PREFIXES: Final = ("webhook-", "penstock-", "ce-")
+
+
+class Retry(Struct, forbid_unknown_fields=True, frozen=True):
+    """How long a destination is tried: a few times at once, then again and again until `span_s` is over."""
+
+    local_tries: Annotated[int, Meta(ge=1, le=10)] = 3
+    span_s: Annotated[int, Meta(ge=1, le=7 * 86_400)] = 86_400
+
+
+class When(Struct, forbid_unknown_fields=True, frozen=True):
+    """Which answers a rule is for: a status (`408`), a class (`5xx`) or a range (`500-504`), and text in the body.
+
+    `body` is an RE2 pattern, searched for in the first 16 kB; plain words mean themselves.
+    """
+
+    status: StatusRange
+    body: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
+
+
+class ResponseRule(Struct, forbid_unknown_fields=True, frozen=True):
+    """One rule about answers; the first that fits decides, before the common verdict is asked."""
+
+    when: When
+    then: Literal["delivered", "retry", "dead", "throttle"]
+
+
+class Batch(Struct, forbid_unknown_fields=True, frozen=True):
+    """Several messages in one request: as soon as one limit is reached, or the oldest has waited `max_wait_ms`."""
+
+    max_events: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    max_bytes: Annotated[int, Meta(ge=1_024, le=4 * 1024 * 1024)] = 256 * 1024
+    max_wait_ms: Annotated[int, Meta(ge=0, le=30_000)] = 1_000
+    format: Literal["json-array", "ndjson", "cloudevents"] = "json-array"
+
+
+class NoAuth(Struct, tag="none", tag_field="type", forbid_unknown_fields=True, frozen=True):
+    """The signature is all."""
+
+
+class HeaderAuth(Struct, tag="header", tag_field="type", forbid_unknown_fields=True, frozen=True):
+    """A secret value in a header of that name."""
+
+    name: HeaderName
+
+
+class BasicAuth(Struct, tag="basic", tag_field="type", forbid_unknown_fields=True, frozen=True):
+    """User name and secret password (RFC 7617)."""
+
+    username: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^:\x00-\x1f\x7f]*(?!\n)$")]
+
+
+class BearerAuth(Struct, tag="bearer", tag_field="type", forbid_unknown_fields=True, frozen=True):
+    """A secret token as `Authorization: Bearer` (RFC 6750)."""
+
+
+class OAuth2(Struct, tag="oauth2", tag_field="type", forbid_unknown_fields=True, frozen=True):
+    """A token fetched with client id and secret (RFC 6749, 4.4), renewed before it ends."""
+
+    token_url: Url
+    client_id: Annotated[str, Meta(min_length=1, max_length=500)]
+    scope: Annotated[str, Meta(max_length=500)] = ""
+
+
+class MutualTls(Struct, tag="mtls", tag_field="type", forbid_unknown_fields=True, frozen=True):
+    """We show a certificate of our own."""
+
+
+Auth = NoAuth | HeaderAuth | BasicAuth | BearerAuth | OAuth2 | MutualTls
+
+
+class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_fields=True, frozen=True):
+    """A POST per message or batch, signed after Standard Webhooks.
+
+    ordered:    later messages of a key wait behind its failed one
+    after_dead: with `ordered`: whether a key goes on after a dead letter, or is held
+    """
+
+    url: Url
+    timeout_s: Annotated[float, Meta(gt=0, le=30)] = 15.0
+    concurrency: Annotated[int, Meta(ge=1, le=1_000)] = 64
+    retry: Retry = Retry()
+    rate_per_s: Annotated[float, Meta(gt=0, le=100_000)] | None = None
+    rules: Annotated[list[ResponseRule], Meta(max_length=20)] = []
+    ordered: bool = False
+    after_dead: Literal["go-on", "hold"] = "go-on"
+    batch: Batch | None = None
+    auth: Auth = NoAuth()
+    headers: Annotated[dict[HeaderName, HeaderValue], Meta(max_length=20)] = {}
+
+
+Destination = HttpDestination
+
+
+def check_destination(path: str, destination: Destination) -> None:
+    """What types cannot say. Raises SpecError, naming the field under `path`."""
+    check_url(f"{path}.url", destination.url)
+    for number, rule in enumerate(destination.rules):
+        _check_status(f"{path}.rules[{number}].when.status", rule.when.status)
+    _check_headers(f"{path}.headers", destination.headers)
+    match destination.auth:
+        case HeaderAuth(name):
+            _check_header_name(f"{path}.auth.name", name)
+            if name.lower() in map(str.lower, destination.headers):
+                raise SpecError(f"{path}.auth.name", f"must not be one of `headers`, got {name}")
+        case OAuth2(token_url):
+            check_url(f"{path}.auth.token_url", token_url)
+
+
+def check_url(path: str, url: str) -> None:
+    """Whether this is one URL to every reader of it. Raises SpecError."""
+    try:
+        parts = urlsplit(url)
+        port_ok = parts.port is None or 0 < parts.port < 65_536
+    except ValueError as exc:
+        raise SpecError(path, f"needs a URL, got one that does not parse: {exc}") from exc
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok:
+        raise SpecError(path, "needs an absolute http or https URL with a host")
+    if parts.username is not None or parts.password is not None:
+        raise SpecError(path, "must not carry a user name or password")
+    if parts.fragment or any(c.isspace() or ord(c) < 32 or c == "\\" for c in url):
+        raise SpecError(path, "must not carry a fragment, white space, a backslash or control characters")
+
+
+def status_bounds(status: str) -> tuple[int, int]:
+    """The lowest and highest status that `408`, `5xx` or `500-504` stands for."""
+    low, _, high = status.partition("-")
+    return int(low.replace("x", "0")), int((high or low).replace("x", "9"))
+
+
+def _check_status(path: str, status: str) -> None:
+    low, high = status_bounds(status)
+    if low > high:
+        raise SpecError(path, f"needs the lower status first, got {status}")
+
+
+def _check_headers(path: str, headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        _check_header_name(path, name)
+        if name.lower() in ("authorization", "cookie"):
+            raise SpecError(path, f"must not carry {name}: a secret belongs to the destination's auth")
+        if not all(" " <= c <= "~" for c in value):
+            raise SpecError(path, f"needs printable ASCII as the value of {name}")
+
+
+def _check_header_name(path: str, name: str) -> None:
+    if not _TOKEN.fullmatch(name):
+        raise SpecError(path, f"needs a header name (RFC 9110), got {name!r}")
+    if name.lower() in _RESERVED or name.lower().startswith(_RESERVED_PREFIXES):
+        raise SpecError(path, f"must not be {name}, which is set already")

@@ -26,7 +26,7 @@ from dataplane.names import (
     AUDIT_TOPIC,
     CONTROL_TOPIC,
     HEARTBEAT_TOPIC,
-    INPUT_OF,
+    INPUTS_OF,
     LANE_KINDS,
     PURPOSES,
     Purpose,
@@ -89,8 +89,8 @@ def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
 
 
 def lane_inputs(plans: Mapping[Purpose, TopicPlan], cell: str) -> list[tuple[str, TopicPlan]]:
-    """Each lane group of a cell with the topic that it reads."""
-    return [(lane_group(cell, kind), plans[INPUT_OF[kind]]) for kind in LANE_KINDS]
+    """Each lane group of a cell with each of the topics that it reads."""
+    return [(lane_group(cell, kind), plans[purpose]) for kind in LANE_KINDS for purpose in INPUTS_OF[kind]]
 
 
 def _config(shape: TopicShape, retention_ms: int, max_bytes: int) -> dict[str, str]:

@@ -16,12 +16,12 @@ PURPOSES: Final[tuple[Purpose, ...]] = ("ingest", "egress", "retry-in", "retry-o
 LaneKind = Literal["process", "transmit", "transmit-retry", "retrier"]
 LANE_KINDS: Final[tuple[LaneKind, ...]] = ("process", "transmit", "transmit-retry", "retrier")
 
-# Which topic a kind of lane reads.
-INPUT_OF: Final[dict[LaneKind, Purpose]] = {
-    "process": "ingest",
-    "transmit": "egress",
-    "transmit-retry": "retry-out",
-    "retrier": "retry-in",
+# Which topics a kind of lane reads.
+INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
+    "process": ("ingest",),
+    "transmit": ("egress",),
+    "transmit-retry": ("retry-out",),
+    "retrier": ("retry-in",),
 }
 
 # The stages of process, in order; transform and transmit are measured per destination.

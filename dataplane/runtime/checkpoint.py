@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
 
 from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, Mark, encode
 from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.outbox import Outbox
+from dataplane.runtime.slots import Slots
 from dataplane.runtime.window import AckWindow
 
 
@@ -19,7 +20,7 @@ class Frozen:
 
 
 class Prefixes:
-    """The pure half: what is frozen, what may be committed, what is. At most one checkpoint is under way."""
+    """The pure half: what is frozen, what may be committed, what is, by slot. At most one checkpoint is under way."""
 
     def __init__(self) -> None:
         self._committed: dict[int, int] = {}
@@ -69,9 +70,9 @@ class Prefixes:
 class Checkpointer:
     """One lane's checkpoints; at most one is under way. A failed one is covered by the next."""
 
-    def __init__(self, *, cell: str, writer: str, kind: str, topic: str, consumer: Consumer, outbox: Outbox) -> None:
+    def __init__(self, *, cell: str, writer: str, kind: str, slots: Slots, consumer: Consumer, outbox: Outbox) -> None:
         self._about = (AUDIT_VERSION, cell, writer, kind)
-        self._topic = topic
+        self._slots = slots
         self._consumer = consumer
         self._outbox = outbox
         self._prefixes = Prefixes()
@@ -86,7 +87,7 @@ class Checkpointer:
         moved = self._prefixes.moved(windows)
         if not moved and not facts and not lags:
             return
-        inputs = [Mark(self._topic, partition, window.prefix) for partition, window in windows.items()]
+        inputs = [Mark(*self._slots.place(slot), window.prefix) for slot, window in windows.items()]
         audit = Audit(*self._about, time.time_ns() // 1_000, inputs, self._outbox.marks(), facts, lags)
         frozen = self._prefixes.freeze(moved)
         self._outbox.send(AUDIT_TOPIC, frozen, key=self._about[1].encode(), value=encode(audit))
@@ -100,7 +101,7 @@ class Checkpointer:
         ours = self._prefixes.audited(frozen)
         if not ours:
             return
-        offsets = [TopicPartition(self._topic, p, offset) for p, offset in ours.items()]
+        offsets = [self._slots.at(slot, offset) for slot, offset in ours.items()]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=not wait)
         except KafkaException:

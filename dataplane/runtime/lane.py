@@ -14,13 +14,14 @@ from msgspec import Struct
 
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import Headers, Meta, read_meta
-from dataplane.names import INPUT_OF, LaneKind, lane_group
+from dataplane.names import INPUTS_OF, LaneKind, lane_group
 from dataplane.runtime.checkpoint import Checkpointer, Frozen
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import SESSION_TIMEOUT_MS, lane_consumer, lane_producer
 from dataplane.runtime.lags import LagBook
 from dataplane.runtime.outbox import Outbox, ProducerDeadError
 from dataplane.runtime.settings import Settings
+from dataplane.runtime.slots import Slots
 from dataplane.runtime.watchdog import Watchdog
 from dataplane.runtime.window import AckWindow
 from dataplane.tables.control import ControlReader, ControlTable, snapshot_path
@@ -73,7 +74,7 @@ class Work(Protocol):
     def report(self) -> None:
         """A checkpoint is due: send what belongs with it."""
 
-    def forget(self, partitions: Iterable[int]) -> None:
+    def forget(self, slots: Iterable[int]) -> None:
         """These partitions are no longer ours: begin nothing more for them, give up what has not begun."""
 
     def give_back(self) -> None:
@@ -86,7 +87,7 @@ class Work(Protocol):
 class _Unreadable(NamedTuple):
     """Token of a message that was buried because its envelope is none of ours."""
 
-    partition: int
+    slot: int
     offset: int
 
 
@@ -103,7 +104,7 @@ class Lane:
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
         self.table: ControlTable = self._reader.table
         self.cell = self._await_cell()
-        self.topic = self.cell.topics[INPUT_OF[identity.kind]]
+        self.slots = Slots([self.cell.topics[purpose].name for purpose in INPUTS_OF[identity.kind]])
         name = f"{identity.cell}-{identity.writer}"
         self._producer = lane_producer(settings.kafka, name)
         self.outbox = Outbox(self._producer)
@@ -116,7 +117,7 @@ class Lane:
             cell=identity.cell,
             writer=identity.writer,
             kind=identity.kind,
-            topic=self.topic.name,
+            slots=self.slots,
             consumer=self._consumer,
             outbox=self.outbox,
         )
@@ -138,25 +139,25 @@ class Lane:
 
     # -- what a Work uses ------------------------------------------------------------------------------------------
 
-    def settle(self, partition: int, offset: int) -> None:
+    def settle(self, slot: int, offset: int) -> None:
         """One part of a message is done; a partition that is no longer ours is ignored."""
-        window = self.windows.get(partition)
+        window = self.windows.get(slot)
         if window is not None:
             window.settle(offset)
 
-    def settle_all(self, partition: int, offsets: Iterable[int]) -> None:
+    def settle_all(self, slot: int, offsets: Iterable[int]) -> None:
         """All of these messages are done."""
-        window = self.windows.get(partition)
+        window = self.windows.get(slot)
         if window is not None:
             window.settle_all(offsets)
 
-    def owns(self, partition: int) -> bool:
+    def owns(self, slot: int) -> bool:
         """Whether the partition is ours."""
-        return partition in self._ours
+        return slot in self._ours
 
-    def may_send(self, partition: int) -> bool:
+    def may_send(self, slot: int) -> bool:
         """Whether a send may begin: the partition is ours and we are no zombie that was asleep past its session."""
-        return partition in self._ours and time.monotonic() - self._last_poll < SESSION_TIMEOUT_MS / 1_000
+        return slot in self._ours and time.monotonic() - self._last_poll < SESSION_TIMEOUT_MS / 1_000
 
     def read(self, message: Message) -> tuple[Meta, Headers] | None:
         """Our header of a message, and the customer's; None if ours cannot be read.
@@ -167,8 +168,8 @@ class Lane:
         try:
             return read_meta(headers), headers[1:]
         except (KeyError, msgspec.DecodeError) as exc:
-            place = (message.partition(), message.offset())
-            log.error("dead: unreadable envelope at %s %s: %s", self.topic.name, place, exc)
+            place = (self.slots.of(message), message.offset())
+            log.error("dead: unreadable envelope at %s: %s", (*self.slots.place(place[0]), place[1]), exc)
             marked = [*headers, ("penstock-cause", b"envelope")]
             self.outbox.send(self.cell.topics["dead"].name, _Unreadable(*place), value=message.value(), headers=marked)
             return None
@@ -179,7 +180,7 @@ class Lane:
         """Go round until told to drain. Returns "drained" or "failed(<reason>)"; a lane's own errors do not raise."""
         try:
             self._consumer.subscribe(
-                [self.topic.name], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+                self.slots.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
             )
             self._last_poll = time.monotonic()
             while not self._must_stop():
@@ -223,13 +224,13 @@ class Lane:
 
     def _admit(self, messages: list[Message]) -> list[Message]:
         """Put what was fetched into the windows of its partitions, and leave out what is none of ours. A hot loop."""
-        windows, good = self.windows, []
+        windows, slot_of, good = self.windows, self.slots.of, []
         for message in messages:
             if message.error() is not None:
                 self._trouble(message)
                 continue
             offset = message.offset()
-            window = windows.get(message.partition()) or self._open_window(message)
+            window = windows.get(slot_of(message)) or self._open_window(message)
             if window is None or offset < window.next_offset:
                 continue  # revoked while this batch was fetched; or in the window already, read again after a resume
             window.take(offset, len(message))
@@ -237,44 +238,44 @@ class Lane:
         return good
 
     def _open_window(self, message: Message) -> AckWindow | None:
-        partition = message.partition()
-        if partition not in self._ours:
+        slot = self.slots.of(message)
+        if slot not in self._ours:
             return None
-        window = self.windows[partition] = AckWindow(message.offset())
+        window = self.windows[slot] = AckWindow(message.offset())
         return window
 
     def _trouble(self, message: Message) -> None:
         error = message.error()
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._stop_partition(message.partition(), error)
+            self._stop_partition(self.slots.of(message), error)
         elif error.fatal():
             raise LaneError(error.str())
         else:
             log.warning("lane %s: %s", self.identity.writer, error.str())
 
-    def _stop_partition(self, partition: int, error: KafkaError) -> None:
+    def _stop_partition(self, slot: int, error: KafkaError) -> None:
         """Out of range is never answered by a jump: the partition stands still and the heartbeat says so."""
-        self._stopped_at = f"partition {partition} stopped: {error.str()}"
+        self._stopped_at = f"{self._name(slot)} stopped: {error.str()}"
         log.error("lane %s: %s", self.identity.writer, self._stopped_at)
-        self._consumer.pause([TopicPartition(self.topic.name, partition)])
+        self._consumer.pause([self.slots.at(slot)])
 
     def _hold_back(self) -> None:
         """Pause partitions whose window is at its bound, resume them at half of it. Polling goes on meanwhile."""
         limit = self.settings.max_unsettled
-        for partition, window in self.windows.items():
-            if partition not in self._paused and (window.span >= limit or window.bytes >= MAX_WINDOW_BYTES):
-                self._consumer.pause([TopicPartition(self.topic.name, partition)])
-                self._paused.add(partition)
-            elif partition in self._paused and window.span <= limit // 2 and window.bytes <= MAX_WINDOW_BYTES // 2:
-                self._consumer.resume([TopicPartition(self.topic.name, partition)])
-                self._paused.discard(partition)
+        for slot, window in self.windows.items():
+            if slot not in self._paused and (window.span >= limit or window.bytes >= MAX_WINDOW_BYTES):
+                self._consumer.pause([self.slots.at(slot)])
+                self._paused.add(slot)
+            elif slot in self._paused and window.span <= limit // 2 and window.bytes <= MAX_WINDOW_BYTES // 2:
+                self._consumer.resume([self.slots.at(slot)])
+                self._paused.discard(slot)
 
     def _collect(self, wait_s: float, *, commit_now: bool = False) -> None:
         for token in self.outbox.collect(wait_s):
             if isinstance(token, Frozen):
                 self._checkpointer.audited(token, wait=commit_now)
             elif isinstance(token, _Unreadable):
-                self.settle(token.partition, token.offset)
+                self.settle(token.slot, token.offset)
             else:
                 self._work.acked(token)
 
@@ -286,7 +287,7 @@ class Lane:
         self._pulse.beat(
             state,
             self.table.offset,
-            partitions=[f"{self.topic.name}/{p}" for p in sorted(self.windows)],
+            partitions=[self._name(slot) for slot in sorted(self.windows)],
             unsettled=sum(window.unsettled for window in self.windows.values()),
             detail=self._stopped_at,
         )
@@ -294,33 +295,34 @@ class Lane:
     # -- rebalance -------------------------------------------------------------------------------------------------
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        log.info("lane %s: assigned %s", self.identity.writer, [p.partition for p in partitions])
-        self._ours.update(p.partition for p in partitions)
+        slots = [self.slots.number(place) for place in partitions]
+        log.info("lane %s: assigned %s", self.identity.writer, [self._name(slot) for slot in slots])
+        self._ours.update(slots)
         consumer.incremental_assign(partitions)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Take no more, wait a little for what is under way, account for it, then let go."""
-        log.info("lane %s: revoked %s", self.identity.writer, [p.partition for p in partitions])
-        numbers = [p.partition for p in partitions]
-        self._work.forget(numbers)
+        slots = [self.slots.number(place) for place in partitions]
+        log.info("lane %s: revoked %s", self.identity.writer, [self._name(slot) for slot in slots])
+        self._work.forget(slots)
         self._settle_within(REVOKE_S)
-        self._let_go(numbers)
+        self._let_go(slots)
         consumer.incremental_unassign(partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """They are somebody else's already: forget them, commit nothing."""
-        log.warning("lane %s: lost %s", self.identity.writer, [p.partition for p in partitions])
-        numbers = [p.partition for p in partitions]
-        self._work.forget(numbers)
-        self._let_go(numbers)
+        slots = [self.slots.number(place) for place in partitions]
+        log.warning("lane %s: lost %s", self.identity.writer, [self._name(slot) for slot in slots])
+        self._work.forget(slots)
+        self._let_go(slots)
         consumer.incremental_unassign(partitions)
 
-    def _let_go(self, numbers: Iterable[int]) -> None:
-        for partition in numbers:
-            self.windows.pop(partition, None)
-            self._ours.discard(partition)
-            self._paused.discard(partition)
-            self._checkpointer.forget(partition)
+    def _let_go(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            self.windows.pop(slot, None)
+            self._ours.discard(slot)
+            self._paused.discard(slot)
+            self._checkpointer.forget(slot)
 
     def _settle_within(self, seconds: float) -> None:
         """Turn without taking until nothing is under way or the time is over, then checkpoint synchronously."""
@@ -335,21 +337,25 @@ class Lane:
             self._collect(0.02, commit_now=True)
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        failed = [p.partition for p in partitions if error is not None or p.error is not None]
-        self._checkpointer.commit_failed(failed)
+        failed = [p for p in partitions if error is not None or p.error is not None]
+        self._checkpointer.commit_failed(map(self.slots.number, failed))
+
+    def _name(self, slot: int) -> str:
+        return "{}/{}".format(*self.slots.place(slot))
 
     # -- beginning and end -----------------------------------------------------------------------------------------
 
     def _await_cell(self) -> CellRecord:
-        """The cell's record, from the snapshot or the topic. Raises LaneError after 30 s without one."""
+        """The cell's record with our topics, from snapshot or topic. Raises LaneError after 30 s without one."""
+        inputs = INPUTS_OF[self.identity.kind]
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             self._reader.refresh()
             cell = self.table.cell(self.identity.cell)
-            if cell is not None:
+            if cell is not None and all(purpose in cell.topics for purpose in inputs):
                 return cell
             time.sleep(0.05)
-        raise LaneError(f"no record of cell {self.identity.cell} on the control topic within 30 s")
+        raise LaneError(f"no record of cell {self.identity.cell} with topics for {inputs} within 30 s")
 
     def _must_stop(self) -> bool:
         now = time.monotonic()

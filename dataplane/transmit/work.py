@@ -123,7 +123,7 @@ class TransmitWork:
         memory = self._memories.get(partition)
         if memory is None:
             folder = self._lane.settings.var / "data" / "settled"
-            memory = self._memories[partition] = Memory(folder, f"{self._lane.topic.name}-{partition}")
+            memory = self._memories[partition] = Memory(folder, "{}-{}".format(*self._lane.slots.place(partition)))
         return memory
 
     # -- sending ---------------------------------------------------------------------------------------------------

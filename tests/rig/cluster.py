@@ -13,7 +13,7 @@ from dataplane.names import (
     AUDIT_TOPIC,
     CONTROL_TOPIC,
     HEARTBEAT_TOPIC,
-    INPUT_OF,
+    INPUTS_OF,
     LANE_KINDS,
     PURPOSES,
     LaneKind,
@@ -59,7 +59,8 @@ class Cluster:
         for future in self.admin.create_topics(new).values():
             future.result()
         for kind in LANE_KINDS:
-            self._commit_first_offsets(lane_group(self.cell, kind), names[INPUT_OF[kind]])
+            for purpose in INPUTS_OF[kind]:
+                self._commit_first_offsets(lane_group(self.cell, kind), names[purpose])
         for purpose, name in names.items():
             self.topics[purpose] = TopicRecord(name, 1, self.partitions, "")
 

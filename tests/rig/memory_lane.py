@@ -6,12 +6,13 @@ from typing import Any
 
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
-from dataplane.names import PURPOSES, WIRE_VERSION, LaneKind, cell_topic
+from dataplane.names import INPUTS_OF, PURPOSES, WIRE_VERSION, LaneKind, cell_topic
 from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
 from dataplane.runtime.lags import LagBook
 from dataplane.runtime.lane import Lane, LaneIdentity
 from dataplane.runtime.outbox import TooLargeError
 from dataplane.runtime.settings import settings_from
+from dataplane.runtime.slots import Slots
 from dataplane.runtime.window import AckWindow
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, TopicRecord
@@ -71,8 +72,7 @@ class MemoryLane:
         self.table = ControlTable()
         topics = {purpose: TopicRecord(cell_topic("c1", purpose, 1), 1, PARTITIONS, "") for purpose in PURPOSES}
         self.cell = CellRecord("c1", 1, 1, {}, topics)
-        purpose = {"process": "ingest", "transmit": "egress", "transmit-retry": "retry-out", "retrier": "retry-in"}
-        self.topic = topics[purpose[kind]]  # type: ignore[index]
+        self.slots = Slots([topics[purpose].name for purpose in INPUTS_OF[kind]])
         self.outbox = MemoryOutbox()
         self.facts, self.lags = FactBook(), LagBook()
         self.windows: dict[int, AckWindow] = {}

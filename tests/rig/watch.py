@@ -6,7 +6,7 @@ import time
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from dataplane.ledger.heartbeat import Heartbeat, decode_heartbeat
-from dataplane.names import HEARTBEAT_TOPIC, INPUT_OF, LANE_KINDS, Purpose, lane_group
+from dataplane.names import HEARTBEAT_TOPIC, INPUTS_OF, LANE_KINDS, Purpose, lane_group
 from dataplane.tables.records import TopicRecord
 
 
@@ -49,11 +49,15 @@ class Offsets:
         self.fell: list[str] = []
         self._ended = threading.Event()
         self._groups = {
-            lane_group(cell, kind): (topics[INPUT_OF[kind]].name, topics[INPUT_OF[kind]].partitions)
+            lane_group(cell, kind): [
+                TopicPartition(topics[purpose].name, number)
+                for purpose in INPUTS_OF[kind]
+                for number in range(topics[purpose].partitions)
+            ]
             for kind in LANE_KINDS
         }
         self._kafka = kafka
-        self._highest: dict[tuple[str, int], int] = {}
+        self._highest: dict[tuple[str, str, int], int] = {}
         self._thread = threading.Thread(target=self._watch, name="offsets", daemon=True)
         self._thread.start()
 
@@ -74,14 +78,14 @@ class Offsets:
             client.close()
 
     def _look(self, group: str, client: Consumer) -> None:
-        topic, partitions = self._groups[group]
         try:
-            known = client.committed([TopicPartition(topic, number) for number in range(partitions)], timeout=2)
+            known = client.committed(self._groups[group], timeout=2)
         except KafkaException:
             return  # the broker is away
         for place in known:
-            before = self._highest.get((group, place.partition), -1)
+            name = (group, place.topic, place.partition)
+            before = self._highest.get(name, -1)
             if place.error is None and place.offset >= 0:
                 if place.offset < before:
-                    self.fell.append(f"{group} {place.partition}: {before} -> {place.offset} at {time.time():.1f}")
-                self._highest[group, place.partition] = max(before, place.offset)
+                    self.fell.append(f"{name}: {before} -> {place.offset} at {time.time():.1f}")
+                self._highest[name] = max(before, place.offset)

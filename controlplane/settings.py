@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.conf import settings as django_settings
 from msgspec import Struct
 
+from dataplane.addresses import DEFAULT_KAFKA
 from dataplane.names import Purpose
 
 HOUR_MS: Final = 3_600_000
@@ -53,7 +54,7 @@ def control_settings() -> ControlSettings:
     """Read Django's settings."""
     production = _get("PENSTOCK_ENV", "development") == "production"
     return ControlSettings(
-        kafka=_get("PENSTOCK_KAFKA", "127.0.0.1:9092"),
+        kafka=_get("PENSTOCK_KAFKA", DEFAULT_KAFKA),
         var=Path(_get("PENSTOCK_VAR", "var")).absolute(),
         cell_master=_get("PENSTOCK_CELL_MASTER", "local[16,1000]"),
         grace_s=int(_get("PENSTOCK_GRACE_S", 60)),

@@ -22,6 +22,7 @@ from controlplane.compute.kept import KeptCell, Launcher
 from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.port import Desired
 from controlplane.compute.stopping import ask_to_stop
+from dataplane.addresses import DEFAULT_KAFKA
 
 LOOK_S: Final = 0.25
 log = structlog.get_logger(__name__)
@@ -74,7 +75,7 @@ class KeeperSettings(Struct, frozen=True):
 def settings_from_environment() -> KeeperSettings:
     """PENSTOCK_KAFKA and PENSTOCK_VAR; the code is where the keeper was started."""
     var = Path(os.environ.get("PENSTOCK_VAR", "var")).absolute()
-    return KeeperSettings(os.environ.get("PENSTOCK_KAFKA", "127.0.0.1:9092"), var, Path.cwd())
+    return KeeperSettings(os.environ.get("PENSTOCK_KAFKA", DEFAULT_KAFKA), var, Path.cwd())
 
 
 def take_lock(var: Path) -> TextIO | None:

@@ -4,6 +4,8 @@ nothing runs  --wish, back-off over-->  RUN  --wish gone or of another epoch--> 
      ^                                   |                                         |
      |                                   | its first process is gone               v
      +------ no process is left ---------+------------------>  TERM (5 s)  -->  KILL
+
+An application that has begun no lane yet is not asked: RUN goes to TERM at once.
 """
 
 import signal
@@ -13,11 +15,19 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final, Protocol
 
+import msgspec
 import structlog
 
 from controlplane.compute.files import BrokenFileError, ComputeFiles
 from controlplane.compute.port import Desired, Running
-from controlplane.compute.processes import created_at, find_leader, is_alive, members, signal_all
+from controlplane.compute.processes import (
+    created_at,
+    find_leader,
+    is_alive,
+    members,
+    runs_python_workers,
+    signal_all,
+)
 
 DRAIN_S: Final = 35.0
 TERM_S: Final = 5.0
@@ -99,7 +109,7 @@ class KeptCell:
         self.starts = noted.starts
         if not noted.pid and (leader := find_leader(noted.incarnation)) is not None:
             # The keeper died between starting it and writing its pid down.
-            noted = Running(noted.cell, noted.epoch, noted.incarnation, leader.pid, leader.create_time(), noted.starts)
+            noted = msgspec.structs.replace(noted, pid=leader.pid, created=leader.create_time())
             self._files.started(noted)
         log.info("adopted", cell=self._cell, epoch=noted.epoch, incarnation=noted.incarnation, pid=noted.pid)
         return noted
@@ -108,7 +118,7 @@ class KeptCell:
         incarnation = uuid.uuid4().hex
         self.starts += 1
         # Written before the start as well: a keeper killed in between finds the application by its incarnation.
-        self._files.started(Running(self._cell, wish.epoch, incarnation, 0, 0.0, self.starts))
+        self._files.started(Running(self._cell, wish.epoch, incarnation, 0, 0.0, self.starts, wish.master))
         try:
             self._child = self._launcher.start(wish, incarnation)
         except OSError as exc:
@@ -116,7 +126,7 @@ class KeptCell:
             log.error("cannot be started", cell=self._cell, error=str(exc))
             return
         pid = self._child.pid
-        self.running = Running(self._cell, wish.epoch, incarnation, pid, created_at(pid), self.starts)
+        self.running = Running(self._cell, wish.epoch, incarnation, pid, created_at(pid), self.starts, wish.master)
         self._files.started(self.running)
         self._stage, self._since, self._asked = Stage.RUN, now, False
         log.info("started", cell=self._cell, epoch=wish.epoch, incarnation=incarnation, pid=pid, start=self.starts)
@@ -128,12 +138,19 @@ class KeptCell:
 
     def _watch(self, running: Running, wish: Desired | None, now: float) -> None:
         if wish is None or wish.epoch != running.epoch:
-            self._asked = True
-            self._stage, self._since = Stage.DRAIN, now
-            self._ask_to_stop(self._cell, running.incarnation)
-            log.info("asked to stop", cell=self._cell, epoch=running.epoch, incarnation=running.incarnation)
+            self._end(running, now)
         elif now - self._since > STABLE_S:
             self._failures = 0
+
+    def _end(self, running: Running, now: float) -> None:
+        """Have its lanes drain. One that is still starting has none: nothing to wait for, and nothing to lose."""
+        self._asked = True
+        if running.master.startswith("local") and not runs_python_workers(running.incarnation):
+            self._signal(Stage.TERM, running, now)
+            return
+        self._stage, self._since = Stage.DRAIN, now
+        self._ask_to_stop(self._cell, running.incarnation)
+        log.info("asked to stop", cell=self._cell, epoch=running.epoch, incarnation=running.incarnation)
 
     def _sweep(self, running: Running, now: float) -> None:
         """The first process is gone: end what it left behind, then count it as ended."""

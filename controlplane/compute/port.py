@@ -26,6 +26,7 @@ class Running(Struct, frozen=True):
     pid: int
     created: float
     starts: int
+    master: str = ""
 
 
 class Observation(Struct, frozen=True):

@@ -16,6 +16,11 @@ def members(incarnation: str) -> list[psutil.Process]:
     return [process for process in psutil.process_iter() if _belongs(process, incarnation)]
 
 
+def runs_python_workers(incarnation: str) -> bool:
+    """Whether Spark has begun a task of this incarnation on this host: its first one starts PySpark's daemon."""
+    return any(_is_worker(process) for process in members(incarnation))
+
+
 def created_at(pid: int) -> float:
     """When a process started, or 0 if it is gone."""
     try:
@@ -45,6 +50,13 @@ def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:
             process.send_signal(number)
         except psutil.Error:
             continue
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return any("pyspark.daemon" in word for word in process.cmdline())
+    except (psutil.Error, OSError):
+        return False
 
 
 def _belongs(process: psutil.Process, incarnation: str) -> bool:

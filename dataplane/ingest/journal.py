@@ -33,21 +33,41 @@ class AckJournal:
         self._growing, self._sent = folder / f"{replica}.acks", folder / f"{replica}.acks-sent"
         self.left_behind = [*_read(self._sent), *_read(self._growing)]
         self._file = append_to(self._growing)
+        self._torn_at: int | None = None  # what stands from here on was not written whole, and does not count
 
     def write(self, acks: list[Ack]) -> None:
-        """Hand the lines to the operating system: one write."""
-        write_all(self._file, b"".join(_encode(ack) + b"\n" for ack in acks))
+        """Hand the lines to the operating system: one write. Raises OSError if they do not fit; then none counts."""
+        self._mend()
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            write_all(self._file, b"".join(_encode(ack) + b"\n" for ack in acks))
+        except OSError:
+            self._torn_at = before
+            self._mend()
+            raise
 
     def rotate(self) -> None:
-        """Begin a new file; what was written so far is about to be told. The one before must have been told."""
-        self._file.close()
+        """Begin a new file; what was written so far is about to be told. The one before must have been told.
+
+        Raises OSError if the disk does not take it; nothing is lost then, and it may be asked for again.
+        """
+        self._mend()
         if self._sent.exists():  # left behind by a run that was killed: told together with what has grown since
             with append_to(self._sent) as kept:
                 write_all(kept, self._growing.read_bytes())
             self._growing.unlink()
         else:
             os.replace(self._growing, self._sent)  # noqa: PTH105
+        self._file.close()
         self._file = append_to(self._growing)
+
+    def _mend(self) -> None:
+        """Take away what a failed write left; open the file again if a failed rotation left it closed."""
+        if self._file.closed:
+            self._file = append_to(self._growing)
+        if self._torn_at is not None:
+            self._file.truncate(self._torn_at)
+            self._torn_at = None
 
     def told(self) -> None:
         """The ledger has it: the older file is of no more use."""

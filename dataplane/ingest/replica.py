@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -23,6 +24,7 @@ from dataplane.plan import Plan, compile_plan
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import ingest_producer
 from dataplane.runtime.settings import Settings
+from dataplane.spec.keys import key_digest, key_is_well_formed
 from dataplane.tables.control import ControlReader, snapshot_path
 from dataplane.tables.records import KeyRecord, PipeRecord, TopicRecord
 
@@ -49,6 +51,14 @@ class Request(Struct):
     route: Route
     now_us: int
     metas: list[Meta]
+
+
+class Pass(Struct):
+    """Units of one request and bucket that are stored, with what their lags are counted from."""
+
+    ack: Ack
+    event_times_us: list[int]
+    in_us: int
 
 
 class Verdict(Struct, omit_defaults=True):
@@ -79,6 +89,7 @@ class Replica:
         self._grace_us = settings.grace_s * 1_000_000
         self._waiting = 0
         self._broken = False
+        self._trouble = ""  # why ACKs cannot be journalled
         self._chance, self._chance_at = "", 0
         self._background: list[asyncio.Task[None]] = []
 
@@ -102,20 +113,23 @@ class Replica:
         """Empty if events can be taken, else why not."""
         return "" if len(self.table) or self._reader.at_end else "the control topic has not been read yet"
 
-    def route(self, digest: str) -> Route:
+    def route(self, key: str) -> Route:
         """Where a key leads. Raises RefusalError for an unknown or revoked key, a closed pipe, one not live yet."""
+        digest = key_digest(key)
         if self._routes_at != self.table.changes:
             self._routes.clear()
             self._routes_at = self.table.changes
         route = self._routes.get(digest)
         if route is None:
+            if not key_is_well_formed(key):  # junk and typing mistakes cost no look-up
+                raise _unknown_key()
             route = self._routes[digest] = self._find(digest)
         return route
 
     def _find(self, digest: str) -> Route:
         key = self.table.key(digest)
         if key is None or key.revoked:
-            raise RefusalError(401, "key-invalid", "this API key is not known, or was revoked")
+            raise _unknown_key()
         pipe = self.table.pipe(key.pipe)
         cell = self.table.cell(pipe.cell) if pipe else None
         if pipe is None or cell is None or not pipe.weights:
@@ -194,28 +208,49 @@ class Replica:
         return self._chance[at : at + CHANCE_DIGITS]
 
     def _on_done(self, batches: list[Batch]) -> None:
-        """Reports are in: journal and account the ACKs before any answer goes out."""
+        """Reports are in: journal and account the ACKs before any answer goes out.
+
+        What cannot be journalled is not ACKed: it is stored, and its sender is told to send it again.
+        """
         now_us = time.time_ns() // 1_000
-        acks: list[Ack] = []
-        for batch in batches:
-            request: Request = batch.subject
-            pipe, topic = request.route.pipe, request.route.topic
-            stored: dict[int, tuple[Ack, list[int]]] = {}
-            for meta, report in zip(request.metas, batch.reports, strict=False):
-                if report is None or report[0] is not None:
-                    self._broken |= report is not None and report[0] is not None and report[0].fatal()
-                    continue
-                if meta.bucket not in stored:
-                    stored[meta.bucket] = (Ack(pipe.cell, pipe.pipe, meta.bucket, []), [])
-                ack, times = stored[meta.bucket]
-                ack.positions.append(partition_base(topic.generation, report[1]) + report[2])
-                times.append(meta.event_time_us)
-            for ack, times in stored.values():
-                self._teller.passed(ack, times, in_us=request.now_us, out_us=now_us)
-                acks.append(ack)
-        if acks:
+        passes = [found for batch in batches for found in self._stored(batch)]
+        acks = [found.ack for found in passes]
+        if not acks:
+            return
+        try:
             self._journal.write(acks)
-            self._teller.acked(acks)
+        except OSError as exc:
+            self._note_journal(f"ACKs cannot be journalled: {exc.strerror}")
+            for batch in batches:
+                batch.reports = [None] * len(batch.reports)
+            return
+        self._note_journal("")
+        for found in passes:
+            self._teller.passed(found.ack, found.event_times_us, in_us=found.in_us, out_us=now_us)
+        self._teller.acked(acks)
+
+    def _stored(self, batch: Batch) -> Iterable[Pass]:
+        """What of a request is stored, by bucket."""
+        request: Request = batch.subject
+        pipe, topic = request.route.pipe, request.route.topic
+        stored: dict[int, Pass] = {}
+        for meta, report in zip(request.metas, batch.reports, strict=False):
+            if report is None or report[0] is not None:
+                self._broken |= report is not None and report[0] is not None and report[0].fatal()
+                continue
+            found = stored.get(meta.bucket)
+            if found is None:
+                found = Pass(Ack(pipe.cell, pipe.pipe, meta.bucket, []), [], request.now_us)
+                stored[meta.bucket] = found
+            found.ack.positions.append(partition_base(topic.generation, report[1]) + report[2])
+            found.event_times_us.append(meta.event_time_us)
+        return stored.values()
+
+    def _note_journal(self, trouble: str) -> None:
+        """Remember whether the journal can be written; the heartbeat says so, the log once for each change."""
+        if trouble != self._trouble:
+            log.error("%s", trouble) if trouble else log.warning("ACKs can be journalled again")
+            self._trouble = trouble
 
     async def _every(self, seconds: float) -> None:
         while True:
@@ -225,7 +260,7 @@ class Replica:
                 self._producer.poll(0)  # reports of audits and heartbeats while no request is waiting
                 self._teller.tell_if_due(self.settings.checkpoint_ms / 1_000)
                 if self._pulse.due():
-                    self._pulse.beat("running", self.table.offset, unsettled=self._waiting)
+                    self._pulse.beat("running", self.table.offset, unsettled=self._waiting, detail=self._trouble)
                 if self._broken:
                     log.critical("the producer is of no more use; leaving so that a new process takes over")
                     signal.raise_signal(signal.SIGTERM)
@@ -243,6 +278,10 @@ def _verdict(meta: Meta, report: Report | None, generation: int) -> Verdict:
 def _unavailable() -> RefusalError:
     detail = "events cannot be stored at the moment; send this one again with the same id"
     return RefusalError(503, "unavailable", detail, retry_after_s=RETRY_AFTER_S)
+
+
+def _unknown_key() -> RefusalError:
+    return RefusalError(401, "key-invalid", "this API key is not known, or was revoked")
 
 
 def _starting() -> RefusalError:

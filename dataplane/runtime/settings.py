@@ -3,13 +3,11 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 
+from dataplane.addresses import DEFAULT_KAFKA, INGEST_PORT
 from dataplane.runtime.networks import Network, parse_networks
-
-DEFAULT_KAFKA: Final = "127.0.0.1:9092"
 
 
 class Settings(Struct, frozen=True):
@@ -35,7 +33,7 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         var=Path(env.get("PENSTOCK_VAR", "var")).absolute(),
         fernet_keys=tuple(filter(None, env.get("PENSTOCK_FERNET_KEYS", "").split(","))),
         ingest_host=env.get("PENSTOCK_INGEST_HOST", "127.0.0.1"),
-        ingest_port=int(env.get("PENSTOCK_INGEST_PORT", "8801")),
+        ingest_port=int(env.get("PENSTOCK_INGEST_PORT", str(INGEST_PORT))),
         grace_s=int(env.get("PENSTOCK_GRACE_S", "60")),
         max_event_bytes=int(env.get("PENSTOCK_MAX_EVENT_BYTES", str(256 * 1024))),
         max_body_bytes=int(env.get("PENSTOCK_MAX_BODY_BYTES", str(5 * 1024 * 1024))),

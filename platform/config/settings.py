@@ -10,6 +10,7 @@ from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from config.logs import logging_config
+from dataplane import addresses
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 env = environ.Env()
@@ -30,8 +31,8 @@ if PRODUCTION and not (SECRET_KEY and PENSTOCK_FERNET_KEYS):
 SECRET_KEY = SECRET_KEY or secrets.token_urlsafe(50)
 
 # -- addresses
-PENSTOCK_WEB_URL = env.str("PENSTOCK_WEB_URL", "http://127.0.0.1:8800").rstrip("/")
-PENSTOCK_INGEST_URL = env.str("PENSTOCK_INGEST_URL", "http://127.0.0.1:8801").rstrip("/")
+PENSTOCK_WEB_URL = env.str("PENSTOCK_WEB_URL", addresses.DEFAULT_WEB).rstrip("/")
+PENSTOCK_INGEST_URL = env.str("PENSTOCK_INGEST_URL", addresses.DEFAULT_INGEST).rstrip("/")
 ALLOWED_HOSTS: list[str] = env.list(
     "PENSTOCK_ALLOWED_HOSTS", default=[] if PRODUCTION else ["127.0.0.1", "localhost", "[::1]"]
 )
@@ -92,9 +93,7 @@ TEMPLATES: list[dict[str, Any]] = [
 ]
 
 # -- Postgres: a pool, because granian's and Celery's threads come and go and each would keep a connection of its own
-DATABASES: dict[str, dict[str, Any]] = {
-    "default": env.db_url("DATABASE_URL", "postgresql://penstock@127.0.0.1:5432/penstock")
-}
+DATABASES: dict[str, dict[str, Any]] = {"default": env.db_url("DATABASE_URL", addresses.DEFAULT_DATABASE)}
 DATABASES["default"] |= {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True, "ATOMIC_REQUESTS": False}
 DATABASES["default"].setdefault("OPTIONS", {})
 DATABASES["default"]["OPTIONS"] |= {
@@ -105,11 +104,11 @@ DATABASES["default"]["OPTIONS"] |= {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # -- Redis carries Celery's messages and nothing else: pages and sign-in work while it is away
-REDIS_URL = env.str("REDIS_URL", "redis://127.0.0.1:6379/0")
+REDIS_URL = env.str("REDIS_URL", addresses.DEFAULT_REDIS)
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 # -- the control plane's part, read by controlplane.settings
-PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", "127.0.0.1:9092")
+PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", addresses.DEFAULT_KAFKA)
 PENSTOCK_CELL_MASTER = env.str("PENSTOCK_CELL_MASTER", "local[16,1000]")
 PENSTOCK_GRACE_S = env.int("PENSTOCK_GRACE_S", 60)
 PENSTOCK_PARTITIONS = env.int("PENSTOCK_PARTITIONS", 4)

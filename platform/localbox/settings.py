@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from cryptography.fernet import Fernet
 from msgspec import Struct
 
+from dataplane import addresses as defaults
 from localbox.errors import BoxError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -24,13 +25,17 @@ class Variable(NamedTuple):
 
 
 PORTS: Final = (
-    Variable("PENSTOCK_WEB_PORT", "8800", "pages and API"),
-    Variable("PENSTOCK_INGEST_PORT", "8801", "events come in here; both ingest replicas listen on it"),
-    Variable("PENSTOCK_POSTGRES_PORT", "8802", "the box's Postgres (unless DATABASE_URL is set)"),
-    Variable("PENSTOCK_REDIS_PORT", "8803", "the box's Redis (unless REDIS_URL is set)"),
-    Variable("PENSTOCK_KAFKA_PORT", "8804", "the box's Kafka (unless PENSTOCK_KAFKA is set)"),
-    Variable("PENSTOCK_KAFKA_CONTROLLER_PORT", "8805", "the same Kafka, for its own controller"),
-    Variable("PENSTOCK_RECEIVER_PORT", "8806", "the demo's built-in receiver"),
+    Variable("PENSTOCK_WEB_PORT", str(defaults.WEB_PORT), "pages and API"),
+    Variable(
+        "PENSTOCK_INGEST_PORT", str(defaults.INGEST_PORT), "events come in here; both ingest replicas listen on it"
+    ),
+    Variable("PENSTOCK_POSTGRES_PORT", str(defaults.POSTGRES_PORT), "the box's Postgres (unless DATABASE_URL is set)"),
+    Variable("PENSTOCK_REDIS_PORT", str(defaults.REDIS_PORT), "the box's Redis (unless REDIS_URL is set)"),
+    Variable("PENSTOCK_KAFKA_PORT", str(defaults.KAFKA_PORT), "the box's Kafka (unless PENSTOCK_KAFKA is set)"),
+    Variable(
+        "PENSTOCK_KAFKA_CONTROLLER_PORT", str(defaults.KAFKA_CONTROLLER_PORT), "the same Kafka, for its own controller"
+    ),
+    Variable("PENSTOCK_RECEIVER_PORT", str(defaults.RECEIVER_PORT), "the demo's built-in receiver"),
 )
 VARIABLES: Final = (
     Variable("DATABASE_URL", "", "Postgres that is not the box's own, such as postgresql://user:word@host:5432/name"),
@@ -53,7 +58,6 @@ VARIABLES: Final = (
     Variable("PENSTOCK_CELL_MASTER", "local[16,1000]", "where Spark runs the cells: local[N,F] or spark://..."),
     Variable("PENSTOCK_MAX_EVENT_BYTES", "262144", "the largest event"),
     Variable("PENSTOCK_MAX_BODY_BYTES", "5242880", "the largest request, after decompression"),
-    Variable("PENSTOCK_DESTINATION_ALLOW", "127.0.0.0/8,::1/128", "networks delivered to although not public"),
     Variable(
         "PENSTOCK_DESTINATION_ALLOW", "127.0.0.0/8,::1/128", "networks to deliver to although they are not public"
     ),

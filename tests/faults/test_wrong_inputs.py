@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rig.cluster import key_of
 from tests.rig.data_plane import DataPlane
 
 LIMIT = 5 * 1024 * 1024
@@ -34,7 +35,7 @@ def test_without_a_key_it_is_401(plane: DataPlane, key: str):
     assert answer[1]["www-authenticate"] == "Bearer"
 
 
-@pytest.mark.parametrize("value", ["Bearer psk_nobody", "Bearer " + "x" * 4_000])
+@pytest.mark.parametrize("value", ["Bearer psk_nobody", f"Bearer {key_of('nobody')}", "Bearer " + "x" * 4_000])
 def test_with_an_unknown_key_it_is_401(plane: DataPlane, key: str, value: str):
     problem(plane.post(key, b"{}", authorization=value), 401, "key-invalid")
 

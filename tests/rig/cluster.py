@@ -22,6 +22,7 @@ from dataplane.names import (
     lane_group,
 )
 from dataplane.spec import parse_pipe_spec
+from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
 from dataplane.tables.control import encode_for_topic
 from dataplane.tables.records import (
     CellRecord,
@@ -35,8 +36,15 @@ from dataplane.tables.records import (
 )
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-KEY = "psk_rig"
 PIPE = "pipe_rig"
+
+
+def key_of(name: str) -> str:
+    """A well-formed API key, the same for the same name."""
+    return key_text(hashlib.sha256(name.encode()).digest()[:RANDOM_BYTES])
+
+
+KEY = key_of(PIPE)
 
 
 class Cluster:
@@ -116,7 +124,7 @@ class Cluster:
                 for name, destination in parsed.destinations.items()
             ),
             PipeRecord(pipe, self.version(), "ten_rig", "rig", self.cell, "active", [(1, 100)]),
-            KeyRecord(hashlib.sha256(key.encode()).hexdigest(), self.version(), pipe, "shop"),
+            KeyRecord(key_digest(key), self.version(), pipe, "shop"),
         )
 
     def publish_cell(self, **lanes: int) -> None:

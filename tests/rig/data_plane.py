@@ -21,7 +21,7 @@ from localbox.ports import free_ports
 from localbox.settings import ROOT
 from tests.rig.books import AuditReader, Whole
 from tests.rig.broker import Broker
-from tests.rig.cluster import Cluster
+from tests.rig.cluster import Cluster, key_of
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 from tests.rig.watch import Heartbeats, Offsets
@@ -151,7 +151,7 @@ class DataPlane:
 
     def add_pipe(self, name: str, destinations: dict[str, dict[str, Any]], **spec: object) -> str:
         """A pipe of its own for a test; returns its key. Waits until ingest knows it."""
-        key = f"psk_{name}"
+        key = key_of(name)
         self.cluster.add_pipe(name, key, destinations, **spec)
 
         def taken() -> bool:

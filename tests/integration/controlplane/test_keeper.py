@@ -22,7 +22,7 @@ WISH = Desired("c1", 1, "local")
 APPLICATION = """
 import os, subprocess, sys, time
 worker = "import os, time; os.setpgid(0, 0); time.sleep(300)"
-subprocess.Popen([sys.executable, "-c", worker])
+subprocess.Popen([sys.executable, "-c", worker, "pyspark.daemon"])
 time.sleep(300)
 """
 
@@ -207,12 +207,9 @@ def test_another_epoch_asks_the_old_one_to_stop_and_then_starts(files: ComputeFi
 
 
 def test_an_application_that_does_not_listen_is_ended_by_signals(files: ComputeFiles, launcher: Launcher, clock: Clock):
-    launcher.program = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(300)"
+    launcher.program = "import signal; signal.signal(15, signal.SIG_IGN)" + APPLICATION
     kept = keep(files, launcher)
-    kept.step(WISH, clock.now)
-    assert kept.running is not None
-    incarnation = kept.running.incarnation
-    time.sleep(0.3)  # until it ignores SIGTERM
+    incarnation = started(kept, clock)
     kept.step(None, clock.now)
     kept.step(None, clock.now + 34)
     assert kept._stage is Stage.DRAIN, "it has 35 seconds"
@@ -220,6 +217,27 @@ def test_an_application_that_does_not_listen_is_ended_by_signals(files: ComputeF
     kept.step(None, clock.now + 42)
     until(lambda: kept.running is None, lambda: kept.step(None, clock.now + 43))
     assert members(incarnation) == []
+
+
+def test_an_application_that_has_begun_no_lane_is_not_waited_for(files: ComputeFiles, launcher: Launcher, clock: Clock):
+    asked = Asked()
+    launcher.program = "import time; time.sleep(300)"  # Spark is starting: no Python worker yet
+    kept = keep(files, launcher, asked)
+    kept.step(WISH, clock.now)
+    until(lambda: kept.running is None, lambda: kept.step(None, clock.now))
+    assert asked.asked == []
+    assert launcher.children[0].wait(5) == -signal.SIGTERM
+
+
+def test_on_a_cluster_lanes_run_elsewhere_so_the_application_is_always_asked(
+    files: ComputeFiles, launcher: Launcher, clock: Clock
+):
+    asked = Asked()
+    launcher.program = "import time; time.sleep(300)"
+    kept = keep(files, launcher, asked)
+    kept.step(Desired("c1", 1, "spark://master:7077"), clock.now)
+    kept.step(None, clock.now)
+    assert len(asked.asked) == 1
 
 
 def test_what_cannot_be_started_is_tried_again_later(files: ComputeFiles, clock: Clock):

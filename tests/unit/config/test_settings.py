@@ -39,6 +39,29 @@ def test_an_unknown_environment_is_refused(tmp_path: Path):
     assert "needs development or production" in _python(tmp_path, PENSTOCK_ENV="staging").stderr
 
 
+def test_without_an_environment_all_planes_look_where_the_box_listens(tmp_path: Path):
+    code = """
+import json, os
+from config import settings as django
+from controlplane.compute.keeper import settings_from_environment
+from controlplane.settings import control_settings
+from dataplane.runtime.settings import settings_from as data_settings
+from localbox.settings import settings_from as box_settings
+import django as _; _.setup()
+box = box_settings(dict(os.environ), dotenv=None).env
+kafkas = [django.PENSTOCK_KAFKA, control_settings().kafka, settings_from_environment().kafka, data_settings().kafka]
+database = django.DATABASES["default"]
+print(json.dumps([
+    set(kafkas) == {box["PENSTOCK_KAFKA"]}, django.REDIS_URL == box["REDIS_URL"],
+    f"{database['USER']}@{database['HOST']}:{database['PORT']}/{database['NAME']}" in box["DATABASE_URL"],
+    django.PENSTOCK_INGEST_URL == box["PENSTOCK_INGEST_URL"], django.PENSTOCK_WEB_URL == box["PENSTOCK_WEB_URL"],
+    str(data_settings().ingest_port) == box["PENSTOCK_INGEST_PORT"],
+]))
+"""
+    ended = _python(tmp_path, code)
+    assert json.loads(ended.stdout) == [True] * 6, ended.stderr
+
+
 def test_ticks_that_nobody_took_expire_and_nothing_is_kept(tmp_path: Path):
     code = """
 import json
@@ -52,7 +75,8 @@ print(json.dumps([tick["task"], tick["schedule"], tick["options"], late, ignored
 
 
 def _python(var: Path, code: str = SHOW, **env: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    ours = ("PENSTOCK_", "DATABASE_URL", "REDIS_URL")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     env = kept | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}", "PENSTOCK_VAR": str(var)} | env
     return subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False, timeout=60

@@ -1,7 +1,9 @@
 """The ack journal, killed between any two of its steps: every ACK that was answered is told at least once."""
 
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +142,46 @@ def test_appending_goes_on_after_the_last_whole_line(tmp_path: Path):
         write_all(file, b"three\n")
     assert path.read_bytes() == b"one\ntwo\nthree\n"
     assert read_lines(path) == [b"one", b"two", b"three"]
+
+
+@contextmanager
+def room_for(path: Path, more: int) -> Iterator[None]:
+    """The system lets no file of ours grow beyond what this one has, and a few bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + more, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("room", [0, 5, 16, 20, 40])
+def test_what_did_not_fit_on_the_disk_counts_for_nothing_and_spoils_nothing(tmp_path: Path, room: int):
+    journal = AckJournal(tmp_path, "ingest-1")
+    journal.write([Ack("c1", "p", 1, [1])])
+    with room_for(tmp_path / "ingest-1.acks", room), pytest.raises(OSError, match="File too large"):
+        journal.write([Ack("c1", "p", 1, [2]), Ack("c1", "p", 1, [3]), Ack("c1", "p", 1, [4])])
+    journal.write([Ack("c1", "p", 1, [5])])
+    journal.close()
+    assert [ack.positions for ack in AckJournal(tmp_path, "ingest-1").left_behind] == [[1], [5]]
+
+
+def test_a_rotation_that_fails_loses_nothing_and_may_be_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    journal = AckJournal(tmp_path, "ingest-1")
+    journal.write([Ack("c1", "p", 1, [1])])
+    with monkeypatch.context() as patches:
+
+        def full(_path: Path) -> None:
+            raise OSError(28, "No space left on device")
+
+        patches.setattr(module, "append_to", full)
+        with pytest.raises(OSError, match="No space"):
+            journal.rotate()
+        with pytest.raises(OSError, match="No space"):
+            journal.write([Ack("c1", "p", 1, [2])])
+    journal.write([Ack("c1", "p", 1, [3])])
+    journal.rotate()
+    journal.close()
+    assert [ack.positions for ack in AckJournal(tmp_path, "ingest-1").left_behind] == [[1], [3]]

@@ -1,0 +1,21 @@
+"""Where things listen on one box in development, for when the environment says nothing. Constants only.
+
+They stand here because all planes must agree on them and this package imports none of the others; the data plane itself
+uses Kafka's and ingest's alone.
+"""
+
+from typing import Final
+
+WEB_PORT: Final = 8800
+INGEST_PORT: Final = 8801
+POSTGRES_PORT: Final = 8802
+REDIS_PORT: Final = 8803
+KAFKA_PORT: Final = 8804
+KAFKA_CONTROLLER_PORT: Final = 8805
+RECEIVER_PORT: Final = 8806
+
+DEFAULT_KAFKA: Final = f"127.0.0.1:{KAFKA_PORT}"
+DEFAULT_DATABASE: Final = f"postgresql://penstock@127.0.0.1:{POSTGRES_PORT}/penstock"
+DEFAULT_REDIS: Final = f"redis://127.0.0.1:{REDIS_PORT}/0"
+DEFAULT_WEB: Final = f"http://127.0.0.1:{WEB_PORT}"
+DEFAULT_INGEST: Final = f"http://127.0.0.1:{INGEST_PORT}"

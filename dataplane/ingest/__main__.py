@@ -14,6 +14,7 @@ from granian.server.embed import Server
 
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.replica import Replica
+from dataplane.runtime.garbage import collect_seldom
 from dataplane.runtime.settings import settings_from
 
 DRAIN_S: Final = 25.0
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--replica", required=True, help="this replica's own name; it must be stable over restarts")
     arguments = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    collect_seldom()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(arguments.replica))
 

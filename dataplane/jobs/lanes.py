@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from dataplane.runtime.garbage import collect_seldom
 from dataplane.runtime.lane import Lane, LaneError, LaneIdentity, Work
 from dataplane.runtime.settings import settings_from
 
@@ -35,6 +36,7 @@ def run_lane(identities: Iterable[LaneIdentity]) -> Iterator[str]:
     A lane catches its own errors; only the death of the process is a failure of the Spark task, which Spark repeats.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    collect_seldom()
     for identity in identities:
         try:
             yield Lane(identity, settings_from(), make_work).run()

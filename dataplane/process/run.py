@@ -1,6 +1,7 @@
-"""A run: messages of one (pipe, revision, bucket) that pass the stages together and are settled together."""
+"""A run: messages of one (pipe, revision, bucket, partition) that pass the stages together and are settled together."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from dataplane.ledger.facts import INGEST, PROCESS, SEEN, Fact, FactBook, FactKey
 from dataplane.names import transform_node
@@ -13,20 +14,21 @@ _THROUGH = FactKey(PROCESS, Fact.SENT)
 class Run:
     """Facts and lags of a run, told to the books once every record it produced is stored.
 
-    owed:    records produced and not yet acknowledged
-    offsets: what to settle then, by partition
+    owed:    tokens of the outbox that are still due
+    offsets: what to settle then
     """
 
-    def __init__(self, pipe: str, bucket: int) -> None:
+    def __init__(self, pipe: str, bucket: int, partition: int, offsets: Sequence[int], seen: list[int]) -> None:
         self.pipe = pipe
         self.bucket = bucket
-        self.owed = 0
-        self.offsets: dict[int, list[int]] = defaultdict(list)
-        self.seen: list[int] = []
-        self.through: list[int] = []
+        self.partition = partition
+        self.offsets = offsets
+        self.seen = seen
+        self.through = seen
+        self.owed = 1  # held open until everything has been handed to the outbox
         self.departed: dict[str, list[int]] = defaultdict(list)
-        self.ended: list[tuple[FactKey, int]] = []
         self.event_times: dict[str, list[int]] = defaultdict(list)
+        self.ended: list[tuple[FactKey, int]] = []
 
     def dead(self, node: str, cause: str, position: int) -> None:
         """One unit ends at `node`."""

@@ -15,18 +15,24 @@ from dataplane.names import transform_node
 from dataplane.plan import Plan, StageError, compile_plan
 from dataplane.process.run import Run
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
-from dataplane.runtime.outbox import TooLargeError
+from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
 
 log = logging.getLogger(__name__)
 
 
 class Item(msgspec.Struct):
-    """One message on its way through the stages; `body` is what the last stage made of it."""
+    """One message on its way through the stages; `body` is what the last stage made of it.
+
+    headers: as read; the first is ours, and is written anew before each send
+    """
 
     meta: Meta
     message: Message
     headers: Headers
     body: bytes
+
+
+_Group = tuple[str, int, int, int]  # pipe, revision, bucket, partition
 
 
 class ProcessWork:
@@ -38,43 +44,39 @@ class ProcessWork:
         self._egress = topics["egress"]
         self._dead = topics["dead"].name
         self._generation = topics["ingest"].generation
+        self._bases: dict[int, int] = {}
         self._plans: dict[tuple[str, int], Plan] = {}
         self._waiting: list[Item] = []  # for a plan that the control table does not hold yet
 
     def take(self, messages: Sequence[Message]) -> None:
         """Run everything whose plan is known; a message that cannot be read is dead at once."""
-        groups: dict[tuple[str, int, int], list[Item]] = defaultdict(list)
-        bases: dict[int, int] = {}
-        for message in messages:
-            partition = message.partition()
-            if partition not in bases:
-                bases[partition] = partition_base(self._generation, partition)
-            known = self._lane.read(message)
-            if known is not None:
-                meta, headers = known
-                meta.position = bases[partition] + message.offset()
-                item = Item(meta, message, headers, message.value() or b"")
-                groups[meta.pipe, meta.revision, meta.bucket].append(item)
-        for (pipe, revision, bucket), items in groups.items():
-            self._run(pipe, revision, bucket, items)
+        items = []
+        for message, meta, headers in self._lane.read_all(messages):
+            meta.position = self._base(message.partition()) + message.offset()
+            items.append(Item(meta, message, headers, message.value() or b""))
+        self._run_all(items)
 
     def turn(self) -> None:
         """Try again what waits for a plan."""
-        if not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, []
-        groups: dict[tuple[str, int, int], list[Item]] = defaultdict(list)
-        for item in waiting:
-            groups[item.meta.pipe, item.meta.revision, item.meta.bucket].append(item)
-        for (pipe, revision, bucket), items in groups.items():
-            self._run(pipe, revision, bucket, items)
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._run_all(waiting)
+
+    def _run_all(self, items: Iterable[Item]) -> None:
+        groups: dict[_Group, list[Item]] = defaultdict(list)
+        for item in items:
+            meta = item.meta
+            groups[meta.pipe, meta.revision, meta.bucket, item.message.partition()].append(item)
+        for group, members in groups.items():
+            self._run(group, members)
 
     def acked(self, token: Any) -> None:
         """A run's record is stored; the last one closes the run."""
         run: Run = token
         run.owed -= 1
         if not run.owed:
-            self._close(run)
+            run.close(self._lane.facts, self._lane.lags, _now_us())
+            self._lane.settle_all(run.partition, run.offsets)
 
     def in_flight(self) -> int:
         """Nothing is under way but what the outbox holds: a message that waits for its plan is read again elsewhere."""
@@ -99,6 +101,12 @@ class ProcessWork:
     def close(self) -> None:
         """Nothing is open."""
 
+    def _base(self, partition: int) -> int:
+        base = self._bases.get(partition)
+        if base is None:
+            base = self._bases[partition] = partition_base(self._generation, partition)
+        return base
+
     def _plan(self, pipe: str, revision: int) -> Plan | None:
         record = self._lane.table.pipe(pipe)
         runs_as = record.run_as.get(revision, revision) if record else revision
@@ -109,26 +117,27 @@ class ProcessWork:
                 plan = self._plans[pipe, runs_as] = compile_plan(known.spec)
         return plan
 
-    def _run(self, pipe: str, revision: int, bucket: int, items: list[Item]) -> None:
+    def _run(self, group: _Group, items: list[Item]) -> None:
+        pipe, revision, bucket, partition = group
         plan = self._plan(pipe, revision)
         if plan is None:
             self._waiting.extend(items)
             return
-        run = Run(pipe, bucket)
-        for item in items:
-            run.seen.append(item.meta.position)
-            run.offsets[item.message.partition()].append(item.message.offset())
-        run.owed = 1  # held open until everything has been handed to the outbox
-        self._mark(run, "normalize", "in", items)
-        items = self._normalize(run, plan, items)
-        self._mark(run, "normalize", "out", items)
-        run.through = [item.meta.position for item in items]
+        positions = [item.meta.position for item in items]
+        run = Run(pipe, bucket, partition, [item.message.offset() for item in items], positions)
+        times = [item.meta.event_time_us for item in items]
+        self._mark(run, "normalize", "in", times)
+        alive = self._normalize(run, plan, items)
+        if len(alive) < len(items):
+            times = [item.meta.event_time_us for item in alive]
+            run.through = [item.meta.position for item in alive]
+        self._mark(run, "normalize", "out", times)
         for destination in plan.destinations:
-            self._transform(run, plan, destination, items)
+            self._mark(run, transform_node(destination), "in", times)
+            self._transform(run, plan, destination, alive)
         self.acked(run)
 
-    def _mark(self, run: Run, node: str, way: str, items: list[Item]) -> None:
-        times = [item.meta.event_time_us for item in items]
+    def _mark(self, run: Run, node: str, way: str, times: list[int]) -> None:
         if times:
             self._lane.lags.add_pass((run.pipe, node, run.bucket, way), _now_us(), times)
 
@@ -146,31 +155,35 @@ class ProcessWork:
         return alive
 
     def _transform(self, run: Run, plan: Plan, destination: str, items: list[Item]) -> None:
+        """One egress record for each item. A hot loop.
+
+        A message without a key must come to the same partition again, too: transmit remembers what it settled.
+        """
         node, stage = transform_node(destination), plan.transform[destination]
         idle = stage.is_idle
-        self._mark(run, node, "in", items)
-        send, topic, partitions = self._lane.outbox.send, self._egress.name, self._egress.partitions
+        keyless = run.partition % self._egress.partitions
         departed, times = run.departed[destination], run.event_times[destination]
         prefix = f"{destination}\0".encode()
+        run.owed += 1
+        shipment = self._lane.outbox.shipment(self._egress.name, run)
         for item in items:
-            meta, key = item.meta, item.message.key()
+            meta, headers, key = item.meta, item.headers, item.message.key()
             meta.destination = destination
-            record: dict[str, Any] = {"headers": [(META_HEADER, encode_meta(meta)), *item.headers]}
-            if key is not None:
-                record["key"] = prefix + key
-            else:  # the same message must come to the same partition again: transmit remembers what it settled
-                record["partition"] = item.message.partition() % partitions
+            headers[0] = (META_HEADER, encode_meta(meta))
             try:
-                record["value"] = item.body if idle else stage(item.body)
-                send(topic, run, **record)
+                body = item.body if idle else stage(item.body)
+                if key is None:
+                    shipment.send(body, None, keyless, headers)
+                else:
+                    shipment.send(body, prefix + key, ANY_PARTITION, headers)
             except StageError as exc:
                 self._bury(run, node, item, exc)
             except TooLargeError as exc:
                 self._bury(run, node, item, StageError("too-large", str(exc)))
             else:
-                run.owed += 1
                 departed.append(meta.position)
                 times.append(meta.event_time_us)
+        shipment.close()
 
     def _bury(self, run: Run, node: str, item: Item, why: StageError) -> None:
         """Dead with its cause; the original goes along unless it is too large for the topic itself."""
@@ -178,18 +191,13 @@ class ProcessWork:
         run.dead(node, why.cause, item.meta.position)
         headers = [
             (META_HEADER, encode_meta(item.meta)),
-            *item.headers,
+            *item.headers[1:],
             ("penstock-node", node.encode()),
             ("penstock-cause", why.cause.encode()),
             ("penstock-detail", why.detail.encode()),
         ]
         self._lane.outbox.send(self._dead, run, value=item.message.value(), headers=headers)
         run.owed += 1
-
-    def _close(self, run: Run) -> None:
-        run.close(self._lane.facts, self._lane.lags, _now_us())
-        for partition, offsets in run.offsets.items():
-            self._lane.settle_all(partition, offsets)
 
 
 def _now_us() -> int:

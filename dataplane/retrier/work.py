@@ -28,10 +28,8 @@ class RetrierWork:
 
     def take(self, messages: Sequence[Message]) -> None:
         """Put each message to its due time."""
-        for message in messages:
-            known = self._lane.read(message)
-            if known is not None:
-                heapq.heappush(self._waiting, (known[0].not_before_us, next(self._numbers), message, known[0]))
+        for message, meta, _ in self._lane.read_all(messages):
+            heapq.heappush(self._waiting, (meta.not_before_us, next(self._numbers), message, meta))
 
     def turn(self) -> None:
         """Pass on what is due."""

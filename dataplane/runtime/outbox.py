@@ -1,13 +1,18 @@
-"""The outbox: every record produced is settled by its own delivery report, and remembered until then."""
+"""The outbox: every record produced is settled by its own delivery report.
 
-from functools import partial
-from typing import Any
+A lane's producer never gives up (kafka.lane_producer), so a report with an error means that the instance is of no more
+use. The lane then ends and is started anew from its committed offsets, which produces again what is in doubt: the
+ledger's sets and the unchanged message id absorb it. So nothing of a record is kept here while it is under way.
+"""
+
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from dataplane.ledger.audit import Mark
+from dataplane.ledger.meta import Headers
 
-_OUTCOME_UNKNOWN = {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._PURGE_QUEUE}
+ANY_PARTITION: Final = -1  # the partitioner chooses, by key
 
 
 class TooLargeError(Exception):
@@ -18,65 +23,117 @@ class ProducerDeadError(Exception):
     """The producer instance is of no more use (a fatal idempotence error); make a new one and read again."""
 
 
-class Outbox:
-    """Produces records and collects the tokens of those that were acknowledged.
+class Shipment:
+    """Records of one topic under one token, which comes out of `Outbox.collect` once, when all of them are stored.
 
-    A record whose outcome is unknown is produced again: the ledger's sets and the unchanged message id absorb it.
+    One callback for all: a hot loop that makes an object for each record's report spends a tenth of its time on that.
     """
+
+    __slots__ = ("_highs", "_outbox", "_owed", "_produce", "_report", "_token", "_topic")
+
+    def __init__(self, outbox: "Outbox", producer: Producer, topic: str, token: Any) -> None:
+        self._outbox = outbox
+        self._produce = producer.produce
+        self._topic = topic
+        self._token = token
+        self._highs = outbox.highs(topic)
+        self._owed = 1  # until it is closed
+        self._report = self._reported  # bound once
+
+    def send(self, value: bytes | None, key: bytes | None, partition: int, headers: Headers) -> None:
+        """Produce a record. A full queue is waited for, not grown. Raises TooLargeError, ProducerDeadError."""
+        while True:
+            try:
+                self._produce(self._topic, value, key, partition, self._report, headers=headers)
+            except BufferError:
+                self._outbox.wait()
+            except KafkaException as exc:
+                if exc.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise TooLargeError(f"{len(value or b'')} bytes") from exc
+                raise ProducerDeadError(str(exc)) from exc
+            else:
+                self._owed += 1
+                self._outbox.in_flight += 1
+                return
+
+    def close(self) -> None:
+        """Nothing more comes under this token."""
+        self._owed -= 1
+        if not self._owed:
+            self._outbox.stored(self._token)
+
+    def _reported(self, error: KafkaError | None, message: Message) -> None:
+        outbox = self._outbox
+        outbox.in_flight -= 1
+        if error is not None:
+            outbox.refused(f"{self._topic}: {error.str()}")
+            return
+        partition, offset = message.partition(), message.offset()
+        if offset > self._highs.get(partition, -1):
+            self._highs[partition] = offset
+        self._owed -= 1
+        if not self._owed:
+            outbox.stored(self._token)
+
+
+class Outbox:
+    """Produces records and collects the tokens of those that were acknowledged."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
-        self._acked: list[Any] = []
-        self._failed: list[tuple[KafkaError, str, dict[str, Any], Any]] = []
-        self._highs: dict[tuple[str, int], int] = {}
+        self._stored: list[Any] = []
+        self._refused = ""
+        self._highs: dict[str, dict[int, int]] = {}
         self.in_flight = 0
 
-    def send(self, topic: str, token: Any, **record: Any) -> None:
-        """Produce `record` (value, key, headers); `token` comes out of `collect` when it is stored.
+    def shipment(self, topic: str, token: Any) -> Shipment:
+        """Many records under one token; close it after the last."""
+        return Shipment(self, self._producer, topic, token)
 
-        A full queue is waited for, not grown. Raises TooLargeError, ProducerDeadError.
-        """
-        report = partial(self._report, token, topic, record)
-        while True:
-            try:
-                self._producer.produce(topic, on_delivery=report, **record)
-                self.in_flight += 1
-                return
-            except BufferError:
-                self._producer.poll(0.01)
-            except KafkaException as exc:
-                if exc.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                    raise TooLargeError(f"{len(record['value'])} bytes") from exc
-                raise ProducerDeadError(str(exc)) from exc
+    def send(
+        self,
+        topic: str,
+        token: Any,
+        *,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int = ANY_PARTITION,
+        headers: Headers | None = None,
+    ) -> None:
+        """Produce one record; `token` comes out of `collect` when it is stored. Raises as Shipment.send."""
+        shipment = self.shipment(topic, token)
+        shipment.send(value, key, partition, headers or [])
+        shipment.close()
 
     def collect(self, wait_s: float = 0.0) -> list[Any]:
-        """Tokens acknowledged since the last call, in the order of their reports; waits up to `wait_s` for one."""
+        """Tokens stored since the last call, in the order of their reports; waits up to `wait_s` for one.
+
+        Raises ProducerDeadError if a record was refused.
+        """
         self._producer.poll(wait_s)
-        if self._failed:
-            self._again()
-        acked, self._acked = self._acked, []
-        return acked
+        if self._refused:
+            raise ProducerDeadError(self._refused)
+        stored, self._stored = self._stored, []
+        return stored
 
     def marks(self) -> list[Mark]:
         """The highest offset written so far in each topic partition."""
-        return [Mark(topic, partition, offset) for (topic, partition), offset in self._highs.items()]
+        return [Mark(topic, p, offset) for topic, highs in self._highs.items() for p, offset in highs.items()]
 
-    def _report(
-        self, token: Any, topic: str, record: dict[str, Any], error: KafkaError | None, message: Message
-    ) -> None:
-        self.in_flight -= 1
-        if error is not None:
-            self._failed.append((error, topic, record, token))
-            return
-        place = (topic, message.partition())
-        offset = message.offset()
-        if offset > self._highs.get(place, -1):
-            self._highs[place] = offset
-        self._acked.append(token)
+    # -- for shipments ---------------------------------------------------------------------------------------------
 
-    def _again(self) -> None:
-        failed, self._failed = self._failed, []
-        for error, topic, record, token in failed:
-            if error.fatal() or error.code() not in _OUTCOME_UNKNOWN:
-                raise ProducerDeadError(f"{topic}: {error.str()}")
-            self.send(topic, token, **record)
+    def highs(self, topic: str) -> dict[int, int]:
+        """The highest offset written in each partition of a topic."""
+        return self._highs.setdefault(topic, {})
+
+    def stored(self, token: Any) -> None:
+        """All records of a token are stored."""
+        self._stored.append(token)
+
+    def refused(self, why: str) -> None:
+        """A report came with an error; the first one is the telling one."""
+        self._refused = self._refused or why
+
+    def wait(self) -> None:
+        """The producer's queue is full: let some reports come."""
+        self._producer.poll(0.01)

@@ -86,14 +86,10 @@ class TransmitWork:
     def take(self, messages: Sequence[Message]) -> None:
         """Queue each message at its destination, unless this host has settled its unit before."""
         now_us = _now_us()
-        for message in messages:
-            known = self._lane.read(message)
-            if known is None:
-                continue
-            meta, headers = known
+        for message, meta, headers in self._lane.read_all(messages):
             node = transmit_node(meta.destination)
             self._lane.lags.add((meta.pipe, node, meta.bucket, "in"), now_us - meta.event_time_us)
-            self._admit(message, meta, headers)
+            self._admit(message, meta, headers[1:])
 
     def _admit(self, message: Message, meta: Meta, headers: Headers) -> None:
         place = (message.partition(), message.offset())

@@ -59,8 +59,27 @@ class MemoryOutbox:
         self.sent.append((topic, token, record))
         self.waiting.append(token)
 
+    def shipment(self, topic: str, token: Any) -> "MemoryShipment":
+        return MemoryShipment(self, topic, token)
+
     def of(self, topic: str) -> list[dict[str, Any]]:
         return [record for name, _, record in self.sent if name == topic]
+
+
+class MemoryShipment:
+    """Records under one token, which waits once, from `close` on."""
+
+    def __init__(self, outbox: MemoryOutbox, topic: str, token: Any) -> None:
+        self._outbox, self._topic, self._token = outbox, topic, token
+
+    def send(self, value: bytes, key: bytes | None, partition: int, headers: Headers) -> None:
+        if len(value) > MAX_MESSAGE_BYTES:
+            raise TooLargeError(f"{len(value)} bytes")
+        record = {"value": value, "key": key, "partition": partition, "headers": list(headers)}
+        self._outbox.sent.append((self._topic, self._token, record))
+
+    def close(self) -> None:
+        self._outbox.waiting.append(self._token)
 
 
 class MemoryLane:
@@ -94,8 +113,11 @@ class MemoryLane:
     def may_send(self, partition: int) -> bool:
         return partition in self.ours and not self.asleep
 
-    def read(self, message: Any) -> tuple[Meta, Headers] | None:
-        return Lane.read(self, message)  # type: ignore[arg-type]
+    def read_all(self, messages: Iterable[Any]) -> list[tuple[Any, Meta, Headers]]:
+        return Lane.read_all(self, messages)  # type: ignore[arg-type]
+
+    def _bury_unreadable(self, message: Any, headers: Headers, why: Exception) -> None:
+        Lane._bury_unreadable(self, message, headers, why)  # type: ignore[arg-type]
 
     # -- what the loop does ----------------------------------------------------------------------------------------
 

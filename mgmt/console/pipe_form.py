@@ -14,10 +14,13 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from mgmt.console.steps import StepRow, row_to_step, step_to_row
+from dataplane.spec import SpecError, parse_pipe_spec
+from mgmt.console.steps import StepRow, fits_row, row_to_step, step_to_row
 
 _TEXT = {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
 _READING = ("version", "sources", "normalize", "transform", "destinations", "type", "op", "url", "path")
+_PLAIN = ("source", "event_time", "destination", "url")
+_FORM_HOLDS = "one source, one http destination, and the steps of its list"
 _STEP_PATH = re.compile(r"^\$\.normalize\[(\d+)\]")
 
 
@@ -59,10 +62,7 @@ class Draft:
     def document(self) -> dict[str, Any]:
         """The spec document. Raises ValueError if the JSON text is none or no object."""
         if self.as_json:
-            document = json.loads(self.text)
-            if not isinstance(document, dict):
-                raise ValueError("needs a JSON object")
-            return document
+            return _object(self.text)
         return _merge(self.base, self.form.cleaned_data, [row_to_step(row) for row in self.filled])
 
     @property
@@ -73,7 +73,7 @@ class Draft:
     def valid(self) -> bool:
         """Whether the plain fields are filled in; as JSON only the name counts."""
         if self.as_json:
-            for name in ("source", "event_time", "destination", "url"):
+            for name in _PLAIN:
                 self.form.fields.pop(name, None)
         return self.form.is_valid()
 
@@ -82,6 +82,25 @@ class Draft:
         return replace(
             self, form=PipeForm(initial=dict(self.form.data.items()) if self.form.is_bound else self.form.initial)
         )
+
+    def written_as_json(self) -> "Draft":
+        """What stands on the form as JSON text, whether it could be saved or not."""
+        typed = {name: self.form.data.get(name, "").strip() for name in _PLAIN}
+        text = readable(_merge(self.base, typed, [row_to_step(row) for row in self.filled]))
+        return replace(self.unbound(), as_json=True, text=text)
+
+    def shown_as_form(self) -> "Draft":
+        """The JSON text on the form; as JSON still, with the reason, if the form cannot hold it."""
+        try:
+            document = _object(self.text)
+            parse_pipe_spec(document)
+        except SpecError as exc:
+            return self.unbound().with_error(exc.path, exc.reason)
+        except ValueError as exc:
+            return replace(self.unbound(), text_error=f"This is not JSON: {exc}")
+        if not fits_form(document):
+            return replace(self.unbound(), text_error=f"The form cannot show this: it holds {_FORM_HOLDS}.")
+        return draft_from_spec(self.form.data.get("name", ""), document)
 
     def with_error(self, path: str, reason: str) -> "Draft":
         """The draft with a spec error under the field it belongs to."""
@@ -99,6 +118,7 @@ class Draft:
 
 def draft_from_post(post: QueryDict, base: Mapping[str, Any], *, name: str = "") -> Draft:
     """What was sent, as a draft; an existing pipe's name is not asked for."""
+    as_json = post.get("mode") == "json"
     rows = zip(post.getlist("step_op"), post.getlist("step_path"), post.getlist("step_argument"), strict=False)
     form = PipeForm(post)
     if name:
@@ -106,9 +126,9 @@ def draft_from_post(post: QueryDict, base: Mapping[str, Any], *, name: str = "")
     return Draft(
         form=form,
         steps=tuple(StepRow(*row) for row in rows),
-        as_json=post.get("mode") == "json",
+        as_json=as_json,
         text=post.get("spec", ""),
-        base=base,
+        base=base if as_json else _carried(post.get("spec", ""), base),
     )
 
 
@@ -148,7 +168,29 @@ def readable(document: Mapping[str, Any]) -> str:
 
 def fits_form(document: Mapping[str, Any]) -> bool:
     """Whether the form shows all of a spec that it would change."""
-    return len(document.get("sources", {})) == 1 and len(document.get("destinations", {})) == 1
+    destinations = document.get("destinations", {})
+    return (
+        len(document.get("sources", {})) == len(destinations) == 1
+        and all(one.get("type") == "http" for one in destinations.values())
+        and all(fits_row(step) for step in document.get("normalize", []))
+    )
+
+
+def _object(text: str) -> dict[str, Any]:
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError("needs a JSON object")
+    return document
+
+
+def _carried(text: str, stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the form started from: it may have been written as JSON in between, and holds more than the form shows."""
+    try:
+        document = _object(text)
+        parse_pipe_spec(document)
+    except (ValueError, SpecError):
+        return stored
+    return document if fits_form(document) else stored
 
 
 def _merge(base: Mapping[str, Any], typed: Mapping[str, str], steps: list[dict[str, Any]]) -> dict[str, Any]:

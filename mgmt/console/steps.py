@@ -8,6 +8,7 @@ from typing import Any, Final
 OPS: Final = ("set", "remove", "rename", "keep", "cast", "mask")
 CAST_TYPES: Final = ("int", "decimal", "bool", "string", "datetime")
 MASKS: Final = ("redact", "partial")
+_ROW_KEYS: Final = {"op", "path", "value", "to", "how", "fields"}
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {"cast": CAST_TYPES, "mask": MASKS}
 _LABELS: Final = {
     "set": "Value, as JSON or text",
@@ -46,6 +47,11 @@ class StepRow:
     def empty(self) -> bool:
         """A row nobody filled in; it is left out."""
         return not self.path.strip() and not self.argument.strip()
+
+
+def fits_row(step: Mapping[str, Any]) -> bool:
+    """Whether a row can hold all of a step that the spec's parser accepted."""
+    return step.get("op") in OPS and set(step) <= _ROW_KEYS
 
 
 def row_to_step(row: StepRow) -> dict[str, Any]:

@@ -59,15 +59,30 @@ def cause_in_words(cause: str, reason: str = "") -> str:
     return CAUSES.get(cause) or reason or cause or "the cause was not recorded"
 
 
+def failure_in_words(reason: str, status: int) -> tuple[str, str]:
+    """An attempt's reason as (words, detail): `connect: refused` is ("No connection", "refused")."""
+    cause, _, detail = reason.partition(": ")
+    if cause not in CAUSES:
+        return reason, ""
+    if status and cause in _ANSWERS:
+        return f"Answered {status}", ""
+    return capitalised(CAUSES[cause]), detail
+
+
+def capitalised(words: str) -> str:
+    """With a capital first letter, and the others as they are."""
+    return words[:1].upper() + words[1:]
+
+
 def trouble_in_words(*, bin_: str, where: str, cause: str, reason: str, status: int) -> str:
     """The head of a line under "Not delivered": who did what."""
     if bin_ == "lost":
         words = f"lost: {BINS[bin_]}"
-    elif status and (cause or reason) in _ANSWERS:
+    elif status and (cause or reason.partition(": ")[0]) in _ANSWERS:
         words = f"answered {status}"
     else:
-        words = cause_in_words(cause or reason)
-    return f"{where}: {words}" if where else words.capitalize()
+        words = cause_in_words(cause or reason.partition(": ")[0], reason)
+    return f"{where}: {words}" if where else capitalised(words)
 
 
 def what_to_do(bin_: str, cause: str) -> str:

@@ -43,16 +43,19 @@ def latest_attempts(*, pipe_id: str, most: int, outcome: str = "", destination: 
     return [_line(row) for row in rows.order_by("-at", "-id")[:most]]
 
 
-def split_us(timing_us: dict[str, int]) -> tuple[tuple[str, int], ...]:
-    """Each part's own duration. libcurl counts every mark from the start of the transfer, 0 if it did not get there."""
+def split_us(timing_us: dict[str, int], *, answered: bool = True) -> tuple[tuple[str, int], ...]:
+    """Each part's own duration. libcurl counts every mark from the start of the transfer, 0 if it did not get there.
+
+    Without an answer there was no first byte, whatever its mark says: the rest is the time until it failed.
+    """
     parts, reached = [], 0
-    for name in PARTS:
+    for name in PARTS if answered else PARTS[:-1]:
         mark = timing_us.get(name, 0)
         if mark > reached:
             parts.append((name.replace("_", " "), mark - reached))
             reached = mark
     rest = timing_us.get("total", 0) - reached
-    return (*parts, ("rest", rest)) if rest > 0 else tuple(parts)
+    return (*parts, ("rest" if answered else "until it failed", rest)) if rest > 0 else tuple(parts)
 
 
 def _line(row: Attempt) -> AttemptLine:
@@ -68,6 +71,6 @@ def _line(row: Attempt) -> AttemptLine:
         reason=row.reason,
         address=row.address,
         total_us=row.timing_us.get("total", 0),
-        split=split_us(row.timing_us),
+        split=split_us(row.timing_us, answered=bool(row.status)),
         next_at=row.next_at,
     )

@@ -63,7 +63,7 @@ class Timing:
     nodes: tuple[NodeLag, ...]
     pie: tuple[HopShare, ...]
     series: ShareSeries
-    end_to_end_us: int | None
+    end_to_end_us: int | None  # None as long as nothing was delivered
     skewed: bool  # some lag is negative: a source's clock runs ahead of ours
 
 
@@ -79,7 +79,7 @@ def timing(*, pipe_id: str, span: Span) -> Timing:
         nodes=tuple(_node_lag(node, whole) for node in in_travel_order({node for node, _ in whole})),
         pie=tuple(HopShare(hop, share) for hop, share in shares(hops(side_by_side(travelled)))),
         series=_series(minutes, span),
-        end_to_end_us=end_to_end_us(travelled),
+        end_to_end_us=end_to_end_us(travelled) if travelled[-1].out_us is not None else None,
         skewed=any(sketch.min_us < 0 for sketch in whole.values()),
     )
 

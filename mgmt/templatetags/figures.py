@@ -7,6 +7,8 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from mgmt.console.wording import failure_in_words
+
 register = template.Library()
 _NARROW: Final = "\u202f"  # narrow no-break space: groups digits, and keeps a number and its unit on one line
 _FORMS: Final = {"minute": "%H:%M", "second": "%H:%M:%S", "full": "%Y-%m-%d %H:%M:%S"}
@@ -22,10 +24,12 @@ _PROCESS_COLOURS: Final = {
 
 @register.filter
 def duration(us: object) -> str:
-    """Microseconds for people: `0.4 ms`, `38 ms`, `1.2 s`, `3 min`; a dash for what was not measured."""
+    """Microseconds for people: `<0.1 ms`, `0.4 ms`, `38 ms`, `1.2 s`, `3 min`; a dash for what was not measured."""
     if not isinstance(us, int):
         return "-"
     size = abs(us)
+    if 0 < size < 50:
+        return f"<0.1{_NARROW}ms"
     if size < 10_000:
         return f"{us / 1_000:.1f}{_NARROW}ms"
     if size < 1_000_000:
@@ -62,6 +66,13 @@ def rate(per_s: float) -> str:
 def share(value: float | None) -> str:
     """A share of one as a percentage."""
     return "-" if value is None else f"{value * 100:.1f}{_NARROW}%"
+
+
+@register.filter
+def failure(reason: str, status: int) -> str:
+    """An attempt's reason in one line of words."""
+    words, detail = failure_in_words(reason, status)
+    return f"{words} ({detail})" if detail else words
 
 
 @register.filter

@@ -1,4 +1,5 @@
-"""Take a picture of every page at desk and phone width, in light and dark, and fail on what a browser complains about.
+"""Take a picture of every page at desk and phone width, in light and dark, and fail on what a browser or axe holds
+against one.
 
     python tests/e2e/look.py http://127.0.0.1:8800 alice <password> --into var/look
 
@@ -6,39 +7,39 @@ Needs a running server with some data in it; reads only.
 """
 
 import argparse
+import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, StorageState, sync_playwright
 
 Theme = Literal["light", "dark"]
-SIZES = {"desk": (1440, 900), "phone": (390, 844)}
-THEMES: tuple[Theme, ...] = ("light", "dark")
-CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-PIPE_TABS = {
-    "overview": "",
-    "attempts": "attempts/",
-    "revisions": "revisions/",
-    "settings": "settings/",
-    "edit": "edit/",
-    "close": "close/",
-}
+SIZES: Final = {"desk": (1440, 900), "phone": (390, 844)}
+THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
+CHROMIUM: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+AXE: Final = Path(__file__).parents[1] / "vendor" / "axe-core-4.14.1" / "axe.min.js"
+WCAG: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
 class Complaints:
-    """What the browser held against a page: console errors, exceptions, and a page wider than its window."""
+    """What was held against a page: console errors, exceptions, a page wider than its window, axe's findings."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
+        self._asked_for: set[str] = set()
 
     def watch(self, page: Page) -> None:
         """Collect from now on."""
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.found.append(f"{page.url}: {error}"))
+
+    def expect_error(self, url: str) -> None:
+        """This address is asked for because it answers 4xx or 5xx; the browser says so in its console."""
+        self._asked_for.add(url)
 
     def measure(self, page: Page) -> None:
         """A page that scrolls sideways is a complaint."""
@@ -46,9 +47,16 @@ class Complaints:
         if wide > 0:
             self.found.append(f"{page.url}: {wide} px wider than the window")
 
+    def judge(self, page: Page, where: str = "") -> None:
+        """Every violation of WCAG 2.2 A and AA that axe sees."""
+        page.evaluate(AXE.read_text())  # not as a script tag, which the content policy forbids
+        answer = page.evaluate("tags => axe.run({runOnly: tags})", WCAG)
+        self.found.extend(f"{page.url} {where}: {said}" for one in answer["violations"] for said in _said(one))
+
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            self.found.append(f"{message.location.get('url', '')}: {message.text}")
+        where = message.location.get("url", "")
+        if message.type in ("error", "warning") and where not in self._asked_for:
+            self.found.append(f"{where}: {message.text}")
 
 
 @contextmanager
@@ -77,44 +85,51 @@ def sign_in(browser: Browser, base: str, name: str, password: str) -> StorageSta
     return state
 
 
-def pages_of(context: BrowserContext, base: str, pipe: str) -> dict[str, str]:
-    """Every page there is to see: home, the forms, and the tabs of the pipes with that word in their name."""
-    page = context.new_page()
-    page.goto(f"{base}/?q={pipe}")
-    links = page.eval_on_selector_all("#pipes th a", "links => links.map(one => [one.textContent, one.href])")
-    page.close()
-    found = {"home": f"{base}/", "new": f"{base}/pipes/new/", "new-json": f"{base}/pipes/new/?mode=json"}
-    for name, href in links:
-        slug = "".join(c if c.isalnum() else "_" for c in name)
-        for tab, path in PIPE_TABS.items():
-            found[f"{slug}-{tab}"] = href + path
-    return found | {"missing": f"{base}/pipes/none/"}
+def source_of(context: BrowserContext, url: str) -> str:
+    """A page's HTML. Raises AssertionError if it answers with an error: no link leads to one."""
+    answer = context.request.get(url)
+    assert answer.ok, f"{url} answers {answer.status}"
+    return answer.text()
 
 
 def look(
-    browser: Browser, *, base: str, session: StorageState, into: Path, only: str = "", pipe: str = ""
-) -> list[str]:
-    """Take the pictures; returns the complaints."""
+    browser: Browser, pages: Mapping[str, str], complaints: Complaints, *, session: StorageState | None, into: Path
+) -> None:
+    """Open every page at both widths in both themes, judge it, and keep its picture as <title>-<theme>-<size>.png."""
     into.mkdir(parents=True, exist_ok=True)
-    complaints = Complaints()
     for theme in THEMES:
-        context = browser.new_context(color_scheme=theme, storage_state=session)
-        for title, url in pages_of(context, base, pipe).items():
-            if only in title:
-                _picture(context, complaints, url, into, f"{title}-{theme}")
-        context.close()
-    return [one for one in complaints.found if "/pipes/none/" not in one]  # the 404 that was asked for
+        for size, (width, height) in SIZES.items():
+            viewport: Any = {"width": width, "height": height}
+            context = browser.new_context(color_scheme=theme, viewport=viewport, storage_state=session)
+            page = context.new_page()
+            complaints.watch(page)
+            for title, url in pages.items():
+                page.goto(url, wait_until="networkidle")
+                picture(page, complaints, into, f"{title}-{theme}-{size}")
+            context.close()
 
 
-def _picture(context: BrowserContext, complaints: Complaints, url: str, into: Path, title: str) -> None:
-    for size, (width, height) in SIZES.items():
-        page = context.new_page()
-        complaints.watch(page)
-        page.set_viewport_size({"width": width, "height": height})
-        page.goto(url, wait_until="networkidle")
-        complaints.measure(page)
-        page.screenshot(path=into / f"{title}-{size}.png", full_page=True)
-        page.close()
+def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None:
+    """The same for a page that answers a form and cannot be opened anew: it changes its size and theme where it is."""
+    into.mkdir(parents=True, exist_ok=True)
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        for size, (width, height) in SIZES.items():
+            page.set_viewport_size({"width": width, "height": height})
+            page.wait_for_load_state("networkidle")
+            picture(page, complaints, into, f"{title}-{theme}-{size}")
+
+
+def picture(page: Page, complaints: Complaints, into: Path, title: str) -> None:
+    """Judge the page as it stands, and keep its picture."""
+    complaints.measure(page)
+    complaints.judge(page, title)
+    page.screenshot(path=into / f"{title}.png", full_page=True)
+
+
+def _said(violation: Mapping[str, Any]) -> Iterator[str]:
+    for node in violation["nodes"]:
+        yield f"{violation['id']} ({violation['help']}) at {node['target']}: {node['html'][:160]}"
 
 
 def main() -> int:
@@ -125,14 +140,28 @@ def main() -> int:
     parser.add_argument("password")
     parser.add_argument("--into", type=Path, default=Path("var/look"))
     parser.add_argument("--only", default="", help="part of a page's title")
-    parser.add_argument("--pipe", default="", help="part of a pipe's name")
     asked = parser.parse_args()
-    base = asked.base.rstrip("/")
+    base, complaints = asked.base.rstrip("/"), Complaints()
     with chromium() as browser:
         session = sign_in(browser, base, asked.name, asked.password)
-        found = look(browser, base=base, session=session, into=asked.into, only=asked.only, pipe=asked.pipe)
-    sys.stdout.write("".join(f"{one}\n" for one in found) or "no complaints\n")
-    return 1 if found else 0
+        pages = _pages(browser, base, session)
+        chosen = {title: url for title, url in pages.items() if asked.only in title}
+        look(browser, chosen, complaints, session=session, into=asked.into)
+    sys.stdout.write("".join(f"{one}\n" for one in complaints.found) or "no complaints\n")
+    return 1 if complaints.found else 0
+
+
+def _pages(browser: Browser, base: str, session: StorageState) -> dict[str, str]:
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    from tests.e2e.crawl import crawl
+
+    context = browser.new_context(storage_state=session)
+    pages = crawl(lambda url: source_of(context, url), base).pages
+    context.close()
+    return pages
 
 
 if __name__ == "__main__":

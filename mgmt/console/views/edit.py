@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dataplane.spec import SpecError
 from mgmt import access, services
 from mgmt.console.pages import as_curl, for_members, ingest_url, once, show, tenant_of, viewer_of
-from mgmt.console.pipe_form import Draft, PipeForm, draft_from_post, draft_from_spec, fits_form, starting_text
+from mgmt.console.pipe_form import Draft, PipeForm, draft_from_post, draft_from_spec, starting_text
 from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.console.steps import OPS, StepRow
 from mgmt.models import Pipe, Tenant
@@ -145,8 +145,7 @@ def _form(
         "based_on": based_on,
         "next_number": based_on + 1,
         "conflict": conflict,
-        "start": _number(request.GET.get("from")),
-        "form_fits": pipe is None or fits_form(draft.base),
+        "base_text": json.dumps(draft.base) if draft.base else "",
         "curl": _curl(request, draft, pipe, based_on),
     }
     return show(request, "pipe_form.html", context, tenant=tenant, part=part, status=status)
@@ -173,8 +172,12 @@ def _created(request: HttpRequest, pipe: Pipe) -> HttpResponse:
 
 
 def _edited(request: HttpRequest, draft: Draft) -> Draft | None:
-    """The draft with a step row added, dropped or redrawn; None if it is to be saved."""
+    """The draft with a step row added, dropped or redrawn, or in its other form; None if it is to be saved."""
     action = request.POST.get("action", "save")
+    if action == "as-json" and not draft.as_json:
+        return draft.written_as_json()
+    if action == "as-form" and draft.as_json:
+        return draft.shown_as_form()
     if action == "add":
         return replace(draft, steps=(*draft.steps, StepRow())).unbound()
     if action == "refresh":

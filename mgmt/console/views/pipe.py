@@ -16,7 +16,7 @@ from mgmt import access
 from mgmt.console.pages import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
 from mgmt.console.pipe_form import readable
 from mgmt.console.snippets import endpoint, send_snippets
-from mgmt.console.wording import BINS, OUTCOMES, cause_in_words
+from mgmt.console.wording import BINS, OUTCOMES, failure_in_words
 from mgmt.models import Pipe, PipeRevision
 from mgmt.queries import attempts as attempt_queries
 from mgmt.queries.attempts import AttemptLine, latest_attempts
@@ -57,6 +57,7 @@ class AttemptShown:
     colour: str
     words: str
     reason: str
+    detail: str
 
 
 def shared(pipe: Pipe, tab: str) -> dict[str, Any]:
@@ -144,11 +145,12 @@ def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponse:
 
 def attempts_shown(lines: list[AttemptLine]) -> list[AttemptShown]:
     """Attempts in words."""
-    return [AttemptShown(line, *OUTCOMES.get(line.outcome, ("off", line.outcome)), _reason(line)) for line in lines]
-
-
-def _reason(line: AttemptLine) -> str:
-    return cause_in_words(line.reason, line.reason).capitalize() if line.reason else ""
+    return [
+        AttemptShown(
+            line, *OUTCOMES.get(line.outcome, ("off", line.outcome)), *failure_in_words(line.reason, line.status)
+        )
+        for line in lines
+    ]
 
 
 def _attempts(pipe_id: str, most: int, outcome: str = "", destination: str = "") -> list[AttemptShown]:

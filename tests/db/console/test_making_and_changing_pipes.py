@@ -1,5 +1,6 @@
 """The forms: what was typed becomes a spec through the services, and each refusal stands under its field."""
 
+import html
 import json
 import re
 
@@ -166,6 +167,41 @@ def test_a_spec_with_two_destinations_is_edited_as_json(alices: Client, pipe: Pi
     two = a_spec(crm="https://crm.example.com/in", lake="https://lake.example.com/in")
     publish_revision(pipe=pipe, spec=two, based_on=1, author=alice)
     assert 'name="spec"' in alices.get(reverse("console:edit_pipe", args=[pipe.id])).content.decode()
+
+
+def test_what_was_typed_goes_with_the_switch_to_json_and_back(alices: Client):
+    steps = {"step_op": ["cast"], "step_path": ["total"], "step_argument": ["int"]}
+    page = alices.post("/pipes/new/", typed(action="as-json", url="", source="till", **steps)).content.decode()
+    text = html.unescape(re.findall(r'<textarea[^>]*id="spec"[^>]*>([^<]*)<', page)[0])
+    document = json.loads(text)
+    assert document["normalize"] == [{"op": "cast", "path": "total", "to": "int"}]
+    assert set(document["sources"]) == {"till"}
+    assert 'value="payments"' in page
+
+    document["destinations"]["crm"] |= {"url": "https://crm.example.com/in", "timeout_s": 3.0}
+    answer = {"mode": "json", "action": "as-form", "name": "payments", "spec": json.dumps(document)}
+    page = alices.post("/pipes/new/", answer).content.decode()
+    assert 'value="https://crm.example.com/in"' in page
+    assert 'value="till"' in page
+    assert 'name="step_path" value="total"' in page
+    carried = html.unescape(re.findall(r'name="spec" value="([^"]*)"', page)[0])
+    alices.post("/pipes/new/", typed(source="till", spec=carried, **steps))
+    assert Pipe.objects.get().revisions.get().spec["destinations"]["crm"]["timeout_s"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "This is not JSON"), ('{"sources": {}}', "$.sources"), ("two", "The form cannot show this")],
+)
+def test_json_that_the_form_cannot_show_stays_json_and_says_why(
+    alices: Client, a_spec: MakeSpec, text: str, words: str
+):
+    if text == "two":
+        text = json.dumps(a_spec(crm="https://crm.example.com/in", lake="https://lake.example.com/in"))
+    page = alices.post("/pipes/new/", {"mode": "json", "action": "as-form", "name": "x", "spec": text}).content.decode()
+    assert words in page
+    assert html.escape(text) in page
+    assert not Pipe.objects.exists()
 
 
 def test_closing_asks_for_the_name(alices: Client, pipe: Pipe):

@@ -4,7 +4,7 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.transmit.verdict import CAUSES as VERDICT_CAUSES
-from mgmt.console.wording import BINS, CAUSES, trouble_in_words
+from mgmt.console.wording import BINS, CAUSES, failure_in_words, trouble_in_words
 from mgmt.queries.attempts import split_us
 from mgmt.queries.span import rate_per_s
 from mgmt.templatetags.figures import count, duration, rate, seconds, share
@@ -17,6 +17,8 @@ THIN = "\u202f"
     [
         (420, "0.4 ms"),
         (38_400, "38 ms"),
+        (20, "<0.1 ms"),
+        (0, "0.0 ms"),
         (1_240_000, "1.2 s"),
         (180_000_000, "3 min"),
         (-1_500, "-1.5 ms"),
@@ -54,3 +56,22 @@ def test_the_rate_counts_the_last_sixty_seconds():
     assert rate_per_s(600, 0, 0) == 10
     assert rate_per_s(600, 300, 30) == 10
     assert rate_per_s(0, 60, 60) == 1
+
+
+def test_an_attempt_without_an_answer_has_no_first_byte():
+    marks = {"dns": 100, "connect": 0, "tls": 0, "first_byte": 300, "total": 400}
+    assert split_us(marks, answered=False) == (("dns", 100), ("until it failed", 300))
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "words", "detail"),
+    [
+        ("connect: Failed to connect to 127.0.0.1:9", 0, "No connection", "Failed to connect to 127.0.0.1:9"),
+        ("server-error: answered 503", 503, "Answered 503", ""),
+        ("gave-up", 503, "Tried for the whole retry span, without success", ""),
+        ("something new: told in full", 0, "something new: told in full", ""),
+        ("", 204, "", ""),
+    ],
+)
+def test_a_reason_is_told_in_words_with_its_detail_apart(reason: str, status: int, words: str, detail: str):
+    assert failure_in_words(reason, status) == (words, detail)

@@ -4,19 +4,23 @@ import hashlib
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
-VENDOR = ROOT / "static" / "vendor"
+for_each_vendor = pytest.mark.parametrize("vendor", [ROOT / "static" / "vendor", ROOT / "tests" / "vendor"])
 
 
-def test_every_vendored_file_matches_its_checksum_and_none_is_unlisted():
-    lines = [line.split("  ") for line in (VENDOR / "SHA256SUMS").read_text().splitlines()]
+@for_each_vendor
+def test_every_vendored_file_matches_its_checksum_and_none_is_unlisted(vendor: Path):
+    lines = [line.split("  ") for line in (vendor / "SHA256SUMS").read_text().splitlines()]
     listed = {name: digest for digest, name in lines}
-    found = {str(f.relative_to(VENDOR)): f for f in VENDOR.rglob("*") if f.is_file() and f.name != "SHA256SUMS"}
+    found = {str(f.relative_to(vendor)): f for f in vendor.rglob("*") if f.is_file() and f.name != "SHA256SUMS"}
     assert {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in found.items()} == listed
 
 
-def test_every_vendored_package_has_a_version_and_a_licence():
-    for package in VENDOR.iterdir():
+@for_each_vendor
+def test_every_vendored_package_has_a_version_and_a_licence(vendor: Path):
+    for package in vendor.iterdir():
         if package.is_dir():
             assert re.search(r"-\d+\.\d+\.\d+$", package.name), package
             assert (package / "LICENSE").is_file(), package

@@ -1,0 +1,172 @@
+"""Every page, at desk and phone width, in light and dark, on a box with traffic: nothing for a browser or axe to say.
+
+The pages are found by following links from home and checked against the routes: a page that no link or form leads to
+fails here, so a new one cannot be forgotten.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from django.template.loader import render_to_string
+from playwright.sync_api import Browser, Page, expect
+
+from localbox.testing import ROOT, Box
+from mgmt.console.urls import urlpatterns
+from tests.e2e.crawl import Found, crawl
+from tests.e2e.look import Complaints, look, picture, pictures, sign_in, source_of
+from tests.rig.receiver import Receiver
+from tests.rig.sender import Sender
+
+pytestmark = pytest.mark.timeout(1_200)
+ROUTES = {str(pattern.name) for pattern in urlpatterns}
+SIGNED_OUT = {"sign_in", "sign_in_by_link"}
+EVENTS_S = 8.0
+IN_BOOKS_MS = 60_000
+
+
+class Scene(NamedTuple):
+    """A box whose pipes have something to show."""
+
+    box: Box
+    base: str
+    password: str
+    into: Path
+
+
+@pytest.fixture(scope="module")
+def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
+    receiver = Receiver()
+    receiver.answers |= {"/refuses": 401, "/busy": 503}
+    said = whole_box.run(sys.executable, "tests/e2e/scene.py", f"http://127.0.0.1:{receiver.port}")
+    assert said.returncode == 0, said.stderr
+    made = json.loads(said.stdout.splitlines()[-1])
+    found = Scene(whole_box, whole_box.env["PENSTOCK_WEB_URL"], made["password"], ROOT / "var" / "look")
+    for name in ("orders", "refunds", "visits", "archive"):
+        _send(whole_box, made["keys"][name])
+    _wait_for_the_books(chrome, found)
+    assert whole_box.run(sys.executable, "tests/e2e/scene.py", "close", "archive").returncode == 0
+    yield found
+    receiver.close()
+
+
+def _send(box: Box, key: str) -> None:
+    with Sender(int(box.env["PENSTOCK_INGEST_PORT"]), key, 10) as sender:
+        deadline = time.monotonic() + EVENTS_S
+        while time.monotonic() < deadline and len(sender.acked) < 20:
+            time.sleep(0.05)
+    assert sender.acked
+
+
+def _wait_for_the_books(chrome: Browser, scene: Scene) -> None:
+    """Until home says that audit's 401 is known."""
+    context = chrome.new_context(storage_state=sign_in(chrome, scene.base, "alice", scene.password))
+    page = context.new_page()
+    page.goto(scene.base)
+    expect(page.locator("#undelivered")).to_contain_text("answered 401", timeout=IN_BOOKS_MS)
+    expect(page.locator("#undelivered")).to_contain_text("refunds", timeout=IN_BOOKS_MS)
+    context.close()
+
+
+def _crawled(chrome: Browser, scene: Scene, who: str, start: str = "/") -> Found:
+    context = chrome.new_context(storage_state=sign_in(chrome, scene.base, who, scene.password))
+    found = crawl(lambda url: source_of(context, url), scene.base, start)
+    context.close()
+    return found
+
+
+def test_every_route_is_reached_by_a_link_or_a_form(chrome: Browser, scene: Scene):
+    found = _crawled(chrome, scene, "alice")
+    assert ROUTES - SIGNED_OUT - found.routes - set(found.posts) == set()
+
+
+def test_every_page_is_clean_at_both_widths_in_both_themes(chrome: Browser, scene: Scene):
+    complaints = Complaints()
+    session = sign_in(chrome, scene.base, "alice", scene.password)
+    pages = _crawled(chrome, scene, "alice").pages
+    look(chrome, pages, complaints, session=session, into=scene.into)
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+def test_a_viewers_pages_and_an_empty_home_are_clean(chrome: Browser, scene: Scene):
+    complaints = Complaints()
+    viewer = sign_in(chrome, scene.base, "vera", scene.password)
+    reading = {f"viewer-{title}": url for title, url in _crawled(chrome, scene, "vera").pages.items() if "?" not in url}
+    look(chrome, reading, complaints, session=viewer, into=scene.into)
+    nobody = sign_in(chrome, scene.base, "dora", scene.password)
+    look(chrome, {"home-of-nobody": f"{scene.base}/"}, complaints, session=nobody, into=scene.into)
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+def test_the_answers_to_forms_are_clean(chrome: Browser, scene: Scene):
+    complaints = Complaints()
+    context = chrome.new_context(storage_state=sign_in(chrome, scene.base, "alice", scene.password))
+    page = context.new_page()
+    complaints.watch(page)
+    complaints.expect_error(f"{scene.base}/pipes/new/")
+    page.goto(f"{scene.base}/pipes/new/")
+    page.get_by_role("button", name="Add a step").click()
+    page.get_by_role("button", name="Make the pipe").click()
+    expect(page.locator(".field-error").first).to_be_visible()
+    pictures(page, complaints, scene.into, "new-refused")
+    page.get_by_role("button", name="Write it as JSON").click()
+    pictures(page, complaints, scene.into, "new-json")
+    page.get_by_role("button", name="Use the form").click()
+    expect(page.locator(".field-error")).to_contain_text("$.destinations")
+    page.goto(f"{scene.base}/pipes/new/")
+    page.get_by_label("Name of the pipe").fill("made in passing")
+    page.get_by_label("Destination's URL").fill("http://127.0.0.1:9/")
+    page.get_by_role("button", name="Make the pipe").click()
+    expect(page.get_by_role("heading", name="made in passing is made")).to_be_visible()
+    pictures(page, complaints, scene.into, "created")
+    context.close()
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+def test_the_signed_out_and_the_error_pages_are_clean(chrome: Browser, scene: Scene):
+    complaints = Complaints()
+    outside = {"sign-in": f"{scene.base}/sign-in/", "sign-in-spent": f"{scene.base}/sign-in/spent/"}
+    inside = {"403": f"{scene.base}/pipes/new/", "404": f"{scene.base}/pipes/none/"}
+    for url in (outside["sign-in-spent"], *inside.values()):
+        complaints.expect_error(url)
+    look(chrome, outside, complaints, session=None, into=scene.into)
+    viewer = sign_in(chrome, scene.base, "vera", scene.password)
+    look(chrome, inside, complaints, session=viewer, into=scene.into)
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_pages_for_our_own_faults_are_clean(chrome: Browser, scene: Scene, theme: str, width: int):
+    context = chrome.new_context(viewport={"width": width, "height": 844})
+    context.add_cookies([{"name": "penstock_theme", "value": theme, "url": scene.base}])
+    page, complaints = context.new_page(), Complaints()
+    complaints.watch(page)
+    for name in ("500", "403_csrf"):
+        _show_in_place_of_sign_in(page, scene.base, render_to_string(f"{name}.html"))
+        picture(page, complaints, scene.into, f"{name}-{theme}-{width}")
+    context.close()
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+def _show_in_place_of_sign_in(page: Page, base: str, body: str) -> None:
+    """The template as the server renders it, under the server's own address, so that its styles load."""
+    page.route("**/sign-in/", lambda route: route.fulfill(body=body, content_type="text/html"))
+    page.goto(f"{base}/sign-in/", wait_until="networkidle")
+    page.unroute("**/sign-in/")
+
+
+def test_the_form_out_of_date_says_so(chrome: Browser, scene: Scene):
+    context = chrome.new_context()
+    page = context.new_page()
+    page.goto(f"{scene.base}/sign-in/")
+    context.clear_cookies()
+    page.get_by_label("User name").fill("alice")
+    page.get_by_label("Password").fill("x")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="This form is out of date")).to_be_visible()
+    context.close()

@@ -15,7 +15,8 @@ class Meta(Struct, array_like=True):
     """Stamped by ingest, carried by every hop. New fields go to the end with a default, so N and N-1 read each other.
 
     position, child, destination: 0, 0 and "" until process has read the message and routed it
-    attempt: tries so far by global retry (0 = first time); not_before_us: earliest next try; first_us: first try
+    attempt: rounds of global retry so far (0 = first time); not_before_us: earliest next try; first_us: first try
+    tried:   rounds in which it was sent and failed; one may pass without, while its destination is not to be sent to
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -33,6 +34,7 @@ class Meta(Struct, array_like=True):
     attempt: int = 0
     not_before_us: int = 0
     first_us: int = 0
+    tried: int = 0
 
 
 _decoder = msgspec.msgpack.Decoder(Meta)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 
 from dataplane.spec.errors import SpecError
+from dataplane.spec.patterns import check_pattern
 
 Url = Annotated[str, Meta(min_length=8, max_length=2_000)]
 # (?!\n): `$` alone lets a final newline pass.
@@ -121,6 +122,8 @@ def check_destination(path: str, destination: Destination) -> None:
     check_url(f"{path}.url", destination.url)
     for number, rule in enumerate(destination.rules):
         _check_status(f"{path}.rules[{number}].when.status", rule.when.status)
+        if rule.when.body is not None:
+            check_pattern(f"{path}.rules[{number}].when.body", rule.when.body)
     _check_headers(f"{path}.headers", destination.headers)
     match destination.auth:
         case HeaderAuth(name):

@@ -11,11 +11,26 @@ from dataplane.runtime.networks import Network
 from dataplane.transmit.guard import may_connect
 
 MAX_TRANSFERS: Final = 512
-MAX_ANSWER_BYTES: Final = 16 * 1024
+MAX_ANSWER_BYTES: Final = 16 * 1024  # of the body, and as much again of headers: then the transfer is ended
+KEPT_BYTES: Final = 4 * 1024  # of the body: twice what is shown, so that a secret is masked before it is cut
+
+
+class Post(Struct):
+    """What to send where. `keep_bytes` of the answer's body come back with it."""
+
+    token: Any
+    url: str
+    headers: list[str]
+    body: bytes
+    timeout_ms: int
+    keep_bytes: int = KEPT_BYTES
 
 
 class Answer(Struct):
-    """What came of one transfer; times in microseconds since it began, `curl_code` 0 if it went well."""
+    """What came of one transfer; times in microseconds since it began, `curl_code` 0 if it went well.
+
+    body: as much of it as was to be kept; retry_after: that header's value, "" if there was none
+    """
 
     token: Any
     status: int
@@ -28,6 +43,15 @@ class Answer(Struct):
     tls_us: int
     first_byte_us: int
     total_us: int
+    body: bytes = b""
+    retry_after: str = ""
+
+
+class _Lent(socket.socket):
+    """libcurl works on a copy of its descriptor; ours is closed as soon as it is let go."""
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class _Transfer:
@@ -37,8 +61,10 @@ class _Transfer:
         self.curl = pycurl.Curl()
         self.token: Any = None
         self.forbidden = False
+        self.retry_after = ""
         self._allowed = allowed
-        self._read = 0
+        self._keep = self._read = self._read_headers = 0
+        self._kept: list[bytes] = []
         curl = self.curl
         curl.setopt(pycurl.POST, 1)
         curl.setopt(pycurl.NOSIGNAL, 1)
@@ -48,27 +74,45 @@ class _Transfer:
         curl.setopt(pycurl.TCP_NODELAY, 1)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
+        curl.setopt(pycurl.HEADERFUNCTION, self._header)
         curl.transfer = self
 
-    def begin(self, token: Any, url: str, headers: list[str], body: bytes, timeout_ms: int) -> None:
-        self.token, self.forbidden, self._read = token, False, 0
+    @property
+    def kept(self) -> bytes:
+        """What was kept of the answer's body."""
+        return b"".join(self._kept)[: self._keep]
+
+    def begin(self, post: Post) -> None:
+        self.token, self.forbidden, self.retry_after = post.token, False, ""
+        self._keep, self._read, self._read_headers = post.keep_bytes, 0, 0
+        if self._kept:
+            self._kept = []
         curl = self.curl
-        curl.setopt(pycurl.URL, url)
-        curl.setopt(pycurl.HTTPHEADER, headers)
-        curl.setopt(pycurl.POSTFIELDS, body)
-        curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
+        curl.setopt(pycurl.URL, post.url)
+        curl.setopt(pycurl.HTTPHEADER, post.headers)
+        curl.setopt(pycurl.POSTFIELDS, post.body)
+        curl.setopt(pycurl.TIMEOUT_MS, post.timeout_ms)
 
     def _open(self, purpose: int, address: Any) -> Any:  # noqa: ARG002 (libcurl's signature)
         """Sees every address before the connection is made: literals, rebound names and all."""
         if not may_connect(address.addr[0], self._allowed):
             self.forbidden = True
             return pycurl.SOCKET_BAD
-        return socket.socket(address.family, address.socktype, address.protocol)
+        return _Lent(address.family, address.socktype, address.protocol)
 
     def _write(self, data: bytes) -> int:
-        """Read and drop the answer; past the cap the transfer is ended, the status counts."""
+        """Keep the beginning of the answer; past the cap the transfer is ended, the status counts."""
+        if self._read < self._keep:
+            self._kept.append(data)
         self._read += len(data)
         return len(data) if self._read <= MAX_ANSWER_BYTES else 0
+
+    def _header(self, line: bytes) -> int:
+        """Note Retry-After. libcurl's own notion of it is capped at six hours."""
+        if line[:1] in b"rR" and line[:12].lower() == b"retry-after:":
+            self.retry_after = line[12:].decode("latin-1").strip()
+        self._read_headers += len(line)
+        return len(line) if self._read_headers <= MAX_ANSWER_BYTES else 0
 
 
 class Sender:
@@ -87,13 +131,13 @@ class Sender:
         """How many more may begin."""
         return MAX_TRANSFERS - self.active
 
-    def begin(self, token: Any, url: str, headers: list[str], body: bytes, timeout_ms: int) -> None:
-        """Start a POST. Its token comes back in an Answer."""
+    def begin(self, post: Post) -> None:
+        """Start it. Its token comes back in an Answer."""
         if not self._free:
             self._all.append(_Transfer(self._allowed))
             self._free.append(self._all[-1])
         transfer = self._free.pop()
-        transfer.begin(token, url, headers, body, timeout_ms)
+        transfer.begin(post)
         self._multi.add_handle(transfer.curl)
         self.active += 1
 
@@ -159,4 +203,6 @@ def _answer(transfer: _Transfer, code: int, message: str) -> Answer:
         tls_us=info(pycurl.APPCONNECT_TIME_T),
         first_byte_us=info(pycurl.STARTTRANSFER_TIME_T),
         total_us=info(pycurl.TOTAL_TIME_T),
+        body=transfer.kept,
+        retry_after=transfer.retry_after,
     )

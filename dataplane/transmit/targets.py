@@ -2,19 +2,23 @@
 
 import logging
 from collections import deque
-from typing import Any
+from typing import Any, Final
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import DestinationRecord
+from dataplane.transmit.rules import ask_body, compile_rules
+from dataplane.transmit.sender import KEPT_BYTES, MAX_ANSWER_BYTES
 from dataplane.transmit.signature import signing_key
 
 log = logging.getLogger(__name__)
 
+_OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
+
 
 class Target:
-    """One destination of one pipe as this lane sees it. While it is locked its messages wait: none goes unsigned."""
+    """One destination of one pipe as this lane sees it. While it is locked none of its messages goes out unsigned."""
 
     def __init__(self, record: DestinationRecord, keys: list[bytes] | None) -> None:
         self.active = 0
@@ -27,6 +31,10 @@ class Target:
         self.keys = keys or []
         self.locked = keys is None
         self.timeout_ms = int(record.to.timeout_s * 1_000)
+        self.rules = compile_rules(record.to.rules)
+        self.keep_bytes = MAX_ANSWER_BYTES if ask_body(self.rules) else KEPT_BYTES
+        self.fixed_headers = [*_OURS, *(f"{name}: {value}" for name, value in record.to.headers.items())]
+        self.secret_texts: tuple[str, ...] = ()
 
 
 class Targets:

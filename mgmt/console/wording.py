@@ -9,6 +9,13 @@ CAUSES: Final = {
     "encode": "the changed body cannot be written as JSON",
     "too-large": "it grew too large",
     "rejected": "answered 4xx, which is final",
+    "gone": "answered 410: the destination is gone",
+    "storm": "refused one message after another",
+    "by-rule": "a rule about answers says so",
+    "credential": "no token could be had to sign in with",
+    "secret-unreadable": "its secrets cannot be opened",
+    "unknown-destination": "the destination is not known",
+    "header-invalid": "a header of it cannot be sent",
     "gave-up": "tried for the whole retry span, without success",
     "url-invalid": "the URL cannot be used",
     "dns": "the host name is not known",
@@ -29,6 +36,8 @@ CAUSES: Final = {
 }
 TODO: Final = {
     "rejected": "Mend the destination or the URL. The messages are kept on the dead topic, none is lost.",
+    "gone": "Mend the URL, then resume the destination. The messages are held.",
+    "storm": "Mend the destination or the URL, then resume it. The messages are held.",
     "gave-up": "Mend the destination. The messages are kept on the dead topic, none is lost.",
     "decode": "Let the source send JSON, or take the steps out of the pipe.",
     "step": "Publish a revision whose steps fit these events.",
@@ -50,6 +59,7 @@ OUTCOMES: Final = {
     "retry": ("wait", "failed, tried again at once"),
     "parked": ("wait", "failed, tried again later"),
     "dead": ("bad", "dead"),
+    "held": ("off", "held"),
     "cancelled": ("off", "cancelled"),
 }
 

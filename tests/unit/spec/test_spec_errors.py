@@ -122,6 +122,11 @@ def a_destination(**fields: Any) -> dict[str, Any]:
         pytest.param(
             a_destination(rules=[{"when": {"status": "408"}, "then": "forget"}]), "rules[0].then", id="verdict"
         ),
+        pytest.param(
+            a_destination(rules=[{"when": {"status": "200", "body": "(?=x)"}, "then": "dead"}]),
+            "rules[0].when.body",
+            id="pattern that needs back-tracking",
+        ),
         pytest.param(a_destination(batch={"format": "csv"}), "batch.format", id="format of a batch"),
         pytest.param(a_destination(auth={"type": "kerberos"}), "auth.type", id="unknown auth"),
         pytest.param(a_destination(auth={"type": "bearer", "token": "x"}), "auth", id="secret in the spec"),

@@ -10,10 +10,11 @@ from standardwebhooks import Webhook
 
 from dataplane.ledger.audit import decode_attempts
 from dataplane.ledger.meta import read_meta
-from dataplane.spec import HttpDestination, Retry
+from dataplane.spec import HttpDestination, ResponseRule, Retry, When
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit import work as module
-from dataplane.transmit.sender import Answer
+from dataplane.transmit.attempts import SAMPLE
+from dataplane.transmit.sender import Answer, Post
 from dataplane.transmit.work import TransmitWork
 from tests.rig.memory_lane import MemoryLane, message
 
@@ -37,18 +38,18 @@ class MemorySender:
     def active(self) -> int:
         return len(self.begun)
 
-    def begin(self, token: Any, url: str, headers: list[str], body: bytes, timeout_ms: int) -> None:
-        self.begun.append(token)
-        self.requests.append((url, headers, body, timeout_ms))
+    def begin(self, post: Post) -> None:
+        self.begun.append(post.token)
+        self.requests.append((post.url, post.headers, post.body, post.timeout_ms))
 
     def turn(self, wait_s: float) -> Iterator[Answer]:
         assert wait_s < 0.1
         ended, self._ended = self._ended, []
         yield from ended
 
-    def answer(self, status: int, curl_code: int = 0, *, count: int = 1_000) -> None:
+    def answer(self, status: int, curl_code: int = 0, *, count: int = 1_000, body: bytes = b"") -> None:
         for token in self.begun[:count]:
-            self._ended.append(Answer(token, status, curl_code, "", "127.0.0.1", False, 1, 2, 3, 4, 5))
+            self._ended.append(Answer(token, status, curl_code, "", "127.0.0.1", False, 1, 2, 3, 4, 5, body))
         del self.begun[:count]
 
     def cancel_all(self) -> list[Any]:
@@ -119,6 +120,56 @@ def test_a_refused_message_is_dead_once_its_record_is_stored(tmp_path: Path):
     lane.store()
     assert lane.unsettled() == 0
     assert lane.filed() == {(NODE, "dead", "rejected"): 1}
+    work.close()
+
+
+def test_a_dead_letter_and_its_attempt_carry_what_was_answered(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination())
+    lane.take(message(5))
+    work.turn()
+    sender.answer(422, body=b"no such order" + b"." * 3_000)
+    work.turn()
+    work.report()
+    (record,) = lane.outbox.of(lane.cell.topics["dead"].name)
+    assert dict(record["headers"])["penstock-answer"] == b"422\nno such order" + b"." * 2_035
+    (told,) = lane.outbox.of(lane.cell.topics["attempts"].name)
+    (attempt,) = decode_attempts(told["value"]).attempts
+    assert (attempt.answer, attempt.gives_up_us) == ("no such order" + "." * 499, 0)
+    work.close()
+
+
+def test_a_200_that_means_failure_is_caught_by_a_rule(tmp_path: Path):
+    rule = ResponseRule(When("200", "denied"), "dead")
+    lane, work, sender = opened(tmp_path, destination(rules=[rule]))
+    lane.take(message(5), message(6))
+    work.turn()
+    sender.answer(200, body=b"access denied", count=1)
+    sender.answer(200, body=b"fine")
+    work.turn()
+    lane.store()
+    assert lane.filed() == {(NODE, "dead", "by-rule"): 1, (NODE, "delivered", ""): 1}
+    work.close()
+
+
+def test_a_message_that_meets_a_410_is_held_not_buried(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination())
+    lane.take(message(5))
+    work.turn()
+    sender.answer(410)
+    work.turn()
+    lane.store()
+    (record,) = lane.outbox.of(lane.cell.topics["held"].name)
+    assert read_meta(record["headers"]).attempt == 1
+    assert lane.filed() == {(NODE, "held", "1"): 1}
+    assert lane.unsettled() == 0
+    work.close()
+
+
+def test_a_constant_header_goes_out_with_every_request(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination(headers={"X-Shop": "main"}))
+    lane.take(message(5))
+    work.turn()
+    assert "X-Shop: main" in sender.requests[0][1]
     work.close()
 
 
@@ -343,7 +394,7 @@ def test_every_failure_is_told_and_of_the_successes_a_sample_with_their_number(t
     told = decode_attempts(record["value"])
     assert told.delivered == 50
     assert [attempt.outcome for attempt in told.attempts].count("dead") == 10
-    assert [attempt.outcome for attempt in told.attempts].count("delivered") == module.SAMPLE
+    assert [attempt.outcome for attempt in told.attempts].count("delivered") == SAMPLE
     work.report()
     assert len(lane.outbox.of(lane.cell.topics["attempts"].name)) == 1, "nothing new, nothing told"
     work.close()

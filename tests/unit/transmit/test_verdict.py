@@ -11,10 +11,14 @@ def test_every_2xx_is_delivered(status: int):
     assert judge(status, 0).outcome is Outcome.DELIVERED
 
 
-@pytest.mark.parametrize("status", [status for status in range(400, 500) if status != 429])
-def test_every_4xx_but_429_is_dead_and_never_retried(status: int):
+@pytest.mark.parametrize("status", [status for status in range(400, 500) if status not in (410, 429)])
+def test_every_4xx_but_410_and_429_is_dead_and_never_retried(status: int):
     verdict = judge(status, 0)
     assert (verdict.outcome, verdict.cause) == (Outcome.DEAD, "rejected")
+
+
+def test_a_410_is_the_end_of_the_destination():
+    assert judge(410, 0).outcome is Outcome.GONE
 
 
 @pytest.mark.parametrize(

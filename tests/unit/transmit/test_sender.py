@@ -1,0 +1,86 @@
+"""The sender over real sockets on this machine: what it keeps of an answer, and what it never reads."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_network
+
+import pytest
+
+from dataplane.transmit.sender import KEPT_BYTES, MAX_ANSWER_BYTES, Answer, Post, Sender
+
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+
+
+@contextmanager
+def answering(*parts: bytes) -> Iterator[str]:
+    """A server of one connection that sends these parts, whatever is asked, and closes."""
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            try:
+                for part in parts:
+                    connection.sendall(part)
+            except OSError:
+                return  # the other side has had enough
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        thread.join(10)
+
+
+def posted(*parts: bytes, keep: int = KEPT_BYTES) -> Answer:
+    sender = Sender(LOOPBACK)
+    with answering(*parts) as url:
+        sender.begin(Post("token", url, ["Expect:"], b"{}", 5_000, keep))
+        while sender.active:
+            for answer in sender.turn(0.1):
+                sender.close()
+                return answer
+    raise AssertionError("no answer")
+
+
+def test_the_beginning_of_the_body_is_kept():
+    answer = posted(b"HTTP/1.1 400 Bad\r\ncontent-length: 9\r\n\r\n", b"no ", b"such x")
+    assert (answer.token, answer.status, answer.body) == ("token", 400, b"no such x")
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        (b"Retry-After: 120\r\n", "120"),
+        (b"retry-after:Sat, 21 Nov 2026 12:00:00 GMT\r\n", "Sat, 21 Nov 2026 12:00:00 GMT"),
+        (b"", ""),
+    ],
+)
+def test_retry_after_is_handed_on_as_it_came(line: bytes, value: str):
+    assert posted(b"HTTP/1.1 429 Slow\r\n" + line + b"content-length: 0\r\n\r\n").retry_after == value
+
+
+def test_a_body_without_end_is_cut_off_and_the_status_counts():
+    endless = [b"x" * 65_536] * 200
+    answer = posted(b"HTTP/1.1 200 OK\r\n\r\n", *endless)
+    assert (answer.status, len(answer.body)) == (200, KEPT_BYTES)
+    assert answer.curl_code
+
+
+def test_a_rule_may_ask_for_more_of_the_body():
+    answer = posted(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 10_000, keep=MAX_ANSWER_BYTES)
+    assert len(answer.body) == 10_000
+
+
+def test_headers_without_end_are_cut_off_and_the_status_counts():
+    answer = posted(b"HTTP/1.1 503 No\r\n", *[b"x-filler: " + b"y" * 1_000 + b"\r\n"] * 5_000)
+    assert answer.status == 503
+    assert answer.curl_code
+
+
+def test_compressed_bodies_are_not_unpacked():
+    bomb = b"\x1f\x8b\x08\x00" + b"\x00" * 100
+    answer = posted(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 104\r\n\r\n", bomb)
+    assert answer.body == bomb

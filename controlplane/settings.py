@@ -8,7 +8,7 @@ from django.conf import settings as django_settings
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA
-from dataplane.names import Purpose
+from dataplane.names import DELAYS_S, Purpose
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -18,10 +18,12 @@ RETENTION_MS: Final[dict[Purpose, int]] = {
     "ingest": 7 * DAY_MS,
     "egress": 7 * DAY_MS,
     "retry-in": 14 * DAY_MS,
+    **dict.fromkeys(DELAYS_S, 14 * DAY_MS),
     "retry-out": 14 * DAY_MS,
     "dead": 14 * DAY_MS,
     "held": 14 * DAY_MS,
     "attempts": 2 * DAY_MS,
+    "signals": -1,  # compacted
 }
 AUDIT_RETENTION_MS: Final = 7 * DAY_MS
 HEARTBEAT_RETENTION_MS: Final = HOUR_MS

@@ -4,7 +4,7 @@ It never makes anew a topic that was already bound to an id: offsets of the old 
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from dataplane.names import (
 AUDIT_PARTITIONS: Final = 4
 REPORT_BYTES: Final = 4 * 1024 * 1024  # an audit record carries all pipes of one checkpoint
 REQUEST_S: Final = 10.0
+COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
 GROUP_IS_RUNNING: Final = frozenset(
     {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS}
 )
@@ -44,6 +45,10 @@ GROUP_IS_RUNNING: Final = frozenset(
 
 class TopicsNotReadyError(Exception):
     """Topics were asked for and are not there yet; the next tick looks again."""
+
+
+class GroupIsRunningError(Exception):
+    """Lanes hold the group and refuse first offsets for a topic that is new to them; they have to end first."""
 
 
 class TopicPlan(Struct, frozen=True):
@@ -64,13 +69,14 @@ class FoundTopic(Struct, frozen=True):
 
 
 def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, TopicPlan]:
-    """The topics of one cell."""
+    """The topics of one cell. Those of one partition are read in one order, by whoever wants to know."""
     return {
         purpose: TopicPlan(
             name=cell_topic(cell, purpose, generation),
-            partitions=1 if purpose == "attempts" else shape.partitions,
+            partitions=1 if purpose in ("attempts", "signals") else shape.partitions,
             replication=shape.replication,
-            config=_config(shape, shape.retention_ms[purpose], shape.max_record_bytes),
+            config=_config(shape, shape.retention_ms[purpose], shape.max_record_bytes)
+            | (COMPACTED if purpose == "signals" else {}),
         )
         for purpose in PURPOSES
     }
@@ -78,7 +84,7 @@ def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, T
 
 def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
     """The topics all cells share. Control is compacted and has one partition, so that its records have one order."""
-    control = _config(shape, -1, shape.max_record_bytes) | {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
+    control = _config(shape, -1, shape.max_record_bytes) | COMPACTED
     audit = _config(shape, AUDIT_RETENTION_MS, REPORT_BYTES)
     heartbeats = _config(shape, HEARTBEAT_RETENTION_MS, shape.max_record_bytes) | {"segment.ms": str(HOUR_MS)}
     return [
@@ -88,9 +94,9 @@ def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
     ]
 
 
-def lane_inputs(plans: Mapping[Purpose, TopicPlan], cell: str) -> list[tuple[str, TopicPlan]]:
-    """Each lane group of a cell with each of the topics that it reads."""
-    return [(lane_group(cell, kind), plans[purpose]) for kind in LANE_KINDS for purpose in INPUTS_OF[kind]]
+def lane_inputs(plans: Mapping[Purpose, TopicPlan], cell: str) -> dict[str, list[TopicPlan]]:
+    """Each lane group of a cell with the topics that it reads."""
+    return {lane_group(cell, kind): [plans[purpose] for purpose in INPUTS_OF[kind]] for kind in LANE_KINDS}
 
 
 def _config(shape: TopicShape, retention_ms: int, max_bytes: int) -> dict[str, str]:
@@ -171,22 +177,22 @@ class TopicAdmin:
             for future in self._admin.incremental_alter_configs(drifted, request_timeout=REQUEST_S).values():
                 future.result()
 
-    def commit_first_offsets(self, group: str, topic: FoundTopic) -> int:
+    def commit_first_offsets(self, group: str, topics: Sequence[FoundTopic]) -> int:
         """Give `group` a committed offset (the start) on each partition where it has none; how many that were.
 
-        Lanes refuse to guess (auto.offset.reset=error). A group whose lanes are running refuses this commit, which
-        is right: they have offsets. A plain consumer does it, because the admin call for it was seen to take the
-        process with it (librdkafka 2.16) while the group's coordinator was not there yet.
+        Lanes refuse to guess (auto.offset.reset=error). A group whose lanes are running takes no such commit: raises
+        GroupIsRunningError, unless they made it themselves meanwhile. A plain consumer does it, because the admin call
+        for it was seen to take the process with it (librdkafka 2.16) while the group's coordinator was not there yet.
         """
         consumer = kafka_consumer(self._kafka, group)
         deadline = time.monotonic() + REQUEST_S
         try:
             while True:
                 try:
-                    return _commit_start(consumer, topic)
+                    return _commit_start(consumer, topics)
                 except KafkaException as exc:  # for a moment a new topic has no leader, a new group no coordinator
                     if exc.args[0].code() in GROUP_IS_RUNNING:
-                        return 0
+                        raise GroupIsRunningError(f"{group} runs without {', '.join(t.name for t in topics)}") from exc
                     if time.monotonic() > deadline:
                         raise
                     time.sleep(0.05)
@@ -194,8 +200,8 @@ class TopicAdmin:
             consumer.close()
 
 
-def _commit_start(consumer: Any, topic: FoundTopic) -> int:
-    places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+def _commit_start(consumer: Any, topics: Sequence[FoundTopic]) -> int:
+    places = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
     committed = consumer.committed(places, timeout=REQUEST_S)
     if error := next((place.error for place in committed if place.error), None):
         raise KafkaException(error)

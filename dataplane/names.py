@@ -1,7 +1,7 @@
 """The names planes meet in: topics, node names, header names. Constants and string rules only."""
 
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 WIRE_VERSION: Final = 1
 
@@ -10,8 +10,33 @@ CONTROL_TOPIC: Final = "penstock.control"
 AUDIT_TOPIC: Final = "penstock.audit"
 HEARTBEAT_TOPIC: Final = "penstock.heartbeats"
 
-Purpose = Literal["ingest", "egress", "retry-in", "retry-out", "dead", "held", "attempts"]
-PURPOSES: Final[tuple[Purpose, ...]] = ("ingest", "egress", "retry-in", "retry-out", "dead", "held", "attempts")
+Purpose = Literal[
+    "ingest",
+    "egress",
+    "retry-in",
+    "delay-10s",
+    "delay-1m",
+    "delay-5m",
+    "delay-30m",
+    "delay-2h",
+    "delay-10h",
+    "retry-out",
+    "dead",
+    "held",
+    "attempts",
+    "signals",
+]
+PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
+
+# The retrier's delay tiers, in seconds. Within a tier everything waits equally long, so the first in is the first due.
+DELAYS_S: Final[dict[Purpose, int]] = {
+    "delay-10s": 10,
+    "delay-1m": 60,
+    "delay-5m": 300,
+    "delay-30m": 1_800,
+    "delay-2h": 7_200,
+    "delay-10h": 36_000,
+}
 
 LaneKind = Literal["process", "transmit", "transmit-retry", "retrier"]
 LANE_KINDS: Final[tuple[LaneKind, ...]] = ("process", "transmit", "transmit-retry", "retrier")
@@ -21,7 +46,7 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
     "process": ("ingest",),
     "transmit": ("egress",),
     "transmit-retry": ("retry-out",),
-    "retrier": ("retry-in",),
+    "retrier": ("retry-in", *DELAYS_S),
 }
 
 # The stages of process, in order; transform and transmit are measured per destination.

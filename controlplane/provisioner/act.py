@@ -24,7 +24,7 @@ from controlplane.provisioner.decide import (
 )
 from controlplane.provisioner.records import desired_records
 from controlplane.settings import ControlSettings
-from controlplane.topics import FoundTopic, TopicAdmin, cell_plans, cluster_plans, lane_inputs
+from controlplane.topics import FoundTopic, GroupIsRunningError, TopicAdmin, cell_plans, cluster_plans, lane_inputs
 from dataplane.names import Purpose
 from mgmt.models import Cell, Pipe, PipeRevision, Topic
 from mgmt.services import adopt_live_spec
@@ -82,7 +82,8 @@ def ensure_cluster_topics(hands: Hands) -> None:
 def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
     """Make the cell's topics and bind them; those that are bound already must be what they were.
 
-    First offsets are committed before the rows are: a bound topic always has them.
+    First offsets are committed before the rows are: a bound topic always has them. A cell that was made by an earlier
+    release gets the topics that it lacks in the same way.
     """
     plans = cell_plans(cell, GENERATION, hands.settings.topics)
     bound = {topic.name: topic for topic in Topic.objects.filter(cell=cell)}
@@ -94,8 +95,12 @@ def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
         log.error("topics are not those that were made", cell=cell, problem=problem)
         return
     hands.problems.pop(cell, None)
-    for group, plan in lane_inputs(plans, cell):
-        hands.topics.commit_first_offsets(group, found[plan.name])
+    for group, read in lane_inputs(plans, cell).items():
+        try:
+            hands.topics.commit_first_offsets(group, [found[plan.name] for plan in read])
+        except GroupIsRunningError as exc:  # lanes of an earlier release: new topics are bound when they have ended
+            log.warning("topics wait for lanes to end", cell=cell, reason=str(exc))
+            return
     _bind(cell, {purpose: found[plan.name] for purpose, plan in plans.items() if plan.name not in bound})
 
 

@@ -15,8 +15,11 @@ class Meta(Struct, array_like=True):
     """Stamped by ingest, carried by every hop. New fields go to the end with a default, so N and N-1 read each other.
 
     position, child, destination: 0, 0 and "" until process has read the message and routed it
-    attempt: rounds of global retry so far (0 = first time); not_before_us: earliest next try; first_us: first try
-    tried:   rounds in which it was sent and failed; one may pass without, while its destination is not to be sent to
+    attempt:  rounds so far of global retry, release or redrive (0 = first time)
+    not_before_us: earliest next try; first_us: first try
+    tried:    rounds in which it was sent and failed; one may pass without, while its destination is not to be sent to
+    asked_us: the destination asked for no try before this (Retry-After), which no release cuts short; 0 if it did not
+    redrives: times it was brought back after a dead letter
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -35,6 +38,8 @@ class Meta(Struct, array_like=True):
     not_before_us: int = 0
     first_us: int = 0
     tried: int = 0
+    asked_us: int = 0
+    redrives: int = 0
 
 
 _decoder = msgspec.msgpack.Decoder(Meta)

@@ -88,6 +88,28 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     since_us: int = 0
 
 
+class MoveRecord(Struct, tag="move", tag_field="kind", frozen=True):
+    """Asks the cell's first retrier lane to bring messages of one destination back into transmit, in order.
+
+    what:       `release` of held messages, `redrive` of dead ones
+    offsets:    "<topic>/<partition>" -> base64 of a serialized 64-bit roaring bitmap of Kafka offsets
+    rate_per_s: at most so many a second
+    state:      what has been moved stays moved when the rest is aborted
+
+    A move that is over is written again without its offsets, so that nobody carries them any longer.
+    """
+
+    move: str
+    version: int
+    cell: str
+    pipe: str
+    destination: str
+    what: Literal["release", "redrive"]
+    offsets: dict[str, str]
+    rate_per_s: float
+    state: Literal["running", "aborted"]
+
+
 class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
     """Asks one incarnation of a cell's application to drain and end. Later incarnations do not heed it."""
 
@@ -96,7 +118,7 @@ class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
     incarnation: str
 
 
-Record = CellRecord | PipeRecord | PlanRecord | KeyRecord | DestinationRecord | StopRecord
+Record = CellRecord | PipeRecord | PlanRecord | KeyRecord | DestinationRecord | MoveRecord | StopRecord
 
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
@@ -105,17 +127,20 @@ def record_key(record: Record) -> str:
     """The record's key in the compacted topic."""
     match record:
         case CellRecord():
-            return f"cell/{record.cell}"
+            key = f"cell/{record.cell}"
         case PipeRecord():
-            return f"pipe/{record.pipe}"
+            key = f"pipe/{record.pipe}"
         case PlanRecord():
-            return f"plan/{record.pipe}@{record.revision}"
+            key = f"plan/{record.pipe}@{record.revision}"
         case KeyRecord():
-            return f"key/{record.digest}"
+            key = f"key/{record.digest}"
         case DestinationRecord():
-            return f"destination/{record.pipe}/{record.name}"
+            key = f"destination/{record.pipe}/{record.name}"
+        case MoveRecord():
+            key = f"move/{record.move}"
         case StopRecord():
-            return f"stop/{record.cell}"
+            key = f"stop/{record.cell}"
+    return key
 
 
 def encode_record(record: Record) -> bytes:

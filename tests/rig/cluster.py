@@ -61,20 +61,25 @@ class Cluster:
     def make_topics(self) -> None:
         """Every topic of the cell and the cluster, with first offsets committed for the lane groups."""
         names = {purpose: cell_topic(self.cell, purpose, 1) for purpose in PURPOSES}
-        new = [NewTopic(name, self.partitions, 1, config={"max.message.bytes": "2097152"}) for name in names.values()]
+        new = [
+            NewTopic(name, self._partitions_of(purpose), 1, config={"max.message.bytes": "2097152"})
+            for purpose, name in names.items()
+        ]
         new += [NewTopic(AUDIT_TOPIC, 4, 1), NewTopic(HEARTBEAT_TOPIC, 1, 1)]
         new += [NewTopic(CONTROL_TOPIC, 1, 1, config={"cleanup.policy": "compact"})]
         for future in self.admin.create_topics(new).values():
             future.result()
         for kind in LANE_KINDS:
-            for purpose in INPUTS_OF[kind]:
-                self._commit_first_offsets(lane_group(self.cell, kind), names[purpose])
+            self._commit_first_offsets(lane_group(self.cell, kind), [names[purpose] for purpose in INPUTS_OF[kind]])
         for purpose, name in names.items():
-            self.topics[purpose] = TopicRecord(name, 1, self.partitions, "")
+            self.topics[purpose] = TopicRecord(name, 1, self._partitions_of(purpose), "")
 
-    def _commit_first_offsets(self, group: str, topic: str) -> None:
+    def _partitions_of(self, purpose: Purpose) -> int:
+        return 1 if purpose == "signals" else self.partitions
+
+    def _commit_first_offsets(self, group: str, topics: list[str]) -> None:
         consumer = Consumer({"bootstrap.servers": self.kafka, "group.id": group, "log_level": 3})
-        offsets = [TopicPartition(topic, partition, 0) for partition in range(self.partitions)]
+        offsets = [TopicPartition(topic, partition, 0) for topic in topics for partition in range(self.partitions)]
         deadline = time.monotonic() + 20
         while True:
             try:

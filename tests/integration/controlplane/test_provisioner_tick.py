@@ -18,12 +18,13 @@ from django.db import connection
 from controlplane.compute.local import LocalCompute
 from controlplane.compute.port import Desired
 from controlplane.control_topic import ControlTopic
+from controlplane.kafka import admin_client
 from controlplane.locks import held
 from controlplane.provisioner.act import Hands
 from controlplane.provisioner.tasks import LOCK, Provisioner
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cell_plans, lane_inputs
-from dataplane.names import CONTROL_TOPIC, PURPOSES, cell_topic
+from dataplane.names import CONTROL_TOPIC, DELAYS_S, PURPOSES, cell_topic, lane_group
 from dataplane.tables.records import (
     CellRecord,
     DestinationRecord,
@@ -140,11 +141,52 @@ def test_its_topics_are_bound_and_every_lane_group_has_first_offsets(provisioner
     assert all(found[row.name].topic_id == row.topic_id for row in rows.values())
     (record,) = [r for r in control_records() if isinstance(r, CellRecord) and r.cell == cell]
     assert record.topics["ingest"].topic_id == rows["ingest"].topic_id
-    for group, plan in lane_inputs(cell_plans(cell, 1, control_settings().topics), cell):
-        consumer = Consumer({"bootstrap.servers": kafka, "group.id": group})
-        committed = consumer.committed([TopicPartition(plan.name, n) for n in range(plan.partitions)], timeout=10)
-        consumer.close()
-        assert [place.offset for place in committed] == [0] * plan.partitions
+    for group in lane_inputs(cell_plans(cell, 1, control_settings().topics), cell):
+        assert set(committed_offsets(kafka, cell, group)) == {0}
+
+
+def committed_offsets(kafka: str, cell: str, group: str) -> list[int]:
+    plans = lane_inputs(cell_plans(cell, 1, control_settings().topics), cell)[group]
+    places = [TopicPartition(plan.name, number) for plan in plans for number in range(plan.partitions)]
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": group})
+    committed = consumer.committed(places, timeout=10)
+    consumer.close()
+    return [place.offset for place in committed]
+
+
+def made_before(cell: str) -> None:
+    """The cell as an earlier release left it: without what this one has added."""
+    rows = Topic.objects.filter(cell=cell, purpose__in=[*DELAYS_S, "signals"])
+    admin = admin_client(control_settings().kafka)
+    for future in admin.delete_topics([row.name for row in rows]).values():
+        future.result()
+    rows.delete()
+
+
+def test_a_cell_made_before_gets_the_topics_it_lacks(provisioner: Provisioner, kafka: str, cell: str):
+    provisioner.tick()
+    made_before(cell)
+    before = Cell.objects.get(id=cell).version
+    provisioner.tick()
+    assert {topic.purpose for topic in Topic.objects.filter(cell=cell)} == set(PURPOSES)
+    (*_, record) = [r for r in control_records() if isinstance(r, CellRecord) and r.cell == cell]
+    assert (record.version, set(record.topics)) == (before + 1, set(PURPOSES))
+    assert set(committed_offsets(kafka, cell, lane_group(cell, "retrier"))) == {0}
+
+
+def test_new_topics_wait_for_lanes_of_an_earlier_release_to_end(provisioner: Provisioner, kafka: str, cell: str):
+    provisioner.tick()
+    made_before(cell)
+    lane = Consumer({"bootstrap.servers": kafka, "group.id": lane_group(cell, "retrier")})
+    lane.subscribe([cell_topic(cell, "retry-in", 1)])
+    while not lane.assignment():
+        lane.poll(0.1)
+    provisioner.tick()
+    assert not Topic.objects.filter(cell=cell, purpose="delay-10s").exists(), "bound without first offsets"
+    lane.close()
+    provisioner.tick()
+    assert Topic.objects.filter(cell=cell, purpose="delay-10s").exists()
+    assert set(committed_offsets(kafka, cell, lane_group(cell, "retrier"))) == {0}
 
 
 def test_it_is_live_when_all_hold_its_records(provisioner: Provisioner, cell: str, pipe: Pipe):

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.settings import DAY_MS, RETENTION_MS, TopicShape
 from controlplane.topics import cell_plans, cluster_plans, lane_inputs
-from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, PURPOSES, Purpose
+from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, DELAYS_S, PURPOSES, Purpose
 
 SHAPE = TopicShape(partitions=4, replication=3, min_isr=2, max_record_bytes=2**20, retention_ms=dict(RETENTION_MS))
 
@@ -13,7 +13,7 @@ def test_a_cell_has_one_topic_for_each_purpose():
     assert {plan.name for plan in cell_plans("c1", 1, SHAPE).values()} == {f"penstock.c1.{p}.g1" for p in PURPOSES}
 
 
-@pytest.mark.parametrize("purpose", ["retry-in", "retry-out", "dead", "held"])
+@pytest.mark.parametrize("purpose", ["retry-in", *DELAYS_S, "retry-out", "dead", "held"])
 def test_what_waits_outlives_the_longest_retry_span_by_a_week(purpose: Purpose):
     assert int(cell_plans("c1", 1, SHAPE)[purpose].config["retention.ms"]) >= 14 * DAY_MS
 
@@ -31,15 +31,26 @@ def test_control_is_compacted_and_in_one_order():
     assert (control.partitions, control.config["cleanup.policy"]) == (1, "compact")
 
 
+def test_signals_are_compacted_and_in_one_order():
+    signals = cell_plans("c1", 1, SHAPE)["signals"]
+    assert (signals.partitions, signals.config["cleanup.policy"]) == (1, "compact")
+    assert signals.config["retention.ms"] == "-1"
+
+
+def test_a_tier_has_as_many_partitions_as_what_it_feeds():
+    plans = cell_plans("c1", 1, SHAPE)
+    assert {plans[purpose].partitions for purpose in ("retry-in", *DELAYS_S, "retry-out")} == {SHAPE.partitions}
+
+
 def test_audit_is_read_by_at_most_four_observers():
     assert next(plan for plan in cluster_plans(SHAPE) if plan.name == AUDIT_TOPIC).partitions == 4
 
 
-def test_each_lane_group_reads_its_own_topic():
-    read = {group: plan.name for group, plan in lane_inputs(cell_plans("c1", 1, SHAPE), "c1")}
-    assert read == {
-        "penstock.c1.process": "penstock.c1.ingest.g1",
-        "penstock.c1.transmit": "penstock.c1.egress.g1",
-        "penstock.c1.transmit-retry": "penstock.c1.retry-out.g1",
-        "penstock.c1.retrier": "penstock.c1.retry-in.g1",
+def test_each_lane_group_reads_its_own_topics():
+    groups = lane_inputs(cell_plans("c1", 1, SHAPE), "c1")
+    assert {group: [plan.name for plan in plans] for group, plans in groups.items()} == {
+        "penstock.c1.process": ["penstock.c1.ingest.g1"],
+        "penstock.c1.transmit": ["penstock.c1.egress.g1"],
+        "penstock.c1.transmit-retry": ["penstock.c1.retry-out.g1"],
+        "penstock.c1.retrier": [f"penstock.c1.{purpose}.g1" for purpose in ("retry-in", *DELAYS_S)],
     }

@@ -1,0 +1,279 @@
+"""The closures an expression is made of. Hot: every message runs them, so what is known at save is decided there."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from dataplane.expr.frame import Frame, charge
+from dataplane.expr.functions import CHARS_PER_UNIT
+from dataplane.expr.operators import OPERATORS, ORDER, negate
+from dataplane.expr.values import EvalError, equal, kind, weight
+
+Code = Callable[[Frame], Any]
+_CONTAINERS: Final = (list, dict)
+
+
+def constant(value: Any) -> Code:
+    """The value itself."""
+    return lambda _frame: value
+
+
+def variable(place: int) -> Code:
+    """A root, or the variable of a comprehension."""
+    return lambda frame: frame[place]
+
+
+def path(place: int, fields: Sequence[str]) -> Code:
+    """`root.field.field`."""
+    if len(fields) == 1:
+        return _path_of_one(place, fields[0])
+
+    def run(frame: Frame) -> Any:
+        value = frame[place]
+        try:
+            for field in fields:
+                value = value[field]
+        except (KeyError, TypeError):
+            raise _missing(frame[place], fields) from None
+        return value
+
+    return run
+
+
+def _path_of_one(place: int, field: str) -> Code:
+    def run(frame: Frame) -> Any:
+        try:
+            return frame[place][field]
+        except (KeyError, TypeError):
+            raise _missing(frame[place], [field]) from None
+
+    return run
+
+
+def select(operand: Code, fields: Sequence[str]) -> Code:
+    """`operand.field.field`."""
+
+    def run(frame: Frame) -> Any:
+        whole = value = operand(frame)
+        try:
+            for field in fields:
+                value = value[field]
+        except (KeyError, TypeError):
+            raise _missing(whole, fields) from None
+        return value
+
+    return run
+
+
+def _missing(value: Any, fields: Sequence[str]) -> EvalError:
+    for field in fields:
+        if type(value) is not dict:
+            return EvalError(f".{field} needs a map, got {kind(value)}")
+        if field not in value:
+            return EvalError(f"no such field: {field}")
+        value = value[field]
+    raise AssertionError("nothing is missing")
+
+
+def has(operand: Code, field: str) -> Code:
+    """`has(operand.field)`."""
+
+    def run(frame: Frame) -> bool:
+        value = operand(frame)
+        if type(value) is not dict:
+            raise EvalError(f"has(.{field}) needs a map, got {kind(value)}")
+        return field in value
+
+    return run
+
+
+def index(operand: Code, key: Code) -> Code:
+    """`operand[key]`."""
+
+    def run(frame: Frame) -> Any:
+        value, at = operand(frame), key(frame)
+        if type(value) is dict:
+            if type(at) is str and at in value:
+                return value[at]
+            raise EvalError("no such key")
+        if type(value) is not list:
+            raise EvalError(f"[] needs a list or a map, got {kind(value)}")
+        if type(at) is not int:
+            raise EvalError(f"a list needs an int in [], got {kind(at)}")
+        if not 0 <= at < len(value):
+            raise EvalError("no such place in the list")
+        return value[at]
+
+    return run
+
+
+def invert(operand: Code) -> Code:
+    """`!operand`."""
+
+    def run(frame: Frame) -> bool:
+        value = operand(frame)
+        if type(value) is not bool:
+            raise EvalError(f"! needs a bool, got {kind(value)}")
+        return not value
+
+    return run
+
+
+def minus(operand: Code) -> Code:
+    """`-operand`."""
+    return lambda frame: negate(operand(frame))
+
+
+def binary(op: str, left: Code, right: Code) -> Code:
+    """An operator between two values; what builds or walks something large is charged for it."""
+    operate, before = OPERATORS[op], _CHARGES.get(op)
+    if before is None:
+        return lambda frame: operate(left(frame), right(frame))
+
+    def run(frame: Frame) -> Any:
+        one, other = left(frame), right(frame)
+        before(frame, one, other)
+        return operate(one, other)
+
+    return run
+
+
+def _charge_sum(frame: Frame, one: Any, other: Any) -> None:
+    if type(one) is str and type(other) is str:
+        charge(frame, (len(one) + len(other)) // CHARS_PER_UNIT)
+    elif type(one) is list and type(other) is list:
+        charge(frame, len(one) + len(other))
+
+
+def _charge_equality(frame: Frame, one: Any, other: Any) -> None:
+    if type(one) in _CONTAINERS and type(other) in _CONTAINERS:
+        charge(frame, weight(one))
+
+
+def _charge_search(frame: Frame, needle: Any, holder: Any) -> None:
+    if type(holder) is list:
+        charge(frame, weight(holder) if type(needle) in _CONTAINERS else len(holder))
+
+
+_CHARGES: Final[dict[str, Callable[[Frame, Any, Any], None]]] = {
+    "+": _charge_sum,
+    "==": _charge_equality,
+    "!=": _charge_equality,
+    "in": _charge_search,
+}
+
+
+def binary_constant(op: str, left: Code, value: Any) -> Code:
+    """An operator with a constant on its right: the usual predicate."""
+    operate, kind_of = OPERATORS[op], type(value)
+    if op in ORDER and kind_of in (int, float, str):
+        return _order_constant(op, left, value)
+    if op == "==" and kind_of is str:
+        return lambda frame: bool(left(frame) == value)  # nothing but a string equals one
+    return lambda frame: operate(left(frame), value)
+
+
+def _order_constant(op: str, left: Code, value: Any) -> Code:
+    compare, slow, kind_of = ORDER[op], OPERATORS[op], type(value)
+
+    def run(frame: Frame) -> Any:
+        one = left(frame)
+        return compare(one, value) if type(one) is kind_of else slow(one, value)
+
+    return run
+
+
+def among(left: Code, values: Sequence[Any]) -> Code:
+    """`left in [constants]`."""
+    if all(type(value) is str for value in values):
+        texts = frozenset(values)
+
+        def run_texts(frame: Frame) -> bool:
+            value = left(frame)
+            return type(value) is str and value in texts
+
+        return run_texts
+
+    def run(frame: Frame) -> bool:
+        value = left(frame)
+        return any(equal(value, one) for one in values)
+
+    return run
+
+
+def logical(decides: bool, parts: Sequence[Code]) -> Code:
+    """`||` (decided by true) or `&&` (by false). One part that decides absorbs the errors of all the others."""
+
+    def run(frame: Frame) -> bool:
+        error: EvalError | None = None
+        for part in parts:
+            try:
+                value: object = part(frame)
+            except EvalError as exc:
+                error = error or exc
+                continue
+            if value is decides:
+                return decides
+            if type(value) is not bool:
+                error = error or EvalError(f"{'||' if decides else '&&'} needs bools, got {kind(value)}")
+        if error is not None:
+            raise error
+        return not decides
+
+    return run
+
+
+def conditional(test: Code, yes: Code, no: Code) -> Code:
+    """`test ? yes : no`; only one of them is run."""
+
+    def run(frame: Frame) -> Any:
+        value = test(frame)
+        if type(value) is not bool:
+            raise EvalError(f"? needs a bool, got {kind(value)}")
+        return yes(frame) if value else no(frame)
+
+    return run
+
+
+def list_of(items: Sequence[Code]) -> Code:
+    """`[items]`."""
+    return lambda frame: [item(frame) for item in items]
+
+
+def map_of(entries: Sequence[tuple[Code, Code]]) -> Code:
+    """`{key: value}`."""
+
+    def run(frame: Frame) -> dict[str, Any]:
+        built = {}
+        for key, value in entries:
+            name = key(frame)
+            if type(name) is not str:
+                raise EvalError(f"a map needs strings as keys, got {kind(name)}")
+            built[name] = value(frame)
+        if len(built) != len(entries):
+            raise EvalError("a map needs different keys")
+        return built
+
+    return run
+
+
+def call(function: Callable[..., Any], arguments: Sequence[Code]) -> Code:
+    """A function of the list."""
+    if len(arguments) == 1:
+        only = arguments[0]
+        return lambda frame: function(frame, only(frame))
+    return lambda frame: function(frame, *[argument(frame) for argument in arguments])
+
+
+def matches(text: Code, pattern: Any) -> Code:
+    """Whether the pattern is found anywhere in the text."""
+    search = pattern.search
+
+    def run(frame: Frame) -> bool:
+        value = text(frame)
+        if type(value) is not str:
+            raise EvalError(f"matches needs a string, got {kind(value)}")
+        charge(frame, len(value) // CHARS_PER_UNIT)
+        found: bool = search(value) is not None
+        return found
+
+    return run

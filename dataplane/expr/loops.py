@@ -1,0 +1,101 @@
+"""Comprehensions as closures: over the elements of a list or the keys of a map, each round charged for what it runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from dataplane.expr.closures import Code
+from dataplane.expr.frame import Frame, charge
+from dataplane.expr.nodes import Comprehend
+from dataplane.expr.values import EvalError, kind
+
+
+class Round(NamedTuple):
+    """What is run for one element: it stands at `place` of the frame, and costs `nodes` units."""
+
+    place: int
+    test: Code | None
+    result: Code
+    nodes: int
+
+    def rounds(self, frame: Frame, over: Any, name: str) -> Iterator[Any]:
+        """Each element put in its place, and charged."""
+        for element in _elements(over, name):
+            charge(frame, self.nodes)
+            frame[self.place] = element
+            yield element
+
+
+def comprehension(kind_of: Comprehend, over: Code, each: Round) -> Code:
+    """`over.kind(variable, result)`."""
+    return _KINDS[kind_of](over, each)
+
+
+def _elements(value: Any, name: str) -> Sequence[Any]:
+    if type(value) is list:
+        return value
+    if type(value) is dict:
+        return list(value)
+    raise EvalError(f"{name} needs a list or a map, got {kind(value)}")
+
+
+def _holds(test: Code, frame: Frame, name: str) -> bool:
+    value = test(frame)
+    if type(value) is bool:
+        return value
+    raise EvalError(f"{name} needs a bool for each element, got {kind(value)}")
+
+
+def _deciding(name: str, decides: bool) -> Callable[[Code, Round], Code]:
+    """As a chain of `||` or `&&` over the elements: one that decides absorbs the errors of all the others."""
+
+    def make(over: Code, each: Round) -> Code:
+        def run(frame: Frame) -> bool:
+            error: EvalError | None = None
+            for _ in each.rounds(frame, over(frame), name):
+                try:
+                    if _holds(each.result, frame, name) is decides:
+                        return decides
+                except EvalError as exc:
+                    error = error or exc
+            if error is not None:
+                raise error
+            return not decides
+
+        return run
+
+    return make
+
+
+def _exists_one(over: Code, each: Round) -> Code:
+    def run(frame: Frame) -> bool:
+        rounds = each.rounds(frame, over(frame), "exists_one")
+        return sum(_holds(each.result, frame, "exists_one") for _ in rounds) == 1
+
+    return run
+
+
+def _filter(over: Code, each: Round) -> Code:
+    def run(frame: Frame) -> list[Any]:
+        rounds = each.rounds(frame, over(frame), "filter")
+        return [element for element in rounds if _holds(each.result, frame, "filter")]
+
+    return run
+
+
+def _map(over: Code, each: Round) -> Code:
+    result, test = each.result, each.test
+
+    def run(frame: Frame) -> list[Any]:
+        rounds = each.rounds(frame, over(frame), "map")
+        return [result(frame) for _ in rounds if test is None or _holds(test, frame, "map")]
+
+    return run
+
+
+_KINDS: Final[dict[Comprehend, Callable[[Code, Round], Code]]] = {
+    "all": _deciding("all", False),
+    "exists": _deciding("exists", True),
+    "exists_one": _exists_one,
+    "filter": _filter,
+    "map": _map,
+}

@@ -1,0 +1,133 @@
+"""The values an expression meets: JSON's own, timestamps and durations; equality, order, and the way back to JSON."""
+
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Final
+
+from msgspec import Struct
+
+NS: Final = 1_000_000_000
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**63 - 1
+
+
+class EvalError(Exception):
+    """An expression has no value for this message. `||` and `&&` absorb it where the other side decides alone.
+
+    The text names what was needed and what kind of value came, never the value.
+    """
+
+
+class LimitError(Exception):
+    """An expression needs more than a message may cost. Nothing absorbs it."""
+
+
+class Timestamp(Struct, frozen=True, order=True):
+    """A moment: nanoseconds since 1970-01-01 UTC, in the years 1 to 9999."""
+
+    ns: int
+
+
+class Duration(Struct, frozen=True, order=True):
+    """A span of nanoseconds, at most 64 bits, signed."""
+
+    ns: int
+
+
+_KINDS: Final = {
+    bool: "bool",
+    int: "int",
+    float: "double",
+    Decimal: "double",
+    str: "string",
+    list: "list",
+    dict: "map",
+    type(None): "null",
+    Timestamp: "timestamp",
+    Duration: "duration",
+}
+_ALIKE: Final = frozenset({int, str, float, bool, type(None), Timestamp, Duration})
+_NUMBERS: Final = frozenset({int, float, Decimal})
+_ORDERED: Final = frozenset({int, str, float, bool, Timestamp, Duration})
+
+
+def kind(value: Any) -> str:
+    """What an error calls a value."""
+    return _KINDS.get(type(value), "value")
+
+
+def equal(one: Any, other: Any) -> bool:
+    """CEL's `==`: numbers across their types, containers by their parts, all else only within a type; no error."""
+    first, second = type(one), type(other)
+    if first is second and first in _ALIKE:
+        return bool(one == other)
+    if first in _NUMBERS and second in _NUMBERS:
+        return bool(one == other)
+    if first is list and second is list:
+        return len(one) == len(other) and all(map(equal, one, other))
+    if first is dict and second is dict:
+        return len(one) == len(other) and all(key in other and equal(value, other[key]) for key, value in one.items())
+    return False
+
+
+def comparable(one: Any, other: Any) -> None:
+    """Raises EvalError unless the two have an order: two numbers, or two of one ordered type."""
+    first, second = type(one), type(other)
+    if not (first is second and first in _ORDERED) and not (first in _NUMBERS and second in _NUMBERS):
+        raise EvalError(f"cannot order {kind(one)} and {kind(other)}")
+
+
+def weight(value: Any) -> int:
+    """How many values a value holds, itself included."""
+    total, rest = 0, [value]
+    while rest:
+        one = rest.pop()
+        total += 1
+        if type(one) is list:
+            rest.extend(one)
+        elif type(one) is dict:
+            rest.extend(one.values())
+    return total
+
+
+def to_json(value: Any, max_bytes: int) -> Any:
+    """A copy that JSON can carry: times as text, nothing shared with the body, at most about `max_bytes` when written.
+
+    Raises EvalError for a number that is not finite, LimitError if it is larger.
+    """
+    return _Copy(max_bytes).of(value)
+
+
+class _Copy:
+    """Counts while it copies, so that a value which repeats a large part many times is stopped, not built."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._left = self._max = max_bytes
+
+    def of(self, value: Any) -> Any:
+        kind_of = type(value)
+        if kind_of is str:
+            self._take(len(value) + 2)
+            return value
+        if kind_of is dict:
+            return {self._key(key): self.of(part) for key, part in value.items()}
+        if kind_of is list:
+            self._take(2)
+            return [self.of(part) for part in value]
+        self._take(8)
+        if kind_of is float and not isfinite(value):
+            raise EvalError("JSON cannot carry a double that is not finite")
+        if kind_of is Timestamp or kind_of is Duration:
+            from dataplane.expr.times import time_text
+
+            return time_text(value)
+        return value
+
+    def _key(self, key: str) -> str:
+        self._take(len(key) + 4)
+        return key
+
+    def _take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise LimitError(f"the result may have {self._max} bytes")

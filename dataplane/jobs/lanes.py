@@ -1,16 +1,22 @@
 """What runs inside a Spark task: one lane, made, run and closed there (Spark forks and reuses its Python workers)."""
 
 import logging
+import random
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
+from pyspark import TaskContext
+
+from dataplane.jobs.wanted import STABLE_S, back_off_s
 from dataplane.runtime.garbage import collect_seldom
 from dataplane.runtime.lane import Lane, LaneError, LaneIdentity, Work
 from dataplane.runtime.settings import settings_from
 
 REJOIN_WAIT_S: Final = 1.0
+LONGEST_REJOIN_S: Final = 8.0  # with the group's session and the start of a process on top, a lane is back within 30 s
 
 
 def make_work(lane: Lane) -> Work:
@@ -38,8 +44,26 @@ def run_lane(identities: Iterable[LaneIdentity]) -> Iterator[str]:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     collect_seldom()
     for identity in identities:
+        settings = settings_from()
+        pause_s = pause_before(settings.var / "data" / "lanes" / f"{identity.cell}-{identity.writer}", time.time())
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber():  # Spark repeats at once; the driver has waited already
+            time.sleep(pause_s)
         try:
-            yield Lane(identity, settings_from(), make_work).run()
+            yield Lane(identity, settings, make_work).run()
         except LaneError as exc:
             time.sleep(REJOIN_WAIT_S)
             yield f"failed({exc})"
+
+
+def pause_before(note: Path, now_s: float) -> float:
+    """How long a lane that died waits before it joins its group: longer with each death soon after a start.
+
+    `note` keeps how many of those there were, and by its own time when the last start was.
+    """
+    deaths = 0
+    if note.exists() and now_s - note.stat().st_mtime < STABLE_S:
+        deaths = int(note.read_text() or 0) + 1
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(str(deaths))
+    return min(LONGEST_REJOIN_S, back_off_s(deaths - 1, random.random())) if deaths > 1 else 0.0  # noqa: S311

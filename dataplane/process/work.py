@@ -14,6 +14,7 @@ from dataplane.ledger.units import partition_base
 from dataplane.names import transform_node
 from dataplane.plan import Plan, StageError, compile_plan
 from dataplane.process.run import Run
+from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
 
@@ -55,6 +56,16 @@ class ProcessWork:
             meta.position = self._base(message.partition()) + message.offset()
             items.append(Item(meta, message, headers, message.value() or b""))
         self._run_all(items)
+
+    def condemn(self, message: Message) -> None:
+        """Dead at the first stage, unread."""
+        for _, meta, headers in self._lane.read_all([message]):
+            meta.position = self._base(message.partition()) + message.offset()
+            run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
+            run.through = []
+            item = Item(meta, message, headers, message.value() or b"")
+            self._bury(run, "normalize", item, StageError(CRASHES_LANE, CRASHES_DETAIL))
+            self.acked(run)
 
     def turn(self) -> None:
         """Try again what waits for a plan."""

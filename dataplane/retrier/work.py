@@ -14,6 +14,7 @@ from confluent_kafka import Message
 from dataplane.ledger.facts import Fact, FactKey
 from dataplane.ledger.meta import Meta
 from dataplane.names import transmit_node
+from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 
 
@@ -23,6 +24,7 @@ class RetrierWork:
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
         self._retry_out = lane.cell.topics["retry-out"]
+        self._dead = lane.cell.topics["dead"].name
         self._waiting: list[tuple[int, int, Message, Meta]] = []  # heap by due time
         self._numbers = itertools.count()
 
@@ -30,6 +32,19 @@ class RetrierWork:
         """Put each message to its due time."""
         for message, meta, _ in self._lane.read_all(messages):
             heapq.heappush(self._waiting, (meta.not_before_us, next(self._numbers), message, meta))
+
+    def condemn(self, message: Message) -> None:
+        """Dead at its destination."""
+        for _, meta, headers in self._lane.read_all([message]):
+            node = transmit_node(meta.destination)
+            more = [
+                ("penstock-node", node.encode()),
+                ("penstock-cause", CRASHES_LANE.encode()),
+                ("penstock-detail", CRASHES_DETAIL.encode()),
+            ]
+            key = FactKey(node, Fact.DEAD, CRASHES_LANE, meta.child)
+            token = (message.partition(), message.offset(), meta, key)
+            self._lane.outbox.send(self._dead, token, value=message.value(), headers=[*headers, *more])
 
     def turn(self) -> None:
         """Pass on what is due."""
@@ -41,13 +56,13 @@ class RetrierWork:
                 record["key"] = message.key()
             else:
                 record["partition"] = message.partition() % self._retry_out.partitions
-            token = (message.partition(), message.offset(), meta)
+            key = FactKey(transmit_node(meta.destination), Fact.RELEASED, str(meta.attempt), meta.child)
+            token = (message.partition(), message.offset(), meta, key)
             self._lane.outbox.send(self._retry_out.name, token, **record)
 
     def acked(self, token: Any) -> None:
-        """Passed on: the retry lane has it from here."""
-        partition, offset, meta = token
-        key = FactKey(transmit_node(meta.destination), Fact.RELEASED, str(meta.attempt), meta.child)
+        """Passed on (the retry lane has it from here) or buried."""
+        partition, offset, meta, key = token
         self._lane.facts.add(meta.pipe, meta.bucket, key, meta.position)
         self._lane.settle(partition, offset)
 

@@ -16,6 +16,7 @@ from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.names import INPUTS_OF, LaneKind, lane_group
 from dataplane.runtime.checkpoint import Checkpointer, Frozen
+from dataplane.runtime.crashes import Crashes
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import SESSION_TIMEOUT_MS, lane_consumer, lane_producer
 from dataplane.runtime.lags import LagBook
@@ -36,6 +37,7 @@ REVOKE_S: Final = 5.0
 MAX_WINDOW_BYTES: Final = 64 * 1024 * 1024
 IDLE_WAIT_S: Final = 0.1
 BUSY_WAIT_S: Final = 0.001
+ALONE_S: Final = 1.0  # how long a message that is tried alone may take to kill
 
 
 class LaneIdentity(Struct, frozen=True):
@@ -58,6 +60,9 @@ class Work(Protocol):
 
     def take(self, messages: Sequence[Message]) -> None:
         """Begin on messages; each is settled later through `Lane.settle`."""
+
+    def condemn(self, message: Message) -> None:
+        """Lanes died of this message: bury it with the cause CRASHES_LANE, without looking into its body."""
 
     def turn(self) -> None:
         """Move on what is under way. Called on every pass; does not block longer than `patience`."""
@@ -129,6 +134,7 @@ class Lane:
             epoch=identity.epoch,
             incarnation=identity.incarnation,
         )
+        self._crashes = Crashes(settings.var / "data" / "crashes")
         self._watchdog = Watchdog()
         self._ours: set[int] = set()
         self._paused: set[int] = set()
@@ -191,10 +197,15 @@ class Lane:
             while not self._must_stop():
                 self._pass()
             self._drain()
+            self._crashes.close()
             return "drained"
         except (LaneError, ProducerDeadError, KafkaException) as exc:
             log.exception("lane %s failed", self.identity.writer)
+            self._crashes.close()
             return f"failed({exc})"
+        except Exception:
+            self._crashes.abandon()
+            raise
         finally:
             self._close()
 
@@ -202,7 +213,7 @@ class Lane:
         self._watchdog.pat()
         messages = self._fetch()
         if messages:
-            self._work.take(messages)
+            self._hand_over(messages)
         self._work.turn()
         self._collect(0.0)
         now = time.monotonic()
@@ -225,6 +236,8 @@ class Lane:
         self._last_poll = time.monotonic()
         if first is None:
             return []
+        if self._crashes.is_careful:
+            return self._admit([first])
         return self._admit([first, *self._consumer.consume(BATCH, 0)])
 
     def _admit(self, messages: list[Message]) -> list[Message]:
@@ -242,11 +255,38 @@ class Lane:
             good.append(message)
         return good
 
+    def _hand_over(self, messages: list[Message]) -> None:
+        """To the work: together, or one at a time where lanes have died of what is here."""
+        if not self._crashes.is_careful:
+            if self._crashes.is_alert:
+                for message in messages:
+                    self._crashes.handed(self._note_name(self.slots.of(message)), message.offset())
+            self._work.take(messages)
+            return
+        for message in messages:
+            self._hand_over_alone(message, self.slots.of(message))
+
+    def _hand_over_alone(self, message: Message, slot: int) -> None:
+        """Nothing else is under way until this one is settled, or has had its time to do harm."""
+        name, offset = self._note_name(slot), message.offset()
+        if not self._crashes.try_alone(name, offset, time.time()):
+            log.error("dead: lanes died of %s %d each time they took it alone", name, offset)
+            self._work.condemn(message)
+            return
+        self._work.take([message])
+        deadline = time.monotonic() + ALONE_S
+        while (window := self.windows.get(slot)) and window.owes(offset) and time.monotonic() < deadline:
+            self._watchdog.pat()
+            self._work.turn()
+            self._collect(BUSY_WAIT_S)
+        self._crashes.survived(name, time.time())
+
     def _open_window(self, message: Message) -> AckWindow | None:
         slot = self.slots.of(message)
         if slot not in self._ours:
             return None
         window = self.windows[slot] = AckWindow(message.offset())
+        self._crashes.opened(self._note_name(slot), message.offset(), time.time())
         return window
 
     def _trouble(self, message: Message) -> None:
@@ -289,6 +329,7 @@ class Lane:
         self._checkpointer.freeze(self.windows, self.facts.take(), self.lags.take())
 
     def _beat(self, state: str) -> None:
+        self._crashes.expire(time.time())
         self._pulse.beat(
             state,
             self.table.offset,
@@ -303,6 +344,7 @@ class Lane:
         slots = [self.slots.number(place) for place in partitions]
         log.info("lane %s: assigned %s", self.identity.writer, [self._name(slot) for slot in slots])
         self._ours.update(slots)
+        self._crashes.assigned(map(self._note_name, slots), time.time())
         consumer.incremental_assign(partitions)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -312,6 +354,8 @@ class Lane:
         self._work.forget(slots)
         self._settle_within(REVOKE_S)
         self._let_go(slots)
+        for slot in slots:
+            self._crashes.let_go(self._note_name(slot))
         consumer.incremental_unassign(partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -320,6 +364,8 @@ class Lane:
         log.warning("lane %s: lost %s", self.identity.writer, [self._name(slot) for slot in slots])
         self._work.forget(slots)
         self._let_go(slots)
+        for slot in slots:
+            self._crashes.lost(self._note_name(slot))
         consumer.incremental_unassign(partitions)
 
     def _let_go(self, slots: Iterable[int]) -> None:
@@ -347,6 +393,9 @@ class Lane:
 
     def _name(self, slot: int) -> str:
         return "{}/{}".format(*self.slots.place(slot))
+
+    def _note_name(self, slot: int) -> str:
+        return "{}-{}".format(*self.slots.place(slot))
 
     # -- beginning and end -----------------------------------------------------------------------------------------
 

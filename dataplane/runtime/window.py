@@ -48,6 +48,10 @@ class AckWindow:
             taken.popleft()
             self.bytes -= sizes.popleft()
 
+    def owes(self, offset: int) -> bool:
+        """Whether this message is not settled yet."""
+        return offset in self._open
+
     @property
     def prefix(self) -> int:
         """Everything below is settled."""

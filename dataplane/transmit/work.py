@@ -16,6 +16,7 @@ from confluent_kafka import Message
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import Headers, Meta
 from dataplane.names import transmit_node
+from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.transmit.attempts import AttemptBook
 from dataplane.transmit.ends import Ends
@@ -78,6 +79,19 @@ class TransmitWork:
         else:
             target.queue.append(send)
             self._ready.add(target)
+
+    def condemn(self, message: Message) -> None:
+        """Dead at this destination, unsent."""
+        place = (message.partition(), message.offset())
+        for _, meta, headers in self._lane.read_all([message]):
+            target = self._targets.find(meta.pipe, meta.destination)
+            if target is None:
+                self._homeless.append((message, meta, headers))
+                continue
+            unit = Unit(meta.pipe, meta.destination, meta.child, meta.attempt, meta.position)
+            send = Send(unit, meta, target, headers, message.key(), message.value() or b"", [place])
+            self._ends.under_way[unit] = send
+            self._ends.bury(send, CRASHES_LANE, CRASHES_DETAIL)
 
     # -- sending ---------------------------------------------------------------------------------------------------
 

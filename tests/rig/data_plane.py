@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 from tests.rig.watch import Heartbeats, Offsets
 
+PLANTED: Final = Path(__file__).parent / "planted"
 REPLICAS: Final = ("ingest-1", "ingest-2")
 
 
@@ -91,7 +93,8 @@ class DataPlane:
         self.port = free_ports(1)[0]
         (var / "log").mkdir(parents=True, exist_ok=True)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        path = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}"}
+        shutil.copytree(PLANTED, var / "planted")  # not from the checkout: applications run their release alone
+        path = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "platform", var / "planted")))}
         self._env = inherited | path | self.cluster.env(str(var), self.port)
         self.receiver = Receiver()
         self.replicas = Replicas(self._env, var / "log")

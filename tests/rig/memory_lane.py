@@ -128,6 +128,11 @@ class MemoryLane:
             window.take(message.offset())
         self.work.take(messages)
 
+    def condemn(self, message: MemoryMessage) -> None:
+        """Lanes died of it."""
+        self.windows.setdefault(message.partition(), AckWindow(message.offset())).take(message.offset())
+        self.work.condemn(message)
+
     def store(self) -> None:
         """Everything produced so far is stored."""
         waiting, self.outbox.waiting = self.outbox.waiting, []

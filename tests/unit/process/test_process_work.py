@@ -176,3 +176,16 @@ def test_buckets_and_lags_are_kept_apart(tmp_path: Path):
     lags = {(lag.node, lag.bucket, lag.way) for lag in lane.lags.take()}
     expected = {("normalize", "in"), ("normalize", "out"), ("transform:crm", "in"), ("transform:crm", "out")}
     assert lags == {(node, bucket, way) for node, way in expected for bucket in (10, 11)}
+
+
+def test_what_lanes_died_of_is_dead_without_a_step_having_seen_it(tmp_path: Path):
+    lane = opened(tmp_path, plan(normalize=[CAST]))
+    lane.condemn(arrived(5, b'{"n":"1"}'))
+    (record,) = dead(lane)
+    assert record["value"] == b'{"n":"1"}'
+    assert ("penstock-cause", b"crashes-lane") in record["headers"]
+    assert lane.unsettled() == 1
+    lane.store()
+    assert lane.unsettled() == 0
+    assert lane.filed() == {("ingest", "sent", "seen"): 1, ("normalize", "dead", "crashes-lane"): 1}
+    assert not egress(lane)

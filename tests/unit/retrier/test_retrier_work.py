@@ -108,3 +108,12 @@ def test_the_loop_wakes_in_time_for_the_next_message(lane: MemoryLane, clock: Cl
     assert lane.work.patience_s() == pytest.approx(0.02, abs=0.001)
     clock.now_us += S
     assert lane.work.patience_s() == BUSY_WAIT_S
+
+
+def test_what_lanes_died_of_is_dead_at_its_destination(lane: MemoryLane):
+    lane.condemn(message(5, attempt=1))
+    (record,) = lane.outbox.of(lane.cell.topics["dead"].name)
+    assert ("penstock-cause", b"crashes-lane") in record["headers"]
+    lane.store()
+    assert lane.unsettled() == 0
+    assert lane.filed() == {("transmit:crm", "dead", "crashes-lane"): 1}

@@ -277,6 +277,15 @@ def test_a_removed_destination_cancels(tmp_path: Path):
     work.close()
 
 
+def test_what_lanes_died_of_is_dead_and_never_sent(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination())
+    lane.condemn(message(5, b"{}"))
+    lane.store()
+    assert (sender.requests, lane.unsettled()) == ([], 0)
+    assert lane.filed() == {(NODE, "dead", "crashes-lane"): 1}
+    work.close()
+
+
 def test_a_message_for_a_destination_not_known_yet_waits_for_its_record(tmp_path: Path):
     lane, work, sender = opened(tmp_path)
     lane.take(message(5))

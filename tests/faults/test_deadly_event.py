@@ -1,0 +1,29 @@
+"""An event that kills the process of every lane that takes it: found, buried alone, and everything else delivered."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from dataplane.ledger.bins import Bin
+from tests.rig.data_plane import DataPlane
+from tests.rig.messages import dead_letters
+
+
+@pytest.mark.timeout(400)
+def test_an_event_that_kills_its_lane_is_buried_and_the_rest_is_delivered(plane: DataPlane):
+    key = plane.add_pipe("deadly", {"crm": {"url": plane.receiver.url("/deadly")}})
+    events = [{"n": n, "note": "kills-its-lane" if n == 7 else ""} for n in range(20)]
+    status, _, text = plane.post(key, json.dumps(events).encode())
+    assert status == 202
+    positions = [item["position"] for item in json.loads(text)["items"]]
+
+    whole = plane.settled("deadly", set(positions), 240)
+    assert whole.upstream(Bin.DEAD) == {positions[7]}
+    assert whole.at("crm", Bin.DELIVERED) == set(positions) - {positions[7]}
+    got = Counter(received.position for received in plane.receiver.got["/deadly"])
+    assert got == Counter(set(positions) - {positions[7]}), "each exactly once"
+    (letter,) = dead_letters(plane, "deadly")
+    assert (letter.position, letter.cause) == (positions[7], "crashes-lane")
+    assert b"kills-its-lane" in letter.body
+    assert not plane.offsets.fell

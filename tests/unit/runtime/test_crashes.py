@@ -1,0 +1,134 @@
+"""Crash notes: a message that kills its lanes is found and buried, and nobody else is."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.runtime.crashes import DEATHS, RESTARTS, STABLE_S, Crashes, CrashNote, opened
+
+NAME = "penstock.c1.ingest.g1-0"
+
+
+class Lane:
+    """What the loop does, on one partition: batches of what is there, or one at a time, until it dies or is done."""
+
+    def __init__(self, folder: Path, first: int, now_s: float) -> None:
+        self.crashes = Crashes(folder)
+        self.crashes.assigned([NAME], now_s)
+        self.committed, self.now_s = first, now_s
+        self.dead: list[int] = []
+
+    def run(self, end: int, killers: set[int], *, batch: int = 5, kill_before: int | None = None) -> bool:
+        """Whether it came to the end alive. `kill_before`: somebody's SIGKILL while that offset is at work."""
+        at, is_open = self.committed, False
+        while at < end:
+            taken = [at] if self.crashes.is_careful else list(range(at, min(end, at + batch)))
+            if not is_open:
+                self.crashes.opened(NAME, at, self.now_s)
+                is_open = True
+            if not self.hand_over(taken, killers, kill_before):
+                return False
+            at = taken[-1] + 1
+            self.committed = at
+        return True
+
+    def hand_over(self, taken: list[int], killers: set[int], kill_before: int | None) -> bool:
+        if not self.crashes.is_careful:
+            self.crashes.handed(NAME, taken[-1])
+            return not killers & set(taken) and kill_before not in taken
+        for offset in taken:
+            if not self.crashes.try_alone(NAME, offset, self.now_s):
+                self.dead.append(offset)
+                continue
+            if offset in killers or offset == kill_before:
+                return False
+            self.crashes.survived(NAME, self.now_s)
+        return True
+
+
+def restarts_until_done(folder: Path, killers: set[int], *, end: int = 40) -> tuple[int, list[int]]:
+    committed, now_s, dead = 0, 1_000.0, []
+    for start in range(200):
+        lane = Lane(folder, committed, now_s)
+        done = lane.run(end, killers)
+        dead += lane.dead
+        committed, now_s = lane.committed, now_s + 8
+        if done:
+            return start, dead
+    raise AssertionError(f"no end: at {committed}, dead {dead}")
+
+
+@pytest.mark.parametrize("killer", [0, 3, 7, 39])
+def test_one_killer_is_found_and_nothing_else_dies(tmp_path: Path, killer: int):
+    restarts, dead = restarts_until_done(tmp_path, {killer})
+    assert dead == [killer]
+    more = 0 if killer < 5 else 1  # where something was settled before, the first death was at another offset
+    assert restarts == RESTARTS + DEATHS + more, "three deaths among others, then alone, twice"
+
+
+@given(st.sets(st.integers(0, 39), max_size=5))
+def test_however_many_there_are_they_alone_are_buried(tmp_path_factory: pytest.TempPathFactory, killers: set[int]):
+    restarts, dead = restarts_until_done(tmp_path_factory.mktemp("notes"), killers)
+    assert sorted(dead) == sorted(killers)
+    assert restarts <= len(killers) * (RESTARTS + 1 + DEATHS)
+
+
+@given(st.lists(st.integers(0, 39), max_size=8))
+def test_kills_from_outside_bury_a_message_only_if_it_was_alone_twice(
+    tmp_path_factory: pytest.TempPathFactory, kills: list[int]
+):
+    folder = tmp_path_factory.mktemp("notes")
+    committed, now_s, dead = 0, 1_000.0, []
+    for kill in [*kills, None]:
+        lane = Lane(folder, committed, now_s)
+        lane.run(40, set(), kill_before=kill)
+        dead += lane.dead
+        committed, now_s = lane.committed, now_s + 8
+    assert all(kills.count(offset) >= DEATHS for offset in dead)
+
+
+def test_a_lane_that_lived_on_did_not_die_of_its_first_messages():
+    note = CrashNote(7, 1_000.0, starts=9, reach=20, trial=8, deaths={8: 1})
+    assert opened(note, 7, 1_000.0 + STABLE_S + 1) == CrashNote(7, 1_000.0 + STABLE_S + 1)
+
+
+def test_progress_between_deaths_is_no_loop():
+    assert opened(CrashNote(7, 1_000.0, starts=3), 8, 1_001.0) == CrashNote(8, 1_001.0)
+
+
+def test_a_partition_given_back_in_order_leaves_no_note(tmp_path: Path):
+    crashes = Crashes(tmp_path)
+    crashes.opened(NAME, 7, 1_000.0)
+    assert (tmp_path / NAME).exists()
+    crashes.let_go(NAME)
+    assert not (tmp_path / NAME).exists()
+
+
+def test_a_partition_lost_to_another_lane_keeps_the_note_that_is_that_lanes_now(tmp_path: Path):
+    crashes = Crashes(tmp_path)
+    crashes.opened(NAME, 7, 1_000.0)
+    crashes.lost(NAME)
+    assert (tmp_path / NAME).exists()
+
+
+def test_what_was_found_and_never_came_makes_nobody_careful_for_long(tmp_path: Path):
+    crashes = Crashes(tmp_path)
+    crashes.opened(NAME, 7, 1_000.0)
+    for _ in range(RESTARTS):
+        crashes = Crashes(tmp_path)
+        crashes.assigned([NAME], 1_001.0)
+        crashes.opened(NAME, 7, 1_001.0)
+    later = Crashes(tmp_path)
+    later.assigned([NAME], 1_002.0)
+    assert later.is_careful
+    later.expire(1_002.0 + STABLE_S)
+    assert not later.is_careful
+
+
+def test_a_torn_note_is_none(tmp_path: Path):
+    (tmp_path / NAME).write_bytes(b'{"offset":')
+    crashes = Crashes(tmp_path)
+    crashes.assigned([NAME], 1_000.0)
+    assert not crashes.is_careful

@@ -203,8 +203,11 @@ class DataPlane:
 
     def python_driver_pid(self) -> int:
         """The Python process that runs the cell driver."""
-        children = psutil.Process(self.driver_pid()).children()
-        return next(child.pid for child in children if any("cell.py" in word for word in child.cmdline()))
+        for child in psutil.Process(self.driver_pid()).children():
+            with contextlib.suppress(psutil.Error):  # a child that is gone, or a zombie that Java has yet to reap
+                if any("cell.py" in word for word in child.cmdline()):
+                    return child.pid
+        raise LookupError("the JVM has no Python driver at this moment")
 
     def lane_pid(self, writer: str) -> int:
         """The Python worker of a lane, by its own heartbeat."""

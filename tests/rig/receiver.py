@@ -1,13 +1,16 @@
-"""A destination in the test's own process: answers as it is told, and notes every request that came."""
+"""A destination in the test's own process: behaves as it is told, and notes every request that came."""
 
 import asyncio
 import hashlib
+import ssl
 import threading
 import time
 from collections import defaultdict
 from typing import NamedTuple
 
-HANG = 0  # as a status: take the request, never answer
+from tests.rig.behaviours import Behaviour, hang, status
+
+HANG = hang
 
 
 class Received(NamedTuple):
@@ -21,22 +24,25 @@ class Received(NamedTuple):
 
 
 class Receiver:
-    """Listens on a free port. `answers[path]` is the status for a path (204 unless said), `got[path]` what came."""
+    """Listens on a free port, or the one given. `answers[path]` is the status or the behaviour for a path (204 unless
+    said), `got[path]` what came. With `tls` it speaks TLS."""
 
-    def __init__(self) -> None:
-        self.answers: dict[str, int] = {}
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+        self.answers: dict[str, int | Behaviour] = {}
         self.got: defaultdict[str, list[Received]] = defaultdict(list)
         self.bodies: dict[str, bytes] = {}  # by message id
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
-        self.port = 0
+        self.port = port
+        self.connections = 0
+        self._tls = tls
         self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
         self._thread.start()
         assert self._started.wait(10)
 
     def url(self, path: str) -> str:
         """The address of a path."""
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}{path}"
 
     def close(self) -> None:
         """Listen no more."""
@@ -45,7 +51,9 @@ class Receiver:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024))
+        self._loop.set_exception_handler(lambda *_: None)  # connections that break are what it is here for
+        starting = asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=1024, ssl=self._tls)
+        server = self._loop.run_until_complete(starting)
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         self._loop.run_forever()
@@ -56,27 +64,27 @@ class Receiver:
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         try:
             while True:
-                status = await self._take(reader)
-                if status == HANG:
-                    await reader.read()  # until the other side gives up
+                received, path = await self._take(reader)
+                answer = self.answers.get(path, 204)
+                behave = status(answer) if isinstance(answer, int) else answer
+                if not await behave(writer, received):
                     break
-                length = "" if status == 204 else "content-length: 0\r\n"
-                writer.write(f"HTTP/1.1 {status} X\r\n{length}\r\n".encode())
-                await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
 
-    async def _take(self, reader: asyncio.StreamReader) -> int:
+    async def _take(self, reader: asyncio.StreamReader) -> tuple[Received, str]:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         path = head[0].split(" ")[1]
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers["content-length"]))
         id_ = headers["webhook-id"]
         digest = hashlib.sha256(body).hexdigest()
-        self.got[path].append(Received(id_, headers["penstock-position"], digest, time.time_ns(), headers))
+        received = Received(id_, headers["penstock-position"], digest, time.time_ns(), headers)
+        self.got[path].append(received)
         self.bodies[id_] = body
-        return self.answers.get(path, 204)
+        return received, path

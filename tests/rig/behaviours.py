@@ -23,7 +23,8 @@ def status(code: int, headers: str = "", body: bytes = b"") -> Behaviour:
     length = "" if code == 204 else f"content-length: {len(body)}\r\n"
     answer = f"HTTP/1.1 {code} X\r\n{headers}{length}\r\n".encode() + body
 
-    async def behave(writer: asyncio.StreamWriter, _: "Received") -> bool:
+    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
+        received.answered = code
         writer.write(answer)
         await writer.drain()
         return True

@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -21,7 +21,7 @@ from dataplane.names import (
     cell_topic,
     lane_group,
 )
-from dataplane.spec import parse_pipe_spec
+from dataplane.spec import PipeSpec, parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
 from dataplane.tables.control import encode_for_topic
 from dataplane.tables.records import (
@@ -37,6 +37,7 @@ from dataplane.tables.records import (
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PIPE = "pipe_rig"
+DestinationState = Literal["active", "paused", "suspended", "removed"]
 
 
 def key_of(name: str) -> str:
@@ -112,25 +113,30 @@ class Cluster:
 
     def add_pipe(self, pipe: str, key: str, destinations: Mapping[str, dict[str, Any]], **spec: object) -> None:
         """A pipe at revision 1 with one source `shop`, its key and its destinations (fields as in the spec)."""
-        http = {name: {"type": "http", **fields} for name, fields in destinations.items()}
-        parsed = parse_pipe_spec({"sources": {"shop": {}}, **spec, "destinations": http})
-        token = Fernet(self.fernet_key).encrypt(SECRET.encode()).decode()
+        parsed = self._parsed(destinations, **spec)
+        self.publish(PlanRecord(pipe, 1, parsed, self.version()))
+        self.publish_destinations(pipe, destinations)
         self.publish(
-            PlanRecord(pipe, 1, parsed, self.version()),
-            *(
-                DestinationRecord(
-                    pipe=pipe,
-                    name=name,
-                    version=self.version(),
-                    state="active",
-                    to=destination,
-                    secrets=[token],
-                )
-                for name, destination in parsed.destinations.items()
-            ),
             PipeRecord(pipe, self.version(), "ten_rig", "rig", self.cell, "active", [(1, 100)]),
             KeyRecord(key_digest(key), self.version(), pipe, "shop"),
         )
+
+    def publish_destinations(
+        self, pipe: str, destinations: Mapping[str, dict[str, Any]], state: DestinationState = "active"
+    ) -> None:
+        """How destinations of a pipe are reached from now on (fields as in the spec)."""
+        token = Fernet(self.fernet_key).encrypt(SECRET.encode()).decode()
+        self.publish(
+            *(
+                DestinationRecord(pipe=pipe, name=name, version=self.version(), state=state, to=to, secrets=[token])
+                for name, to in self._parsed(destinations).destinations.items()
+            )
+        )
+
+    @staticmethod
+    def _parsed(destinations: Mapping[str, dict[str, Any]], **spec: object) -> PipeSpec:
+        http = {name: {"type": "http", **fields} for name, fields in destinations.items()}
+        return parse_pipe_spec({"sources": {"shop": {}}, **spec, "destinations": http})
 
     def publish_cell(self, **lanes: int) -> None:
         """How many lanes of each kind (`transmit_retry` for transmit-retry); one each unless said."""

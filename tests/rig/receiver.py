@@ -6,21 +6,23 @@ import ssl
 import threading
 import time
 from collections import defaultdict
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from tests.rig.behaviours import Behaviour, hang, status
 
 HANG = hang
 
 
-class Received(NamedTuple):
-    """One request: message id, position (as text), SHA-256 of the body, when, and the headers in lower case."""
+@dataclass(slots=True)
+class Received:
+    """One request: message id, position (as text), SHA-256 of the body, when, the headers in lower case, our answer."""
 
     id: str
     position: str
     digest: str
     at_ns: int
     headers: dict[str, str]
+    answered: int = 0  # the status of a plain answer
 
 
 class Receiver:

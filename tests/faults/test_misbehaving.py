@@ -1,0 +1,229 @@
+"""One pipe to many destinations, each broken in its own way, then mended: none harms another, and nothing is lost.
+
+They misbehave all at once, so that a lane has to bear all of it together; each test then looks at one of them.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from dataplane.ledger.audit import Attempt
+from dataplane.ledger.bins import Bin
+from localbox.ports import free_ports
+from tests.rig import behaviours as so
+from tests.rig.attempts import attempts_of
+from tests.rig.behaviours import Behaviour
+from tests.rig.books import Whole
+from tests.rig.certificates import FLAWS, bad_tls
+from tests.rig.data_plane import DataPlane, until
+from tests.rig.messages import DeadLetter, dead_letters
+from tests.rig.receiver import Received, Receiver
+
+pytestmark = pytest.mark.timeout(400)
+EVENTS: Final = 10  # fewer than a storm that suspends a destination
+PIPE: Final = "wild"
+
+# Worth a retry: how they misbehave, and the cause told of it.
+RECOVERABLE: Final[dict[str, tuple[Behaviour, str]]] = {
+    "resets": (so.reset, "reset"),
+    "closes": (so.close, "no-answer"),
+    "hangs": (so.hang, "timeout"),
+    "trickles": (so.trickle, "timeout"),
+    "talks-nonsense": (so.garbage, "transport"),
+    "hints-on": (so.endless_hints, "informational"),
+    **{f"fails-{code}": (so.status(code), "server-error") for code in (500, 502, 503, 504)},
+    **{f"moved-{code}": (so.status(code), "redirect") for code in (301, 302, 303, 307, 308)},
+    "throttles": (so.throttled(None), "throttled"),
+    "throttles-junk": (so.throttled("soon"), "throttled"),
+    "throttles-past": (so.throttled("-5"), "throttled"),
+    "throttles-date": (so.throttled("Sun, 06 Nov 1994 08:49:37 GMT"), "throttled"),
+}
+ELSEWHERE: Final = {
+    "refuses": "connect",
+    "unknown-name": "dns",
+    "expired": "tls-certificate",
+    "self-signed": "tls-certificate",
+    "wrong-host": "tls-certificate",
+    "tls-1-0": "tls",
+}
+# The status line came, so it counts, whatever follows.
+COUNTS_BY_STATUS: Final[dict[str, Behaviour]] = {
+    "crumbs": so.crumbs,
+    "cuts": so.cut,
+    "ten-gigabytes": so.ten_gigabytes,
+    "chunks-on": so.endless_chunks,
+    "headers-on": so.endless_headers,
+    "gzip-bomb": so.gzip_bomb(200_000_000),
+}
+NEVER_RETRIED: Final = (400, 401, 403, 404, 405, 408, 413, 422, 425)
+FLAPS: Final = ("flaps", "forgets-answers")
+HEALTHY: Final = "healthy"
+ENOUGH_MEMORY: Final = 64 * 1024 * 1024
+
+
+class Outcome(NamedTuple):
+    """What was seen when all was over."""
+
+    positions: set[str]
+    whole: Whole
+    got: dict[str, list[Received]]
+    attempts: dict[str, list[Attempt]]
+    letters: dict[str, list[DeadLetter]]
+    healthy_s: float  # from the post to the healthy destination's last delivery, while the others misbehaved
+    grown_bytes: int
+    canary: int
+    mended_ns: int
+
+
+class Wild:
+    """The pipe, its destinations, and how they are mended."""
+
+    def __init__(self, plane: DataPlane, folder: Path) -> None:
+        self.plane = plane
+        self.canary = Receiver()
+        self.refused_port = free_ports(1)[0]
+        self.servers = {flaw: Receiver(tls=bad_tls(folder, flaw)) for flaw in FLAWS}
+        self.destinations: dict[str, dict[str, Any]] = {}
+        at = plane.receiver
+        for name in (*RECOVERABLE, *COUNTS_BY_STATUS, *FLAPS, HEALTHY, *(f"says-{code}" for code in NEVER_RETRIED)):
+            self._add(name, at.url(f"/{name}"))
+        self._add("refuses", f"http://127.0.0.1:{self.refused_port}/refuses")
+        self._add("unknown-name", "http://nowhere.invalid/unknown-name")
+        for flaw, server in self.servers.items():
+            self._add(flaw, server.url(f"/{flaw}"))
+
+    def _add(self, name: str, url: str) -> None:
+        retry = {"local_tries": 2, "span_s": 3_600}
+        self.destinations[name] = {"url": url, "timeout_s": 2, "retry": retry}
+
+    def misbehave(self) -> None:
+        answers = self.plane.receiver.answers
+        answers |= {f"/{name}": behaviour for name, (behaviour, _) in RECOVERABLE.items()}
+        answers |= {f"/{name}": behaviour for name, behaviour in COUNTS_BY_STATUS.items()}
+        answers |= {f"/says-{code}": code for code in NEVER_RETRIED}
+        answers["/flaps"] = so.flapping(so.status(204), so.status(503), each_s=2)
+        answers["/forgets-answers"] = so.once(so.close, so.status(204))
+        for code in (301, 302, 303, 307, 308):
+            answers[f"/moved-{code}"] = so.redirected(code, self.canary.url("/canary"))
+
+    def mend(self) -> None:
+        """Everything answers; what was elsewhere is moved here."""
+        for name in RECOVERABLE:
+            self.plane.receiver.answers[f"/{name}"] = 204
+        moved = {name: {**self.destinations[name], "url": self.plane.receiver.url(f"/{name}")} for name in ELSEWHERE}
+        self.plane.cluster.publish_destinations(PIPE, moved)
+
+    def memory(self) -> int:
+        """Bytes the transmit lane's process holds."""
+        self.plane.heartbeats.refresh()
+        return self.plane.heartbeats.latest["transmit-0"].rss_bytes
+
+    def close(self) -> None:
+        for server in (self.canary, *self.servers.values()):
+            server.close()
+
+
+@pytest.fixture(scope="module")
+def outcome(plane: DataPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
+    wild = Wild(plane, tmp_path_factory.mktemp("tls"))
+    wild.misbehave()
+    key = plane.add_pipe(PIPE, wild.destinations)
+    before, got = wild.memory(), plane.receiver.got
+    events = json.dumps([{"n": n} for n in range(EVENTS)]).encode()
+    status, _, text = plane.post(key, events)
+    assert status == 202
+    positions = {item["position"] for item in json.loads(text)["items"]}
+
+    healthy_s = until(lambda: len(got[f"/{HEALTHY}"]) >= EVENTS, "the healthy destination has everything", 30)
+    failing = {*RECOVERABLE, *ELSEWHERE}
+
+    def all_parked() -> bool:
+        whole = plane.whole(PIPE)
+        return all(whole.at(name, Bin.RETRYING) == positions for name in failing)
+
+    until(all_parked, "everything that fails is parked", 60)
+    grown = wild.memory() - before
+    mended_ns = time.time_ns()
+    wild.mend()
+    whole = plane.settled(PIPE, positions, 200)
+
+    attempts: dict[str, list[Attempt]] = {name: [] for name in wild.destinations}
+    for attempt in attempts_of(plane, PIPE):
+        attempts[attempt.destination].append(attempt)
+    letters: dict[str, list[DeadLetter]] = {}
+    for letter in dead_letters(plane, PIPE):
+        letters.setdefault(letter.node, []).append(letter)
+    seen = {name: got[f"/{name}"] for name in wild.destinations}
+    yield Outcome(positions, whole, seen, attempts, letters, healthy_s, grown, wild.canary.connections, mended_ns)
+    wild.close()
+
+
+def test_nothing_is_lost_and_every_unit_is_in_the_bin_its_destination_implies(outcome: Outcome):
+    assert outcome.whole.lost() == 0
+    for name in (*RECOVERABLE, *ELSEWHERE, *COUNTS_BY_STATUS, *FLAPS, HEALTHY):
+        assert outcome.whole.at(name, Bin.DELIVERED) == outcome.positions, name
+
+
+def test_the_healthy_destination_waits_for_none_of_them(outcome: Outcome):
+    assert Counter(received.position for received in outcome.got[HEALTHY]) == Counter(outcome.positions)
+    assert outcome.healthy_s < 5
+
+
+@pytest.mark.parametrize("name", [*RECOVERABLE, *ELSEWHERE])
+def test_what_failed_for_a_while_is_delivered_once_it_is_mended(outcome: Outcome, name: str):
+    taken = [received for received in outcome.got[name] if received.answered == 204]
+    assert Counter(received.position for received in taken) == Counter(outcome.positions), "each exactly once"
+    assert min(received.at_ns for received in taken) > outcome.mended_ns
+    assert len({(r.position, r.id, r.digest) for r in outcome.got[name]}) == EVENTS, "same id and body at every try"
+
+
+@pytest.mark.parametrize(("name", "cause"), [(n, c) for n, (_, c) in RECOVERABLE.items()] + [*ELSEWHERE.items()])
+def test_each_failure_is_told_with_its_cause(outcome: Outcome, name: str, cause: str):
+    failed = [attempt for attempt in outcome.attempts[name] if attempt.outcome in ("retry", "parked")]
+    assert {attempt.reason.partition(":")[0] for attempt in failed} == {cause}
+    assert all(attempt.next_us for attempt in failed if attempt.outcome == "parked"), "and when the next try is"
+
+
+@pytest.mark.parametrize("name", ["hangs", "trickles"])
+def test_the_limit_is_on_the_whole_exchange_not_on_each_read(outcome: Outcome, name: str):
+    failed = [attempt for attempt in outcome.attempts[name] if attempt.outcome in ("retry", "parked")]
+    assert all(1_900_000 < attempt.total_us < 4_000_000 for attempt in failed)
+
+
+@pytest.mark.parametrize("name", COUNTS_BY_STATUS)
+def test_an_answer_that_never_ends_counts_by_its_status_and_is_asked_for_once(outcome: Outcome, name: str):
+    assert Counter(received.position for received in outcome.got[name]) == Counter(outcome.positions)
+
+
+def test_none_of_them_fills_the_lanes_memory(outcome: Outcome):
+    assert outcome.grown_bytes < ENOUGH_MEMORY
+
+
+@pytest.mark.parametrize("code", NEVER_RETRIED)
+def test_a_4xx_is_dead_after_one_try(outcome: Outcome, code: int):
+    name = f"says-{code}"
+    assert Counter(received.position for received in outcome.got[name]) == Counter(outcome.positions)
+    assert outcome.whole.at(name, Bin.DEAD) == outcome.positions
+    assert {(letter.position, letter.cause) for letter in outcome.letters[f"transmit:{name}"]} == {
+        (position, "rejected") for position in outcome.positions
+    }
+
+
+def test_a_redirect_is_never_followed(outcome: Outcome):
+    assert outcome.canary == 0
+
+
+def test_a_destination_that_takes_it_and_forgets_to_answer_sees_it_twice_with_the_same_id(outcome: Outcome):
+    got = outcome.got["forgets-answers"]
+    assert Counter(received.position for received in got) == Counter([*outcome.positions] * 2)
+    assert len({(r.position, r.id, r.digest) for r in got}) == EVENTS
+
+
+def test_a_flapping_destination_is_delivered_to_once(outcome: Outcome):
+    taken = [received.position for received in outcome.got["flaps"] if received.answered == 204]
+    assert Counter(taken) == Counter(outcome.positions)

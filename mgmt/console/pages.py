@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
@@ -20,7 +21,7 @@ THEME_COOKIE: Final = "penstock_theme"
 THEMES: Final = ("light", "dark")
 _TENANT_KEY: Final = "tenant"
 _T = TypeVar("_T")
-_View = Callable[..., HttpResponse]
+_View = Callable[..., HttpResponseBase]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def for_members(view: _View) -> _View:
 
     @wraps(view)
     @login_required
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             return view(request, *args, **kwargs)
         except ObjectDoesNotExist as exc:

@@ -2,46 +2,9 @@
 
 from typing import Final
 
-# The causes are those of dataplane.transmit.verdict and of the stages; an unknown one is shown as it came.
-CAUSES: Final = {
-    "decode": "the body is not JSON",
-    "step": "a step could not change it",
-    "encode": "the changed body cannot be written as JSON",
-    "too-large": "it grew too large",
-    "rejected": "answered 4xx, which is final",
-    "gone": "answered 410: the destination is gone",
-    "storm": "refused one message after another",
-    "by-rule": "a rule about answers says so",
-    "credential": "no token could be had to sign in with",
-    "secret-unreadable": "its secrets cannot be opened",
-    "unknown-destination": "the destination is not known",
-    "header-invalid": "a header of it cannot be sent",
-    "gave-up": "tried for the whole retry span, without success",
-    "url-invalid": "the URL cannot be used",
-    "dns": "the host name is not known",
-    "connect": "no connection",
-    "protocol": "the answer is not HTTP",
-    "answer-cut": "the answer broke off",
-    "timeout": "no answer in time",
-    "tls": "TLS failed",
-    "tls-certificate": "its certificate is not valid",
-    "no-answer": "it hung up without an answer",
-    "reset": "the connection was reset",
-    "transport": "the connection failed",
-    "destination-forbidden": "its address may not be called from here",
-    "redirect": "answered with a redirect, which is never followed",
-    "throttled": "answered 429: too many requests",
-    "server-error": "answered 5xx",
-    "informational": "answered 1xx only",
-}
-TODO: Final = {
-    "rejected": "Mend the destination or the URL. The messages are kept on the dead topic, none is lost.",
-    "gone": "Mend the URL, then resume the destination. The messages are held.",
-    "storm": "Mend the destination or the URL, then resume it. The messages are held.",
-    "gave-up": "Mend the destination. The messages are kept on the dead topic, none is lost.",
-    "decode": "Let the source send JSON, or take the steps out of the pipe.",
-    "step": "Publish a revision whose steps fit these events.",
-}
+from mgmt.console.causes import BY_CODE
+
+CAUSES: Final = {code: cause.words for code, cause in BY_CODE.items()}
 BINS: Final = {
     "delivered": "a destination answered 2xx",
     "filtered": "no destination was due",
@@ -52,6 +15,14 @@ BINS: Final = {
     "retrying": "failed and waiting for the next try",
     "queued": "on the way",
     "lost": "passed by every node and settled by none",
+}
+BIN_COLOURS: Final = {
+    "delivered": "fine",
+    "dead": "bad",
+    "lost": "bad",
+    "held": "wait",
+    "retrying": "wait",
+    "queued": "wait",
 }
 _ANSWERS: Final = ("rejected", "throttled", "server-error", "redirect", "informational")
 OUTCOMES: Final = {
@@ -101,4 +72,5 @@ def what_to_do(bin_: str, cause: str) -> str:
         return "We try again by ourselves."
     if bin_ == "lost":
         return "This must not happen: tell the operator."
-    return TODO.get(cause, "Look at the attempts for the reason.")
+    known = BY_CODE.get(cause)
+    return known.todo[0] if known else "Look at the attempts for the reason."

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from dataplane.ledger.units import format_position
 from mgmt.models import Attempt
@@ -15,11 +15,23 @@ PARTS: Final = ("dns", "connect", "tls", "first_byte")
 
 
 @dataclass(frozen=True)
+class Filter:
+    """Which attempts are wanted; an empty field lets everything pass. `cause` is the first word of a reason."""
+
+    outcome: str = ""
+    destination: str = ""
+    cause: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
 class AttemptLine:
     """One attempt as pages show it; `split` gives each part's own duration in microseconds."""
 
+    id: int
     message_id: str
     position: str
+    bucket: int
     destination: str
     revision: int
     number: int
@@ -33,14 +45,32 @@ class AttemptLine:
     next_at: datetime | None
 
 
-def latest_attempts(*, pipe_id: str, most: int, outcome: str = "", destination: str = "") -> list[AttemptLine]:
-    """The newest attempts, newest first; empty filters let everything pass."""
+ALL: Final = Filter()
+
+
+def latest_attempts(
+    *, pipe_id: str, most: int, wanted: Filter = ALL, before: tuple[datetime, int] | None = None
+) -> list[AttemptLine]:
+    """The newest attempts, newest first; `before` is the (time, id) that the page before ended with."""
     rows: QuerySet[Attempt] = Attempt.objects.filter(pipe_id=pipe_id)
-    if outcome in OUTCOMES:
-        rows = rows.filter(outcome=outcome)
-    if destination:
-        rows = rows.filter(destination=destination)
+    if wanted.outcome in OUTCOMES:
+        rows = rows.filter(outcome=wanted.outcome)
+    if wanted.destination:
+        rows = rows.filter(destination=wanted.destination)
+    if wanted.cause:
+        rows = rows.filter(reason__startswith=wanted.cause)
+    if wanted.message:
+        rows = rows.filter(message_id=wanted.message)
+    if before:
+        at, row_id = before
+        rows = rows.filter(Q(at__lt=at) | Q(at=at, id__lt=row_id))
     return [_line(row) for row in rows.order_by("-at", "-id")[:most]]
+
+
+def attempts_of(*, pipe_id: str, position: int, most: int) -> list[AttemptLine]:
+    """Every attempt that is known of one message, in order of time, the newest `most`."""
+    rows = Attempt.objects.filter(pipe_id=pipe_id, position=position).order_by("-at", "-id")[:most]
+    return [_line(row) for row in rows][::-1]
 
 
 def split_us(timing_us: dict[str, int], *, answered: bool = True) -> tuple[tuple[str, int], ...]:
@@ -60,8 +90,10 @@ def split_us(timing_us: dict[str, int], *, answered: bool = True) -> tuple[tuple
 
 def _line(row: Attempt) -> AttemptLine:
     return AttemptLine(
+        id=row.id,
         message_id=row.message_id,
         position=format_position(row.position),
+        bucket=row.bucket,
         destination=row.destination,
         revision=row.revision,
         number=row.number,

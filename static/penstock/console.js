@@ -96,6 +96,17 @@
     if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit();
   });
 
+  // Fields that belong to one choice are shown with it: data-when="auth=basic,oauth2". Without this script all are shown.
+  const fitting = () => {
+    for (const block of all("[data-when]")) {
+      const [name, wanted] = block.dataset.when.split("=");
+      const field = block.closest("form").elements[name];
+      const value = field.type === "checkbox" ? (field.checked ? "on" : "") : field.value;
+      block.hidden = !wanted.split(",").includes(value);
+    }
+  };
+  document.addEventListener("change", fitting);
+
   // The page that answers a POST with a secret must not be sent again by a reload.
   const settleUrl = () => {
     const url = document.body.dataset.settle;
@@ -107,6 +118,7 @@
     prepare(document);
     showTheme();
     settleUrl();
+    fitting();
     for (const element of all("[data-needs-script]")) element.hidden = false;
   });
   document.addEventListener("htmx:afterSettle", () => prepare(document));

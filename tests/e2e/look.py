@@ -113,7 +113,7 @@ def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None
     """The same for a page that answers a form and cannot be opened anew: it changes its size and theme where it is."""
     into.mkdir(parents=True, exist_ok=True)
     for theme in THEMES:
-        page.emulate_media(color_scheme=theme)
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # no colour half way
         for size, (width, height) in SIZES.items():
             page.set_viewport_size({"width": width, "height": height})
             page.wait_for_load_state("networkidle")

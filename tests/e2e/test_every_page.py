@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from localbox.testing import ROOT, Box
 from mgmt.console.urls import urlpatterns
 from tests.e2e.crawl import Found, crawl
-from tests.e2e.look import Complaints, look, picture, pictures, sign_in, source_of
+from tests.e2e.look import Complaints, Theme, look, picture, pictures, sign_in, source_of
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
@@ -141,9 +141,8 @@ def test_the_signed_out_and_the_error_pages_are_clean(chrome: Browser, scene: Sc
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_the_pages_for_our_own_faults_are_clean(chrome: Browser, scene: Scene, theme: str, width: int):
-    context = chrome.new_context(viewport={"width": width, "height": 844})
-    context.add_cookies([{"name": "penstock_theme", "value": theme, "url": scene.base}])
+def test_the_pages_for_our_own_faults_are_clean(chrome: Browser, scene: Scene, theme: Theme, width: int):
+    context = chrome.new_context(viewport={"width": width, "height": 844}, color_scheme=theme)
     page, complaints = context.new_page(), Complaints()
     complaints.watch(page)
     for name in ("500", "403_csrf"):

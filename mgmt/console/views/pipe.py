@@ -16,10 +16,9 @@ from mgmt import access
 from mgmt.console.pages import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
 from mgmt.console.pipe_form import readable
 from mgmt.console.snippets import endpoint, send_snippets
-from mgmt.console.wording import BINS, OUTCOMES, failure_in_words
+from mgmt.console.told import shown_attempts
+from mgmt.console.wording import BINS
 from mgmt.models import Pipe, PipeRevision
-from mgmt.queries import attempts as attempt_queries
-from mgmt.queries.attempts import AttemptLine, latest_attempts
 from mgmt.queries.first import first_of
 from mgmt.queries.ledger import accounts
 from mgmt.queries.minutes import loss_table, minute_lines
@@ -29,8 +28,8 @@ from mgmt.queries.timing import Timing, timing
 
 MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
-MOST_ATTEMPTS: Final = 100
 MOST_UNITS: Final = 200
+TABS: Final = ("overview", "attempts", "revisions", "settings")
 _PARTS: Final = {
     "head": "pipe_base.html",
     "waiting": "pipe_waiting.html",
@@ -47,17 +46,6 @@ class Flow:
     transforms: int
     destinations: list[dict[str, str]]
     per_s: float
-
-
-@dataclass(frozen=True)
-class AttemptShown:
-    """An attempt with its outcome in words."""
-
-    fact: AttemptLine
-    colour: str
-    words: str
-    reason: str
-    detail: str
 
 
 def shared(pipe: Pipe, tab: str) -> dict[str, Any]:
@@ -83,28 +71,11 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponse:
         "get_timing": get_timing,
         "get_series_rows": once(lambda: _series_rows(get_timing())),
         "get_loss": once(partial(loss_table, pipe_id=pipe.id, span=span, most=MOST_MINUTES)),
-        "get_attempts": once(partial(_attempts, pipe.id, MOST_ATTEMPTS_HERE)),
+        "get_attempts": once(partial(shown_attempts, pipe.id, MOST_ATTEMPTS_HERE)),
         "several": len(_newest(pipe).spec["destinations"]) > 1,
         "curl": as_curl(request, f"pipes/{pipe.id}/"),
     }
     template, part = part_of(request, _PARTS) or ("pipe.html", "")
-    return show(request, template, context, tenant=pipe.tenant, part=part)
-
-
-@for_members
-@require_safe
-def attempts(request: HttpRequest, pipe_id: str) -> HttpResponse:
-    """The newest attempts; `outcome` and `destination` filter them."""
-    pipe = access.get_pipe(viewer_of(request), pipe_id)
-    outcome, destination = request.GET.get("outcome", ""), request.GET.get("destination", "")
-    context = shared(pipe, "attempts") | {
-        "outcomes": attempt_queries.OUTCOMES,
-        "outcome": outcome,
-        "destination": destination,
-        "destinations": sorted(pipe.destinations.values_list("name", flat=True)),
-        "get_attempts": once(partial(_attempts, pipe.id, MOST_ATTEMPTS, outcome, destination)),
-    }
-    template, part = part_of(request, {"attempts": "attempts.html"}) or ("attempts.html", "")
     return show(request, template, context, tenant=pipe.tenant, part=part)
 
 
@@ -132,6 +103,7 @@ def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponse:
     lines = minute_lines([pipe.id], Span("", bucket, bucket)).get(pipe.id, [])
     units, more = _units(pipe.id, bucket, Bin(chosen)) if chosen in BINS else ([], 0)
     context = shared(pipe, "overview") | {
+        "bucket": bucket,
         "starts": start_of(bucket),
         "line": lines[0] if lines else None,
         "bins": list(BINS),
@@ -143,24 +115,10 @@ def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponse:
     return show(request, "minute.html", context, tenant=pipe.tenant)
 
 
-def attempts_shown(lines: list[AttemptLine]) -> list[AttemptShown]:
-    """Attempts in words."""
-    return [
-        AttemptShown(
-            line, *OUTCOMES.get(line.outcome, ("off", line.outcome)), *failure_in_words(line.reason, line.status)
-        )
-        for line in lines
-    ]
-
-
-def _attempts(pipe_id: str, most: int, outcome: str = "", destination: str = "") -> list[AttemptShown]:
-    return attempts_shown(latest_attempts(pipe_id=pipe_id, most=most, outcome=outcome, destination=destination))
-
-
 def _tab(request: HttpRequest) -> str:
     """The head fragment is shared by all tabs and names the one it stands on."""
     tab = request.GET.get("tab", "")
-    return tab if tab in ("attempts", "revisions", "settings") else "overview"
+    return tab if tab in TABS else "overview"
 
 
 def _newest(pipe: Pipe) -> PipeRevision:

@@ -1,0 +1,248 @@
+"""The closed list of causes: what each means, whose move it is, and what to do. One help page for each."""
+
+from dataclasses import dataclass
+from typing import Final
+
+DESTINATION: Final = "the destination's owner"
+SOURCE: Final = "whoever sends the events"
+PIPE: Final = "whoever edits the pipe"
+OPERATOR: Final = "the operator of Penstock"
+AGAIN, HELD, FINAL = "again", "held", "final"
+ENDINGS: Final = {AGAIN: "tried again", HELD: "held until somebody releases it", FINAL: "final: a dead letter"}
+_KEPT: Final = "Then resume the destination: we send one message, and release the rest if it is accepted."
+_RESEND: Final = "When it is mended, redrive what is dead: the same messages go out again with the same ids."
+_WAITS: Final = "Nothing is lost meanwhile: messages are tried again until the retry span of the destination is over."
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A cause as pages tell it. `words` is half a sentence; `ending` is one of ENDINGS."""
+
+    code: str
+    words: str
+    meaning: str
+    whose: str
+    ending: str
+    todo: tuple[str, ...]
+
+
+def _again(code: str, words: str, meaning: str, *todo: str, whose: str = DESTINATION) -> Cause:
+    return Cause(code, words, meaning, whose, AGAIN, (*todo, _WAITS))
+
+
+def _final(code: str, words: str, meaning: str, *todo: str, whose: str = DESTINATION) -> Cause:
+    return Cause(code, words, meaning, whose, FINAL, (*todo, _RESEND))
+
+
+def _held(code: str, words: str, meaning: str, *todo: str, whose: str = DESTINATION) -> Cause:
+    return Cause(code, words, meaning, whose, HELD, (*todo, _KEPT))
+
+
+ALL: Final = (
+    _final(
+        "rejected",
+        "answered 4xx, which is final",
+        "The destination understood the request and refused it. Any 4xx but 429 is final: sending the same again would "
+        "be refused again. Many in a row suspend the destination, so that later messages are held and not refused too.",
+        "Read the answer: 401 and 403 speak of credentials, 404 of the URL, 400 and 422 of the body.",
+        "For credentials, enter the new ones in the destination's delivery settings; for the URL, publish a revision.",
+        "If this status means something else at this destination, add a rule: 408, for one, may be worth a retry.",
+    ),
+    _held(
+        "gone",
+        "answered 410: gone",
+        "The destination said that it will not come back. It is suspended and its messages are held.",
+        "Ask its owner for the new URL and publish a revision with it.",
+    ),
+    _held(
+        "storm",
+        "refused one message after another",
+        "So many final refusals came in a row that the destination is suspended: the stream is held, not emptied into "
+        "dead letters.",
+        "Read the answers of the last attempts: they are refused for one reason, most often a credential or the URL.",
+        "Mend that. What was refused before the suspension are dead letters, to be redriven when it is mended.",
+    ),
+    _final(
+        "by-rule",
+        "a rule of this destination decided",
+        "One of the rules in the delivery settings fits the answer and says what becomes of the message.",
+        "Look at the answer and at the rules; change the rule if it fits more than was meant.",
+        whose=PIPE,
+    ),
+    _final(
+        "gave-up",
+        "tried for the whole retry span, without success",
+        "Every try failed until the retry span of the destination was over.",
+        "The last attempts say how it failed. Mend that first; lengthen the span if outages last longer.",
+    ),
+    _final(
+        "expired",
+        "kept for as long as messages are kept",
+        "The message waited to be sent until its time of keeping was over.",
+        "Release held messages before their time is over; the held page shows the age of the oldest.",
+    ),
+    _again(
+        "timeout",
+        "no answer in time",
+        "The request went out, or the connection was being made, and no whole answer came within the timeout.",
+        "See in the attempts where the time went: dns, connect, tls, first byte.",
+        "If the destination works long on each message, let it answer first and work afterwards, or raise the timeout.",
+    ),
+    _again(
+        "dns",
+        "the host name is not known",
+        "The name in the URL could not be resolved to an address.",
+        "Check the spelling of the host in the URL, and that its DNS record exists in public.",
+    ),
+    _again(
+        "connect",
+        "no connection",
+        "The address was found, but nobody listens there, or a firewall refuses us.",
+        "Check that the service runs, that the port is right, and that our addresses may pass the firewall.",
+    ),
+    _again(
+        "tls",
+        "TLS failed",
+        "The connection was made, but both sides agreed on no protocol version or cipher.",
+        "Offer TLS 1.2 or newer. There is no way to switch the check off.",
+    ),
+    _again(
+        "tls-certificate",
+        "its certificate is not valid",
+        "The certificate has expired, is for another host, or is signed by nobody we know.",
+        "Renew the certificate and send the whole chain with it. There is no way to switch the check off.",
+    ),
+    _again(
+        "throttled",
+        "answered 429: too many requests",
+        "The destination is well and asks for less. We slow down and obey its Retry-After.",
+        "Set a rate in the delivery settings that it can take, or have its limit raised.",
+    ),
+    _again(
+        "server-error",
+        "answered 5xx",
+        "The destination failed while it worked on the request.",
+        "Its own logs say why; the webhook-id of the attempt finds the request.",
+    ),
+    _again(
+        "redirect",
+        "answered with a redirect, which is never followed",
+        "A redirect could lead a signed request to anybody, so it is a failure.",
+        "Publish a revision with the URL that it redirects to.",
+        whose=PIPE,
+    ),
+    _again(
+        "informational",
+        "answered 1xx only",
+        "An answer that announces another one came, and the other one never did.",
+        "Look at the proxy in front of the destination.",
+    ),
+    _again(
+        "no-answer",
+        "it hung up without an answer",
+        "The connection was closed after the request, before any status. It may have taken the message all the same.",
+        "Let the destination recognise repeats by their webhook-id.",
+    ),
+    _again(
+        "reset",
+        "the connection was reset",
+        "The connection was torn down while the request or the answer was on its way.",
+        "Look at the proxy or load balancer in front of the destination.",
+    ),
+    _again(
+        "answer-cut",
+        "the answer broke off",
+        "The answer ended before the length that it had announced.",
+        "Look at the proxy in front of the destination.",
+    ),
+    _again(
+        "protocol",
+        "the answer is not HTTP",
+        "What came back could not be read as HTTP.",
+        "Check that the port of the URL is that of the web service.",
+    ),
+    _again(
+        "transport",
+        "the connection failed",
+        "The transfer failed in a way that has no name of its own here; the attempt has the details.",
+        "Read the attempt's details; if they say nothing to you, show them to the operator.",
+    ),
+    _again(
+        "url-invalid",
+        "the URL cannot be used",
+        "The URL is not one that a request can be made of.",
+        "Publish a revision with a whole http or https URL.",
+        whose=PIPE,
+    ),
+    _again(
+        "destination-forbidden",
+        "its address may not be called from here",
+        "The host resolves to a private, local or reserved address. Such are never connected to.",
+        "Use an address that is public. If the host has several, each of them must be.",
+        whose=PIPE,
+    ),
+    _again(
+        "credential",
+        "no token could be had to sign in with",
+        "The token endpoint gave no token, or no secret is stored for the credentials of this destination.",
+        "Enter the secret in the destination's delivery settings, and check token URL, client id and scope there.",
+        whose=PIPE,
+    ),
+    _again(
+        "secret-unreadable",
+        "its secrets cannot be opened",
+        "The secrets of this destination were written with a key that this installation no longer has.",
+        "Put that key back beside the new one, or store new secrets.",
+        whose=OPERATOR,
+    ),
+    _again(
+        "unknown-destination",
+        "the destination is not known",
+        "The part that sends has not heard of this destination yet, or never will.",
+        "If it stays so for more than a minute, tell the operator.",
+        whose=OPERATOR,
+    ),
+    _final(
+        "header-invalid",
+        "a header of it cannot be sent",
+        "A header made from the message held characters that a header cannot carry.",
+        "Let the source send plain text there, or publish a revision that leaves the header out.",
+        whose=SOURCE,
+    ),
+    _final(
+        "decode",
+        "the body is not JSON",
+        "Steps work on JSON, and the body of this event could not be read as such.",
+        "Let the source send JSON, or take the steps out of the pipe.",
+        whose=SOURCE,
+    ),
+    _final(
+        "step",
+        "a step could not change it",
+        "A step of the pipe did not fit this event: a field was absent or of another type than the step needs.",
+        "Publish a revision whose steps fit these events too.",
+        whose=PIPE,
+    ),
+    _final(
+        "encode",
+        "the changed body cannot be written as JSON",
+        "After the steps, the body held a value that JSON cannot carry.",
+        "Publish a revision whose steps make no such value.",
+        whose=PIPE,
+    ),
+    _final(
+        "too-large",
+        "it grew too large",
+        "After the steps, the message was larger than a message may be.",
+        "Let steps add less, or remove what the destination does not need.",
+        whose=PIPE,
+    ),
+    _final(
+        "crashes-lane",
+        "it ended the process that worked on it",
+        "This message ended its lane again and again, so it was taken aside, alone.",
+        "Tell the operator: this is our fault. The message is kept.",
+        whose=OPERATOR,
+    ),
+)  # fmt: skip
+BY_CODE: Final = {cause.code: cause for cause in ALL}

@@ -1,0 +1,123 @@
+"""The delivery settings of one destination: a form over its part of the spec; saving publishes a revision."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
+
+from dataplane.spec import SpecError, parse_pipe_spec, spec_to_builtins
+from mgmt import access, services
+from mgmt.console.delivery_form import (
+    THENS,
+    TIMEOUT_RULES,
+    HeaderRow,
+    RuleRow,
+    Settings,
+    settings_from_post,
+    settings_from_spec,
+)
+from mgmt.console.pages import as_curl, for_members, show, viewer_of
+from mgmt.console.views.pipe import shared
+from mgmt.models import Destination, Pipe
+
+_PARTS: Final = {"add-rule": "rules", "add-timeouts": "rules", "add-header": "headers"}
+
+
+@for_members
+@require_http_methods(["GET", "POST"])
+def delivery(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
+    """How one destination is tried, limited, ordered, batched and authenticated."""
+    destination = access.get_destination(viewer_of(request), pipe_id, name, access.PUBLISH_REVISION)
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    newest = pipe.revisions.latest("number")
+    spec = spec_to_builtins(parse_pipe_spec(newest.spec))  # a spec of older days lacks what has come since
+    if name not in spec["destinations"]:
+        raise Destination.DoesNotExist
+    if request.method != "POST":
+        settings = settings_from_spec(spec["destinations"][name])
+        return _page(request, pipe, destination, settings, based_on=newest.number, spec=spec)
+    settings, based_on = settings_from_post(request.POST), _number(request.POST.get("based_on"))
+    action = request.POST.get("action", "save")
+    if action == "save":
+        return _save(request, pipe, destination, settings, based_on=based_on, spec=spec)
+    part = _part(action) if "HX-Request" in request.headers else ""
+    edited = _edited(settings, action).unbound()
+    return _page(request, pipe, destination, edited, based_on=based_on, spec=spec, part=part)
+
+
+def _save(
+    request: HttpRequest,
+    pipe: Pipe,
+    destination: Destination,
+    settings: Settings,
+    *,
+    based_on: int,
+    spec: Mapping[str, Any],
+) -> HttpResponse:
+    answer = partial(_page, request, pipe, destination, spec=spec, based_on=based_on)
+    if not settings.form.is_valid():
+        return answer(settings, status=422)
+    changed = settings.destination(spec["destinations"][destination.name])
+    document = {**spec, "destinations": {**spec["destinations"], destination.name: changed}}
+    try:
+        services.publish_revision(pipe=pipe, spec=document, based_on=based_on, author=viewer_of(request))
+    except SpecError as exc:
+        return answer(settings.with_error(exc.path, exc.reason), status=422)
+    except (services.RevisionConflict, services.PipeClosed) as exc:
+        newest = pipe.revisions.latest("number").number
+        return answer(settings, based_on=newest, conflict=str(exc), status=409)
+    messages.success(request, f"Revision {based_on + 1} carries the new settings of {destination.name}.", "fine")
+    return redirect("console:destination", pipe.id, destination.name)
+
+
+def _page(
+    request: HttpRequest,
+    pipe: Pipe,
+    destination: Destination,
+    settings: Settings,
+    *,
+    based_on: int,
+    spec: Mapping[str, Any],
+    part: str = "",
+    status: int = 200,
+    conflict: str = "",
+) -> HttpResponse:
+    context = shared(pipe, "settings") | {
+        "destination": destination,
+        "settings": settings,
+        "thens": list(THENS.items()),
+        "based_on": based_on,
+        "conflict": conflict,
+        "curl": as_curl(request, f"pipes/{pipe.id}/revisions/", {"based_on": based_on, "spec": dict(spec)}),
+    }
+    return show(request, "delivery.html", context, tenant=pipe.tenant, part=part, status=status)
+
+
+def _edited(settings: Settings, action: str) -> Settings:
+    """With a row added or dropped."""
+    if action == "add-rule":
+        return replace(settings, rules=(*settings.rules, RuleRow()))
+    if action == "add-timeouts":
+        known = {row.status.strip() for row in settings.rules}
+        extra = tuple(RuleRow(*row) for row in TIMEOUT_RULES if row[0] not in known)
+        return replace(settings, rules=(*settings.rules, *extra))
+    if action == "add-header":
+        return replace(settings, headers=(*settings.headers, HeaderRow()))
+    kind, _, place = action.rpartition("-")
+    gone = _number(place)
+    if kind == "drop-rule":
+        return replace(settings, rules=tuple(row for n, row in enumerate(settings.rules) if n != gone))
+    return replace(settings, headers=tuple(row for n, row in enumerate(settings.headers) if n != gone))
+
+
+def _part(action: str) -> str:
+    return _PARTS.get(action) or ("rules" if action.startswith("drop-rule") else "headers")
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0

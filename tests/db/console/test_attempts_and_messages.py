@@ -1,0 +1,105 @@
+"""Attempts: filters and pages in the URL, files of them, and one message with all its tries."""
+
+import json
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from mgmt.console.views import attempts as attempt_views
+from mgmt.models import Attempt, User
+from tests.db.console.truth import BrowserOf, Truth
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alices(browser_of: BrowserOf, alice: User) -> Client:
+    return browser_of(alice)
+
+
+@pytest.fixture
+def url(truth: Truth) -> str:
+    return reverse("console:attempts", args=[truth.pipe.id])
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ({}, 3),
+        ({"outcome": "dead"}, 1),
+        ({"cause": "timeout"}, 1),
+        ({"destination": "crm"}, 3),
+        ({"destination": "nobody"}, 0),
+        ({"outcome": "no such"}, 3),
+        ({"message": "no such\x00"}, 0),
+    ],
+)
+def test_filters_stand_in_the_url(alices: Client, url: str, query: dict[str, str], rows: int):
+    page = alices.get(url, query).content.decode()
+    assert page.count('<th scope="row" class="at">') == rows
+
+
+def test_a_message_is_found_by_its_id(alices: Client, url: str):
+    wanted = Attempt.objects.get(outcome="dead").message_id
+    page = alices.get(url, {"message": wanted}).content.decode()
+    assert page.count('<th scope="row" class="at">') == 1
+
+
+def test_older_attempts_are_a_link_away_and_none_is_skipped(alices: Client, url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(attempt_views, "MOST", 1)
+    seen, address = [], url
+    while address:
+        page = alices.get(address).content.decode()
+        seen.append(page.split('title="')[1].split(",")[0])
+        older = page.partition('">Older</a>')[0].rpartition('href="')[2] if "Older</a>" in page else ""
+        address = older.replace("&amp;", "&")
+    assert sorted(seen) == sorted(Attempt.objects.values_list("message_id", flat=True))
+
+
+@pytest.mark.parametrize("before", ["x", "1-", "-1", "9" * 30 + "-1"])
+def test_a_forged_page_mark_gives_the_first_page(alices: Client, url: str, before: str):
+    assert alices.get(url, {"before": before}).content.decode().count('<th scope="row" class="at">') == 3
+
+
+def test_what_is_filtered_is_what_the_file_holds(alices: Client, url: str):
+    answer = alices.get(url, {"format": "jsonl", "outcome": "dead"})
+    [line] = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
+    assert (line["status"], line["reason"], line["destination"]) == (401, "rejected", "crm")
+    table = alices.get(url, {"format": "csv"})
+    assert len(b"".join(table.streaming_content).splitlines()) == 4  # type: ignore[attr-defined]
+
+
+def test_a_message_shows_where_it_is_and_every_try(alices: Client, truth: Truth):
+    row = Attempt.objects.get(outcome="dead")
+    page = alices.get(reverse("console:message", args=[truth.pipe.id, "1-0-7"])).content.decode()
+    assert row.message_id in page
+    assert '<span class="state state-bad">dead</span>' in page
+    assert "Answered 401" in page
+    assert reverse("console:cause", args=["rejected"]) in page
+
+
+def test_a_message_without_a_try_is_found_by_its_minute(alices: Client, truth: Truth, bucket: int):
+    url = reverse("console:message", args=[truth.pipe.id, "1-0-9"])
+    assert alices.get(url).status_code == 404
+    assert "passed by every node" in alices.get(url, {"minute": str(bucket)}).content.decode()
+
+
+@pytest.mark.parametrize("position", ["1-0-99", "x", "1-0", "1-0--5"])
+def test_a_message_that_never_was_is_not_found(alices: Client, truth: Truth, position: str):
+    assert alices.get(reverse("console:message", args=[truth.pipe.id, position])).status_code == 404
+
+
+def test_a_destination_says_what_it_did_not_get_and_why(alices: Client, truth: Truth):
+    page = alices.get(reverse("console:destination", args=[truth.pipe.id, "crm"])).content.decode()
+    assert "crm: answered 401" in page
+    assert '<dt>Dead (1 h)</dt><dd class="bad">1</dd>' in page
+    assert "again and again for 1" in page
+
+
+def test_every_cause_has_a_help_page_and_no_other_code_has(alices: Client, truth: Truth):
+    page = alices.get(reverse("console:causes")).content.decode()
+    for code in ("rejected", "timeout", "step"):
+        assert reverse("console:cause", args=[code]) in page
+    assert "tried again" in alices.get(reverse("console:cause", args=["timeout"])).content.decode()
+    assert alices.get("/help/causes/no-such/").status_code == 404

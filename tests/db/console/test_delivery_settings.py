@@ -1,0 +1,172 @@
+"""The delivery settings of a destination: typed fields become a revision, and each refusal stands where it belongs."""
+
+import html
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from mgmt.models import Pipe, Tenant, User
+from mgmt.services import close_pipe, publish_revision
+from tests.db.cast import MakeSpec
+from tests.db.console.truth import BrowserOf
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+def typed(**changes: Any) -> dict[str, Any]:
+    """The form as it is sent for a destination with the settings of a fresh pipe."""
+    return {
+        "based_on": "1",
+        "action": "save",
+        "url": "https://crm.example.com/in",
+        "timeout_s": "15.0",
+        "local_tries": "3",
+        "span": "24 h",
+        "concurrency": "64",
+        "rate_per_s": "",
+        "after_dead": "go-on",
+        "batch": "",
+        "auth": "none",
+        **changes,
+    }
+
+
+def errors_of(page: str) -> list[str]:
+    return [html.unescape(text) for text in re.findall(r'class="field-error"[^>]*>([^<]*)<', page)]
+
+
+@pytest.fixture
+def alices(browser_of: BrowserOf, alice: User, tenant: Tenant) -> Client:
+    return browser_of(alice)
+
+
+@pytest.fixture
+def url(pipe: Pipe) -> str:
+    return reverse("console:delivery", args=[pipe.id, "crm"])
+
+
+def newest(pipe: Pipe) -> dict[str, Any]:
+    found: dict[str, Any] = pipe.revisions.latest("number").spec["destinations"]["crm"]
+    return found
+
+
+def test_what_is_shown_and_sent_back_changes_nothing(alices: Client, pipe: Pipe, url: str):
+    before = newest(pipe)
+    assert 'value="1 d"' in alices.get(url).content.decode()
+    assert alices.post(url, typed()).status_code == 302
+    assert pipe.revisions.count() == 2
+    assert newest(pipe) == before
+
+
+def test_every_field_reaches_the_spec(alices: Client, pipe: Pipe, url: str):
+    answer = alices.post(
+        url,
+        typed(
+            timeout_s="5",
+            local_tries="2",
+            span="3 d",
+            concurrency="8",
+            rate_per_s="20",
+            ordered="on",
+            after_dead="hold",
+            batch="ndjson",
+            max_events="50",
+            max_bytes="",
+            max_wait_ms="200",
+            auth="oauth2",
+            token_url="https://login.example.com/token",
+            client_id="penstock",
+            scope="events",
+            rule_status=["408", "", "200"],
+            rule_body=["", "", "error"],
+            rule_then=["retry", "dead", "dead"],
+            header_key=["X-Tenant", ""],
+            header_value=["acme", ""],
+        ),
+    )
+    assert answer.status_code == 302
+    config = newest(pipe)
+    assert (config["timeout_s"], config["concurrency"], config["rate_per_s"]) == (5.0, 8, 20.0)
+    assert config["retry"] == {"local_tries": 2, "span_s": 259_200}
+    assert (config["ordered"], config["after_dead"]) == (True, "hold")
+    assert config["batch"] == {"format": "ndjson", "max_events": 50, "max_bytes": 262_144, "max_wait_ms": 200}
+    assert config["auth"]["token_url"] == "https://login.example.com/token"
+    assert [(rule["when"], rule["then"]) for rule in config["rules"]] == [
+        ({"status": "408", "body": None}, "retry"),
+        ({"status": "200", "body": "error"}, "dead"),
+    ]
+    assert config["headers"] == {"X-Tenant": "acme"}
+    page = alices.get(url).content.decode()
+    assert 'value="3 d"' in page
+    assert 'value="https://login.example.com/token"' in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"url": "ftp://x.example.com/"}, "needs an absolute http or https URL"),
+        ({"timeout_s": "400"}, "<= 30"),
+        ({"span": "soon"}, "needs a number with s, min, h or d"),
+        ({"span": "30 d"}, "<= 604800"),
+        ({"rate_per_s": "-1"}, "> 0"),
+        ({"rule_status": ["600"], "rule_body": [""], "rule_then": ["retry"]}, "when.status"),
+        ({"rule_status": ["504-500"], "rule_body": [""], "rule_then": ["retry"]}, "needs the lower status first"),
+        ({"header_key": ["Content-Length"], "header_value": ["3"]}, "which is set already"),
+        ({"auth": "header", "header_name": "Host"}, "which is set already"),
+        ({"auth": "oauth2", "token_url": "https://a.example.com/\\", "client_id": "x"}, "must not carry"),
+        ({"auth": "oauth2", "token_url": "https://a.example.com/"}, "must not be empty"),
+        ({"batch": "ndjson", "max_events": "0"}, ">= 1"),
+    ],
+)
+def test_a_refusal_stands_where_it_belongs_and_nothing_is_published(
+    alices: Client, pipe: Pipe, url: str, changes: dict[str, Any], words: str
+):
+    answer = alices.post(url, typed(**changes))
+    assert answer.status_code == 422
+    assert any(words in error for error in errors_of(answer.content.decode())), errors_of(answer.content.decode())
+    assert pipe.revisions.count() == 1
+
+
+def test_rows_come_and_go_with_and_without_htmx(alices: Client, pipe: Pipe, url: str):
+    page = alices.post(url, typed(action="add-timeouts", span="2 d")).content.decode()
+    assert page.count('name="rule_status"') == 2
+    assert 'value="2 d"' in page
+    rules = {"rule_status": ["408", "425"], "rule_body": ["", ""], "rule_then": ["retry", "retry"]}
+    again = alices.post(url, typed(action="add-timeouts", **rules), headers=HTMX).content.decode()
+    assert "<html" not in again
+    assert again.count('name="rule_status"') == 2
+    fragment = alices.post(url, typed(action="drop-rule-0", **rules), headers=HTMX).content.decode()
+    assert 'value="425"' in fragment
+    assert 'value="408"' not in fragment
+    fragment = alices.post(url, typed(action="add-header"), headers=HTMX).content.decode()
+    assert fragment.count('name="header_key"') == 1
+    assert pipe.revisions.count() == 1
+
+
+def test_two_people_meet_and_nothing_typed_is_lost(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec, url: str):
+    publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
+    answer = alices.post(url, typed(span="2 d"))
+    page = answer.content.decode()
+    assert answer.status_code == 409
+    assert 'value="2 d"' in page
+    assert 'name="based_on" value="2"' in page
+    assert pipe.revisions.count() == 2
+
+
+def test_a_closed_pipe_takes_no_settings(alices: Client, pipe: Pipe, url: str):
+    close_pipe(pipe=pipe)
+    assert alices.post(url, typed()).status_code == 409
+
+
+def test_a_viewer_reads_the_destination_and_not_its_form(
+    browser_of: BrowserOf, viewer: User, charlie: User, pipe: Pipe, url: str
+):
+    page = reverse("console:destination", args=[pipe.id, "crm"])
+    vera = browser_of(viewer)
+    assert vera.get(url).status_code == 403
+    assert url not in vera.get(page).content.decode()
+    assert [browser_of(charlie).get(one).status_code for one in (url, page)] == [404, 404]

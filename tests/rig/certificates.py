@@ -1,6 +1,7 @@
 """Servers with bad TLS of each kind, made on the spot."""
 
 import ssl
+import warnings
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,7 +25,9 @@ def bad_tls(folder: Path, flaw: Flaw) -> ssl.SSLContext:
     context.load_cert_chain(path)
     if flaw == "tls-1-0":
         context.set_ciphers("ALL:@SECLEVEL=0")
-        context.options |= ssl.OP_NO_TLSv1_1 | ssl.OP_NO_TLSv1_2 | ssl.OP_NO_TLSv1_3
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # that it is old is the point
+            context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
     return context
 
 

@@ -14,6 +14,7 @@ KAFKA_PORT: Final = 8804
 KAFKA_CONTROLLER_PORT: Final = 8805
 RECEIVER_PORT: Final = 8806
 
+DEFAULT_ALLOW: Final = "127.0.0.0/8,::1/128"  # networks delivered to although they are not public
 DEFAULT_KAFKA: Final = f"127.0.0.1:{KAFKA_PORT}"
 DEFAULT_DATABASE: Final = f"postgresql://penstock@127.0.0.1:{POSTGRES_PORT}/penstock"
 DEFAULT_REDIS: Final = f"redis://127.0.0.1:{REDIS_PORT}/0"

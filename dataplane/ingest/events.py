@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from dataplane.ledger.meta import Headers
 
 MAX_EVENTS: Final = 10_000
 CE_PREFIX: Final = "ce_"  # CloudEvents Kafka protocol binding 1.0, binary mode
+_ATTRIBUTE: Final = re.compile(r"[a-z0-9._-]{1,64}")
 _raw_list = msgspec.json.Decoder(list[Raw]).decode
 _raw_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -129,6 +131,9 @@ def _ce_headers(attributes: Mapping[str, Any], content_type: str) -> Headers:
     for name in ("specversion", "id", "source", "type"):
         if not attributes.get(name):
             raise RefusalError(400, "cloudevent-invalid", f"needs the attribute {name}")
+    for name in attributes:
+        if not _ATTRIBUTE.fullmatch(name):  # it becomes a header's name at Kafka and at destinations
+            raise RefusalError(400, "cloudevent-invalid", "attribute names need 1-64 of a-z, 0-9, '.', '_' and '-'")
     headers: Headers = [("content-type", _plain(content_type, "datacontenttype"))]
     headers += [(CE_PREFIX + name, _plain(value, name)) for name, value in attributes.items() if value is not None]
     return headers

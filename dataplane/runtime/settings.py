@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA, INGEST_PORT
-from dataplane.runtime.networks import Network, parse_networks
+from dataplane.spec.guard import Network, parse_networks
 
 
 class Settings(Struct, frozen=True):

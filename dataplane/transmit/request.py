@@ -1,8 +1,13 @@
 """The headers of one attempt: Standard Webhooks, the content's own type, CloudEvents attributes, our position."""
 
+from typing import Final
+from urllib.parse import quote_from_bytes
+
 from dataplane.ledger.units import format_position
 from dataplane.transmit.sends import Send
 from dataplane.transmit.signature import sign
+
+_PRINTABLE: Final = "".join(map(chr, range(32, 127)))
 
 
 def request_headers(send: Send, now_s: int) -> list[str]:
@@ -19,10 +24,15 @@ def request_headers(send: Send, now_s: int) -> list[str]:
     content_type = "application/json"
     for name, value in send.headers:
         if name == "content-type":
-            content_type = value.decode("latin-1")
+            content_type = _plain(value)
         elif name.startswith("ce_"):
-            headers.append(f"ce-{name[3:]}: {value.decode('latin-1')}")
+            headers.append(f"ce-{name[3:]}: {_plain(value)}")
         elif name == "traceparent":
-            headers.append(f"traceparent: {value.decode('latin-1')}")
+            headers.append(f"traceparent: {_plain(value)}")
     headers.append(f"Content-Type: {content_type}")
     return headers
+
+
+def _plain(value: bytes) -> str:
+    """A header's value in ASCII: other text percent-encoded, as CloudEvents' HTTP binding wants it (3.1.3.2)."""
+    return value.decode() if value.isascii() else quote_from_bytes(value, safe=_PRINTABLE)

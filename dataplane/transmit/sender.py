@@ -7,8 +7,7 @@ from typing import Any, Final
 import pycurl
 from msgspec import Struct
 
-from dataplane.runtime.networks import Network
-from dataplane.transmit.guard import may_connect
+from dataplane.spec.guard import Network, may_connect
 
 MAX_TRANSFERS: Final = 512
 MAX_ANSWER_BYTES: Final = 16 * 1024  # of the body, and as much again of headers: then the transfer is ended
@@ -88,7 +87,7 @@ class _Transfer:
         if self._kept:
             self._kept = []
         curl = self.curl
-        curl.setopt(pycurl.URL, post.url)
+        curl.setopt(pycurl.URL, post.url.encode())  # text that is not ASCII would be an error
         curl.setopt(pycurl.HTTPHEADER, post.headers)
         curl.setopt(pycurl.POSTFIELDS, post.body)
         curl.setopt(pycurl.TIMEOUT_MS, post.timeout_ms)

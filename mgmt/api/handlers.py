@@ -16,6 +16,7 @@ from dataplane.spec import SpecError
 from mgmt.access import Forbidden
 from mgmt.api.problems import MEDIA_TYPE, ProblemError, problem_body, problem_response
 from mgmt.services import InvalidValue, Refused
+from mgmt.services.reach import DestinationForbidden
 
 _CODES: dict[type[exceptions.APIException], str] = {
     exceptions.ValidationError: "invalid",
@@ -58,8 +59,9 @@ def own_problem(exc: Exception) -> exceptions.APIException | None:
         case InvalidValue():
             found = exceptions.ValidationError({exc.field: [exc.reason]})
         case SpecError():
-            error = {"pointer": spec_pointer(exc.path), "detail": exc.reason, "code": "spec-invalid"}
-            found = ProblemError("spec-invalid", f"{exc.path}: {exc.reason}", [error])
+            code = "destination-forbidden" if isinstance(exc, DestinationForbidden) else "spec-invalid"
+            error = {"pointer": spec_pointer(exc.path), "detail": exc.reason, "code": code}
+            found = ProblemError(code, f"{exc.path}: {exc.reason}", [error])
         case OperationalError() | InterfaceError():
             found = ProblemError("unavailable")
     return found

@@ -55,6 +55,9 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "spec-invalid": Problem(
         422, "The spec cannot run", "`errors` points at the field and says what was needed. Nothing was stored."
     ),
+    "destination-forbidden": Problem(
+        422, "The platform does not connect there", "Name a public address; `errors` points at the field."
+    ),
     "throttled": Problem(429, "Too many requests", "Wait as long as Retry-After says."),
     "internal": Problem(500, "We failed", "Try again; if it stays, report request_id."),
     "unavailable": Problem(503, "A service we need is away", "Nothing was stored. Try again after Retry-After."),

@@ -14,6 +14,7 @@ from django.utils import timezone
 from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec, spec_to_builtins
 from mgmt.models import Destination, Pipe, PipeRevision, Source, User
 from mgmt.services.errors import PipeClosed, RevisionConflict
+from mgmt.services.reach import check_destinations
 from mgmt.services.secrets import encrypt, new_signing_secret
 
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -45,7 +46,10 @@ def publish_revision(*, pipe: Pipe, spec: Mapping[str, Any], based_on: int, auth
 
 
 def checked_spec(document: Mapping[str, Any]) -> PipeSpec:
-    """The spec a document means. Raises SpecError also for what parses, but cannot be stored or published."""
+    """The spec a document means. Raises SpecError also for what parses, but cannot be stored or published.
+
+    Raises DestinationForbidden for a destination that no lane would connect to.
+    """
     spec = parse_pipe_spec(document)
     try:
         text = msgspec.json.encode(spec)
@@ -54,6 +58,7 @@ def checked_spec(document: Mapping[str, Any]) -> PipeSpec:
         raise SpecError("$", "holds a value that JSON cannot carry: half a character, or levels beyond number") from exc
     if not whole or _NUL.search(text):
         raise SpecError("$", "must not carry infinite numbers or the character U+0000")
+    check_destinations(spec)
     return spec
 
 

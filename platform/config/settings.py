@@ -110,6 +110,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 # -- the control plane's part, read by controlplane.settings
 PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", addresses.DEFAULT_KAFKA)
 PENSTOCK_CELL_MASTER = env.str("PENSTOCK_CELL_MASTER", "local[16,1000]")
+PENSTOCK_DESTINATION_ALLOW = env.str("PENSTOCK_DESTINATION_ALLOW", "" if PRODUCTION else addresses.DEFAULT_ALLOW)
 PENSTOCK_GRACE_S = env.int("PENSTOCK_GRACE_S", 60)
 PENSTOCK_PARTITIONS = env.int("PENSTOCK_PARTITIONS", 4)
 PENSTOCK_REPLICATION = env.int("PENSTOCK_REPLICATION", 3 if PRODUCTION else 1)

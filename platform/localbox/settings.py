@@ -59,7 +59,7 @@ VARIABLES: Final = (
     Variable("PENSTOCK_MAX_EVENT_BYTES", "262144", "the largest event"),
     Variable("PENSTOCK_MAX_BODY_BYTES", "5242880", "the largest request, after decompression"),
     Variable(
-        "PENSTOCK_DESTINATION_ALLOW", "127.0.0.0/8,::1/128", "networks to deliver to although they are not public"
+        "PENSTOCK_DESTINATION_ALLOW", defaults.DEFAULT_ALLOW, "networks to deliver to although they are not public"
     ),
     Variable("PENSTOCK_CHECKPOINT_MS", "200", "how often a lane audits and commits"),
     Variable("PENSTOCK_MAX_UNSETTLED", "20000", "messages in a lane's window, per partition"),

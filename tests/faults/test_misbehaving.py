@@ -113,7 +113,7 @@ class Wild:
 
     def mend(self) -> None:
         """Everything answers; what was elsewhere is moved here."""
-        for name in RECOVERABLE:
+        for name in (*RECOVERABLE, "flaps"):
             self.plane.receiver.answers[f"/{name}"] = 204
         moved = {name: {**self.destinations[name], "url": self.plane.receiver.url(f"/{name}")} for name in ELSEWHERE}
         self.plane.cluster.publish_destinations(PIPE, moved)

@@ -193,3 +193,11 @@ def test_a_binary_cloudevent_of_json_is_decoded_strictly(media_type: str):
 def test_a_binary_cloudevent_without_a_required_attribute_is_refused():
     with pytest.raises(RefusalError, match="needs the attribute id"):
         read(JSON, b"{}", {"specversion": "1.0", "source": "/s", "type": "t"})
+
+
+@pytest.mark.parametrize("name", ["x\r\nevil: 1", "x: y", "é", "X", "", "a" * 65, "x\0"])
+def test_an_attribute_whose_name_could_be_another_header_is_refused(name: str):
+    event = {"specversion": "1.0", "id": "1", "source": "s", "type": "t", name: "v"}
+    with pytest.raises(RefusalError, match="attribute names") as refused:
+        read_events("application/cloudevents+json", json.dumps(event).encode(), {})
+    assert (refused.value.status, refused.value.code) == (400, "cloudevent-invalid")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from dataplane.runtime.networks import parse_networks
-from dataplane.transmit.guard import may_connect
+from dataplane.spec.guard import may_connect, parse_networks
 
 FORBIDDEN = """
 0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.254 127.0.0.1 127.1.2.3 127.255.255.255

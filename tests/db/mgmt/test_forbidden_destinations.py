@@ -1,0 +1,52 @@
+"""No spelling of a forbidden address is stored, neither with a new pipe nor with a new revision."""
+
+import pytest
+from pytest_django import Settings
+
+from dataplane.spec import SpecError
+from mgmt.models import Pipe, PipeRevision, Tenant, User
+from mgmt.services import create_pipe, publish_revision
+from tests.db.cast import MakeClient, MakeSpec
+from tests.rig.forbidden import urls
+
+FORMS = urls(8080)
+
+
+@pytest.fixture(autouse=True)
+def _as_outside_development(settings: Settings) -> None:
+    settings.PENSTOCK_DESTINATION_ALLOW = ""
+
+
+def test_no_pipe_is_made_with_any_of_them(tenant: Tenant, alice: User, a_spec: MakeSpec):
+    for number, url in enumerate(FORMS):
+        with pytest.raises(SpecError):
+            create_pipe(tenant=tenant, name=f"inside-{number}", spec=a_spec(crm=url), author=alice)
+    assert not Pipe.objects.exists()
+
+
+def test_no_revision_is_published_with_any_of_them(pipe: Pipe, alice: User, a_spec: MakeSpec):
+    for url in FORMS:
+        with pytest.raises(SpecError):
+            publish_revision(pipe=pipe, spec=a_spec(crm=url), based_on=1, author=alice)
+    assert PipeRevision.objects.count() == 1
+
+
+def test_a_token_url_is_held_to_the_same(tenant: Tenant, alice: User, a_spec: MakeSpec):
+    spec = a_spec()
+    auth = {"type": "oauth2", "token_url": "https://169.254.169.254/latest", "client_id": "c"}
+    spec["destinations"]["crm"] |= {"auth": auth}
+    with pytest.raises(SpecError, match=r"destinations\.crm\.auth\.token_url: needs a public address"):
+        create_pipe(tenant=tenant, name="inside", spec=spec, author=alice)
+
+
+def test_outside_development_https_is_required(tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings):
+    settings.PRODUCTION = True
+    with pytest.raises(SpecError, match="needs https"):
+        create_pipe(tenant=tenant, name="plain", spec=a_spec(crm="http://example.com/"), author=alice)
+
+
+def test_the_api_says_which_field_leads_inside(client_of: MakeClient, tenant: Tenant, alice: User, a_spec: MakeSpec):
+    answer = client_of(alice).post("/api/v1/pipes/", {"name": "inside", "spec": a_spec(crm="http://2130706433/")})
+    body = answer.json()
+    assert (answer.status_code, body["code"]) == (422, "destination-forbidden")
+    assert body["errors"][0]["pointer"] == "#/spec/destinations/crm/url"

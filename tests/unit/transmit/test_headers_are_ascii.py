@@ -1,0 +1,33 @@
+"""What customers write into attributes and addresses reaches libcurl as ASCII: other text would end the lane."""
+
+import contextlib
+
+import pytest
+
+from dataplane.transmit.request import _plain
+from dataplane.transmit.sender import Post, Sender
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (b"order.created", "order.created"),
+        ("Größe 5".encode(), "Gr%C3%B6%C3%9Fe 5"),
+        (b"100%", "100%"),
+        (b"\xff", "%FF"),
+    ],
+)
+def test_a_value_that_is_not_ascii_is_percent_encoded(value: bytes, shown: str):
+    assert _plain(value) == shown
+
+
+@pytest.mark.parametrize(
+    "host", ["bücher.invalid", "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "xn--.invalid"]
+)
+def test_an_address_that_is_not_ascii_is_a_failed_attempt_and_no_error(host: str):
+    with contextlib.closing(Sender()) as sender:
+        sender.begin(Post("it", f"http://{host}:1/", ["Expect:"], b"{}", 3_000))
+        answers = []
+        while sender.active:
+            answers += list(sender.turn(0.05))
+    assert [(answer.token, answer.status) for answer in answers] == [("it", 0)]

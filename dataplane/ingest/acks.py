@@ -5,7 +5,6 @@ A thread that waits in `poll` and wakes the loop costs two changes of thread a r
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -37,10 +36,6 @@ class Acks:
         self._waiting = 0
         self._armed = False
 
-    def reporter(self, batch: Batch, index: int) -> Callable[[KafkaError | None, Message], None]:
-        """The delivery callback for one record of a batch."""
-        return partial(self._report, batch, index)
-
     def produced(self, batch: Batch, count: int) -> None:
         """All records of the batch that could be produced have been: `count` reports are due."""
         batch.owed = count
@@ -62,7 +57,8 @@ class Acks:
         if self._armed:
             self._loop.call_later(TURN_S, self._turn)
 
-    def _report(self, batch: Batch, index: int, error: KafkaError | None, message: Message) -> None:
+    def report(self, batch: Batch, index: int, error: KafkaError | None, message: Message) -> None:
+        """The delivery callback of one record of a batch, its first two arguments bound."""
         batch.reports[index] = (error, message.partition() or 0, message.offset() or 0)
         batch.owed -= 1
         if not batch.owed:

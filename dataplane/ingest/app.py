@@ -1,5 +1,6 @@
 """Ingest's HTTP face on granian's RSGI: one route for events, two for probes. No framework on the hot path."""
 
+import asyncio
 import gzip
 import io
 import itertools
@@ -18,6 +19,7 @@ from dataplane.ingest.slow import SlowBodies
 log = logging.getLogger(__name__)
 
 BODY_TIMEOUT_S: Final = 30.0
+EVENTS: Final = "/v1/events"
 JSON: Final = ("content-type", "application/json")
 PROBLEM: Final = ("content-type", "application/problem+json")
 _NO_ATTRIBUTES: Final[dict[str, str]] = {}
@@ -50,7 +52,10 @@ class IngestApp:
         """Answer one request; every error is problem+json."""
         self.active += 1
         try:
-            await self._answer(scope, protocol)
+            if scope.path == EVENTS and scope.method == "POST":
+                await self._events(scope.headers, protocol)
+            else:
+                self._probe(scope, protocol)
         except RefusalError as refusal:
             self._refuse(protocol, refusal)
         except Exception:
@@ -59,28 +64,25 @@ class IngestApp:
         finally:
             self.active -= 1
 
-    async def _answer(self, scope: Any, protocol: Any) -> None:
-        path = scope.path
-        if path == "/v1/events":
-            if scope.method != "POST":
+    def _probe(self, scope: Any, protocol: Any) -> None:
+        match scope.path:
+            case "/livez":
+                protocol.response_bytes(200, [JSON], b'{"status":"alive"}')
+            case "/readyz":
+                self._ready(protocol)
+            case path if path == EVENTS:
                 raise RefusalError(405, "method-not-allowed", f"needs POST, got {scope.method[:10]}")
-            await self._events(scope, protocol)
-        elif path == "/livez":
-            protocol.response_bytes(200, [JSON], b'{"status":"alive"}')
-        elif path == "/readyz":
-            self._ready(protocol)
-        else:
-            raise RefusalError(404, "not-found", "events are sent to POST /v1/events")
+            case _:
+                raise RefusalError(404, "not-found", "events are sent to POST /v1/events")
 
     def _ready(self, protocol: Any) -> None:
         reason = self._replica.ready
         body = _encode({"status": reason or "ready", "replica": self._replica.name})
         protocol.response_bytes(503 if reason else 200, [JSON], body)
 
-    async def _events(self, scope: Any, protocol: Any) -> None:
-        headers = scope.headers
+    async def _events(self, headers: Any, protocol: Any) -> None:
         route = self._replica.route(_key(headers.get("authorization")))
-        body = await self._body(headers, protocol)
+        body = self._plain(headers, await self._body(headers, protocol))
         ce = _NO_ATTRIBUTES
         if "ce-specversion" in headers:
             ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
@@ -98,13 +100,25 @@ class IngestApp:
         protocol.response_bytes(202, [JSON], _encode(verdict))
 
     async def _body(self, headers: Any, protocol: Any) -> bytes:
+        """The body as it was sent. Raises RefusalError if it is too large or comes too slowly."""
         declared = headers.get("content-length")
         if declared is not None and declared.isdecimal() and int(declared) > self._limit:
             raise self._too_large()
-        body = await self._slow.read(protocol() if declared is not None else self._chunks(protocol))
-        encoding = headers.get("content-encoding", "identity").strip().lower()
-        if encoding == "identity":
-            return bytes(body)
+        task = self._slow.begin()
+        try:
+            return bytes(await (protocol() if declared is not None else self._chunks(protocol)))
+        except asyncio.CancelledError:
+            refusal = self._slow.broken_off(task)
+            if refusal is None:
+                raise
+            raise refusal from None
+        finally:
+            self._slow.end(task)
+
+    def _plain(self, headers: Any, body: bytes) -> bytes:
+        encoding = headers.get("content-encoding")
+        if encoding is None or (encoding := encoding.strip().lower()) == "identity":
+            return body
         if encoding != "gzip":
             raise RefusalError(415, "encoding-invalid", f"needs gzip or none, got {encoding[:40]}")
         return self._unzip(body)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dataplane.ingest.problems import RefusalError
-from dataplane.ingest.strictjson import parse
+from dataplane.ingest.strictjson import parse, parse_all
 from dataplane.ledger.meta import Headers
 
 MAX_EVENTS: Final = 10_000
@@ -54,7 +54,11 @@ def read_events(media_type: str, body: bytes, ce: Mapping[str, str]) -> tuple[li
 
 def _json(body: bytes) -> tuple[list[Item], bool]:
     if body.lstrip(b" \t\r\n")[:1] == b"[":
-        return [_attempt(_plain_json, raw) for raw in _split(body)], True
+        items = _split(body)
+        values = parse_all(body, items)
+        if values is None:
+            return [_attempt(_plain_json, item) for item in items], True
+        return [Event(item, value, _JSON) for item, value in zip(items, values, strict=True)], True
     return [_plain_json(body)], False
 
 

@@ -5,44 +5,35 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
+from functools import partial
 from typing import Final
 
 from confluent_kafka import KafkaException
 from msgspec import Struct
 
 from dataplane.ingest.acks import Acks, Batch, Report
-from dataplane.ingest.events import Event, Item
+from dataplane.ingest.events import Item
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ingest.problems import RefusalError
-from dataplane.ingest.stamp import choose_revision, event_time_us, key_bytes, message_id
+from dataplane.ingest.route import Route, Stamper
 from dataplane.ingest.telling import Teller
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
-from dataplane.ledger.units import bucket_of, partition_base
-from dataplane.names import WIRE_VERSION
+from dataplane.ledger.units import partition_base
 from dataplane.plan import Plan, compile_plan
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import ingest_producer
+from dataplane.runtime.outbox import ANY_PARTITION
 from dataplane.runtime.settings import Settings
 from dataplane.spec.keys import key_digest, key_is_well_formed
 from dataplane.tables.control import ControlReader, snapshot_path
-from dataplane.tables.records import KeyRecord, PipeRecord, TopicRecord
+from dataplane.tables.records import KeyRecord, PipeRecord
 
 log = logging.getLogger(__name__)
 
 PRODUCE_TIMEOUT_MS: Final = 5_000  # below every sensible HTTP deadline
 CONTROL_EVERY_S: Final = 0.1
 RETRY_AFTER_S: Final = 2
-CHANCE_DIGITS: Final = 19
-
-
-class Route(Struct):
-    """Everything a key leads to, looked up once per change of the control table."""
-
-    pipe: PipeRecord
-    source: str
-    topic: TopicRecord
-    plans: dict[int, Plan]
 
 
 class Request(Struct):
@@ -54,11 +45,11 @@ class Request(Struct):
 
 
 class Pass(Struct):
-    """Units of one request and bucket that are stored, with what their lags are counted from."""
+    """Units of one pipe and bucket that were stored since the last turn, with their lags on arrival."""
 
     ack: Ack
     event_times_us: list[int]
-    in_us: int
+    lags_in_us: list[int]
 
 
 class Verdict(Struct, omit_defaults=True):
@@ -81,16 +72,16 @@ class Replica:
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
         self.table = self._reader.table
         self._producer = ingest_producer(settings.kafka, name, PRODUCE_TIMEOUT_MS)
+        self._produce_record = self._producer.produce
         self._journal = AckJournal(settings.var / "data" / "acks", name)
         self._teller = Teller(self._producer, self._journal, name)
         self._pulse = Pulse(self._producer, cell="", writer=name, kind="ingest", epoch=0, incarnation=str(os.getpid()))
         self._routes: dict[str, Route] = {}
         self._routes_at = -1
-        self._grace_us = settings.grace_s * 1_000_000
+        self._stamper = Stamper(settings.grace_s * 1_000_000)
         self._waiting = 0
         self._broken = False
         self._trouble = ""  # why ACKs cannot be journalled
-        self._chance, self._chance_at = "", 0
         self._background: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -115,15 +106,14 @@ class Replica:
 
     def route(self, key: str) -> Route:
         """Where a key leads. Raises RefusalError for an unknown or revoked key, a closed pipe, one not live yet."""
-        digest = key_digest(key)
         if self._routes_at != self.table.changes:
             self._routes.clear()
             self._routes_at = self.table.changes
-        route = self._routes.get(digest)
+        route = self._routes.get(key)
         if route is None:
             if not key_is_well_formed(key):  # junk and typing mistakes cost no look-up
                 raise _unknown_key()
-            route = self._routes[digest] = self._find(digest)
+            route = self._routes[key] = self._find(key_digest(key))
         return route
 
     def _find(self, digest: str) -> Route:
@@ -151,72 +141,48 @@ class Replica:
         """Store every event and answer for each: 202 after its own delivery report, else why not."""
         request = Request(route, time.time_ns() // 1_000, [])
         batch = Batch(len(items), request, asyncio.get_running_loop())
-        verdicts: list[Verdict | None] = []
-        for item in items:
+        refused: dict[int, RefusalError] = {}
+        for number, item in enumerate(items):
             try:
-                if isinstance(item, RefusalError):
-                    raise item
                 self._produce(request, item, batch)
-                verdicts.append(None)
             except RefusalError as refusal:
-                verdicts.append(Verdict(refusal.status, code=refusal.code, detail=refusal.detail))
+                refused[number] = refusal
         if request.metas:
             self._acks.produced(batch, len(request.metas))
             self._waiting += 1
             await batch.future
             self._waiting -= 1
-        reports = zip(request.metas, batch.reports, strict=False)
         generation = route.topic.generation
-        return [verdict or _verdict(*next(reports), generation) for verdict in verdicts]
+        taken = [_verdict(meta, report, generation) for meta, report in zip(request.metas, batch.reports, strict=False)]
+        if not refused:
+            return taken
+        rest = iter(taken)
+        return [_refused(refused[n]) if n in refused else next(rest) for n in range(len(items))]
 
-    def _produce(self, request: Request, event: Event, batch: Batch) -> None:
-        if len(event.body) > self.settings.max_event_bytes:
-            limit = self.settings.max_event_bytes
+    def _produce(self, request: Request, event: Item, batch: Batch) -> None:
+        if isinstance(event, RefusalError):
+            raise event
+        metas, limit = request.metas, self.settings.max_event_bytes
+        if len(event.body) > limit:
             raise RefusalError(413, "event-too-large", f"needs at most {limit} bytes an event, got {len(event.body)}")
-        meta, key = self._stamp(request.route, event, request.now_us)
+        meta, key = self._stamper.stamp(request.route, event, request.now_us)
+        headers = [(META_HEADER, encode_meta(meta)), *event.headers]
+        report = partial(self._acks.report, batch, len(metas))
         try:
-            self._producer.produce(
-                request.route.topic.name,
-                event.body,
-                key,
-                headers=[(META_HEADER, encode_meta(meta)), *event.headers],
-                on_delivery=self._acks.reporter(batch, len(request.metas)),
-            )
+            self._produce_record(request.route.topic.name, event.body, key, ANY_PARTITION, report, headers=headers)
         except (BufferError, KafkaException) as exc:
             raise _unavailable() from exc
-        request.metas.append(meta)
-
-    def _stamp(self, route: Route, event: Event, now_us: int) -> tuple[Meta, bytes | None]:
-        pipe = route.pipe
-        id_ = message_id(now_us, self._chance_digits())
-        revision = pipe.weights[0][0]
-        fields = route.plans[revision].sources[route.source]
-        key = key_bytes(pipe.pipe, fields.key(event.value)) if fields.any else None
-        if len(pipe.weights) > 1:
-            revision = choose_revision(pipe.weights, key or id_.encode()) or revision
-            fields = route.plans[revision].sources[route.source]
-        given = fields.event_time(event.value) if fields.any else None
-        event_us = event_time_us(event.time if given is None else given) or now_us
-        bucket, off_time = bucket_of(event_us, now_us, self._grace_us)
-        return Meta(WIRE_VERSION, id_, pipe.pipe, revision, route.source, event_us, now_us, bucket, off_time), key
-
-    def _chance_digits(self) -> str:
-        if self._chance_at + CHANCE_DIGITS > len(self._chance):
-            self._chance, self._chance_at = os.urandom(CHANCE_DIGITS * 1_000).hex(), 0
-        at = self._chance_at
-        self._chance_at = at + CHANCE_DIGITS
-        return self._chance[at : at + CHANCE_DIGITS]
+        metas.append(meta)
 
     def _on_done(self, batches: list[Batch]) -> None:
         """Reports are in: journal and account the ACKs before any answer goes out.
 
         What cannot be journalled is not ACKed: it is stored, and its sender is told to send it again.
         """
-        now_us = time.time_ns() // 1_000
-        passes = [found for batch in batches for found in self._stored(batch)]
-        acks = [found.ack for found in passes]
-        if not acks:
+        passes = self._stored(batches)
+        if not passes:
             return
+        acks = [found.ack for found in passes]
         try:
             self._journal.write(acks)
         except OSError as exc:
@@ -225,25 +191,28 @@ class Replica:
                 batch.reports = [None] * len(batch.reports)
             return
         self._note_journal("")
+        now_us = time.time_ns() // 1_000
         for found in passes:
-            self._teller.passed(found.ack, found.event_times_us, in_us=found.in_us, out_us=now_us)
+            self._teller.passed(found.ack, found.event_times_us, found.lags_in_us, out_us=now_us)
         self._teller.acked(acks)
 
-    def _stored(self, batch: Batch) -> Iterable[Pass]:
-        """What of a request is stored, by bucket."""
-        request: Request = batch.subject
-        pipe, topic = request.route.pipe, request.route.topic
-        stored: dict[int, Pass] = {}
-        for meta, report in zip(request.metas, batch.reports, strict=False):
-            if report is None or report[0] is not None:
-                self._broken |= report is not None and report[0] is not None and report[0].fatal()
-                continue
-            found = stored.get(meta.bucket)
-            if found is None:
-                found = Pass(Ack(pipe.cell, pipe.pipe, meta.bucket, []), [], request.now_us)
-                stored[meta.bucket] = found
-            found.ack.positions.append(partition_base(topic.generation, report[1]) + report[2])
-            found.event_times_us.append(meta.event_time_us)
+    def _stored(self, batches: list[Batch]) -> Collection[Pass]:
+        """What of these requests is stored, by cell, pipe and bucket. A hot path."""
+        stored: dict[tuple[str, str, int], Pass] = {}
+        for batch in batches:
+            request: Request = batch.subject
+            pipe, generation, now_us = request.route.pipe, request.route.topic.generation, request.now_us
+            for meta, report in zip(request.metas, batch.reports, strict=False):
+                if report is None or report[0] is not None:
+                    self._broken |= report is not None and report[0] is not None and report[0].fatal()
+                    continue
+                key = (pipe.cell, pipe.pipe, meta.bucket)
+                found = stored.get(key)
+                if found is None:
+                    found = stored[key] = Pass(Ack(*key, []), [], [])
+                found.ack.positions.append(partition_base(generation, report[1]) + report[2])
+                found.event_times_us.append(meta.event_time_us)
+                found.lags_in_us.append(now_us - meta.event_time_us)
         return stored.values()
 
     def _note_journal(self, trouble: str) -> None:
@@ -270,9 +239,12 @@ class Replica:
 
 def _verdict(meta: Meta, report: Report | None, generation: int) -> Verdict:
     if report is None or report[0] is not None:
-        refusal = _unavailable()
-        return Verdict(refusal.status, code=refusal.code, detail=refusal.detail)
+        return _refused(_unavailable())
     return Verdict(202, meta.id, f"{generation}-{report[1]}-{report[2]}", meta.bucket)
+
+
+def _refused(refusal: RefusalError) -> Verdict:
+    return Verdict(refusal.status, code=refusal.code, detail=refusal.detail)
 
 
 def _unavailable() -> RefusalError:

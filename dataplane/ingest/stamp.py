@@ -8,13 +8,13 @@ from typing import Any, Final
 import msgspec
 
 MAX_KEY_BYTES: Final = 256
+_VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}  # two bits are the standard's
 
 
 def message_id(now_us: int, chance: str) -> str:
     """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then 74 bits of chance, given as 19 hexadecimal digits."""
     time = f"{now_us // 1_000:012x}"
-    variant = "89ab"[int(chance[3], 16) & 3]
-    return f"{time[:8]}-{time[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[7:]}"
+    return f"{time[:8]}-{time[8:]}-7{chance[:3]}-{_VARIANTS[chance[3]]}{chance[4:7]}-{chance[7:]}"
 
 
 def event_time_us(value: Any) -> int | None:

@@ -44,10 +44,10 @@ class Teller:
         for ack in acks:
             self._books[ack.cell].facts.extend(ack.pipe, ack.bucket, _ACKED, ack.positions)
 
-    def passed(self, ack: Ack, event_times_us: Sequence[int], *, in_us: int, out_us: int) -> None:
+    def passed(self, ack: Ack, event_times_us: Sequence[int], lags_in_us: Sequence[int], *, out_us: int) -> None:
         """Lags of these units: in when the last byte of the request had come, out when their reports had."""
         lags = self._books[ack.cell].lags
-        lags.add_pass((ack.pipe, INGEST, ack.bucket, "in"), in_us, event_times_us)
+        lags.add_all((ack.pipe, INGEST, ack.bucket, "in"), lags_in_us)
         lags.add_pass((ack.pipe, INGEST, ack.bucket, "out"), out_us, event_times_us)
 
     def tell_if_due(self, every_s: float) -> None:

@@ -30,6 +30,10 @@ class LagBook:
         """One message passed a point with this lag."""
         self._singles.setdefault(key, []).append(lag_us)
 
+    def add_all(self, key: LagKey, lags_us: Sequence[int]) -> None:
+        """Many messages passed a point, each at its own moment."""
+        self._singles.setdefault(key, []).extend(lags_us)
+
     def take(self) -> list[LagSet]:
         """Everything since the last call, as sketches for an audit record."""
         sketches: dict[LagKey, Sketch] = {}

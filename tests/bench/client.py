@@ -1,11 +1,12 @@
-"""A fast HTTP client for loads: non-blocking sockets on one epoll, keep-alive, one request in flight per connection."""
+"""A fast HTTP client for loads: every connection on one libcurl multi handle, one request in flight on each."""
 
 import argparse
 import json
-import selectors
-import socket
 import time
 from pathlib import Path
+from typing import Any
+
+import pycurl
 
 EVENT = json.dumps(
     {
@@ -17,54 +18,33 @@ EVENT = json.dumps(
 
 
 class Connection:
-    """One keep-alive connection; `sent_ns` is when the request in flight was sent, 0 if none is."""
+    """One keep-alive connection: a handle of its own, used again and again for the same request."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.setblocking(False)
+    def __init__(self, url: str, key: str, body: bytes) -> None:
         self.sent_ns = 0
-        self._read = b""
-
-    def send(self, request: bytes) -> None:
-        self.sent_ns = time.time_ns()
-        self.socket.setblocking(True)
-        self.socket.sendall(request)
-        self.socket.setblocking(False)
-
-    def receive(self) -> tuple[int, bytes] | None:
-        """Status and body once the whole answer is here."""
-        self._read += self.socket.recv(1 << 18)
-        head, gap, rest = self._read.partition(b"\r\n\r\n")
-        if not gap:
-            return None
-        at = head.find(b"content-length: ")
-        length = int(head[at + 16 : head.find(b"\r\n", at) if b"\r\n" in head[at:] else None])
-        if len(rest) < length:
-            return None
-        self._read = rest[length:]
-        self.sent_ns = 0
-        return int(head[9:12]), rest[:length]
-
-
-def requests(key: str, batch: int) -> bytes:
-    """The request for one event, or a JSON array of `batch` of them."""
-    body = EVENT if batch == 1 else b"[" + b",".join([EVENT] * batch) + b"]"
-    head = f"POST /v1/events HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n"
-    return (head + f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n").encode() + body
+        self.answer: list[bytes] = []
+        self.curl = curl = pycurl.Curl()
+        curl.setopt(pycurl.URL, url)
+        curl.setopt(pycurl.HTTPHEADER, ["Expect:", "Content-Type: application/json", f"Authorization: Bearer {key}"])
+        curl.setopt(pycurl.POSTFIELDS, body)
+        curl.setopt(pycurl.WRITEFUNCTION, self.answer.append)
+        curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.NOPROXY, "*")
+        curl.connection = self
 
 
 class Load:
     """`count` events at `rate` a second (0: closed loop, as fast as it goes) over `connections`."""
 
     def __init__(self, *, port: int, key: str, count: int, rate: float, batch: int, connections: int) -> None:
-        self._request = requests(key, batch)
+        body = EVENT if batch == 1 else b"[" + b",".join([EVENT] * batch) + b"]"
+        url = f"http://127.0.0.1:{port}/v1/events"
         self._requests = count // batch
         self._rate = rate / batch
-        self._selector = selectors.DefaultSelector()
-        self._idle = [Connection(port) for _ in range(connections)]
-        for connection in self._idle:
-            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
+        self._idle = [Connection(url, key, body) for _ in range(connections)]
+        self._ended = 0
         self.answers: list[tuple[int, int, bytes]] = []  # sent at, answered at, body
         self.refused: dict[int, int] = {}
 
@@ -72,32 +52,44 @@ class Load:
         """Returns the seconds it took until the last answer."""
         begun = time.perf_counter()
         sent = 0
-        while len(self.answers) + sum(self.refused.values()) < self._requests:
+        while self._ended < self._requests:
             due = self._requests if not self._rate else int((time.perf_counter() - begun) * self._rate) + 1
             while self._idle and sent < min(due, self._requests):
-                self._idle.pop().send(self._request)
+                self._send(self._idle.pop())
                 sent += 1
-            wait = 1.0 if not self._rate else max(0.0, begun + sent / self._rate - time.perf_counter())
-            for key, _ in self._selector.select(min(wait, 1.0)):
-                self._take(key.data)
+            self._multi.perform()
+            if not self._collect():
+                wait_s = 1.0 if not self._rate else max(0.0, begun + sent / self._rate - time.perf_counter())
+                self._multi.select(min(wait_s, 1.0))
         return time.perf_counter() - begun
 
-    def _take(self, connection: Connection) -> None:
-        sent_ns = connection.sent_ns
-        answer = connection.receive()
-        if answer is None:
-            return
-        self._idle.append(connection)
-        if answer[0] == 202:
-            self.answers.append((sent_ns, time.time_ns(), answer[1]))
+    def _send(self, connection: Connection) -> None:
+        connection.answer.clear()
+        connection.sent_ns = time.time_ns()
+        self._multi.add_handle(connection.curl)
+
+    def _collect(self) -> int:
+        _, well, failed = self._multi.info_read()
+        for curl, code, why in failed:
+            raise ConnectionError(f"libcurl {code}: {why} ({curl.getinfo(pycurl.EFFECTIVE_URL)})")
+        for curl in well:
+            self._multi.remove_handle(curl)
+            self._take(curl.connection, curl.getinfo(pycurl.RESPONSE_CODE))
+        self._ended += len(well)
+        return len(well)
+
+    def _take(self, connection: Connection, status: int) -> None:
+        if status == 202:
+            self.answers.append((connection.sent_ns, time.time_ns(), b"".join(connection.answer)))
         else:
-            self.refused[answer[0]] = self.refused.get(answer[0], 0) + 1
+            self.refused[status] = self.refused.get(status, 0) + 1
+        self._idle.append(connection)
 
     def sent_ids(self) -> dict[str, int]:
         """Message id -> when its request was sent (ns since the epoch)."""
         ids: dict[str, int] = {}
         for sent_ns, _, body in self.answers:
-            answer = json.loads(body)
+            answer: dict[str, Any] = json.loads(body)
             for item in answer.get("items", [answer]):
                 ids[item["id"]] = sent_ns
         return ids

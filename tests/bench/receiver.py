@@ -5,6 +5,8 @@ import asyncio
 import time
 from pathlib import Path
 
+import uvloop
+
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
@@ -57,4 +59,5 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    asyncio.run(serve(arguments.port, arguments.out))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(arguments.port, arguments.out))

@@ -1,0 +1,59 @@
+"""Where a key leads: its pipe, source and topic, and how an event that comes with it is stamped."""
+
+import os
+from typing import Final
+
+from msgspec import Struct
+
+from dataplane.ingest.events import Event
+from dataplane.ingest.stamp import choose_revision, event_time_us, key_bytes, message_id
+from dataplane.ledger.meta import Meta
+from dataplane.ledger.units import MINUTE_US, bucket_of
+from dataplane.names import WIRE_VERSION
+from dataplane.plan import Plan
+from dataplane.tables.records import PipeRecord, TopicRecord
+
+CHANCE_DIGITS: Final = 19
+
+
+class Route(Struct):
+    """Everything a key leads to, looked up once per change of the control table."""
+
+    pipe: PipeRecord
+    source: str
+    topic: TopicRecord
+    plans: dict[int, Plan]
+
+
+class Stamper:
+    """Stamps events. The only chance in it is that of message ids, drawn in bulk."""
+
+    def __init__(self, grace_us: int) -> None:
+        self._grace_us = grace_us
+        self._chance, self._chance_at = "", 0
+
+    def stamp(self, route: Route, event: Event, now_us: int) -> tuple[Meta, bytes | None]:
+        """The Meta of an event that came at `now_us` (microseconds since the epoch), and its Kafka key. A hot path."""
+        pipe = route.pipe
+        id_ = message_id(now_us, self._chance_digits())
+        revision = pipe.weights[0][0]
+        fields = route.plans[revision].sources[route.source]
+        key = key_bytes(pipe.pipe, fields.key(event.value)) if fields.any else None
+        if len(pipe.weights) > 1:
+            revision = choose_revision(pipe.weights, key or id_.encode()) or revision
+            fields = route.plans[revision].sources[route.source]
+        given = fields.event_time(event.value) if fields.any else None
+        if given is None:
+            given = event.time
+        if given is None:  # ours is used
+            return Meta(WIRE_VERSION, id_, pipe.pipe, revision, route.source, now_us, now_us, now_us // MINUTE_US), key
+        event_us = event_time_us(given) or now_us
+        bucket, off_time = bucket_of(event_us, now_us, self._grace_us)
+        return Meta(WIRE_VERSION, id_, pipe.pipe, revision, route.source, event_us, now_us, bucket, off_time), key
+
+    def _chance_digits(self) -> str:
+        at = self._chance_at
+        if at + CHANCE_DIGITS > len(self._chance):
+            self._chance, at = os.urandom(CHANCE_DIGITS * 1_000).hex(), 0
+        self._chance_at = at + CHANCE_DIGITS
+        return self._chance[at : self._chance_at]

@@ -43,7 +43,7 @@ class _Links(HTMLParser):
 
 
 def crawl(fetch: Fetch, base: str, start: str = "/") -> Found:
-    """Every page below `base` that links lead to from `start`: one for each route and each set of filters in use."""
+    """Every page below `base + start` that links lead to from there: one for each route and each set of filters."""
     found, waiting = Found(), deque([base + start])
     while waiting:
         url = waiting.popleft()
@@ -53,8 +53,8 @@ def crawl(fetch: Fetch, base: str, start: str = "/") -> Found:
         found.pages[title] = url
         links = _Links()
         links.feed(fetch(url))
-        waiting.extend(one for one in _within(base, url, links.hrefs) if title_of(one) not in found.pages)
-        for action in _within(base, url, links.actions):
+        waiting.extend(one for one in _within(base + start, url, links.hrefs) if title_of(one) not in found.pages)
+        for action in _within(base + start, url, links.actions):
             found.posts.setdefault(name_of(action), action)
     return found
 
@@ -77,5 +77,5 @@ def title_of(url: str) -> str:
 def _within(base: str, page: str, links: list[str]) -> Iterator[str]:
     for link in links:
         url = urljoin(page, link).partition("#")[0]
-        if url.startswith(base + "/") and name_of(url):
+        if url.startswith(base) and name_of(url):
             yield url

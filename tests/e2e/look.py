@@ -93,9 +93,18 @@ def source_of(context: BrowserContext, url: str) -> str:
 
 
 def look(
-    browser: Browser, pages: Mapping[str, str], complaints: Complaints, *, session: StorageState | None, into: Path
+    browser: Browser,
+    pages: Mapping[str, str],
+    complaints: Complaints,
+    *,
+    session: StorageState | None,
+    into: Path,
+    judged: bool = True,
 ) -> None:
-    """Open every page at both widths in both themes, judge it, and keep its picture as <title>-<theme>-<size>.png."""
+    """Open every page at both widths in both themes, judge it, and keep its picture as <title>-<theme>-<size>.png.
+
+    Pages that are not ours to mend are looked at, but not `judged` by axe.
+    """
     into.mkdir(parents=True, exist_ok=True)
     for theme in THEMES:
         for size, (width, height) in SIZES.items():
@@ -105,7 +114,7 @@ def look(
             complaints.watch(page)
             for title, url in pages.items():
                 page.goto(url, wait_until="networkidle")
-                picture(page, complaints, into, f"{title}-{theme}-{size}")
+                picture(page, complaints, into, f"{title}-{theme}-{size}", judged=judged)
             context.close()
 
 
@@ -120,10 +129,11 @@ def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None
             picture(page, complaints, into, f"{title}-{theme}-{size}")
 
 
-def picture(page: Page, complaints: Complaints, into: Path, title: str) -> None:
+def picture(page: Page, complaints: Complaints, into: Path, title: str, *, judged: bool = True) -> None:
     """Judge the page as it stands, and keep its picture."""
     complaints.measure(page)
-    complaints.judge(page, title)
+    if judged:
+        complaints.judge(page, title)
     page.screenshot(path=into / f"{title}.png", full_page=True)
 
 

@@ -15,7 +15,7 @@ django.setup()
 
 from mgmt import services  # noqa: E402
 from mgmt.models import Membership, Pipe, User  # noqa: E402
-from mgmt.services.demo import ensure_demo_tenant  # noqa: E402
+from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
 
 PASSWORD = "a long password for looking"
 NOBODY = "http://127.0.0.1:9/away"
@@ -24,8 +24,9 @@ NOBODY = "http://127.0.0.1:9/away"
 def main(receiver: str) -> dict[str, Any]:
     """Make the people and the pipes; safe to run once a box."""
     tenant, alice = ensure_demo_tenant()
-    alice.set_password(PASSWORD)
-    alice.save(update_fields=["password"])
+    for user in (alice, ensure_staff_user()):
+        user.set_password(PASSWORD)
+        user.save(update_fields=["password"])
     services.create_tenant(name="Second", owner=alice)
     vera = User.objects.create_user("vera", password=PASSWORD)
     services.add_member(tenant=tenant, user=vera, role=Membership.Role.VIEWER)

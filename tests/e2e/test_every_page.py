@@ -127,6 +127,36 @@ def test_the_answers_to_forms_are_clean(chrome: Browser, scene: Scene):
     assert not complaints.found, "\n".join(complaints.found)
 
 
+def test_the_staffs_pages_open_without_a_complaint_of_the_browser(chrome: Browser, scene: Scene):
+    complaints = Complaints()
+    session = sign_in(chrome, scene.base, "admin", scene.password)
+    pages = {f"staff-{title}": url for title, url in _crawled(chrome, scene, "admin", "/admin/").pages.items()}
+    look(chrome, pages, complaints, session=session, into=scene.into, judged=False)
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
+    context = chrome.new_context(
+        storage_state=sign_in(chrome, scene.base, "alice", scene.password), java_script_enabled=False
+    )
+    page = context.new_page()
+    page.goto(f"{scene.base}/?q=orders")
+    page.get_by_role("link", name="orders", exact=True).first.click()
+    page.get_by_role("link", name="audit").first.click()
+    page.get_by_role("link", name="Delivery settings").click()
+    page.get_by_label("Gives up after").fill("2 d")
+    page.get_by_role("button", name="Try 408 and 425 again").click()
+    expect(page.get_by_label("Status of rule 2")).to_have_value("425")
+    expect(page.get_by_label("Gives up after")).to_have_value("2 d")
+    page.get_by_role("button", name="Publish these settings").click()
+    expect(page.get_by_role("status")).to_contain_text("carries the new settings of audit")
+    page.get_by_role("link", name="Attempts", exact=True).click()
+    page.get_by_label("Outcome").select_option("dead")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("#attempts tbody tr").first).to_contain_text("Answered 401")
+    context.close()
+
+
 def test_the_signed_out_and_the_error_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     outside = {"sign-in": f"{scene.base}/sign-in/", "sign-in-spent": f"{scene.base}/sign-in/spent/"}

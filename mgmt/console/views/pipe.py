@@ -7,12 +7,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.units import format_position
 from mgmt import access
+from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.pages import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
 from mgmt.console.pipe_form import readable
 from mgmt.console.snippets import endpoint, send_snippets
@@ -21,7 +23,7 @@ from mgmt.console.wording import BINS
 from mgmt.models import Pipe, PipeRevision
 from mgmt.queries.first import first_of
 from mgmt.queries.ledger import accounts
-from mgmt.queries.minutes import loss_table, minute_lines
+from mgmt.queries.minutes import MinuteLine, loss_table, minute_lines
 from mgmt.queries.pipes import rates_of, standings_of
 from mgmt.queries.span import SPANS, Span, span_until, start_of
 from mgmt.queries.timing import Timing, timing
@@ -30,6 +32,7 @@ MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
 TABS: Final = ("overview", "attempts", "revisions", "settings")
+_LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late")
 _PARTS: Final = {
     "head": "pipe_base.html",
     "waiting": "pipe_waiting.html",
@@ -55,11 +58,14 @@ def shared(pipe: Pipe, tab: str) -> dict[str, Any]:
 
 @for_members
 @require_safe
-def overview(request: HttpRequest, pipe_id: str) -> HttpResponse:
-    """Is it all right, where does the time go, where is every message."""
+def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
+    """Is it all right, where does the time go, where is every message; `format` makes a file of the loss table."""
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     now = timezone.now()
     span = span_until(request.GET.get("range", ""), now)
+    if (kind := request.GET.get("format", "")) in KINDS:
+        table = loss_table(pipe_id=pipe.id, span=span, most=MOST_ROWS)
+        return export(kind, map(_loss_row, table.lines), _LOSS_COLUMNS, name=f"minutes-{pipe.id}")
     get_timing = once(partial(timing, pipe_id=pipe.id, span=span))
     context = shared(pipe, _tab(request)) | {
         "span": span,
@@ -96,12 +102,16 @@ def revisions(request: HttpRequest, pipe_id: str) -> HttpResponse:
 
 @for_members
 @require_safe
-def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponse:
-    """One minute: units by destination and bin, and the positions that a bin holds now."""
+def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponseBase:
+    """One minute: units by destination and bin, and the positions that a bin holds now, as a file too."""
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     chosen = request.GET.get("bin", "")
+    if (kind := request.GET.get("format", "")) in KINDS and chosen in BINS:
+        found, _ = _units(pipe.id, bucket, Bin(chosen), MOST_ROWS)
+        rows = ({"position": position, "destination": where, "bin": chosen} for position, where in found)
+        return export(kind, rows, ("position", "destination", "bin"), name=f"units-{pipe.id}-{bucket}")
     lines = minute_lines([pipe.id], Span("", bucket, bucket)).get(pipe.id, [])
-    units, more = _units(pipe.id, bucket, Bin(chosen)) if chosen in BINS else ([], 0)
+    units, more = _units(pipe.id, bucket, Bin(chosen), MOST_UNITS) if chosen in BINS else ([], 0)
     context = shared(pipe, "overview") | {
         "bucket": bucket,
         "starts": start_of(bucket),
@@ -145,14 +155,19 @@ def _series_rows(measured: Timing) -> list[tuple[Any, tuple[float | None, ...]]]
     return [row for row in rows if series.names]
 
 
-def _units(pipe_id: str, bucket: int, bin_: Bin) -> tuple[list[tuple[str, str]], int]:
+def _loss_row(line: MinuteLine) -> dict[str, Any]:
+    row = {"minute": line.starts, "sealed_at": line.sealed_at, "accepted": line.accepted}
+    return row | {name: line.bins.get(name, 0) for name in BINS} | {"unacked": line.unacked, "late": line.late}
+
+
+def _units(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[tuple[str, str]], int]:
     account = accounts(pipe_id, [bucket])[bucket]
     found: list[tuple[str, str]] = []
     total = 0
     for where, bins in {"": account.upstream, **account.destinations}.items():
         total += len(bins[bin_])
         for position, _child in bins[bin_]:
-            if len(found) == MOST_UNITS:
+            if len(found) == most:
                 break
             found.append((format_position(position), where))
     return found, total - len(found)

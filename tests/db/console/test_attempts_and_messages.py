@@ -70,6 +70,18 @@ def test_what_is_filtered_is_what_the_file_holds(alices: Client, url: str):
     assert len(b"".join(table.streaming_content).splitlines()) == 4  # type: ignore[attr-defined]
 
 
+def test_the_loss_table_and_the_units_of_a_minute_are_files_too(alices: Client, truth: Truth, bucket: int):
+    answer = alices.get(reverse("console:pipe", args=[truth.pipe.id]), {"format": "jsonl"})
+    [line] = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
+    assert (line["accepted"], line["delivered"], line["dead"], line["lost"]) == (10, 7, 1, 1)
+    minute = reverse("console:minute", args=[truth.pipe.id, bucket])
+    units = alices.get(minute, {"format": "csv", "bin": "dead"})
+    assert b"".join(units.streaming_content).splitlines() == [  # type: ignore[attr-defined]
+        b"position,destination,bin",
+        b"1-0-7,crm,dead",
+    ]
+
+
 def test_a_message_shows_where_it_is_and_every_try(alices: Client, truth: Truth):
     row = Attempt.objects.get(outcome="dead")
     page = alices.get(reverse("console:message", args=[truth.pipe.id, "1-0-7"])).content.decode()

@@ -9,7 +9,7 @@ from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf, Truth, go_live
 
 pytestmark = pytest.mark.django_db
-HOME, OVERVIEW, ATTEMPTS, SETTINGS = 26, 23, 9, 10
+HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 26, 23, 9, 10, 26, 13, 11
 
 
 def test_home_costs_the_same_for_one_pipe_and_for_five(
@@ -35,8 +35,15 @@ def test_home_costs_the_same_for_one_pipe_and_for_five(
 
 @pytest.mark.parametrize(
     ("path", "queries"),
-    [("", OVERVIEW), ("attempts/", ATTEMPTS), ("settings/", SETTINGS)],
-    ids=["overview", "attempts", "settings"],
+    [
+        ("", OVERVIEW),
+        ("attempts/", ATTEMPTS),
+        ("settings/", SETTINGS),
+        ("destinations/crm/", DESTINATION),
+        ("destinations/crm/delivery/", DELIVERY),
+        ("messages/1-0-7/", MESSAGE),
+    ],
+    ids=["overview", "attempts", "settings", "destination", "delivery", "message"],
 )
 def test_a_tab_of_the_pipe_page(
     browser_of: BrowserOf,

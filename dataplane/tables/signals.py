@@ -21,6 +21,7 @@ class Signal(Struct, array_like=True, frozen=True):
     suspended:   the cause, if the lane has suspended the destination; "" if not
     status:      of the last answer, 0 if none came; `reason` in words
     in_a_row:    non-recoverable answers since the last other one
+    of_version:  of the destination's record that all this was seen under; it counts no more under a newer one
     """
 
     version: int
@@ -37,6 +38,7 @@ class Signal(Struct, array_like=True, frozen=True):
     status: int = 0
     reason: str = ""
     in_a_row: int = 0
+    of_version: int = 0
 
 
 _decoder = msgspec.msgpack.Decoder(Signal)

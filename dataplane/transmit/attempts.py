@@ -8,7 +8,7 @@ from dataplane.transmit.sender import Answer
 from dataplane.transmit.sends import Send
 from dataplane.transmit.shown import ATTEMPT_CHARS, shown
 
-ATTEMPTS_A_RECORD: Final = 1_000  # about a kilobyte each with what was answered: well below what a topic takes
+ATTEMPTS_A_RECORD: Final = 600  # up to 3 kB each with what was answered: below what a topic takes
 SAMPLE: Final = 20  # delivered attempts told per checkpoint; failures are all told
 
 

@@ -57,10 +57,17 @@ class Ends:
         for place in send.places:
             self._lane.settle(*place)
 
-    def park(self, send: Send, due_us: int, *, tried: bool = True) -> None:
-        """To retry-in, as the next round. `tried`: it was sent in this one."""
+    def park(self, send: Send, due_us: int, *, asked_us: int = 0) -> None:
+        """To retry-in, as the next round. One in which it was never sent does not lengthen the wait after it.
+
+        `asked_us`: the destination itself asked for no send before this.
+        """
         meta = msgspec.structs.replace(
-            send.meta, attempt=send.meta.attempt + 1, not_before_us=due_us, tried=send.meta.tried + tried
+            send.meta,
+            attempt=send.meta.attempt + 1,
+            not_before_us=due_us,
+            tried=send.meta.tried + bool(send.tries),
+            asked_us=asked_us,
         )
         self._store(self._retry_in, Stored(send, Fact.PARKED, str(meta.attempt)), meta, [])
 

@@ -19,8 +19,8 @@ def request_headers(send: Send, now_s: int) -> list[str]:
         f"webhook-timestamp: {now_s}",
         f"penstock-position: {format_position(meta.position)}",
     ]
-    if target.keys:
-        headers.append(f"webhook-signature: {sign(target.keys, meta.id, now_s, send.body)}")
+    if target.signers:
+        headers.append(f"webhook-signature: {sign(target.signers, meta.id, now_s, send.body)}")
     content_type = "application/json"
     for name, value in send.headers:
         if name == "content-type":

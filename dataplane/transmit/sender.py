@@ -1,7 +1,7 @@
 """The sender: every transfer of a lane on one libcurl multi handle, one thread; handles and connections are reused."""
 
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pycurl
@@ -159,17 +159,21 @@ class Sender:
             self._free.append(transfer)
             yield answer
 
-    def cancel_all(self) -> list[Any]:
-        """Break off every transfer; returns their tokens."""
+    def cancel(self, wanted: Callable[[Any], bool]) -> list[Any]:
+        """Break off the transfers whose tokens are wanted; returns these."""
         tokens = []
         for transfer in self._all:
-            if transfer.token is not None:
+            if transfer.token is not None and wanted(transfer.token):
                 self._multi.remove_handle(transfer.curl)
                 tokens.append(transfer.token)
                 transfer.token = None
                 self._free.append(transfer)
-        self.active = 0
+        self.active -= len(tokens)
         return tokens
+
+    def cancel_all(self) -> list[Any]:
+        """Break off every transfer; returns their tokens."""
+        return self.cancel(lambda _token: True)
 
     def close(self) -> None:
         """End every transfer and connection."""

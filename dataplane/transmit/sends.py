@@ -12,6 +12,7 @@ class Send(Struct, eq=False):
 
     headers:          as read, ours first
     tries, began_us:  attempts in this round, and when the last one began
+    taken_s:          when it was taken, by the monotonic clock
     waited_s:         time spent in this round's attempts and the pauses between them
     """
 
@@ -22,6 +23,7 @@ class Send(Struct, eq=False):
     key: bytes | None
     body: bytes
     places: list[tuple[int, int]]
+    taken_s: float = 0.0
     tries: int = 0
     began_us: int = 0
     waited_s: float = 0.0

@@ -1,21 +1,48 @@
-"""Standard Webhooks signatures (standardwebhooks.com, specification 1.0): HMAC-SHA256 over id, timestamp and body."""
+"""Standard Webhooks signatures (standardwebhooks.com, specification 1.0) over id, timestamp and body.
+
+A secret says by its prefix how it signs: `whsec_` with HMAC-SHA256 (v1), `whsk_` with ed25519 (v1a).
+"""
 
 import base64
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-SECRET_PREFIX: Final = "whsec_"  # noqa: S105 (the prefix of secrets, not one)
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+SYMMETRIC_PREFIX: Final = "whsec_"
+ASYMMETRIC_PREFIX: Final = "whsk_"
+SEED_BYTES: Final = 32  # of an ed25519 key; some tools write the public half behind it
+Signer = Callable[[bytes], str]  # from what is signed to `v1,<base64>`
 
 
-def signing_key(secret: str) -> bytes:
-    """The key bytes of a `whsec_...` secret. Raises ValueError if it is none."""
-    if not secret.startswith(SECRET_PREFIX):
-        raise ValueError("a signing secret begins with whsec_")
-    return base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+def signer(secret: str) -> Signer:
+    """What signs with this secret. Raises ValueError if it is none."""
+    if secret.startswith(SYMMETRIC_PREFIX):
+        return _symmetric(base64.b64decode(secret.removeprefix(SYMMETRIC_PREFIX), validate=True))
+    if secret.startswith(ASYMMETRIC_PREFIX):
+        key = base64.b64decode(secret.removeprefix(ASYMMETRIC_PREFIX), validate=True)
+        if len(key) not in (SEED_BYTES, 2 * SEED_BYTES):
+            raise ValueError(f"an ed25519 secret needs 32 or 64 bytes, got {len(key)}")
+        return _asymmetric(Ed25519PrivateKey.from_private_bytes(key[:SEED_BYTES]))
+    raise ValueError("a signing secret begins with whsec_ or whsk_")
 
 
-def sign(keys: Sequence[bytes], message_id: str, timestamp_s: int, body: bytes) -> str:
-    """The webhook-signature header: one `v1,<base64>` for each active key, newest first."""
+def sign(signers: Sequence[Signer], message_id: str, timestamp_s: int, body: bytes) -> str:
+    """The webhook-signature header: one signature for each active secret, newest first."""
     signed = b"%b.%d.%b" % (message_id.encode(), timestamp_s, body)
-    return " ".join("v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in keys)
+    return " ".join([one(signed) for one in signers])
+
+
+def _symmetric(key: bytes) -> Signer:
+    def one(signed: bytes) -> str:
+        return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+
+    return one
+
+
+def _asymmetric(key: Ed25519PrivateKey) -> Signer:
+    def one(signed: bytes) -> str:
+        return "v1a," + base64.b64encode(key.sign(signed)).decode()
+
+    return one

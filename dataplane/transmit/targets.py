@@ -1,76 +1,126 @@
-"""Where to send: a destination's current record, its signing keys opened, and its own queue and share of the lane."""
+"""One destination as this lane sees it: its record, its queue, what it may be sent now, how well it is."""
 
 import logging
 from collections import deque
+from enum import Enum
 from typing import Any, Final
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from msgspec import Struct
 
-from dataplane.tables.control import ControlTable
 from dataplane.tables.records import DestinationRecord
+from dataplane.transmit.breaker import Breaker
+from dataplane.transmit.limits import RateLimit, RetryBudget, Throttle
 from dataplane.transmit.rules import ask_body, compile_rules
+from dataplane.transmit.secrets import Secrets
 from dataplane.transmit.sender import KEPT_BYTES, MAX_ANSWER_BYTES
-from dataplane.transmit.signature import signing_key
 
 log = logging.getLogger(__name__)
 
+STORM: Final = 20  # non-recoverable answers in a row suspend a destination
+SHORT_S: Final = 2.0  # a wait up to this long is waited in the queue
+LOCKED_WAIT_S: Final = 10.0  # a record or a secret may come late
 _OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
 
 
-class Target:
-    """One destination of one pipe as this lane sees it. While it is locked none of its messages goes out unsigned."""
+class Course(Enum):
+    """What to do with a target's queue now."""
 
-    def __init__(self, record: DestinationRecord, keys: list[bytes] | None) -> None:
+    SEND = "send"
+    WAIT = "wait"
+    PARK = "park"
+    HOLD = "hold"
+    CANCEL = "cancel"
+
+
+class Seat(Struct, frozen=True):
+    """Which part of its destinations' limits a lane has, and whether it probes open breakers."""
+
+    prober: bool
+    share: float  # of rate and concurrency
+
+
+class Target:
+    """One destination of one pipe. A `locked` one (it names the cause) gets nothing: no message goes out unsigned."""
+
+    def __init__(self, record: DestinationRecord, secrets: Secrets, seat: Seat, now_s: float) -> None:
         self.active = 0
         self.queue: deque[Any] = deque()
-        self.adopt(record, keys)
+        self.breaker = Breaker(now_s)
+        self.budget = RetryBudget()
+        self.opened_us = 0  # Unix time of the moment its breaker opened here
+        self.throttle = Throttle(record.to.concurrency * seat.share, now_s)
+        self.shut_until_s = 0.0  # it asked for no send before this (Retry-After)
+        self.suspended = ""
+        self.pipe_paused = False
+        self.in_a_row = 0
+        self.last_status = 0
+        self.last_reason = ""
+        self.taken_s = now_s  # when a message for it came last
+        self.adopt(record, secrets, seat, now_s)
 
-    def adopt(self, record: DestinationRecord, keys: list[bytes] | None) -> None:
-        """A newer record: what is queued goes to the new address. No `keys`: its secrets cannot be opened."""
-        self.record = record
-        self.keys = keys or []
-        self.locked = keys is None
-        self.timeout_ms = int(record.to.timeout_s * 1_000)
-        self.rules = compile_rules(record.to.rules)
+    def adopt(self, record: DestinationRecord, secrets: Secrets, seat: Seat, now_s: float) -> None:
+        """A newer record: what is queued goes to the new address, and what is known of the old one counts no more."""
+        to = record.to
+        self.record, self.seat = record, seat
+        self.locked = secrets.locked
+        self.signers = secrets.signers
+        self.secret_texts = secrets.texts
+        self.timeout_ms = int(to.timeout_s * 1_000)
+        self.rules = compile_rules(to.rules)
         self.keep_bytes = MAX_ANSWER_BYTES if ask_body(self.rules) else KEPT_BYTES
-        self.fixed_headers = [*_OURS, *(f"{name}: {value}" for name, value in record.to.headers.items())]
-        self.secret_texts: tuple[str, ...] = ()
+        self.fixed_headers = [*_OURS, *(f"{name}: {value}" for name, value in to.headers.items())]
+        self.rate = RateLimit(max(to.rate_per_s * seat.share, 0.001), now_s) if to.rate_per_s else None
+        self.throttle.limit(to.concurrency * seat.share)
+        self.shut_until_s = 0.0
+        self.suspended = ""
+        self.in_a_row = 0
+        if self.breaker.state != "closed":
+            self.breaker.close(now_s)
 
+    def sit(self, seat: Seat, now_s: float) -> None:
+        """Lanes came or went: another share."""
+        to = self.record.to
+        self.seat = seat
+        self.rate = RateLimit(max(to.rate_per_s * seat.share, 0.001), now_s) if to.rate_per_s else None
+        self.throttle.limit(to.concurrency * seat.share)
 
-class Targets:
-    """All destinations this lane has met."""
+    @property
+    def holds(self) -> bool:
+        """Whether its messages are to be kept, not sent."""
+        return bool(self.suspended) or self.pipe_paused or self.record.state in ("paused", "suspended")
 
-    def __init__(self, table: ControlTable, fernet_keys: tuple[str, ...]) -> None:
-        self._table = table
-        self._fernet = MultiFernet([Fernet(key) for key in fernet_keys]) if fernet_keys else None
-        self._known: dict[tuple[str, str], Target] = {}
-        table.on_change(self._changed)
+    def course(self, now_s: float) -> Course:
+        """What to do with the queue now. While a breaker is half-open, more than the probes wait."""
+        if self.record.state == "removed":
+            return Course.CANCEL
+        if self.holds:
+            return Course.HOLD
+        if self.locked:
+            return Course.PARK if self.queue and now_s - self.queue[0].taken_s > LOCKED_WAIT_S else Course.WAIT
+        if self.shut_until_s > now_s:
+            return Course.PARK if self.shut_until_s - now_s > SHORT_S else Course.WAIT
+        if not self.breaker.allowance(now_s, prober=self.seat.prober):
+            return Course.PARK
+        return Course.SEND
 
-    def find(self, pipe: str, name: str) -> Target | None:
-        """The target, or None while the control table does not know it."""
-        target = self._known.get((pipe, name))
-        if target is None:
-            record = self._table.destination(pipe, name)
-            if record is None:
-                return None
-            target = self._known[pipe, name] = Target(record, self._open(record))
-        return target
+    def room(self, now_s: float) -> int:
+        """How many sends may begin now, as far as this destination is concerned."""
+        allowance = self.breaker.allowance(now_s, prober=self.seat.prober)
+        room = min(int(self.throttle.allowed), allowance) - self.active
+        return room if self.rate is None else min(room, self.rate.room(now_s))
 
-    def _changed(self, record: object) -> None:
-        if isinstance(record, DestinationRecord):
-            target = self._known.get((record.pipe, record.name))
-            if target is not None:
-                target.adopt(record, self._open(record))
+    def wait_s(self, now_s: float) -> float:
+        """How long nothing is to be sent."""
+        return max(0.0, self.shut_until_s - now_s, self.breaker.until_s - now_s)
 
-    def _open(self, record: DestinationRecord) -> list[bytes] | None:
-        """The signing keys, or None if one cannot be opened: one tenant's secret must not stop the whole lane."""
-        if not record.secrets:
-            return []
-        try:
-            if self._fernet is None:
-                raise ValueError("needs PENSTOCK_FERNET_KEYS, got nothing")
-            return [signing_key(self._fernet.decrypt(token).decode()) for token in record.secrets]
-        except (InvalidToken, ValueError) as exc:
-            why = str(exc) or "no key of PENSTOCK_FERNET_KEYS opens it"
-            log.error("pipe=%s destination=%s waits: its signing secret: %s", record.pipe, record.name, why)
-            return None
+    def refused(self, cause: str) -> None:
+        """A non-recoverable answer came; after many in a row the destination is suspended, the stream not emptied."""
+        self.in_a_row += 1
+        if self.in_a_row >= STORM:
+            self.suspend("storm" if cause == "rejected" else cause)
+
+    def suspend(self, cause: str) -> None:
+        """Send nothing more until a newer record says that it is active."""
+        if not self.suspended:
+            self.suspended = cause
+            log.warning("suspended: pipe=%s destination=%s cause=%s", self.record.pipe, self.record.name, cause)

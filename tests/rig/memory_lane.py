@@ -41,6 +41,9 @@ class MemoryMessage:
     def key(self) -> bytes | None:
         return self._parts[4]
 
+    def error(self) -> None:
+        return None
+
 
 class MemoryOutbox:
     """Records by topic, in order; each is stored when the test says so."""

@@ -5,11 +5,12 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from dataplane.transmit.signature import sign, signing_key
+from dataplane.transmit.signature import sign, signer
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + base64.b64encode(b"another secret of 24 byt").decode()
@@ -21,7 +22,7 @@ def headers(signature: str, at_s: int, id_: str = "msg_1") -> dict[str, str]:
 
 
 def test_the_specifications_own_example():
-    signature = sign([signing_key(SECRET)], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, BODY)
+    signature = sign([signer(SECRET)], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, BODY)
     assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
@@ -32,14 +33,14 @@ def now_s() -> int:
 @given(st.from_regex(r"[0-9a-f-]{36}(\.[0-9]+)?", fullmatch=True), st.text(max_size=200))
 def test_the_package_accepts_what_we_sign(id_: str, text: str):
     at_s, body = now_s(), json.dumps(text).encode()
-    signature = sign([signing_key(SECRET)], id_, at_s, body)
+    signature = sign([signer(SECRET)], id_, at_s, body)
     assert Webhook(SECRET).verify(body, headers(signature, at_s, id_)) == text
 
 
 @pytest.mark.parametrize("secret", [SECRET, OTHER])
 def test_while_a_secret_is_changed_both_verify(secret: str):
     at_s = now_s()
-    signature = sign([signing_key(OTHER), signing_key(SECRET)], "msg_1", at_s, BODY)
+    signature = sign([signer(OTHER), signer(SECRET)], "msg_1", at_s, BODY)
     assert Webhook(secret).verify(BODY, headers(signature, at_s)) == {"test": 2432232314}
 
 
@@ -50,12 +51,31 @@ def test_while_a_secret_is_changed_both_verify(secret: str):
 )
 def test_a_signature_holds_for_nothing_else(body: bytes, id_: str, shift_s: int):
     at_s = now_s()
-    signature = sign([signing_key(SECRET)], "msg_1", at_s, BODY)
+    signature = sign([signer(SECRET)], "msg_1", at_s, BODY)
     with pytest.raises(WebhookVerificationError):
         Webhook(SECRET).verify(body, headers(signature, at_s + shift_s, id_))
 
 
-@pytest.mark.parametrize("secret", ["MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_***", "whsec_abc", "psk_MfKQ9r8G"])
+@pytest.mark.parametrize(
+    "secret", ["MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_***", "whsec_abc", "psk_MfKQ9r8G", "whsk_AAAA"]
+)
 def test_what_is_no_secret_is_refused(secret: str):
     with pytest.raises(ValueError, match=r"."):
-        signing_key(secret)
+        signer(secret)
+
+
+def test_an_asymmetric_secret_signs_so_that_its_public_half_verifies():
+    private = Ed25519PrivateKey.generate()
+    seed, public = private.private_bytes_raw(), private.public_key()
+    for key in (seed, seed + public.public_bytes_raw()):
+        signature = sign([signer("whsk_" + base64.b64encode(key).decode())], "msg_1", 5, BODY)
+        scheme, _, text = signature.partition(",")
+        assert scheme == "v1a"
+        public.verify(base64.b64decode(text), b"msg_1.5." + BODY)
+
+
+def test_one_of_each_kind_may_be_active():
+    private = "whsk_" + base64.b64encode(bytes(32)).decode()
+    signature = sign([signer(private), signer(SECRET)], "msg_1", now_s(), BODY)
+    assert [one.partition(",")[0] for one in signature.split(" ")] == ["v1a", "v1"]
+    assert Webhook(SECRET).verify(BODY, headers(signature, now_s())) == {"test": 2432232314}

@@ -1,8 +1,6 @@
 """What transmit does with a message: one send at a time per unit, settled by its verdict, never by hope."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
 
 import pytest
 from cryptography.fernet import Fernet
@@ -10,78 +8,18 @@ from standardwebhooks import Webhook
 
 from dataplane.ledger.audit import decode_attempts
 from dataplane.ledger.meta import read_meta
-from dataplane.spec import HttpDestination, ResponseRule, Retry, When
-from dataplane.tables.records import DestinationRecord
-from dataplane.transmit import work as module
+from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
+from dataplane.spec import ResponseRule, Retry, When
+from dataplane.transmit import answers
 from dataplane.transmit.attempts import SAMPLE
-from dataplane.transmit.sender import Answer, Post
-from dataplane.transmit.work import TransmitWork
-from tests.rig.memory_lane import MemoryLane, message
-
-KEY = Fernet.generate_key().decode()
-SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-TOKEN = Fernet(KEY).encrypt(SECRET.encode()).decode()
-NODE = "transmit:crm"
-
-
-class MemorySender:
-    """Transfers that end when the test says how."""
-
-    def __init__(self, allowed: Any) -> None:
-        self.allowed = allowed
-        self.begun: list[Any] = []
-        self.requests: list[tuple[str, list[str], bytes, int]] = []
-        self._ended: list[Answer] = []
-        self.room = 512
-
-    @property
-    def active(self) -> int:
-        return len(self.begun)
-
-    def begin(self, post: Post) -> None:
-        self.begun.append(post.token)
-        self.requests.append((post.url, post.headers, post.body, post.timeout_ms))
-
-    def turn(self, wait_s: float) -> Iterator[Answer]:
-        assert wait_s < 0.1
-        ended, self._ended = self._ended, []
-        yield from ended
-
-    def answer(self, status: int, curl_code: int = 0, *, count: int = 1_000, body: bytes = b"") -> None:
-        for token in self.begun[:count]:
-            self._ended.append(Answer(token, status, curl_code, "", "127.0.0.1", False, 1, 2, 3, 4, 5, body))
-        del self.begun[:count]
-
-    def cancel_all(self) -> list[Any]:
-        begun, self.begun = self.begun, []
-        return begun
-
-    def close(self) -> None:
-        self.begun = []
-
-
-def destination(
-    name: str = "crm",
-    version: int = 1,
-    state: Literal["active", "paused", "suspended", "removed"] = "active",
-    secrets: tuple[str, ...] = (TOKEN,),
-    **to: Any,
-) -> DestinationRecord:
-    fields = {"url": f"http://{name}.example/", "retry": Retry(local_tries=1), **to}
-    return DestinationRecord("p", name, version, state, HttpDestination(**fields), list(secrets))
-
-
-def opened(var: Path, *records: DestinationRecord) -> tuple[MemoryLane, TransmitWork, MemorySender]:
-    lane = MemoryLane("transmit", var, KEY)
-    for record in records:
-        lane.table.apply(record)
-    lane.work = TransmitWork(lane)  # type: ignore[arg-type]
-    return lane, lane.work, lane.work._sender
+from dataplane.transmit.sender import Answer
+from tests.rig.memory_lane import MemoryMessage, message
+from tests.rig.transmitting import NODE, SECRET, destination, opened, without_kafka
 
 
 @pytest.fixture(autouse=True)
-def _memory_sender(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Sender", MemorySender)
+def _without_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_kafka(monkeypatch)
 
 
 def test_a_delivered_message_is_settled_and_signed(tmp_path: Path):
@@ -203,7 +141,7 @@ def test_a_message_whose_span_is_over_is_dead_and_says_so(tmp_path: Path):
 
 
 def test_local_tries_come_before_parking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "local_pause_s", lambda *_: 0.0)
+    monkeypatch.setattr(answers, "local_pause_s", lambda *_: 0.0)
     lane, work, sender = opened(tmp_path, destination(retry=Retry(local_tries=3)))
     lane.take(message(5))
     for _ in range(3):
@@ -377,17 +315,17 @@ def test_a_secret_that_cannot_be_opened_stops_its_destination_only(tmp_path: Pat
 
 
 def test_the_attempts_of_a_checkpoint_never_outgrow_a_record(tmp_path: Path):
-    lane, work, sender = opened(tmp_path, destination(concurrency=1_000, url="http://" + "x" * 100 + ".example/"))
-    sender.room = 100_000
+    lane, work, sender = opened(tmp_path, destination())
+    lane.take(message(5, id="x" * 200))
+    work.turn()
+    answer = Answer(sender.begun[0], 500, 0, "", "127.0.0.1", False, 1, 2, 3, 4, 5, "\u4e2d".encode() * 1_000)
     total = 20_000
-    for first in range(0, total, 1_000):
-        lane.take(*(message(n, id=f"{n:036d}") for n in range(first, first + 1_000)))
-        work.turn()
-        sender.answer(500)
-        work.turn()
+    for _ in range(total):
+        work._book.failed(sender.begun[0], answer, "parked", "r" * 200)
     work.report()
-    records = [decode_attempts(record["value"]) for record in lane.outbox.of(lane.cell.topics["attempts"].name)]
-    assert sum(len(record.attempts) for record in records) == total
+    values = [record["value"] for record in lane.outbox.of(lane.cell.topics["attempts"].name)]
+    assert sum(len(decode_attempts(value).attempts) for value in values) == total
+    assert max(map(len, values)) < MAX_MESSAGE_BYTES * 0.9
     work.close()
 
 
@@ -410,8 +348,6 @@ def test_every_failure_is_told_and_of_the_successes_a_sample_with_their_number(t
 
 
 def test_an_unreadable_envelope_is_buried_whole(tmp_path: Path):
-    from tests.rig.memory_lane import MemoryMessage
-
     lane, work, sender = opened(tmp_path, destination())
     lane.take(MemoryMessage(0, 5, b"payload", [("content-type", b"x")]), message(6))
     work.turn()

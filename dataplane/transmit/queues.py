@@ -1,0 +1,170 @@
+"""The queues of a transmit lane: which sends begin now, and what becomes of those that should not wait here longer.
+
+One thread and one window serve all destinations: a destination that cannot keep up is put aside, never waited for.
+"""
+
+import heapq
+import itertools
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+from dataplane.ledger.facts import Fact
+from dataplane.runtime.lane import Lane
+from dataplane.transmit.ends import Ends
+from dataplane.transmit.request import request_headers
+from dataplane.transmit.sender import Post, Sender
+from dataplane.transmit.sends import Send
+from dataplane.transmit.targets import Course, Target
+
+QUEUE_WAIT_S: Final = 10.0  # where destinations share a lane, nobody waits longer for its turn than this
+SHARED_S: Final = 60.0
+AWAY_DELAY_S: Final = 10.0  # the smallest tier: until then others have had their turn
+LOCKED_DELAY_S: Final = 60.0
+PUT_AWAY_A_TURN: Final = 500  # of one destination: a few milliseconds of producing, then others have their turn
+
+
+class Queues:
+    """Every send that waits: at its destination, or for the end of a pause between two local tries."""
+
+    def __init__(self, lane: Lane, ends: Ends, sender: Sender) -> None:
+        self._lane = lane
+        self._ends = ends
+        self._sender = sender
+        self._ready: set[Target] = set()  # targets with something in their queue
+        self._pausing: list[tuple[float, int, Send]] = []  # heap of local tries by monotonic time
+        self._numbers = itertools.count()
+
+    def add(self, send: Send) -> None:
+        """Behind what waits at its destination already."""
+        send.target.queue.append(send)
+        self._ready.add(send.target)
+
+    def add_later(self, send: Send, at_s: float) -> None:
+        """A local try: before all others of its destination, once its pause is over."""
+        heapq.heappush(self._pausing, (at_s, next(self._numbers), send))
+
+    def turn(self, now_s: float, *, shared: Callable[[float], bool]) -> None:
+        """Begin what may begin, put aside what may not. `shared` says whether others came in since some time."""
+        while self._pausing and self._pausing[0][0] <= now_s:
+            send = heapq.heappop(self._pausing)[2]
+            send.target.queue.appendleft(send)
+            self._ready.add(send.target)
+        for target in list(self._ready):
+            self._go(target, now_s, shared)
+            if not target.queue:
+                self._ready.discard(target)
+
+    def forget(self, lost: Callable[[Send], bool]) -> None:
+        """Sends not begun that are lost to another lane."""
+        for target in self._ready:
+            given_up = [send for send in target.queue if lost(send)]
+            for send in given_up:
+                target.queue.remove(send)
+            self._ends.give_up(given_up)
+        self._ends.give_up(send for _, _, send in self._pausing if lost(send))
+        self._pausing = [entry for entry in self._pausing if not lost(entry[2])]
+        heapq.heapify(self._pausing)
+
+    def take_out(self, wanted: set[int]) -> list[Send]:
+        """Take the sends of these identities (`id`) out, wherever they wait."""
+        out = []
+        for target in self._ready:
+            found = [send for send in target.queue if id(send) in wanted]
+            for send in found:
+                target.queue.remove(send)
+            out += found
+        out += [send for _, _, send in self._pausing if id(send) in wanted]
+        self._pausing = [entry for entry in self._pausing if id(entry[2]) not in wanted]
+        heapq.heapify(self._pausing)
+        return out
+
+    def empty(self) -> tuple[list[Send], list[Send]]:
+        """Everything that waits: what was never sent in this round, and what pauses between tries."""
+        queued = [send for target in self._ready for send in target.queue]
+        for target in self._ready:
+            target.queue.clear()
+        pausing = [send for _, _, send in self._pausing]
+        self._ready.clear()
+        self._pausing = []
+        return [send for send in queued if not send.tries], [*pausing, *(send for send in queued if send.tries)]
+
+    # -- one destination -------------------------------------------------------------------------------------------
+
+    def _go(self, target: Target, now_s: float, shared: Callable[[float], bool]) -> None:
+        course = target.course(now_s)
+        if course is Course.SEND:
+            self._send(target, now_s)
+        elif course is not Course.WAIT:
+            self._put_away(target, course, now_s)
+            return
+        if target.queue and now_s - target.queue[0].taken_s > QUEUE_WAIT_S and shared(now_s - SHARED_S):
+            self._spill(target, now_s)
+
+    def _send(self, target: Target, now_s: float) -> None:
+        """As many as the destination and the sender have room for; it never has more of the sender than is left."""
+        queue, rate = target.queue, target.rate
+        room = min(target.room(now_s), (self._sender.room - target.active + 1) // 2)
+        while room > 0 and queue:
+            send = queue.popleft()
+            if self._may_begin(send):
+                self._begin(send)
+                room -= 1
+                if rate is not None:
+                    rate.take()
+
+    def _may_begin(self, send: Send) -> bool:
+        """A send begins only while a place it was read from is ours; else the new owner sends it."""
+        if any(self._lane.may_send(slot) for slot, _ in send.places):
+            return True
+        self._ends.give_up([send])
+        return False
+
+    def _begin(self, send: Send) -> None:
+        target, meta = send.target, send.meta
+        target.active += 1
+        if not send.tries:
+            target.budget.sent()
+        send.tries += 1
+        send.began_us = time.time_ns() // 1_000
+        if not meta.first_us:
+            meta.first_us = send.began_us
+        headers = request_headers(send, send.began_us // 1_000_000)
+        post = Post(send, target.record.to.url, headers, send.body, target.timeout_ms, target.keep_bytes)
+        self._sender.begin(post)
+
+    def _spill(self, target: Target, now_s: float) -> None:
+        """The destination is slower than what comes for it: others are not to wait behind its messages."""
+        for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
+            if now_s - target.queue[0].taken_s <= QUEUE_WAIT_S:
+                return
+            self._park(target.queue.popleft(), AWAY_DELAY_S, now_s)
+
+    def _put_away(self, target: Target, course: Course, now_s: float) -> None:
+        for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
+            send = target.queue.popleft()
+            match course:
+                case Course.CANCEL:
+                    self._ends.finish(send, Fact.CANCELLED, "")
+                case Course.HOLD:
+                    self._ends.hold(send)
+                case _:
+                    self._park(send, LOCKED_DELAY_S if target.locked else target.wait_s(now_s), now_s)
+
+    def _park(self, send: Send, wait_s: float, now_s: float) -> None:
+        """To be tried after this wait and some more, or dead if its destination's span is over by then.
+
+        The more is chance: what was put aside together does not come back together.
+        """
+        now_us = time.time_ns() // 1_000
+        meta, target = send.meta, send.target
+        if not meta.first_us:
+            meta.first_us = now_us
+        spread_s = random.random() * target.breaker.period_s  # noqa: S311 (jitter, not a secret)
+        due_us = now_us + int((wait_s + spread_s) * 1_000_000)
+        asked_us = due_us if target.shut_until_s > now_s else 0
+        if due_us - meta.first_us > target.record.to.retry.span_s * 1_000_000:
+            self._ends.bury(send, target.locked or "gave-up", target.last_reason or "not to be sent to all the while")
+        else:
+            self._ends.park(send, due_us, asked_us=asked_us)

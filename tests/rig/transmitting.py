@@ -1,0 +1,145 @@
+"""A transmit lane without Kafka and sockets: transfers end as a test says, signals lie in a list."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from cryptography.fernet import Fernet
+
+from dataplane.names import LaneKind
+from dataplane.spec import HttpDestination, Retry
+from dataplane.tables.records import DestinationRecord
+from dataplane.tables.signals import Signal, encode_signal, signal_key
+from dataplane.transmit import gossip
+from dataplane.transmit import work as module
+from dataplane.transmit.sender import MAX_TRANSFERS, Answer, Post
+from dataplane.transmit.work import TransmitWork
+from tests.rig.memory_lane import MemoryLane, MemoryMessage
+
+KEY = Fernet.generate_key().decode()
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+TOKEN = Fernet(KEY).encrypt(SECRET.encode()).decode()
+NODE = "transmit:crm"
+
+
+class MemorySender:
+    """Transfers that end when the test says how."""
+
+    def __init__(self, allowed: Any) -> None:
+        self.allowed = allowed
+        self.begun: list[Any] = []
+        self.requests: list[tuple[str, list[str], bytes, int]] = []
+        self._ended: list[Answer] = []
+        self.limit = MAX_TRANSFERS
+
+    @property
+    def room(self) -> int:
+        return self.limit - len(self.begun)
+
+    @property
+    def active(self) -> int:
+        return len(self.begun)
+
+    def begin(self, post: Post) -> None:
+        self.begun.append(post.token)
+        self.requests.append((post.url, post.headers, post.body, post.timeout_ms))
+
+    def turn(self, wait_s: float) -> Iterator[Answer]:
+        assert wait_s < 0.1
+        ended, self._ended = self._ended, []
+        yield from ended
+
+    def answer_all_of(self, name: str, status: int) -> None:
+        """End the transfers to one destination only."""
+        others = [token for token in self.begun if token.target.record.name != name]
+        self.begun = [token for token in self.begun if token.target.record.name == name]
+        self.answer(status)
+        self.begun = others
+
+    def answer(
+        self, status: int, curl_code: int = 0, *, count: int = 1_000, body: bytes = b"", retry_after: str = ""
+    ) -> None:
+        for token in self.begun[:count]:
+            timings = (1, 2, 3, 4, 5)
+            self._ended.append(Answer(token, status, curl_code, "", "127.0.0.1", False, *timings, body, retry_after))
+        del self.begun[:count]
+
+    def cancel(self, wanted: Callable[[Any], bool]) -> list[Any]:
+        cancelled = [token for token in self.begun if wanted(token)]
+        self.begun = [token for token in self.begun if not wanted(token)]
+        return cancelled
+
+    def cancel_all(self) -> list[Any]:
+        return self.cancel(lambda _token: True)
+
+    def close(self) -> None:
+        self.begun = []
+
+
+class MemorySignals:
+    """The signals topic as a consumer gives it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[MemoryMessage] = []
+
+    def put(self, signal: Signal) -> None:
+        self.put_raw(signal_key(signal).encode(), encode_signal(signal))
+
+    def put_raw(self, key: bytes | None, value: bytes) -> None:
+        self.waiting.append(MemoryMessage(0, 0, value, [], key))
+
+    def consume(self, _limit: int, _wait_s: float) -> list[MemoryMessage]:
+        waiting, self.waiting = self.waiting, []
+        return waiting
+
+    def close(self) -> None:
+        self.waiting = []
+
+
+class Clock:
+    """The monotonic clock and the wall clock of the transmit room, moved by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 1_000.0
+        self.wall_us = 1_795_262_400_000_000
+        monkeypatch.setattr("time.monotonic", lambda: self.now_s)
+        monkeypatch.setattr("time.time_ns", lambda: self.wall_us * 1_000)
+        monkeypatch.setattr("time.time", lambda: self.wall_us / 1_000_000)
+
+    def advance(self, seconds: float) -> None:
+        self.now_s += seconds
+        self.wall_us += int(seconds * 1_000_000)
+
+
+def without_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every transmit lane opened from here on is without Kafka and sockets."""
+    monkeypatch.setattr(module, "Sender", MemorySender)
+    monkeypatch.setattr(gossip, "signal_reader", lambda *_: MemorySignals())
+
+
+def destination(
+    name: str = "crm",
+    version: int = 1,
+    state: Literal["active", "paused", "suspended", "removed"] = "active",
+    secrets: tuple[str, ...] = (TOKEN,),
+    credential: str = "",
+    **to: Any,
+) -> DestinationRecord:
+    fields = {"url": f"http://{name}.example/", "retry": Retry(local_tries=1), **to}
+    return DestinationRecord("p", name, version, state, HttpDestination(**fields), list(secrets), credential)
+
+
+def opened(
+    var: Path, *records: DestinationRecord, kind: LaneKind = "transmit"
+) -> tuple[MemoryLane, TransmitWork, MemorySender]:
+    lane = MemoryLane(kind, var, KEY)
+    for record in records:
+        lane.table.apply(record)
+    lane.work = TransmitWork(lane)  # type: ignore[arg-type]
+    return lane, lane.work, lane.work._sender
+
+
+def signals_of(work: TransmitWork) -> MemorySignals:
+    signals: MemorySignals = work._gossip._consumer
+    return signals

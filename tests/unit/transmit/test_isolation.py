@@ -1,0 +1,317 @@
+"""One destination in trouble: its messages go aside, held or parked, and nobody else waits for it."""
+
+from pathlib import Path
+
+import pytest
+
+from dataplane.ledger.meta import read_meta
+from dataplane.names import transmit_node
+from dataplane.spec import Retry
+from dataplane.tables.records import CellRecord, PipeRecord
+from dataplane.transmit.breaker import MIN_VOLUME
+from dataplane.transmit.queues import QUEUE_WAIT_S
+from dataplane.transmit.targets import LOCKED_WAIT_S, STORM
+from tests.rig.memory_lane import MemoryLane, message
+from tests.rig.transmitting import NODE, Clock, MemorySender, destination, opened, without_kafka
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    without_kafka(monkeypatch)
+    return Clock(monkeypatch)
+
+
+def parked(lane: MemoryLane) -> list[dict[str, object]]:
+    return lane.outbox.of(lane.cell.topics["retry-in"].name)
+
+
+def held(lane: MemoryLane) -> list[dict[str, object]]:
+    return lane.outbox.of(lane.cell.topics["held"].name)
+
+
+def fail(lane: MemoryLane, sender: MemorySender, count: int, status: int = 500, first: int = 0) -> None:
+    """Take so many messages and let each attempt end with this status."""
+    lane.take(*(message(first + n) for n in range(count)))
+    for _ in range(count):
+        lane.work.turn()
+        sender.answer(status)
+        lane.work.turn()
+
+
+# -- breaker ---------------------------------------------------------------------------------------------------------
+
+
+def test_while_a_breaker_is_open_new_messages_are_parked_without_an_attempt(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, destination())
+    fail(lane, sender, MIN_VOLUME)
+    lane.store()
+    lane.take(message(50))
+    work.turn()
+    assert len(sender.requests) == MIN_VOLUME
+    meta = read_meta(parked(lane)[-1]["headers"])  # type: ignore[arg-type]
+    assert (meta.attempt, meta.tried, meta.asked_us) == (1, 0, 0)
+    assert meta.not_before_us >= clock.wall_us + 5_000_000
+    lane.store()
+    assert lane.unsettled() == 0
+    work.close()
+
+
+def test_the_retry_lane_probes_and_the_first_lane_waits_for_it(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, destination(), kind="transmit-retry")
+    fail(lane, sender, MIN_VOLUME)
+    clock.advance(6.1)
+    lane.take(*(message(50 + n) for n in range(5)))
+    work.turn()
+    assert len(sender.begun) == 2, "probes only; the others wait"
+    for _ in range(2):
+        sender.answer(204)
+        work.turn()
+        work.turn()
+    assert len(sender.begun) == 1, "closed: the rest follows"
+    work.close()
+
+
+def test_a_message_parked_without_an_attempt_gives_up_when_its_span_is_over(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination(retry=Retry(1, span_s=3)))
+    fail(lane, sender, MIN_VOLUME)
+    lane.store()
+    lane.take(message(50))
+    work.turn()
+    (record,) = [r for r in lane.outbox.of(lane.cell.topics["dead"].name) if read_meta(r["headers"]).position == 50]
+    assert dict(record["headers"][1:])["penstock-cause"] == b"gave-up"
+    work.close()
+
+
+def test_refusals_and_429_do_not_open_the_breaker(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination())
+    fail(lane, sender, STORM - 1, 404)
+    fail(lane, sender, 30, 429, first=100)
+    lane.take(message(500))
+    work.turn()
+    assert len(sender.begun) == 1
+    work.close()
+
+
+# -- suspension and pause --------------------------------------------------------------------------------------------
+
+
+def test_a_storm_of_refusals_suspends_and_holds_the_rest(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination())
+    fail(lane, sender, STORM + 5, 403)
+    lane.store()
+    assert len(sender.requests) <= STORM + 5
+    fail(lane, sender, 5, 403, first=100)
+    lane.store()
+    filed = lane.filed()
+    assert filed[NODE, "held", "1"] == 5
+    assert lane.unsettled() == 0
+    lane.table.apply(destination(version=2))
+    lane.take(message(500))
+    work.turn()
+    assert len(sender.begun) == 1, "a newer active record ends the suspension"
+    work.close()
+
+
+def test_a_good_answer_ends_a_row(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination())
+    for first in (0, 100, 200):
+        fail(lane, sender, STORM - 1, 403, first=first)
+        fail(lane, sender, 1, 204, first=first + 50)
+    assert not held(lane)
+    work.close()
+
+
+def test_a_410_suspends_at_once(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination(concurrency=1))
+    lane.take(message(5), message(6), message(7))
+    work.turn()
+    sender.answer(410)
+    work.turn()
+    work.turn()
+    lane.store()
+    assert len(sender.requests) == 1
+    assert lane.filed() == {(NODE, "held", "1"): 3}
+    assert [r["value"] for r in held(lane)] == [b"{}"] * 3
+    work.close()
+
+
+@pytest.mark.parametrize("state", ["paused", "suspended"])
+def test_a_destination_that_is_not_active_holds(tmp_path: Path, state: str):
+    lane, work, sender = opened(tmp_path, destination(state=state))  # type: ignore[arg-type]
+    lane.take(message(5, attempt=2))
+    work.turn()
+    lane.store()
+    assert not sender.requests
+    assert lane.filed() == {(NODE, "held", "3"): 1}
+    assert read_meta(held(lane)[0]["headers"]).attempt == 3  # type: ignore[arg-type]
+    assert lane.unsettled() == 0
+    work.close()
+
+
+def test_a_paused_pipe_holds_for_all_its_destinations_until_it_goes_on(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination(), destination("lake"))
+    lane.take(message(1))
+    work.turn()
+    lane.table.apply(PipeRecord("p", 5, "t", "orders", "c1", "paused", [(1, 100)]))
+    lane.take(message(5), message(6, destination="lake"))
+    work.turn()
+    lane.store()
+    assert lane.filed() == {(NODE, "held", "1"): 1, (transmit_node("lake"), "held", "1"): 1}
+    lane.table.apply(PipeRecord("p", 6, "t", "orders", "c1", "active", [(1, 100)]))
+    lane.take(message(7))
+    work.turn()
+    assert len(sender.begun) == 2
+    work.close()
+
+
+# -- limits ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rate_limit_lets_through_so_many_a_second(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, destination(rate_per_s=10))
+    lane.take(*(message(n) for n in range(60)))
+    for _ in range(300):
+        work.turn()
+        sender.answer(204)
+        clock.advance(0.01)
+    assert 28 <= len(sender.requests) <= 32
+    work.close()
+
+
+def test_lanes_share_the_limits_and_a_new_lane_takes_its_part(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination(concurrency=9))
+    lane.take(*(message(n) for n in range(30)))
+    work.turn()
+    assert len(sender.begun) == 9
+    lane.table.apply(CellRecord("c1", 2, 1, {"transmit": 3}, lane.cell.topics))
+    sender.answer(204)
+    work.turn()
+    work.turn()
+    assert len(sender.begun) == 3
+    work.close()
+
+
+def test_no_destination_takes_more_of_the_sender_than_is_left(tmp_path: Path):
+    hogs = [destination(f"hog-{n}", concurrency=1_000) for n in range(5)]
+    lane, work, sender = opened(tmp_path, *hogs, destination())
+    for n in range(5):
+        lane.take(*(message(n * 1_000 + m, destination=f"hog-{n}") for m in range(600)))
+    for _ in range(20):
+        work.turn()
+    lane.take(message(9_000))
+    work.turn()
+    assert sender.requests[-1][0] == "http://crm.example/"
+    assert sender.room > 0
+    work.close()
+
+
+def test_429_with_retry_after_stops_its_destination_for_that_long(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, destination(concurrency=1))
+    lane.take(message(5))
+    work.turn()
+    sender.answer(429, retry_after="30")
+    work.turn()
+    lane.take(message(6))
+    work.turn()
+    assert len(sender.requests) == 1
+    metas = [read_meta(record["headers"]) for record in parked(lane)]  # type: ignore[arg-type]
+    assert [meta.position for meta in metas] == [5, 6]
+    assert all(meta.asked_us == meta.not_before_us >= clock.wall_us + 30_000_000 for meta in metas)
+    clock.advance(31)
+    lane.take(message(7))
+    work.turn()
+    assert len(sender.requests) == 2
+    work.close()
+
+
+def test_a_retry_after_of_ten_years_is_capped_at_the_span(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, destination(retry=Retry(1, span_s=100)))
+    lane.take(message(5))
+    work.turn()
+    sender.answer(503, retry_after="315360000")
+    work.turn()
+    (record,) = parked(lane)
+    assert read_meta(record["headers"]).not_before_us <= clock.wall_us + 100_000_000  # type: ignore[arg-type]
+    work.close()
+
+
+def test_local_tries_draw_on_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dataplane.transmit.answers.local_pause_s", lambda *_: 0.0)
+    monkeypatch.setattr("dataplane.transmit.breaker.MIN_VOLUME", 10**9)
+    lane, work, sender = opened(tmp_path, destination(retry=Retry(local_tries=5)))
+    lane.take(*(message(n) for n in range(200)))
+    for _ in range(100):
+        work.turn()
+        sender.answer(500)
+    assert len(sender.requests) <= 200 + 10 + 20, "a tenth, and what was in hand"
+    assert len(parked(lane)) == 200
+    work.close()
+
+
+# -- waiting too long ------------------------------------------------------------------------------------------------
+
+
+def test_what_a_slow_destination_cannot_take_in_time_goes_aside_where_others_share_the_lane(
+    tmp_path: Path, clock: Clock
+):
+    lane, work, _sender = opened(tmp_path, destination(concurrency=1), destination("lake"))
+    lane.take(message(1), message(2), message(3, destination="lake"))
+    work.turn()
+    clock.advance(QUEUE_WAIT_S + 1)
+    work.turn()
+    assert [read_meta(record["headers"]).position for record in parked(lane)] == [2]  # type: ignore[arg-type]
+    work.close()
+
+
+def test_alone_in_its_lane_a_slow_destination_holds_up_nobody_and_its_messages_wait(tmp_path: Path, clock: Clock):
+    lane, work, _sender = opened(tmp_path, destination(concurrency=1))
+    lane.take(message(1), message(2))
+    work.turn()
+    clock.advance(QUEUE_WAIT_S + 1)
+    work.turn()
+    assert not parked(lane)
+    work.close()
+
+
+def test_a_destination_nobody_knows_holds_no_window_for_ever(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path)
+    lane.take(message(5))
+    work.turn()
+    assert not parked(lane)
+    clock.advance(LOCKED_WAIT_S + 1)
+    work.turn()
+    lane.store()
+    assert lane.unsettled() == 0
+    assert lane.filed() == {(NODE, "parked", "1"): 1}
+    assert not sender.requests
+    work.close()
+
+
+def test_a_secret_nobody_can_open_holds_no_window_for_ever_and_ends_as_its_cause(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, destination(secrets=("junk",), retry=Retry(1, span_s=100)))
+    lane.take(message(5), message(6, first_us=clock.wall_us - 99_000_000))
+    clock.advance(LOCKED_WAIT_S + 1)
+    work.turn()
+    lane.store()
+    assert lane.filed() == {(NODE, "parked", "1"): 1, (NODE, "dead", "secret-unreadable"): 1}
+    assert not sender.requests
+    work.close()
+
+
+def test_a_window_blocked_by_few_lets_just_those_go(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, destination(concurrency=1), destination("lake"), destination("well"))
+    lane.take(message(0), message(1), message(2, destination="lake"))
+    work.turn()
+    for first in range(3, int(0.76 * lane.settings.max_unsettled), 1_000):
+        lane.take(*(message(first + n, destination="well") for n in range(1_000)))
+        while lane.unsettled() > 3:
+            work.turn()
+            sender.answer_all_of("well", 204)
+    assert not parked(lane)
+    clock.advance(1)
+    work.turn()
+    lane.store()
+    assert {read_meta(record["headers"]).position for record in parked(lane)} == {0, 1, 2}  # type: ignore[arg-type]
+    assert lane.unsettled() == 0
+    assert not sender.begun
+    work.close()

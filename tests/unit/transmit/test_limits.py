@@ -1,0 +1,108 @@
+"""Limits of a destination: shared out over lanes, kept over any stretch of time, adapted to what it asks for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.names import LaneKind
+from dataplane.transmit.limits import (
+    BURST_S,
+    RETRIES_A_SEND,
+    RETRIES_IN_HAND,
+    STEP_S,
+    RateLimit,
+    RetryBudget,
+    Throttle,
+    lane_share,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lanes", "share"),
+    [
+        ("transmit", {"transmit": 1}, 100.0),
+        ("transmit", {"transmit": 1, "transmit-retry": 1}, 75.0),
+        ("transmit", {"transmit": 3, "transmit-retry": 1}, 25.0),
+        ("transmit-retry", {"transmit": 3, "transmit-retry": 2}, 12.5),
+        ("transmit", {}, 100.0),
+    ],
+)
+def test_lanes_share_a_limit(kind: LaneKind, lanes: dict[LaneKind, int], share: float):
+    assert lane_share(100.0, kind, lanes) == share
+
+
+def test_no_more_than_the_whole_is_shared_out():
+    lanes: dict[LaneKind, int] = {"transmit": 3, "transmit-retry": 2}
+    assert 3 * lane_share(10, "transmit", lanes) + 2 * lane_share(10, "transmit-retry", lanes) == pytest.approx(10)
+
+
+@given(st.floats(0.1, 5_000), st.lists(st.floats(0, 3), max_size=60))
+def test_a_rate_is_kept_over_every_stretch_of_time(rate: float, pauses: list[float]):
+    limit, now_s, sent = RateLimit(rate, 0.0), 0.0, 0
+    for pause in pauses:
+        now_s += pause
+        for _ in range(limit.room(now_s)):
+            limit.take()
+            sent += 1
+        assert sent <= rate * now_s + max(1.0, rate * BURST_S) + 0.01
+
+
+def test_a_slow_rate_lets_one_go_at_a_time():
+    limit = RateLimit(0.5, 0.0)
+    assert limit.room(0.0) == 1
+    limit.take()
+    assert [limit.room(at_s) for at_s in (1.0, 1.9, 2.1)] == [0, 0, 1]
+
+
+@given(st.lists(st.booleans(), max_size=400))
+def test_retries_are_a_tenth_of_the_sends_and_a_few(asked: list[bool]):
+    budget, retries = RetryBudget(), 0
+    for number, wants in enumerate(asked, 1):
+        budget.sent()
+        retries += wants and budget.take()
+        assert retries <= RETRIES_IN_HAND + number * RETRIES_A_SEND
+
+
+def test_429_halves_what_is_allowed_once_a_step_and_never_to_nothing():
+    throttle = Throttle(64, 0.0)
+    for _ in range(50):
+        throttle.throttled(0.1)
+    assert throttle.allowed == 32
+    for step in range(1, 20):
+        throttle.throttled(step * STEP_S * 1.01)
+        throttle.throttled(step * STEP_S * 1.01 + 0.001)
+    assert throttle.allowed == 1
+
+
+def test_it_grows_again_while_all_is_well():
+    throttle = Throttle(64, 0.0)
+    throttle.throttled(0.0)
+    now_s = 0.0
+    while throttle.reduced:
+        now_s += STEP_S
+        assert now_s < 60
+        throttle.answered(now_s, 0.01)
+    assert throttle.allowed == 64
+
+
+def test_a_crowded_destination_is_eased_and_a_steady_slow_one_is_not():
+    slow, crowded = Throttle(64, 0.0), Throttle(64, 0.0)
+    for step in range(1, 20):
+        slow.answered(step * STEP_S, 2.0)
+        crowded.answered(step * STEP_S, 0.01 if step < 5 else 0.5)
+    assert slow.allowed == 64
+    assert 4 <= crowded.allowed < 16
+
+
+def test_a_few_milliseconds_more_are_no_crowd():
+    throttle = Throttle(64, 0.0)
+    for step in range(1, 20):
+        throttle.answered(step * STEP_S, 0.001 if step < 5 else 0.03)
+    assert throttle.allowed == 64
+
+
+@pytest.mark.parametrize(("limit", "allowed"), [(10, 10), (100, 100), (0.2, 1)])
+def test_a_new_limit_holds_at_once(limit: float, allowed: float):
+    throttle = Throttle(64, 0.0)
+    throttle.limit(limit)
+    assert throttle.allowed == allowed

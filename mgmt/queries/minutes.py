@@ -52,6 +52,11 @@ class LossTable:
     total: MinuteLine | None
 
     @property
+    def sums(self) -> Counts:
+        """How many units of the whole span are in each bin; a bin without any may be absent."""
+        return self.total.bins if self.total else {}
+
+    @property
     def bins(self) -> list[str]:
         """The bins worth a column: the usual ones, and any other that holds a unit."""
         held = self.total.bins if self.total else {}

@@ -10,10 +10,10 @@ from enum import StrEnum
 from msgspec import Struct, field
 from pyroaring import BitMap64
 
-from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey
+from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey, life_of
 from dataplane.ledger.units import partition_base
 from dataplane.ledger.unitset import UnitSet, union
-from dataplane.names import PROCESS_NODES, Purpose, transform_node, transmit_node
+from dataplane.names import DELAYS_S, PROCESS_NODES, Purpose, transform_node, transmit_node
 
 Place = tuple[str, int]  # (topic, partition)
 _TRANSFORM = transform_node("")
@@ -44,7 +44,7 @@ class Books(Struct, frozen=True):
 
     facts:   the merged sets
     reach:   per topic partition the highest offset that carries a unit of this bucket
-    passed:  per topic partition the offset below which its lanes have settled everything
+    passed:  per topic partition the offset below which its lanes have settled everything; for held, where it begins
     topics:  the names of the cell's topics, every generation that may hold a unit of the bucket
     """
 
@@ -151,39 +151,109 @@ def _destination_bins(books: Books, name: str) -> Bins:
     departed = _facts(books, transform, Fact.SENT)
     due = union(pair for units in (departed, *known.values()) for pair in units.items())
     rounds = _rounds(books, transmit)
-    parked = union(pair for units, _ in rounds for pair in units.items())
-    known[Bin.RETRYING] = parked - _lost_in_retry(books, rounds)
-    due = due | parked
+    waited = union(pair for round_ in rounds for pair in round_.begun.items())
+    standing = _where_rounds_stand(books, rounds)
+    known[Bin.DEAD] = _dead_for_good(books, transmit, rounds) | _facts(books, transform, Fact.DEAD)
+    known[Bin.HELD] = standing.held
+    known[Bin.RETRYING] = waited - standing.lost
+    due = due | waited
     if not _has_passed(books, "egress"):
-        known[Bin.QUEUED] = departed - parked
+        known[Bin.QUEUED] = departed - waited
     known[Bin.LOST] = due
     return _first_match(known, due)
 
 
-def _rounds(books: Books, node: str) -> list[tuple[UnitSet, UnitSet]]:
-    """For each round, in order: units parked, and of those the ones the retrier has released."""
-    numbers = sorted({int(k.detail) for k in books.facts if k.node == node and k.fact == Fact.PARKED})
-    return [(_facts(books, node, Fact.PARKED, str(n)), _facts(books, node, Fact.RELEASED, str(n))) for n in numbers]
+class _Round(Struct, frozen=True):
+    """What happened in one round of a destination: units that waited in it, were brought back, were passed on."""
+
+    number: int
+    parked: UnitSet
+    held: UnitSet
+    redriven: UnitSet
+    released: UnitSet
+
+    @property
+    def begun(self) -> UnitSet:
+        """All units that came as far as this round."""
+        return self.parked | self.held | self.redriven
 
 
-def _lost_in_retry(books: Books, rounds: Sequence[tuple[UnitSet, UnitSet]]) -> UnitSet:
-    """Parked units that the retrier, or the retry lane after it, is past without having passed them on."""
-    lost = UnitSet()
-    retrier_passed, retry_lane_passed = _has_passed(books, "retry-in"), _has_passed(books, "retry-out")
-    for parked, released in rounds:
-        lost = lost - parked  # taken up again in this round
+class _Standing(Struct, frozen=True):
+    """Where rounds end: units held, and units that nobody knows any more."""
+
+    held: UnitSet
+    lost: UnitSet
+
+
+def _rounds(books: Books, node: str) -> list[_Round]:
+    """Every round that a unit of this destination has come to, in order."""
+    begin = (Fact.PARKED, Fact.HELD, Fact.REDRIVEN)
+    numbers = sorted({_number(k.detail) for k in books.facts if k.node == node and k.fact in begin})
+    return [_Round(n, *(_of_round(books, node, fact, n) for fact in (*begin, Fact.RELEASED))) for n in numbers]
+
+
+def _of_round(books: Books, node: str, fact: Fact, number: int) -> UnitSet:
+    return union(
+        (key.child, positions)
+        for key, positions in books.facts.items()
+        if key.node == node and key.fact == fact and _number(key.detail) == number
+    )
+
+
+def _number(detail: str) -> int:
+    return int(detail) if detail.isdecimal() else 0
+
+
+def _where_rounds_stand(books: Books, rounds: Sequence[_Round]) -> _Standing:
+    """Follow units from round to round; each later round takes up what an earlier one has left.
+
+    Parked and held units are lost where the retrier, or the held topic's own beginning, is past them; what was passed
+    on or brought back is lost where the retry lane is past it. So neither retrying nor held can hide loss.
+    """
+    held = lost = UnitSet()
+    retrier_passed, held_passed = _retrier_has_passed(books), _has_passed(books, "held")
+    retry_lane_passed = _has_passed(books, "retry-out")
+    for round_ in rounds:
+        held, lost = held - round_.begun, lost - round_.begun
+        waiting = round_.held - round_.released
+        held, lost = (held, lost | waiting) if held_passed else (held | waiting, lost)
         if retrier_passed:
-            lost = lost | (parked - released)
+            lost = lost | (round_.parked - round_.released)
         if retry_lane_passed:
-            lost = lost | (parked & released)
-    return lost
+            lost = lost | ((round_.parked | round_.held) & round_.released) | round_.redriven
+    return _Standing(held, lost)
+
+
+def _dead_for_good(books: Books, node: str, rounds: Sequence[_Round]) -> UnitSet:
+    """Units that died and were not brought back since."""
+    deaths: dict[int, UnitSet] = {}
+    for key, positions in books.facts.items():
+        if key.node == node and key.fact == Fact.DEAD:
+            life = life_of(key.detail)
+            deaths[life] = deaths.get(life, UnitSet()) | UnitSet({key.child: positions})
+    brought_back = {round_.number: round_.redriven for round_ in rounds}
+    dead = UnitSet()
+    for life in sorted({*deaths, *brought_back}):
+        dead = (dead - brought_back.get(life, UnitSet())) | deaths.get(life, UnitSet())
+    return dead
+
+
+def _retrier_has_passed(books: Books) -> bool:
+    """Whether the retrier holds nothing of this bucket: neither on retry-in nor in a tier."""
+    in_tiers = any(_reached(books, tier) and not _has_passed(books, tier) for tier in DELAYS_S)
+    return _has_passed(books, "retry-in") and not in_tiers
 
 
 def _has_passed(books: Books, purpose: Purpose) -> bool:
     """Whether the readers of a topic are past everything that this bucket put there."""
-    names = {name for name, _ in books.topics.get(purpose, ())}
-    reached = {place: offset for place, offset in books.reach.items() if place[0] in names}
+    reached = _reached(books, purpose)
     return bool(reached) and all(books.passed.get(place, 0) > offset for place, offset in reached.items())
+
+
+def _reached(books: Books, purpose: Purpose) -> dict[Place, int]:
+    """How far this bucket reaches in a topic, by partition."""
+    names = {name for name, _ in books.topics.get(purpose, ())}
+    return {place: offset for place, offset in books.reach.items() if place[0] in names}
 
 
 def _passed_units(books: Books, purpose: Purpose) -> UnitSet:

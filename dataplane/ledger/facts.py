@@ -23,9 +23,26 @@ class Fact(StrEnum):
     DUPLICATE = "duplicate"
     DEAD = "dead"
     CANCELLED = "cancelled"
-    HELD = "held"
+    HELD = "held"  # detail: the round, as of parked
     PARKED = "parked"  # detail: the round, from "1"; the unit is on its way through the retrier
-    RELEASED = "released"  # detail: the round; the retrier has passed it on
+    RELEASED = "released"  # detail: the round; the retrier has passed on what was parked or held
+    REDRIVEN = "redriven"  # detail: the round; brought back after a dead letter
+
+
+def dead_detail(cause: str, life: int) -> str:
+    """The detail of dead: the cause, and after it the round in which the unit had last been brought back, if it had."""
+    return f"{cause}/{life}" if life else cause
+
+
+def cause_of(detail: str) -> str:
+    """The cause in a detail of dead."""
+    return detail.partition("/")[0]
+
+
+def life_of(detail: str) -> int:
+    """The round in which a unit that died with this detail had last been brought back; 0 if never."""
+    life = detail.partition("/")[2]
+    return int(life) if life.isdecimal() else 0
 
 
 class FactKey(NamedTuple):

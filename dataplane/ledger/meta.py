@@ -19,7 +19,8 @@ class Meta(Struct, array_like=True):
     not_before_us: earliest next try; first_us: first try
     tried:    rounds in which it was sent and failed; one may pass without, while its destination is not to be sent to
     asked_us: the destination asked for no try before this (Retry-After), which no release cuts short; 0 if it did not
-    redrives: times it was brought back after a dead letter
+    life:     the round in which it was last brought back after a dead letter; 0 if it never was
+    paced:    not_before_us is a moment of its own among those of its destination, given by the retrier
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -39,7 +40,8 @@ class Meta(Struct, array_like=True):
     first_us: int = 0
     tried: int = 0
     asked_us: int = 0
-    redrives: int = 0
+    life: int = 0
+    paced: bool = False
 
 
 _decoder = msgspec.msgpack.Decoder(Meta)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import Message
 
+from dataplane.ledger.deadletter import Death, dead_headers
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.units import partition_base
 from dataplane.names import transform_node
@@ -200,13 +201,7 @@ class ProcessWork:
         """Dead with its cause; the original goes along unless it is too large for the topic itself."""
         log.warning("dead: pipe=%s revision=%s node=%s cause=%s", run.pipe, item.meta.revision, node, why)
         run.dead(node, why.cause, item.meta.position)
-        headers = [
-            (META_HEADER, encode_meta(item.meta)),
-            *item.headers[1:],
-            ("penstock-node", node.encode()),
-            ("penstock-cause", why.cause.encode()),
-            ("penstock-detail", why.detail.encode()),
-        ]
+        headers = dead_headers(item.meta, item.headers, Death(node, why.cause, why.detail))
         self._lane.outbox.send(self._dead, run, value=item.message.value(), headers=headers)
         run.owed += 1
 

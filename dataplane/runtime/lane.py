@@ -136,6 +136,7 @@ class Lane:
         )
         self._crashes = Crashes(settings.var / "data" / "crashes")
         self._watchdog = Watchdog()
+        self._most = (settings.max_unsettled, MAX_WINDOW_BYTES)
         self._ours: set[int] = set()
         self._paused: set[int] = set()
         self._last_poll = time.monotonic()
@@ -156,6 +157,10 @@ class Lane:
         window = self.windows.get(slot)
         if window is not None:
             window.settle_all(offsets)
+
+    def bound_windows(self, messages: int, size_bytes: int) -> None:
+        """Hold less of each partition than the settings allow: for who reads many, and waits."""
+        self._most = (min(messages, self.settings.max_unsettled), size_bytes)
 
     def owns(self, slot: int) -> bool:
         """Whether the partition is ours."""
@@ -306,12 +311,12 @@ class Lane:
 
     def _hold_back(self) -> None:
         """Pause partitions whose window is at its bound, resume them at half of it. Polling goes on meanwhile."""
-        limit = self.settings.max_unsettled
+        most, most_bytes = self._most
         for slot, window in self.windows.items():
-            if slot not in self._paused and (window.span >= limit or window.bytes >= MAX_WINDOW_BYTES):
+            if slot not in self._paused and (window.span >= most or window.bytes >= most_bytes):
                 self._consumer.pause([self.slots.at(slot)])
                 self._paused.add(slot)
-            elif slot in self._paused and window.span <= limit // 2 and window.bytes <= MAX_WINDOW_BYTES // 2:
+            elif slot in self._paused and window.span <= most // 2 and window.bytes <= most_bytes // 2:
                 self._consumer.resume([self.slots.at(slot)])
                 self._paused.discard(slot)
 

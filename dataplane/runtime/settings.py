@@ -24,6 +24,7 @@ class Settings(Struct, frozen=True):
     destination_allow: tuple[Network, ...]  # PENSTOCK_DESTINATION_ALLOW: networks allowed although not public
     checkpoint_ms: int  # PENSTOCK_CHECKPOINT_MS: how often a lane audits and commits
     max_unsettled: int  # PENSTOCK_MAX_UNSETTLED: messages in a lane's window, per partition
+    retry_rate_per_s: float  # PENSTOCK_RETRY_RATE: messages of one destination that a retrier lane brings back a second
 
 
 def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
@@ -40,4 +41,5 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         destination_allow=parse_networks(env.get("PENSTOCK_DESTINATION_ALLOW", "")),
         checkpoint_ms=int(env.get("PENSTOCK_CHECKPOINT_MS", "200")),
         max_unsettled=int(env.get("PENSTOCK_MAX_UNSETTLED", "20000")),
+        retry_rate_per_s=float(env.get("PENSTOCK_RETRY_RATE", "1000")),
     )

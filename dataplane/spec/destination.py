@@ -16,6 +16,8 @@ StatusRange = Annotated[str, Meta(pattern=r"^([1-5]xx|[1-5]\d\d|[1-5]\d\d-[1-5]\
 HeaderName = Annotated[str, Meta(min_length=1, max_length=100)]
 HeaderValue = Annotated[str, Meta(max_length=2_000)]
 
+Delays = Annotated[tuple[Annotated[int, Meta(ge=1, le=86_400)], ...], Meta(min_length=1, max_length=20)]
+
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 # Ours, libcurl's, and what belongs to one hop (RFC 9110, 7.6.1): a destination's own headers cannot take their place.
 _RESERVED: Final = frozenset(
@@ -27,10 +29,14 @@ _RESERVED_PREFIXES: Final = ("webhook-", "penstock-", "ce-")
 
 
 class Retry(Struct, forbid_unknown_fields=True, frozen=True):
-    """How long a destination is tried: a few times at once, then again and again until `span_s` is over."""
+    """How long a destination is tried: a few times at once, then again and again until `span_s` is over.
+
+    delays_s: the waits before the later tries, the last one before all that follow
+    """
 
     local_tries: Annotated[int, Meta(ge=1, le=10)] = 3
     span_s: Annotated[int, Meta(ge=1, le=7 * 86_400)] = 86_400
+    delays_s: Delays = (10, 60, 300, 1_800, 7_200, 18_000, 36_000)
 
 
 class When(Struct, forbid_unknown_fields=True, frozen=True):

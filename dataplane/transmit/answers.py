@@ -9,7 +9,7 @@ from dataplane.transmit.attempts import AttemptBook
 from dataplane.transmit.ends import Ends
 from dataplane.transmit.queues import Queues
 from dataplane.transmit.retry_after import retry_after_s
-from dataplane.transmit.schedule import local_pause_s, next_try_us
+from dataplane.transmit.schedule import local_pause_s, next_try
 from dataplane.transmit.sender import Answer
 from dataplane.transmit.sends import Send
 from dataplane.transmit.shown import DEAD_LETTER_CHARS, shown
@@ -75,16 +75,19 @@ class Answers:
             self._book.failed(send, answer, "retry", reason)
             self._queues.add_later(send, time.monotonic() + pause_s)
             return
-        now_us = time.time_ns() // 1_000
-        due_us = next_try_us(meta.tried + 1, now_us=now_us, first_us=meta.first_us, span_s=retry.span_s)
-        asked_us = now_us + int(min(asked_s, retry.span_s) * 1_000_000) if asked_s else 0
-        if due_us is not None:
-            due_us = max(due_us, asked_us)
-        if due_us is None or due_us - meta.first_us > retry.span_s * 1_000_000:
-            self._bury(send, answer, "gave-up", f"gave up: {reason}")
+        next_ = next_try(
+            meta.tried + 1,
+            delays_s=retry.delays_s,
+            span_s=retry.span_s,
+            first_us=meta.first_us,
+            now_us=time.time_ns() // 1_000,
+            asked_s=asked_s,
+        )
+        if next_ is None:
+            self._bury(send, answer, "expired", f"tried for its whole span, at last: {reason}")
         else:
-            self._book.failed(send, answer, "parked", reason, due_us)
-            self._ends.park(send, due_us, asked_us=asked_us)
+            self._book.failed(send, answer, "parked", reason, next_.due_us)
+            self._ends.park(send, next_.due_us, asked_us=next_.asked_us)
 
 
 def note_failure(target: Target, verdict: Verdict, now_s: float) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from dataplane.ledger.facts import Fact, FactKey
-from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.facts import Fact, FactKey, dead_detail
+from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.names import transmit_node
 from dataplane.runtime.lane import Lane
 from dataplane.transmit.memory import Memory, Unit
@@ -69,23 +70,21 @@ class Ends:
             tried=send.meta.tried + bool(send.tries),
             asked_us=asked_us,
         )
-        self._store(self._retry_in, Stored(send, Fact.PARKED, str(meta.attempt)), meta, [])
+        headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
+        self._store(self._retry_in, Stored(send, Fact.PARKED, str(meta.attempt)), headers)
 
     def hold(self, send: Send) -> None:
         """To held, as the next round: there it stays until it is released."""
         meta = msgspec.structs.replace(send.meta, attempt=send.meta.attempt + 1, not_before_us=0)
-        self._store(self._held, Stored(send, Fact.HELD, str(meta.attempt)), meta, [])
+        headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
+        self._store(self._held, Stored(send, Fact.HELD, str(meta.attempt)), headers)
 
     def bury(self, send: Send, cause: str, detail: str, answer: str = "") -> None:
         """To dead, with its cause, and what the destination answered."""
         log.warning("dead: pipe=%s destination=%s cause=%s", send.meta.pipe, send.meta.destination, cause)
-        more = [
-            ("penstock-node", transmit_node(send.meta.destination).encode()),
-            ("penstock-cause", cause.encode()),
-            ("penstock-detail", detail.encode()),
-            ("penstock-answer", answer.encode()),
-        ]
-        self._store(self._dead, Stored(send, Fact.DEAD, cause), send.meta, more)
+        death = Death(transmit_node(send.meta.destination), cause, detail, answer)
+        token = Stored(send, Fact.DEAD, dead_detail(cause, send.meta.life))
+        self._store(self._dead, token, dead_headers(send.meta, send.headers, death))
 
     def acked(self, token: Any) -> None:
         """A parked, dead or held record is stored: its unit is settled here."""
@@ -116,12 +115,9 @@ class Ends:
             memory = self._memories[partition] = Memory(folder, "{}-{}".format(*self._lane.slots.place(partition)))
         return memory
 
-    def _store(self, topic: str, token: Stored, meta: Meta, more: Headers) -> None:
+    def _store(self, topic: str, token: Stored, headers: Headers) -> None:
         send = token.send
-        record: dict[str, Any] = {
-            "value": send.body,
-            "headers": [(META_HEADER, encode_meta(meta)), *send.headers[1:], *more],
-        }
+        record: dict[str, Any] = {"value": send.body, "headers": headers}
         if send.key is not None:
             record["key"] = send.key
         else:

@@ -165,6 +165,6 @@ class Queues:
         due_us = now_us + int((wait_s + spread_s) * 1_000_000)
         asked_us = due_us if target.shut_until_s > now_s else 0
         if due_us - meta.first_us > target.record.to.retry.span_s * 1_000_000:
-            self._ends.bury(send, target.locked or "gave-up", target.last_reason or "not to be sent to all the while")
+            self._ends.bury(send, target.locked or "expired", target.last_reason or "not to be sent to all the while")
         else:
             self._ends.park(send, due_us, asked_us=asked_us)

@@ -1,11 +1,20 @@
 """When a failed message is tried again. Pure: time and chance come in as arguments."""
 
+from collections.abc import Sequence
 from typing import Final
+
+from msgspec import Struct
 
 LOCAL_PAUSE_S: Final = 0.1
 LOCAL_PAUSE_CAP_S: Final = 2.0
-GLOBAL_FIRST_S: Final = 1.0
-GLOBAL_CAP_S: Final = 300.0
+ASKED_FLOOR_S: Final = 10  # who asks to be tried at once, again and again, is tried this often
+
+
+class NextTry(Struct, frozen=True):
+    """When the next global retry is due; `asked_us` is the same if the destination asked for it, else 0."""
+
+    due_us: int
+    asked_us: int = 0
 
 
 def local_pause_s(tries: int, chance: float) -> float:
@@ -16,12 +25,18 @@ def local_pause_s(tries: int, chance: float) -> float:
     return chance * min(LOCAL_PAUSE_CAP_S, LOCAL_PAUSE_S * 2.0**tries)
 
 
-def global_delay_s(round_: int) -> float:
-    """Delay of the n-th global retry (from 1): doubling, capped."""
-    return float(min(GLOBAL_CAP_S, GLOBAL_FIRST_S * 2.0 ** min(round_ - 1, 20)))
+def next_try(
+    round_: int, *, delays_s: Sequence[int], span_s: int, first_us: int, now_us: int, asked_s: float = 0.0
+) -> NextTry | None:
+    """Global retry `round_` (from 1) of a message first tried at `first_us`; None if its span would be over by then.
 
-
-def next_try_us(round_: int, *, now_us: int, first_us: int, span_s: int) -> int | None:
-    """When global retry `round_` is due, or None if the destination's span since the first try is over by then."""
-    due_us = now_us + int(global_delay_s(round_) * 1_000_000)
-    return None if due_us - first_us > span_s * 1_000_000 else due_us
+    The n-th delay comes before the n-th retry, the last one before all that follow. `asked_s` is what the answer's
+    Retry-After asked for, 0 without one: it takes the place of the delay, and reaches to the end of the span at most.
+    """
+    ends_us = first_us + span_s * 1_000_000
+    if asked_s > 0:
+        floor_s = min(ASKED_FLOOR_S, *delays_s)
+        due_us = min(now_us + int(max(asked_s, floor_s) * 1_000_000), ends_us)
+        return NextTry(due_us, due_us) if due_us > now_us else None
+    due_us = now_us + delays_s[min(round_, len(delays_s)) - 1] * 1_000_000
+    return NextTry(due_us) if due_us <= ends_us else None

@@ -74,7 +74,7 @@ CAUSES: Final = (
     "unknown-destination",
     "header-invalid",
     "informational",
-    "gave-up",
+    "expired",
 )
 OK: Final = Verdict(Outcome.DELIVERED, "")
 _BY_RULE: Final = {

@@ -70,16 +70,10 @@ ALL: Final = (
         whose=PIPE,
     ),
     _final(
-        "gave-up",
-        "tried for the whole retry span, without success",
-        "Every try failed until the retry span of the destination was over.",
-        "The last attempts say how it failed. Mend that first; lengthen the span if outages last longer.",
-    ),
-    _final(
         "expired",
-        "kept for as long as messages are kept",
-        "The message waited to be sent until its time of keeping was over.",
-        "Release held messages before their time is over; the held page shows the age of the oldest.",
+        "tried for the whole retry span, without success",
+        "Every try failed, or the message's turn did not come, until the retry span of the destination was over.",
+        "The last attempts say how it failed. Mend that first; lengthen the span if outages last longer.",
     ),
     _again(
         "timeout",

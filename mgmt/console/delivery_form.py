@@ -160,7 +160,7 @@ class Settings:
             "url": typed["url"],
             "timeout_s": typed["timeout_s"],
             "concurrency": typed["concurrency"],
-            "retry": {"local_tries": typed["local_tries"], "span_s": typed["span"]},
+            "retry": dict(base.get("retry", {})) | {"local_tries": typed["local_tries"], "span_s": typed["span"]},
             "rate_per_s": typed["rate_per_s"],
             "ordered": typed["ordered"],
             "after_dead": typed["after_dead"],

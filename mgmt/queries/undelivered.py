@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dataplane.ledger.bins import Account, Bin, Bins, Books, derive
-from dataplane.ledger.facts import Fact
+from dataplane.ledger.facts import Fact, cause_of, life_of
 from dataplane.ledger.unitset import UnitSet
 from dataplane.names import transform_node, transmit_node
 from mgmt.models import Attempt, FactRow, Pipe, Seal
@@ -101,9 +101,10 @@ def _parts_at(books: Books, where: str, bins: Bins, nodes: Sequence[str], lost_i
 
 
 def _by_cause(books: Books, nodes: Sequence[str], fact: Fact) -> Iterable[tuple[str, UnitSet]]:
-    for key, positions in sorted(books.facts.items()):
-        if key.node in nodes and key.fact == fact:
-            yield key.detail, UnitSet({key.child: positions})
+    """The newest life first: a unit that was brought back and died again shows what it died of at last."""
+    found = [(key, positions) for key, positions in books.facts.items() if key.node in nodes and key.fact == fact]
+    for key, positions in sorted(found, key=lambda item: (-life_of(item[0].detail), item[0])):
+        yield cause_of(key.detail) if fact == Fact.DEAD else "", UnitSet({key.child: positions})
 
 
 def _suspects(pipe_ids: Sequence[str], span: Span) -> set[Minute]:

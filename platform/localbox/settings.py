@@ -63,6 +63,7 @@ VARIABLES: Final = (
     ),
     Variable("PENSTOCK_CHECKPOINT_MS", "200", "how often a lane audits and commits"),
     Variable("PENSTOCK_MAX_UNSETTLED", "20000", "messages in a lane's window, per partition"),
+    Variable("PENSTOCK_RETRY_RATE", "1000", "messages of one destination that a retrier lane brings back a second"),
     *PORTS,
 )
 _DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}

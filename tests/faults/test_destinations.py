@@ -18,7 +18,8 @@ pytestmark = pytest.mark.timeout(300)
 def test_answers_of_500_lead_through_the_retrier_to_delivery(plane: DataPlane):
     path = "/flaky"
     plane.receiver.answers[path] = 500
-    key = plane.add_pipe("flaky", {"crm": {"url": plane.receiver.url(path), "retry": {"local_tries": 2}}})
+    retry = {"local_tries": 2, "delays_s": [1]}
+    key = plane.add_pipe("flaky", {"crm": {"url": plane.receiver.url(path), "retry": retry}})
     with plane.sender(key, 20) as sender:
         time.sleep(1)
 

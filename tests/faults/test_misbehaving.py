@@ -98,7 +98,7 @@ class Wild:
             self._add(flaw, server.url(f"/{flaw}"))
 
     def _add(self, name: str, url: str) -> None:
-        retry = {"local_tries": 2, "span_s": 3_600}
+        retry = {"local_tries": 2, "span_s": 3_600, "delays_s": [2]}
         self.destinations[name] = {"url": url, "timeout_s": 2, "retry": retry}
 
     def misbehave(self) -> None:

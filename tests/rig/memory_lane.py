@@ -23,8 +23,14 @@ PARTITIONS = 4
 class MemoryMessage:
     """What a consumer returns."""
 
-    def __init__(self, partition: int, offset: int, value: bytes, headers: Headers, key: bytes | None = None) -> None:
+    def __init__(
+        self, partition: int, offset: int, value: bytes, headers: Headers, key: bytes | None = None, topic: str = ""
+    ) -> None:
         self._parts = (partition, offset, value, headers, key)
+        self._topic = topic
+
+    def topic(self) -> str:
+        return self._topic
 
     def partition(self) -> int:
         return self._parts[0]
@@ -110,6 +116,9 @@ class MemoryLane:
         if partition in self.windows:
             self.windows[partition].settle_all(offsets)
 
+    def bound_windows(self, messages: int, size_bytes: int) -> None:
+        self.bounds = (messages, size_bytes)
+
     def owns(self, partition: int) -> bool:
         return partition in self.ours
 
@@ -127,13 +136,13 @@ class MemoryLane:
     def take(self, *messages: MemoryMessage) -> None:
         """Open the windows and hand over."""
         for message in messages:
-            window = self.windows.setdefault(message.partition(), AckWindow(message.offset()))
+            window = self.windows.setdefault(self.slots.of(message), AckWindow(message.offset()))
             window.take(message.offset())
         self.work.take(messages)
 
     def condemn(self, message: MemoryMessage) -> None:
         """Lanes died of it."""
-        self.windows.setdefault(message.partition(), AckWindow(message.offset())).take(message.offset())
+        self.windows.setdefault(self.slots.of(message), AckWindow(message.offset())).take(message.offset())
         self.work.condemn(message)
 
     def store(self) -> None:
@@ -163,7 +172,14 @@ class MemoryLane:
 
 
 def message(
-    offset: int, body: bytes = b"{}", *, partition: int = 0, key: bytes | None = None, **changes: Any
+    offset: int,
+    body: bytes = b"{}",
+    *,
+    partition: int = 0,
+    key: bytes | None = None,
+    topic: str = "",
+    more: Headers | None = None,
+    **changes: Any,
 ) -> MemoryMessage:
     """A message as ingest, process or the retrier writes it."""
     fields: dict[str, Any] = {
@@ -179,5 +195,5 @@ def message(
         "destination": "crm",
     }
     meta = Meta(**fields | changes)
-    headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
-    return MemoryMessage(partition, offset, body, headers, key)
+    headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json"), *(more or [])]
+    return MemoryMessage(partition, offset, body, headers, key, topic)

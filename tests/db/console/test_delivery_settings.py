@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from dataplane.spec import Retry
 from mgmt.models import Pipe, Tenant, User
 from mgmt.services import close_pipe, publish_revision
 from tests.db.cast import MakeSpec
@@ -91,7 +92,8 @@ def test_every_field_reaches_the_spec(alices: Client, pipe: Pipe, url: str):
     assert answer.status_code == 302
     config = newest(pipe)
     assert (config["timeout_s"], config["concurrency"], config["rate_per_s"]) == (5.0, 8, 20.0)
-    assert config["retry"] == {"local_tries": 2, "span_s": 259_200}
+    waits = list(Retry().delays_s)
+    assert config["retry"] == {"local_tries": 2, "span_s": 259_200, "delays_s": waits}, "what is not on the form stays"
     assert (config["ordered"], config["after_dead"]) == (True, "hold")
     assert config["batch"] == {"format": "ndjson", "max_events": 50, "max_bytes": 262_144, "max_wait_ms": 200}
     assert config["auth"]["token_url"] == "https://login.example.com/token"

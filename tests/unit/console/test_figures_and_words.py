@@ -68,7 +68,7 @@ def test_an_attempt_without_an_answer_has_no_first_byte():
     [
         ("connect: Failed to connect to 127.0.0.1:9", 0, "No connection", "Failed to connect to 127.0.0.1:9"),
         ("server-error: answered 503", 503, "Answered 503", ""),
-        ("gave-up", 503, "Tried for the whole retry span, without success", ""),
+        ("expired", 503, "Tried for the whole retry span, without success", ""),
         ("something new: told in full", 0, "something new: told in full", ""),
         ("", 204, "", ""),
     ],

@@ -1,6 +1,7 @@
 """The ledger's algebra: every unit in exactly one bin, and the talk's own figures."""
 
 import itertools
+import random
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin, Books, derive, losses
-from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey
+from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey, dead_detail
 from dataplane.ledger.units import position_of
 from dataplane.ledger.unitset import UnitSet
 from dataplane.names import Purpose
@@ -17,7 +18,9 @@ TOPICS: dict[Purpose, list[tuple[str, int]]] = {
     "ingest": [("in", 1)],
     "egress": [("out", 1)],
     "retry-in": [("ri", 1)],
+    "delay-10s": [("t10", 1)],
     "retry-out": [("ro", 1)],
+    "held": [("he", 1)],
 }
 Facts = dict[FactKey, BitMap64]
 Places = dict[tuple[str, int], int]
@@ -102,7 +105,7 @@ def test_delivered_wins_over_dead_and_parked():
     facts = {
         **moving(1),
         FactKey(TRANSMIT, Fact.PARKED, "1"): at(1),
-        FactKey(TRANSMIT, Fact.DEAD, "gave-up"): at(1),
+        FactKey(TRANSMIT, Fact.DEAD, "expired"): at(1),
         FactKey(TRANSMIT, Fact.DELIVERED): at(1),
     }
     bins = derive(books(facts)).destinations["crm"]
@@ -142,6 +145,138 @@ def test_a_second_round_takes_the_unit_out_of_the_first():
     assert account.destinations["crm"][Bin.RETRYING] == units(1)
 
 
+def waits(fact: Fact, round_: int, *offsets: int) -> Facts:
+    return {FactKey(TRANSMIT, fact, str(round_)): at(*offsets)}
+
+
+REACH: Places = {("ri", 0): 4, ("t10", 0): 4, ("ro", 0): 7, ("he", 0): 3}
+PASSED: Places = {("out", 0): 10, ("ri", 0): 5, ("t10", 0): 5, ("ro", 0): 8}
+
+
+@pytest.mark.parametrize(
+    ("facts", "passed", "expected"),
+    [
+        pytest.param({}, {"t10": 3}, Bin.RETRYING, id="past retry-in, and still in a tier"),
+        pytest.param({}, {"t10": 5}, Bin.LOST, id="the retrier is past the tier, too"),
+        pytest.param(waits(Fact.HELD, 2, 1), {}, Bin.HELD, id="parked, then held"),
+        pytest.param(waits(Fact.HELD, 2, 1), {"he": 4}, Bin.LOST, id="held, but held begins after it"),
+        pytest.param(
+            waits(Fact.HELD, 2, 1) | waits(Fact.RELEASED, 2, 1), {"ro": 2}, Bin.RETRYING, id="held and released"
+        ),
+        pytest.param(
+            waits(Fact.HELD, 2, 1) | waits(Fact.RELEASED, 2, 1), {}, Bin.LOST, id="released, the retry lane is past it"
+        ),
+        pytest.param(
+            waits(Fact.HELD, 2, 1) | waits(Fact.RELEASED, 2, 1) | waits(Fact.PARKED, 3, 1),
+            {"ri": 3},
+            Bin.RETRYING,
+            id="held, released, parked again",
+        ),
+        pytest.param(
+            waits(Fact.HELD, 2, 1) | waits(Fact.RELEASED, 2, 1) | waits(Fact.HELD, 3, 1),
+            {},
+            Bin.HELD,
+            id="held, released, held again",
+        ),
+    ],
+)
+def test_where_a_parked_unit_is_afterwards(facts: Facts, passed: dict[str, int], expected: Bin):
+    known = {**moving(1), **waits(Fact.PARKED, 1, 1), **facts}
+    places = PASSED | {(topic, 0): offset for topic, offset in passed.items()}
+    account = derive(books(known, passed=places, reach=REACH))
+    assert account.destinations["crm"][expected] == units(1)
+
+
+DEATH, AGAIN = FactKey(TRANSMIT, Fact.DEAD, "rejected"), FactKey(TRANSMIT, Fact.DEAD, "rejected/1")
+
+
+@pytest.mark.parametrize(
+    ("facts", "passed", "expected"),
+    [
+        pytest.param({}, {}, Bin.DEAD, id="dead"),
+        pytest.param(waits(Fact.REDRIVEN, 1, 1), {"ro": 2}, Bin.RETRYING, id="brought back"),
+        pytest.param(waits(Fact.REDRIVEN, 1, 1), {}, Bin.LOST, id="brought back, the retry lane is past it"),
+        pytest.param(waits(Fact.REDRIVEN, 1, 1) | {AGAIN: at(1)}, {}, Bin.DEAD, id="brought back and dead again"),
+        pytest.param(
+            waits(Fact.REDRIVEN, 1, 1) | {AGAIN: at(1)} | waits(Fact.REDRIVEN, 2, 1),
+            {"ro": 2},
+            Bin.RETRYING,
+            id="brought back a second time",
+        ),
+        pytest.param(
+            waits(Fact.REDRIVEN, 1, 1) | {FactKey(TRANSMIT, Fact.DELIVERED): at(1)}, {}, Bin.DELIVERED, id="delivered"
+        ),
+        pytest.param(
+            waits(Fact.REDRIVEN, 1, 1) | {FactKey(TRANSMIT, Fact.CANCELLED): at(1)}, {}, Bin.CANCELLED, id="cancelled"
+        ),
+    ],
+)
+def test_where_a_dead_unit_is_afterwards(facts: Facts, passed: dict[str, int], expected: Bin):
+    places = PASSED | {(topic, 0): offset for topic, offset in passed.items()}
+    account = derive(books({**moving(1), DEATH: at(1), **facts}, passed=places, reach=REACH))
+    assert account.destinations["crm"][expected] == units(1)
+
+
+class Journey:
+    """One unit's way through transmit and back, as the lanes tell it."""
+
+    def __init__(self) -> None:
+        self.facts: Facts = dict(moving(1))
+        self.state, self.round, self.life = "sent", 0, 0
+
+    def step(self, event: str) -> None:
+        """Do what the lanes would do, if they would do it in this state."""
+        if self.state == "sent" and event in ("park", "hold"):
+            self.round += 1
+            self._tell(Fact.PARKED if event == "park" else Fact.HELD, str(self.round))
+            self.state = "parked" if event == "park" else "held"
+        elif self.state in ("parked", "held") and event == "release":
+            self._tell(Fact.RELEASED, str(self.round))
+            self.state = "sent"
+        elif self.state == "sent" and event in ("deliver", "cancel"):
+            self.state = {"deliver": "delivered", "cancel": "cancelled"}[event]
+            self._tell(Fact(self.state), "")
+        elif self.state == "sent" and event == "die":
+            self._tell(Fact.DEAD, dead_detail("rejected", self.life))
+            self.state = "dead"
+        elif self.state == "dead" and event == "redrive":
+            self.round += 1
+            self.life = self.round
+            self._tell(Fact.REDRIVEN, str(self.round))
+            self.state = "sent"
+
+    def _tell(self, fact: Fact, detail: str) -> None:
+        self.facts[FactKey(TRANSMIT, fact, detail)] = at(1)
+
+    def bin(self, *, all_passed: bool) -> Bin:
+        if self.state in ("sent", "parked"):
+            return Bin.LOST if all_passed else Bin.RETRYING if self.round else Bin.QUEUED
+        return Bin(self.state)
+
+
+events = st.lists(st.sampled_from(["park", "hold", "release", "die", "redrive", "deliver", "cancel"]), max_size=40)
+
+
+@given(events, st.booleans())
+def test_whatever_way_a_unit_goes_it_is_in_the_bin_where_it_is(way: list[str], all_passed: bool):
+    journey = Journey()
+    for event in way:
+        journey.step(event)
+        places = PASSED if all_passed else {}
+        account = derive(books(journey.facts, passed=places, reach=REACH))
+        assert account.destinations["crm"][journey.bin(all_passed=all_passed)] == units(1)
+
+
+@given(events, st.randoms())
+def test_facts_told_again_and_in_any_order_give_the_same_account(way: list[str], chance: random.Random):
+    journey = Journey()
+    for event in way:
+        journey.step(event)
+    told = list(journey.facts.items()) * 2
+    chance.shuffle(told)
+    assert derive(books(dict(told), reach=REACH)) == derive(books(journey.facts, reach=REACH))
+
+
 FACT_KEYS = [
     FactKey(INGEST, Fact.SENT, ACKED),
     FactKey(INGEST, Fact.SENT, SEEN),
@@ -150,17 +285,20 @@ FACT_KEYS = [
     FactKey("route", Fact.FILTERED, "unrouted"),
     FactKey(TRANSFORM, Fact.SENT),
     FactKey(TRANSFORM, Fact.DEAD, "cast"),
-    *(FactKey(TRANSMIT, fact) for fact in ("delivered", "duplicate", "dead", "cancelled", "held")),
-    *(FactKey(TRANSMIT, fact, n) for fact, n in itertools.product(("parked", "released"), "12")),
+    *(FactKey(TRANSMIT, fact) for fact in ("delivered", "duplicate", "cancelled")),
+    *(FactKey(TRANSMIT, Fact.DEAD, detail) for detail in ("rejected", "expired/1", "rejected/2")),
+    *(FactKey(TRANSMIT, fact, n) for fact, n in itertools.product(("parked", "held", "redriven", "released"), "12")),
 ]
 
 
 @given(
     facts=st.dictionaries(st.sampled_from(FACT_KEYS), st.sets(st.integers(0, 20), max_size=12).map(lambda s: at(*s))),
-    low=st.dictionaries(st.sampled_from([("in", 0), ("out", 0), ("ri", 0), ("ro", 0)]), st.integers(0, 21)),
+    low=st.dictionaries(
+        st.sampled_from([("in", 0), ("out", 0), ("ri", 0), ("t10", 0), ("ro", 0), ("he", 0)]), st.integers(0, 21)
+    ),
 )
 def test_every_unit_is_in_exactly_one_bin(facts: Facts, low: Places):
-    account = derive(books(facts, passed=low, reach={("ri", 0): 4, ("ro", 0): 7}))
+    account = derive(books(facts, passed=low, reach=REACH))
     for bins in (account.upstream, *account.destinations.values()):
         everything = [unit for members in bins.values() for unit in members]
         assert len(everything) == len(set(everything))

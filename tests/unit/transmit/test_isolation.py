@@ -78,7 +78,7 @@ def test_a_message_parked_without_an_attempt_gives_up_when_its_span_is_over(tmp_
     lane.take(message(50))
     work.turn()
     (record,) = [r for r in lane.outbox.of(lane.cell.topics["dead"].name) if read_meta(r["headers"]).position == 50]
-    assert dict(record["headers"][1:])["penstock-cause"] == b"gave-up"
+    assert dict(record["headers"][1:])["penstock-cause"] == b"expired"
     work.close()
 
 

@@ -1,20 +1,24 @@
-"""When a failed message is tried again: within bounds, never early, not past the destination's span."""
+"""When a failed message is tried again: within bounds, never early, as asked, not past the destination's span."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataplane.spec import Retry
 from dataplane.transmit.schedule import (
-    GLOBAL_CAP_S,
-    GLOBAL_FIRST_S,
+    ASKED_FLOOR_S,
     LOCAL_PAUSE_CAP_S,
     LOCAL_PAUSE_S,
-    global_delay_s,
+    NextTry,
     local_pause_s,
-    next_try_us,
+    next_try,
 )
 
 S = 1_000_000
 NOW = 1_790_000_000 * S
+DAY_S = 86_400
+DELAYS = Retry().delays_s
+delays = st.lists(st.integers(1, DAY_S), min_size=1, max_size=20)
 
 
 @given(st.integers(0, 1_000), st.floats(0, 1))
@@ -27,29 +31,55 @@ def test_full_jitter_uses_the_whole_bound():
     assert local_pause_s(2, 1.0) == 4 * LOCAL_PAUSE_S
 
 
-@given(st.integers(1, 10_000))
-def test_a_global_delay_grows_and_is_capped(round_: int):
-    assert GLOBAL_FIRST_S <= global_delay_s(round_) <= global_delay_s(round_ + 1) <= GLOBAL_CAP_S
+def test_unless_said_otherwise_the_waits_are_those_of_the_design():
+    assert DELAYS == (10, 60, 300, 1_800, 7_200, 18_000, 36_000)
 
 
-def test_global_delays_double_from_a_second():
-    assert [global_delay_s(n) for n in range(1, 11)] == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+@pytest.mark.parametrize(
+    ("round_", "since_first_s", "asked_s", "wait_s"),
+    [
+        pytest.param(1, 0, 0, 10, id="the first wait"),
+        pytest.param(2, 10, 0, 60, id="the second"),
+        pytest.param(7, 3_600, 0, 36_000, id="the last"),
+        pytest.param(8, 3_600, 0, 36_000, id="the last goes on"),
+        pytest.param(1, DAY_S - 10, 0, 10, id="exactly at the end of the span"),
+        pytest.param(1, DAY_S - 9, 0, None, id="the span would be over"),
+        pytest.param(5, 0, 3_600, 3_600, id="as asked, in place of the wait"),
+        pytest.param(1, 0, 3_600, 3_600, id="as asked, longer than the wait"),
+        pytest.param(5, 0, 1, ASKED_FLOOR_S, id="who asks for an instant waits a little"),
+        pytest.param(1, 3_600, 10 * 365 * DAY_S, DAY_S - 3_600, id="ten years are the rest of the span"),
+        pytest.param(1, DAY_S, 3_600, None, id="asked at the end of the span"),
+        pytest.param(1, DAY_S + 1, 3_600, None, id="asked after it"),
+    ],
+)
+def test_the_next_try(round_: int, since_first_s: int, asked_s: float, wait_s: int | None):
+    found = next_try(
+        round_, delays_s=DELAYS, span_s=DAY_S, first_us=NOW - since_first_s * S, now_us=NOW, asked_s=asked_s
+    )
+    due_us = None if wait_s is None else NOW + wait_s * S
+    assert found == (None if due_us is None else NextTry(due_us, due_us if asked_s else 0))
 
 
-@given(st.integers(1, 50), st.integers(0, 8 * 86_400), st.integers(1, 7 * 86_400))
-def test_the_next_try_is_never_early_and_never_past_the_span(round_: int, since_first_s: int, span_s: int):
-    due_us = next_try_us(round_, now_us=NOW, first_us=NOW - since_first_s * S, span_s=span_s)
-    if due_us is None:
-        assert since_first_s + global_delay_s(round_) > span_s
+@given(st.integers(1, 50), delays, st.integers(0, 8 * DAY_S), st.integers(1, 7 * DAY_S), st.floats(0, 1e10))
+def test_the_next_try_is_never_early_and_never_past_the_span(
+    round_: int, waits_s: list[int], since_first_s: int, span_s: int, asked_s: float
+):
+    first_us = NOW - since_first_s * S
+    found = next_try(round_, delays_s=waits_s, span_s=span_s, first_us=first_us, now_us=NOW, asked_s=asked_s)
+    ends_us = first_us + span_s * S
+    if found is None:
+        wait_s = waits_s[min(round_, len(waits_s)) - 1] if asked_s == 0 else 0
+        assert NOW + wait_s * S >= ends_us or asked_s > 0
     else:
-        assert due_us == NOW + global_delay_s(round_) * S
-        assert due_us <= NOW - since_first_s * S + span_s * S
+        assert NOW < found.due_us <= ends_us
+        assert asked_s == 0 or found.due_us >= min(NOW + int(asked_s * S), ends_us)
 
 
-@given(st.integers(1, 7 * 86_400))
-def test_retrying_ends_within_the_span(span_s: int):
+@given(delays, st.integers(1, 7 * DAY_S))
+def test_retrying_ends_within_the_span(waits_s: list[int], span_s: int):
     now_us, round_ = NOW, 1
-    while (due_us := next_try_us(round_, now_us=now_us, first_us=NOW, span_s=span_s)) is not None:
-        assert due_us > now_us
-        now_us, round_ = due_us, round_ + 1
-    assert now_us - NOW <= span_s * S < now_us - NOW + global_delay_s(round_) * S
+    while found := next_try(round_, delays_s=waits_s, span_s=span_s, first_us=NOW, now_us=now_us):
+        now_us, round_ = found.due_us, round_ + 1
+        if round_ > 100:
+            break  # a wait of a second for a week
+    assert now_us - NOW <= span_s * S

@@ -136,7 +136,7 @@ def test_a_message_whose_span_is_over_is_dead_and_says_so(tmp_path: Path):
     sender.answer(503)
     work.turn()
     lane.store()
-    assert lane.filed() == {(NODE, "dead", "gave-up"): 1}
+    assert lane.filed() == {(NODE, "dead", "expired"): 1}
     work.close()
 
 

@@ -72,7 +72,7 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
         RevisionView(id_, pipe, number, state)
         for id_, pipe, number, state in rows.values_list("id", "pipe_id", "number", "state")
     )
-    for pipe in Pipe.objects.filter(id__in=names):
+    for pipe in Pipe.objects.filter(id__in=names).select_related("tenant"):
         if pipe.cell_id is None or pipe.id not in weights:
             continue
         found[pipe_key(pipe.id)] = PipeRecord(
@@ -83,6 +83,7 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
             cell=pipe.cell_id,
             state="active" if pipe.state == Pipe.State.ACTIVE else "closed",
             weights=weights[pipe.id],
+            salt=pipe.tenant.mask_salt,
         )
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-import re2
-
 from dataplane.expr import closures, loops
 from dataplane.expr.closures import Code
 from dataplane.expr.frame import COST_LIMIT, FIRST_VARIABLE, ROOTS
@@ -28,11 +26,11 @@ from dataplane.expr.nodes import (
     Unary,
 )
 from dataplane.expr.parse import MAX_COMPREHENSIONS, parse
+from dataplane.expr.patterns import compile_pattern
 from dataplane.expr.times import zone
 from dataplane.expr.values import EvalError, kind
 
 _VARIABLES: Final = (None,) * MAX_COMPREHENSIONS
-_MAX_PATTERN_BYTES: Final = 1 << 20  # memory for one compiled pattern
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -199,12 +197,7 @@ def _check_zone(node: Node) -> None:
 
 
 def _pattern(at: At, text: str) -> Any:
-    """RE2 runs in linear time whatever the pattern; its size is bounded here. Raises ExprError."""
-    options = re2.Options()
-    options.max_mem = _MAX_PATTERN_BYTES
-    options.log_errors = False
     try:
-        return re2.compile(text, options)
-    except re2.error as exc:
-        why = exc.args[0].decode(errors="replace") if isinstance(exc.args[0], bytes) else str(exc)
-        raise ExprError(at, f"needs a pattern that RE2 knows: {why}") from exc
+        return compile_pattern(text)
+    except ValueError as exc:
+        raise ExprError(at, f"needs a pattern that RE2 takes: {exc}") from exc

@@ -19,8 +19,9 @@ class FactSet(Struct, array_like=True, frozen=True):
                `transform:<d>`, `transmit:<d>`
     bucket:    minutes since the epoch, as stamped at ingest
     fact:      see dataplane.ledger.facts.Fact
-    detail:    ingest sent: `acked` | `seen`; dead: its cause, in a later life `<cause>/<round it began in>`; parked,
-               held, released and redriven: the round ("1", "2", ...); else ""
+    detail:    ingest sent: `acked` | `seen`; normalize sent: `exploded`; dead: its cause, in a later life
+               `<cause>/<round it began in>`; filtered: `filter` (a step) | `empty` (exploded to nothing) | `unrouted`;
+               parked, held, released and redriven: the round ("1", "2", ...); else ""
     child:     ordinal of an exploded message, 0 for all others
     positions: a serialized 64-bit roaring bitmap of positions (dataplane.ledger.units)
     """

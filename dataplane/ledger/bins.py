@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from pyroaring import BitMap64
 
-from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey, life_of
+from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, PROCESS, SEEN, Fact, FactKey, life_of
 from dataplane.ledger.units import partition_base
 from dataplane.ledger.unitset import UnitSet, union
 from dataplane.names import DELAYS_S, PROCESS_NODES, Purpose, transform_node, transmit_node
@@ -18,6 +18,7 @@ from dataplane.names import DELAYS_S, PROCESS_NODES, Purpose, transform_node, tr
 Place = tuple[str, int]  # (topic, partition)
 _TRANSFORM = transform_node("")
 _TRANSMIT = transmit_node("")
+EXPLODES_AT = PROCESS_NODES[0]
 
 
 class Bin(StrEnum):
@@ -91,7 +92,8 @@ def derive(books: Books) -> Account:
     seen = _facts(books, INGEST, Fact.SENT, SEEN)
     sent = acked | seen
     through = _facts(books, PROCESS, Fact.SENT)
-    upstream = _upstream_bins(books, sent, through)
+    exploded = _facts(books, EXPLODES_AT, Fact.SENT, EXPLODED)
+    upstream = _upstream_bins(books, sent | exploded, through)
     names = _destination_names(books)
     destinations = {name: _destination_bins(books, name) for name in names}
     return Account(
@@ -99,7 +101,7 @@ def derive(books: Books) -> Account:
         unacked=seen - acked,
         upstream=upstream,
         destinations=destinations,
-        nodes=_node_lines(books, sent, upstream, destinations),
+        nodes=_node_lines(books, sent, exploded, upstream, destinations),
     )
 
 
@@ -272,13 +274,17 @@ def _destination_names(books: Books) -> list[str]:
     return sorted({key.node.partition(":")[2] for key in books.facts if key.node.startswith((_TRANSFORM, _TRANSMIT))})
 
 
-def _node_lines(books: Books, sent: UnitSet, upstream: Bins, destinations: Mapping[str, Bins]) -> list[NodeLine]:
+def _node_lines(
+    books: Books, sent: UnitSet, exploded: UnitSet, upstream: Bins, destinations: Mapping[str, Bins]
+) -> list[NodeLine]:
     """Node by node in the order of travel; what ended at a later stage of process has passed the earlier ones."""
     lines = [NodeLine(INGEST, sent, UnitSet())]
     arrived = sent - upstream[Bin.QUEUED] - upstream[Bin.LOST]
     lost = upstream[Bin.LOST]
     for node in PROCESS_NODES[:3]:
         lines.append(NodeLine(node, arrived, lost))
+        if node == EXPLODES_AT:
+            arrived = arrived | exploded
         arrived = arrived - union(pair for units in _settled_at(books, node).values() for pair in units.items())
         lost = UnitSet()
     for name, bins in destinations.items():

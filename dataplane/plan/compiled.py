@@ -1,60 +1,11 @@
-"""A spec compiled: each stage as a function from bytes to bytes, and the fields ingest needs."""
+"""A spec compiled: each stage as functions of a message's body, the route, and the fields ingest needs."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from dataplane.spec import PipeSpec, Step
+from dataplane.plan.route import Route
+from dataplane.plan.stage import Stage
+from dataplane.spec import PipeSpec
 from dataplane.stages.paths import MISSING, compile_path, get
-from dataplane.stages.steps import Edit, StepError, compile_step
-
-_encode = msgspec.json.Encoder(decimal_format="number").encode
-_decode = msgspec.json.Decoder().decode
-
-
-class StageError(Exception):
-    """A message cannot pass a stage and is dead there. `cause` is short and from a closed list of kinds."""
-
-    def __init__(self, cause: str, detail: str) -> None:
-        super().__init__(f"{cause}: {detail}")
-        self.cause = cause
-        self.detail = detail
-
-
-class Stage:
-    """Some steps in a row. Without steps the bytes pass untouched, whatever they are."""
-
-    def __init__(self, where: str, steps: Sequence[Step]) -> None:
-        self._where = where
-        self._steps = steps
-        self._edits: list[Edit] = [compile_step(step) for step in steps]
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether bytes pass untouched."""
-        return not self._edits
-
-    def __call__(self, body: bytes) -> bytes:
-        """Raises StageError: `decode` if the body is no JSON, `step` if a step fails, naming both."""
-        if not self._edits:
-            return body
-        try:
-            value: Any = _decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-            raise StageError("decode", f"the body is not JSON: {exc}") from exc
-        number = 0
-        try:
-            for number, edit in enumerate(self._edits):  # noqa: B007 (named in the error below)
-                value = edit(value)
-            return _encode(value)
-        except StepError as exc:
-            raise StageError("step", f"{self._where}[{number}] {self._op(number)} {exc}") from exc
-        except (RecursionError, msgspec.EncodeError) as exc:
-            raise StageError("encode", f"{self._where}: {exc}") from exc
-
-    def _op(self, number: int) -> str:
-        return type(self._steps[number]).__name__.lower()
 
 
 class SourceFields:
@@ -84,21 +35,35 @@ class SourceFields:
 
 
 class Plan:
-    """One revision, ready to run. Pure: no clock, no network; safe to share between threads."""
+    """One revision, ready to run. Pure: no clock, no network; safe to share between threads.
 
-    def __init__(self, spec: PipeSpec) -> None:
+    route:       None sends everything to every destination
+    one_way:     whether there is but one destination for everything
+    needs_about: whether anything reads more than the body
+    needs_salt:  whether a step hashes
+    """
+
+    def __init__(self, spec: PipeSpec, salt: bytes = b"") -> None:
         self.destinations = tuple(spec.destinations)
-        self.normalize = Stage("normalize", spec.normalize)
-        self.transform = {name: Stage(f"transform.{name}", spec.transform.get(name, [])) for name in spec.destinations}
+        self.normalize = Stage("normalize", spec.normalize, salt)
+        self.route = Route(spec.routes, self.destinations) if spec.routes is not None else None
+        self.one_way = self.route is None and len(self.destinations) == 1
+        self.transform = {
+            name: Stage(f"transform.{name}", spec.transform.get(name, []), salt) for name in spec.destinations
+        }
+        stages = (self.normalize, *self.transform.values())
+        routed_by_meta = self.route is not None and self.route.needs_about
+        self.needs_about = routed_by_meta or any(stage.needs_about for stage in stages)
+        self.needs_salt = any(stage.needs_salt for stage in stages)
         self.sources = {
             name: SourceFields(event_time=source.event_time, key=source.key, id=source.id)
             for name, source in spec.sources.items()
         }
 
 
-def compile_plan(spec: PipeSpec) -> Plan:
-    """Turn a checked spec into a Plan. Cannot fail for a spec that parse_pipe_spec accepted."""
-    return Plan(spec)
+def compile_plan(spec: PipeSpec, salt: bytes = b"") -> Plan:
+    """Turn a checked spec into a Plan; `salt` is the tenant's. Cannot fail for a spec that parse_pipe_spec accepted."""
+    return Plan(spec, salt)
 
 
 def _value(body: Any, segments: tuple[str, ...] | None) -> Any:

@@ -1,14 +1,26 @@
 """A run: messages of one (pipe, revision, bucket, partition) that pass the stages together and are settled together."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from dataplane.ledger.facts import INGEST, PROCESS, SEEN, Fact, FactBook, FactKey
+from dataplane.ledger.facts import EXPLODED, INGEST, PROCESS, SEEN, Fact, FactBook, FactKey
+from dataplane.ledger.meta import Meta
 from dataplane.names import transform_node
 from dataplane.runtime.lags import LagBook
 
-_SEEN = FactKey(INGEST, Fact.SENT, SEEN)
-_THROUGH = FactKey(PROCESS, Fact.SENT)
+_SEEN: Final = FactKey(INGEST, Fact.SENT, SEEN)
+_THROUGH: Final = FactKey(PROCESS, Fact.SENT)
+
+
+class Departures:
+    """What left one transform stage: its units, and their event times for the lag."""
+
+    def __init__(self, destination: str) -> None:
+        self.node = transform_node(destination)
+        self.positions: list[int] = []
+        self.children: list[Meta] = []  # units other than child 0, if a message was exploded
+        self.times: list[int] = []
 
 
 class Run:
@@ -16,6 +28,7 @@ class Run:
 
     owed:    tokens of the outbox that are still due
     offsets: what to settle then
+    through: positions of the units (child 0) that passed every stage up to the route
     """
 
     def __init__(self, pipe: str, bucket: int, partition: int, offsets: Sequence[int], seen: list[int]) -> None:
@@ -26,24 +39,53 @@ class Run:
         self.seen = seen
         self.through = seen
         self.owed = 1  # held open until everything has been handed to the outbox
-        self.departed: dict[str, list[int]] = defaultdict(list)
-        self.event_times: dict[str, list[int]] = defaultdict(list)
-        self.ended: list[tuple[FactKey, int]] = []
+        self.departures: list[Departures] = []
+        self._units: dict[FactKey, list[int]] = defaultdict(list)
 
-    def dead(self, node: str, cause: str, position: int) -> None:
+    def dead(self, node: str, cause: str, meta: Meta) -> None:
         """One unit ends at `node`."""
-        self.ended.append((FactKey(node, Fact.DEAD, cause), position))
+        self._units[FactKey(node, Fact.DEAD, cause, meta.child)].append(meta.position)
+
+    def filtered(self, node: str, why: str, meta: Meta) -> None:
+        """One unit ends at `node` by the tenant's own rule."""
+        self._units[FactKey(node, Fact.FILTERED, why, meta.child)].append(meta.position)
+
+    def exploded(self, children: Iterable[Meta]) -> None:
+        """Units that an explode made; child 0 is the message's own unit."""
+        for meta in children:
+            if meta.child:
+                self._units[FactKey("normalize", Fact.SENT, EXPLODED, meta.child)].append(meta.position)
+
+    def passed(self, metas: Iterable[Meta]) -> None:
+        """Exactly these units passed every stage up to the route."""
+        self.through = []
+        for meta in metas:
+            if meta.child:
+                self._units[FactKey(PROCESS, Fact.SENT, "", meta.child)].append(meta.position)
+            else:
+                self.through.append(meta.position)
+
+    def departures_of(self, destination: str) -> Departures:
+        """Where to note what leaves for a destination."""
+        departures = Departures(destination)
+        self.departures.append(departures)
+        return departures
 
     def close(self, facts: FactBook, lags: LagBook, now_us: int) -> None:
         """All of it is stored: file the facts, and the lags on departure."""
         facts.extend(self.pipe, self.bucket, _SEEN, self.seen)
         if self.through:
             facts.extend(self.pipe, self.bucket, _THROUGH, self.through)
-        for destination, positions in self.departed.items():
-            if not positions:
-                continue
-            node = transform_node(destination)
-            facts.extend(self.pipe, self.bucket, FactKey(node, Fact.SENT), positions)
-            lags.add_pass((self.pipe, node, self.bucket, "out"), now_us, self.event_times[destination])
-        for key, position in self.ended:
-            facts.add(self.pipe, self.bucket, key, position)
+        for departures in self.departures:
+            self._file(departures, facts, lags, now_us)
+        for key, positions in self._units.items():
+            facts.extend(self.pipe, self.bucket, key, positions)
+
+    def _file(self, departures: Departures, facts: FactBook, lags: LagBook, now_us: int) -> None:
+        node = departures.node
+        if departures.positions:
+            facts.extend(self.pipe, self.bucket, FactKey(node, Fact.SENT), departures.positions)
+        for meta in departures.children:
+            facts.add(self.pipe, self.bucket, FactKey(node, Fact.SENT, "", meta.child), meta.position)
+        if departures.times:
+            lags.add_pass((self.pipe, node, self.bucket, "out"), now_us, departures.times)

@@ -3,42 +3,33 @@
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
 from confluent_kafka import Message
 
 from dataplane.ledger.deadletter import Death, dead_headers
-from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, encode_meta
 from dataplane.ledger.units import partition_base
 from dataplane.names import transform_node
-from dataplane.plan import Plan, StageError, compile_plan
+from dataplane.plan import Plan, StageError
+from dataplane.plan.stage import Stage, Steps, decode, encode
+from dataplane.process.item import Item, about, child_of, item_of
+from dataplane.process.plans import Plans
 from dataplane.process.run import Run
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
+from dataplane.stages.steps import DROPPED
 
 log = logging.getLogger(__name__)
-
-
-class Item(msgspec.Struct):
-    """One message on its way through the stages; `body` is what the last stage made of it.
-
-    headers: as read; the first is ours, and is written anew before each send
-    """
-
-    meta: Meta
-    message: Message
-    headers: Headers
-    body: bytes
 
 
 _Group = tuple[str, int, int, int]  # pipe, revision, bucket, partition
 
 
 class ProcessWork:
-    """normalize, (enrich, route,) transform; one egress record for each destination due."""
+    """normalize, (enrich,) route, transform; one egress record for each destination due."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
@@ -47,7 +38,7 @@ class ProcessWork:
         self._dead = topics["dead"].name
         self._generation = topics["ingest"].generation
         self._bases: dict[int, int] = {}
-        self._plans: dict[tuple[str, int], Plan] = {}
+        self._plans = Plans(lane.table, lane.settings.fernet_keys)
         self._waiting: list[Item] = []  # for a plan that the control table does not hold yet
 
     def take(self, messages: Sequence[Message]) -> None:
@@ -55,7 +46,7 @@ class ProcessWork:
         items = []
         for message, meta, headers in self._lane.read_all(messages):
             meta.position = self._base(message.partition()) + message.offset()
-            items.append(Item(meta, message, headers, message.value() or b""))
+            items.append(item_of(meta, message, headers))
         self._run_all(items)
 
     def condemn(self, message: Message) -> None:
@@ -64,8 +55,7 @@ class ProcessWork:
             meta.position = self._base(message.partition()) + message.offset()
             run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
             run.through = []
-            item = Item(meta, message, headers, message.value() or b"")
-            self._bury(run, "normalize", item, StageError(CRASHES_LANE, CRASHES_DETAIL))
+            self._bury(run, "normalize", item_of(meta, message, headers), StageError(CRASHES_LANE, CRASHES_DETAIL))
             self.acked(run)
 
     def turn(self) -> None:
@@ -119,52 +109,95 @@ class ProcessWork:
             base = self._bases[partition] = partition_base(self._generation, partition)
         return base
 
-    def _plan(self, pipe: str, revision: int) -> Plan | None:
-        record = self._lane.table.pipe(pipe)
-        runs_as = record.run_as.get(revision, revision) if record else revision
-        plan = self._plans.get((pipe, runs_as))
-        if plan is None:
-            known = self._lane.table.plan(pipe, runs_as)
-            if known is not None:
-                plan = self._plans[pipe, runs_as] = compile_plan(known.spec)
-        return plan
-
     def _run(self, group: _Group, items: list[Item]) -> None:
         pipe, revision, bucket, partition = group
-        plan = self._plan(pipe, revision)
+        plan = self._plans.find(pipe, revision)
         if plan is None:
             self._waiting.extend(items)
             return
         positions = [item.meta.position for item in items]
         run = Run(pipe, bucket, partition, [item.message.offset() for item in items], positions)
-        times = [item.meta.event_time_us for item in items]
+        if plan.needs_about:
+            for item in items:
+                item.about = about(item.meta)
+        times = _times(items)
         self._mark(run, "normalize", "in", times)
-        alive = self._normalize(run, plan, items)
-        if len(alive) < len(items):
-            times = [item.meta.event_time_us for item in alive]
-            run.through = [item.meta.position for item in alive]
+        alive = self._normalize(run, plan.normalize, items)
+        if alive is not items:
+            times = _times(alive)
         self._mark(run, "normalize", "out", times)
-        for destination in plan.destinations:
-            self._mark(run, transform_node(destination), "in", times)
-            self._transform(run, plan, destination, alive)
+        for destination, due in self._route(run, plan, alive, times).items():
+            self._mark(run, transform_node(destination), "in", times if due is alive else _times(due))
+            self._transform(run, plan, destination, due)
         self.acked(run)
 
     def _mark(self, run: Run, node: str, way: str, times: list[int]) -> None:
         if times:
             self._lane.lags.add_pass((run.pipe, node, run.bucket, way), _now_us(), times)
 
-    def _normalize(self, run: Run, plan: Plan, items: list[Item]) -> list[Item]:
-        stage, alive = plan.normalize, []
-        if stage.is_idle:
+    def _normalize(self, run: Run, stage: Stage, items: list[Item]) -> list[Item]:
+        alive = self._edit(run, stage.before, items)
+        if stage.explodes:
+            alive = self._edit(run, stage.after, self._explode(run, stage, alive))
+        return alive
+
+    def _edit(self, run: Run, steps: Steps, items: list[Item]) -> list[Item]:
+        """The items that come out; those dead or filtered are noted."""
+        if steps.is_idle:
             return items
+        alive = []
         for item in items:
             try:
-                item.body = stage(item.body)
+                value = steps(item.read(), item.about)
             except StageError as exc:
                 self._bury(run, "normalize", item, exc)
+                continue
+            if value is DROPPED:
+                run.filtered("normalize", "filter", item.meta)
             else:
+                item.write(value)
                 alive.append(item)
         return alive
+
+    def _explode(self, run: Run, stage: Stage, items: list[Item]) -> list[Item]:
+        children: list[Item] = []
+        for item in items:
+            try:
+                bodies = stage.explode(item.read())
+            except StageError as exc:
+                self._bury(run, "normalize", item, exc)
+                continue
+            if not bodies:
+                run.filtered("normalize", "empty", item.meta)
+            children += [child_of(item, number, body) for number, body in enumerate(bodies)]
+        run.exploded(child.meta for child in children)
+        return children
+
+    def _route(self, run: Run, plan: Plan, items: list[Item], times: list[int]) -> Mapping[str, list[Item]]:
+        """The items due at each destination; without routes all of them at every one."""
+        if plan.route is None:
+            if not plan.normalize.is_idle:
+                run.passed(item.meta for item in items)
+            return dict.fromkeys(plan.destinations, items)
+        self._mark(run, "route", "in", times)
+        routed: dict[str, list[Item]] = {}
+        alive = []
+        for item in items:
+            try:
+                names = plan.route(item.read(), item.about)
+            except StageError as exc:
+                self._bury(run, "route", item, exc)
+                continue
+            if not names:
+                run.filtered("route", "unrouted", item.meta)
+                continue
+            item.ways = len(names)
+            alive.append(item)
+            for name in names:
+                routed.setdefault(name, []).append(item)
+        run.passed(item.meta for item in alive)
+        self._mark(run, "route", "out", _times(alive))
+        return routed
 
     def _transform(self, run: Run, plan: Plan, destination: str, items: list[Item]) -> None:
         """One egress record for each item. A hot loop.
@@ -172,9 +205,10 @@ class ProcessWork:
         A message without a key must come to the same partition again, too: transmit remembers what it settled.
         """
         node, stage = transform_node(destination), plan.transform[destination]
-        idle = stage.is_idle
+        idle, where = stage.is_idle, stage.where
         keyless = run.partition % self._egress.partitions
-        departed, times = run.departed[destination], run.event_times[destination]
+        departures = run.departures_of(destination)
+        departed, times = departures.positions, departures.times
         prefix = f"{destination}\0".encode()
         run.owed += 1
         shipment = self._lane.outbox.shipment(self._egress.name, run)
@@ -183,7 +217,9 @@ class ProcessWork:
             meta.destination = destination
             headers[0] = (META_HEADER, encode_meta(meta))
             try:
-                body = item.body if idle else stage(item.body)
+                body = (item.body or item.written(where)) if idle else self._transformed(run, plan, item)
+                if body is None:
+                    continue  # filtered
                 if key is None:
                     shipment.send(body, None, keyless, headers)
                 else:
@@ -193,17 +229,37 @@ class ProcessWork:
             except TooLargeError as exc:
                 self._bury(run, node, item, StageError("too-large", str(exc)))
             else:
-                departed.append(meta.position)
+                if meta.child:
+                    departures.children.append(meta)
+                else:
+                    departed.append(meta.position)
                 times.append(meta.event_time_us)
         shipment.close()
+
+    def _transformed(self, run: Run, plan: Plan, item: Item) -> bytes | None:
+        """The body for one destination, None if its steps filter it. Raises StageError.
+
+        Only the sole destination may change what was decoded; of several each decodes its own.
+        """
+        stage = plan.transform[item.meta.destination]
+        sole = plan.one_way or item.ways == 1
+        value = stage.before(item.read() if sole else decode(item.written(stage.where)), item.about)
+        if value is DROPPED:
+            run.filtered(transform_node(item.meta.destination), "filter", item.meta)
+            return None
+        return encode(value, stage.where)
 
     def _bury(self, run: Run, node: str, item: Item, why: StageError) -> None:
         """Dead with its cause; the original goes along unless it is too large for the topic itself."""
         log.warning("dead: pipe=%s revision=%s node=%s cause=%s", run.pipe, item.meta.revision, node, why)
-        run.dead(node, why.cause, item.meta.position)
+        run.dead(node, why.cause, item.meta)
         headers = dead_headers(item.meta, item.headers, Death(node, why.cause, why.detail))
-        self._lane.outbox.send(self._dead, run, value=item.message.value(), headers=headers)
+        self._lane.outbox.send(self._dead, run, value=item.original, headers=headers)
         run.owed += 1
+
+
+def _times(items: list[Item]) -> list[int]:
+    return [item.meta.event_time_us for item in items]
 
 
 def _now_us() -> int:

@@ -17,7 +17,21 @@ from dataplane.spec.destination import (
 )
 from dataplane.spec.document import PipeSpec, Source, parse_pipe_spec, spec_to_builtins
 from dataplane.spec.errors import SpecError
-from dataplane.spec.steps import Cast, Keep, Mask, Remove, Rename, Set, Step
+from dataplane.spec.routes import Routes, Rule
+from dataplane.spec.steps import (
+    Cast,
+    Default,
+    Explode,
+    Filter,
+    Keep,
+    Map,
+    Mask,
+    Peek,
+    Remove,
+    Rename,
+    Set,
+    Step,
+)
 
 __all__ = [
     "Auth",
@@ -25,19 +39,26 @@ __all__ = [
     "Batch",
     "BearerAuth",
     "Cast",
+    "Default",
     "Destination",
+    "Explode",
+    "Filter",
     "HeaderAuth",
     "HttpDestination",
     "Keep",
+    "Map",
     "Mask",
     "MutualTls",
     "NoAuth",
     "OAuth2",
+    "Peek",
     "PipeSpec",
     "Remove",
     "Rename",
     "ResponseRule",
     "Retry",
+    "Routes",
+    "Rule",
     "Set",
     "Source",
     "SpecError",

@@ -1,21 +1,19 @@
 """`PipeSpec`: what a revision means. Parsing is strict: an unknown field or a bad step is refused, naming its path."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
+from dataplane.spec.checks import check_routes, check_steps
 from dataplane.spec.destination import Destination, check_destination
 from dataplane.spec.errors import SpecError
+from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
+from dataplane.spec.routes import Routes
 from dataplane.spec.steps import Path, Step
+from dataplane.spec.words import checked, taken_apart
 
-# Source and destination names stand in topics' keys, node names and URLs: short, lower case, no dots.
-# (?!\n): `$` alone lets a final newline pass.
-NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}(?!\n)$"
-NAME_PATTERN = re.compile(NAME)
-Name = Annotated[str, Meta(pattern=NAME)]
 Steps = Annotated[list[Step], Meta(max_length=100)]
 
 
@@ -29,9 +27,9 @@ class Source(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
-    """One revision of a pipe: from `sources`, through `normalize`, to every one of `destinations`.
+    """One revision of a pipe: from `sources`, through `normalize`, to those `destinations` that `routes` choose.
 
-    `transform` holds steps for one destination only, after the common ones.
+    Without routes a message goes to all of them. `transform` holds steps for one destination only, after the route.
     """
 
     sources: Annotated[dict[Name, Source], Meta(min_length=1, max_length=20)]
@@ -39,6 +37,7 @@ class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
     normalize: Steps = []
     transform: dict[Name, Steps] = {}
     version: Literal[1] = 1
+    routes: Routes | None = None
 
 
 def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
@@ -53,12 +52,20 @@ def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
         raise _named(plain, exc) from exc
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise SpecError("$", f"needs JSON: {exc}") from exc
+    _check(spec)
+    return spec
+
+
+def _check(spec: PipeSpec) -> None:
     for name, destination in spec.destinations.items():
         check_destination(f"$.destinations.{name}", destination)
-    for name in spec.transform:
+    check_steps("$.normalize", spec.normalize, may_explode=True)
+    for name, steps in spec.transform.items():
         if name not in spec.destinations:
             raise SpecError(f"$.transform.{name}", f"needs a destination of that name, got {sorted(spec.destinations)}")
-    return spec
+        check_steps(f"$.transform.{name}", steps, may_explode=False)
+    if spec.routes is not None:
+        check_routes(spec.routes, spec.destinations)
 
 
 # Fields that map names to something. msgspec's paths say `[...]` for a value of theirs, which names nothing.
@@ -67,7 +74,7 @@ _BY_NAME: Final[dict[str, Any]] = {"sources": Source, "destinations": Destinatio
 
 def _named(document: Any, exc: msgspec.ValidationError) -> SpecError:
     """The error with the name of the source or destination in its path, wherever one is to blame."""
-    reason, path = _taken_apart(exc)
+    reason, path = taken_apart(exc)
     for field, kind in _BY_NAME.items():
         if path.startswith(f"$.{field}[...]") or path == f"key` in `$.{field}":
             return _first_bad(field, document[field], kind) or SpecError(f"$.{field}", reason)
@@ -77,19 +84,12 @@ def _named(document: Any, exc: msgspec.ValidationError) -> SpecError:
 def _first_bad(field: str, entries: Mapping[Any, Any], kind: Any) -> SpecError | None:
     for name, value in entries.items():
         if not isinstance(name, str) or not NAME_PATTERN.search(name):
-            return SpecError(f"$.{field}", f"needs names of 1-40 of a-z, 0-9 and '-', got {str(name)[:60]!r}")
-        try:
-            msgspec.convert(value, type=kind)
-        except msgspec.ValidationError as exc:
-            reason, path = _taken_apart(exc)
+            return SpecError(f"$.{field}", f"{NAME_WORDS}, got {str(name)[:60]!r}")
+        if wrong := checked(value, kind):
+            reason, path = wrong
             inner = path[1:].partition("[...]")[0]  # a map within names no entry either
             return SpecError(f"$.{field}.{name}{inner}", reason)
     return None
-
-
-def _taken_apart(exc: msgspec.ValidationError) -> tuple[str, str]:
-    reason, _, path = str(exc).rpartition(" - at `")
-    return (reason, path.rstrip("`")) if reason else (str(exc), "$")
 
 
 def spec_to_builtins(spec: PipeSpec) -> dict[str, Any]:

@@ -1,8 +1,11 @@
-"""Paths into decoded JSON: `order.lines.0.price`, compiled once to its segments."""
+"""Paths into decoded JSON: `order.lines.0.price`, compiled once to its segments; `*` stands for every child."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 Segments = tuple[str, ...]
+WHOLE_BODY: Final = "$"
+EACH: Final = "*"
 
 
 class Missing:
@@ -13,8 +16,8 @@ MISSING: Final = Missing()
 
 
 def compile_path(path: str) -> Segments:
-    """Split a path; the spec has already refused empty segments."""
-    return tuple(path.split("."))
+    """Split a path; the spec has already refused empty segments. `$` is the body itself: no segments."""
+    return () if path == WHOLE_BODY else tuple(path.split("."))
 
 
 def get(body: Any, segments: Segments) -> Any:
@@ -53,6 +56,29 @@ def remove(body: Any, segments: Segments) -> Any:
     else:
         del holder[segments[-1]]
     return value
+
+
+def places(body: Any, segments: Segments) -> Iterator[tuple[Any, Segments]]:
+    """(holder, rest of the path) for every place that a path with `*` stands for; the rest has no `*`.
+
+    Of an array the last element comes first, so that places may be removed on the way.
+    """
+    if EACH not in segments:
+        yield body, segments
+        return
+    at = segments.index(EACH)
+    holder, rest = get(body, segments[:at]), segments[at + 1 :]
+    for key in _keys(holder):
+        if rest:
+            yield from places(_child(holder, key), rest)
+        else:
+            yield holder, (key,)
+
+
+def _keys(holder: Any) -> list[str]:
+    if isinstance(holder, dict):
+        return list(holder)
+    return [str(place) for place in reversed(range(len(holder)))] if isinstance(holder, list) else []
 
 
 def _child(holder: Any, segment: str) -> Any:

@@ -47,6 +47,7 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     state: Literal["active", "paused", "closed"]
     weights: list[tuple[int, int]]
     run_as: dict[int, int] = {}
+    salt: str = ""
 
 
 class PlanRecord(Struct, tag="plan", tag_field="kind", frozen=True):

@@ -5,9 +5,9 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from dataplane.expr.patterns import compile_pattern
 from dataplane.spec import ResponseRule
 from dataplane.spec.destination import status_bounds
-from dataplane.spec.patterns import compile_pattern
 
 Then = Literal["delivered", "retry", "dead", "throttle"]
 

@@ -106,8 +106,6 @@ class Draft:
         """The draft with a spec error under the field it belongs to."""
         if self.as_json:
             return replace(self, text_error=f"{path}: {reason}")
-        if "matching regex" in reason:
-            reason = "needs a path of names with dots between them, such as order.total"
         if match := _STEP_PATH.match(path):
             return replace(
                 self, steps=_mark(self.filled, int(match[1]), f"{path[match.end() + 1 :] or 'step'}: {reason}")

@@ -16,6 +16,7 @@ class Tenant(models.Model):
     id = models.CharField(primary_key=True, max_length=32, default=id_maker("ten"), editable=False)
     name = models.CharField(max_length=80)
     created_at = models.DateTimeField(auto_now_add=True)
+    mask_salt = models.TextField(blank=True, editable=False, help_text="Fernet token; keys the masks that hash.")
     members = models.ManyToManyField(User, through="Membership", related_name="tenants")
 
     def __str__(self) -> str:

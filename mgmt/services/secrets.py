@@ -1,4 +1,4 @@
-"""Destinations' signing secrets: made here, kept as Fernet tokens, opened only to be shown once."""
+"""Signing secrets and salts: made here, kept as Fernet tokens; signing secrets are opened to be shown once."""
 
 import base64
 import secrets
@@ -13,6 +13,11 @@ _SECRET_BYTES = 32  # Standard Webhooks: 24 to 64
 def new_signing_secret() -> str:
     """A fresh Standard Webhooks secret: `whsec_` and base64."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+
+
+def new_mask_salt() -> str:
+    """A fresh salt, base64."""
+    return base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
 
 def encrypt(plaintext: str) -> str:

@@ -5,12 +5,13 @@ from django.db import IntegrityError, transaction
 from mgmt.models import Membership, Tenant, User
 from mgmt.services.errors import AlreadyMember
 from mgmt.services.names import checked_name
+from mgmt.services.secrets import encrypt, new_mask_salt
 
 
 @transaction.atomic
 def create_tenant(*, name: str, owner: User) -> Tenant:
     """A new tenant with its first owner."""
-    tenant = Tenant.objects.create(name=checked_name("name", name))
+    tenant = Tenant.objects.create(name=checked_name("name", name), mask_salt=encrypt(new_mask_salt()))
     add_member(tenant=tenant, user=owner, role=Membership.Role.OWNER)
     return tenant
 

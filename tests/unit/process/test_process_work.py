@@ -1,47 +1,16 @@
 """What process does with a batch: by pipe and revision, a record for each destination, settled when all are stored."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import partition_base
-from dataplane.process.work import ProcessWork
 from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
-from dataplane.spec import parse_pipe_spec
-from dataplane.tables.records import PipeRecord, PlanRecord
-from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
+from tests.rig.memory_lane import MemoryMessage, message
+from tests.rig.process_lane import arrived, dead, egress, opened, plan
 
 CAST = {"op": "cast", "path": "n", "to": "int"}
-
-
-def plan(revision: int = 1, **fields: Any) -> PlanRecord:
-    names = fields.pop("destinations", ("crm",))
-    destinations = {name: {"type": "http", "url": f"http://{name}.example/"} for name in names}
-    return PlanRecord("p", revision, parse_pipe_spec({"sources": {"shop": {}}, "destinations": destinations, **fields}))
-
-
-def opened(var: Path, *plans: PlanRecord, run_as: Mapping[int, int] | None = None) -> MemoryLane:
-    lane = MemoryLane("process", var)
-    lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)], dict(run_as or {})))
-    for record in plans:
-        lane.table.apply(record)
-    lane.work = ProcessWork(lane)  # type: ignore[arg-type]
-    return lane
-
-
-def egress(lane: MemoryLane) -> list[dict[str, Any]]:
-    return lane.outbox.of(lane.cell.topics["egress"].name)
-
-
-def dead(lane: MemoryLane) -> list[dict[str, Any]]:
-    return lane.outbox.of(lane.cell.topics["dead"].name)
-
-
-def arrived(offset: int, body: bytes = b"{}", **more: Any) -> MemoryMessage:
-    return message(offset, body, destination="", **{"position": 0, **more})
 
 
 def test_without_steps_body_headers_and_bytes_pass_untouched(tmp_path: Path):

@@ -1,17 +1,28 @@
 """A spec that cannot run is refused with the path of the field that is to blame."""
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
 from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec, spec_to_builtins
+from dataplane.spec.words import in_words
 
+EXPLODE = {"op": "explode", "path": "lines"}
 CRM = {"type": "http", "url": "https://crm.example/hook"}
 
 
 def spec(**fields: Any) -> dict[str, Any]:
     return {"sources": {"shop": {}}, "destinations": {"crm": CRM}, **fields}
+
+
+def shaped(*steps: dict[str, Any]) -> dict[str, Any]:
+    return spec(normalize=list(steps))
+
+
+def routed(when: str, *to: str, **more: Any) -> dict[str, Any]:
+    return spec(routes={"rules": [{"when": when, "to": list(to)}], **more})
 
 
 @pytest.mark.parametrize(
@@ -42,7 +53,7 @@ def spec(**fields: Any) -> dict[str, Any]:
             spec(destinations={"crm": {**CRM, "timeout_s": 31}}), "$.destinations.crm.timeout_s", id="timeout"
         ),
         pytest.param(spec(destinations={"C": CRM}), "$.destinations", id="bad destination name"),
-        pytest.param(spec(normalize=[{"op": "explode"}]), "$.normalize[0].op", id="unknown step"),
+        pytest.param(spec(normalize=[{"op": "explod"}]), "$.normalize[0].op", id="unknown step"),
         pytest.param(spec(normalize=[{"op": "set", "path": "a"}]), "$.normalize[0]", id="step without its value"),
         pytest.param(
             spec(normalize=[{"op": "cast", "path": "a", "to": "int", "x": 1}]), "$.normalize[0]", id="extra field"
@@ -51,6 +62,34 @@ def spec(**fields: Any) -> dict[str, Any]:
             spec(transform={"crm": [{"op": "keep", "fields": []}]}), "$.transform.crm[0].fields", id="empty keep"
         ),
         pytest.param(spec(transform={"crn": []}), "$.transform.crn", id="transform for nobody"),
+        pytest.param(
+            spec(normalize=[{"op": "cast", "path": "a", "to": "int", "currency": "EUR"}]),
+            "$.normalize[0].currency",
+            id="currency of no money",
+        ),
+        pytest.param(shaped({"op": "set", "path": "$", "value": 1}), "$.normalize[0].path", id="set the body"),
+        pytest.param(shaped({"op": "map", "path": "a.*", "expr": "1"}), "$.normalize[0].path", id="map to each"),
+        pytest.param(shaped({"op": "rename", "path": "a", "to": "*"}), "$.normalize[0].to", id="rename to each"),
+        pytest.param(shaped({"op": "keep", "fields": ["a", "b..c"]}), "$.normalize[0].fields[1]", id="keep a bad path"),
+        pytest.param(shaped(EXPLODE, EXPLODE), "$.normalize[1]", id="two explodes"),
+        pytest.param(spec(transform={"crm": [EXPLODE]}), "$.transform.crm[0]", id="explode after the route"),
+        pytest.param(shaped({"op": "filter", "when": "body.a >"}), "$.normalize[0].when", id="half a condition"),
+        pytest.param(
+            spec(transform={"crm": [{"op": "map", "path": "a", "expr": "table.x"}]}),
+            "$.transform.crm[0].expr",
+            id="a table that nobody declared",
+        ),
+        pytest.param(spec(routes={"rules": []}), "$.routes.rules", id="routes without rules"),
+        pytest.param(routed("1 +", "crm"), "$.routes.rules[0].when", id="a bad rule"),
+        pytest.param(routed("true"), "$.routes.rules[0].to", id="a rule to nowhere"),
+        pytest.param(routed("true", "crn"), "$.routes.rules[0].to", id="a rule to nobody"),
+        pytest.param(routed("true", "crm", "crm"), "$.routes.rules[0].to", id="one twice"),
+        pytest.param(
+            routed("true", "crm", otherwise=["x"]),
+            "$.routes.otherwise",
+            id="otherwise",
+        ),
+        pytest.param(routed("true", "crm", mode="any"), "$.routes.mode", id="unknown mode"),
         pytest.param(b'{"sources":', "$", id="no JSON"),
         pytest.param(b'"\xff"', "$", id="no UTF-8"),
         pytest.param(b"[" * 100_000, "$", id="too deep"),
@@ -96,6 +135,7 @@ def test_a_spec_survives_its_own_plain_form():
     document = spec(
         normalize=[{"op": "set", "path": "a.b", "value": [1]}, {"op": "mask", "path": "a"}],
         transform={"crm": [{"op": "keep", "fields": ["a"]}]},
+        routes={"rules": [{"when": "body.a == 1", "to": ["crm"]}], "otherwise": ["crm"]},
     )
     parsed = parse_pipe_spec(document)
     assert isinstance(parsed, PipeSpec)
@@ -171,3 +211,50 @@ def test_a_destination_with_everything_survives_its_own_plain_form():
     )
     parsed = parse_pipe_spec(document)
     assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        pytest.param(
+            spec(normalize=[{"op": "remove", "path": "a..b"}]),
+            "$.normalize[0].path: needs a path of names with dots between them, such as order.total",
+            id="path",
+        ),
+        pytest.param(
+            spec(routes={"rules": [{"when": "true", "to": ["C R M"]}]}),
+            "$.routes.rules[0].to[0]: needs 1-40 of a-z, 0-9 and '-', such as crm",
+            id="name",
+        ),
+        pytest.param(
+            spec(normalize=[{"op": "cast", "path": "a", "to": "money", "currency": "euro"}]),
+            "$.normalize[0].currency: needs a currency of three capital letters, such as EUR",
+            id="currency",
+        ),
+        pytest.param(
+            spec(normalize=[{"op": "explod", "path": "a"}]),
+            "$.normalize[0].op: needs one of set, remove, rename, keep, cast, default, mask, explode, peek, filter, "
+            "map, got 'explod'",
+            id="operation",
+        ),
+        pytest.param(spec(normalize=[{"op": "set"}]), "$.normalize[0]: needs the field path", id="missing"),
+        pytest.param(
+            spec(normalize=[{"op": "filter", "when": "body.total > 100 &&\n body.kind = 'a'"}]),
+            "$.normalize[0].when: line 2, column 12: needs an operator, got `=` (equality is `==`)",
+            id="expression",
+        ),
+    ],
+)
+def test_the_reason_reads_as_words(document: dict[str, Any], reason: str):
+    with pytest.raises(SpecError) as refused:
+        parse_pipe_spec(document)
+    assert str(refused.value) == reason
+
+
+def test_every_pattern_of_the_spec_has_words():
+    _, components = msgspec.json.schema_components((PipeSpec,))
+    patterns = set(re.findall(r'"pattern":("(?:[^"\\]|\\.)*")', msgspec.json.encode(components).decode()))
+    assert len(patterns) >= 4
+    for pattern in patterns:
+        text = msgspec.json.decode(pattern)
+        assert in_words(f"Expected `str` matching regex {text!r}", "$.x").startswith("needs ")

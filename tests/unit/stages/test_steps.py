@@ -2,6 +2,7 @@
 
 import copy
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -9,16 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.plan.compiled import Stage, StageError
-from dataplane.spec import Cast, Keep, Mask, Remove, Rename, Set, Step
+from dataplane.plan.stage import StageError, Steps, decode, encode
+from dataplane.spec import Cast, Default, Filter, Keep, Map, Mask, Peek, Remove, Rename, Set, Step
+from dataplane.stages.errors import StepError
+from dataplane.stages.explode import MAX_CHILDREN, explode
 from dataplane.stages.paths import MISSING, compile_path, get, put, remove
-from dataplane.stages.steps import StepError, compile_step
+from dataplane.stages.steps import DROPPED, About, compile_step
 
 ORDER = {"id": 7, "total": "12.50", "lines": [{"sku": "a", "n": 1}, {"sku": "b"}], "who": {"mail": "ada@x.example"}}
 
 
-def changed(step: Step, body: Any = ORDER) -> Any:
-    return compile_step(step)(copy.deepcopy(body))
+def changed(step: Step, body: Any = ORDER, **about: Any) -> Any:
+    return compile_step(step, b"salt")(copy.deepcopy(body), About(**about))
+
+
+def staged(steps: list[Step], body: bytes) -> bytes:
+    return encode(Steps("normalize", steps)(decode(body)), "normalize")
 
 
 @pytest.mark.parametrize(
@@ -37,6 +44,23 @@ def changed(step: Step, body: Any = ORDER) -> Any:
         pytest.param(Mask("who.mail", "partial"), "who.mail", "***mple", id="partial keeps four"),
         pytest.param(Mask("total", "partial"), "total", "***", id="partial hides short values whole"),
         pytest.param(Mask("lines"), "lines", "***", id="mask a whole branch"),
+        pytest.param(Set("lines.*.n", 0), "lines", [{"sku": "a", "n": 0}, {"sku": "b", "n": 0}], id="set in each"),
+        pytest.param(Remove("lines.*.sku"), "lines", [{"n": 1}, {}], id="remove from each"),
+        pytest.param(Remove("lines.*"), "lines", [], id="remove each element"),
+        pytest.param(Remove("*.mail"), "who", {}, id="remove from each value of an object"),
+        pytest.param(Mask("lines.*.sku"), "lines", [{"sku": "***", "n": 1}, {"sku": "***"}], id="mask in each"),
+        pytest.param(Default("total", 0), "total", "12.50", id="default leaves what is there"),
+        pytest.param(Default("sum", 0), "sum", 0, id="default puts what is absent"),
+        pytest.param(Default("lines.*.n", 9), "lines.1.n", 9, id="default in each"),
+        pytest.param(Default("who.name.first", []), "who.name", {"first": []}, id="default makes objects on the way"),
+        pytest.param(Map("sum", "double(body.total) * 2.0"), "sum", 25.0, id="map computes"),
+        pytest.param(Map("skus", "body.lines.map(l, l.sku)"), "skus", ["a", "b"], id="map gives containers"),
+        pytest.param(Map("at", "timestamp('2026-01-31T12:00:00+01:00')"), "at", "2026-01-31T11:00:00Z", id="map times"),
+        pytest.param(Map("$", "body.lines[0]"), "sku", "a", id="map of the whole body"),
+        pytest.param(Keep(["id", "who.mail"]), "who", {"mail": "ada@x.example"}, id="keep a nested field"),
+        pytest.param(Keep(["lines.*.sku"]), "lines", [{"sku": "a"}, {"sku": "b"}], id="keep in each"),
+        pytest.param(Keep(["lines.1"]), "lines", [{"sku": "b"}], id="keep an element"),
+        pytest.param(Cast("lines.0.n", "decimal"), "lines.0.n", Decimal(1), id="cast inside an array"),
     ],
 )
 def test_a_step_changes_its_field(step: Step, path: str, expected: Any):
@@ -63,6 +87,19 @@ def test_what_is_absent_is_left_absent(step: Step):
         pytest.param(Cast("nope", "int"), ORDER, "nope", "got nothing", id="cast of nothing"),
         pytest.param(Cast("a", "int"), {"a": None}, "a", "got null", id="cast of null"),
         pytest.param(Cast("who", "string"), ORDER, "who", "an object cannot be cast to string", id="object to text"),
+        pytest.param(Cast("lines.*.n", "int"), ORDER, "lines.*.n", "got nothing", id="cast of nothing in one of each"),
+        pytest.param(Filter("body.gone > 1"), ORDER, "when", "no such field: gone", id="filter on what is not there"),
+        pytest.param(Filter("body.id"), ORDER, "when", "a condition needs a bool, got int", id="filter by a number"),
+        pytest.param(Map("a", "body.gone"), ORDER, "a", "no such field: gone", id="map of what is not there"),
+        pytest.param(Map("a", "0.0 / 0.0"), ORDER, "a", "not finite", id="map to not-a-number"),
+        pytest.param(Map("id.x", "1"), ORDER, "id.x", "needs an object", id="map below a number"),
+        pytest.param(
+            Map("a", "body.l.map(x, body.s)"),
+            {"l": [1] * 1_000, "s": "a" * 10_000},
+            "a",
+            "the result may have 262144 bytes",
+            id="map to something huge",
+        ),
     ],
 )
 def test_a_step_that_cannot_be_done_names_path_and_cause(step: Step, body: Any, path: str, cause: str):
@@ -81,6 +118,11 @@ def test_a_step_that_cannot_be_done_names_path_and_cause(step: Step, body: Any, 
         ("datetime", "2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05Z"),
         ("datetime", 0, "1970-01-01T00:00:00Z"), ("datetime", 1.5, "1970-01-01T00:00:01.500000Z"),
         ("datetime", "2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+        ("uuid", "{A987FBC9-4BED-3078-CF07-9141BA07C9F3}", "a987fbc9-4bed-3078-cf07-9141ba07c9f3"),
+        ("uuid", "urn:uuid:a987fbc94bed3078cf079141ba07c9f3", "a987fbc9-4bed-3078-cf07-9141ba07c9f3"),
+        ("money", "12.5 EUR", {"amount": "12.50", "currency": "EUR"}),
+        ("money", "JPY 1200", {"amount": "1200", "currency": "JPY"}),
+        ("money", "-1.234KWD", {"amount": "-1.234", "currency": "KWD"}),
     ],
 )  # fmt: skip
 def test_casts(to: Any, value: Any, expected: Any):
@@ -89,8 +131,14 @@ def test_casts(to: Any, value: Any, expected: Any):
     assert type(result) is type(expected)
 
 
+@pytest.mark.parametrize(("value", "amount"), [(12.5, "12.50"), (3, "3.00"), ("7.1", "7.10"), ("EUR 1", "1.00")])
+def test_money_takes_its_currency_from_the_step_where_it_has_none(value: Any, amount: str):
+    result = changed(Cast("v", "money", "EUR"), {"v": value})["v"]
+    assert result == {"amount": amount, "currency": "EUR"}
+
+
 def test_a_decimal_keeps_its_digits_on_the_wire():
-    assert Stage("normalize", [Cast("v", "decimal")])(b'{"v":"12.50"}') == b'{"v":12.50}'
+    assert staged([Cast("v", "decimal")], b'{"v":"12.50"}') == b'{"v":12.50}'
 
 
 @pytest.mark.parametrize(
@@ -102,6 +150,9 @@ def test_a_decimal_keeps_its_digits_on_the_wire():
         ("string", {}), ("string", []),
         ("datetime", "2026-01-02T03:04:05"), ("datetime", "yesterday"), ("datetime", True), ("datetime", {}),
         ("datetime", 1e17), ("datetime", -1e18), ("datetime", 1e300), ("datetime", 2**62),
+        ("uuid", "a987fbc9"), ("uuid", 7), ("uuid", "a987fbc9-4bed-3078-cf07-9141ba07c9fg"), ("uuid", "{" * 40),
+        ("money", "12.5"), ("money", 12.5), ("money", "12.505 EUR"), ("money", "1.5 JPY"), ("money", "EUR 1 EUR"),
+        ("money", "1,5 EUR"), ("money", True), ("money", {}), ("money", "EUR"), ("money", 1e300),
         ("datetime", "0001-01-01T00:00:00+14:00"), ("datetime", "9999-12-31T23:59:59-14:00"),
     ],
 )  # fmt: skip
@@ -112,10 +163,70 @@ def test_casts_that_cannot_be_done_are_failed_steps(to: Any, value: Any):
 
 
 def test_a_constant_that_is_a_container_is_not_shared_between_messages():
-    edit = compile_step(Set("tags", ["new"]))
-    first = edit({})
-    first["tags"].append("changed")
-    assert edit({}) == {"tags": ["new"]}
+    for step in (Set("tags", ["new"]), Default("tags", ["new"])):
+        edit = compile_step(step)
+        first = edit({}, About())
+        first["tags"].append("changed")
+        assert edit({}, About()) == {"tags": ["new"]}
+
+
+def test_a_computed_container_is_not_shared_with_the_body_it_came_from():
+    body = staged([Map("copy", "body.who"), Set("copy.mail", "x")], b'{"who":{"mail":"ada"}}')
+    assert body == b'{"who":{"mail":"ada"},"copy":{"mail":"x"}}'
+
+
+@pytest.mark.parametrize(
+    ("when", "passes"), [("body.id == 7", True), ("body.id > 7", False), ("meta.source == 'shop'", True)]
+)
+def test_a_filter_lets_pass_what_is_true(when: str, passes: bool):
+    result = changed(Filter(when), meta={"source": "shop"})
+    assert (result is not DROPPED) == passes
+    assert not passes or result == ORDER
+
+
+def test_a_peek_shows_the_share_of_messages_whose_chance_is_below_it():
+    about = About(chance=0.2)
+    for share in (0.1, 0.2, 0.3):
+        assert compile_step(Peek("here", share))({"a": 1}, about) == {"a": 1}
+    assert about.peeked == [("here", b'{"a":1}')]
+
+
+def test_a_hash_is_the_same_within_a_tenant_and_another_elsewhere():
+    def hashed(value: Any, salt: bytes) -> Any:
+        return compile_step(Mask("v", "hash"), salt)({"v": value}, About())["v"]
+
+    assert hashed("ada", b"one") == hashed("ada", b"one")
+    assert hashed("ada", b"one") != hashed("ada", b"two")
+    assert hashed("ada", b"one") != hashed("Ada", b"one")
+    assert hashed({"a": 1, "b": 2}, b"one") == hashed({"b": 2, "a": 1}, b"one")
+    assert len(hashed(None, b"one")) == 32
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "children"),
+    [
+        pytest.param("l", {"id": 7, "l": [1, {"a": 2}]}, [b'{"id":7,"l":1}', b'{"id":7,"l":{"a":2}}'], id="in place"),
+        pytest.param("a.b", {"a": {"b": [[]]}}, [b'{"a":{"b":[]}}'], id="nested"),
+        pytest.param("$", [{"a": 1}, None], [b'{"a":1}', b"null"], id="the body itself"),
+        pytest.param("lines", {"lines": []}, [], id="nothing in it"),
+    ],
+)  # fmt: skip
+def test_an_explode_makes_a_body_of_each_element(path: str, body: Any, children: list[bytes]):
+    assert explode(body, compile_path(path), path) == children
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        pytest.param({}, "explode needs an array, got nothing", id="nothing there"),
+        pytest.param({"lines": {"a": 1}}, "explode needs an array, got an object", id="an object"),
+        pytest.param({"lines": [0] * (MAX_CHILDREN + 1)}, "at most 1000 elements, got 1001", id="too many"),
+        pytest.param({"lines": [0] * 1_000, "s": "a" * 10_000}, "children of at most", id="too large together"),
+    ],
+)
+def test_an_explode_that_cannot_be_done_is_a_failed_step(body: Any, cause: str):
+    with pytest.raises(StepError, match=cause):
+        explode(body, ("lines",), "lines")
 
 
 SECRET = "the-payload-itself"
@@ -124,7 +235,7 @@ SECRET = "the-payload-itself"
 @pytest.mark.parametrize("to", ["int", "decimal", "bool", "datetime"])
 def test_an_error_never_carries_the_value(to: Any):
     with pytest.raises(StageError) as failed:
-        Stage("normalize", [Cast("v", to)])(msgspec.json.encode({"v": SECRET}))
+        staged([Cast("v", to)], msgspec.json.encode({"v": SECRET}))
     assert SECRET not in str(failed.value)
     assert failed.value.detail.startswith("normalize[0] cast v:")
 
@@ -143,19 +254,14 @@ def test_an_error_never_carries_the_value(to: Any):
 )
 def test_a_body_no_step_can_work_on_is_a_failed_stage_and_no_crash(body: bytes, cause: str):
     with pytest.raises(StageError) as failed:
-        Stage("normalize", [Set("b", 1)])(body)
+        staged([Set("b", 1)], body)
     assert failed.value.cause == cause
-
-
-@given(st.binary(max_size=200))
-def test_without_steps_the_bytes_pass_untouched(body: bytes):
-    assert Stage("normalize", [])(body) is body
 
 
 @given(st.binary(max_size=60))
 def test_no_bytes_whatever_end_a_stage_with_another_error(body: bytes):
     with suppress(StageError):
-        Stage("normalize", [Set("a", 1), Cast("v", "datetime"), Keep(["a"])])(body)
+        staged([Set("a", 1), Cast("v", "datetime"), Keep(["a"])], body)
 
 
 json_values = st.recursive(
@@ -168,19 +274,19 @@ bodies = st.dictionaries(st.sampled_from("abcdef"), json_values, max_size=6)
 
 @given(bodies, st.sets(st.sampled_from("abcdef"), min_size=1))
 def test_keep_leaves_the_rest_unchanged_and_in_order(body: dict[str, Any], fields: set[str]):
-    kept = compile_step(Keep(sorted(fields)))(dict(body))
+    kept = changed(Keep(sorted(fields)), body)
     assert list(kept.items()) == [(name, value) for name, value in body.items() if name in fields]
 
 
 @given(bodies, st.sampled_from("abcdef"))
 def test_remove_leaves_the_rest_unchanged(body: dict[str, Any], field: str):
-    rest = compile_step(Remove(field))(dict(body))
+    rest = changed(Remove(field), body)
     assert list(rest.items()) == [(name, value) for name, value in body.items() if name != field]
 
 
 @given(bodies, st.sampled_from("abcdef"))
 def test_rename_moves_one_value_and_leaves_the_rest_unchanged(body: dict[str, Any], field: str):
-    renamed = compile_step(Rename(field, "new"))(dict(body))
+    renamed = changed(Rename(field, "new"), body)
     expected = {name: value for name, value in body.items() if name != field}
     assert renamed == (expected | {"new": body[field]} if field in body else expected)
 
@@ -208,3 +314,47 @@ def test_no_path_into_any_value_ends_in_another_error(body: Any, segments: list[
     except TypeError:
         return
     assert get(body, tuple(segments)) == 1
+
+
+paths = st.lists(st.sampled_from([*"abc", "*", "0", "1"]), min_size=1, max_size=3).map(".".join)
+every_step = (
+    st.builds(Set, paths, json_values)
+    | st.builds(Default, paths, json_values)
+    | st.builds(Remove, paths)
+    | st.builds(Keep, st.lists(paths, min_size=1, max_size=3))
+    | st.builds(Cast, paths, st.sampled_from(["int", "decimal", "bool", "string", "datetime", "uuid", "money"]))
+    | st.builds(Mask, paths, st.sampled_from(["redact", "partial", "hash"]))
+    | st.builds(Rename, paths, paths)
+    | st.builds(Filter, st.sampled_from(["body.a == 1", "has(body.a)", "body.a > 3"]))
+    | st.builds(Map, paths, st.sampled_from(["body.a", "body", "size(body)", "[body.a, body.b]"]))
+)
+
+
+@given(st.lists(every_step, max_size=4), json_values)
+def test_any_steps_on_any_body_give_json_or_a_failed_stage_that_names_the_step(steps: list[Step], body: Any):
+    try:
+        result = Steps("normalize", steps, b"salt")(copy.deepcopy(body))
+    except StageError as failed:
+        assert failed.cause in {"step", "encode"}  # noqa: PT017
+        assert failed.detail.startswith("normalize")  # noqa: PT017
+    else:
+        assert result is DROPPED or encode(result, "normalize")
+
+
+@given(bodies, st.sampled_from("abcdef"), json_values)
+def test_default_changes_nothing_but_an_absent_field(body: dict[str, Any], field: str, value: Any):
+    expected = body if body.get(field) is not None else body | {field: value}
+    assert changed(Default(field, value), body) == expected
+
+
+@given(st.lists(json_values, max_size=5), bodies)
+def test_an_explode_keeps_every_element_in_order_and_the_rest_of_the_body(elements: list[Any], body: dict[str, Any]):
+    children = explode(copy.deepcopy(body) | {"each": elements}, ("each",), "each")
+    assert [decode(child) for child in children] == [body | {"each": element} for element in elements]
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), json_values, max_size=3), max_size=4))
+def test_a_star_stands_for_every_element(elements: list[dict[str, Any]]):
+    body = changed(Set("each.*.a", 1), {"each": elements})
+    assert body == {"each": [element | {"a": 1} for element in elements]}
+    assert changed(Remove("each.*.a"), body) == {"each": [{k: v for k, v in e.items() if k != "a"} for e in elements]}

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from dataplane.expr.patterns import compile_pattern
 from dataplane.spec import ResponseRule
-from dataplane.spec.patterns import compile_pattern
 from dataplane.transmit.rules import NO_RULES, Rules, ask_body, compile_rules, decide
 from dataplane.transmit.verdict import OK, Outcome, judge
 

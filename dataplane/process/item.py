@@ -1,0 +1,87 @@
+"""One message on its way through the stages: bytes or a decoded body, whichever the last stage left."""
+
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
+from confluent_kafka import Message
+
+from dataplane.expr import Timestamp
+from dataplane.ledger.meta import Headers, Meta
+from dataplane.plan.stage import NOTHING_KNOWN, decode, encode
+from dataplane.stages.steps import About
+
+_CE_ID: Final = "ce_id"
+
+
+class Unread:
+    """The body has not been decoded since it was written."""
+
+
+UNREAD: Final = Unread()
+
+
+class Item(msgspec.Struct):
+    """A message, or a child of one.
+
+    headers:  as read; the first is ours, and is written anew before each send
+    body:     what the last stage made of it, None while `value` is newer
+    original: what goes to dead: the body as it came, of a child as it was made
+    ways:     to how many destinations routes sent it; 0 if there are no routes
+    """
+
+    meta: Meta
+    message: Message
+    headers: Headers
+    body: bytes | None
+    original: bytes
+    value: Any = UNREAD
+    about: About = NOTHING_KNOWN
+    ways: int = 0
+
+    def read(self) -> Any:
+        """The decoded body. Raises StageError `decode`."""
+        if self.value is UNREAD:
+            self.value = decode(self.body or b"")
+        return self.value
+
+    def write(self, value: Any) -> None:
+        """A stage made this of it."""
+        self.value, self.body = value, None
+
+    def written(self, where: str) -> bytes:
+        """The body as bytes. Raises StageError `encode`."""
+        if self.body is None:
+            self.body = encode(self.value, where)
+        return self.body
+
+
+def item_of(meta: Meta, message: Message, headers: Headers) -> Item:
+    """A message as it was read."""
+    body = message.value() or b""
+    return Item(meta, message, headers, body, body)
+
+
+def child_of(item: Item, number: int, body: bytes) -> Item:
+    """The number-th child that an explode made of a message: an id of its own, the same place."""
+    meta = msgspec.structs.replace(item.meta, id=f"{item.meta.id}.{number}", child=number)
+    headers = [(name, b"%b.%d" % (value, number) if name == _CE_ID else value) for name, value in item.headers]
+    child = Item(meta, item.message, headers, body, body)
+    if item.about is not NOTHING_KNOWN:
+        child.about = about(meta)
+    return child
+
+
+def about(meta: Meta) -> About:
+    """What steps and routes may know of a message beside its body."""
+    return About(
+        {
+            "id": meta.id,
+            "pipe": meta.pipe,
+            "revision": meta.revision,
+            "source": meta.source,
+            "event_time": Timestamp(meta.event_time_us * 1_000),
+            "ingest_time": Timestamp(meta.ingest_time_us * 1_000),
+        },
+        crc32(meta.id.encode()) / 2**32,
+    )

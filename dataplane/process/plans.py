@@ -1,0 +1,57 @@
+"""The plans a lane runs: compiled once for each (pipe, revision), with the tenant's salt where a step hashes."""
+
+import base64
+import logging
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+from dataplane.plan import Plan, compile_plan
+from dataplane.tables.control import ControlTable
+
+log = logging.getLogger(__name__)
+
+
+class Plans:
+    """Compiled plans. A message whose plan is not there waits for it."""
+
+    def __init__(self, table: ControlTable, fernet_keys: tuple[str, ...]) -> None:
+        self._table = table
+        self._fernet = MultiFernet([Fernet(key) for key in fernet_keys]) if fernet_keys else None
+        self._known: dict[tuple[str, int], Plan] = {}
+        self._told: set[str] = set()
+
+    def find(self, pipe: str, revision: int) -> Plan | None:
+        """The plan to run for messages stamped with a revision; None while its spec or its salt is not known."""
+        record = self._table.pipe(pipe)
+        runs_as = record.run_as.get(revision, revision) if record else revision
+        plan = self._known.get((pipe, runs_as))
+        if plan is None:
+            plan = self._compile(pipe, runs_as)
+            if plan is not None:
+                self._known[pipe, runs_as] = plan
+        return plan
+
+    def _compile(self, pipe: str, revision: int) -> Plan | None:
+        known = self._table.plan(pipe, revision)
+        if known is None:
+            return None
+        plan = compile_plan(known.spec)
+        if not plan.needs_salt:
+            return plan
+        salt = self._salt(pipe)
+        return None if salt is None else compile_plan(known.spec, salt)
+
+    def _salt(self, pipe: str) -> bytes | None:
+        """The tenant's salt, or None if it cannot be opened: no hash is made without it."""
+        record = self._table.pipe(pipe)
+        try:
+            if record is None or not record.salt or self._fernet is None:
+                raise ValueError("needs the pipe's record with a salt, and PENSTOCK_FERNET_KEYS")
+            return base64.b64decode(self._fernet.decrypt(record.salt), validate=True)
+        except (InvalidToken, ValueError) as exc:
+            if pipe not in self._told:
+                self._told.add(pipe)
+                log.error(
+                    "pipe=%s waits: the salt of its masks: %s", pipe, exc or "no key of PENSTOCK_FERNET_KEYS fits"
+                )
+            return None

@@ -1,0 +1,44 @@
+"""A process lane in memory with one pipe `p`, and what it wrote."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dataplane.process.work import ProcessWork
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.records import PipeRecord, PlanRecord
+from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
+
+
+def plan(revision: int = 1, **fields: Any) -> PlanRecord:
+    """A revision with http destinations of these names."""
+    names = fields.pop("destinations", ("crm",))
+    destinations = {name: {"type": "http", "url": f"http://{name}.example/"} for name in names}
+    return PlanRecord("p", revision, parse_pipe_spec({"sources": {"shop": {}}, "destinations": destinations, **fields}))
+
+
+def opened(
+    var: Path, *plans: PlanRecord, run_as: Mapping[int, int] | None = None, fernet_key: str = "", salt: str = ""
+) -> MemoryLane:
+    """A lane that knows the pipe and these revisions."""
+    lane = MemoryLane("process", var, fernet_key)
+    lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)], dict(run_as or {}), salt))
+    for record in plans:
+        lane.table.apply(record)
+    lane.work = ProcessWork(lane)  # type: ignore[arg-type]
+    return lane
+
+
+def egress(lane: MemoryLane) -> list[dict[str, Any]]:
+    """What goes to destinations."""
+    return lane.outbox.of(lane.cell.topics["egress"].name)
+
+
+def dead(lane: MemoryLane) -> list[dict[str, Any]]:
+    """What is dead."""
+    return lane.outbox.of(lane.cell.topics["dead"].name)
+
+
+def arrived(offset: int, body: bytes = b"{}", **more: Any) -> MemoryMessage:
+    """A message as ingest writes it."""
+    return message(offset, body, destination="", **{"position": 0, **more})

@@ -8,7 +8,20 @@ from typing import Final
 
 from django.db.models import F, QuerySet
 
-from mgmt.models import ApiKey, Destination, Membership, Pipe, PipeRevision, Source, Tenant, User
+from mgmt.models import (
+    Alert,
+    AlertChannel,
+    ApiKey,
+    DeadLetter,
+    Destination,
+    Membership,
+    Move,
+    Pipe,
+    PipeRevision,
+    Source,
+    Tenant,
+    User,
+)
 
 Role = Membership.Role
 
@@ -23,6 +36,11 @@ PUBLISH_REVISION: Final = Role.EDITOR
 MAKE_KEY: Final = Role.EDITOR
 REVOKE_KEY: Final = Role.EDITOR
 ROTATE_SECRET: Final = Role.EDITOR
+PAUSE: Final = Role.OPERATOR  # and resume: a pipe or a destination
+MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, abort
+HANDLE_ALERT: Final = Role.OPERATOR  # acknowledge, snooze, resolve, probe
+SET_CREDENTIAL: Final = Role.EDITOR
+CHANGE_CHANNELS: Final = Role.EDITOR
 CLOSE_PIPE: Final = Role.OWNER
 MANAGE_MEMBERS: Final = Role.OWNER
 
@@ -88,6 +106,28 @@ def get_key(user: User, pipe_id: str, key_id: str, need: str = READ) -> ApiKey:
 def get_destination(user: User, pipe_id: str, name: str, need: str = READ) -> Destination:
     """A destination of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
     return Destination.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
+
+
+def get_letter(user: User, pipe_id: str, number: int, need: str = READ) -> DeadLetter:
+    """A dead letter of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
+    return DeadLetter.objects.select_related("move").get(pipe_id=get_pipe(user, pipe_id, need).id, id=number)
+
+
+def get_move(user: User, pipe_id: str, move_id: str, need: str = READ) -> Move:
+    """A move in a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Move.objects.select_related("pipe", "by")
+    return rows.get(pipe=get_pipe(user, pipe_id, need), id=_storable(move_id))
+
+
+def get_alert(user: User, pipe_id: str, alert_id: str, need: str = READ) -> Alert:
+    """An alert of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Alert.objects.select_related("pipe", "acknowledged_by", "resolved_by")
+    return rows.get(pipe=get_pipe(user, pipe_id, need), id=_storable(alert_id))
+
+
+def get_channel(user: User, tenant_id: str, channel_id: str, need: str = READ) -> AlertChannel:
+    """An alert channel of a tenant of the user's. Raises ObjectDoesNotExist, Forbidden."""
+    return AlertChannel.objects.get(tenant=get_tenant(user, tenant_id, need), id=_storable(channel_id))
 
 
 def with_roles(rows: QuerySet[Pipe]) -> QuerySet[Pipe]:

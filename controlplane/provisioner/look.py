@@ -1,17 +1,20 @@
-"""Reads the rows into a Snapshot: eight small queries, however many pipes there are."""
+"""Reads the rows into a Snapshot: nine small queries, however many pipes there are."""
 
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.db.models import Q
+
 from controlplane.compute.port import Compute
 from controlplane.control_topic import Published
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
 from dataplane.names import PURPOSES
-from mgmt.models import ApiKey, Cell, Destination, Heartbeat, Pipe, PipeRevision, Topic
+from mgmt.models import ApiKey, Cell, Destination, Heartbeat, Move, Pipe, PipeRevision, Topic
 
 FRESH: Final = timedelta(seconds=5)
+MOVES_FOR: Final = timedelta(days=1)
 
 
 def take_snapshot(
@@ -39,6 +42,7 @@ def take_snapshot(
         published=published,
         master=master,
         check_topics=check_topics,
+        moves=_moves(now),
     )
 
 
@@ -62,6 +66,12 @@ def _revisions() -> list[RevisionView]:
         "id", "pipe_id", "number", "state", "published_offset", "state_reason"
     )
     return [RevisionView(*row) for row in rows]
+
+
+def _moves(now: datetime) -> list[Versioned]:
+    """Those under way, and for a day those that are over: their records are written once more, without places."""
+    rows = Move.objects.filter(Q(finished_at=None) | Q(finished_at__gte=now - MOVES_FOR)).order_by("id")
+    return [Versioned(*row) for row in rows.values_list("pipe_id", "id", "version")]
 
 
 def _beats(now: datetime) -> list[Beat]:

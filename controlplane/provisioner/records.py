@@ -1,7 +1,7 @@
 """Builds the control records that are missing, from their rows."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal, cast
 
 import msgspec
 from msgspec import Struct
@@ -11,21 +11,28 @@ from controlplane.provisioner.wanted import (
     cell_key,
     destination_key,
     digest_key,
+    move_key,
     pipe_key,
     plan_key,
     weights_by_pipe,
 )
 from dataplane.spec import HttpDestination, SpecError, parse_pipe_spec
+from dataplane.tables.moves import encode_offsets
 from dataplane.tables.records import (
     CellRecord,
     DestinationRecord,
     KeyRecord,
+    MoveRecord,
     PipeRecord,
     PlanRecord,
     Record,
     TopicRecord,
 )
-from mgmt.models import ApiKey, Cell, Destination, Pipe, PipeRevision
+from mgmt.models import ApiKey, Cell, Destination, Move, Pipe, PipeRevision
+from mgmt.services.places import united
+
+DestinationState = Literal["active", "paused", "suspended", "removed"]
+PipeState = Literal["active", "paused", "closed"]
 
 
 class Built(Struct, frozen=True):
@@ -81,7 +88,7 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
             tenant=pipe.tenant_id,
             name=pipe.name,
             cell=pipe.cell_id,
-            state="active" if pipe.state == Pipe.State.ACTIVE else "closed",
+            state=cast(PipeState, pipe.state),
             weights=weights[pipe.id],
             salt=pipe.tenant.mask_salt,
         )
@@ -115,9 +122,11 @@ def _build_destinations(names: list[str], found: dict[str, Record], broken: dict
             pipe=row.pipe_id,
             name=row.name,
             version=row.version,
-            state="active" if row.state == Destination.State.ACTIVE else "removed",
+            state=cast(DestinationState, row.state),
             to=config,
             secrets=list(row.secrets),
+            credential=row.credential,
+            since_us=int(row.state_since.timestamp() * 1_000_000),
         )
 
 
@@ -129,6 +138,22 @@ def _build_keys(names: list[str], found: dict[str, Record], _broken: dict[str, s
         found[digest_key(digest)] = KeyRecord(digest, version, pipe, source, revoked is not None)
 
 
+def _build_moves(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    for row in Move.objects.filter(id__in=names, pipe__cell__isnull=False).select_related("pipe"):
+        over = row.state in (Move.State.DONE, Move.State.ABORTED)
+        found[move_key(row.id)] = MoveRecord(
+            move=row.id,
+            version=row.version,
+            cell=str(row.pipe.cell_id),
+            pipe=row.pipe_id,
+            destination=row.destination,
+            what="redrive" if row.what == Move.What.REDRIVE else "release",
+            offsets={} if over else encode_offsets(united(row.taken)),
+            rate_per_s=row.rate_per_s,
+            state="running" if row.state == Move.State.RUNNING else "aborted",
+        )
+
+
 Builder = Callable[[list[str], dict[str, Record], dict[str, str]], None]
 BUILDERS: Final[dict[str, Builder]] = {
     "cell": _build_cells,
@@ -136,4 +161,5 @@ BUILDERS: Final[dict[str, Builder]] = {
     "destination": _build_destinations,
     "pipe": _build_pipes,
     "key": _build_keys,
+    "move": _build_moves,
 }

@@ -40,7 +40,7 @@ class RevisionView(Struct, frozen=True):
 
 
 class Versioned(Struct, frozen=True):
-    """A row that becomes a control record of a pipe: an API key (name = digest) or a destination."""
+    """A row that becomes a control record of a pipe: an API key (name = digest), a destination or a move."""
 
     pipe: str
     name: str
@@ -70,3 +70,4 @@ class Snapshot(Struct, frozen=True):
     published: Mapping[str, Published]
     master: str
     check_topics: bool = False
+    moves: list[Versioned] = []

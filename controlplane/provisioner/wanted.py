@@ -33,9 +33,15 @@ def digest_key(digest: str) -> str:
     return f"key/{digest}"
 
 
+def move_key(move: str) -> str:
+    """Key of a move's record."""
+    return f"move/{move}"
+
+
 def wanted_versions(snapshot: Snapshot) -> dict[str, int]:
     """Every record that should be in the control topic, in the order in which they are to be written.
 
+    Moves come last: what they bring back finds the state that their destination was given before them.
     A pipe's own record comes after its plans and destinations, and its keys last: who holds a key's record holds
     all that is needed to accept with it. A pipe has no record before a revision is ramping: nothing could run.
     """
@@ -46,6 +52,7 @@ def wanted_versions(snapshot: Snapshot) -> dict[str, int]:
     wanted |= {destination_key(d.pipe, d.name): d.version for d in snapshot.destinations if d.pipe in placed}
     wanted |= {pipe_key(p.id): p.version for p in snapshot.pipes if p.id in placed and p.id in routed}
     wanted |= {digest_key(k.name): k.version for k in snapshot.keys if k.pipe in placed}
+    wanted |= {move_key(m.name): m.version for m in snapshot.moves if m.pipe in placed}
     return wanted
 
 

@@ -7,6 +7,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from dataplane.plan import Plan, compile_plan
 from dataplane.tables.control import ControlTable
+from dataplane.tables.sealed import salt_place, unbind
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,9 @@ class Plans:
         try:
             if record is None or not record.salt or self._fernet is None:
                 raise ValueError("needs the pipe's record with a salt, and PENSTOCK_FERNET_KEYS")
-            return base64.b64decode(self._fernet.decrypt(record.salt), validate=True)
+            return base64.b64decode(
+                unbind(self._fernet.decrypt(record.salt).decode(), salt_place(record.tenant)), validate=True
+            )
         except (InvalidToken, ValueError) as exc:
             if pipe not in self._told:
                 self._told.add(pipe)

@@ -7,6 +7,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from msgspec import Struct
 
 from dataplane.tables.records import DestinationRecord
+from dataplane.tables.sealed import signing_place, unbind
 from dataplane.transmit.signature import Signer, signer
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,8 @@ def opener(fernet_keys: tuple[str, ...]) -> Opener:
 def open_secrets(record: DestinationRecord, open_: Opener) -> Secrets:
     """One tenant's secret that cannot be opened must not stop the lane: its destination is locked, and says why."""
     try:
-        texts = tuple(open_(token) for token in record.secrets)
+        place = signing_place(record.pipe, record.name)
+        texts = tuple(unbind(open_(token), place) for token in record.secrets)
         return Secrets("", tuple(signer(text) for text in texts), texts)
     except (InvalidToken, ValueError) as exc:
         why = str(exc) or "no key of PENSTOCK_FERNET_KEYS opens it"

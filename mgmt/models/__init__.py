@@ -1,22 +1,31 @@
 """Rows of the management plane, and the rows in which the control plane and the Observer report back."""
 
+from mgmt.models.alerts import Alert, AlertChannel, Incident, Notice
 from mgmt.models.cells import Cell, Heartbeat, Topic
+from mgmt.models.delivery import DeadLetter, Move, OffsetSet
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
 from mgmt.models.tenancy import Membership, Tenant, User
 from mgmt.models.truth import Attempt, AuditOffset, CloseMark, FactRow, LagRow, LateCount, Passed, Reach, Seal
 
 __all__ = [
+    "Alert",
+    "AlertChannel",
     "ApiKey",
     "Attempt",
     "AuditOffset",
     "Cell",
     "CloseMark",
+    "DeadLetter",
     "Destination",
     "FactRow",
     "Heartbeat",
+    "Incident",
     "LagRow",
     "LateCount",
     "Membership",
+    "Move",
+    "Notice",
+    "OffsetSet",
     "Passed",
     "Pipe",
     "PipeRevision",

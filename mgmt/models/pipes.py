@@ -6,6 +6,7 @@
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from mgmt.models.cells import Cell
 from mgmt.models.ids import id_maker
@@ -17,6 +18,7 @@ class Pipe(models.Model):
 
     class State(models.TextChoices):
         ACTIVE = "active"
+        PAUSED = "paused"  # ingest accepts; what would go to a destination is held
         CLOSED = "closed"  # ingest answers 409; what was ACKed is still delivered
 
     id = models.CharField(primary_key=True, max_length=32, default=id_maker("pipe"), editable=False)
@@ -28,6 +30,7 @@ class Pipe(models.Model):
     )
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
+    state_since = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [
@@ -110,21 +113,32 @@ class ApiKey(models.Model):
 
 
 class Destination(models.Model):
-    """A third party that a pipe delivers to: the current address and the signing secrets.
+    """A third party that a pipe delivers to: the current address, its secrets, and whether it is sent anything.
 
     `config` is the destination's part of the pipe's live spec, taken over when a revision goes live, so that retries
-    of older messages use the mended address. Secrets are Fernet tokens, the newest first.
+    of older messages use the mended address. Secrets and the credential are sealed tokens (dataplane.tables.sealed),
+    secrets the newest first. A destination that was removed and comes back is active, whatever it was before.
     """
 
     class State(models.TextChoices):
         ACTIVE = "active"
+        PAUSED = "paused"  # by a person; messages are held
+        SUSPENDED = "suspended"  # by Penstock, for `state_cause`; messages are held
         REMOVED = "removed"
 
     pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="destinations")
     name = models.CharField(max_length=40)
     state = models.CharField(max_length=9, choices=State, default=State.ACTIVE)
+    state_cause = models.CharField(
+        max_length=40, blank=True, help_text="Why it is suspended: a cause of a dead letter."
+    )
+    state_reason = models.CharField(max_length=200, blank=True, help_text="The answer that led to it, in words.")
+    state_since = models.DateTimeField(default=timezone.now)
+    state_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, blank=True, related_name="+")
+    probe = models.CharField(max_length=64, blank=True, help_text="Id of the one message that goes out all the same.")
     config = models.JSONField()
     secrets = models.JSONField(default=list)
+    credential = models.TextField(blank=True, help_text="Sealed secret of its auth; empty if it has none.")
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -150,9 +150,14 @@ class Attempt(models.Model):
     address = models.CharField(max_length=64, blank=True)
     timing_us = models.JSONField(help_text="{dns, connect, tls, first_byte, total}")
     next_at = models.DateTimeField(null=True)
+    gives_up_at = models.DateTimeField(null=True)
+    answer = models.CharField(max_length=512, blank=True, help_text="The beginning of the answer, secrets masked.")
 
     class Meta:
-        indexes = [models.Index(fields=["pipe_id", "-at"], name="latest_attempts_of_a_pipe")]
+        indexes = [
+            models.Index(fields=["pipe_id", "-at"], name="latest_attempts_of_a_pipe"),
+            models.Index(fields=["pipe_id", "destination", "outcome", "-at"], name="latest_outcomes"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["pipe_id", "destination", "position", "number", "at"], name="attempt_stored_once"

@@ -20,7 +20,7 @@ _LIVE, _FAILED = PipeRevision.State.LIVE, PipeRevision.State.FAILED
 
 @dataclass(frozen=True)
 class Standing:
-    """A pipe's state in words: `kind` is one of live, coming, failed, closed; `reason` says what it waits for."""
+    """A pipe's state in words: `kind` is live, coming, failed, paused or closed; `reason` says what it waits for."""
 
     kind: str
     revision: int
@@ -75,6 +75,8 @@ def standing(pipe: Pipe, newest: PipeRevision | None, live: PipeRevision | None)
     number = live.number if live else newest.number if newest else 0
     if pipe.state == Pipe.State.CLOSED:
         return Standing("closed", number)
+    if pipe.state == Pipe.State.PAUSED:
+        return Standing("paused", number)
     if newest is None:
         return Standing("failed", 0, reason="It has no revision.")
     if newest.state == _FAILED:

@@ -1,31 +1,74 @@
 """All writes to the management plane's rows: keyword-only, one transaction each, named for what they do."""
 
-from mgmt.services.destinations import rotate_signing_secret
-from mgmt.services.errors import AlreadyMember, InvalidValue, NameTaken, PipeClosed, Refused, RevisionConflict
+from mgmt.services.alerts import acknowledge_alert, resolve_alert, snooze_alert
+from mgmt.services.channels import add_alert_channel, remove_alert_channel
+from mgmt.services.destinations import (
+    clear_credential,
+    pause_destination,
+    resume_destination,
+    rotate_signing_secret,
+    set_credential,
+    signing_secrets,
+)
+from mgmt.services.errors import (
+    AlreadyMember,
+    DestinationGone,
+    InvalidValue,
+    LimitReached,
+    NameTaken,
+    NothingToMove,
+    NothingToProbe,
+    NotOpen,
+    PipeClosed,
+    Refused,
+    RevisionConflict,
+)
 from mgmt.services.keys import create_api_key, revoke_api_key
-from mgmt.services.pipes import close_pipe, create_pipe, rename_pipe, reopen_pipe
+from mgmt.services.moves import abort_move, start_move
+from mgmt.services.pipes import close_pipe, create_pipe, pause_pipe, rename_pipe, reopen_pipe, resume_pipe
+from mgmt.services.probes import probe_alert
 from mgmt.services.revisions import adopt_live_spec, publish_revision
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.services.tenants import add_member, create_tenant
 
 __all__ = [
     "AlreadyMember",
+    "DestinationGone",
     "InvalidValue",
+    "LimitReached",
     "NameTaken",
+    "NotOpen",
+    "NothingToMove",
+    "NothingToProbe",
     "PipeClosed",
     "Refused",
     "RevisionConflict",
+    "abort_move",
+    "acknowledge_alert",
+    "add_alert_channel",
     "add_member",
     "adopt_live_spec",
+    "clear_credential",
     "close_pipe",
     "create_api_key",
     "create_pipe",
     "create_tenant",
     "make_sign_in_link",
+    "pause_destination",
+    "pause_pipe",
+    "probe_alert",
     "publish_revision",
+    "remove_alert_channel",
     "rename_pipe",
     "reopen_pipe",
+    "resolve_alert",
+    "resume_destination",
+    "resume_pipe",
     "revoke_api_key",
     "rotate_signing_secret",
+    "set_credential",
+    "signing_secrets",
+    "snooze_alert",
+    "start_move",
     "user_for_sign_in_token",
 ]

@@ -1,15 +1,82 @@
-"""Destinations' signing secrets, changed without a gap."""
+"""Destinations: paused, suspended, sent to again; their secrets, changed without a gap."""
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
 import structlog
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
-from mgmt.models import Destination
-from mgmt.services.secrets import encrypt, new_signing_secret
+from dataplane.spec import HttpDestination
+from dataplane.tables.sealed import credential_place, signing_place
+from mgmt.models import Destination, User
+from mgmt.services.errors import DestinationGone, InvalidValue
+from mgmt.services.secrets import decrypt, encrypt, new_signing_secret
 
 log = structlog.get_logger(__name__)
+State = Destination.State
 
 MAX_SECRETS = 2  # messages are signed with each, so that the receiver may change over in its own time
+MAX_CREDENTIAL_CHARS: Final = 20_000
+# What the secret of each kind of auth consists of (dataplane.tables.records.DestinationRecord.credential).
+CREDENTIAL_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "none": (),
+    "header": ("value",),
+    "basic": ("password",),
+    "bearer": ("value",),
+    "oauth2": ("client_secret",),
+    "mtls": ("certificate", "key"),
+}
+_ON_ONE_LINE: Final = frozenset({"value", "password", "client_secret"})
+
+
+def pause_destination(*, destination: Destination, by: User | None = None) -> bool:
+    """Send it nothing more; its messages are held. False if it was paused already. Raises DestinationGone."""
+    return _asked(destination, [State.ACTIVE, State.SUSPENDED], State.PAUSED, by)
+
+
+def resume_destination(*, destination: Destination, by: User | None = None) -> bool:
+    """Send to it again; what is held follows by itself, in order. False if it was active. Raises DestinationGone."""
+    return _asked(destination, [State.PAUSED, State.SUSPENDED], State.ACTIVE, by)
+
+
+def suspend_destination(*, pipe_id: str, name: str, of_version: int, cause: str, reason: str) -> bool:
+    """Note that a lane holds its messages for `cause`. False if the row has moved on since the lane read it.
+
+    The lane names the version of the record it judged: whoever resumed or mended the destination since then has
+    cleared the lane's verdict, or is about to.
+    """
+    row = Destination.objects.filter(pipe_id=pipe_id, name=name, version=of_version).first()
+    return row is not None and move_destination(
+        row=row, was=[State.ACTIVE], becomes=State.SUSPENDED, cause=cause, reason=reason
+    )
+
+
+def move_destination(
+    *,
+    row: Destination,
+    was: Sequence[str],
+    becomes: str,
+    by: User | None = None,
+    cause: str = "",
+    reason: str = "",
+) -> bool:
+    """Change the state, if it is one of `was`. The provisioner publishes what came of it."""
+    moved = Destination.objects.filter(id=row.id, state__in=was).update(
+        state=becomes,
+        state_cause=cause[:40],
+        state_reason=reason[:200],
+        state_since=timezone.now(),
+        state_by=by,
+        probe="",
+        version=F("version") + 1,
+    )
+    row.refresh_from_db()
+    if moved:
+        log.info("destination moved", pipe=row.pipe_id, destination=row.name, state=row.state, cause=cause)
+    return moved == 1
 
 
 @transaction.atomic
@@ -21,9 +88,65 @@ def rotate_signing_secret(*, destination: Destination) -> tuple[Destination, str
     """
     row = Destination.objects.select_for_update().get(id=destination.id)
     secret = new_signing_secret()
-    row.secrets = [encrypt(secret), *row.secrets][:MAX_SECRETS]
+    row.secrets = [encrypt(secret, signing_place(row.pipe_id, row.name)), *row.secrets][:MAX_SECRETS]
     row.version = F("version") + 1
     row.save(update_fields=["secrets", "version"])
     row.refresh_from_db()
     log.info("signing secret rotated", pipe=row.pipe_id, destination=row.name)
     return row, secret
+
+
+def signing_secrets(*, destination: Destination) -> list[str]:
+    """The secrets that sign now, the newest first: to be shown in the answer that made them, and nowhere else."""
+    place = signing_place(destination.pipe_id, destination.name)
+    return [decrypt(token, place) for token in destination.secrets]
+
+
+def set_credential(*, destination: Destination, credential: Mapping[str, str]) -> None:
+    """Store the secret of the destination's auth; nothing shows it again. Raises InvalidValue, DestinationGone."""
+    _refuse_removed(destination)
+    needed = needed_credential(destination)
+    if not needed:
+        raise InvalidValue("credential", "its auth needs none; publish a revision with another auth first")
+    for field in {*needed, *credential}:
+        _check_field(field, credential.get(field, ""), needed)
+    text = msgspec.json.encode(dict(credential)).decode()
+    token = encrypt(text, credential_place(destination.pipe_id, destination.name))
+    _store_credential(destination, token)
+
+
+def clear_credential(*, destination: Destination) -> None:
+    """Forget it. A destination whose auth needs one gets nothing until there is one again."""
+    _store_credential(destination, "")
+
+
+def needed_credential(destination: Destination) -> tuple[str, ...]:
+    """The fields of the secret that its auth, as it is live, needs."""
+    auth = msgspec.convert(destination.config, type=HttpDestination).auth
+    return CREDENTIAL_FIELDS[str(auth.__struct_config__.tag)]
+
+
+def _asked(destination: Destination, was: Sequence[str], becomes: str, by: User | None) -> bool:
+    moved = move_destination(row=destination, was=was, becomes=becomes, by=by)
+    _refuse_removed(destination)
+    return moved
+
+
+def _refuse_removed(destination: Destination) -> None:
+    if destination.state == State.REMOVED:
+        raise DestinationGone(f"{destination.name} was removed. Publish a revision that has it again.")
+
+
+def _check_field(field: str, value: str, needed: Sequence[str]) -> None:
+    if field not in needed:
+        raise InvalidValue(field, f"is not part of it: it needs {', '.join(needed)}")
+    if not 1 <= len(value) <= MAX_CREDENTIAL_CHARS:
+        raise InvalidValue(field, f"needs 1 to {MAX_CREDENTIAL_CHARS} characters, got {len(value)}")
+    if field in _ON_ONE_LINE and not (value.isascii() and value.isprintable()):
+        raise InvalidValue(field, "needs printable ASCII on one line: it goes into a header")
+
+
+def _store_credential(destination: Destination, token: str) -> None:
+    Destination.objects.filter(id=destination.id).update(credential=token, version=F("version") + 1)
+    destination.refresh_from_db()
+    log.info("credential stored" if token else "credential cleared", pipe=destination.pipe_id, name=destination.name)

@@ -25,6 +25,36 @@ class PipeClosed(Refused):
     code = "pipe-closed"
 
 
+class DestinationGone(Refused):
+    """The destination was removed from its pipe."""
+
+    code = "destination-removed"
+
+
+class NothingToMove(Refused):
+    """The choice fits no held or dead message that is not on its way already."""
+
+    code = "nothing-to-move"
+
+
+class NotOpen(Refused):
+    """The alert is resolved, or its probe is still under way."""
+
+    code = "alert-not-open"
+
+
+class NothingToProbe(Refused):
+    """There is no message at hand to send."""
+
+    code = "nothing-to-probe"
+
+
+class LimitReached(Refused):
+    """As many as there may be are there."""
+
+    code = "limit-reached"
+
+
 class AlreadyMember(Refused):
     """The user has a role in this tenant already."""
 

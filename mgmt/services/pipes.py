@@ -6,9 +6,10 @@ from typing import Any
 import structlog
 from django.db import IntegrityError, transaction
 from django.db.models import F
+from django.utils import timezone
 
 from mgmt.models import Pipe, Tenant, User
-from mgmt.services.errors import NameTaken
+from mgmt.services.errors import NameTaken, PipeClosed
 from mgmt.services.names import checked_name
 from mgmt.services.revisions import checked_spec, store_revision
 
@@ -46,16 +47,36 @@ def rename_pipe(*, pipe: Pipe, name: str) -> Pipe:
 
 def close_pipe(*, pipe: Pipe) -> bool:
     """Take no more events; what was ACKed is still delivered. False if it was closed already."""
-    return _move(pipe, Pipe.State.ACTIVE, Pipe.State.CLOSED)
+    return _move(pipe, [Pipe.State.ACTIVE, Pipe.State.PAUSED], Pipe.State.CLOSED)
 
 
 def reopen_pipe(*, pipe: Pipe) -> bool:
     """Take events again. False if it was open already."""
-    return _move(pipe, Pipe.State.CLOSED, Pipe.State.ACTIVE)
+    return _move(pipe, [Pipe.State.CLOSED], Pipe.State.ACTIVE)
 
 
-def _move(pipe: Pipe, was: Pipe.State, becomes: Pipe.State) -> bool:
-    moved = Pipe.objects.filter(id=pipe.id, state=was).update(state=becomes, version=F("version") + 1)
+def pause_pipe(*, pipe: Pipe) -> bool:
+    """Go on accepting, hold everything. False if it was paused already. Raises PipeClosed."""
+    if _move(pipe, [Pipe.State.ACTIVE], Pipe.State.PAUSED):
+        return True
+    if pipe.state == Pipe.State.CLOSED:
+        raise PipeClosed(f"{pipe.name} is closed and takes nothing. Open it again before you pause it.")
+    return False
+
+
+def resume_pipe(*, pipe: Pipe) -> bool:
+    """Deliver again; what was held follows by itself, in order. False if it was not paused. Raises PipeClosed."""
+    if _move(pipe, [Pipe.State.PAUSED], Pipe.State.ACTIVE):
+        return True
+    if pipe.state == Pipe.State.CLOSED:
+        raise PipeClosed(f"{pipe.name} is closed, not paused. Open it again.")
+    return False
+
+
+def _move(pipe: Pipe, was: list[Pipe.State], becomes: Pipe.State) -> bool:
+    moved = Pipe.objects.filter(id=pipe.id, state__in=was).update(
+        state=becomes, state_since=timezone.now(), version=F("version") + 1
+    )
     pipe.refresh_from_db()
     if moved:
         log.info("pipe moved", tenant=pipe.tenant_id, pipe=pipe.id, state=becomes.value)

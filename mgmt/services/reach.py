@@ -15,11 +15,16 @@ class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller a
 
 def check_destinations(spec: PipeSpec) -> None:
     """Raise DestinationForbidden for the first URL that leads where no destination may be."""
-    allowed = parse_networks(settings.PENSTOCK_DESTINATION_ALLOW)
     for name, destination in spec.destinations.items():
         for field, url in _urls(destination):
-            if reason := why_forbidden(url, allowed, https_only=settings.PRODUCTION):
-                raise DestinationForbidden(f"$.destinations.{name}.{field}", reason)
+            check_outbound(f"$.destinations.{name}.{field}", url)
+
+
+def check_outbound(path: str, url: str) -> None:
+    """Raise DestinationForbidden, naming the field, for a URL that the platform will not open."""
+    allowed = parse_networks(settings.PENSTOCK_DESTINATION_ALLOW)
+    if reason := why_forbidden(url, allowed, https_only=settings.PRODUCTION):
+        raise DestinationForbidden(path, reason)
 
 
 def _urls(destination: HttpDestination) -> Iterator[tuple[str, str]]:

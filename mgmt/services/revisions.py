@@ -12,7 +12,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec, spec_to_builtins
+from dataplane.tables.sealed import signing_place
 from mgmt.models import Destination, Pipe, PipeRevision, Source, User
+from mgmt.services.destinations import move_destination
 from mgmt.services.errors import PipeClosed, RevisionConflict
 from mgmt.services.reach import check_destinations
 from mgmt.services.secrets import encrypt, new_signing_secret
@@ -34,7 +36,7 @@ def publish_revision(*, pipe: Pipe, spec: Mapping[str, Any], based_on: int, auth
     try:
         with transaction.atomic():
             # The conditional update also holds the row, so that nobody closes the pipe in between.
-            if not Pipe.objects.filter(id=pipe.id, state=Pipe.State.ACTIVE).update(version=F("version") + 1):
+            if not Pipe.objects.filter(id=pipe.id).exclude(state=Pipe.State.CLOSED).update(version=F("version") + 1):
                 raise PipeClosed(f"{pipe.name} is closed. Open it again before you publish a revision.")
             revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author)
     except IntegrityError as exc:
@@ -71,7 +73,12 @@ def store_revision(*, pipe: Pipe, number: int, spec: PipeSpec, author: User) -> 
     known = set(pipe.destinations.values_list("name", flat=True))
     Destination.objects.bulk_create(
         [
-            Destination(pipe=pipe, name=name, config=config, secrets=[encrypt(new_signing_secret())])
+            Destination(
+                pipe=pipe,
+                name=name,
+                config=config,
+                secrets=[encrypt(new_signing_secret(), signing_place(pipe.id, name))],
+            )
             for name, config in document["destinations"].items()
             if name not in known
         ],
@@ -100,8 +107,12 @@ def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> b
 
 
 def _take_over(pipe_id: str, wanted: Mapping[str, Any]) -> None:
+    """A paused or suspended destination stays so: whoever mends its address still says when it goes on."""
     active, removed = Destination.State.ACTIVE, Destination.State.REMOVED
     for row in Destination.objects.filter(pipe_id=pipe_id):
-        config, state = (wanted[row.name], active) if row.name in wanted else (row.config, removed)
-        if (row.config, row.state) != (config, state):
-            Destination.objects.filter(id=row.id).update(config=config, state=state, version=F("version") + 1)
+        config = wanted.get(row.name, row.config)
+        state = removed if row.name not in wanted else active if row.state == removed else row.state
+        if moved := row.state != state:
+            move_destination(row=row, was=[row.state], becomes=state)
+        if row.config != config:
+            Destination.objects.filter(id=row.id).update(config=config, version=F("version") + (0 if moved else 1))

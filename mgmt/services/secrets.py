@@ -1,4 +1,4 @@
-"""Signing secrets and salts: made here, kept as Fernet tokens; signing secrets are opened to be shown once."""
+"""Secrets and salts: kept as Fernet tokens that name their place (dataplane.tables.sealed), shown at most once."""
 
 import base64
 import secrets
@@ -6,6 +6,8 @@ import secrets
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+
+from dataplane.tables.sealed import bind, unbind
 
 _SECRET_BYTES = 32  # Standard Webhooks: 24 to 64
 
@@ -20,19 +22,27 @@ def new_mask_salt() -> str:
     return base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
 
-def encrypt(plaintext: str) -> str:
-    """A Fernet token under the first of PENSTOCK_FERNET_KEYS."""
-    return _fernet().encrypt(plaintext.encode()).decode()
+def encrypt(plaintext: str, place: str) -> str:
+    """A Fernet token under the first of PENSTOCK_FERNET_KEYS, for one place. Raises ValueError for more than a line."""
+    return _fernet().encrypt(bind(plaintext, place).encode()).decode()
 
 
-def decrypt(token: str) -> str:
-    """What `encrypt` was given, under any of the keys. Raises ImproperlyConfigured if none fits."""
+def decrypt(token: str, place: str) -> str:
+    """What `encrypt` was given, under any of the keys.
+
+    Raises ImproperlyConfigured if no key fits, ValueError if the token was made for another place.
+    """
     try:
-        return _fernet().decrypt(token.encode()).decode()
+        return unbind(_fernet().decrypt(token.encode()).decode(), place)
     except InvalidToken as exc:
         raise ImproperlyConfigured(
             "No key in PENSTOCK_FERNET_KEYS opens a stored secret. Put the key back that it was written with."
         ) from exc
+
+
+def encrypt_anew(token: str, place: str) -> str:
+    """The same secret under the first key, bound to its place. Raises as `decrypt`."""
+    return encrypt(decrypt(token, place), place)
 
 
 def _fernet() -> MultiFernet:

@@ -2,6 +2,7 @@
 
 from django.db import IntegrityError, transaction
 
+from dataplane.tables.sealed import salt_place
 from mgmt.models import Membership, Tenant, User
 from mgmt.services.errors import AlreadyMember
 from mgmt.services.names import checked_name
@@ -11,7 +12,9 @@ from mgmt.services.secrets import encrypt, new_mask_salt
 @transaction.atomic
 def create_tenant(*, name: str, owner: User) -> Tenant:
     """A new tenant with its first owner."""
-    tenant = Tenant.objects.create(name=checked_name("name", name), mask_salt=encrypt(new_mask_salt()))
+    tenant = Tenant(name=checked_name("name", name))
+    tenant.mask_salt = encrypt(new_mask_salt(), salt_place(tenant.id))
+    tenant.save(force_insert=True)
     add_member(tenant=tenant, user=owner, role=Membership.Role.OWNER)
     return tenant
 

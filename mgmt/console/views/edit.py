@@ -21,7 +21,6 @@ from mgmt.console.steps import OPS, StepRow
 from mgmt.models import Pipe, Tenant
 from mgmt.queries.first import first_of
 from mgmt.queries.pipes import standings_of
-from mgmt.services.secrets import decrypt
 
 _DROP: Final = "drop-"
 
@@ -163,7 +162,9 @@ def _created(request: HttpRequest, pipe: Pipe) -> HttpResponse:
         "standing": standings_of([pipe])[pipe.id],
         "get_first": once(partial(first_of, pipe.id)),
         "keys": keys,
-        "signing": [(one.name, decrypt(one.secrets[0])) for one in pipe.destinations.order_by("id")],
+        "signing": [
+            (one.name, services.signing_secrets(destination=one)[0]) for one in pipe.destinations.order_by("id")
+        ],
         "endpoint": endpoint(ingest_url()),
         "snippets": send_snippets(ingest_url=ingest_url(), key=keys[0].secret),
         "curl": as_curl(request, "pipes/", {"name": pipe.name, "spec": pipe.revisions.get(number=1).spec}),

@@ -11,8 +11,7 @@ from pytest_django.fixtures import Settings
 
 from dataplane.spec.keys import key_digest
 from mgmt.models import ApiKey, Pipe, Tenant, User
-from mgmt.services import close_pipe, create_api_key, publish_revision
-from mgmt.services.secrets import decrypt
+from mgmt.services import close_pipe, create_api_key, publish_revision, signing_secrets
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf
 
@@ -55,7 +54,7 @@ def test_a_new_pipe_shows_endpoint_key_and_snippets_once(alices: Client, setting
     assert page.count(key) == 4  # once to keep, once in each snippet
     assert f"{settings.PENSTOCK_INGEST_URL}/v1/events" in page
     pipe = Pipe.objects.get(name="payments")
-    assert decrypt(pipe.destinations.get().secrets[0]) in page
+    assert signing_secrets(destination=pipe.destinations.get())[0] in page
     assert f'data-settle="/pipes/{pipe.id}/"' in page
     for url in (f"/pipes/{pipe.id}/", f"/pipes/{pipe.id}/settings/"):
         assert key not in alices.get(url).content.decode()
@@ -242,7 +241,7 @@ def test_a_key_of_another_pipe_is_not_found(alices: Client, pipe: Pipe, browser_
 
 def test_a_new_signing_secret_is_shown_once_beside_the_old_one(alices: Client, pipe: Pipe):
     page = alices.post(reverse("console:rotate_secret", args=[pipe.id, "crm"])).content.decode()
-    newest, *older = map(decrypt, pipe.destinations.get().secrets)
+    newest, *older = signing_secrets(destination=pipe.destinations.get())
     assert newest in page
     assert len(older) == 1
     assert older[0] not in page

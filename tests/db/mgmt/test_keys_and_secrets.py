@@ -1,14 +1,28 @@
 """API keys and signing secrets: shown once, kept as a digest or a ciphertext, replaced without a gap."""
 
 import hashlib
+import json
+from io import StringIO
 
 import pytest
+from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
 from pytest_django import Settings
 
 from dataplane.spec.keys import key_digest, key_is_well_formed, key_text
-from mgmt.models import ApiKey, Pipe
-from mgmt.services import PipeClosed, close_pipe, create_api_key, revoke_api_key, rotate_signing_secret
+from mgmt.models import ApiKey, Destination, Pipe
+from mgmt.services import (
+    InvalidValue,
+    PipeClosed,
+    add_alert_channel,
+    close_pipe,
+    create_api_key,
+    revoke_api_key,
+    rotate_signing_secret,
+    set_credential,
+    signing_secrets,
+)
 from mgmt.services.secrets import decrypt, encrypt
 
 
@@ -42,25 +56,70 @@ def test_a_closed_pipe_gets_no_new_key(pipe: Pipe):
 
 def test_a_rotated_secret_stands_first_and_only_one_old_one_stays(pipe: Pipe):
     row = pipe.destinations.get()
-    oldest = decrypt(row.secrets[0])
+    (oldest,) = signing_secrets(destination=row)
     row, middle = rotate_signing_secret(destination=row)
-    assert [decrypt(token) for token in row.secrets] == [middle, oldest]
+    assert signing_secrets(destination=row) == [middle, oldest]
     row, newest = rotate_signing_secret(destination=row)
-    assert [decrypt(token) for token in row.secrets] == [newest, middle]
+    assert signing_secrets(destination=row) == [newest, middle]
     assert row.version == 3
 
 
 def test_secrets_are_opened_by_any_key_and_written_by_the_first(settings: Settings):
     old = list(settings.PENSTOCK_FERNET_KEYS)
-    token = encrypt("whsec_x")
+    token = encrypt("whsec_x", "p/d/secret")
     settings.PENSTOCK_FERNET_KEYS = ["MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=", *old]
-    assert decrypt(token) == "whsec_x"
+    assert decrypt(token, "p/d/secret") == "whsec_x"
     settings.PENSTOCK_FERNET_KEYS = settings.PENSTOCK_FERNET_KEYS[:1]
     with pytest.raises(ImproperlyConfigured, match="Put the key back"):
-        decrypt(token)
+        decrypt(token, "p/d/secret")
 
 
 def test_without_a_key_nothing_is_stored_in_clear(settings: Settings):
     settings.PENSTOCK_FERNET_KEYS = []
     with pytest.raises(ImproperlyConfigured, match="PENSTOCK_FERNET_KEYS"):
-        encrypt("whsec_x")
+        encrypt("whsec_x", "p/d/secret")
+
+
+def test_every_secret_is_rotated_to_the_first_key_and_stays_in_its_place(pipe: Pipe, settings: Settings):
+    row = pipe.destinations.get()
+    Destination.objects.filter(id=row.id).update(
+        config={"type": "http", "url": "https://a.example/", "auth": {"type": "bearer"}}
+    )
+    row.refresh_from_db()
+    set_credential(destination=row, credential={"value": "top secret"})
+    channel, secret = add_alert_channel(tenant=pipe.tenant, kind="webhook", target="https://hooks.example.com/")
+    before = signing_secrets(destination=row)
+    settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode(), *settings.PENSTOCK_FERNET_KEYS]
+    call_command("rotate_secrets", stdout=StringIO())
+    settings.PENSTOCK_FERNET_KEYS = settings.PENSTOCK_FERNET_KEYS[:1]
+    version = row.version
+    row.refresh_from_db()
+    channel.refresh_from_db()
+    assert signing_secrets(destination=row) == before
+    assert json.loads(decrypt(row.credential, f"{pipe.id}/crm/credential")) == {"value": "top secret"}
+    assert decrypt(channel.secret, f"{pipe.tenant_id}/{channel.id}/secret") == secret
+    assert row.version == version + 1
+
+
+def test_a_token_of_another_row_is_not_opened(pipe: Pipe):
+    row = pipe.destinations.get()
+    with pytest.raises(ValueError, match="another place"):
+        decrypt(row.secrets[0], f"{pipe.id}/erp/secret")
+
+
+@pytest.mark.parametrize(
+    ("auth", "credential", "field"),
+    [
+        ({"type": "none"}, {"value": "x"}, "credential"),
+        ({"type": "bearer"}, {}, "value"),
+        ({"type": "bearer"}, {"value": "a\r\nHost: b"}, "value"),
+        ({"type": "basic", "username": "u"}, {"password": "p", "more": "x"}, "more"),
+        ({"type": "mtls"}, {"certificate": "-----BEGIN"}, "key"),
+    ],
+)
+def test_a_credential_must_fit_its_auth(pipe: Pipe, auth: dict[str, str], credential: dict[str, str], field: str):
+    row = pipe.destinations.get()
+    row.config = {"type": "http", "url": "https://a.example/", "auth": auth}
+    with pytest.raises(InvalidValue) as refused:
+        set_credential(destination=row, credential=credential)
+    assert refused.value.field == field

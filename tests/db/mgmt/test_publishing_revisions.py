@@ -18,8 +18,8 @@ from mgmt.services import (
     publish_revision,
     rename_pipe,
     reopen_pipe,
+    signing_secrets,
 )
-from mgmt.services.secrets import decrypt
 from tests.db.cast import MakeSpec
 
 State = PipeRevision.State
@@ -30,7 +30,7 @@ def test_a_new_pipe_has_its_first_revision_sources_and_destinations_with_a_secre
     assert [s.name for s in pipe.sources.all()] == ["shop"]
     crm = pipe.destinations.get()
     assert crm.config["url"] == "https://crm.example.com/in"
-    assert decrypt(crm.secrets[0]).startswith("whsec_")
+    assert signing_secrets(destination=crm)[0].startswith("whsec_")
 
 
 def test_a_name_is_taken_once_per_tenant(pipe: Pipe, tenant: Tenant, alice: User, a_spec: MakeSpec):

@@ -1,0 +1,131 @@
+"""Alerts: one open row per destination and cause, whom they are told to, and what of it is still to be sent."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from mgmt.models.ids import id_maker
+from mgmt.models.pipes import Pipe
+from mgmt.models.tenancy import Tenant
+
+
+class Alert(models.Model):
+    """Messages of one destination fail for one cause. However many they are, there is one open alert.
+
+    opened -> acknowledged | snoozed -> resolved; a snooze that is over is opened again. `sample` is one failure as
+    people need it: message_id, position, request (method, url, headers), status, answer, reason, curl; secrets masked.
+    """
+
+    class State(models.TextChoices):
+        OPENED = "opened"
+        ACKNOWLEDGED = "acknowledged"
+        SNOOZED = "snoozed"
+        RESOLVED = "resolved"
+
+    class Probe(models.TextChoices):
+        NONE = ""
+        RUNNING = "running"
+        ACCEPTED = "accepted"
+        REFUSED = "refused"
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("alert"), editable=False)
+    pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="alerts")
+    destination = models.CharField(max_length=40, blank=True, help_text="Empty if it is not about one destination.")
+    cause = models.CharField(max_length=40)
+    suspended = models.BooleanField(default=False, help_text="The destination was suspended for it: messages are held.")
+    state = models.CharField(max_length=12, choices=State, default=State.OPENED)
+    opened_at = models.DateTimeField()
+    last_at = models.DateTimeField(help_text="The newest failure.")
+    count = models.PositiveIntegerField(default=0)
+    sample = models.JSONField(default=dict)
+    acknowledged_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+    acknowledged_at = models.DateTimeField(null=True)
+    snoozed_until = models.DateTimeField(null=True)
+    resolved_at = models.DateTimeField(null=True)
+    resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+    resolution = models.CharField(max_length=200, blank=True, help_text="Why it is over, in words.")
+    probe = models.CharField(max_length=8, choices=Probe, blank=True)
+    probe_unit = models.JSONField(default=dict, help_text="{message_id, position, bucket, child} of the message sent.")
+    probe_at = models.DateTimeField(null=True)
+    probe_says = models.CharField(max_length=200, blank=True, help_text="What became of the probe, in words.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pipe", "destination", "cause"],
+                condition=~Q(state="resolved"),
+                name="one_open_alert_per_destination_and_cause",
+            ),
+        ]
+        indexes = [models.Index(fields=["pipe", "-id"], name="alerts_of_a_pipe")]
+
+    def __str__(self) -> str:
+        return f"{self.cause} at {self.destination}: {self.state}"
+
+
+class AlertChannel(models.Model):
+    """Where a tenant's alerts are told: a mail address, or a webhook that is signed with its own secret."""
+
+    class Kind(models.TextChoices):
+        MAIL = "mail"
+        WEBHOOK = "webhook"
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("chan"), editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="alert_channels")
+    kind = models.CharField(max_length=7, choices=Kind)
+    target = models.CharField(max_length=2_000, help_text="A mail address or a URL.")
+    secret = models.TextField(blank=True, help_text="Sealed signing secret of a webhook.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "target"], name="one_channel_per_target")]
+
+    def __str__(self) -> str:
+        return self.target
+
+
+class Notice(models.Model):
+    """One thing still to be told to one channel, or told. A row first, the message after it: none is forgotten."""
+
+    class State(models.TextChoices):
+        DUE = "due"
+        SENT = "sent"
+        FAILED = "failed"  # tried often enough
+
+    alert = models.ForeignKey(Alert, models.CASCADE, related_name="notices")
+    channel = models.ForeignKey(AlertChannel, models.CASCADE, related_name="notices")
+    what = models.CharField(max_length=8)  # opened | resolved
+    state = models.CharField(max_length=6, choices=State, default=State.DUE)
+    tries = models.PositiveIntegerField(default=0)
+    next_at = models.DateTimeField()
+    error = models.CharField(max_length=200, blank=True)
+    sent_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["alert", "channel", "what"], name="told_once_per_channel"),
+        ]
+        indexes = [models.Index(fields=["next_at"], condition=Q(state="due"), name="notices_due")]
+
+    def __str__(self) -> str:
+        return f"{self.what} to {self.channel_id}: {self.state}"
+
+
+class Incident(models.Model):
+    """One cause hits several tenants at once: ours to look at. Staff see it; tenants have their own alerts."""
+
+    cause = models.CharField(max_length=40)
+    tenants = models.PositiveIntegerField()
+    opened_at = models.DateTimeField()
+    resolved_at = models.DateTimeField(null=True)
+    told_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cause"], condition=Q(resolved_at=None), name="one_open_incident_per_cause"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cause} at {self.tenants} tenants"

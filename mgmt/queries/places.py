@@ -1,0 +1,170 @@
+"""Which held or dead messages a choice means, by their places in Kafka; and how many there are."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db.models import QuerySet, Sum
+from pyroaring import BitMap64
+
+from mgmt.models import DeadLetter, OffsetSet
+
+MINUTE_S: Final = 60
+HOUR_S: Final = 3_600
+MOST_PER_MOVE: Final = 200_000  # two bytes each at worst: the record of a move must fit the control topic
+Place = tuple[str, int]  # (topic, partition)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A choice among one destination's messages; what is left empty lets everything pass.
+
+    Times are those of being held or dead, in whole minutes: `since` <= time < `until`. Keys and ids are known of listed
+    dead letters only (mgmt.models.DeadLetter).
+    """
+
+    destination: str
+    kind: str = OffsetSet.Kind.DEAD
+    cause: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    key: str = ""
+    ids: tuple[str, ...] = ()
+
+    def to_builtins(self) -> dict[str, Any]:
+        """As a row keeps it."""
+        times = {name: at.isoformat() for name, at in (("since", self.since), ("until", self.until)) if at}
+        plain = {"destination": self.destination, "kind": str(self.kind), "cause": self.cause, "key": self.key}
+        return {name: value for name, value in (plain | times | {"ids": list(self.ids)}).items() if value}
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a choice takes of one stored set."""
+
+    row: OffsetSet
+    offsets: BitMap64
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a choice means now. A move takes the oldest `most` of them."""
+
+    count: int
+    causes: Mapping[str, int]
+    oldest: datetime | None
+    newest: datetime | None
+    most: int = MOST_PER_MOVE
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A destination's held or dead messages of one cause that are not on their way."""
+
+    pipe_id: str
+    destination: str
+    kind: str
+    cause: str
+    count: int
+    oldest: datetime
+
+
+def preview(*, pipe_id: str, chosen: Chosen) -> Preview:
+    """Counts, and the minutes of the oldest and newest."""
+    causes: dict[str, int] = {}
+    times: list[datetime] = []
+    for part in parts(rows_of(pipe_id, chosen), chosen):
+        causes[part.row.cause] = causes.get(part.row.cause, 0) + len(part.offsets)
+        times += [time_of(part.row, part.offsets.min()), time_of(part.row, part.offsets.max())]
+    return Preview(sum(causes.values()), causes, min(times, default=None), max(times, default=None))
+
+
+def waiting(*, pipe_ids: Iterable[str], destination: str = "") -> list[Waiting]:
+    """What each destination has held and dead, by cause, the oldest first."""
+    rows = OffsetSet.objects.filter(pipe_id__in=list(pipe_ids))
+    if destination:
+        rows = rows.filter(destination=destination)
+    keys = ("pipe_id", "destination", "kind", "cause")
+    sums = {tuple(row[:4]): row[4] for row in rows.values_list(*keys).annotate(n=Sum("count"))}
+    found = [
+        Waiting(
+            pipe_id=row.pipe_id,
+            destination=row.destination,
+            kind=row.kind,
+            cause=row.cause,
+            count=sums.get((row.pipe_id, row.destination, row.kind, row.cause), row.count),
+            oldest=time_of(row, first_of(row)),
+        )
+        for row in rows.order_by(*keys, "hour").distinct(*keys)
+    ]
+    return sorted(found, key=lambda one: one.oldest)
+
+
+def rows_of(pipe_id: str, chosen: Chosen) -> QuerySet[OffsetSet]:
+    """The sets that may hold chosen places, in the order in which places are taken."""
+    rows = OffsetSet.objects.filter(pipe_id=pipe_id, destination=chosen.destination, kind=chosen.kind)
+    if chosen.cause:
+        rows = rows.filter(cause=chosen.cause)
+    if chosen.since:
+        rows = rows.filter(hour__gte=int(chosen.since.timestamp()) // HOUR_S)
+    if chosen.until:
+        rows = rows.filter(hour__lte=int(chosen.until.timestamp()) // HOUR_S)
+    return rows.order_by("hour", "topic", "partition", "id")
+
+
+def parts(rows: Iterable[OffsetSet], chosen: Chosen) -> Iterable[Part]:
+    """What of each set is chosen; sets of which nothing is are left out."""
+    listed: Mapping[Place, BitMap64] | None = None
+    for row in rows:
+        offsets = within(row, chosen.since, chosen.until)
+        if chosen.key or chosen.ids:
+            listed = _listed(row.pipe_id, chosen) if listed is None else listed
+            offsets &= listed.get((row.topic, row.partition), BitMap64())
+        if offsets:
+            yield Part(row, offsets)
+
+
+def within(row: OffsetSet, since: datetime | None, until: datetime | None) -> BitMap64:
+    """The set's offsets of the minutes from `since` up to `until`."""
+    offsets = BitMap64.deserialize(bytes(row.offsets))
+    if until is not None:
+        offsets = _below(offsets, _first_at(row, until))
+    return offsets if since is None else offsets - _below(offsets, _first_at(row, since))
+
+
+def time_of(row: OffsetSet, offset: int) -> datetime:
+    """The minute in which the message at `offset` became held or dead."""
+    minute = max((minute for minute, first in row.marks if first <= offset), default=0)
+    return datetime.fromtimestamp(row.hour * HOUR_S + minute * MINUTE_S, UTC)
+
+
+def first_of(row: OffsetSet) -> int:
+    """The lowest offset in a set."""
+    return int(BitMap64.deserialize(bytes(row.offsets)).min())
+
+
+def _first_at(row: OffsetSet, at: datetime) -> int | None:
+    """The first offset stored at that minute or later; None if the set has none."""
+    minute = (int(at.timestamp()) - row.hour * HOUR_S) // MINUTE_S
+    return min((first for known, first in row.marks if known >= minute), default=None)
+
+
+def _below(offsets: BitMap64, limit: int | None) -> BitMap64:
+    if limit is None:
+        return offsets
+    lower = BitMap64()
+    lower.add_range(0, limit)
+    return offsets & lower
+
+
+def _listed(pipe_id: str, chosen: Chosen) -> Mapping[Place, BitMap64]:
+    rows = DeadLetter.objects.filter(pipe_id=pipe_id, destination=chosen.destination, move=None)
+    if chosen.key:
+        rows = rows.filter(key=chosen.key)
+    if chosen.ids:
+        rows = rows.filter(message_id__in=chosen.ids)
+    found: dict[Place, BitMap64] = {}
+    for topic, partition, offset in rows.values_list("topic", "partition", "offset"):
+        found.setdefault((topic, partition), BitMap64()).add(offset)
+    return found

@@ -1,0 +1,130 @@
+"""Moves: held or dead messages brought back into transmit. The provisioner publishes them, a retrier lane does them."""
+
+from datetime import datetime
+from typing import Final
+
+import structlog
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+
+from dataplane.tables.moves import MoveProgress
+from mgmt.models import Alert, Destination, Move, OffsetSet, Pipe, User
+from mgmt.queries.places import MOST_PER_MOVE, Chosen
+from mgmt.services.errors import InvalidValue, NothingToMove
+from mgmt.services.places import as_taken, claim_letters, put_back, take_places, united
+
+log = structlog.get_logger(__name__)
+State, What = Move.State, Move.What
+
+RATE_PER_S: Final = 200.0
+MOST_RATE_PER_S: Final = 10_000.0
+MOST_IDS: Final = 1_000
+UNDER_WAY: Final = (State.RUNNING, State.ABORTING)
+_LEFTOVERS_AT_ONCE: Final = 50
+
+
+@transaction.atomic
+def start_move(
+    *,
+    pipe: Pipe,
+    chosen: Chosen,
+    rate_per_s: float = RATE_PER_S,
+    by: User | None = None,
+    alert: Alert | None = None,
+    most: int = MOST_PER_MOVE,
+    probe: bool = False,
+) -> Move:
+    """Take what is chosen and bring it back, the oldest first. Done twice, the second finds nothing left.
+
+    Raises InvalidValue for a choice that cannot be made, NothingToMove.
+    """
+    _check(chosen, rate_per_s)
+    taken = take_places(pipe.id, chosen, most)
+    if not taken:
+        raise NothingToMove(f"{chosen.destination} has no such message, or it is on its way already.")
+    move = Move.objects.create(
+        pipe=pipe,
+        destination=chosen.destination,
+        what=What.REDRIVE if chosen.kind == OffsetSet.Kind.DEAD else What.RELEASE,
+        chosen=chosen.to_builtins(),
+        taken=as_taken(taken),
+        total=sum(len(part.offsets) for part in taken),
+        rate_per_s=rate_per_s,
+        alert=alert,
+        probe=probe,
+        by=by,
+    )
+    if move.what == What.REDRIVE:
+        claim_letters(move, chosen, united(move.taken))
+    log.info("move made", pipe=pipe.id, destination=move.destination, move=move.id, what=move.what, total=move.total)
+    return move
+
+
+def abort_move(*, move: Move) -> bool:
+    """Ask it to end; what it has not reached goes back when it has. False if it was over, or asked already."""
+    asked = Move.objects.filter(id=move.id, state=State.RUNNING).update(state=State.ABORTING, version=F("version") + 1)
+    move.refresh_from_db()
+    return asked == 1
+
+
+@transaction.atomic
+def note_progress(*, progress: MoveProgress, now: datetime) -> None:
+    """What a lane says of a move. Safe to hear twice, and after the end."""
+    move = Move.objects.select_for_update().filter(id=progress.move, state__in=UNDER_WAY).first()
+    if move is None:
+        return
+    move.moved, move.skipped, move.error = progress.moved, progress.skipped, progress.error[:300]
+    move.reached = progress.reached
+    if progress.done:
+        _finish(move, now)
+    move.save()
+
+
+def release_leftovers(*, cell: str | None = None) -> int:
+    """Release what active destinations of running pipes still have held; how many moves that made.
+
+    Whoever resumes a destination need do nothing more: this finds what was held, and what lanes that heard of it later
+    held after it. One release at a time for each destination keeps their order.
+    """
+    moves = 0
+    for row in _leftovers(cell)[:_LEFTOVERS_AT_ONCE]:
+        chosen = Chosen(row.name, OffsetSet.Kind.HELD)
+        try:
+            start_move(pipe=row.pipe, chosen=chosen)
+        except NothingToMove:
+            continue  # somebody else took it in between
+        moves += 1
+    return moves
+
+
+def _leftovers(cell: str | None) -> QuerySet[Destination]:
+    place = {"pipe_id": OuterRef("pipe_id")}
+    held = OffsetSet.objects.filter(**place, destination=OuterRef("name"), kind=OffsetSet.Kind.HELD, count__gt=0)
+    busy = Move.objects.filter(
+        **place, destination=OuterRef("name"), what=What.RELEASE, state__in=UNDER_WAY, probe=False
+    )
+    # A removed one's messages go out as well: transmit cancels them there, and they are accounted for.
+    rows = Destination.objects.filter(
+        Exists(held), ~Exists(busy), state__in=[Destination.State.ACTIVE, Destination.State.REMOVED]
+    ).exclude(pipe__state=Pipe.State.PAUSED)
+    return (rows.filter(pipe__cell_id=cell) if cell else rows).select_related("pipe").order_by("id")
+
+
+def _finish(move: Move, now: datetime) -> None:
+    aborted = move.state == State.ABORTING
+    move.state = State.ABORTED if aborted else State.DONE
+    move.finished_at = now
+    move.version += 1  # published once more, without its places
+    back = put_back(move) if aborted else 0
+    log.info("move over", move=move.id, state=move.state, moved=move.moved, skipped=move.skipped, put_back=back)
+
+
+def _check(chosen: Chosen, rate_per_s: float) -> None:
+    if not 0 < rate_per_s <= MOST_RATE_PER_S:
+        raise InvalidValue("rate_per_s", f"needs more than 0 and at most {MOST_RATE_PER_S:.0f}")
+    if len(chosen.ids) > MOST_IDS:
+        raise InvalidValue("ids", f"needs at most {MOST_IDS} ids, got {len(chosen.ids)}")
+    if chosen.kind == OffsetSet.Kind.HELD and (chosen.key or chosen.ids):
+        raise InvalidValue("ids" if chosen.ids else "key", "held messages are chosen by time: they keep their order")
+    if chosen.since and chosen.until and chosen.since >= chosen.until:
+        raise InvalidValue("until", "needs a time after `since`")

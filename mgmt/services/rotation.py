@@ -1,0 +1,58 @@
+"""Writing every stored secret anew under the first key, so that an old key can be taken out of PENSTOCK_FERNET_KEYS."""
+
+from django.db import transaction
+from django.db.models import F
+
+from dataplane.tables.sealed import credential_place, salt_place, signing_place
+from mgmt.models import AlertChannel, Destination, Pipe, Tenant
+from mgmt.services.secrets import encrypt_anew
+
+
+def rotate_secrets() -> int:
+    """How many rows were written. Safe to run twice and to be cut short: each row is a transaction of its own.
+
+    The data plane gets the new tokens as new versions of its records. Raises what `decrypt` raises for the first
+    token that cannot be opened: nothing of that row is changed.
+    """
+    destinations = list(Destination.objects.order_by("id").values_list("id", flat=True))
+    channels = list(AlertChannel.objects.exclude(secret="").order_by("id").values_list("id", flat=True))
+    tenants = list(Tenant.objects.exclude(mask_salt="").order_by("id").values_list("id", flat=True))
+    for tenant in tenants:
+        _rotate_salt(tenant)
+    for destination in destinations:
+        _rotate_destination(destination)
+    for channel in channels:
+        _rotate_channel(channel)
+    return len(tenants) + len(destinations) + len(channels)
+
+
+@transaction.atomic
+def _rotate_destination(row_id: int) -> None:
+    """A lock, for the same reason as in rotate_signing_secret."""
+    row = Destination.objects.select_for_update().get(id=row_id)
+    row.secrets = [encrypt_anew(token, signing_place(row.pipe_id, row.name)) for token in row.secrets]
+    if row.credential:
+        row.credential = encrypt_anew(row.credential, credential_place(row.pipe_id, row.name))
+    row.version = F("version") + 1
+    row.save(update_fields=["secrets", "credential", "version"])
+
+
+@transaction.atomic
+def _rotate_salt(tenant_id: str) -> None:
+    """Its pipes' records carry it."""
+    row = Tenant.objects.select_for_update().get(id=tenant_id)
+    row.mask_salt = encrypt_anew(row.mask_salt, salt_place(row.id))
+    row.save(update_fields=["mask_salt"])
+    Pipe.objects.filter(tenant=row).update(version=F("version") + 1)
+
+
+@transaction.atomic
+def _rotate_channel(row_id: str) -> None:
+    row = AlertChannel.objects.select_for_update().get(id=row_id)
+    row.secret = encrypt_anew(row.secret, channel_place(row))
+    row.save(update_fields=["secret"])
+
+
+def channel_place(channel: AlertChannel) -> str:
+    """Where the signing secret of an alert webhook lies."""
+    return f"{channel.tenant_id}/{channel.id}/secret"

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import time
 from pathlib import Path
+from typing import cast
 
 import uvloop
 
@@ -20,8 +21,7 @@ class Receiver(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A connection came."""
-        assert isinstance(transport, asyncio.WriteTransport)
-        self._transport = transport
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is none by its class
 
     def data_received(self, data: bytes) -> None:
         """Answer every request that is whole."""

@@ -22,6 +22,8 @@ class Settings(Struct, frozen=True):
     max_event_bytes: int  # PENSTOCK_MAX_EVENT_BYTES: one record
     max_body_bytes: int  # PENSTOCK_MAX_BODY_BYTES: one request, after decompression
     destination_allow: tuple[Network, ...]  # PENSTOCK_DESTINATION_ALLOW: networks allowed although not public
+    destination_ca: str  # PENSTOCK_DESTINATION_CA: file of authorities to trust in place of the system's
+    https_only: bool  # PENSTOCK_ENV is production: nothing is sent unencrypted
     checkpoint_ms: int  # PENSTOCK_CHECKPOINT_MS: how often a lane audits and commits
     max_unsettled: int  # PENSTOCK_MAX_UNSETTLED: messages in a lane's window, per partition
     retry_rate_per_s: float  # PENSTOCK_RETRY_RATE: messages of one destination that a retrier lane brings back a second
@@ -39,6 +41,8 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         max_event_bytes=int(env.get("PENSTOCK_MAX_EVENT_BYTES", str(256 * 1024))),
         max_body_bytes=int(env.get("PENSTOCK_MAX_BODY_BYTES", str(5 * 1024 * 1024))),
         destination_allow=parse_networks(env.get("PENSTOCK_DESTINATION_ALLOW", "")),
+        destination_ca=env.get("PENSTOCK_DESTINATION_CA", ""),
+        https_only=env.get("PENSTOCK_ENV", "development") == "production",
         checkpoint_ms=int(env.get("PENSTOCK_CHECKPOINT_MS", "200")),
         max_unsettled=int(env.get("PENSTOCK_MAX_UNSETTLED", "20000")),
         retry_rate_per_s=float(env.get("PENSTOCK_RETRY_RATE", "1000")),

@@ -17,6 +17,8 @@ from dataplane.transmit.targets import Target
 from dataplane.transmit.verdict import Outcome, Verdict, judge
 
 MAX_LOCAL_WAIT_S: Final = 10.0
+# An access token can be revoked before its end: the refusal is about it, not about the message.
+_SIGN_IN_AGAIN: Final = Verdict(Outcome.RECOVERABLE, "credential", throttled=False)
 
 
 class Answers:
@@ -40,6 +42,8 @@ class Answers:
             target.in_a_row = 0
             self._book.delivered(send, answer)
             self._ends.finish(send, Fact.DELIVERED, "")
+        elif answer.status == 401 and target.tokens is not None and target.tokens.refused(now_s):
+            self._failed(send, answer, _SIGN_IN_AGAIN, now_s)
         else:
             self._failed(send, answer, verdict, now_s)
 

@@ -16,6 +16,7 @@ from dataplane.transmit.ends import Ends
 from dataplane.transmit.request import request_headers
 from dataplane.transmit.sender import Post, Sender
 from dataplane.transmit.sends import Send
+from dataplane.transmit.signin import begin_fetch
 from dataplane.transmit.targets import Course, Target
 
 QUEUE_WAIT_S: Final = 10.0  # where destinations share a lane, nobody waits longer for its turn than this
@@ -93,6 +94,8 @@ class Queues:
     # -- one destination -------------------------------------------------------------------------------------------
 
     def _go(self, target: Target, now_s: float, shared: Callable[[float], bool]) -> None:
+        if target.tokens is not None and target.tokens.due(now_s):
+            begin_fetch(target, target.tokens, self._sender)
         course = target.course(now_s)
         if course is Course.SEND:
             self._send(target, now_s)
@@ -131,8 +134,8 @@ class Queues:
         if not meta.first_us:
             meta.first_us = send.began_us
         headers = request_headers(send, send.began_us // 1_000_000)
-        post = Post(send, target.record.to.url, headers, send.body, target.timeout_ms, target.keep_bytes)
-        self._sender.begin(post)
+        url, identity = target.record.to.url, target.secrets.identity
+        self._sender.begin(Post(send, url, headers, send.body, target.timeout_ms, target.keep_bytes, identity))
 
     def _spill(self, target: Target, now_s: float) -> None:
         """The destination is slower than what comes for it: others are not to wait behind its messages."""

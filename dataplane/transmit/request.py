@@ -21,6 +21,8 @@ def request_headers(send: Send, now_s: int) -> list[str]:
     ]
     if target.signers:
         headers.append(f"webhook-signature: {sign(target.signers, meta.id, now_s, send.body)}")
+    if target.tokens is not None:
+        headers.append(target.tokens.header)
     content_type = "application/json"
     for name, value in send.headers:
         if name == "content-type":

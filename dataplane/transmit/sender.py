@@ -1,7 +1,7 @@
 """The sender: every transfer of a lane on one libcurl multi handle, one thread; handles and connections are reused."""
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pycurl
@@ -11,11 +11,27 @@ from dataplane.spec.guard import Network, may_connect
 
 MAX_TRANSFERS: Final = 512
 MAX_ANSWER_BYTES: Final = 16 * 1024  # of the body, and as much again of headers: then the transfer is ended
+KEPT_AS: Final = 8  # idle handles of one identity
 KEPT_BYTES: Final = 4 * 1024  # of the body: twice what is shown, so that a secret is masked before it is cut
 
 
+class Ground(Struct, frozen=True):
+    """What holds for every transfer. `ca_file`: whom to trust, "" for whom the host trusts."""
+
+    allowed: tuple[Network, ...] = ()
+    https_only: bool = False
+    ca_file: str = ""
+
+
+class Identity(Struct, frozen=True):
+    """A certificate and its key, as PEM text, that we show to a receiver."""
+
+    certificate: str
+    key: str
+
+
 class Post(Struct):
-    """What to send where. `keep_bytes` of the answer's body come back with it."""
+    """What to send where, as whom. `keep_bytes` of the answer's body come back with it."""
 
     token: Any
     url: str
@@ -23,6 +39,7 @@ class Post(Struct):
     body: bytes
     timeout_ms: int
     keep_bytes: int = KEPT_BYTES
+    identity: Identity | None = None
 
 
 class Answer(Struct):
@@ -54,14 +71,15 @@ class _Lent(socket.socket):
 
 
 class _Transfer:
-    """One reusable easy handle and what it is busy with."""
+    """One reusable easy handle and what it is busy with. It shows one identity all its life, or none."""
 
-    def __init__(self, allowed: Sequence[Network]) -> None:
+    def __init__(self, ground: Ground, identity: Identity | None) -> None:
         self.curl = pycurl.Curl()
+        self.identity = identity
         self.token: Any = None
         self.forbidden = False
         self.retry_after = ""
-        self._allowed = allowed
+        self._allowed = ground.allowed
         self._keep = self._read = self._read_headers = 0
         self._kept: list[bytes] = []
         curl = self.curl
@@ -69,11 +87,16 @@ class _Transfer:
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.NOPROXY, "*")
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
-        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTPS | (0 if ground.https_only else pycurl.PROTO_HTTP))
         curl.setopt(pycurl.TCP_NODELAY, 1)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
         curl.setopt(pycurl.HEADERFUNCTION, self._header)
+        if ground.ca_file:
+            curl.setopt(pycurl.CAINFO, ground.ca_file)
+        if identity is not None:
+            curl.setopt(pycurl.SSLCERT_BLOB, identity.certificate.encode())
+            curl.setopt(pycurl.SSLKEY_BLOB, identity.key.encode())
         curl.transfer = self
 
     @property
@@ -117,32 +140,35 @@ class _Transfer:
 class Sender:
     """Up to MAX_TRANSFERS POSTs at once. `begin` starts one, `turn` yields what ended."""
 
-    def __init__(self, allowed: Sequence[Network] = ()) -> None:
+    def __init__(self, ground: Ground) -> None:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, MAX_TRANSFERS)
-        self._allowed = allowed
+        self._ground = ground
         self._free: list[_Transfer] = []
-        self._all: list[_Transfer] = []
-        self.active = 0
+        self._free_as: dict[Identity, list[_Transfer]] = {}
+        self._busy: set[_Transfer] = set()
+
+    @property
+    def active(self) -> int:
+        """How many are under way."""
+        return len(self._busy)
 
     @property
     def room(self) -> int:
         """How many more may begin."""
-        return MAX_TRANSFERS - self.active
+        return MAX_TRANSFERS - len(self._busy)
 
     def begin(self, post: Post) -> None:
         """Start it. Its token comes back in an Answer."""
-        if not self._free:
-            self._all.append(_Transfer(self._allowed))
-            self._free.append(self._all[-1])
-        transfer = self._free.pop()
+        free = self._free if post.identity is None else self._free_as.get(post.identity)
+        transfer = free.pop() if free else _Transfer(self._ground, post.identity)
         transfer.begin(post)
         self._multi.add_handle(transfer.curl)
-        self.active += 1
+        self._busy.add(transfer)
 
     def turn(self, wait_s: float) -> Iterator[Answer]:
         """Move bytes, waiting up to `wait_s` for some to move; yield every transfer that ended."""
-        if not self.active:
+        if not self._busy:
             return
         self._multi.perform()
         ended = self._ended()
@@ -151,24 +177,17 @@ class Sender:
             self._multi.perform()
             ended = self._ended()
         for curl, code, message in ended:
-            self._multi.remove_handle(curl)
-            self.active -= 1
             transfer: _Transfer = curl.transfer
             answer = _answer(transfer, code, message)
-            transfer.token = None
-            self._free.append(transfer)
+            self._end(transfer)
             yield answer
 
     def cancel(self, wanted: Callable[[Any], bool]) -> list[Any]:
         """Break off the transfers whose tokens are wanted; returns these."""
-        tokens = []
-        for transfer in self._all:
-            if transfer.token is not None and wanted(transfer.token):
-                self._multi.remove_handle(transfer.curl)
-                tokens.append(transfer.token)
-                transfer.token = None
-                self._free.append(transfer)
-        self.active -= len(tokens)
+        ended = [transfer for transfer in self._busy if wanted(transfer.token)]
+        tokens = [transfer.token for transfer in ended]
+        for transfer in ended:
+            self._end(transfer)
         return tokens
 
     def cancel_all(self) -> list[Any]:
@@ -178,9 +197,23 @@ class Sender:
     def close(self) -> None:
         """End every transfer and connection."""
         self.cancel_all()
-        for transfer in self._all:
+        for transfer in [*self._free, *(one for some in self._free_as.values() for one in some)]:
             transfer.curl.close()
         self._multi.close()
+
+    def _end(self, transfer: _Transfer) -> None:
+        """Put the handle back. Of one identity only a few are kept: there may be many identities."""
+        self._multi.remove_handle(transfer.curl)
+        self._busy.discard(transfer)
+        transfer.token = None
+        if transfer.identity is None:
+            self._free.append(transfer)
+            return
+        kept = self._free_as.setdefault(transfer.identity, [])
+        if len(kept) < KEPT_AS:
+            kept.append(transfer)
+        else:
+            transfer.curl.close()
 
     def _ended(self) -> list[tuple[Any, int, str]]:
         ended: list[tuple[Any, int, str]] = []

@@ -7,17 +7,20 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from dataplane.spec import OAuth2
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.breaker import Breaker
 from dataplane.transmit.limits import RateLimit, RetryBudget, Throttle
 from dataplane.transmit.rules import ask_body, compile_rules
 from dataplane.transmit.secrets import Secrets
 from dataplane.transmit.sender import KEPT_BYTES, MAX_ANSWER_BYTES
+from dataplane.transmit.tokens import Tokens
 
 log = logging.getLogger(__name__)
 
 STORM: Final = 20  # non-recoverable answers in a row suspend a destination
 SHORT_S: Final = 2.0  # a wait up to this long is waited in the queue
+SHORTEST_S: Final = 0.001
 LOCKED_WAIT_S: Final = 10.0  # a record or a secret may come late
 _OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
 
@@ -62,13 +65,16 @@ class Target:
         """A newer record: what is queued goes to the new address, and what is known of the old one counts no more."""
         to = record.to
         self.record, self.seat = record, seat
+        self.secrets = secrets
         self.locked = secrets.locked
         self.signers = secrets.signers
         self.secret_texts = secrets.texts
+        self.tokens = Tokens(to.auth, secrets.client_secret) if isinstance(to.auth, OAuth2) else None
         self.timeout_ms = int(to.timeout_s * 1_000)
         self.rules = compile_rules(to.rules)
         self.keep_bytes = MAX_ANSWER_BYTES if ask_body(self.rules) else KEPT_BYTES
-        self.fixed_headers = [*_OURS, *(f"{name}: {value}" for name, value in to.headers.items())]
+        constant = (f"{name}: {value}" for name, value in to.headers.items())
+        self.fixed_headers = [*_OURS, *constant, *secrets.headers]
         self.rate = RateLimit(max(to.rate_per_s * seat.share, 0.001), now_s) if to.rate_per_s else None
         self.throttle.limit(to.concurrency * seat.share)
         self.shut_until_s = 0.0
@@ -97,11 +103,16 @@ class Target:
             return Course.HOLD
         if self.locked:
             return Course.PARK if self.queue and now_s - self.queue[0].taken_s > LOCKED_WAIT_S else Course.WAIT
-        if self.shut_until_s > now_s:
-            return Course.PARK if self.shut_until_s - now_s > SHORT_S else Course.WAIT
-        if not self.breaker.allowance(now_s, prober=self.seat.prober):
+        pause_s = self._pause_s(now_s)
+        if pause_s > SHORT_S or not self.breaker.allowance(now_s, prober=self.seat.prober):
             return Course.PARK
-        return Course.SEND
+        return Course.WAIT if pause_s else Course.SEND
+
+    def _pause_s(self, now_s: float) -> float:
+        """How long nothing may be sent to a destination that is well: it asked for that, or there is no token yet."""
+        if self.tokens is not None and not self.tokens.usable(now_s):
+            return max(self.tokens.wait_s(now_s), SHORTEST_S)
+        return max(0.0, self.shut_until_s - now_s)
 
     def room(self, now_s: float) -> int:
         """How many sends may begin now, as far as this destination is concerned."""
@@ -111,7 +122,8 @@ class Target:
 
     def wait_s(self, now_s: float) -> float:
         """How long nothing is to be sent."""
-        return max(0.0, self.shut_until_s - now_s, self.breaker.until_s - now_s)
+        sign_in_s = self.tokens.wait_s(now_s) if self.tokens is not None else 0.0
+        return max(sign_in_s, self.shut_until_s - now_s, self.breaker.until_s - now_s)
 
     def refused(self, cause: str) -> None:
         """A non-recoverable answer came; after many in a row the destination is suspended, the stream not emptied."""

@@ -22,7 +22,7 @@ from dataplane.transmit.memory import Unit
 from dataplane.transmit.queues import Queues
 from dataplane.transmit.registry import Targets
 from dataplane.transmit.relief import Relief
-from dataplane.transmit.sender import Sender
+from dataplane.transmit.sender import Ground, Sender
 from dataplane.transmit.sends import Send
 
 CUT_SHORT_DELAY_US: Final = 1_000_000
@@ -34,7 +34,8 @@ class TransmitWork:
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
         self._targets = Targets(lane)
-        self._sender = Sender(lane.settings.destination_allow)
+        settings = lane.settings
+        self._sender = Sender(Ground(settings.destination_allow, settings.https_only, settings.destination_ca))
         self._ends = Ends(lane)
         self._queues = Queues(lane, self._ends, self._sender)
         self._book = AttemptBook(lane)
@@ -80,7 +81,11 @@ class TransmitWork:
         now_s = time.monotonic()
         self._queues.turn(now_s, shared=self._targets.shared)
         for answer in self._sender.turn(BUSY_WAIT_S):
-            self._answers.take(answer.token, answer, now_s)
+            token = answer.token
+            if isinstance(token, Send):
+                self._answers.take(token, answer, now_s)
+            else:
+                token.ended(answer, now_s)
         self._relief.turn(now_s)
         self._gossip.turn(now_s)
         self._ends.flush()
@@ -113,8 +118,9 @@ class TransmitWork:
         untried, tried = self._queues.empty()
         self._ends.give_up(untried)
         for send in self._sender.cancel_all():
-            send.target.active -= 1
-            tried.append(send)
+            if isinstance(send, Send):
+                send.target.active -= 1
+                tried.append(send)
         for send in tried:
             self._ends.park(send, time.time_ns() // 1_000 + CUT_SHORT_DELAY_US)
 

@@ -61,6 +61,7 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_DESTINATION_ALLOW", defaults.DEFAULT_ALLOW, "networks to deliver to although they are not public"
     ),
+    Variable("PENSTOCK_DESTINATION_CA", "", "file of authorities to trust at destinations in place of the system's"),
     Variable("PENSTOCK_CHECKPOINT_MS", "200", "how often a lane audits and commits"),
     Variable("PENSTOCK_MAX_UNSETTLED", "20000", "messages in a lane's window, per partition"),
     Variable("PENSTOCK_RETRY_RATE", "1000", "messages of one destination that a retrier lane brings back a second"),

@@ -36,10 +36,10 @@ def test_answers_of_500_lead_through_the_retrier_to_delivery(plane: DataPlane):
 
 
 def test_an_answer_of_400_is_dead_after_one_try_with_its_cause(plane: DataPlane):
-    path = "/refuses"
+    path = "/says-no"
     plane.receiver.answers[path] = 400
     key = plane.add_pipe("refuses", {"crm": {"url": plane.receiver.url(path)}})
-    with plane.sender(key, 20) as sender:
+    with plane.sender(key, 10) as sender:  # fewer than a storm that suspends a destination
         time.sleep(1)
     whole = plane.settled("refuses", sender.positions)
     assert whole.at("crm", Bin.DEAD) == sender.positions
@@ -50,16 +50,16 @@ def test_an_answer_of_400_is_dead_after_one_try_with_its_cause(plane: DataPlane)
 
 
 def test_a_hanging_destination_holds_up_neither_the_healthy_one_nor_the_books(plane: DataPlane):
-    plane.receiver.answers["/hangs"] = HANG
+    plane.receiver.answers["/mixed-hangs"] = HANG
     retry = {"local_tries": 1, "span_s": 4}
     destinations: dict[str, dict[str, Any]] = {
-        "slow": {"url": plane.receiver.url("/hangs"), "timeout_s": 1, "retry": retry},
-        "crm": {"url": plane.receiver.url("/healthy")},
+        "slow": {"url": plane.receiver.url("/mixed-hangs"), "timeout_s": 1, "retry": retry},
+        "crm": {"url": plane.receiver.url("/mixed-healthy")},
     }
     key = plane.add_pipe("mixed", destinations)
     with plane.sender(key, 50) as sender:
         time.sleep(2)
-    until(lambda: len(plane.receiver.got["/healthy"]) >= len(sender.acked), "the healthy one has everything", 15)
+    until(lambda: len(plane.receiver.got["/mixed-healthy"]) >= len(sender.acked), "the healthy one has everything", 15)
     whole = plane.settled("mixed", sender.positions, 120)
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
     assert whole.at("slow", Bin.DEAD) == sender.positions, "its span was over"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dataplane.spec.guard import Network, parse_networks
-from dataplane.transmit.sender import Answer, Post, Sender
+from dataplane.transmit.sender import Answer, Ground, Post, Sender
 from tests.rig.forbidden import urls
 
 EVERYTHING = parse_networks("0.0.0.0/0,::/0")
@@ -46,7 +46,7 @@ def canary() -> Iterator[Canary]:
 
 def tried(addresses: list[str], allowed: tuple[Network, ...] = ()) -> dict[str, Answer]:
     """One transfer to each, all at once."""
-    sender = Sender(allowed)
+    sender = Sender(Ground(allowed))
     answers: dict[str, Answer] = {}
     for url in addresses:
         sender.begin(Post(url, url, ["Expect:"], b"{}", 5_000))

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from dataplane.transmit.request import _plain
-from dataplane.transmit.sender import Post, Sender
+from dataplane.transmit.sender import Ground, Post, Sender
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_value_that_is_not_ascii_is_percent_encoded(value: bytes, shown: str):
     "host", ["bücher.invalid", "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "xn--.invalid"]
 )
 def test_an_address_that_is_not_ascii_is_a_failed_attempt_and_no_error(host: str):
-    with contextlib.closing(Sender()) as sender:
+    with contextlib.closing(Sender(Ground())) as sender:
         sender.begin(Post("it", f"http://{host}:1/", ["Expect:"], b"{}", 3_000))
         answers = []
         while sender.active:

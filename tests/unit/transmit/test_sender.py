@@ -8,7 +8,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from dataplane.transmit.sender import KEPT_BYTES, MAX_ANSWER_BYTES, Answer, Post, Sender
+from dataplane.transmit.sender import KEPT_BYTES, MAX_ANSWER_BYTES, Answer, Ground, Post, Sender
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
@@ -35,7 +35,7 @@ def answering(*parts: bytes) -> Iterator[str]:
 
 
 def posted(*parts: bytes, keep: int = KEPT_BYTES) -> Answer:
-    sender = Sender(LOOPBACK)
+    sender = Sender(Ground(LOOPBACK))
     with answering(*parts) as url:
         sender.begin(Post("token", url, ["Expect:"], b"{}", 5_000, keep))
         while sender.active:

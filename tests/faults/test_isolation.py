@@ -1,0 +1,93 @@
+"""A destination in trouble is left alone: few requests reach it, its messages go aside, nobody else notices."""
+
+import time
+from typing import Any
+
+import pytest
+
+from dataplane.ledger.bins import Bin
+from dataplane.transmit.breaker import MIN_VOLUME, PROBES
+from dataplane.transmit.limits import RETRIES_IN_HAND
+from dataplane.transmit.targets import STORM
+from tests.rig.behaviours import hang
+from tests.rig.data_plane import DataPlane, until
+
+pytestmark = pytest.mark.timeout(400)
+AT_ONCE = 4
+
+
+def two(plane: DataPlane, name: str, **fields: Any) -> dict[str, dict[str, Any]]:
+    """A destination to be broken and a healthy one beside it."""
+    crm = {"url": plane.receiver.url(f"/{name}"), "concurrency": AT_ONCE, **fields}
+    return {"crm": crm, "well": {"url": plane.receiver.url(f"/{name}-well")}}
+
+
+def test_an_outage_costs_its_destination_a_few_requests_and_ends_with_everything_delivered(plane: DataPlane):
+    plane.receiver.answers["/outage"] = 503
+    retry = {"local_tries": 2}
+    key = plane.add_pipe("outage", two(plane, "outage", retry=retry))
+    with plane.sender(key, 100) as sender:
+        time.sleep(4)
+    until(lambda: plane.whole("outage").at("crm", Bin.RETRYING) == sender.positions, "every unit is parked", 60)
+    requests = len(plane.receiver.got["/outage"])
+    assert len(sender.positions) > 300
+    assert requests <= MIN_VOLUME + 2 * AT_ONCE + RETRIES_IN_HAND + 10 * PROBES, "parked without an attempt"
+    assert {r.position for r in plane.receiver.got["/outage-well"]} == sender.positions
+    plane.receiver.answers["/outage"] = 204
+    whole = plane.settled("outage", sender.positions, 180)
+    assert whole.at("crm", Bin.DELIVERED) == sender.positions
+    assert whole.lost() == 0
+
+
+def test_a_storm_of_refusals_is_held_not_emptied_into_dead_and_ends_with_a_newer_record(plane: DataPlane):
+    plane.receiver.answers["/storm"] = 403
+    destinations = two(plane, "storm")
+    key = plane.add_pipe("storm", destinations)
+    with plane.sender(key, 100) as sender:
+        time.sleep(3)
+
+    def all_are_away() -> bool:
+        whole = plane.whole("storm")
+        return whole.at("crm", Bin.DEAD) | whole.at("crm", Bin.HELD) == sender.positions
+
+    until(all_are_away, "every unit is dead or held", 60)
+    dead = plane.whole("storm").at("crm", Bin.DEAD)
+    assert STORM <= len(dead) <= STORM + AT_ONCE
+    assert {r.position for r in plane.receiver.got["/storm-well"]} == sender.positions
+    plane.receiver.answers["/storm"] = 204
+    plane.cluster.publish_destinations("storm", destinations)
+    time.sleep(1)  # until lanes have read the record
+    with plane.sender(key, 50) as again:
+        time.sleep(1)
+    until(
+        lambda: plane.whole("storm").at("crm", Bin.DELIVERED) >= again.positions,
+        "it is sent to again, what is held stays",
+        60,
+    )
+    assert len(plane.whole("storm").at("crm", Bin.HELD)) == len(sender.positions) - len(dead)
+
+
+def test_a_paused_destination_takes_nothing_and_loses_nothing(plane: DataPlane):
+    destinations = two(plane, "pause")
+    key = plane.add_pipe("pause", destinations)
+    plane.cluster.publish_destinations("pause", {"crm": destinations["crm"]}, "paused")
+    time.sleep(1)
+    with plane.sender(key, 100) as sender:
+        time.sleep(1)
+    until(lambda: plane.whole("pause").at("crm", Bin.HELD) == sender.positions, "every unit is held", 60)
+    assert not plane.receiver.got["/pause"]
+    assert {r.position for r in plane.receiver.got["/pause-well"]} == sender.positions
+
+
+def test_a_destination_that_hangs_holds_up_no_neighbour(plane: DataPlane):
+    plane.receiver.answers["/mire"] = hang
+    destinations = two(plane, "mire", timeout_s=20, concurrency=64, retry={"local_tries": 1})
+    key = plane.add_pipe("mire", destinations)
+    with plane.sender(key, 200) as sender:
+        time.sleep(8)
+    got = plane.receiver.got["/mire-well"]
+    until(lambda: {r.position for r in got} >= sender.positions, "the neighbour has everything", 15)
+    assert len(plane.receiver.got["/mire"]) <= 64, "no more than its concurrency"
+    plane.receiver.answers["/mire"] = 204
+    whole = plane.settled("mire", sender.positions, 240)
+    assert whole.at("crm", Bin.DELIVERED) == sender.positions

@@ -1,0 +1,49 @@
+"""An authority of our own, and certificates it vouches for: a server's on 127.0.0.1 and a client's."""
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+DAY = timedelta(days=1)
+
+
+class Trust:
+    """`ca_file` is what to trust; `server_file` holds the server's key and certificate."""
+
+    def __init__(self, folder: Path) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "our own authority")])
+        self.ca_file = folder / "ca.pem"
+        self.ca_file.write_text(self._sign(self._name, self._key.public_key(), authority=True))
+        self.server_file = folder / "server.pem"
+        self.server_file.write_text("".join(self.made("localhost")))
+
+    def made(self, name: str) -> tuple[str, str]:
+        """Key and certificate for somebody, as PEM."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        plain = serialization.NoEncryption()
+        pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+        return pem.decode(), self._sign(subject, key.public_key())
+
+    def _sign(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool = False) -> str:
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - DAY)
+            .not_valid_after(now + DAY)
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+        )
+        if not authority:
+            names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+            builder = builder.add_extension(names, critical=False)
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()

@@ -1,0 +1,106 @@
+"""The sender over real TLS on this machine: whom it trusts, what it shows, and that nothing goes out in the clear."""
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from dataplane.transmit.sender import Answer, Ground, Identity, Post, Sender
+from dataplane.transmit.verdict import judge
+from tests.rig.trust import Trust
+
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+
+
+class Server:
+    """Answers 200 with the name in the client's certificate, over and over."""
+
+    def __init__(self, trust: Trust, *, asks: bool) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(trust.server_file)
+        if asks:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(trust.ca_file)
+        self._context = context
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://127.0.0.1:{self._listener.getsockname()[1]}/"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join(5)
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                plain, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            threading.Thread(target=self._answer, args=(plain,), daemon=True).start()
+
+    def _answer(self, plain: socket.socket) -> None:
+        with plain, contextlib.suppress(OSError), self._context.wrap_socket(plain, server_side=True) as tls:
+            while tls.recv(65_536):
+                name = str((tls.getpeercert() or {}).get("subject", "nobody")).encode()
+                tls.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(name), name))
+
+
+@pytest.fixture(scope="module")
+def trust(tmp_path_factory: pytest.TempPathFactory) -> Trust:
+    return Trust(Path(tmp_path_factory.mktemp("trust")))
+
+
+@pytest.fixture
+def asking(trust: Trust) -> Iterator[Server]:
+    with contextlib.closing(Server(trust, asks=True)) as server:
+        yield server
+
+
+def posted(sender: Sender, url: str, identity: Identity | None = None) -> Answer:
+    sender.begin(Post("token", url, ["Expect:"], b"{}", 5_000, identity=identity))
+    while True:
+        for answer in sender.turn(0.1):
+            return answer
+
+
+def identity(trust: Trust, name: str) -> Identity:
+    key, certificate = trust.made(name)
+    return Identity(certificate, key)
+
+
+def test_a_certificate_of_ours_is_shown_and_no_connection_is_shared_between_identities(trust: Trust, asking: Server):
+    alice, bob = identity(trust, "alice"), identity(trust, "bob")
+    with contextlib.closing(Sender(Ground(LOOPBACK, ca_file=str(trust.ca_file)))) as sender:
+        for _ in range(2):
+            assert b"'alice'" in posted(sender, asking.url, alice).body
+            assert b"'bob'" in posted(sender, asking.url, bob).body
+        assert posted(sender, asking.url).status == 0, "without a certificate there is no answer"
+
+
+def test_a_certificate_that_cannot_be_used_is_a_failed_attempt(trust: Trust, asking: Server):
+    with contextlib.closing(Sender(Ground(LOOPBACK, ca_file=str(trust.ca_file)))) as sender:
+        answer = posted(sender, asking.url, Identity("junk", "junk"))
+    assert judge(answer.status, answer.curl_code).cause == "tls"
+
+
+def test_an_authority_that_the_host_does_not_know_is_not_trusted(asking: Server):
+    with contextlib.closing(Sender(Ground(LOOPBACK))) as sender:
+        answer = posted(sender, asking.url)
+    assert judge(answer.status, answer.curl_code).cause == "tls-certificate"
+
+
+def test_where_only_https_is_spoken_http_is_refused_before_a_connection(trust: Trust):
+    with contextlib.closing(Server(trust, asks=False)) as server:
+        ground = Ground(LOOPBACK, https_only=True, ca_file=str(trust.ca_file))
+        with contextlib.closing(Sender(ground)) as sender:
+            refused = posted(sender, server.url.replace("https", "http"))
+            assert (refused.status, refused.address) == (0, "")
+            assert judge(refused.status, refused.curl_code).cause == "destination-forbidden"
+            assert posted(sender, server.url).status == 200

@@ -1,6 +1,6 @@
 """The delivery settings of one destination: what was typed, the part of the spec it means, and where an error belongs.
 
-Secrets are a form of their own: they never stand in a spec, and what was typed is never shown again.
+Secrets never stand in a spec: they are entered on the destination's own page.
 """
 
 import copy
@@ -96,24 +96,6 @@ class DeliveryForm(forms.Form):
     token_url = _optional("Token URL", "Where we fetch a token, and fetch it anew before it ends.")
     client_id = _optional("Client id")
     scope = _optional("Scope", "If the token endpoint asks for one.")
-
-
-class CredentialForm(forms.Form):
-    """The secret part of the credentials: written, never read back."""
-
-    secret = forms.CharField(
-        label="Secret",
-        max_length=20_000,
-        required=False,
-        strip=True,
-        widget=forms.PasswordInput(_TEXT | {"autocomplete": "new-password"}),
-    )
-    certificate = forms.CharField(
-        label="Certificate, PEM", max_length=50_000, required=False, widget=forms.Textarea(_TEXT | {"rows": 4})
-    )
-    key = forms.CharField(
-        label="Private key, PEM", max_length=50_000, required=False, widget=forms.Textarea(_TEXT | {"rows": 4})
-    )
 
 
 @dataclass(frozen=True)
@@ -212,17 +194,6 @@ def settings_from_post(post: QueryDict) -> Settings:
         rules=tuple(RuleRow(*row) for row in rules),
         headers=tuple(HeaderRow(*row) for row in headers),
     )
-
-
-def credential_from_post(post: QueryDict, auth: str) -> dict[str, str]:
-    """The secret of the chosen kind of credentials, as it is stored; empty if none was typed: the stored one stays."""
-    form = CredentialForm(post)
-    typed = form.cleaned_data if form.is_valid() else {}
-    if auth == "mtls":
-        pair = {"certificate": typed.get("certificate", ""), "key": typed.get("key", "")}
-        return pair if all(pair.values()) else {}
-    name = {"basic": "password", "oauth2": "client_secret", "header": "value", "bearer": "value"}.get(auth)
-    return {name: typed["secret"]} if name and typed.get("secret") else {}
 
 
 def _batch(typed: Mapping[str, Any]) -> dict[str, Any] | None:

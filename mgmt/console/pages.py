@@ -16,6 +16,7 @@ from django.utils.cache import patch_vary_headers
 from mgmt import access
 from mgmt.console.snippets import api_curl
 from mgmt.models import Tenant, User
+from mgmt.queries.bell import opened_alerts
 
 THEME_COOKIE: Final = "penstock_theme"
 THEMES: Final = ("light", "dark")
@@ -31,6 +32,11 @@ class May:
     create: bool  # pipes
     edit: bool  # revisions, keys, secrets
     close: bool
+    pause: bool  # and resume
+    move: bool  # release, redrive, abort
+    handle: bool  # alerts
+    credential: bool
+    channels: bool
 
 
 def for_members(view: _View) -> _View:
@@ -87,6 +93,7 @@ def show(
         "may": may_of(role),
         "theme": theme_of(request),
         "fragment": bool(part),
+        "get_opened": once(lambda: opened_alerts(tenant.id) if tenant else 0),
         **context,
     }
     response = render(request, f"{template}#{part}" if part else template, full, status=status)
@@ -107,6 +114,11 @@ def may_of(role: str | None) -> May:
         create=access.may(role, access.CREATE_PIPE),
         edit=access.may(role, access.PUBLISH_REVISION),
         close=access.may(role, access.CLOSE_PIPE),
+        pause=access.may(role, access.PAUSE),
+        move=access.may(role, access.MOVE_MESSAGES),
+        handle=access.may(role, access.HANDLE_ALERT),
+        credential=access.may(role, access.SET_CREDENTIAL),
+        channels=access.may(role, access.CHANGE_CHANNELS),
     )
 
 

@@ -2,7 +2,22 @@
 
 from django.urls import path
 
-from mgmt.console.views import attempts, causes, delivery, destination, edit, home, pipe, settings, sign_in
+from mgmt.console.views import (
+    alerts,
+    attempts,
+    causes,
+    channels,
+    dead,
+    delivery,
+    destination,
+    edit,
+    held,
+    home,
+    moves,
+    pipe,
+    settings,
+    sign_in,
+)
 
 app_name = "console"
 urlpatterns = [
@@ -12,6 +27,8 @@ urlpatterns = [
     path("sign-out/", sign_in.sign_out, name="sign_out"),
     path("theme/", sign_in.switch_theme, name="switch_theme"),
     path("tenant/", sign_in.switch_tenant, name="switch_tenant"),
+    path("alerts/", alerts.alerts, name="alerts"),
+    path("alerts/channels/", channels.channels, name="channels"),
     path("help/causes/", causes.causes, name="causes"),
     path("help/causes/<slug:code>/", causes.cause, name="cause"),
     path("pipes/new/", edit.new_pipe, name="new_pipe"),
@@ -20,11 +37,26 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/messages/<str:position>/", attempts.message, name="message"),
     path("pipes/<str:pipe_id>/destinations/<str:name>/", destination.destination, name="destination"),
     path("pipes/<str:pipe_id>/destinations/<str:name>/delivery/", delivery.delivery, name="delivery"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/pause/", destination.pause, name="pause_destination"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/resume/", destination.resume, name="resume_destination"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/credential/", destination.credential, name="credential"),
+    path("pipes/<str:pipe_id>/dead/", dead.dead, name="dead"),
+    path("pipes/<str:pipe_id>/dead/<int:number>/", dead.dead_letter, name="dead_letter"),
+    path("pipes/<str:pipe_id>/redrive/", dead.redrive, name="redrive"),
+    path("pipes/<str:pipe_id>/held/", held.held, name="held"),
+    path("pipes/<str:pipe_id>/moves/<str:move_id>/abort/", moves.abort_move, name="abort_move"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/", alerts.alert, name="alert"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/acknowledge/", alerts.acknowledge_alert, name="acknowledge_alert"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/snooze/", alerts.snooze_alert, name="snooze_alert"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/resolve/", alerts.resolve_alert, name="resolve_alert"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/probe/", alerts.probe_alert, name="probe_alert"),
     path("pipes/<str:pipe_id>/revisions/", pipe.revisions, name="revisions"),
     path("pipes/<str:pipe_id>/minutes/<int:bucket>/", pipe.minute, name="minute"),
     path("pipes/<str:pipe_id>/edit/", edit.edit_pipe, name="edit_pipe"),
     path("pipes/<str:pipe_id>/close/", edit.close_pipe, name="close_pipe"),
     path("pipes/<str:pipe_id>/reopen/", edit.reopen_pipe, name="reopen_pipe"),
+    path("pipes/<str:pipe_id>/pause/", edit.pause_pipe, name="pause_pipe"),
+    path("pipes/<str:pipe_id>/resume/", edit.resume_pipe, name="resume_pipe"),
     path("pipes/<str:pipe_id>/settings/", settings.settings, name="settings"),
     path("pipes/<str:pipe_id>/keys/", settings.create_key, name="create_key"),
     path("pipes/<str:pipe_id>/keys/<str:key_id>/revoke/", settings.revoke_key, name="revoke_key"),

@@ -43,6 +43,8 @@ class AttemptLine:
     total_us: int
     split: tuple[tuple[str, int], ...]
     next_at: datetime | None
+    gives_up_at: datetime | None = None
+    answer: str = ""
 
 
 ALL: Final = Filter()
@@ -105,4 +107,6 @@ def _line(row: Attempt) -> AttemptLine:
         total_us=row.timing_us.get("total", 0),
         split=split_us(row.timing_us, answered=bool(row.status)),
         next_at=row.next_at,
+        gives_up_at=row.gives_up_at,
+        answer=row.answer,
     )

@@ -7,7 +7,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from mgmt.console.wording import failure_in_words
+from mgmt.console.wording import cause_in_words, failure_in_words
 
 register = template.Library()
 _NARROW: Final = "\u202f"  # narrow no-break space: groups digits, and keeps a number and its unit on one line
@@ -73,6 +73,12 @@ def failure(reason: str, status: int) -> str:
     """An attempt's reason in one line of words."""
     words, detail = failure_in_words(reason, status)
     return f"{words} ({detail})" if detail else words
+
+
+@register.filter
+def cause_words(cause: str) -> str:
+    """A cause as half a sentence."""
+    return cause_in_words(cause)
 
 
 @register.filter

@@ -70,7 +70,7 @@
     document.dispatchEvent(new Event("penstock:theme"));
   });
 
-  // Keys: / search, ? help, g h home.
+  // Keys: / search, ? help, g h home, g a alerts.
   let before = "";
   const help = () => document.getElementById("help");
   document.addEventListener("keydown", (event) => {
@@ -84,6 +84,8 @@
       help().showModal();
     } else if (before === "g" && event.key === "h") {
       window.location.assign("/");
+    } else if (before === "g" && event.key === "a") {
+      window.location.assign("/alerts/");
     }
     before = event.key;
   });

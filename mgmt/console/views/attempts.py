@@ -25,7 +25,7 @@ MOST: Final = 100
 MOST_TRIES: Final = 500
 _COLUMNS: Final = (
     "at", "message_id", "position", "destination", "revision", "number", "outcome", "status", "reason", "address",
-    "total_us", "split", "next_at",
+    "total_us", "split", "next_at", "gives_up_at", "answer",
 )  # fmt: skip
 
 

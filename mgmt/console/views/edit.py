@@ -90,6 +90,32 @@ def reopen_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
     return redirect("console:pipe", pipe.id)
 
 
+@for_members
+@require_POST
+def pause_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Accepts and holds, for every destination."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.PAUSE)
+    try:
+        services.pause_pipe(pipe=pipe)
+        messages.success(request, f"{pipe.name} is paused: it accepts events and holds them.", "fine")
+    except services.Refused as exc:
+        messages.error(request, str(exc), "bad")
+    return redirect("console:pipe", pipe.id)
+
+
+@for_members
+@require_POST
+def resume_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Delivers again, what is held first."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.PAUSE)
+    try:
+        services.resume_pipe(pipe=pipe)
+        messages.success(request, f"{pipe.name} delivers again; what is held goes out in order.", "fine")
+    except services.Refused as exc:
+        messages.error(request, str(exc), "bad")
+    return redirect("console:pipe", pipe.id)
+
+
 def _create(request: HttpRequest, tenant: Tenant, draft: Draft) -> tuple[Draft, Pipe | None]:
     """The new pipe, or the draft with what is wrong with it."""
     if not draft.valid():

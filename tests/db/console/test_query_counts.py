@@ -1,15 +1,19 @@
 """How many queries a page costs does not grow with what is on it. The numbers are baselines: lower them gladly."""
 
 import pytest
+from django.urls import reverse
+from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from mgmt.models import Tenant, User
+from mgmt.models import Pipe, Tenant, User
 from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf, Truth, go_live
+from tests.db.console.undelivered import open_alert, store_dead, store_held
 
 pytestmark = pytest.mark.django_db
-HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 26, 23, 9, 10, 26, 13, 11
+HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 27, 24, 10, 11, 31, 14, 12
+DEAD, HELD, ALERTS = 13, 13, 8
 
 
 def test_home_costs_the_same_for_one_pipe_and_for_five(
@@ -56,3 +60,27 @@ def test_a_tab_of_the_pipe_page(
     browser = browser_of(alice)
     with django_assert_num_queries(queries):
         browser.get(f"/pipes/{truth.pipe.id}/{path}")
+
+
+@pytest.mark.parametrize(("name", "queries"), [("dead", DEAD), ("held", HELD), ("alerts", ALERTS)])
+def test_a_list_costs_the_same_for_few_and_for_many(
+    browser_of: BrowserOf,
+    alice: User,
+    pipe: Pipe,
+    django_assert_num_queries: DjangoAssertNumQueries,
+    name: str,
+    queries: int,
+):
+    go_live(pipe)
+    now = timezone.now()
+    store_dead(pipe, range(2), now)
+    store_held(pipe, range(2), now)
+    open_alert(pipe, now)
+    browser = browser_of(alice)
+    url = reverse("console:alerts") if name == "alerts" else reverse(f"console:{name}", args=[pipe.id])
+    with django_assert_num_queries(queries):
+        browser.get(url)
+    store_dead(pipe, range(2, 40), now, cause="expired")
+    store_held(pipe, range(2, 40), now)
+    with django_assert_num_queries(queries):
+        browser.get(url)

@@ -59,6 +59,8 @@ OF_NO_ROW = {
     "/theme/",
     "/tenant/",
     "/pipes/new/",
+    "/alerts/",
+    "/alerts/channels/",
     "/help/causes/",
     "/help/causes/<slug:code>/",
 }
@@ -172,7 +174,13 @@ def test_the_roles_are_in_order():
 
 def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
     values = {"pipe": pipe.id, "pipe_id": pipe.id, "key": "key_00000000000000000000", "name": "crm", "number": "1"}
-    values |= {"key_id": "key_00000000000000000000", "bucket": "29384711", "position": "1-0-0"}
+    values |= {
+        "key_id": "key_00000000000000000000",
+        "bucket": "29384711",
+        "position": "1-0-0",
+        "alert_id": "alert_0",
+        "move_id": "move_0",
+    }
     if missing:
         values |= {"pipe": MISSING, "pipe_id": MISSING}
     path = route.template

@@ -1,0 +1,152 @@
+"""Alerts: what needs somebody, one for each destination and cause; taking it in hand, putting it aside, probing."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from mgmt import access, services
+from mgmt.console.export import KINDS, MOST_ROWS, export
+from mgmt.console.lines import AlertShown, alert_line, alert_shown
+from mgmt.console.pages import as_curl, for_members, once, part_of, show, tenant_of, viewer_of
+from mgmt.console.views.pipe import shared
+from mgmt.models import Alert, OffsetSet, Tenant
+from mgmt.queries.alerts import alerts_of, open_alerts_by_need
+from mgmt.queries.places import waiting
+
+MOST: Final = 100
+SNOOZES: Final = {"1 h": 3_600, "4 h": 14_400, "1 d": 86_400, "7 d": 604_800}
+STATES: Final = {"open": "Open", "resolved": "Resolved"}
+_COLUMNS: Final = (
+    "id", "pipe_id", "destination", "cause", "state", "suspended", "count", "opened_at", "last_at", "resolved_at",
+    "resolution",
+)  # fmt: skip
+
+
+@for_members
+@require_safe
+def alerts(request: HttpRequest) -> HttpResponseBase:
+    """The tenant's alerts, those first that nobody has in hand."""
+    tenant = tenant_of(request)
+    if tenant is None:
+        raise Tenant.DoesNotExist
+    state = request.GET.get("state", "")
+    state = state if state in STATES else "open"
+    rows = _rows(request, tenant, state)
+    if (kind := request.GET.get("format", "")) in KINDS:
+        found = ({name: getattr(row, name) for name in _COLUMNS} for row in rows[:MOST_ROWS])
+        return export(kind, found, _COLUMNS, name=f"alerts-{tenant.id}")
+    context = {
+        "state": state,
+        "views": list(STATES.items()),
+        "most": MOST,
+        "get_alerts": once(lambda: [alert_line(row) for row in rows[:MOST]]),
+        "curl": as_curl(request, "alerts/"),
+    }
+    template, part = part_of(request, {"list": "alerts.html"}) or ("alerts.html", "")
+    return show(request, template, context, tenant=tenant, part=part)
+
+
+@for_members
+@require_safe
+def alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """One alert: what happened, a sample, and what can be done."""
+    row = access.get_alert(viewer_of(request), pipe_id, alert_id)
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    context = shared(pipe, "alerts") | {
+        "get_alert": once(partial(_shown, row, timezone.now())),
+        "snoozes": list(SNOOZES),
+    }
+    template, part = part_of(request, {"now": "alert.html"}) or ("alert.html", "")
+    return show(request, template, context, tenant=pipe.tenant, part=part)
+
+
+@for_members
+@require_POST
+def acknowledge_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Somebody has it in hand."""
+    by = viewer_of(request)
+    return _done(
+        request,
+        pipe_id,
+        alert_id,
+        lambda row: services.acknowledge_alert(alert=row, by=by, now=timezone.now()),
+        "You have it in hand. It stays here until it is resolved.",
+    )
+
+
+@for_members
+@require_POST
+def snooze_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Quiet for a while; then it opens again, if it is not resolved."""
+    wanted = request.POST.get("for", "")
+    wanted = wanted if wanted in SNOOZES else next(iter(SNOOZES))
+    now = timezone.now()
+    until = now + timedelta(seconds=SNOOZES[wanted])
+    return _done(
+        request,
+        pipe_id,
+        alert_id,
+        lambda row: services.snooze_alert(alert=row, until=until, now=now),
+        f"Quiet for {wanted}. Then it is opened again, unless it is resolved.",
+    )
+
+
+@for_members
+@require_POST
+def resolve_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Over, because somebody says so."""
+    by = viewer_of(request)
+    return _done(
+        request,
+        pipe_id,
+        alert_id,
+        lambda row: services.resolve_alert(alert=row, by=by, now=timezone.now()),
+        "It is resolved. A new failure opens a new one.",
+    )
+
+
+@for_members
+@require_POST
+def probe_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Send one message; if it is accepted, the rest follows by itself."""
+    by = viewer_of(request)
+    return _done(
+        request,
+        pipe_id,
+        alert_id,
+        lambda row: services.probe_alert(alert=row, by=by, now=timezone.now()),
+        "One message is on its way. If it is accepted, the rest follows by itself.",
+    )
+
+
+def _done(request: HttpRequest, pipe_id: str, alert_id: str, deed: Callable[[Alert], Any], words: str) -> HttpResponse:
+    """Do it, say so or why not, and go back to the alert."""
+    row = access.get_alert(viewer_of(request), pipe_id, alert_id, access.HANDLE_ALERT)
+    try:
+        deed(row)
+        messages.success(request, words, "fine")
+    except (services.Refused, services.InvalidValue) as exc:
+        messages.error(request, str(exc), "bad")
+    return redirect("console:alert", pipe_id, alert_id)
+
+
+def _rows(request: HttpRequest, tenant: Tenant, state: str) -> QuerySet[Alert]:
+    ids = list(access.pipes_of(viewer_of(request)).filter(tenant=tenant).values_list("id", flat=True))
+    if state == "resolved":
+        return alerts_of(pipe_ids=ids, state=Alert.State.RESOLVED)
+    return open_alerts_by_need(pipe_ids=ids).select_related("pipe")
+
+
+def _shown(row: Alert, now: datetime) -> AlertShown:
+    found = waiting(pipe_ids=[row.pipe_id], destination=row.destination)
+    kinds = {kind: sum(one.count for one in found if one.kind == kind) for kind in OffsetSet.Kind.values}
+    return alert_shown(row, held=kinds[OffsetSet.Kind.HELD], dead=kinds[OffsetSet.Kind.DEAD], now=now)

@@ -1,0 +1,165 @@
+"""Dead letters: what waits by destination and cause, the list with its filters and export, and redriving."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from mgmt import access, services
+from mgmt.console.causes import BY_CODE
+from mgmt.console.export import KINDS, MOST_ROWS, export
+from mgmt.console.lines import Content, HeapLine, dead_line, heap_line, readable_body
+from mgmt.console.pages import for_members, once, part_of, show, viewer_of
+from mgmt.console.views.moves import RateForm, latest_moves
+from mgmt.console.views.pipe import shared
+from mgmt.models import DeadLetter, Move, OffsetSet, Pipe
+from mgmt.queries.delivery import dead_letters
+from mgmt.queries.places import Chosen, preview, waiting
+from mgmt.queries.records import RecordsAway, read_record
+
+MOST: Final = 100
+WITHINS: Final = {"15 min": 900, "1 h": 3_600, "24 h": 86_400, "7 d": 604_800}
+_FILTERS: Final = ("destination", "cause", "within", "key", "messages")
+_PARTS: Final = {"heaps": "dead.html", "letters": "dead.html", "moves": "moves.html"}
+_COLUMNS: Final = (
+    "at", "message_id", "key", "destination", "node", "cause", "detail", "attempts", "revision", "answer",
+)  # fmt: skip
+
+
+@for_members
+@require_safe
+def dead(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
+    """What ended without being delivered, the newest first; the filters stand in the URL."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    now, filters = timezone.now(), filters_of(request.GET)
+    if (kind := request.GET.get("format", "")) in KINDS:
+        rows = _letters(pipe, filters, now)[:MOST_ROWS]
+        return export(kind, map(_row, rows.iterator()), _COLUMNS, name=f"dead-letters-{pipe.id}")
+    before = _number(request.GET.get("before", ""))
+    get_rows = once(lambda: list(_letters(pipe, filters, now, before)[: MOST + 1]))
+    context = shared(pipe, "dead") | {
+        "now": now,
+        "filters": filters,
+        "query": urlencode(filters),
+        "withins": list(WITHINS),
+        "before": before,
+        "causes": sorted(BY_CODE),
+        "destinations": sorted(pipe.destinations.values_list("name", flat=True)),
+        "get_lines": once(lambda: [dead_line(row) for row in get_rows()[:MOST]]),
+        "get_older": once(lambda: get_rows()[MOST - 1].id if len(get_rows()) > MOST else 0),
+        "get_heaps": once(partial(_heaps, pipe, filters)),
+        "get_moves": once(partial(latest_moves, pipe, Move.What.REDRIVE)),
+        "most_rows": MOST_ROWS,
+    }
+    template, part = part_of(request, _PARTS) or ("dead.html", "")
+    return show(request, template, context, tenant=pipe.tenant, part=part)
+
+
+@for_members
+@require_safe
+def dead_letter(request: HttpRequest, pipe_id: str, number: int) -> HttpResponse:
+    """One dead letter: what happened, the message as it lies in its topic, and the answer that came."""
+    row = access.get_letter(viewer_of(request), pipe_id, number)
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    context = shared(pipe, "dead") | {"line": dead_line(row), "get_content": once(partial(_content, row))}
+    return show(request, "dead_letter.html", context, tenant=pipe.tenant)
+
+
+@for_members
+@require_http_methods(["GET", "POST"])
+def redrive(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """How many a filter finds at one destination, and at what rate they go; POST sends them on their way."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.MOVE_MESSAGES)
+    filters = filters_of(request.POST if request.method == "POST" else request.GET)
+    destination = access.get_destination(viewer_of(request), pipe_id, filters.get("destination", ""))
+    chosen = _chosen(destination.name, filters, timezone.now())
+    form = RateForm(request.POST or None)
+    refused = ""
+    if request.method == "POST" and form.is_valid():
+        rate_per_s = form.cleaned_data["rate_per_s"]
+        try:
+            move = services.start_move(pipe=pipe, chosen=chosen, rate_per_s=rate_per_s, by=viewer_of(request))
+            messages.success(request, f"{move.total} to {destination.name} are on their way again.", "fine")
+            return redirect("console:dead", pipe.id)
+        except (services.NothingToMove, services.InvalidValue) as exc:
+            refused = str(exc)
+    found = preview(pipe_id=pipe.id, chosen=chosen)
+    context = shared(pipe, "dead") | {
+        "destination": destination,
+        "found": found,
+        "filters": filters,
+        "query": urlencode(filters),
+        "form": form,
+        "refused": refused,
+    }
+    return show(request, "redrive.html", context, tenant=pipe.tenant, status=422 if refused or form.errors else 200)
+
+
+def filters_of(query: Mapping[str, str]) -> dict[str, str]:
+    """The filters that are set; what cannot be one is dropped."""
+    found = {name: str(query.get(name, "")).strip().replace("\x00", "")[:2_000] for name in _FILTERS}
+    known = {"cause": found["cause"] in BY_CODE, "within": found["within"] in WITHINS}
+    return {name: value for name, value in found.items() if value and known.get(name, True)}
+
+
+def _letters(pipe: Pipe, filters: Mapping[str, str], now: datetime, before: int = 0) -> QuerySet[DeadLetter]:
+    rows = dead_letters(
+        pipe=pipe,
+        destination=filters.get("destination"),
+        cause=filters.get("cause", ""),
+        key=filters.get("key", ""),
+        since=_since(filters, now),
+    )
+    if ids := _ids(filters):
+        rows = rows.filter(message_id__in=ids)
+    return rows.filter(id__lt=before) if before else rows
+
+
+def _content(row: DeadLetter) -> Content:
+    try:
+        record = read_record(row.topic, row.partition, row.offset)
+    except RecordsAway as exc:
+        return Content(reason=f"The message cannot be shown: {exc}.")
+    return Content(record.headers, readable_body(record.body), len(record.body), record.body_bytes)
+
+
+def _chosen(destination: str, filters: Mapping[str, str], now: datetime) -> Chosen:
+    return Chosen(
+        destination=destination,
+        kind=OffsetSet.Kind.DEAD,
+        cause=filters.get("cause", ""),
+        key=filters.get("key", ""),
+        ids=_ids(filters),
+        since=_since(filters, now),
+    )
+
+
+def _ids(filters: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(filters.get("messages", "").replace(",", " ").split())
+
+
+def _since(filters: Mapping[str, str], now: datetime) -> datetime | None:
+    return now - timedelta(seconds=WITHINS[filters["within"]]) if "within" in filters else None
+
+
+def _heaps(pipe: Pipe, filters: Mapping[str, str]) -> list[HeapLine]:
+    found = waiting(pipe_ids=[pipe.id], destination=filters.get("destination", ""))
+    cause = filters.get("cause", "")
+    return [heap_line(one) for one in found if one.kind == OffsetSet.Kind.DEAD and cause in ("", one.cause)]
+
+
+def _row(letter: DeadLetter) -> dict[str, Any]:
+    return {name: getattr(letter, name) for name in _COLUMNS}
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0

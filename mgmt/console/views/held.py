@@ -1,0 +1,37 @@
+"""What is held: how many for each destination, since when and why, and the way to let them go."""
+
+from functools import partial
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from mgmt import access
+from mgmt.console.lines import HeldLine, held_line
+from mgmt.console.pages import for_members, once, part_of, show, viewer_of
+from mgmt.console.views.moves import latest_moves
+from mgmt.console.views.pipe import shared
+from mgmt.models import Destination, Move, Pipe
+from mgmt.queries.delivery import standings
+
+_PARTS: Final = {"held": "held.html", "moves": "moves.html"}
+
+
+@for_members
+@require_safe
+def held(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Each destination that holds messages, or would hold the next one."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    context = shared(pipe, "held") | {
+        "now": timezone.now(),
+        "get_held": once(partial(_lines, pipe)),
+        "get_moves": once(partial(latest_moves, pipe, Move.What.RELEASE)),
+    }
+    template, part = part_of(request, _PARTS) or ("held.html", "")
+    return show(request, template, context, tenant=pipe.tenant, part=part)
+
+
+def _lines(pipe: Pipe) -> list[HeldLine]:
+    lines = [held_line(one) for one in standings(pipe=pipe) if one.destination.state != Destination.State.REMOVED]
+    return [line for line in lines if line.fact.held or line.fact.holds]

@@ -1,0 +1,181 @@
+"""Dead letters and held messages: what waits, its filters and files, redriving, aborting, pausing and resuming."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from mgmt.console.views import dead as dead_views
+from mgmt.models import DeadLetter, Destination, Move, Pipe, User
+from mgmt.services import pause_destination
+from mgmt.services.destinations import move_destination
+from tests.db.console.truth import BrowserOf, go_live
+from tests.db.console.undelivered import store_dead, store_held
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+@pytest.fixture
+def alices(browser_of: BrowserOf, alice: User) -> Client:
+    return browser_of(alice)
+
+
+@pytest.fixture
+def storm(pipe: Pipe, now: datetime) -> Pipe:
+    """Five refused by crm two hours ago, two given up just now, one that a step could not change."""
+    go_live(pipe)
+    store_dead(pipe, range(5), now - timedelta(hours=2))
+    store_dead(pipe, range(5, 7), now - timedelta(minutes=1), cause="expired")
+    store_dead(pipe, range(7, 8), now - timedelta(minutes=1), cause="step", where="")
+    return pipe
+
+
+def url_of(name: str, pipe: Pipe, *args: object) -> str:
+    return reverse(f"console:{name}", args=[pipe.id, *args])
+
+
+def rows_of(page: str) -> int:
+    return page.count('data-label="Answer"')
+
+
+def test_what_waits_stands_first_by_cause_and_destination(alices: Client, storm: Pipe):
+    page = alices.get(url_of("dead", storm)).content.decode()
+    heaps = page.split('id="heaps"')[1].split('id="letters"')[0]
+    assert "Answered 4xx, which is final" in heaps
+    assert f"{url_of('redrive', storm)}?destination=crm&amp;cause=rejected" in heaps
+    assert "before one was chosen" in heaps
+    assert heaps.count("Redrive …") == 2  # not for what has no destination
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ({}, 8),
+        ({"destination": "crm"}, 7),
+        ({"cause": "expired"}, 2),
+        ({"within": "1 h"}, 3),
+        ({"key": "k0"}, 4),
+        ({"messages": "m1, m3 m99"}, 2),
+        ({"cause": "no-such", "within": "soon"}, 8),
+    ],
+)
+def test_filters_stand_in_the_url(alices: Client, storm: Pipe, query: dict[str, str], rows: int):
+    assert rows_of(alices.get(url_of("dead", storm), query).content.decode()) == rows
+
+
+def test_older_letters_are_a_link_away_and_none_is_skipped(
+    alices: Client, storm: Pipe, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(dead_views, "MOST", 3)
+    seen, address = 0, url_of("dead", storm)
+    while address:
+        page = alices.get(address).content.decode()
+        seen += rows_of(page)
+        address = page.partition('">Older</a>')[0].rpartition('href="')[2] if "Older</a>" in page else ""
+    assert seen == 8
+
+
+def test_a_file_holds_what_the_filter_lets_through(alices: Client, storm: Pipe):
+    answer = alices.get(url_of("dead", storm), {"format": "jsonl", "cause": "expired"})
+    lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
+    assert [line["message_id"] for line in lines] == ["m6", "m5"]
+
+
+def test_one_letter_shows_its_answer_as_text_and_says_why_its_body_cannot_be_read(alices: Client, storm: Pipe):
+    letter = DeadLetter.objects.get(message_id="m1")
+    page = alices.get(url_of("dead_letter", storm, letter.id)).content.decode()
+    assert "401 Unauthorized" in page
+    assert "<script>alert" not in page
+    assert "the brokers do not answer" in page
+    assert reverse("console:cause", args=["rejected"]) in page
+    assert f"{url_of('redrive', storm)}?destination=crm&amp;messages=m1" in page
+
+
+def test_a_redrive_is_previewed_then_made_once(alices: Client, storm: Pipe, alice: User):
+    url, chosen = url_of("redrive", storm), {"destination": "crm", "cause": "rejected"}
+    preview = alices.get(url, chosen).content.decode()
+    assert "Redrive 5 dead letters to crm" in preview
+    assert not Move.objects.exists()
+    assert alices.post(url, chosen | {"rate_per_s": "20"}).status_code == 302
+    move = Move.objects.get()
+    assert (move.total, move.rate_per_s, move.by, move.what) == (5, 20.0, alice, "redrive")
+    again = alices.post(url, chosen | {"rate_per_s": "20"})
+    assert again.status_code == 422
+    assert "on its way already" in again.content.decode()
+    assert Move.objects.count() == 1
+    page = alices.get(url_of("dead", storm)).content.decode()
+    assert "under way" in page
+    assert page.count("redriven") == 5
+
+
+@pytest.mark.parametrize("rate", ["0", "-3", "fast", "99999999"])
+def test_a_rate_that_cannot_be_is_refused(alices: Client, storm: Pipe, rate: str):
+    answer = alices.post(url_of("redrive", storm), {"destination": "crm", "rate_per_s": rate})
+    assert answer.status_code == 422
+    assert not Move.objects.exists()
+
+
+def test_a_redrive_is_aborted(alices: Client, storm: Pipe):
+    alices.post(url_of("redrive", storm), {"destination": "crm", "rate_per_s": "1"})
+    move = Move.objects.get()
+    assert alices.post(url_of("abort_move", storm, move.id)).status_code == 302
+    move.refresh_from_db()
+    assert move.state == "aborting"
+    assert "stopping" in alices.get(url_of("dead", storm)).content.decode()
+
+
+def test_pause_shows_what_is_held_and_resume_lets_it_go(alices: Client, storm: Pipe, now: datetime):
+    assert "Nothing is held" in alices.get(url_of("held", storm)).content.decode()
+    assert alices.post(url_of("pause_destination", storm, "crm")).status_code == 302
+    store_held(storm, range(12), now - timedelta(minutes=42))
+    page = alices.get(url_of("held", storm)).content.decode()
+    assert "Resume and release 12" in page
+    assert "paused by alice" in page
+    assert "42" in page
+    assert "12 messages held" in alices.get(url_of("destination", storm, "crm")).content.decode()
+    assert alices.post(url_of("resume_destination", storm, "crm")).status_code == 302
+    assert Destination.objects.get().state == "active"
+    assert "on their way" in alices.get(url_of("held", storm)).content.decode()
+
+
+def test_a_suspended_destination_says_why_and_what_to_do(alices: Client, storm: Pipe):
+    row = Destination.objects.get()
+    move_destination(row=row, was=["active"], becomes="suspended", cause="storm", reason="answered 401")
+    page = alices.get(url_of("destination", storm, "crm")).content.decode()
+    assert "refused one message after another (answered 401)" in page
+    assert reverse("console:cause", args=["storm"]) in page
+
+
+def test_a_whole_pipe_is_paused_and_resumed(alices: Client, storm: Pipe):
+    alices.post(url_of("pause_pipe", storm))
+    assert "This pipe is paused" in alices.get(url_of("pipe", storm)).content.decode()
+    alices.post(url_of("resume_pipe", storm))
+    storm.refresh_from_db()
+    assert storm.state == "active"
+
+
+def test_a_viewer_sees_all_of_it_and_moves_nothing(browser_of: BrowserOf, viewer: User, storm: Pipe):
+    vera = browser_of(viewer)
+    letter = DeadLetter.objects.get(message_id="m7")
+    pause_destination(destination=Destination.objects.get())
+    for url in (url_of("dead", storm), url_of("held", storm), url_of("dead_letter", storm, letter.id)):
+        page = vera.get(url).content.decode()
+        for word in ("Redrive …", "Resume", "Pause"):
+            assert word not in page, (url, word)
+    assert vera.get(url_of("redrive", storm), {"destination": "crm"}).status_code == 403
+    assert vera.post(url_of("resume_destination", storm, "crm")).status_code == 403
+    assert vera.post(url_of("pause_pipe", storm)).status_code == 403
+
+
+def test_another_tenants_letter_is_not_found(browser_of: BrowserOf, charlie: User, storm: Pipe):
+    letter = DeadLetter.objects.first()
+    assert letter
+    assert browser_of(charlie).get(url_of("dead_letter", storm, letter.id)).status_code == 404

@@ -1,0 +1,67 @@
+"""Dead letters, held messages and alerts as the Observer would have stored them."""
+
+from datetime import datetime
+from typing import Any
+
+from dataplane.ledger.units import position_of
+from mgmt.models import Alert, DeadLetter, OffsetSet, Pipe
+from mgmt.queries.span import bucket_at
+from mgmt.services.alerts import Failure, note_failures
+from mgmt.services.places import Found, SetId, add_places
+
+DEAD, HELD = "penstock.c1.dead.g1", "penstock.c1.held.g1"
+ANSWER = 'HTTP/1.1 401 Unauthorized\n\n{"error": "key <script>alert(1)</script> expired"}'
+
+
+def store_dead(pipe: Pipe, offsets: range, at: datetime, *, cause: str = "rejected", where: str = "crm") -> None:
+    """Listed dead letters, and their places."""
+    DeadLetter.objects.bulk_create(_letter(pipe, offset, at, cause, where) for offset in offsets)
+    _store(pipe, OffsetSet.Kind.DEAD, DEAD, offsets, at, cause, where)
+
+
+def store_held(pipe: Pipe, offsets: range, at: datetime, *, where: str = "crm") -> None:
+    """Places of held messages."""
+    _store(pipe, OffsetSet.Kind.HELD, HELD, offsets, at, "", where)
+
+
+def open_alert(pipe: Pipe, at: datetime, **more: Any) -> Alert:
+    """An alert about 401s at crm, with a sample."""
+    sample = {
+        "message_id": "m7",
+        "position": position_of(1, 0, 7),
+        "request": {"method": "POST", "url": "https://crm.example.com/in", "headers": {}},
+        "status": 401,
+        "answer": ANSWER,
+        "reason": "rejected: answered 401",
+        "curl": "curl -sS https://crm.example.com/in -d '{}'",
+    }
+    failure = Failure(pipe.id, "crm", "rejected", 20, at, sample, more.get("suspended", False))
+    note_failures(failures=[failure], now=at)
+    return Alert.objects.get(pipe=pipe, cause="rejected")
+
+
+def _store(pipe: Pipe, kind: str, topic: str, offsets: range, at: datetime, cause: str, where: str) -> None:
+    at_s = int(at.timestamp())
+    key = SetId(pipe.id, where, kind, cause, topic, 0, at_s // 3600)
+    add_places(Found(key, offset, at_s) for offset in offsets)
+
+
+def _letter(pipe: Pipe, offset: int, at: datetime, cause: str, where: str) -> DeadLetter:
+    return DeadLetter(
+        pipe_id=pipe.id,
+        destination=where,
+        node=f"transmit:{where}" if where else "normalize",
+        cause=cause,
+        detail=f"{cause}: answered 401" if where else "$.total: needs a number",
+        answer=ANSWER if where else "",
+        message_id=f"m{offset}",
+        key=f"k{offset % 2}",
+        position=position_of(1, 0, offset),
+        bucket=bucket_at(at),
+        revision=1,
+        attempts=0,
+        at=at,
+        topic=DEAD,
+        partition=0,
+        offset=offset,
+    )

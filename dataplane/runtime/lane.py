@@ -272,7 +272,7 @@ class Lane:
             self._hand_over_alone(message, self.slots.of(message))
 
     def _hand_over_alone(self, message: Message, slot: int) -> None:
-        """Nothing else is under way until this one is settled, or has had its time to do harm."""
+        """Nothing else is under way until this one is settled, waits for its time, or has had time to do harm."""
         name, offset = self._note_name(slot), message.offset()
         if not self._crashes.try_alone(name, offset, time.time()):
             log.error("dead: lanes died of %s %d each time they took it alone", name, offset)
@@ -284,6 +284,8 @@ class Lane:
             self._watchdog.pat()
             self._work.turn()
             self._collect(BUSY_WAIT_S)
+            if not self._work.in_flight() and not self.outbox.in_flight:
+                break
         self._crashes.survived(name, time.time())
 
     def _open_window(self, message: Message) -> AckWindow | None:

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import time
 from pathlib import Path
-from typing import cast
 
 import uvloop
 
@@ -21,7 +20,8 @@ class Receiver(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A connection came."""
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's is none by its class
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         """Answer every request that is whole."""

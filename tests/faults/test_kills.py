@@ -1,5 +1,6 @@
 """Kill -9 at seeded random moments under load: nothing ACKed is lost, and what comes twice is the same message."""
 
+import logging
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ from dataplane.ledger.bins import Bin
 from tests.rig.data_plane import REPLICAS, DataPlane, until
 from tests.rig.sender import Sender
 
+log = logging.getLogger(__name__)
 RATE = 200.0
 BACK_S = 30.0
 SEND_LIMIT = 64  # the destination's concurrency: at most so many sends are in flight
@@ -69,6 +71,7 @@ def run(plane: DataPlane, pipe: str, victim: Victim, *, kills: int, seed: int, b
     with plane.sender(key, RATE) as sender:
         took = [kill_at_random(plane, chance, victim, between_s) for _ in range(kills)]
         time.sleep(1)
+    log.info("%s: lanes back after %s s", pipe, [round(seconds, 1) for seconds in took])
     assert max(took) <= allowed_s(), f"lanes came back after {took} s"
     check(plane, pipe, sender, kills)
 

@@ -8,6 +8,7 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -152,3 +153,12 @@ async def _endless(writer: asyncio.StreamWriter, data: bytes) -> bool:
 async def _gone(writer: asyncio.StreamWriter) -> None:
     while not writer.transport.is_closing():
         await asyncio.sleep(0.05)
+
+
+def throttled_until(seconds: float) -> Behaviour:
+    """429 with a Retry-After that is a date so far ahead."""
+
+    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
+        return await throttled(formatdate(time.time() + seconds, usegmt=True))(writer, received)
+
+    return behave

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -61,19 +61,29 @@ class Cluster:
 
     def make_topics(self) -> None:
         """Every topic of the cell and the cluster, with first offsets committed for the lane groups."""
+        self.make_cluster_topics()
+        self.make_cell_topics(LANE_KINDS)
+
+    def make_cluster_topics(self) -> None:
+        """What all cells share."""
+        shared = [NewTopic(AUDIT_TOPIC, 4, 1), NewTopic(HEARTBEAT_TOPIC, 1, 1)]
+        self._make([*shared, NewTopic(CONTROL_TOPIC, 1, 1, config={"cleanup.policy": "compact"})])
+
+    def make_cell_topics(self, kinds: Iterable[LaneKind]) -> None:
+        """Every topic of the cell, with first offsets committed for the groups of these kinds of lanes."""
         names = {purpose: cell_topic(self.cell, purpose, 1) for purpose in PURPOSES}
-        new = [
+        self._make(
             NewTopic(name, self._partitions_of(purpose), 1, config={"max.message.bytes": "2097152"})
             for purpose, name in names.items()
-        ]
-        new += [NewTopic(AUDIT_TOPIC, 4, 1), NewTopic(HEARTBEAT_TOPIC, 1, 1)]
-        new += [NewTopic(CONTROL_TOPIC, 1, 1, config={"cleanup.policy": "compact"})]
-        for future in self.admin.create_topics(new).values():
-            future.result()
-        for kind in LANE_KINDS:
+        )
+        for kind in kinds:
             self._commit_first_offsets(lane_group(self.cell, kind), [names[purpose] for purpose in INPUTS_OF[kind]])
         for purpose, name in names.items():
             self.topics[purpose] = TopicRecord(name, 1, self._partitions_of(purpose), "")
+
+    def _make(self, topics: Iterable[NewTopic]) -> None:
+        for future in self.admin.create_topics(list(topics)).values():
+            future.result()
 
     def _partitions_of(self, purpose: Purpose) -> int:
         return 1 if purpose == "signals" else self.partitions

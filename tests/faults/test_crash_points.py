@@ -1,0 +1,249 @@
+"""Kill -9 at every step of a lane, steps read from its code: nothing is lost, and what comes twice was in flight.
+
+Lanes run in plain processes on a real broker, many cells beside each other; that Spark starts them again when their
+process dies is what test_kills shows.
+"""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from dataplane.names import LaneKind
+from tests.rig.books import AuditReader
+from tests.rig.broker import Broker
+from tests.rig.cluster import Cluster
+from tests.rig.crash_cells import KILLED, CrashCell, LaneServer
+from tests.rig.crash_traffic import ProcessTraffic, RetrierTraffic, Traffic, TransmitTraffic
+from tests.rig.data_plane import until
+from tests.rig.receiver import Receiver
+from tests.rig.steps import Step, steps_of
+
+KINDS: Final[tuple[LaneKind, ...]] = ("process", "transmit", "transmit-retry", "retrier")
+CELLS: Final = 10
+A_FEW: Final = 10  # steps of each kind in the short form
+MOSTLY: Final = 0.8  # of the steps that are chosen are passed again; the rest depends on what comes when
+
+# Steps that are not between reading and committing, or that need another accident; who shows them instead.
+ELSEWHERE: Final[dict[str, str]] = {
+    # before the first message, or after the last commit
+    "Lane._await_cell": "it begins",
+    "Lane.run": "it begins and ends",
+    "Lane._close": "it ends",
+    "Plans._compile": "once for each plan",
+    "Plans._salt": "once for each plan",
+    # another accident
+    "Lane._revoked": "a rebalance: test_asleep, test_lane_state_machine",
+    "Lane._lost": "a rebalance: test_asleep, test_lane_state_machine",
+    "Lane._let_go": "a rebalance",
+    "Prefixes.commit_failed": "a rebalance: test_checkpoint",
+    "Prefixes.forget": "a rebalance: test_checkpoint",
+    "Ends.give_up": "a rebalance: test_transmit_work",
+    "Ends.flush self._memories.pop": "a rebalance: test_transmit_work",
+    "Queues.forget": "a rebalance: test_transmit_work",
+    "Queues._may_begin": "a rebalance: test_transmit_work, test_asleep",
+    "Lane._admit self._trouble": "an error of the broker: test_broker",
+    "Lane._trouble": "an error of the broker: test_broker",
+    "Lane._stop_partition": "out of range",
+    "Lane._hand_over": "where lanes have died: test_deadly_event",
+    "Lane._hand_over_alone": "where lanes have died: test_deadly_event",
+    "Lane._fetch self._admit": "where lanes have died: test_deadly_event",
+    "ProcessWork.condemn": "where lanes have died: test_deadly_event",
+    "TransmitWork.condemn": "where lanes have died: test_transmit_work",
+    "RetrierWork.condemn": "where lanes have died: test_retrier_work",
+    # more than a few messages, or more time than a few seconds
+    "Lane._hold_back": "a full window: test_lane_state_machine",
+    "Shipment.send": "a full queue: test_outbox",
+    "Shipment.close": "all reports before the last record: test_outbox",
+    "Outbox.wait": "a full queue: test_outbox",
+    "Memory.flush": "after two hundred thousand verdicts: test_memory",
+    "Relief.turn": "a window that few block: test_isolation",
+    "Relief._free": "a window that few block: test_isolation",
+    "Sender.cancel": "a window that few block: test_isolation; a drain of 25 s: test_transmit_work",
+    "TransmitWork.give_back": "a drain of 25 s: test_transmit_work",
+    "ProcessWork._run self._waiting.extend": "a plan that comes late: test_process_work",
+    "ProcessWork.turn": "a plan that comes late: test_process_work",
+    "ProcessWork._transform self._bury": "a body too large: test_process_work",
+    "RetrierWork._forward self._wait": "more of one destination than its pace: test_retrier_work",
+    "RetrierWork._forward self._bury": "more of one destination than its pace: test_retrier_work",
+    "RetrierWork._bury": "more of one destination than its pace: test_retrier_work",
+    # what is known of a destination changes; nothing is sent or stored by it
+    "Targets._changed": "test_isolation",
+    "Target.adopt": "test_isolation",
+    "Target.refused": "test_isolation",
+    "Target.sit": "test_isolation",
+}
+
+
+class Campaign:
+    """Cells of one kind of lane, used again for one step after another."""
+
+    def __init__(self, kafka: str, traffic: Traffic, var: Path, server: LaneServer, books: AuditReader) -> None:
+        self._kafka = kafka
+        self._traffic = traffic
+        self._server = server
+        self._books = books
+        self._var = var
+        self._cells: list[CrashCell] = []
+        self._pipes = 0
+        self.reached: list[Step] = []
+
+    def cells(self, count: int) -> list[CrashCell]:
+        """So many cells."""
+        while len(self._cells) < count:
+            number, kind = len(self._cells), self._traffic.kind
+            self._cells.append(CrashCell(self._kafka, f"{kind}-{number}", kind, self._var / str(number), self._server))
+        return self._cells[:count]
+
+    def lines(self) -> set[tuple[str, int]]:
+        """Every line that the traffic leads over: after a kill, and when the lane is stopped with much under way."""
+        (cell,), paths = self.cells(1), [self._var / "seen.json", self._var / "seen-too.json"]
+        pipe, sent = self._begin(cell)
+        cell.start(next(step for step in steps_of(self._traffic.kind) if step.function == "Checkpointer.audited"))
+        until(lambda: cell.code() is not None, "the kill", 60)
+        cell.start(seen=paths[0])
+        until(cell.is_done, "the end of the input", 60)
+        time.sleep(1.2)  # a heartbeat
+        cell.stop()
+        self._check(cell, pipe, sent)
+
+        pipe, sent = self._begin(cell)
+        at = cell.committed()
+        cell.start(seen=paths[1])
+        until(lambda: cell.committed() > at, "the first commit", 60)
+        cell.stop()
+        cell.start()
+        until(cell.is_done, "the end of the input", 60)
+        cell.stop()
+        self._check(cell, pipe, sent)
+        return {line for path in paths for line in msgspec.json.decode(path.read_bytes(), type=list[tuple[str, int]])}
+
+    def kill_at(self, steps: Sequence[Step]) -> None:
+        """One kill at each step, in as many cells at once; each cell's lane comes back and goes to the end."""
+        under_way = [(cell, step, *self._begin(cell)) for cell, step in zip(self.cells(len(steps)), steps, strict=True)]
+        for cell, step, *_ in under_way:
+            cell.start(step)
+        for cell, _, pipe, _ in under_way:
+            until(lambda cell=cell: cell.code() is not None or cell.is_done(), f"{cell.name} dies or ends", 60)  # type: ignore[misc]
+            if cell.code() is None:
+                cell.cluster.stop(cell.incarnation)
+                until(lambda cell=cell: cell.code() is not None, f"{cell.name} drains or dies", 60)  # type: ignore[misc]
+            assert cell.code() in (KILLED, 0)
+            self._check_committed(cell, pipe)
+        self.reached += [step for cell, step, *_ in under_way if cell.code() == KILLED]
+        for cell, *_ in under_way:
+            cell.start()
+        for cell, step, pipe, sent in under_way:
+            until(cell.is_done, f"{cell.name} goes on after {step}", 60)
+            cell.stop()
+            self._check(cell, pipe, sent)
+
+    def close(self) -> None:
+        for cell in self._cells:
+            cell.close()
+
+    def _begin(self, cell: CrashCell) -> tuple[str, dict[str, set[str]]]:
+        self._pipes += 1
+        pipe = f"{self._traffic.kind}-{self._pipes}"
+        return pipe, self._traffic.begin(cell, pipe)
+
+    def _check_committed(self, cell: CrashCell, pipe: str) -> None:
+        """Whatever lies below the committed offset is in the ledger."""
+        self._books.refresh()
+        facts = self._books.facts(pipe)
+        below = [meta for meta in cell.read(self._traffic.input, cell.committed()) if meta.pipe == pipe]
+        assert all(self._traffic.is_covered(meta, facts) for meta in below), f"{cell.name}: committed and not told"
+
+    def _check(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]]) -> None:
+        self._books.refresh()
+        self._traffic.check(cell, pipe, sent, self._books.facts)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    made = Broker(tmp_path_factory.mktemp("crash-broker"))
+    made.start()
+    Cluster(made.address).make_cluster_topics()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LaneServer]:
+    made = LaneServer()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def campaigns(
+    broker: Broker, server: LaneServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[LaneKind, Campaign]]:
+    receiver = Receiver()
+    books = AuditReader(broker.address, {})
+    traffic: list[Traffic] = [
+        ProcessTraffic(),
+        TransmitTraffic(receiver),
+        TransmitTraffic(receiver, "transmit-retry"),
+        RetrierTraffic(),
+    ]
+    made = {
+        one.kind: Campaign(broker.address, one, tmp_path_factory.mktemp(one.kind), server, books) for one in traffic
+    }
+    yield made
+    for campaign in made.values():
+        campaign.close()
+    books.close()
+    receiver.close()
+
+
+@pytest.fixture(scope="module")
+def lines(campaigns: dict[LaneKind, Campaign]) -> dict[LaneKind, set[tuple[str, int]]]:
+    return {kind: campaign.lines() for kind, campaign in campaigns.items()}
+
+
+@pytest.mark.timeout(300)
+def test_the_campaign_passes_every_step(lines: dict[LaneKind, set[tuple[str, int]]]):
+    passed = set().union(*lines.values())
+    steps = {step for kind in KINDS for step in steps_of(kind) if not step.function.endswith("__init__")}
+    missing = [step for step in sorted(steps) if not {step.function, step.name} & ELSEWHERE.keys()]
+    missing = [step for step in missing if step.place not in passed]
+    told = "\n".join(f"{step.file}:{step.line} {step.function}: {step.call}" for step in missing)
+    assert not missing, f"add traffic to tests/rig/crash_traffic.py that leads here, or say who shows it:\n{told}"
+
+
+def test_what_is_shown_elsewhere_is_still_a_step():
+    names = {name for kind in KINDS for step in steps_of(kind) for name in (step.function, step.name)}
+    assert ELSEWHERE.keys() <= names, "renamed or gone"
+
+
+def run(campaign: Campaign, steps: Sequence[Step]) -> None:
+    for first in range(0, len(steps), CELLS):
+        campaign.kill_at(steps[first : first + CELLS])
+    assert len(campaign.reached) >= MOSTLY * len(steps), f"killed at {len(campaign.reached)} of {len(steps)} steps"
+
+
+def on_the_way(kind: LaneKind, lines: dict[LaneKind, set[tuple[str, int]]]) -> list[Step]:
+    return [step for step in steps_of(kind) if step.place in lines[kind]]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kill_at_some_steps_loses_nothing(
+    campaigns: dict[LaneKind, Campaign], lines: dict[LaneKind, set[tuple[str, int]]], kind: LaneKind
+):
+    steps = on_the_way(kind, lines)
+    run(campaigns[kind], random.Random(20_261_121).sample(steps, A_FEW))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kill_at_any_step_loses_nothing(
+    campaigns: dict[LaneKind, Campaign], lines: dict[LaneKind, set[tuple[str, int]]], kind: LaneKind
+):
+    run(campaigns[kind], on_the_way(kind, lines))

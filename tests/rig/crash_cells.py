@@ -1,0 +1,164 @@
+"""Cells for the crash campaign: each runs one lane in a plain process, on a broker and a receiver that all share."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from confluent_kafka import Consumer, TopicPartition
+
+from dataplane.ledger.meta import META_HEADER, Meta, encode_meta, read_meta
+from dataplane.ledger.units import format_position, position_of
+from dataplane.names import INPUTS_OF, WIRE_VERSION, LaneKind, Purpose, lane_group
+from localbox.settings import ROOT
+from tests.rig.cluster import Cluster
+from tests.rig.data_plane import until
+from tests.rig.lane_server import Ended, Order
+from tests.rig.steps import Step
+
+KILLED: Final = -9
+NOW_US: Final = time.time_ns() // 1_000
+
+
+class LaneServer:
+    """The process that forks lanes, and how those ended."""
+
+    def __init__(self) -> None:
+        env = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "platform")))}
+        command = [sys.executable, "-m", "tests.rig.lane_server"]
+        self._process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.ended: dict[str, int] = {}
+        self._thread = threading.Thread(target=self._listen, name="lane-server", daemon=True)
+        self._thread.start()
+
+    def start(self, order: Order) -> None:
+        """Run a lane."""
+        assert self._process.stdin is not None
+        self.ended.pop(order.name, None)
+        self._process.stdin.write(msgspec.json.encode(order) + b"\n")
+        self._process.stdin.flush()
+
+    def close(self) -> None:
+        """Kill what still runs."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._thread.join(5)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            ended = msgspec.json.decode(line, type=Ended)
+            self.ended[ended.name] = ended.code
+
+
+class CrashCell:
+    """One cell with one partition a topic. Its lane is stopped by a record, as everywhere."""
+
+    def __init__(self, kafka: str, name: str, kind: LaneKind, var: Path, server: LaneServer) -> None:
+        self.cluster = Cluster(kafka, cell=name, partitions=1)
+        self.cluster.make_cell_topics([kind])
+        self.cluster.publish_cell()
+        self.kind = kind
+        self.name = name
+        self.sent = 0
+        self._server = server
+        self._var = var
+        var.mkdir(parents=True)
+        self._runs = 0
+        inputs = [self.cluster.topics[purpose].name for purpose in INPUTS_OF[kind]]
+        self._inputs = [TopicPartition(topic, 0) for topic in inputs]
+        group = lane_group(name, kind)
+        self._group = Consumer({"bootstrap.servers": kafka, "group.id": group, "log_level": 0})
+
+    def send(
+        self, purpose: Purpose, pipe: str, destination: str, count: int, *, body: bytes = b'{"n":1}', due_s: float = 0
+    ) -> set[str]:
+        """Put so many messages for a destination on a topic, due so far from now; returns their positions."""
+        positions = set()
+        for _ in range(count):
+            position = position_of(1, 0, self.sent)
+            self.sent += 1
+            meta = Meta(WIRE_VERSION, f"{pipe}.{self.sent}", pipe, 1, "shop", NOW_US, NOW_US, NOW_US // 60_000_000)
+            meta.position, meta.destination = position, destination
+            if purpose == "retry-in":
+                meta.attempt, meta.first_us = 1, NOW_US
+                meta.not_before_us = time.time_ns() // 1_000 + int(due_s * 1_000_000)
+            headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
+            topic = self.cluster.topics[purpose].name
+            self.cluster.producer.produce(topic, body, partition=0, headers=headers)
+            positions.add(format_position(position))
+        assert self.cluster.producer.flush(20) == 0
+        return positions
+
+    def send_junk(self, purpose: Purpose) -> None:
+        """Put a record on a topic whose envelope is none of ours."""
+        self.sent += 1
+        self.cluster.producer.produce(self.cluster.topics[purpose].name, b"junk", partition=0, headers=[("x", b"y")])
+
+    def start(self, step: Step | None = None, *, nth: int = 1, seen: Path | None = None) -> None:
+        """Start the lane, with a step at which it is to die."""
+        self._runs += 1
+        env = self.cluster.env(str(self._var), 1)
+        order = Order(self.name, self.name, self.kind, self.incarnation, env, nth=nth, seen=str(seen or ""))
+        order.kill_at = step.place if step else None
+        self._server.start(order)
+
+    @property
+    def incarnation(self) -> str:
+        """Of the lane that was started last."""
+        return f"run-{self._runs}"
+
+    def code(self) -> int | None:
+        """How the lane ended, None while it runs."""
+        return self._server.ended.get(self.name)
+
+    def is_done(self) -> bool:
+        """Whether everything on its input is committed."""
+        known = self._group.committed(self._inputs, timeout=10)
+        return all(place.offset >= self._end(place.topic) for place in known)
+
+    def committed(self) -> int:
+        """Up to where its first input is."""
+        return int(self._group.committed(self._inputs[:1], timeout=10)[0].offset)
+
+    def stop(self) -> None:
+        """Have the lane drain, and see that it does."""
+        self.cluster.stop(self.incarnation)
+        until(lambda: self.code() is not None, f"{self.name} drains", 60)
+        assert self.code() == 0, (self._var / "lane.log").read_text()[-3_000:]
+
+    def stored(self, purpose: Purpose, pipe: str) -> Counter[str]:
+        """The positions of a pipe on one of its topics, and how often each is there."""
+        return Counter(format_position(meta.position) for meta in self.read(purpose) if meta.pipe == pipe)
+
+    def close(self) -> None:
+        """Leave."""
+        self._group.close()
+
+    def _end(self, topic: str) -> int:
+        return int(self._group.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
+
+    def read(self, purpose: Purpose, below: int | None = None) -> Iterator[Meta]:
+        """What stands on one of its topics, up to an offset if one is given."""
+        topic = self.cluster.topics[purpose].name
+        offset, end = 0, self._end(topic) if below is None else below
+        reader = Consumer({"bootstrap.servers": self.cluster.kafka, "group.id": "rig-read", "log_level": 0})
+        with contextlib.closing(reader):
+            reader.assign([TopicPartition(topic, 0, 0)])
+            while offset < end:
+                message = reader.poll(10)
+                assert message is not None
+                assert message.error() is None
+                offset = message.offset() + 1
+                with contextlib.suppress(KeyError):  # junk
+                    yield read_meta(message.headers() or [])

@@ -1,0 +1,185 @@
+"""What a lane of each kind is given in the crash campaign, and what must be so afterwards, wherever it was killed."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from dataplane.ledger.facts import Fact
+from dataplane.ledger.meta import Meta
+from dataplane.ledger.units import format_position
+from dataplane.names import LaneKind, Purpose
+from tests.rig import behaviours as so
+from tests.rig.cluster import key_of
+from tests.rig.crash_cells import CrashCell
+from tests.rig.receiver import Receiver
+
+EACH: Final = 6  # messages for each destination; fewer than a storm that suspends one
+LIMIT: Final = 4  # a destination's concurrency: at most so many sends are in flight
+Facts = dict[tuple[str, str], set[str]]
+FactsOf = Callable[[str], Facts]
+
+
+class Traffic(Protocol):
+    """One kind of lane."""
+
+    kind: LaneKind
+    input: Purpose
+
+    def begin(self, cell: CrashCell, pipe: str) -> dict[str, set[str]]:
+        """Put messages on the lane's input; returns their positions by what is to become of them."""
+
+    def is_covered(self, meta: Meta, facts: Facts, /) -> bool:
+        """Whether the ledger says what became of a message on the input."""
+
+    def check(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], facts_of: FactsOf) -> None:
+        """The lane was killed once and has come to the end: books, records and receiver say the same."""
+
+
+class TransmitTraffic:
+    """Destinations that take, refuse, fail, throttle, forget to answer or are gone; removed, paused, unknown ones."""
+
+    kind: LaneKind
+    input: Purpose
+
+    def __init__(self, receiver: Receiver, kind: LaneKind = "transmit") -> None:
+        self._receiver = receiver
+        self.kind = kind
+        self.input = "egress" if kind == "transmit" else "retry-out"
+
+    def begin(self, cell: CrashCell, pipe: str) -> dict[str, set[str]]:
+        answers: dict[str, int | so.Behaviour] = {
+            "takes": 204,
+            "refuses": 400,
+            "fails": so.status(503, body=b"not today"),
+            "gives-up": 503,
+            "throttles": so.throttled("1"),
+            "forgets": so.once(so.close, so.status(204)),
+            "gone": 410,
+            "removed": 204,
+            "paused": 204,
+        }
+        self._receiver.answers |= {f"/{pipe}/{name}": answer for name, answer in answers.items()}
+        destinations = {
+            name: {
+                "url": self._receiver.url(f"/{pipe}/{name}"),
+                "timeout_s": 2,
+                "concurrency": LIMIT,
+                "retry": {"local_tries": 2, "span_s": 1 if name == "gives-up" else 3_600},
+            }
+            for name in answers
+        }
+        cell.cluster.publish_destinations(pipe, destinations)
+        cell.cluster.publish_destinations(pipe, {"removed": destinations["removed"]}, "removed")
+        cell.cluster.publish_destinations(pipe, {"paused": destinations["paused"]}, "paused")
+        cell.send_junk(self.input)
+        return {name: cell.send(self.input, pipe, name, EACH) for name in (*answers, "unknown")}
+
+    def is_covered(self, meta: Meta, facts: Facts, /) -> bool:
+        return any(
+            format_position(meta.position) in positions
+            for (node, _), positions in facts.items()
+            if node == f"transmit:{meta.destination}"
+        )
+
+    def check(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], facts_of: FactsOf) -> None:
+        facts = facts_of(pipe)
+        ends = {
+            "takes": Fact.DELIVERED,
+            "forgets": Fact.DELIVERED,
+            "refuses": Fact.DEAD,
+            "fails": Fact.PARKED,
+            "throttles": Fact.PARKED,
+            "gives-up": Fact.DEAD,
+            "unknown": Fact.PARKED,
+            "gone": Fact.HELD,
+            "paused": Fact.HELD,
+            "removed": Fact.CANCELLED,
+        }
+        for name, end in ends.items():
+            known = {fact: at for (node, fact), at in facts.items() if node == f"transmit:{name}" and at}
+            assert known == {end: sent[name]}, name
+        for name in ("takes", "forgets"):
+            self._check_delivered(pipe, name, sent[name])
+        for name in ("removed", "paused", "unknown"):
+            assert not self._receiver.got[f"/{pipe}/{name}"]
+        refused = Counter(received.position for received in self._receiver.got[f"/{pipe}/refuses"])
+        assert refused.keys() == sent["refuses"]
+        assert max(refused.values()) <= 2, "again only if its dead letter was not stored yet"
+        assert cell.stored("dead", pipe).keys() == sent["refuses"] | sent["gives-up"]
+        assert cell.stored("held", pipe).keys() == sent["gone"] | sent["paused"]
+        assert cell.stored("retry-in", pipe).keys() == sent["fails"] | sent["throttles"] | sent["unknown"]
+
+    def _check_delivered(self, pipe: str, name: str, sent: set[str]) -> None:
+        got = self._receiver.got[f"/{pipe}/{name}"]
+        taken = Counter(received.position for received in got if received.answered == 204)
+        assert taken.keys() == sent, "delivered, and nothing else"
+        assert sum(taken.values()) - len(taken) <= LIMIT, "more repeats than sends in flight"
+        assert len({(received.position, received.id, received.digest) for received in got}) == len(sent)
+
+
+class RetrierTraffic:
+    """Messages that are due, and some that will be: they go through a tier."""
+
+    kind: LaneKind = "retrier"
+    input: Purpose = "retry-in"
+
+    def begin(self, cell: CrashCell, pipe: str) -> dict[str, set[str]]:
+        cell.cluster.publish_destinations(pipe, {"crm": {"url": "http://127.0.0.1:1/"}})
+        cell.send_junk(self.input)
+        soon = cell.send(self.input, pipe, "crm", EACH, due_s=3)
+        return {"crm": cell.send(self.input, pipe, "crm", EACH) | soon}
+
+    def is_covered(self, _meta: Meta, _facts: Facts, /) -> bool:
+        return True  # what became of it is told with what it led to, in a later topic
+
+    def check(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], facts_of: FactsOf) -> None:
+        passed_on = cell.stored("retry-out", pipe)
+        assert passed_on.keys() == sent["crm"]
+        assert max(passed_on.values()) <= 2, "at most once more for a crash"
+        facts = facts_of(pipe)
+        assert facts["transmit:crm", Fact.RELEASED] == sent["crm"]
+
+
+class ProcessTraffic:
+    """Two destinations and a step that some messages fail; and a pipe whose messages become many and are routed."""
+
+    kind: LaneKind = "process"
+    input: Purpose = "ingest"
+
+    def begin(self, cell: CrashCell, pipe: str) -> dict[str, set[str]]:
+        steps = [{"op": "cast", "path": "n", "to": "int"}]
+        urls = {name: {"url": "http://127.0.0.1:1/"} for name in ("crm", "lake")}
+        cell.cluster.add_pipe(pipe, key_of(f"{cell.name}-{pipe}"), urls, normalize=steps)
+        cell.send_junk(self.input)
+        good = cell.send(self.input, pipe, "", EACH)
+        bad = cell.send(self.input, pipe, "", EACH, body=b'{"n":"many"}')
+        lines = f"{pipe}-lines"
+        routes = {"rules": [{"when": "body.lines > 1", "to": ["crm"]}]}
+        explode = [{"op": "explode", "path": "lines"}, {"op": "cast", "path": "lines", "to": "int"}]
+        cell.cluster.add_pipe(lines, key_of(f"{cell.name}-{lines}"), urls, normalize=explode, routes=routes)
+        many = cell.send(self.input, lines, "", EACH, body=b'{"lines":[1,2,3]}')
+        none = cell.send(self.input, lines, "", EACH, body=b'{"lines":"none"}')
+        return {"good": good, "bad": bad, "many": many, "none": none}
+
+    def is_covered(self, meta: Meta, facts: Facts, /) -> bool:
+        return format_position(meta.position) in facts["ingest", Fact.SENT]
+
+    def check(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], facts_of: FactsOf) -> None:
+        facts = facts_of(pipe)
+        assert facts["ingest", Fact.SENT] == sent["good"] | sent["bad"]
+        assert facts["normalize", Fact.DEAD] == sent["bad"]
+        for name in ("crm", "lake"):
+            assert facts[f"transform:{name}", Fact.SENT] == sent["good"]
+        egress = cell.stored("egress", pipe)
+        assert egress.keys() == sent["good"]
+        assert max(egress.values()) <= 4, "two destinations, at most once more for a crash"
+        assert cell.stored("dead", pipe).keys() == sent["bad"]
+        self._check_lines(cell, f"{pipe}-lines", sent, facts_of(f"{pipe}-lines"))
+
+    def _check_lines(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], facts: Facts) -> None:
+        assert facts["ingest", Fact.SENT] == sent["many"] | sent["none"]
+        assert facts["normalize", Fact.DEAD] == sent["none"]
+        assert facts["route", Fact.FILTERED] == sent["many"], "the first of its three goes nowhere"
+        egress = cell.stored("egress", pipe)
+        assert egress.keys() == sent["many"]
+        assert set(egress.values()) <= {2, 4}, "the other two, at most once more for a crash"

@@ -1,6 +1,7 @@
 """What the control plane reads from Django's settings, in one typed place; the defaults suit one box in development."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +51,12 @@ class ControlSettings(Struct, frozen=True):
     attempt_sample_per_s: int  # successes kept per pipe and second; failures are all kept
     attempts_keep_h: int
     facts_keep_d: int
+
+    @property
+    def ends_keep(self) -> timedelta:
+        """How long dead letters and held messages are there to be shown and brought back: as long as their topics."""
+        kept = self.topics.retention_ms
+        return timedelta(milliseconds=max(kept["dead"], kept["held"]))
 
 
 def control_settings() -> ControlSettings:

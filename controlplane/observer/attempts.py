@@ -53,6 +53,8 @@ def attempt_row(attempt: Attempt) -> AttemptRow:
         address=clean(attempt.address, 64),
         timing_us=_timing(attempt),
         next_at=at_us(attempt.next_us) if attempt.next_us else None,
+        gives_up_at=at_us(attempt.gives_up_us) if attempt.gives_up_us else None,
+        answer=clean(attempt.answer, 512),
     )
 
 

@@ -7,6 +7,7 @@ import structlog
 from msgspec import Struct, field
 
 from controlplane.observer.attempts import Sampler
+from controlplane.observer.ends import Ends, purpose_of
 from controlplane.observer.merge import Place, Tally
 from dataplane.ledger.audit import decode_attempts, decode_audit
 from dataplane.ledger.heartbeat import Heartbeat, decode_heartbeat
@@ -24,6 +25,7 @@ class Batch(Struct):
     sampler: Sampler
     tally: Tally = field(default_factory=Tally)
     attempts: list[AttemptRow] = field(default_factory=list)
+    ends: Ends = field(default_factory=Ends)
     heartbeats: dict[tuple[str, str], Heartbeat] = field(default_factory=dict)
     moves: dict[Place, int] = field(default_factory=dict)
     records: int = 0
@@ -35,8 +37,8 @@ class Batch(Struct):
         self.records += 1
         self.size += len(value or b"")
         try:
-            self._add(topic, partition, value)
-        except (msgspec.DecodeError, ValueError, TypeError) as exc:
+            self._add(topic, partition, value, message)
+        except (msgspec.DecodeError, ValueError, TypeError, KeyError) as exc:
             log.error(
                 "record cannot be read", topic=topic, partition=partition, offset=message.offset(), error=str(exc)
             )
@@ -48,11 +50,13 @@ class Batch(Struct):
         """Whether it must be stored before more is read."""
         return self.records >= MOST_RECORDS or self.size >= MOST_BYTES
 
-    def _add(self, topic: str, partition: int, value: bytes) -> None:
+    def _add(self, topic: str, partition: int, value: bytes, message: Any) -> None:
         if topic == AUDIT_TOPIC:
             self.tally.add(decode_audit(value), partition)
         elif topic == HEARTBEAT_TOPIC:
             heartbeat = decode_heartbeat(value)
             self.heartbeats[heartbeat.cell, heartbeat.writer] = heartbeat
-        else:
+        elif (purpose := purpose_of(topic)) == "attempts":
             self.attempts += self.sampler.rows(decode_attempts(value))
+        else:
+            self.ends.add(purpose, message)

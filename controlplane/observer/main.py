@@ -13,8 +13,10 @@ from django.db import DatabaseError, InterfaceError, connection
 from controlplane.locks import try_lock, unlock_all
 from controlplane.observer.attempts import Sampler
 from controlplane.observer.batch import Batch
-from controlplane.observer.merge import Place
+from controlplane.observer.ends import READ, purpose_of
+from controlplane.observer.merge import Place, Tally
 from controlplane.observer.reader import Reader, start_offset, topics_to_read
+from controlplane.observer.rows import raise_marks
 from controlplane.observer.seal import first_open_bucket
 from controlplane.observer.sealing import Sealer
 from controlplane.observer.store import PartitionLostError, Store
@@ -55,21 +57,21 @@ class Session:
         if self._is_due("seal", SEAL_S):
             self._sealer.step(datetime.now(UTC), self._reader.bounds)
         if self._is_due("trim", TRIM_S):
-            keep = self._settings
-            trim(datetime.now(UTC), attempts_keep_h=keep.attempts_keep_h, facts_keep_d=keep.facts_keep_d)
+            self._trim(datetime.now(UTC))
 
     def store(self) -> None:
         """Store what was read."""
         batch, self._batch = self._batch, Batch(self._sampler)
         if batch.records:
-            ended = first_open_bucket(datetime.now(UTC), self._settings.grace_s)
-            self._store.save(batch, maybe_sealed_before=ended)
+            now = datetime.now(UTC)
+            ended = first_open_bucket(now, self._settings.grace_s)
+            self._store.save(batch, maybe_sealed_before=ended, now=now)
             self._sealer.remember(batch.tally.cells)
 
     def discover(self) -> None:
         """Take every partition that nobody owns."""
-        attempts = list(Topic.objects.filter(purpose="attempts").values_list("name", flat=True))
-        for place in self._reader.partitions_of(topics_to_read(attempts)):
+        of_cells = list(Topic.objects.filter(purpose__in=READ).values_list("name", flat=True))
+        for place in self._reader.partitions_of(topics_to_read(of_cells)):
             if place not in self._reader.places and try_lock(f"observer:{place[0]}/{place[1]}"):
                 try:
                     self._take(place)
@@ -98,6 +100,13 @@ class Session:
         if topic == AUDIT_TOPIC:
             self._sealer.load(partition)
         log.info("observing", topic=topic, partition=partition, offset=offset, end=high)
+
+    def _trim(self, now: datetime) -> None:
+        keep = self._settings
+        trim(now, attempts_keep_h=keep.attempts_keep_h, facts_keep_d=keep.facts_keep_d, ends_keep=keep.ends_keep)
+        held = [place for place in self._reader.places if purpose_of(place[0]) == "held"]
+        # What the topic has dropped nobody can release any more: the account calls it lost (dataplane.ledger.bins).
+        raise_marks(Tally(passed={place: self._reader.bounds(place)[0] for place in held}))
 
     def _is_due(self, what: str, every_s: float) -> bool:
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Reads audits, attempts and heartbeats from where the rows say; Kafka's own commits are not used."""
+"""Reads what the data plane tells of itself from where the rows say; Kafka's own commits are not used."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -73,9 +73,9 @@ def start_offset(stored: int | None, low: int, high: int) -> tuple[int, int]:
     return max(stored, low), max(0, low - stored)
 
 
-def topics_to_read(attempts: Iterable[str]) -> list[str]:
+def topics_to_read(of_cells: Iterable[str]) -> list[str]:
     """The topics an Observer looks for."""
-    return [AUDIT_TOPIC, HEARTBEAT_TOPIC, *attempts]
+    return [AUDIT_TOPIC, HEARTBEAT_TOPIC, *of_cells]
 
 
 def _is_record(message: Any) -> bool:

@@ -5,12 +5,14 @@ what it remembered.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
 from controlplane.observer.batch import Batch
 from controlplane.observer.cache import ByteCache
+from controlplane.observer.ended import save_ends
 from controlplane.observer.merge import FactId, Place, Tally, merged, united
 from controlplane.observer.rows import (
     ROWS,
@@ -36,7 +38,7 @@ class Store:
         self.offsets: dict[Place, int] = {}
         self._cache = ByteCache()
 
-    def save(self, batch: Batch, *, maybe_sealed_before: int) -> None:
+    def save(self, batch: Batch, *, maybe_sealed_before: int, now: datetime) -> None:
         """Store everything in `batch`, or nothing. Raises PartitionLostError.
 
         Buckets below `maybe_sealed_before` are looked up, so that what comes after their seal is counted as late.
@@ -46,6 +48,7 @@ class Store:
             changed = self._save_tally(batch.tally, maybe_sealed_before)
             Attempt.objects.bulk_create(batch.attempts, ignore_conflicts=True, batch_size=ROWS)
             save_heartbeats(batch.heartbeats.values())
+            save_ends(batch.ends, now)
         self.offsets |= batch.moves
         for entries in changed:
             self._cache.update(entries)

@@ -5,19 +5,25 @@ from typing import Any, Final
 
 from django.db.models import Exists, Model, OuterRef, QuerySet
 
-from mgmt.models import Attempt, CloseMark, FactRow, Heartbeat, LagRow, Reach, Seal
+from mgmt.models import Alert, Attempt, CloseMark, DeadLetter, FactRow, Heartbeat, LagRow, Move, OffsetSet, Reach, Seal
+from mgmt.queries.places import HOUR_S
 
 AT_ONCE: Final = 5_000
 SILENT_FOR: Final = timedelta(hours=1)
 MARKS_FOR: Final = timedelta(days=2)
+ALERTS_FOR: Final = timedelta(days=90)
 
 
-def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int) -> int:
+def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: timedelta) -> int:
     """One slice of each kind; how many rows went."""
     facts_before = int((now - timedelta(days=facts_keep_d)).timestamp() // 60)
     queries: list[QuerySet[Any]] = [
         Attempt.objects.filter(at__lt=now - timedelta(hours=attempts_keep_h)),
         Heartbeat.objects.filter(at__lt=now - SILENT_FOR),
+        DeadLetter.objects.filter(at__lt=now - ends_keep),
+        OffsetSet.objects.filter(hour__lt=int((now - ends_keep).timestamp()) // HOUR_S),
+        Move.objects.filter(finished_at__lt=now - ends_keep),
+        Alert.objects.filter(resolved_at__lt=now - ALERTS_FOR),
         CloseMark.objects.filter(noted_at__lt=now - MARKS_FOR),
         *(_sealed(model, facts_before) for model in (FactRow, LagRow, Reach)),
     ]

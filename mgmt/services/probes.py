@@ -20,7 +20,7 @@ from mgmt.services.moves import start_move
 
 log = structlog.get_logger(__name__)
 PROBE_FOR: Final = timedelta(seconds=120)
-_JUDGED: Final = ("dead", "parked", "cancelled")
+_JUDGED: Final = ("dead", "parked", "held", "cancelled")
 
 
 def probe_alert(*, alert: Alert, by: User | None, now: datetime) -> Move:

@@ -102,7 +102,7 @@ def store_at(offset: int) -> Store:
 
 
 def save(store: Store, *messages: Message) -> None:
-    store.save(batch_of(*messages), maybe_sealed_before=first_open_bucket(NOW, GRACE_S))
+    store.save(batch_of(*messages), maybe_sealed_before=first_open_bucket(NOW, GRACE_S), now=NOW)
 
 
 def positions(**of: str) -> list[int]:
@@ -265,10 +265,10 @@ def test_stuck_minutes_leave_room_for_others(store: Store, monkeypatch: pytest.M
 def test_old_rows_go_and_what_is_not_sealed_stays(store: Store):
     save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1], "acked")], lags=[lag([1])])))
     long_after = NOW + timedelta(days=40)
-    trim(long_after, attempts_keep_h=72, facts_keep_d=30)
+    trim(long_after, attempts_keep_h=72, facts_keep_d=30, ends_keep=timedelta(days=14))
     assert FactRow.objects.exists()
     Seal.objects.create(pipe_id="p1", bucket=BUCKET, sealed_at=NOW, accepted=1, unacked=0, lost=0, bins={}, nodes=[])
-    trim(long_after, attempts_keep_h=72, facts_keep_d=30)
+    trim(long_after, attempts_keep_h=72, facts_keep_d=30, ends_keep=timedelta(days=14))
     assert not FactRow.objects.exists()
     assert not LagRow.objects.exists()
     assert Seal.objects.exists()

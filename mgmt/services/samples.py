@@ -1,0 +1,72 @@
+"""One failure as an alert shows it: the request that was sent, the answer, a curl line; no secret, no payload. Pure."""
+
+import re
+import shlex
+from typing import Any, Final
+
+import msgspec
+
+from dataplane.ledger.units import format_position
+from dataplane.spec import HttpDestination
+from dataplane.spec.destination import BasicAuth, BearerAuth, HeaderAuth, OAuth2
+from mgmt.models import DeadLetter, Destination
+
+MASK: Final = "***"
+
+
+def sample_of(letter: DeadLetter, destination: Destination | None) -> dict[str, Any]:
+    """What people need to see what went wrong. Without a destination the message was never sent."""
+    sample: dict[str, Any] = {
+        "message_id": letter.message_id,
+        "position": format_position(letter.position) if letter.position is not None else "",
+        "node": letter.node,
+        "reason": letter.detail,
+        "answer": letter.answer,
+        "status": _status(letter.answer),
+    }
+    if destination is not None:
+        request = _request(letter, msgspec.convert(destination.config, type=HttpDestination))
+        sample |= {"request": request, "curl": as_curl(request)}
+    return sample
+
+
+def as_curl(request: dict[str, Any]) -> str:
+    """The request for a terminal; the body is to be put into a file by whoever runs it."""
+    headers = " ".join(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in request["headers"].items())
+    return f"curl -X {request['method']} {shlex.quote(request['url'])} {headers} --data-binary @message.json"
+
+
+def _request(letter: DeadLetter, to: HttpDestination) -> dict[str, Any]:
+    headers = {
+        "Content-Type": "application/json",
+        "webhook-id": letter.message_id,
+        "webhook-timestamp": "<Unix time in seconds>",
+        "webhook-signature": f"v1,{MASK}",
+        **to.headers,
+        **_auth_header(to),
+    }
+    return {"method": "POST", "url": _without_values(to.url), "headers": headers}
+
+
+def _without_values(url: str) -> str:
+    """The URL with every value of its query masked: many put a token there."""
+    path, mark, query = url.partition("?")
+    names = (part.partition("=") for part in query.split("&"))
+    return path + mark + "&".join(f"{name}={MASK}" if sign else name for name, sign, _ in names)
+
+
+def _auth_header(to: HttpDestination) -> dict[str, str]:
+    match to.auth:
+        case HeaderAuth(name):
+            return {name: MASK}
+        case BasicAuth():
+            return {"Authorization": f"Basic {MASK}"}
+        case BearerAuth() | OAuth2():
+            return {"Authorization": f"Bearer {MASK}"}
+    return {}
+
+
+def _status(answer: str) -> int:
+    """The status that a dead letter's answer begins with; 0 if none came."""
+    number = answer.partition("\n")[0]
+    return int(number) if re.fullmatch(r"[1-5][0-9]{2}", number) else 0

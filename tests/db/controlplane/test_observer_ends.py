@@ -1,0 +1,197 @@
+"""Dead letters, held messages, suspensions and progress of moves, from records to rows and alerts."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyroaring import BitMap64
+
+from controlplane.observer.attempts import Sampler
+from controlplane.observer.batch import Batch
+from controlplane.observer.ended import LETTERS_AN_HOUR
+from controlplane.observer.store import Store
+from controlplane.observer.trim import trim
+from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.names import cell_topic
+from dataplane.tables.moves import MOVES_VERSION, MoveProgress, encode_progress, format_place, move_key
+from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
+from mgmt.models import Alert, AuditOffset, Cell, DeadLetter, Destination, Move, OffsetSet, Pipe
+from mgmt.queries.places import Chosen
+from mgmt.services import start_move
+
+DEAD, HELD, SIGNALS = (cell_topic("c1", purpose, 1) for purpose in ("dead", "held", "signals"))
+AT = datetime(2026, 1, 1, 12, 30, tzinfo=UTC)
+
+
+class Message:
+    """A record as the Kafka client hands it over."""
+
+    def __init__(
+        self, topic: str, offset: int, *, headers: Headers | None = None, key: bytes | None = None, value: bytes = b"{}"
+    ) -> None:
+        self._topic, self._offset, self._headers, self._key, self._value = topic, offset, headers, key, value
+
+    def topic(self) -> str:
+        return self._topic
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def headers(self) -> Headers | None:
+        return self._headers
+
+    def key(self) -> bytes | None:
+        return self._key
+
+    def value(self) -> bytes:
+        return self._value
+
+    def timestamp(self) -> tuple[int, int]:
+        return 2, int(AT.timestamp() * 1000)
+
+
+@pytest.fixture
+def placed(pipe: Pipe) -> Pipe:
+    pipe.cell = Cell.objects.create(id="c1")
+    pipe.save()
+    return pipe
+
+
+@pytest.fixture
+def store(placed: Pipe) -> Store:
+    store = Store()
+    for topic in (DEAD, HELD, SIGNALS):
+        AuditOffset.objects.create(topic=topic, partition=0, next_offset=0)
+        store.offsets[topic, 0] = 0
+    return store
+
+
+def save(store: Store, *messages: Message) -> None:
+    batch = Batch(Sampler(5))
+    for message in messages:
+        batch.add(message)
+    store.save(batch, maybe_sealed_before=0, now=AT)
+
+
+def meta_of(pipe: Pipe, number: int) -> Meta:
+    return Meta(1, f"m{number}", pipe.id, 1, "shop", 0, 0, 29_000_000, position=number, destination="crm")
+
+
+def dead(pipe: Pipe, number: int, cause: str = "rejected", node: str = "transmit:crm", **more: Any) -> Message:
+    death = Death(node, cause, f"{cause}: answered 401", "401\nno such key")
+    meta = meta_of(pipe, number)
+    return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death), **more)
+
+
+def held(pipe: Pipe, number: int) -> Message:
+    return Message(HELD, number, headers=[(META_HEADER, encode_meta(meta_of(pipe, number)))])
+
+
+def suspended(pipe: Pipe, of_version: int, cause: str = "storm") -> Message:
+    signal = Signal(
+        SIGNAL_VERSION,
+        "c1",
+        "transmit-0",
+        pipe.id,
+        "crm",
+        int(AT.timestamp() * 1e6),
+        suspended=cause,
+        status=401,
+        reason="rejected: answered 401",
+        of_version=of_version,
+    )
+    return Message(SIGNALS, 0, key=signal_key(signal).encode(), value=encode_signal(signal))
+
+
+def places(kind: str) -> list[int]:
+    rows = OffsetSet.objects.filter(kind=kind)
+    return sorted(offset for row in rows for offset in BitMap64.deserialize(bytes(row.offsets)))
+
+
+def test_a_dead_letter_becomes_a_row_a_place_and_an_alert(store: Store, placed: Pipe):
+    save(store, dead(placed, 0, key=b"crm\0customer-7"))
+    letter = DeadLetter.objects.get()
+    assert (letter.message_id, letter.cause, letter.node, letter.key) == (
+        "m0",
+        "rejected",
+        "transmit:crm",
+        "customer-7",
+    )
+    assert (letter.at, letter.answer) == (AT, "401\nno such key")
+    assert places("dead") == [0]
+    alert = Alert.objects.get()
+    assert (alert.pipe_id, alert.destination, alert.cause, alert.count) == (placed.id, "crm", "rejected", 1)
+    assert alert.sample["status"] == 401
+    assert "https://crm.example.com/in" in alert.sample["curl"]
+    assert AuditOffset.objects.get(topic=DEAD).next_offset == 1
+
+
+def test_what_died_before_it_was_ready_is_listed_but_cannot_be_redriven(store: Store, placed: Pipe):
+    save(store, dead(placed, 0, cause="step", node="transform:crm"))
+    assert DeadLetter.objects.get().node == "transform:crm"
+    assert places("dead") == []
+    assert Alert.objects.get().cause == "step"
+
+
+def test_of_a_storm_the_first_thousand_of_an_hour_are_listed_and_all_can_be_redriven(store: Store, placed: Pipe):
+    count = LETTERS_AN_HOUR + 5
+    save(store, *(dead(placed, number) for number in range(10)))
+    save(store, *(dead(placed, number) for number in range(10, count)))
+    assert DeadLetter.objects.count() == LETTERS_AN_HOUR
+    assert len(places("dead")) == Alert.objects.get().count == count
+
+
+def test_a_held_message_is_counted_and_opens_no_alert(store: Store, placed: Pipe):
+    save(store, held(placed, 4), held(placed, 5))
+    assert places("held") == [4, 5]
+    assert not Alert.objects.exists()
+
+
+def test_a_lane_that_suspends_a_destination_moves_its_row(store: Store, placed: Pipe):
+    version = placed.destinations.get().version
+    save(store, dead(placed, 0), suspended(placed, version))
+    row = placed.destinations.get()
+    assert (row.state, row.state_cause, row.state_reason, row.version) == (
+        "suspended",
+        "storm",
+        "rejected: answered 401",
+        version + 1,
+    )
+    alert = Alert.objects.get()
+    assert (alert.cause, alert.count, alert.suspended) == ("rejected", 1, True)
+
+
+def test_a_suspension_of_an_older_record_counts_no_more(store: Store, placed: Pipe):
+    version = placed.destinations.get().version
+    Destination.objects.update(version=version + 1)
+    save(store, suspended(placed, version))
+    assert placed.destinations.get().state == "active"
+    assert not Alert.objects.exists()
+
+
+def test_the_progress_of_a_move_comes_from_the_signals_topic(store: Store, placed: Pipe):
+    save(store, dead(placed, 0), dead(placed, 1))
+    move = start_move(pipe=placed, chosen=Chosen("crm"))
+    done = MoveProgress(MOVES_VERSION, move.id, 2, 0, 2, True, 0, {format_place((DEAD, 0)): 2})
+    save(store, Message(SIGNALS, 0, key=move_key(move.id).encode(), value=encode_progress(done)))
+    move.refresh_from_db()
+    assert (move.state, move.moved) == ("done", 2)
+
+
+def test_records_of_nobody_are_passed_over(store: Store, placed: Pipe):
+    save(store, Message(DEAD, 0), Message(HELD, 0, headers=[("a", b"b")]), Message(SIGNALS, 0, key=b"x", value=b"\xff"))
+    assert AuditOffset.objects.get(topic=HELD).next_offset == 1
+    assert not DeadLetter.objects.exists()
+
+
+def test_what_the_topics_keep_no_more_leaves_the_rows(store: Store, placed: Pipe):
+    save(store, dead(placed, 0), held(placed, 1))
+    start_move(pipe=placed, chosen=Chosen("crm"))
+    Move.objects.update(finished_at=AT)
+    for after, count in ((timedelta(days=13), 1), (timedelta(days=15), 0)):
+        trim(AT + after, attempts_keep_h=1, facts_keep_d=1, ends_keep=timedelta(days=14))
+        assert (DeadLetter.objects.count(), OffsetSet.objects.count(), Move.objects.count()) == (count,) * 3

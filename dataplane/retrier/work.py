@@ -10,7 +10,7 @@ import itertools
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Message
@@ -19,7 +19,13 @@ from dataplane.ledger.deadletter import Death, dead_headers
 from dataplane.ledger.facts import Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.names import transmit_node
+from dataplane.retrier.ahead import EarlyRelease
+from dataplane.retrier.floor import Floor
+from dataplane.retrier.mover import Moved
+from dataplane.retrier.moves import Moves
+from dataplane.retrier.news import NewsReader
 from dataplane.retrier.pace import Name, Pace
+from dataplane.retrier.parcels import LEAVE_HEADER, Parcel, Passed, leave_us, plain
 from dataplane.retrier.tiers import delay_until
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
@@ -32,25 +38,11 @@ WINDOW: Final = 2_000  # messages of a partition that are in hand at once
 WINDOW_BYTES: Final = 2 * 1024 * 1024
 A_TURN: Final = 5_000  # messages passed on before the loop polls again
 AT_HAND_US: Final = 1_000_000  # so near its moment, what is in hand stays there instead of taking another turn
-LEAVE_HEADER: Final = "penstock-leave"  # when a message leaves the tier it is in
-
-
-class Parcel(NamedTuple):
-    """A message in hand: where it was read, and what is known of it."""
-
-    slot: int
-    message: Message
-    meta: Meta
-    headers: Headers
-
-
-class Passed(NamedTuple):
-    """Token of a record that takes the place of a message: the message is settled, and this fact is told."""
-
-    slot: int
-    offset: int
-    meta: Meta
-    fact: FactKey
+PROBES_PER_S: Final = 5.0  # what comes back of a destination that is not well: enough to notice that it is well again
+PROBED_WITHIN_US: Final = 30_000_000
+UNWELL_US: Final = 300_000_000  # how long the others wait before they are looked at again
+NEWS_EVERY_S: Final = 0.2
+REST_S: Final = 6.0  # no errands while partitions change hands
 
 
 class RetrierWork:
@@ -61,8 +53,17 @@ class RetrierWork:
         lane.bound_windows(WINDOW, WINDOW_BYTES)
         self._topics = lane.cell.topics
         self._pace = Pace(lane.settings.retry_rate_per_s)
+        self._probes = Pace(PROBES_PER_S)
         self._waiting: list[tuple[int, int, Parcel]] = []  # heap by the time of leaving
         self._numbers = itertools.count()
+        self._reader = NewsReader(lane.settings.kafka, self._topics["signals"].name)
+        self._news = self._reader.news
+        self._errands: list[Moves | EarlyRelease] = []
+        self._floor: Floor | None = None
+        if lane.identity.number == 0:
+            self._errands = [Moves(lane, self._reader), EarlyRelease(lane, self._reader)]
+            self._floor = Floor(lane)
+        self._news_due_s = self._rest_until_s = 0.0
 
     # -- taking ----------------------------------------------------------------------------------------------------
 
@@ -73,8 +74,8 @@ class RetrierWork:
             parcel = Parcel(self._lane.slots.of(message), message, meta, headers)
             if parcel.slot < SLOTS_A_TOPIC:
                 self._forward(parcel, now_us)
-            else:
-                self._wait(parcel, _leave_us(headers))
+            elif not self._skip(parcel):
+                self._wait(parcel, leave_us(headers))
 
     def condemn(self, message: Message) -> None:
         """Dead at its destination."""
@@ -82,34 +83,76 @@ class RetrierWork:
             self._bury(Parcel(self._lane.slots.of(message), message, meta, headers), CRASHES_LANE, CRASHES_DETAIL)
 
     def turn(self) -> None:
-        """Forward what leaves its tier now."""
+        """Forward what leaves its tier now; then a little of the errands."""
         now_us = _now_us()
         for _ in range(A_TURN):
             if not self._waiting or self._waiting[0][0] > now_us:
                 break
-            self._forward(heapq.heappop(self._waiting)[2], now_us)
+            parcel = heapq.heappop(self._waiting)[2]
+            if not self._skip(parcel):
+                self._forward(parcel, now_us)
+        self._errands_turn(time.monotonic(), now_us)
+
+    def _errands_turn(self, now_s: float, now_us: int) -> None:
+        if now_s >= self._news_due_s:
+            self._news_due_s = now_s + NEWS_EVERY_S
+            self._reader.refresh(now_us)
+        if now_s >= self._rest_until_s:
+            for errands in self._errands:
+                errands.turn(now_s)
+        if self._floor is not None:
+            self._floor.turn(now_s)
 
     def _wait(self, parcel: Parcel, until_us: int) -> None:
         heapq.heappush(self._waiting, (until_us, next(self._numbers), parcel))
+
+    def _skip(self, parcel: Parcel) -> bool:
+        """Whether an early release has brought it back already; then it is settled."""
+        meta = parcel.meta
+        name = Name(meta.pipe, meta.destination)
+        if meta.asked_us or name not in self._news.ahead:
+            return False
+        offset = parcel.message.offset()
+        if not self._news.is_ahead(name, self._lane.slots.place(parcel.slot), offset):
+            return False
+        self.acked(Passed(parcel.slot, offset, meta, _fact(meta, Fact.RELEASED)))
+        return True
 
     # -- forwarding ------------------------------------------------------------------------------------------------
 
     def _forward(self, parcel: Parcel, now_us: int) -> None:
         """Out if it is due and its destination's turn has come; else to where it waits for that."""
-        due_us, meta = parcel.meta.not_before_us, parcel.meta
+        meta = parcel.meta
+        due_us = meta.not_before_us
         if due_us <= now_us and not meta.paced:
-            due_us = self._pace.moment_us(Name(meta.pipe, meta.destination), now_us)
+            due_us, paced = self._moment(meta, now_us)
             if due_us > now_us:
-                meta = msgspec.structs.replace(meta, not_before_us=due_us, paced=True)
-                parcel = parcel._replace(meta=meta)
+                parcel = parcel._replace(meta=msgspec.structs.replace(meta, not_before_us=due_us, paced=paced))
         if due_us <= now_us:
             self._pass_on(parcel)
         elif parcel.slot >= SLOTS_A_TOPIC and due_us - now_us <= AT_HAND_US:
             self._wait(parcel, due_us)
-        elif self._gives_up_us(meta) < due_us and meta.paced:
-            self._bury(parcel, "expired", "its span was over before its destination's turn came")
         else:
             self._delay(parcel, due_us, now_us)
+
+    def _moment(self, meta: Meta, now_us: int) -> tuple[int, bool]:
+        """When a message that is due may come back, and whether that moment is its own.
+
+        Of a destination whose breaker is not closed a few come back, as probes; the others wait: an early release
+        brings them as soon as it is well. Nobody waits beyond the end of its span: transmit then has the last word.
+        """
+        name = Name(meta.pipe, meta.destination)
+        record = self._lane.table.destination(*name)
+        shut_until_us = self._news.shut_until_us(name, record.version if record else 0)
+        if shut_until_us is None:
+            moment_us, paced = self._pace.moment_us(name, now_us), True
+        else:
+            moment_us, paced = self._probes.moment_us(name, max(now_us, shut_until_us)), True
+            if moment_us > now_us + PROBED_WITHIN_US:
+                moment_us, paced = now_us + UNWELL_US, False
+        if record is not None and meta.first_us:
+            moment_us = min(moment_us, meta.first_us + record.to.retry.span_s * 1_000_000)
+        return max(moment_us, now_us), paced
 
     def _pass_on(self, parcel: Parcel) -> None:
         meta = msgspec.structs.replace(parcel.meta, paced=False)
@@ -125,18 +168,14 @@ class RetrierWork:
         meta, message = parcel.meta, parcel.message
         node = transmit_node(meta.destination)
         log.warning("dead: pipe=%s destination=%s cause=%s", meta.pipe, meta.destination, cause)
-        headers = dead_headers(meta, _plain(parcel.headers), Death(node, cause, detail))
-        token = Passed(
-            parcel.slot,
-            message.offset(),
-            meta,
-            FactKey(node, Fact.DEAD, dead_detail(cause, meta.life), meta.child),
-        )
+        headers = dead_headers(meta, plain(parcel.headers), Death(node, cause, detail))
+        fact = FactKey(node, Fact.DEAD, dead_detail(cause, meta.life), meta.child)
+        token = Passed(parcel.slot, message.offset(), meta, fact)
         self._lane.outbox.send(self._topics["dead"].name, token, value=message.value(), headers=headers)
 
     def _send(self, topic: TopicRecord, parcel: Parcel, meta: Meta, more: Headers, fact: FactKey) -> None:
         message = parcel.message
-        headers = [(META_HEADER, encode_meta(meta)), *_plain(parcel.headers)[1:], *more]
+        headers = [(META_HEADER, encode_meta(meta)), *plain(parcel.headers)[1:], *more]
         record: dict[str, Any] = {"value": message.value(), "headers": headers}
         if (key := message.key()) is not None:
             record["key"] = key
@@ -144,63 +183,57 @@ class RetrierWork:
             record["partition"] = message.partition() % topic.partitions
         self._lane.outbox.send(topic.name, Passed(parcel.slot, message.offset(), meta, fact), **record)
 
-    def _gives_up_us(self, meta: Meta) -> int:
-        """The end of a message's span; never, for one that was not tried yet or whose destination is not known."""
-        record = self._lane.table.destination(meta.pipe, meta.destination)
-        if record is None or not meta.first_us:
-            return 1 << 62
-        return meta.first_us + record.to.retry.span_s * 1_000_000
-
     # -- the loop's questions --------------------------------------------------------------------------------------
 
     def acked(self, token: Any) -> None:
         """The next topic has it."""
-        slot, offset, meta, fact = token
-        self._lane.facts.add(meta.pipe, meta.bucket, fact, meta.position)
-        self._lane.settle(slot, offset)
+        if isinstance(token, Passed):
+            slot, offset, meta, fact = token
+            self._lane.facts.add(meta.pipe, meta.bucket, fact, meta.position)
+            self._lane.settle(slot, offset)
+        elif isinstance(token, Moved):
+            token.carrier.stored(token)
 
     def in_flight(self) -> int:
         """What waits for its time is not under way; a drain leaves it uncommitted."""
         return 0
 
     def patience_s(self) -> float:
-        """Short while reports are due, else until the next message leaves."""
-        if self._lane.outbox.in_flight:
+        """Short while reports are due or errands are under way, else until the next message leaves."""
+        if self._lane.outbox.in_flight or any(errands.is_busy for errands in self._errands):
             return BUSY_WAIT_S
         if not self._waiting:
             return IDLE_WAIT_S
         return min(IDLE_WAIT_S, max(BUSY_WAIT_S, self._waiting[0][0] / 1e6 - time.time()))
 
     def report(self) -> None:
-        """Nothing beside the audit record."""
+        """How far the errands have come."""
+        for errands in self._errands:
+            errands.report()
 
     def forget(self, slots: Iterable[int]) -> None:
         """The new owner reads them again."""
         gone = set(slots)
         self._waiting = [entry for entry in self._waiting if entry[2].slot not in gone]
         heapq.heapify(self._waiting)
+        self._rest_until_s = time.monotonic() + REST_S
 
     def give_back(self) -> None:
-        """What waits stays where it is."""
+        """What waits stays where it is; an errand goes on where it has got to, in another lane."""
         self._waiting = []
+        self._rest_until_s = float("inf")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Leave the topics that are read beside the lane's own."""
+        for errands in self._errands:
+            errands.close()
+        if self._floor is not None:
+            self._floor.close()
+        self._reader.close()
 
 
 def _fact(meta: Meta, fact: Fact) -> FactKey:
     return FactKey(transmit_node(meta.destination), fact, str(meta.attempt), meta.child)
-
-
-def _leave_us(headers: Headers) -> int:
-    """When a message leaves its tier; at once, if that cannot be read."""
-    name, value = headers[-1]
-    return int(value) if name == LEAVE_HEADER and value.isdigit() else 0
-
-
-def _plain(headers: Headers) -> Headers:
-    """The headers without the one that is for a tier."""
-    return headers[:-1] if headers[-1][0] == LEAVE_HEADER else headers
 
 
 def _now_us() -> int:

@@ -76,6 +76,8 @@ class Checkpointer:
         self._consumer = consumer
         self._outbox = outbox
         self._prefixes = Prefixes()
+        self.begun = self.stored = 0  # audit records sent, and how many of them are stored
+        self.floors: dict[tuple[str, int], int] = {}  # where topics begin that nobody reads: told as passed
 
     @property
     def busy(self) -> bool:
@@ -88,8 +90,10 @@ class Checkpointer:
         if not moved and not facts and not lags:
             return
         inputs = [Mark(*self._slots.place(slot), window.prefix) for slot, window in windows.items()]
+        inputs += [Mark(*place, offset) for place, offset in self.floors.items()]
         audit = Audit(*self._about, time.time_ns() // 1_000, inputs, self._outbox.marks(), facts, lags)
         frozen = self._prefixes.freeze(moved)
+        self.begun += 1
         self._outbox.send(AUDIT_TOPIC, frozen, key=self._about[1].encode(), value=encode(audit))
 
     def audited(self, frozen: Frozen, *, wait: bool = False) -> None:
@@ -98,6 +102,7 @@ class Checkpointer:
         A commit that fails (a rebalance is under way, the coordinator is away) is dropped: the next one covers it, or
         the new owner reads the messages again.
         """
+        self.stored += 1
         ours = self._prefixes.audited(frozen)
         if not ours:
             return

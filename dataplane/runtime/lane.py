@@ -162,6 +162,11 @@ class Lane:
         """Hold less of each partition than the settings allow: for who reads many, and waits."""
         self._most = (min(messages, self.settings.max_unsettled), size_bytes)
 
+    @property
+    def audits(self) -> Checkpointer:
+        """How many audit records were begun, and how many are stored."""
+        return self._checkpointer
+
     def owns(self, slot: int) -> bool:
         """Whether the partition is ours."""
         return slot in self._ours

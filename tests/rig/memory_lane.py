@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from dataplane.ledger.audit import FactSet
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.names import INPUTS_OF, PURPOSES, WIRE_VERSION, LaneKind, cell_topic
@@ -91,6 +92,14 @@ class MemoryShipment:
         self._outbox.waiting.append(self._token)
 
 
+class Audits:
+    """Audit records begun and stored."""
+
+    def __init__(self) -> None:
+        self.begun = self.stored = 0
+        self.floors: dict[tuple[str, int], int] = {}
+
+
 class MemoryLane:
     """What a Work sees of its lane."""
 
@@ -107,6 +116,8 @@ class MemoryLane:
         self.ours = set(range(PARTITIONS))
         self.asleep = False
         self.work: Any = None
+        self.audits = Audits()
+        self.told: list[FactSet] = []
 
     def settle(self, partition: int, offset: int) -> None:
         if partition in self.windows:
@@ -150,6 +161,15 @@ class MemoryLane:
         waiting, self.outbox.waiting = self.outbox.waiting, []
         for token in waiting:
             self.work.acked(token)
+
+    def checkpoint(self) -> None:
+        """A checkpoint is due, and its audit record is stored at once."""
+        self.work.report()
+        facts = self.facts.take()
+        if facts:
+            self.audits.begun += 1
+            self.audits.stored += 1
+        self.told += facts
 
     def lose(self, partition: int) -> None:
         """The partition goes to another lane."""

@@ -8,39 +8,35 @@ import pytest
 from dataplane.ledger.deadletter import Death, death_of
 from dataplane.ledger.meta import Meta, read_meta
 from dataplane.names import DELAYS_S, Purpose
+from dataplane.retrier import floor
 from dataplane.retrier import work as module
-from dataplane.retrier.work import AT_HAND_US, LEAVE_HEADER, WINDOW, RetrierWork
+from dataplane.retrier.parcels import LEAVE_HEADER
+from dataplane.retrier.work import AT_HAND_US, WINDOW, RetrierWork
+from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S
 from dataplane.spec import HttpDestination, Retry
+from dataplane.tables.moves import MOVES_VERSION, Ahead, ahead_key, encode_progress, format_place
 from dataplane.tables.records import DestinationRecord
+from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
 from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
+from tests.rig.memory_topics import MemoryNews, MemoryTopics
+from tests.rig.transmitting import Clock
 
 S = 1_000_000
 NOW = 1_790_000_000 * S
 
 
-class Clock:
-    """The wall clock of the retrier, set by the test."""
-
-    def __init__(self) -> None:
-        self.now_us = NOW
-
-    def time_ns(self) -> int:
-        return self.now_us * 1_000
-
-    def time(self) -> float:
-        return self.now_us / S
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(module, "time", made)
+    made = Clock(monkeypatch)
+    made.wall_us = NOW
     return made
 
 
 @pytest.fixture
-def lane(tmp_path: Path, clock: Clock) -> MemoryLane:
+def lane(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> MemoryLane:
+    monkeypatch.setattr(module, "NewsReader", MemoryNews)
+    monkeypatch.setattr(floor, "place_reader", MemoryTopics().reader)
     made = MemoryLane("retrier", tmp_path)
     made.work = RetrierWork(made)  # type: ignore[arg-type]
     return made
@@ -80,17 +76,17 @@ def test_what_is_due_already_goes_out_at_once(lane: MemoryLane):
 
 def test_a_message_is_never_passed_on_early(lane: MemoryLane, clock: Clock):
     lane.take(in_tier(lane, 0, NOW + 5 * S))
-    clock.now_us += 5 * S - 1
+    clock.wall_us += 5 * S - 1
     lane.work.turn()
     assert passed_on(lane) == []
-    clock.now_us += 1
+    clock.wall_us += 1
     lane.work.turn()
     assert passed_on(lane) == ["id-0-0"]
 
 
 def test_what_leaves_its_tier_with_more_to_wait_goes_to_another(lane: MemoryLane, clock: Clock):
     lane.take(in_tier(lane, 0, NOW + 7_200 * S, NOW + 18_000 * S, topic="delay-2h"))
-    clock.now_us += 7_200 * S
+    clock.wall_us += 7_200 * S
     lane.work.turn()
     assert passed_on(lane) == []
     (meta,) = metas(lane, "delay-2h")
@@ -100,7 +96,7 @@ def test_what_leaves_its_tier_with_more_to_wait_goes_to_another(lane: MemoryLane
 def test_what_leaves_first_goes_first_and_a_late_one_holds_up_nobody(lane: MemoryLane, clock: Clock):
     leaves = (60, 2, 1, -1)
     lane.take(*(in_tier(lane, offset, NOW + leave * S) for offset, leave in enumerate(leaves)))
-    clock.now_us += 3 * S
+    clock.wall_us += 3 * S
     lane.work.turn()
     assert passed_on(lane) == ["id-0-3", "id-0-2", "id-0-1"]
 
@@ -132,7 +128,7 @@ def test_windows_are_small_for_there_are_many(lane: MemoryLane):
 def test_a_partition_that_goes_takes_its_waiting_messages_along_and_no_other_topics(lane: MemoryLane, clock: Clock):
     lane.take(*(in_tier(lane, 0, NOW + S, topic=tier, id=tier) for tier in ("delay-10s", "delay-1m")))
     lane.lose(lane.slots.of(in_tier(lane, 0, 0)))
-    clock.now_us += 2 * S
+    clock.wall_us += 2 * S
     lane.work.turn()
     assert passed_on(lane) == ["delay-1m"]
 
@@ -140,7 +136,7 @@ def test_a_partition_that_goes_takes_its_waiting_messages_along_and_no_other_top
 def test_a_drain_leaves_what_waits_where_it_is(lane: MemoryLane, clock: Clock):
     lane.take(in_tier(lane, 0, NOW + S))
     lane.work.give_back()
-    clock.now_us += 2 * S
+    clock.wall_us += 2 * S
     lane.work.turn()
     assert passed_on(lane) == []
     assert lane.unsettled() == 1
@@ -150,7 +146,7 @@ def test_the_loop_wakes_in_time_for_the_next_message(lane: MemoryLane, clock: Cl
     assert lane.work.patience_s() == IDLE_WAIT_S
     lane.take(in_tier(lane, 0, NOW + 20_000))
     assert lane.work.patience_s() == pytest.approx(0.02, abs=0.001)
-    clock.now_us += S
+    clock.wall_us += S
     assert lane.work.patience_s() == BUSY_WAIT_S
 
 
@@ -176,20 +172,75 @@ def test_in_hand_a_message_waits_for_a_moment_that_is_near(lane: MemoryLane, clo
     lane.take(*(in_tier(lane, offset, NOW) for offset in range(1_500)))
     lane.work.turn()
     assert (len(passed_on(lane)), metas(lane, "delay-10s")) == (1_000, [])
-    clock.now_us += AT_HAND_US
+    clock.wall_us += AT_HAND_US
     lane.work.turn()
     assert len(passed_on(lane)) == 1_500
 
 
-def test_what_cannot_come_back_within_its_span_is_dead_and_says_so(lane: MemoryLane, clock: Clock):
-    to = HttpDestination("https://crm.example/", retry=Retry(span_s=2))
-    lane.table.apply(DestinationRecord("p", "crm", 1, "active", to, []))
+def known(lane: MemoryLane, span_s: int = 86_400, version: int = 1) -> None:
+    to = HttpDestination("https://crm.example/", retry=Retry(span_s=span_s))
+    lane.table.apply(DestinationRecord("p", "crm", version, "active", to, []))
+
+
+def test_nobody_waits_for_a_turn_beyond_the_end_of_the_span(lane: MemoryLane):
+    known(lane, span_s=2)
     lane.take(*(parked(lane, offset, NOW) for offset in range(3_000)))
-    letters = lane.outbox.of(lane.cell.topics["dead"].name)
-    assert len(passed_on(lane)) + len(metas(lane, "delay-10s")) + len(letters) == 3_000
-    assert len(letters) == pytest.approx(1_000, abs=1)
-    assert death_of(letters[0]["headers"]) == Death(
-        "transmit:crm", "expired", "its span was over before its destination's turn came"
+    ends_us = NOW - S + 2 * S
+    assert len(passed_on(lane)) == 1_000
+    assert max(meta.not_before_us for meta in metas(lane, "delay-10s")) == ends_us
+
+
+def hear(lane: MemoryLane, breaker: str, *, until_us: int = 0, at_us: int = NOW, of_version: int = 1) -> None:
+    signal = Signal(
+        SIGNAL_VERSION,
+        "c1",
+        "transmit-0",
+        "p",
+        "crm",
+        at_us,
+        breaker,  # type: ignore[arg-type]
+        until_us,
+        of_version=of_version,
     )
-    lane.store()
-    assert lane.filed()["transmit:crm", "dead", "expired"] == len(letters)
+    lane.work._news.apply(signal_key(signal), encode_signal(signal), NOW)
+
+
+def test_of_a_destination_that_is_not_well_only_probes_come_back(lane: MemoryLane):
+    known(lane)
+    hear(lane, "open", until_us=NOW + 5 * S)
+    lane.take(*(parked(lane, offset, NOW) for offset in range(1_000)))
+    assert passed_on(lane) == [], "none before the breaker's time is over"
+    probes = [meta for meta in metas(lane, "delay-10s") if meta.paced]
+    assert len(probes) <= 130
+    assert all(NOW + 5 * S <= meta.not_before_us <= NOW + 30 * S for meta in probes)
+    others = metas(lane, "delay-5m")
+    assert len(probes) + len(others) == 1_000
+    assert not any(meta.paced for meta in others)
+
+
+def test_what_was_seen_of_an_older_address_counts_no_more(lane: MemoryLane):
+    known(lane, version=2)
+    hear(lane, "open", until_us=NOW + 60 * S)
+    lane.take(parked(lane, 0, NOW))
+    assert len(passed_on(lane)) == 1
+
+
+def test_what_an_early_release_brought_back_is_settled_where_it_waited(lane: MemoryLane, clock: Clock):
+    place = format_place((lane.cell.topics["delay-5m"].name, 0))
+    ahead = Ahead(MOVES_VERSION, "p", "crm", NOW, {place: 2})
+    waits = [in_tier(lane, offset, NOW + 9 * S, topic="delay-5m") for offset in range(3)]
+    lane.take(waits[0])
+    lane.work._news.apply(ahead_key("p", "crm"), encode_progress(ahead), NOW)
+    asked = in_tier(lane, 1, NOW + 9 * S, topic="delay-5m", asked_us=NOW + 9 * S)
+    lane.take(asked, waits[2])
+    clock.wall_us += 9 * S
+    lane.work.turn()
+    assert passed_on(lane) == ["id-0-1", "id-0-2"], "what it asked to wait for, and what came later"
+    assert lane.filed() == {("transmit:crm", "released", "2"): 1}
+
+
+def test_a_message_that_kills_lanes_is_dead_at_its_destination(lane: MemoryLane):
+    lane.work.condemn(in_tier(lane, 0, NOW))
+    (letter,) = lane.outbox.of(lane.cell.topics["dead"].name)
+    assert death_of(letter["headers"]) == Death("transmit:crm", CRASHES_LANE, CRASHES_DETAIL)
+    assert LEAVE_HEADER not in dict(letter["headers"])

@@ -1,0 +1,39 @@
+"""What the retrier has in hand, and the one header that is for its tiers."""
+
+from typing import Final, NamedTuple
+
+from confluent_kafka import Message
+
+from dataplane.ledger.facts import FactKey
+from dataplane.ledger.meta import Headers, Meta
+
+LEAVE_HEADER: Final = "penstock-leave"  # when a message leaves the tier it is in
+
+
+class Parcel(NamedTuple):
+    """A message in hand: where it was read, and what is known of it."""
+
+    slot: int
+    message: Message
+    meta: Meta
+    headers: Headers
+
+
+class Passed(NamedTuple):
+    """Token of a record that takes the place of a message: the message is settled, and this fact is told."""
+
+    slot: int
+    offset: int
+    meta: Meta
+    fact: FactKey
+
+
+def leave_us(headers: Headers) -> int:
+    """When a message leaves its tier; at once, if that cannot be read."""
+    name, value = headers[-1]
+    return int(value) if name == LEAVE_HEADER and value.isdigit() else 0
+
+
+def plain(headers: Headers) -> Headers:
+    """The headers without the one that is for a tier."""
+    return headers[:-1] if headers[-1][0] == LEAVE_HEADER else headers

@@ -1,0 +1,89 @@
+"""Topics in memory, as consumers by assignment read them, and the signals topic as a retrier lane knows it."""
+
+from collections import defaultdict
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from dataplane.ledger.meta import Headers
+from dataplane.retrier.news import News
+from tests.rig.memory_lane import MemoryMessage
+
+
+class MemoryNews:
+    """The signals topic, read to its end; a test applies records to `news`."""
+
+    def __init__(self, *_: Any) -> None:
+        self.news = News()
+        self.at_end = True
+
+    def refresh(self, now_us: int) -> None:
+        """Nothing comes by itself."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class End(MemoryMessage):
+    """The end of a partition, as the client tells it."""
+
+    def error(self) -> Any:
+        return _EndError()
+
+
+class _EndError:
+    def code(self) -> int:
+        return int(KafkaError._PARTITION_EOF)
+
+
+class MemoryTopics:
+    """Records by (topic, partition): {offset: message}; gaps are what retention or compaction took."""
+
+    def __init__(self) -> None:
+        self.records: defaultdict[tuple[str, int], dict[int, MemoryMessage]] = defaultdict(dict)
+        self.readers: list[MemoryReader] = []
+
+    def add(self, message: MemoryMessage) -> None:
+        """A record, where it says it is."""
+        self.records[message.topic(), message.partition()][message.offset()] = message
+
+    def reader(self, *_: Any) -> "MemoryReader":
+        """A consumer of its own."""
+        made = MemoryReader(self)
+        self.readers.append(made)
+        return made
+
+
+class MemoryReader:
+    """Reads assigned places from their offsets on; tells each end once."""
+
+    def __init__(self, topics: MemoryTopics) -> None:
+        self._topics = topics
+        self._next: dict[tuple[str, int], int] = {}
+        self.assigned = 0
+        self.closed = False
+
+    def assign(self, places: list[Any]) -> None:
+        self.assigned += 1
+        self._next = {(place.topic, place.partition): place.offset for place in places}
+
+    def consume(self, limit: int, _timeout: float) -> list[MemoryMessage]:
+        found: list[MemoryMessage] = []
+        for place, first in list(self._next.items()):
+            records = self._topics.records[place]
+            some = [records[offset] for offset in sorted(records) if offset >= first][: limit - len(found)]
+            found += some
+            end = max(records, default=-1) + 1
+            self._next[place] = some[-1].offset() + 1 if some else first
+            if self._next[place] >= end and len(found) < limit:
+                del self._next[place]
+                empty: Headers = []
+                found.append(End(place[1], end, b"", empty, None, place[0]))
+        return found
+
+    def get_watermark_offsets(self, place: Any, **_: float) -> tuple[int, int]:
+        records = self._topics.records[place.topic, place.partition]
+        return min(records, default=0), max(records, default=-1) + 1
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,307 @@
+"""Moves and early releases on a lane in memory: in order, at their rate, told, aborted, restarted, never twice."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from pyroaring import BitMap64
+
+from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.meta import Meta, read_meta
+from dataplane.names import Purpose
+from dataplane.retrier import ahead as ahead_module
+from dataplane.retrier import floor as floor_module
+from dataplane.retrier import mover as mover_module
+from dataplane.retrier import work as work_module
+from dataplane.retrier.errand import What
+from dataplane.retrier.work import RetrierWork
+from dataplane.tables.moves import Ahead, MoveProgress, decode_ahead, decode_progress, encode_offsets, format_place
+from dataplane.tables.records import MoveRecord
+from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encode_signal, signal_key
+from tests.rig.memory_lane import MemoryLane, message
+from tests.rig.memory_topics import MemoryNews, MemoryTopics
+from tests.rig.transmitting import Clock
+
+S = 1_000_000
+NODE = "transmit:crm"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def topics(monkeypatch: pytest.MonkeyPatch) -> MemoryTopics:
+    made = MemoryTopics()
+    monkeypatch.setattr(mover_module, "place_reader", made.reader)
+    monkeypatch.setattr(ahead_module, "place_reader", made.reader)
+    monkeypatch.setattr(floor_module, "place_reader", made.reader)
+    return made
+
+
+@pytest.fixture
+def lane(tmp_path: Path, clock: Clock, topics: MemoryTopics, monkeypatch: pytest.MonkeyPatch) -> MemoryLane:
+    monkeypatch.setattr(work_module, "NewsReader", MemoryNews)
+    monkeypatch.setattr(ahead_module, "committed", from_the_start)
+    return a_lane(tmp_path)
+
+
+def a_lane(var: Path) -> MemoryLane:
+    made = MemoryLane("retrier", var)
+    made.work = RetrierWork(made)  # type: ignore[arg-type]
+    return made
+
+
+def from_the_start(lane: MemoryLane) -> list[TopicPartition]:
+    tiers = [record for purpose, record in lane.cell.topics.items() if purpose.startswith("delay-")]
+    return [TopicPartition(record.name, number, 0) for record in tiers for number in range(record.partitions)]
+
+
+def held(lane: MemoryLane, topics: MemoryTopics, offset: int, purpose: Purpose = "held", **more: Any) -> None:
+    topics.add(message(offset, topic=lane.cell.topics[purpose].name, **{"attempt": 1, **more}))
+
+
+def dead(lane: MemoryLane, topics: MemoryTopics, offset: int, node: str = NODE) -> None:
+    found = message(offset, topic=lane.cell.topics["dead"].name, attempt=2, first_us=7)
+    headers = dead_headers(read_meta(found.headers()), found.headers(), Death(node, "rejected", "answered 400"))
+    found._parts = (*found._parts[:3], headers, None)
+    topics.add(found)
+
+
+def asked(
+    lane: MemoryLane,
+    offsets: dict[int, list[int]],
+    what: What = "release",
+    *,
+    state: str = "running",
+    version: int = 1,
+    rate: float = 1_000.0,
+    move: str = "m1",
+) -> MoveRecord:
+    name = lane.cell.topics["held" if what == "release" else "dead"].name
+    places = encode_offsets({(name, partition): BitMap64(found) for partition, found in offsets.items()})
+    return MoveRecord(move, version, "c1", "p", "crm", what, places, rate, state)  # type: ignore[arg-type]
+
+
+def brought_back(lane: MemoryLane) -> list[Meta]:
+    return [read_meta(record["headers"]) for record in lane.outbox.of(lane.cell.topics["retry-out"].name)]
+
+
+def progress(lane: MemoryLane, move: str = "m1") -> MoveProgress:
+    records = lane.outbox.of(lane.cell.topics["signals"].name)
+    return [decode_progress(r["value"]) for r in records if r["key"] == f"move/{move}".encode()][-1]
+
+
+def ahead_of(lane: MemoryLane) -> list[Ahead]:
+    return [
+        decode_ahead(r["value"])
+        for r in lane.outbox.of(lane.cell.topics["signals"].name)
+        if r["key"].startswith(b"ahead/")
+    ]
+
+
+def go(lane: MemoryLane, clock: Clock, rounds: int = 10) -> None:
+    """Turns, reports and checkpoints, a quarter of a second each."""
+    for _ in range(rounds):
+        clock.advance(0.25)
+        lane.work.turn()
+        lane.store()
+        lane.checkpoint()
+
+
+def test_held_messages_come_back_in_order_and_the_ledger_and_the_asker_are_told(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    for offset in range(6):
+        held(lane, topics, offset)
+        held(lane, topics, offset, partition=1)
+    lane.table.apply(asked(lane, {0: [1, 2, 4], 1: [0, 5]}))
+    go(lane, clock)
+    assert [meta.id for meta in brought_back(lane)] == ["id-0-1", "id-0-2", "id-0-4", "id-1-0", "id-1-5"]
+    told = progress(lane)
+    assert (told.moved, told.skipped, told.total, told.done, told.error) == (5, 0, 5, True, "")
+    name = lane.cell.topics["held"].name
+    assert told.reached == {f"{name}/0": 5, f"{name}/1": 6}
+    assert {(f.node, f.fact, f.detail) for f in lane.told} == {(NODE, "released", "1")}
+    assert sum(not reader.closed for reader in topics.readers) == 1, "only the one that watches where held begins"
+
+
+def test_the_ledger_is_told_where_held_begins(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
+    held(lane, topics, 7)
+    clock.advance(16)
+    lane.work.turn()
+    assert lane.audits.floors == {(lane.cell.topics["held"].name, 0): 7}
+
+
+def test_no_progress_is_told_that_the_ledger_does_not_know(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
+    held(lane, topics, 0)
+    lane.table.apply(asked(lane, {0: [0]}))
+    for _ in range(3):
+        clock.advance(0.25)
+        lane.work.turn()
+        lane.store()
+        lane.work.report()  # the checkpoint's audit record is under way, and not stored
+    assert brought_back(lane)
+    told = [r for r in lane.outbox.of(lane.cell.topics["signals"].name) if decode_progress(r["value"]).moved]
+    assert told == []
+
+
+def test_dead_letters_come_back_to_their_destination_and_no_others(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    dead(lane, topics, 0)
+    dead(lane, topics, 1, "transform:crm")
+    dead(lane, topics, 2)
+    lane.table.apply(asked(lane, {0: [0, 1, 2, 99]}, "redrive"))
+    go(lane, clock)
+    assert [(meta.id, meta.attempt, meta.life) for meta in brought_back(lane)] == [("id-0-0", 3, 3), ("id-0-2", 3, 3)]
+    assert {(f.node, f.fact, f.detail) for f in lane.told} == {(NODE, "redriven", "3")}
+    told = progress(lane)
+    assert (told.moved, told.skipped, told.total, told.done) == (2, 2, 4, True)
+
+
+def test_a_move_keeps_its_rate(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
+    for offset in range(200):
+        held(lane, topics, offset)
+    lane.table.apply(asked(lane, {0: list(range(200))}, rate=20))
+    go(lane, clock, rounds=1)
+    before = len(brought_back(lane))
+    go(lane, clock, rounds=8)
+    assert len(brought_back(lane)) - before == pytest.approx(40, abs=2)
+
+
+def test_an_aborted_move_stops_and_says_how_far_it_came(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
+    for offset in range(200):
+        held(lane, topics, offset)
+    lane.table.apply(asked(lane, {0: list(range(200))}, rate=20))
+    go(lane, clock, rounds=4)
+    lane.table.apply(asked(lane, {}, state="aborted", version=2))
+    go(lane, clock)
+    moved = len(brought_back(lane))
+    assert 10 <= moved <= 30
+    told = progress(lane)
+    assert (told.moved, told.total, told.done) == (moved, 200, True)
+
+
+def test_a_move_that_is_over_is_not_done_again(lane: MemoryLane, topics: MemoryTopics, clock: Clock, tmp_path: Path):
+    held(lane, topics, 0)
+    lane.table.apply(asked(lane, {0: [0]}))
+    go(lane, clock)
+    again = restarted(lane, tmp_path)
+    again.table.apply(asked(lane, {0: [0]}, version=2))
+    go(again, clock)
+    assert brought_back(again) == []
+
+
+def restarted(lane: MemoryLane, var: Path) -> MemoryLane:
+    """Another lane, that has read what this one has told."""
+    made = a_lane(var)
+    for record in lane.outbox.of(lane.cell.topics["signals"].name):
+        made.work._news.apply(record["key"].decode(), record["value"], 0)
+    return made
+
+
+def test_a_lane_that_is_started_anew_goes_on_where_the_ledger_knows(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock, tmp_path: Path
+):
+    for offset in range(100):
+        held(lane, topics, offset)
+    move = asked(lane, {0: list(range(100))}, rate=40)
+    lane.table.apply(move)
+    go(lane, clock, rounds=4)
+    clock.advance(0.25)
+    lane.work.turn()  # killed here: a few are stored, and nothing of them is told
+    known = progress(lane).moved
+    assert 0 < known < len(brought_back(lane)) < 100
+    again = restarted(lane, tmp_path)
+    again.table.apply(move)
+    go(again, clock, rounds=20)
+    both = brought_back(lane) + brought_back(again)
+    assert {meta.id for meta in both} == {f"id-0-{offset}" for offset in range(100)}
+    assert brought_back(again)[0].id == f"id-0-{known}", "not from the beginning"
+    repeats = {(meta.id, meta.attempt) for meta in both}
+    assert len(repeats) == 100, "what came twice is the same unit in the same round"
+    assert (progress(again).moved, progress(again).done) == (100, True)
+
+
+def test_offsets_that_cannot_be_read_end_the_move_with_an_error(lane: MemoryLane, clock: Clock):
+    lane.table.apply(MoveRecord("m1", 1, "c1", "p", "crm", "release", {"held": "?"}, 5.0, "running"))
+    go(lane, clock)
+    assert progress(lane).done
+    assert progress(lane).error.startswith("its offsets cannot be read")
+
+
+def test_moves_of_another_cell_are_not_ours(lane: MemoryLane, clock: Clock):
+    lane.table.apply(MoveRecord("m1", 1, "c2", "p", "crm", "release", {}, 5.0, "running"))
+    go(lane, clock)
+    assert not lane.outbox.sent
+
+
+def test_moves_of_one_destination_go_one_after_the_other(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
+    for offset in range(40):
+        held(lane, topics, offset)
+    lane.table.apply(asked(lane, {0: list(range(20, 40))}, rate=10))
+    lane.table.apply(asked(lane, {0: list(range(20))}, rate=10, move="m2"))
+    go(lane, clock, rounds=40)
+    assert [meta.id for meta in brought_back(lane)] == [f"id-0-{n}" for n in [*range(20, 40), *range(20)]]
+
+
+# -- early release -----------------------------------------------------------------------------------------------------
+
+
+def hear(lane: MemoryLane, breaker: BreakerState, clock: Clock) -> None:
+    signal = Signal(SIGNAL_VERSION, "c1", "transmit-0", "p", "crm", clock.wall_us, breaker, of_version=1)
+    lane.work._news.apply(signal_key(signal), encode_signal(signal), clock.wall_us)
+
+
+def waiting(lane: MemoryLane, topics: MemoryTopics, offset: int, purpose: Purpose, **more: Any) -> None:
+    held(lane, topics, offset, purpose, not_before_us=1 << 60, **more)
+
+
+def test_when_a_destination_is_well_again_what_waits_for_it_comes_back_and_no_others(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    waiting(lane, topics, 0, "delay-5m")
+    waiting(lane, topics, 1, "delay-5m", destination="log")
+    waiting(lane, topics, 2, "delay-5m", asked_us=1 << 60)
+    waiting(lane, topics, 0, "delay-10h", partition=2)
+    hear(lane, "open", clock)
+    go(lane, clock)
+    assert brought_back(lane) == []
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=40)
+    assert sorted(meta.id for meta in brought_back(lane)) == ["id-0-0", "id-2-0"]
+    reached = ahead_of(lane)[-1].reached
+    assert reached[format_place((lane.cell.topics["delay-5m"].name, 0))] == 3
+    assert reached[format_place((lane.cell.topics["delay-10h"].name, 2))] == 1
+    assert {(f.node, f.fact, f.detail) for f in lane.told} == {(NODE, "released", "1")}
+
+
+def test_they_come_back_about_as_fast_as_they_came_in(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
+    for offset in range(1_000):
+        waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
+    hear(lane, "open", clock)
+    clock.advance(1)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=3)
+    before = len(brought_back(lane))
+    go(lane, clock, rounds=20)
+    assert len(brought_back(lane)) - before == pytest.approx(100, rel=0.1)
+
+
+def test_a_recovery_while_nobody_listened_is_answered_later_and_once(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock, tmp_path: Path
+):
+    waiting(lane, topics, 0, "delay-5m")
+    hear(lane, "closed", clock)
+    go(lane, clock)
+    assert len(brought_back(lane)) == 1
+    again = restarted(lane, tmp_path)
+    hear(again, "closed", clock)
+    assert ahead_of(lane)[-1].at_us < clock.wall_us
+    again.work._news.take_recovered()
+    hear(again, "closed", clock)
+    go(again, clock)
+    assert brought_back(again) == [], "a breaker that stays closed has not recovered"

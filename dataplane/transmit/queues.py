@@ -7,15 +7,18 @@ import heapq
 import itertools
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from dataplane.ledger.facts import Fact
 from dataplane.runtime.lane import Lane
+from dataplane.spec import Batch
+from dataplane.transmit.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, next_batch
 from dataplane.transmit.ends import Ends
-from dataplane.transmit.request import request_headers
+from dataplane.transmit.request import batch_headers, request_headers
 from dataplane.transmit.sender import Post, Sender
-from dataplane.transmit.sends import Send
+from dataplane.transmit.sends import Parcel, Send
 from dataplane.transmit.signin import begin_fetch
 from dataplane.transmit.targets import Course, Target
 
@@ -46,12 +49,18 @@ class Queues:
         """A local try: before all others of its destination, once its pause is over."""
         heapq.heappush(self._pausing, (at_s, next(self._numbers), send))
 
-    def turn(self, now_s: float, *, shared: Callable[[float], bool]) -> None:
-        """Begin what may begin, put aside what may not. `shared` says whether others came in since some time."""
-        while self._pausing and self._pausing[0][0] <= now_s:
-            send = heapq.heappop(self._pausing)[2]
+    def add_together(self, sends: list[Send]) -> None:
+        """Before all others of their destination, and in one request."""
+        number = next(self._numbers)
+        for send in reversed(sends):
+            send.together = number
             send.target.queue.appendleft(send)
             self._ready.add(send.target)
+
+    def turn(self, now_s: float, *, shared: Callable[[float], bool]) -> None:
+        """Begin what may begin, put aside what may not. `shared` says whether others came in since some time."""
+        if self._pausing and self._pausing[0][0] <= now_s:
+            self._resume(now_s)
         for target in list(self._ready):
             self._go(target, now_s, shared)
             if not target.queue:
@@ -60,10 +69,7 @@ class Queues:
     def forget(self, lost: Callable[[Send], bool]) -> None:
         """Sends not begun that are lost to another lane."""
         for target in self._ready:
-            given_up = [send for send in target.queue if lost(send)]
-            for send in given_up:
-                target.queue.remove(send)
-            self._ends.give_up(given_up)
+            self._ends.give_up(_take_from(target.queue, lost))
         self._ends.give_up(send for _, _, send in self._pausing if lost(send))
         self._pausing = [entry for entry in self._pausing if not lost(entry[2])]
         heapq.heapify(self._pausing)
@@ -72,10 +78,7 @@ class Queues:
         """Take the sends of these identities (`id`) out, wherever they wait."""
         out = []
         for target in self._ready:
-            found = [send for send in target.queue if id(send) in wanted]
-            for send in found:
-                target.queue.remove(send)
-            out += found
+            out += _take_from(target.queue, lambda send: id(send) in wanted)
         out += [send for _, _, send in self._pausing if id(send) in wanted]
         self._pausing = [entry for entry in self._pausing if id(entry[2]) not in wanted]
         heapq.heapify(self._pausing)
@@ -90,6 +93,15 @@ class Queues:
         self._ready.clear()
         self._pausing = []
         return [send for send in queued if not send.tries], [*pausing, *(send for send in queued if send.tries)]
+
+    def _resume(self, now_s: float) -> None:
+        """Pauses are over: to the heads of their queues, in the order in which they would have come."""
+        due = []
+        while self._pausing and self._pausing[0][0] <= now_s:
+            due.append(heapq.heappop(self._pausing)[2])
+        for send in reversed(due):
+            send.target.queue.appendleft(send)
+            self._ready.add(send.target)
 
     # -- one destination -------------------------------------------------------------------------------------------
 
@@ -109,6 +121,9 @@ class Queues:
         """As many as the destination and the sender have room for; it never has more of the sender than is left."""
         queue, rate = target.queue, target.rate
         room = min(target.room(now_s), (self._sender.room - target.active + 1) // 2)
+        if target.record.to.batch is not None:
+            self._send_batches(target, target.record.to.batch, room, now_s)
+            return
         while room > 0 and queue:
             send = queue.popleft()
             if self._may_begin(send):
@@ -116,6 +131,43 @@ class Queues:
                 room -= 1
                 if rate is not None:
                     rate.take()
+
+    def _send_batches(self, target: Target, batch: Batch, room: int, now_s: float) -> None:
+        """A rate limit counts requests."""
+        queue = target.queue
+        while room > 0 and (members := next_batch(queue, batch, now_s)):
+            for _ in members:
+                queue.popleft()
+            members = [send for send in members if self._may_begin(send)]
+            if members:
+                self._begin_batch(target, members, batch)
+                room -= 1
+                if target.rate is not None:
+                    target.rate.take()
+
+    def _begin_batch(self, target: Target, members: list[Send], batch: Batch) -> None:
+        number = members[0].together or next(self._numbers)
+        now_us = time.time_ns() // 1_000
+        self._count(target, members, now_us)
+        for send in members:
+            send.together = number
+        body = batch_body(members, batch.format)
+        headers = batch_headers(target, members, body, CONTENT_TYPES[batch.format], now_us // 1_000_000)
+        keep_bytes = target.keep_bytes + ITEM_BYTES * len(members)
+        url, identity = target.record.to.url, target.secrets.identity
+        self._sender.begin(Post(Parcel(target, members), url, headers, body, target.timeout_ms, keep_bytes, identity))
+
+    @staticmethod
+    def _count(target: Target, sends: list[Send], now_us: int) -> None:
+        """One more attempt of each, in one request."""
+        target.active += 1
+        if not sends[0].tries:
+            target.budget.sent()
+        for send in sends:
+            send.tries += 1
+            send.began_us = now_us
+            if not send.meta.first_us:
+                send.meta.first_us = now_us
 
     def _may_begin(self, send: Send) -> bool:
         """A send begins only while a place it was read from is ours; else the new owner sends it."""
@@ -125,14 +177,8 @@ class Queues:
         return False
 
     def _begin(self, send: Send) -> None:
-        target, meta = send.target, send.meta
-        target.active += 1
-        if not send.tries:
-            target.budget.sent()
-        send.tries += 1
-        send.began_us = time.time_ns() // 1_000
-        if not meta.first_us:
-            meta.first_us = send.began_us
+        target = send.target
+        self._count(target, [send], time.time_ns() // 1_000)
         headers = request_headers(send, send.began_us // 1_000_000)
         url, identity = target.record.to.url, target.secrets.identity
         self._sender.begin(Post(send, url, headers, send.body, target.timeout_ms, target.keep_bytes, identity))
@@ -171,3 +217,13 @@ class Queues:
             self._ends.bury(send, target.locked or "expired", target.last_reason or "not to be sent to all the while")
         else:
             self._ends.park(send, due_us, asked_us=asked_us)
+
+
+def _take_from(queue: deque[Send], wanted: Callable[[Send], bool]) -> list[Send]:
+    """Take what is wanted out of a queue, in its order; the rest stays in its own."""
+    taken = [send for send in queue if wanted(send)]
+    if taken:
+        rest = [send for send in queue if not wanted(send)]
+        queue.clear()
+        queue.extend(rest)
+    return taken

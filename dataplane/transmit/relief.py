@@ -10,7 +10,7 @@ from dataplane.runtime.lane import Lane
 from dataplane.transmit.ends import Ends
 from dataplane.transmit.queues import Queues
 from dataplane.transmit.sender import Sender
-from dataplane.transmit.sends import Send
+from dataplane.transmit.sends import members_of, sends_of
 
 LOOK_EVERY_S: Final = 0.25
 NEARLY_FULL: Final = 0.75  # of what a window may hold
@@ -50,8 +50,6 @@ class Relief:
             id(send): send for send in self._ends.under_way.values() if any(slot in blocked for slot, _ in send.places)
         }
         waiting = self._queues.take_out(set(few))
-        begun = self._sender.cancel(lambda token: isinstance(token, Send) and id(token) in few)
-        for send in begun:
-            send.target.active -= 1
-        for send in [*waiting, *begun]:
+        begun = self._sender.cancel(lambda token: any(id(send) in few for send in members_of(token)))
+        for send in [*waiting, *sends_of(begun)]:
             self._ends.park(send, time.time_ns() // 1_000 + DELAY_US)

@@ -81,6 +81,7 @@ class _Transfer:
         self.retry_after = ""
         self._allowed = ground.allowed
         self._keep = self._read = self._read_headers = 0
+        self._read_at_most = MAX_ANSWER_BYTES
         self._kept: list[bytes] = []
         curl = self.curl
         curl.setopt(pycurl.POST, 1)
@@ -107,6 +108,7 @@ class _Transfer:
     def begin(self, post: Post) -> None:
         self.token, self.forbidden, self.retry_after = post.token, False, ""
         self._keep, self._read, self._read_headers = post.keep_bytes, 0, 0
+        self._read_at_most = max(MAX_ANSWER_BYTES, post.keep_bytes)
         if self._kept:
             self._kept = []
         curl = self.curl
@@ -127,7 +129,7 @@ class _Transfer:
         if self._read < self._keep:
             self._kept.append(data)
         self._read += len(data)
-        return len(data) if self._read <= MAX_ANSWER_BYTES else 0
+        return len(data) if self._read <= self._read_at_most else 0
 
     def _header(self, line: bytes) -> int:
         """Note Retry-After. libcurl's own notion of it is capped at six hours."""

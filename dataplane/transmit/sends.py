@@ -1,5 +1,8 @@
 """What a transmit lane carries: one unit on its way to its destination."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from msgspec import Struct
 
 from dataplane.ledger.meta import Headers, Meta
@@ -13,6 +16,7 @@ class Send(Struct, eq=False):
     headers:          as read, ours first
     tries, began_us:  attempts in this round, and when the last one began
     taken_s:          when it was taken, by the monotonic clock
+    together:         a number shared with those it was last sent with in one request; 0 if it was not
     waited_s:         time spent in this round's attempts and the pauses between them
     """
 
@@ -27,3 +31,29 @@ class Send(Struct, eq=False):
     tries: int = 0
     began_us: int = 0
     waited_s: float = 0.0
+    together: int = 0
+
+
+class Parcel(Struct, eq=False):
+    """Several sends of one target in one request."""
+
+    target: Target
+    members: list[Send]
+
+
+def members_of(token: Any) -> list[Send]:
+    """What a transfer's token carries: a message, several, or none (it fetches an access token)."""
+    if isinstance(token, Send):
+        return [token]
+    return token.members if isinstance(token, Parcel) else []
+
+
+def sends_of(tokens: Iterable[Any]) -> list[Send]:
+    """The messages of transfers that were broken off; their targets have one under way less each."""
+    sends = []
+    for token in tokens:
+        members = members_of(token)
+        sends += members
+        if members:
+            members[0].target.active -= 1
+    return sends

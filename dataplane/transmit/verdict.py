@@ -35,7 +35,6 @@ class Verdict(Struct, frozen=True):
 
 # libcurl's error codes (curl.se/libcurl/c/libcurl-errors.html) by the cause a customer can act on.
 CURL_CAUSES: Final = {
-    1: "destination-forbidden",  # http where only https may be spoken
     3: "url-invalid",
     5: "dns",
     6: "dns",

@@ -23,7 +23,7 @@ from dataplane.transmit.queues import Queues
 from dataplane.transmit.registry import Targets
 from dataplane.transmit.relief import Relief
 from dataplane.transmit.sender import Ground, Sender
-from dataplane.transmit.sends import Send
+from dataplane.transmit.sends import Parcel, Send, sends_of
 
 CUT_SHORT_DELAY_US: Final = 1_000_000
 
@@ -84,8 +84,10 @@ class TransmitWork:
             token = answer.token
             if isinstance(token, Send):
                 self._answers.take(token, answer, now_s)
+            elif isinstance(token, Parcel):
+                self._answers.take_parcel(token, answer, now_s)
             else:
-                token.ended(answer, now_s)
+                token.ended(answer, now_s)  # a TokenFetch
         self._relief.turn(now_s)
         self._gossip.turn(now_s)
         self._ends.flush()
@@ -117,10 +119,7 @@ class TransmitWork:
         """Drain is over: what has not been answered yet stays uncommitted if it never began, else it is parked."""
         untried, tried = self._queues.empty()
         self._ends.give_up(untried)
-        for send in self._sender.cancel_all():
-            if isinstance(send, Send):
-                send.target.active -= 1
-                tried.append(send)
+        tried += sends_of(self._sender.cancel_all())
         for send in tried:
             self._ends.park(send, time.time_ns() // 1_000 + CUT_SHORT_DELAY_US)
 

@@ -102,5 +102,5 @@ def test_where_only_https_is_spoken_http_is_refused_before_a_connection(trust: T
         with contextlib.closing(Sender(ground)) as sender:
             refused = posted(sender, server.url.replace("https", "http"))
             assert (refused.status, refused.address) == (0, "")
-            assert judge(refused.status, refused.curl_code).cause == "destination-forbidden"
+            assert "http" in refused.message, "the attempt's reason says it"
             assert posted(sender, server.url).status == 200

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from dataplane.ledger.bins import Bin
 from mgmt.console.told import cause_of
 from mgmt.console.wording import trouble_in_words, what_to_do
 from mgmt.models import Pipe
@@ -51,9 +52,13 @@ def trouble_line(trouble: Trouble) -> TroubleLine:
 
 
 def _link(trouble: Trouble) -> str:
-    outcome = {"retrying": "parked", "dead": "dead"}.get(trouble.bin, "")
-    if trouble.where and outcome:
-        query = urlencode({"outcome": outcome, "destination": trouble.where})
+    if trouble.bin == Bin.DEAD:
+        query = urlencode({"destination": trouble.where, "cause": trouble.cause})
+        return f"{reverse('console:dead', args=[trouble.pipe_id])}?{query}"
+    if trouble.bin == Bin.HELD:
+        return reverse("console:held", args=[trouble.pipe_id])
+    if trouble.bin == Bin.RETRYING and trouble.where:
+        query = urlencode({"outcome": "parked", "destination": trouble.where})
         return f"{reverse('console:attempts', args=[trouble.pipe_id])}?{query}"
     minute = bucket_at(trouble.since)
     return f"{reverse('console:minute', args=[trouble.pipe_id, minute])}?{urlencode({'bin': trouble.bin})}"

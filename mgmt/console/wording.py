@@ -57,8 +57,8 @@ def capitalised(words: str) -> str:
 
 def trouble_in_words(*, bin_: str, where: str, cause: str, reason: str, status: int) -> str:
     """The head of a line under "Not delivered": who did what."""
-    if bin_ == "lost":
-        words = f"lost: {BINS[bin_]}"
+    if bin_ in ("lost", "held"):
+        words = f"{bin_}: {BINS[bin_]}"
     elif status and (cause or reason.partition(": ")[0]) in _ANSWERS:
         words = f"answered {status}"
     else:
@@ -70,6 +70,8 @@ def what_to_do(bin_: str, cause: str) -> str:
     """The next step for whoever reads."""
     if bin_ == "retrying":
         return "We try again by ourselves."
+    if bin_ == "held":
+        return "It is paused or suspended. Resume it when it is well: they go out in order."
     if bin_ == "lost":
         return "This must not happen: tell the operator."
     known = BY_CODE.get(cause)

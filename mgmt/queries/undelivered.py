@@ -87,13 +87,14 @@ def _parts(books: Books, account: Account, *, lost_is_final: bool) -> Iterable[_
 
 
 def _parts_at(books: Books, where: str, bins: Bins, nodes: Sequence[str], lost_is_final: bool) -> Iterable[_Part]:
-    for bin_ in (Bin.DEAD, Bin.HELD):
-        rest = bins[bin_]
-        for cause, units in _by_cause(books, nodes, Fact(bin_)):
-            here = rest & units
-            rest = rest - here
-            if len(here):
-                yield _Part(where, bin_, cause, len(here))
+    rest = bins[Bin.DEAD]
+    for cause, units in _by_cause(books, nodes, Fact.DEAD):
+        here = rest & units
+        rest = rest - here
+        if len(here):
+            yield _Part(where, Bin.DEAD, cause, len(here))
+    if len(bins[Bin.HELD]):  # its facts tell rounds, not causes: why it is held stands with the destination
+        yield _Part(where, Bin.HELD, "", len(bins[Bin.HELD]))
     if len(bins[Bin.RETRYING]):
         yield _Part(where, Bin.RETRYING, "", len(bins[Bin.RETRYING]))
     if lost_is_final and len(bins[Bin.LOST]):

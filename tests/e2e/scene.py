@@ -1,12 +1,16 @@
 """Fills a box with pipes worth looking at; prints one JSON line: what may be sent with which key.
 
-    python tests/e2e/scene.py http://127.0.0.1:9999     (the receiver; in the box's environment)
+    python tests/e2e/scene.py all http://127.0.0.1:9999               (the receiver; in the box's environment)
+    python tests/e2e/scene.py pipe repairs http://127.0.0.1:9999/crm
+    python tests/e2e/scene.py close archive
 
-/fine answers 204, /refuses a 4xx, /busy a 5xx: the receiver is told so by the test. Nobody listens at /away's port.
+/fine answers 204, /refuses a 4xx, /busy a 5xx: the receiver is told so by the test. Nobody listens where visits go.
 """
 
 import json
+import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import django
@@ -14,19 +18,15 @@ import django
 django.setup()
 
 from mgmt import services  # noqa: E402
-from mgmt.models import Membership, Pipe, User  # noqa: E402
+from mgmt.models import Membership, Pipe, Tenant, User  # noqa: E402
 from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
 
 PASSWORD = "a long password for looking"
-NOBODY = "http://127.0.0.1:9/away"
 
 
-def main(receiver: str) -> dict[str, Any]:
-    """Make the people and the pipes; safe to run once a box."""
-    tenant, alice = ensure_demo_tenant()
-    for user in (alice, ensure_staff_user()):
-        user.set_password(PASSWORD)
-        user.save(update_fields=["password"])
+def everything(receiver: str) -> dict[str, Any]:
+    """Make the people and the pipes; to be run once a box."""
+    tenant, alice = _people()
     services.create_tenant(name="Second", owner=alice)
     vera = User.objects.create_user("vera", password=PASSWORD)
     services.add_member(tenant=tenant, user=vera, role=Membership.Role.VIEWER)
@@ -34,7 +34,7 @@ def main(receiver: str) -> dict[str, Any]:
     specs = {
         "orders": {"crm": f"{receiver}/fine", "audit": f"{receiver}/refuses"},
         "refunds": {"books": f"{receiver}/busy"},
-        "visits": {"counter": NOBODY},
+        "visits": {"counter": nobody()},
         "archive": {"lake": f"{receiver}/fine"},
         "quiet": {"main": f"{receiver}/fine"},
     }
@@ -43,9 +43,32 @@ def main(receiver: str) -> dict[str, Any]:
     return {"keys": keys, "password": PASSWORD}
 
 
-def close(name: str) -> None:
+def nobody() -> str:
+    """An address at which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}/away"
+
+
+def one_pipe(name: str, url: str) -> dict[str, Any]:
+    """A pipe with the one destination crm."""
+    tenant, alice = _people()
+    key = _make(tenant, alice, name, {"crm": url}, [])
+    return {"key": key, "pipe": Pipe.objects.get(tenant=tenant, name=name).id, "password": PASSWORD}
+
+
+def close(name: str) -> dict[str, Any]:
     """Close a pipe, for its page."""
     services.close_pipe(pipe=Pipe.objects.get(name=name))
+    return {}
+
+
+def _people() -> tuple[Tenant, User]:
+    tenant, alice = ensure_demo_tenant()
+    for user in (alice, ensure_staff_user()):
+        user.set_password(PASSWORD)
+        user.save(update_fields=["password"])
+    return tenant, alice
 
 
 def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: list[dict[str, str]]) -> str:
@@ -59,7 +82,5 @@ def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: lis
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "close":
-        close(sys.argv[2])
-    else:
-        sys.stdout.write(json.dumps(main(sys.argv[1])))
+    deeds: dict[str, Callable[..., dict[str, Any]]] = {"all": everything, "pipe": one_pipe, "close": close}
+    sys.stdout.write(json.dumps(deeds[sys.argv[1]](*sys.argv[2:])))

@@ -36,16 +36,19 @@ class Scene(NamedTuple):
     base: str
     password: str
     into: Path
+    receiver: str
 
 
 @pytest.fixture(scope="module")
 def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
     receiver = Receiver()
     receiver.answers |= {"/refuses": 401, "/busy": 503}
-    said = whole_box.run(sys.executable, "tests/e2e/scene.py", f"http://127.0.0.1:{receiver.port}")
+    said = whole_box.run(sys.executable, "tests/e2e/scene.py", "all", f"http://127.0.0.1:{receiver.port}")
     assert said.returncode == 0, said.stderr
     made = json.loads(said.stdout.splitlines()[-1])
-    found = Scene(whole_box, whole_box.env["PENSTOCK_WEB_URL"], made["password"], ROOT / "var" / "look")
+    found = Scene(
+        whole_box, whole_box.env["PENSTOCK_WEB_URL"], made["password"], ROOT / "var" / "look", receiver.url("/fine")
+    )
     for name in ("orders", "refunds", "visits", "archive"):
         _send(whole_box, made["keys"][name])
     _wait_for_the_books(chrome, found)
@@ -119,7 +122,7 @@ def test_the_answers_to_forms_are_clean(chrome: Browser, scene: Scene):
     expect(page.locator(".field-error")).to_contain_text("$.destinations")
     page.goto(f"{scene.base}/pipes/new/")
     page.get_by_label("Name of the pipe").fill("made in passing")
-    page.get_by_label("Destination's URL").fill("http://127.0.0.1:9/")
+    page.get_by_label("Destination's URL").fill(scene.receiver)
     page.get_by_role("button", name="Make the pipe").click()
     expect(page.get_by_role("heading", name="made in passing is made")).to_be_visible()
     pictures(page, complaints, scene.into, "created")

@@ -137,12 +137,13 @@ def _newest(pipe: Pipe) -> PipeRevision:
 
 def _flow(pipe: Pipe, per_s: float) -> Flow:
     spec: Mapping[str, Any] = _newest(pipe).spec
+    states = dict(pipe.destinations.values_list("name", "state"))
     return Flow(
         sources=list(spec["sources"]),
         steps=len(spec.get("normalize", [])),
         transforms=sum(len(steps) for steps in spec.get("transform", {}).values()),
         destinations=[
-            {"name": name, "url": one["url"], "host": urlsplit(one["url"]).netloc}
+            {"name": name, "url": one["url"], "host": urlsplit(one["url"]).netloc, "state": states.get(name, "active")}
             for name, one in spec["destinations"].items()
         ],
         per_s=per_s,

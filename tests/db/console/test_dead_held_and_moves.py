@@ -12,7 +12,7 @@ from mgmt.console.views import dead as dead_views
 from mgmt.models import DeadLetter, Destination, Move, Pipe, User
 from mgmt.services import pause_destination
 from mgmt.services.destinations import move_destination
-from tests.db.console.truth import BrowserOf, go_live
+from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import store_dead, store_held
 
 pytestmark = pytest.mark.django_db
@@ -179,3 +179,23 @@ def test_another_tenants_letter_is_not_found(browser_of: BrowserOf, charlie: Use
     letter = DeadLetter.objects.first()
     assert letter
     assert browser_of(charlie).get(url_of("dead_letter", storm, letter.id)).status_code == 404
+
+
+def test_home_tells_held_messages_in_one_line_whatever_their_round(
+    alices: Client, pipe: Pipe, bucket: int, browser_of: BrowserOf
+):
+    go_live(pipe)
+    found = Truth(pipe)
+    found.moved(bucket, list(range(6)))
+    found.passed(6)
+    found.fact(bucket, "transmit:crm", "held", [0, 1, 2], "0")
+    found.fact(bucket, "transmit:crm", "held", [3, 4, 5], "1")
+    home = alices.get("/").content.decode()
+    assert home.count("crm: held") == 1
+    assert f'<a href="{url_of("held", pipe)}">6</a>' in home
+
+
+def test_the_flow_shows_a_destination_that_holds(alices: Client, storm: Pipe):
+    alices.post(url_of("pause_destination", storm, "crm"))
+    flow = alices.get(url_of("pipe", storm)).content.decode().split('id="flow"')[1].split("</section>")[0]
+    assert "paused" in flow

@@ -2,7 +2,7 @@
 
     python tests/e2e/scene.py all http://127.0.0.1:9999               (the receiver; in the box's environment)
     python tests/e2e/scene.py pipe repairs http://127.0.0.1:9999/crm
-    python tests/e2e/scene.py close archive
+    python tests/e2e/scene.py after                                   (when the first failures are in the books)
 
 /fine answers 204, /refuses a 4xx, /busy a 5xx: the receiver is told so by the test. Nobody listens where visits go.
 """
@@ -10,6 +10,7 @@
 import json
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +20,11 @@ django.setup()
 
 from mgmt import services  # noqa: E402
 from mgmt.models import Membership, Pipe, Tenant, User  # noqa: E402
+from mgmt.queries.places import Chosen, waiting  # noqa: E402
 from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
 
+TOLD_S = 60
+SLOW_PER_S = 0.02
 PASSWORD = "a long password for looking"
 
 
@@ -40,6 +44,7 @@ def everything(receiver: str) -> dict[str, Any]:
     }
     steps = [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "order.note"}]
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
+    _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     return {"keys": keys, "password": PASSWORD}
 
 
@@ -57,9 +62,16 @@ def one_pipe(name: str, url: str) -> dict[str, Any]:
     return {"key": key, "pipe": Pipe.objects.get(tenant=tenant, name=name).id, "password": PASSWORD}
 
 
-def close(name: str) -> dict[str, Any]:
-    """Close a pipe, for its page."""
-    services.close_pipe(pipe=Pipe.objects.get(name=name))
+def after() -> dict[str, Any]:
+    """A closed pipe, a paused one, and a redrive that takes its time, as soon as there is something to redrive."""
+    services.close_pipe(pipe=Pipe.objects.get(name="archive"))
+    services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))
+    orders = Pipe.objects.get(name="orders")
+    deadline = time.monotonic() + TOLD_S
+    while not (waiting(pipe_ids=[orders.id], destination="audit") and orders.alerts.exists()):
+        assert time.monotonic() < deadline, "no dead letter, or no alert of it, is known"
+        time.sleep(0.5)
+    services.start_move(pipe=orders, chosen=Chosen("audit"), rate_per_s=SLOW_PER_S)
     return {}
 
 
@@ -69,6 +81,13 @@ def _people() -> tuple[Tenant, User]:
         user.set_password(PASSWORD)
         user.save(update_fields=["password"])
     return tenant, alice
+
+
+def _ask_for_a_token(pipe: Pipe, author: User) -> None:
+    """A destination whose secret is still to be entered."""
+    spec = pipe.revisions.get(number=1).spec
+    spec["destinations"]["main"]["auth"] = {"type": "bearer"}
+    services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=author)
 
 
 def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: list[dict[str, str]]) -> str:
@@ -82,5 +101,5 @@ def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: lis
 
 
 if __name__ == "__main__":
-    deeds: dict[str, Callable[..., dict[str, Any]]] = {"all": everything, "pipe": one_pipe, "close": close}
+    deeds: dict[str, Callable[..., dict[str, Any]]] = {"all": everything, "pipe": one_pipe, "after": after}
     sys.stdout.write(json.dumps(deeds[sys.argv[1]](*sys.argv[2:])))

@@ -52,7 +52,8 @@ def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
     for name in ("orders", "refunds", "visits", "archive"):
         _send(whole_box, made["keys"][name])
     _wait_for_the_books(chrome, found)
-    assert whole_box.run(sys.executable, "tests/e2e/scene.py", "close", "archive").returncode == 0
+    said = whole_box.run(sys.executable, "tests/e2e/scene.py", "after")
+    assert said.returncode == 0, said.stderr
     yield found
     receiver.close()
 

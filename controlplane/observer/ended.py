@@ -16,7 +16,7 @@ from controlplane.observer.ends import Ends, Who, cause_of_suspension, who
 from controlplane.observer.merge import clean
 from controlplane.observer.rows import ROWS
 from dataplane.tables.signals import Signal
-from mgmt.models import DeadLetter, Destination
+from mgmt.models import DeadLetter, Destination, LaneSignal
 from mgmt.services.alerts import Failure, note_failures
 from mgmt.services.destinations import suspend_destination
 from mgmt.services.moves import note_progress
@@ -32,8 +32,20 @@ def save_ends(ends: Ends, now: datetime) -> None:
     DeadLetter.objects.bulk_create(_within_limit(ends.letters), ignore_conflicts=True, batch_size=ROWS)
     suspended = [signal for signal in ends.suspensions.values() if _suspend(signal)]
     note_failures(failures=_failures(ends.letters, suspended), now=now)
+    _save_views(ends.views.values())
     for progress in ends.progress.values():
         note_progress(progress=progress, now=now)
+
+
+def _save_views(signals: Iterable[Signal]) -> None:
+    rows = {(row.pipe_id, row.destination, row.writer): row for row in map(_view, signals)}
+    LaneSignal.objects.bulk_create(
+        rows.values(),
+        update_conflicts=True,
+        unique_fields=["pipe_id", "destination", "writer"],
+        update_fields=["at", "breaker", "until", "reason"],
+        batch_size=ROWS,
+    )
 
 
 def _within_limit(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
@@ -63,6 +75,18 @@ def _listed(letters: list[DeadLetter]) -> Counter[tuple[Who, datetime]]:
 
 def _hour(at: datetime) -> datetime:
     return at.replace(minute=0, second=0, microsecond=0)
+
+
+def _view(signal: Signal) -> LaneSignal:
+    return LaneSignal(
+        pipe_id=clean(signal.pipe, 32),
+        destination=clean(signal.destination, 40),
+        writer=clean(signal.writer, 80),
+        at=at_us(signal.at_us),
+        breaker=signal.breaker,
+        until=at_us(signal.until_us) if signal.until_us else None,
+        reason=clean(signal.reason, 200),
+    )
 
 
 def _suspend(signal: Signal) -> bool:

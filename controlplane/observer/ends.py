@@ -36,6 +36,7 @@ class Ends(Struct):
     letters: list[DeadLetter] = field(default_factory=list)
     places: list[Found] = field(default_factory=list)
     suspensions: dict[tuple[str, str], Signal] = field(default_factory=dict)
+    views: dict[tuple[str, str, str], Signal] = field(default_factory=dict)
     progress: dict[str, MoveProgress] = field(default_factory=dict)
 
     def add(self, purpose: str, message: Any) -> None:
@@ -65,6 +66,7 @@ class Ends(Struct):
             self.progress[progress.move] = progress
             return
         signal = decode_signal(value)
+        self.views[signal.pipe, signal.destination, signal.writer] = signal
         if signal.suspended:
             self.suspensions[signal.pipe, signal.destination] = signal
 

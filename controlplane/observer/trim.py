@@ -5,7 +5,20 @@ from typing import Any, Final
 
 from django.db.models import Exists, Model, OuterRef, QuerySet
 
-from mgmt.models import Alert, Attempt, CloseMark, DeadLetter, FactRow, Heartbeat, LagRow, Move, OffsetSet, Reach, Seal
+from mgmt.models import (
+    Alert,
+    Attempt,
+    CloseMark,
+    DeadLetter,
+    FactRow,
+    Heartbeat,
+    LagRow,
+    LaneSignal,
+    Move,
+    OffsetSet,
+    Reach,
+    Seal,
+)
 from mgmt.queries.places import HOUR_S
 
 AT_ONCE: Final = 5_000
@@ -20,6 +33,7 @@ def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: t
     queries: list[QuerySet[Any]] = [
         Attempt.objects.filter(at__lt=now - timedelta(hours=attempts_keep_h)),
         Heartbeat.objects.filter(at__lt=now - SILENT_FOR),
+        LaneSignal.objects.filter(at__lt=now - SILENT_FOR),
         DeadLetter.objects.filter(at__lt=now - ends_keep),
         OffsetSet.objects.filter(hour__lt=int((now - ends_keep).timestamp()) // HOUR_S),
         Move.objects.filter(finished_at__lt=now - ends_keep),

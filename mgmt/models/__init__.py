@@ -4,6 +4,7 @@ from mgmt.models.alerts import Alert, AlertChannel, Incident, Notice
 from mgmt.models.cells import Cell, Heartbeat, Topic
 from mgmt.models.delivery import DeadLetter, Move, OffsetSet
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
+from mgmt.models.signals import LaneSignal
 from mgmt.models.tenancy import Membership, Tenant, User
 from mgmt.models.truth import Attempt, AuditOffset, CloseMark, FactRow, LagRow, LateCount, Passed, Reach, Seal
 
@@ -21,6 +22,7 @@ __all__ = [
     "Heartbeat",
     "Incident",
     "LagRow",
+    "LaneSignal",
     "LateCount",
     "Membership",
     "Move",

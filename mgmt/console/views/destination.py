@@ -21,6 +21,7 @@ from mgmt.console.views.pipe import shared
 from mgmt.models import Destination, Pipe
 from mgmt.queries.alerts import open_alerts_by_need
 from mgmt.queries.attempts import Filter
+from mgmt.queries.breakers import breaker_of
 from mgmt.queries.delivery import standing_of
 from mgmt.queries.minutes import minute_lines
 from mgmt.queries.span import Span, span_until
@@ -98,6 +99,7 @@ def _page(
         "now": now,
         "needed": needed,
         "credential_form": form or CredentialForm(needed),
+        "get_breaker": once(partial(breaker_of, pipe_id=pipe.id, destination=row.name, now=now)),
         "get_held": once(lambda: held_line(standing_of(destination=row))),
         "get_alerts": once(lambda: [alert_line(one) for one in alerts[:MOST_ALERTS]]),
         "get_bins": once(partial(_bins, pipe.id, row.name, span_until("1h", now))),

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from mgmt.console.views import dead as dead_views
-from mgmt.models import DeadLetter, Destination, Move, Pipe, User
+from mgmt.models import DeadLetter, Destination, LaneSignal, Move, Pipe, User
 from mgmt.services import pause_destination
 from mgmt.services.destinations import move_destination
 from tests.db.console.truth import BrowserOf, Truth, go_live
@@ -152,6 +152,18 @@ def test_a_suspended_destination_says_why_and_what_to_do(alices: Client, storm: 
     page = alices.get(url_of("destination", storm, "crm")).content.decode()
     assert "refused one message after another (answered 401)" in page
     assert reverse("console:cause", args=["storm"]) in page
+
+
+def test_an_open_breaker_says_when_the_next_probe_goes_and_an_old_one_says_nothing(
+    alices: Client, storm: Pipe, now: datetime
+):
+    said = {"pipe_id": storm.id, "destination": "crm", "reason": "connect: refused"}
+    LaneSignal.objects.create(**said, writer="transmit-0", at=now, breaker="closed")
+    LaneSignal.objects.create(**said, writer="transmit-1", at=now, breaker="open", until=now + timedelta(seconds=9))
+    page = url_of("destination", storm, "crm")
+    assert "The next probe goes out at" in alices.get(page).content.decode()
+    LaneSignal.objects.update(at=now - timedelta(hours=1))
+    assert "The breaker" not in alices.get(page).content.decode()
 
 
 def test_a_whole_pipe_is_paused_and_resumed(alices: Client, storm: Pipe):

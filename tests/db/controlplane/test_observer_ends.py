@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from pyroaring import BitMap64
 
@@ -16,7 +17,7 @@ from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.names import cell_topic
 from dataplane.tables.moves import MOVES_VERSION, MoveProgress, encode_progress, format_place, move_key
 from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
-from mgmt.models import Alert, AuditOffset, Cell, DeadLetter, Destination, Move, OffsetSet, Pipe
+from mgmt.models import Alert, AuditOffset, Cell, DeadLetter, Destination, LaneSignal, Move, OffsetSet, Pipe
 from mgmt.queries.places import Chosen
 from mgmt.services import start_move
 
@@ -163,6 +164,22 @@ def test_a_lane_that_suspends_a_destination_moves_its_row(store: Store, placed: 
     )
     alert = Alert.objects.get()
     assert (alert.cause, alert.count, alert.suspended) == ("rejected", 1, True)
+
+
+def test_what_a_lane_says_of_a_breaker_replaces_what_it_said_before(store: Store, placed: Pipe):
+    at_us = int(AT.timestamp() * 1e6)
+    first = Signal(
+        SIGNAL_VERSION, "c1", "transmit-0", placed.id, "crm", at_us, breaker="open", until_us=at_us + 5_000_000
+    )
+    other = msgspec.structs.replace(first, writer="transmit-1", breaker="closed", until_us=0)
+    for offset, signal in enumerate((first, other, msgspec.structs.replace(first, breaker="half-open"))):
+        save(store, Message(SIGNALS, offset, key=signal_key(signal).encode(), value=encode_signal(signal)))
+        if not offset:
+            assert LaneSignal.objects.get().until == AT + timedelta(seconds=5)
+    assert dict(LaneSignal.objects.values_list("writer", "breaker")) == {
+        "transmit-0": "half-open",
+        "transmit-1": "closed",
+    }
 
 
 def test_a_suspension_of_an_older_record_counts_no_more(store: Store, placed: Pipe):

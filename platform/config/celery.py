@@ -13,6 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 from django.conf import settings
 
 TICK_S = 1.0
+TEND_S = 2.0
 # Longer than any task runs (they only look, write and leave), far shorter than an operator's patience.
 VISIBILITY_TIMEOUT_S = 300
 
@@ -45,6 +46,11 @@ app.conf.update(
             # A tick nobody took in time is worthless: the next one sees the same rows.
             "options": {"expires": 5 * TICK_S},
         },
+        "observer.tend": {
+            "task": "observer.tend",
+            "schedule": TEND_S,
+            "options": {"expires": 5 * TEND_S},
+        },
     },
 )
-app.autodiscover_tasks(["controlplane.provisioner"])
+app.autodiscover_tasks(["controlplane.provisioner", "controlplane.observer"])

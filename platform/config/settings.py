@@ -117,6 +117,13 @@ PENSTOCK_REPLICATION = env.int("PENSTOCK_REPLICATION", 3 if PRODUCTION else 1)
 PENSTOCK_MIN_ISR = env.int("PENSTOCK_MIN_ISR", 2 if PRODUCTION else 1)
 PENSTOCK_MAX_EVENT_BYTES = env.int("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024)
 
+# -- mail: alerts and nothing else; in development it is printed
+EMAIL_CONFIG = env.email_url("PENSTOCK_MAIL_URL", default="consolemail://")
+vars().update(EMAIL_CONFIG)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.str("PENSTOCK_MAIL_FROM", "penstock@localhost")
+PENSTOCK_OPERATOR_MAIL = env.str("PENSTOCK_OPERATOR_MAIL", "")
+
 # -- people
 AUTH_USER_MODEL = "mgmt.User"
 AUTH_PASSWORD_VALIDATORS = [

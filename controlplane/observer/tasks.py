@@ -1,0 +1,44 @@
+"""The Observer's Celery task: what follows from its rows as time goes on, and needs no reading of Kafka."""
+
+from datetime import UTC, datetime
+
+import structlog
+from celery import shared_task
+from django.db import InterfaceError, OperationalError
+
+from controlplane.locks import held
+from controlplane.observer.incidents import watch_incidents
+from controlplane.observer.notices import send_due
+from mgmt.services.alerts import resolve_what_is_well, resolve_what_was_released, wake_snoozed
+from mgmt.services.moves import release_leftovers
+from mgmt.services.probes import judge_probes
+
+LOCK = "observer.tend"
+log = structlog.get_logger(__name__)
+
+
+@shared_task(name="observer.tend")
+def tend() -> str:
+    """Release what is held no more, judge probes, resolve, wake and tell alerts.
+
+    Safe to run twice and to be killed anywhere: places are taken and rows moved by conditional updates and locks of
+    their rows, notices are claimed before they are sent. Overlapping runs skip, by a lock that dies with its holder.
+    """
+    try:
+        with held(LOCK) as ours:
+            return _tend(datetime.now(UTC)) if ours else "skipped: another one is at work"
+    except (OperationalError, InterfaceError) as exc:
+        log.warning("tending cut short", reason=f"waiting for Postgres: {exc}")
+        return "waiting for Postgres"
+
+
+def _tend(now: datetime) -> str:
+    done = {
+        "released": release_leftovers(),
+        "judged": judge_probes(now=now),
+        "resolved": resolve_what_was_released(now=now) + resolve_what_is_well(now=now),
+        "woken": wake_snoozed(now=now),
+        "incidents": watch_incidents(now),
+        "told": send_due(now),
+    }
+    return ", ".join(f"{name} {count}" for name, count in done.items() if count) or "nothing to do"

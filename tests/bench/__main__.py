@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dataplane.names import LaneKind
 from localbox.settings import ROOT
+from tests.bench.delivery import bench_isolation, bench_outage, bench_parked
 from tests.bench.report import RUNS, Line, alternate, show, write
 from tests.bench.stand import STEPS, Stand, stand
 
@@ -151,6 +152,9 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "process": bench_process,
     "transmit": bench_transmit,
     "whole": bench_whole,
+    "isolation": bench_isolation,
+    "parked": bench_parked,
+    "outage": bench_outage,
 }
 
 

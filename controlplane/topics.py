@@ -28,6 +28,7 @@ from dataplane.names import (
     HEARTBEAT_TOPIC,
     INPUTS_OF,
     LANE_KINDS,
+    LOOKUP_TOPIC,
     PURPOSES,
     Purpose,
     cell_topic,
@@ -83,7 +84,7 @@ def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, T
 
 
 def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
-    """The topics all cells share. Control is compacted and has one partition, so that its records have one order."""
+    """The topics all cells share. Control and look-ups are compacted, of one partition for the sake of one order."""
     control = _config(shape, -1, shape.max_record_bytes) | COMPACTED
     audit = _config(shape, AUDIT_RETENTION_MS, REPORT_BYTES)
     heartbeats = _config(shape, HEARTBEAT_RETENTION_MS, shape.max_record_bytes) | {"segment.ms": str(HOUR_MS)}
@@ -91,6 +92,7 @@ def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
         TopicPlan(CONTROL_TOPIC, 1, shape.replication, control),
         TopicPlan(AUDIT_TOPIC, AUDIT_PARTITIONS, shape.replication, audit),
         TopicPlan(HEARTBEAT_TOPIC, 1, shape.replication, heartbeats),
+        TopicPlan(LOOKUP_TOPIC, 1, shape.replication, control),
     ]
 
 

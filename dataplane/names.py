@@ -9,6 +9,7 @@ WIRE_VERSION: Final = 1
 CONTROL_TOPIC: Final = "penstock.control"
 AUDIT_TOPIC: Final = "penstock.audit"
 HEARTBEAT_TOPIC: Final = "penstock.heartbeats"
+LOOKUP_TOPIC: Final = "penstock.lookups"
 
 Purpose = Literal[
     "ingest",

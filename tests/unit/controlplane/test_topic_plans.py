@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.settings import DAY_MS, RETENTION_MS, TopicShape
 from controlplane.topics import cell_plans, cluster_plans, lane_inputs
-from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, DELAYS_S, PURPOSES, Purpose
+from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, DELAYS_S, LOOKUP_TOPIC, PURPOSES, Purpose
 
 SHAPE = TopicShape(partitions=4, replication=3, min_isr=2, max_record_bytes=2**20, retention_ms=dict(RETENTION_MS))
 
@@ -26,9 +26,10 @@ def test_every_topic_is_guarded_against_loss_and_senders_clocks():
         assert plan.config["message.timestamp.type"] == "LogAppendTime"
 
 
-def test_control_is_compacted_and_in_one_order():
-    control = next(plan for plan in cluster_plans(SHAPE) if plan.name == CONTROL_TOPIC)
-    assert (control.partitions, control.config["cleanup.policy"]) == (1, "compact")
+@pytest.mark.parametrize("topic", [CONTROL_TOPIC, LOOKUP_TOPIC])
+def test_control_and_look_ups_are_compacted_and_in_one_order(topic: str):
+    plan = next(plan for plan in cluster_plans(SHAPE) if plan.name == topic)
+    assert (plan.partitions, plan.config["cleanup.policy"], plan.config["retention.ms"]) == (1, "compact", "-1")
 
 
 def test_signals_are_compacted_and_in_one_order():

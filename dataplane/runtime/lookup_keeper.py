@@ -1,0 +1,148 @@
+"""The keeper of a host's look-up tables: one process of the host reads the topic into the store, the others see it.
+
+Every process that looks up has this thread; a file lock elects the one that writes. The lock dies with its holder,
+and the next one goes on from the offset that stands in the store. Without Kafka everything stays as it is.
+"""
+
+import fcntl
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from dataplane.names import LOOKUP_TOPIC
+from dataplane.tables.lookup_store import LookupsFullError, LookupStore
+
+log = logging.getLogger(__name__)
+
+ELECT_S: Final = 0.5  # how often the others try for the lock
+CHECK_S: Final = 10.0  # how often the holder asks whether the topic is still the same
+FULL_S: Final = 30.0  # how often it tries again when the store is full
+READ: Final = 10_000  # records in one transaction
+REQUEST_S: Final = 2.0
+
+
+class TopicGoneError(Exception):
+    """The topic is not there, or is another one than what is being read."""
+
+
+class LookupKeeper:
+    """A thread from `start` to `close`. `is_keeper` says whether this process writes."""
+
+    def __init__(self, kafka: str, store: LookupStore, folder: Path) -> None:
+        self._kafka, self._store = kafka, store
+        self._lock_path = folder / "keeper.lock"
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lookup-keeper", daemon=True)
+        self.is_keeper = False
+
+    def start(self) -> None:
+        """Begin to stand for election."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; the lock is free afterwards."""
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(handle)
+                self._ended.wait(ELECT_S)
+                continue
+            try:
+                self._keep()
+            finally:
+                self.is_keeper = False
+                os.close(handle)
+
+    def _keep(self) -> None:
+        """Read for as long as the lock is ours, with a pause after whatever goes wrong."""
+        self.is_keeper = True
+        log.info("keeper of look-up tables, from offset %s", self._store.position().offset)
+        while not self._ended.is_set():
+            pause_s = 1.0
+            try:
+                self._read()
+            except LookupsFullError as exc:
+                log.error("look-up tables stand still: %s", exc)
+                pause_s = FULL_S
+            except (KafkaException, TopicGoneError) as exc:
+                log.warning("look-up tables wait for Kafka: %s", exc)
+            self._ended.wait(pause_s)
+
+    def _read(self) -> None:
+        """Read on until something goes wrong. Raises KafkaException, TopicGoneError, LookupsFullError."""
+        consumer = self._open()
+        check_at = time.monotonic() + CHECK_S
+        try:
+            while not self._ended.is_set():
+                self._store_all(consumer.consume(READ, 0.2))
+                if time.monotonic() >= check_at:
+                    self._store.forget_dead_readers()
+                    if self._topic_id() != self._store.position().topic_id:
+                        raise TopicGoneError("the topic was made anew")
+                    check_at = time.monotonic() + CHECK_S
+        finally:
+            consumer.close()
+
+    def _open(self) -> Consumer:
+        topic_id, position = self._topic_id(), self._store.position()
+        if topic_id != position.topic_id:
+            if position.topic_id:
+                log.warning("the topic of look-up tables was made anew: reading it from its beginning")
+            self._store.begin_topic(topic_id)
+        consumer = Consumer(_settings(self._kafka))
+        consumer.assign([TopicPartition(LOOKUP_TOPIC, 0, self._store.position().offset)])
+        return consumer
+
+    def _topic_id(self) -> str:
+        """Kafka's id of the topic. Raises KafkaException, TopicGoneError."""
+        admin = AdminClient({"bootstrap.servers": self._kafka, "log_level": 0})
+        wanted = TopicCollection([LOOKUP_TOPIC])
+        described = admin.describe_topics(wanted, request_timeout=REQUEST_S)[LOOKUP_TOPIC]
+        try:
+            return str(described.result(timeout=REQUEST_S + 0.5).topic_id)
+        except KafkaException as exc:
+            if exc.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise TopicGoneError("the topic is not there yet") from exc
+            raise
+
+    def _store_all(self, messages: Sequence[Message]) -> None:
+        records, next_offset = [], -1
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION) or error.fatal():
+                    raise KafkaException(error)
+                log.warning("look-up tables: %s", error.str())
+                continue
+            next_offset = message.offset() + 1
+            if message.value() is not None:  # a tombstone clears the topic of what a removed table left
+                records.append((message.key() or b"", message.value()))
+        if next_offset >= 0:
+            self._store.apply(records, next_offset)
+
+
+def _settings(kafka: str) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": kafka,
+        "group.id": "penstock-lookup-keeper",  # the client wants a name; nothing is ever committed
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",  # out of range: read it all again, versions keep it from going back
+        "fetch.wait.max.ms": 100,
+        "reconnect.backoff.max.ms": 1_000,
+        "log_level": 0,
+    }

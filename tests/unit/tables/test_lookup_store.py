@@ -1,0 +1,184 @@
+"""Look-up tables on disk: versions never go back, readers see one state, and the offset is stored with the rows."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataplane.tables.lookup_store import LookupsFullError, LookupStore, Position
+from dataplane.tables.lookups import (
+    MAX_KEY_BYTES,
+    TableRecord,
+    encode_row,
+    encode_table,
+    is_row,
+    row_key,
+    table_key,
+)
+
+OLD, NEW = "tab_01", "tab_02"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LookupStore]:
+    opened = LookupStore(tmp_path)
+    yield opened
+    opened.close()
+
+
+def row(version: int, text: str | None, key: str = "k", table: str = OLD) -> tuple[bytes, bytes]:
+    return row_key(table, key), encode_row(version, None if text is None else text.encode())
+
+
+def table(version: int, table_id: str = OLD, **changes: str) -> tuple[bytes, bytes]:
+    record = TableRecord(table_id, version, "ten", "shops", changes.get("state", "live"))  # type: ignore[arg-type]
+    return table_key(table_id), encode_table(record)
+
+
+def seen(store: LookupStore, key: str = "k", table_id: str = OLD) -> object:
+    pinned = store.pin()
+    try:
+        return pinned.row(table_id, key)
+    finally:
+        pinned.close()
+
+
+def named(store: LookupStore) -> tuple[str, str] | None:
+    pinned = store.pin()
+    try:
+        found = pinned.table("ten", "shops")
+        return (found.table, found.state) if found else None
+    finally:
+        pinned.close()
+
+
+def test_a_row_is_found_by_its_key_and_the_newest_version_wins(store: LookupStore):
+    assert store.apply([row(1, '{"a":1}'), row(3, '{"a":3}'), row(2, '{"a":2}')], 3) == 2
+    assert seen(store) == {"a": 3}
+    assert seen(store, "another") is None
+
+
+def test_a_removed_row_is_gone_and_an_older_record_does_not_bring_it_back(store: LookupStore):
+    store.apply([row(1, '{"a":1}'), row(4, None), row(2, '{"a":2}')], 3)
+    assert seen(store) is None
+    store.apply([row(5, '{"a":5}')], 4)
+    assert seen(store) == {"a": 5}
+
+
+def test_who_is_pinned_sees_what_was_there_when_it_began(store: LookupStore):
+    store.apply([row(1, '{"a":1}')], 1)
+    pinned = store.pin()
+    store.apply([row(2, '{"a":2}'), row(2, '{"b":1}', "later")], 3)
+    assert (pinned.row(OLD, "k"), pinned.row(OLD, "later")) == ({"a": 1}, None)
+    pinned.close()
+    assert (seen(store), seen(store, "later")) == ({"a": 2}, {"b": 1})
+
+
+def test_a_row_belongs_to_whoever_asked(store: LookupStore):
+    store.apply([row(1, '{"a":[1]}')], 1)
+    pinned = store.pin()
+    pinned.row(OLD, "k")["a"].append(2)
+    assert pinned.row(OLD, "k") == {"a": [1]}
+    pinned.close()
+
+
+def test_rows_and_offset_outlive_the_process(tmp_path: Path):
+    first = LookupStore(tmp_path)
+    first.begin_topic("id-1")
+    first.apply([row(1, '{"a":1}'), table(1)], 42)
+    first.close()
+    again = LookupStore(tmp_path)
+    assert again.position() == Position("id-1", 42)
+    assert (seen(again), named(again)) == ({"a": 1}, (OLD, "live"))
+    again.close()
+
+
+def test_a_topic_made_anew_is_read_from_its_beginning_and_what_is_known_stays(store: LookupStore):
+    assert store.position() == Position("", 0)
+    store.begin_topic("id-1")
+    store.apply([row(7, '{"a":7}')], 99)
+    store.begin_topic("id-2")
+    assert store.position() == Position("id-2", 0)
+    store.apply([row(6, '{"a":6}')], 1)
+    assert seen(store) == {"a": 7}
+
+
+def test_a_removed_table_loses_its_rows_and_its_name_may_be_given_again(store: LookupStore):
+    store.apply([row(1, "{}"), row(1, '{"n":1}', table=NEW), table(1)], 3)
+    store.apply([table(2, state="removed")], 4)
+    assert (seen(store), named(store)) == (None, (OLD, "removed"))
+    store.apply([table(1, NEW)], 5)
+    assert (seen(store, table_id=NEW), named(store)) == ({"n": 1}, (NEW, "live"))
+
+
+def test_reading_everything_again_ends_where_it_stood(store: LookupStore):
+    records = [row(1, "{}"), row(2, '{"a":2}', "other"), table(2), table(3, state="removed"), table(1, NEW)]
+    store.apply(records, 5)
+    store.apply(records, 5)
+    assert (seen(store), seen(store, "other"), named(store)) == (None, None, (NEW, "live"))
+
+
+def test_records_of_a_later_release_are_read_past(store: LookupStore):
+    assert store.apply([(row_key(OLD, "k"), b'{"version":"new"}'), (table_key(OLD), b"[]")], 2) == 0
+    assert store.position().offset == 2
+
+
+@pytest.mark.parametrize("key", ["x" * 2_000, "\ud800"])
+def test_a_key_that_no_row_can_have_finds_none(store: LookupStore, key: str):
+    assert seen(store, key) is None
+
+
+def test_the_longest_key_fits(store: LookupStore):
+    key = "\u00e9" * (MAX_KEY_BYTES // 2)
+    store.apply([row(1, '{"a":1}', key, "tab_" + "0" * 20)], 1)
+    assert seen(store, key, "tab_" + "0" * 20) == {"a": 1}
+
+
+def test_keys_may_hold_the_separator(store: LookupStore):
+    store.apply([row(1, '{"a":1}', "a/b/c")], 1)
+    assert is_row(row_key(OLD, "a/b/c"))
+    assert seen(store, "a/b/c") == {"a": 1}
+
+
+def test_a_full_store_takes_nothing_of_a_batch_and_can_still_be_read(tmp_path: Path):
+    small = LookupStore(tmp_path, map_bytes=256 * 1024)
+    small.apply([row(1, '{"a":1}')], 1)
+    with pytest.raises(LookupsFullError, match="262144 bytes"):
+        small.apply([row(1, '{"t":"' + "x" * 8_000 + '"}', str(n)) for n in range(100)], 101)
+    assert (seen(small), seen(small, "0"), small.position().offset) == ({"a": 1}, None, 1)
+    small.close()
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.one_of(st.none(), st.integers(0, 3))), max_size=30
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(batches=st.lists(CHANGES, max_size=4))
+def test_whatever_the_order_the_highest_version_of_each_key_stands(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, int, int | None]]]
+):
+    store = LookupStore(tmp_path_factory.mktemp("lookups"))
+    model: dict[str, tuple[int, int | None]] = {}
+    offset = 0
+    for batch in batches:
+        pinned, before = store.pin(), dict(model)
+        for key, version, number in batch:
+            if version > model.get(key, (0, None))[0]:
+                model[key] = (version, number)
+        offset += len(batch)
+        records = [row(version, None if n is None else f'{{"n":{n}}}', key) for key, version, n in batch]
+        store.apply(records, offset)
+        assert {key: pinned.row(OLD, key) for key in "abc"} == {key: _expected(before, key) for key in "abc"}
+        pinned.close()
+    assert {key: seen(store, key) for key in "abc"} == {key: _expected(model, key) for key in "abc"}
+    assert store.position().offset == offset
+    store.close()
+
+
+def _expected(model: dict[str, tuple[int, int | None]], key: str) -> dict[str, int] | None:
+    number = model.get(key, (0, None))[1]
+    return None if number is None else {"n": number}

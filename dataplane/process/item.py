@@ -1,13 +1,12 @@
 """One message on its way through the stages: bytes or a decoded body, whichever the last stage left."""
 
 from typing import Any, Final
-from zlib import crc32
 
 import msgspec
 from confluent_kafka import Message
 
-from dataplane.expr import Timestamp
 from dataplane.ledger.meta import Headers, Meta
+from dataplane.plan.about import about
 from dataplane.plan.stage import NOTHING_KNOWN, decode, encode
 from dataplane.stages.steps import About
 
@@ -70,18 +69,3 @@ def child_of(item: Item, number: int, body: bytes) -> Item:
     if item.about is not NOTHING_KNOWN:
         child.about = about(meta)
     return child
-
-
-def about(meta: Meta) -> About:
-    """What steps and routes may know of a message beside its body."""
-    return About(
-        {
-            "id": meta.id,
-            "pipe": meta.pipe,
-            "revision": meta.revision,
-            "source": meta.source,
-            "event_time": Timestamp(meta.event_time_us * 1_000),
-            "ingest_time": Timestamp(meta.ingest_time_us * 1_000),
-        },
-        crc32(meta.id.encode()) / 2**32,
-    )

@@ -13,8 +13,9 @@ from dataplane.ledger.meta import META_HEADER, encode_meta
 from dataplane.ledger.units import partition_base
 from dataplane.names import transform_node
 from dataplane.plan import Plan, StageError
+from dataplane.plan.about import about
 from dataplane.plan.stage import Stage, Steps, decode, encode
-from dataplane.process.item import Item, about, child_of, item_of
+from dataplane.process.item import Item, child_of, item_of
 from dataplane.process.plans import Plans
 from dataplane.process.run import Run
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE

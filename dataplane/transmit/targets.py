@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from dataplane.plan.outbound import fixed_headers
 from dataplane.spec import OAuth2
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.breaker import Breaker
@@ -22,7 +23,6 @@ STORM: Final = 20  # non-recoverable answers in a row suspend a destination
 SHORT_S: Final = 2.0  # a wait up to this long is waited in the queue
 SHORTEST_S: Final = 0.001
 LOCKED_WAIT_S: Final = 10.0  # a record or a secret may come late
-_OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
 
 
 class Course(Enum):
@@ -73,8 +73,7 @@ class Target:
         self.timeout_ms = int(to.timeout_s * 1_000)
         self.rules = compile_rules(to.rules)
         self.keep_bytes = MAX_ANSWER_BYTES if ask_body(self.rules) else KEPT_BYTES
-        constant = (f"{name}: {value}" for name, value in to.headers.items())
-        self.fixed_headers = [*_OURS, *constant, *secrets.headers]
+        self.fixed_headers = [*fixed_headers(to), *secrets.headers]
         self.rate = RateLimit(max(to.rate_per_s * seat.share, 0.001), now_s) if to.rate_per_s else None
         self.throttle.limit(to.concurrency * seat.share)
         self.shut_until_s = 0.0

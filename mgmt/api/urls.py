@@ -5,6 +5,7 @@ from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
 from mgmt.api.views.about import MeView, ProblemView
+from mgmt.api.views.dry_run import DryRunView
 from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
 from mgmt.api.views.revisions import RevisionsView, RevisionView
 from mgmt.api.views.ways import (
@@ -47,6 +48,7 @@ app_name = "api"
 urlpatterns = [
     path("me/", MeView.as_view(), name="me"),
     path("pipes/", PipesView.as_view(), name="pipes"),
+    path("pipes/dry-run/", DryRunView.as_view(), name="dry-run"),
     path("pipes/<row_id:pipe>/", PipeView.as_view(), name="pipe"),
     path("pipes/<row_id:pipe>/close/", ClosePipeView.as_view(), name="close-pipe"),
     path("pipes/<row_id:pipe>/reopen/", ReopenPipeView.as_view(), name="reopen-pipe"),

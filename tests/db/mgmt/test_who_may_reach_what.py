@@ -50,6 +50,7 @@ OF_NO_ROW = {
     "/readyz",
     "/api/v1/me/",
     "/api/v1/pipes/",
+    "/api/v1/pipes/dry-run/",
     "/api/v1/problems/<slug:code>/",
     "/api/v1/schema/",
     "/",
@@ -101,6 +102,7 @@ def test_nobody_reaches_anything_without_signing_in(route: Route, method: str, p
 
 NEEDS = {
     ("post", "/api/v1/pipes/"): access.CREATE_PIPE,
+    ("post", "/api/v1/pipes/dry-run/"): access.READ,
     ("patch", "/api/v1/pipes/{pipe}/"): access.RENAME_PIPE,
     ("post", "/api/v1/pipes/{pipe}/close/"): access.CLOSE_PIPE,
     ("post", "/api/v1/pipes/{pipe}/reopen/"): access.CLOSE_PIPE,

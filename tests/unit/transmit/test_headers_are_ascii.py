@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from dataplane.transmit.request import _plain
+from dataplane.plan.outbound import ascii_value
 from dataplane.transmit.sender import Ground, Post, Sender
 
 
@@ -18,7 +18,7 @@ from dataplane.transmit.sender import Ground, Post, Sender
     ],
 )
 def test_a_value_that_is_not_ascii_is_percent_encoded(value: bytes, shown: str):
-    assert _plain(value) == shown
+    assert ascii_value(value) == shown
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,232 @@
+"""A dry run: one event through a plan, node by node, and the requests that would be sent. Nothing is sent or kept."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from dataplane.ledger.meta import Meta
+from dataplane.names import WIRE_VERSION, transform_node
+from dataplane.plan.about import about
+from dataplane.plan.compiled import Plan
+from dataplane.plan.outbound import fixed_headers, message_headers
+from dataplane.plan.stage import Stage, StageError, Steps, decode, encode
+from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec
+from dataplane.stages.steps import DROPPED
+
+MAX_SHOWN: Final = 20  # children of one explode that are followed; the count is told
+SIGNATURE_SHOWN: Final = "v1,(made with the destination's secret when it is sent)"
+SECRET_SHOWN: Final = "(secret)"  # noqa: S105 (what stands in a secret's place)
+
+
+_T = TypeVar("_T")
+
+
+class Sample(Struct, frozen=True):
+    """The event, and what ingest would say of it. Times are microseconds since 1970."""
+
+    body: bytes
+    source: str
+    id: str
+    event_time_us: int
+    now_us: int
+    pipe: str = ""
+    revision: int = 0
+
+
+class Result(Struct, frozen=True):
+    """What a node made of one message.
+
+    outcome: `passed`, `filtered` (cause: filter, empty, unrouted) or `dead` (cause and detail)
+    body:    the body on departure, as text
+    to:      where the route sends it
+    peeked:  what peek steps would show, here of every message
+    """
+
+    id: str
+    outcome: Literal["passed", "filtered", "dead"]
+    body: str = ""
+    to: list[str] = []
+    peeked: list[str] = []
+    cause: str = ""
+    detail: str = ""
+
+
+class NodeTrace(Struct, frozen=True):
+    """One node: how long it took, and its results."""
+
+    node: str
+    took_us: int
+    results: list[Result]
+
+
+class OutboundRequest(Struct, frozen=True):
+    """What would be sent, header lines in order; secrets are not shown."""
+
+    destination: str
+    id: str
+    method: str
+    url: str
+    headers: list[str]
+    body: str
+
+
+class DryRun(Struct, frozen=True):
+    """The whole way. `exploded`: how many children there were, of which at most MAX_SHOWN are followed."""
+
+    nodes: list[NodeTrace]
+    requests: list[OutboundRequest]
+    exploded: int = 0
+
+
+class _Unit(Struct):
+    meta: Meta
+    body: bytes
+    value: Any = None
+    peeked: list[str] = []
+
+
+def dry_run(spec: PipeSpec, plan: Plan, sample: Sample, clock_ns: Callable[[], int]) -> DryRun:
+    """Run an event through a plan as a lane would. Pure but for the clock, which only measures."""
+    return _DryRun(spec, plan, sample, clock_ns).run()
+
+
+class _DryRun:
+    def __init__(self, spec: PipeSpec, plan: Plan, sample: Sample, clock_ns: Callable[[], int]) -> None:
+        self._spec, self._plan, self._sample, self._clock_ns = spec, plan, sample, clock_ns
+        self._nodes: list[NodeTrace] = []
+        self._requests: list[OutboundRequest] = []
+        self._results: list[Result] = []
+        self._exploded = 0
+
+    def run(self) -> DryRun:
+        one = self._sample
+        meta = Meta(WIRE_VERSION, one.id, one.pipe, one.revision, one.source, one.event_time_us, one.now_us, 0)
+        units = self._at("normalize", lambda: self._normalize(_Unit(meta, one.body)))
+        due = dict.fromkeys(self._plan.destinations, units)
+        if self._plan.route is not None:
+            due = self._at("route", lambda: self._route(units))
+        for name, here in due.items():
+            sent = self._at(transform_node(name), partial(self._transform, name, here))
+            self._requests += [self._request(name, unit) for unit in sent]
+        return DryRun(self._nodes, self._requests, self._exploded)
+
+    def _at(self, node: str, work: Callable[[], _T]) -> _T:
+        """Do a node's work, and note its time and results."""
+        began_ns, self._results = self._clock_ns(), []
+        made = work()
+        self._nodes.append(NodeTrace(node, (self._clock_ns() - began_ns) // 1_000, self._results))
+        return made
+
+    def _normalize(self, unit: _Unit) -> list[_Unit]:
+        stage = self._plan.normalize
+        if stage.is_idle:
+            return self._left([unit])
+        units = [unit] if self._read(unit) and self._passes(stage.before, unit) else []
+        if stage.explodes:
+            children = [child for parent in units for child in self._children(stage, parent)]
+            units = [child for child in children if self._read(child) and self._passes(stage.after, child)]
+        return self._left([unit for unit in units if self._write(unit, stage.where)])
+
+    def _children(self, stage: Stage, unit: _Unit) -> list[_Unit]:
+        try:
+            bodies = stage.explode(unit.value)
+        except StageError as exc:
+            self._dead(unit, exc)
+            return []
+        self._exploded = len(bodies)
+        if not bodies:
+            self._filtered(unit, "empty")
+        return [
+            _Unit(msgspec.structs.replace(unit.meta, id=f"{unit.meta.id}.{number}", child=number), body)
+            for number, body in enumerate(bodies[:MAX_SHOWN])
+        ]
+
+    def _route(self, units: list[_Unit]) -> dict[str, list[_Unit]]:
+        assert self._plan.route is not None  # noqa: S101 (run has looked)
+        due: dict[str, list[_Unit]] = {}
+        for unit in units:
+            try:
+                names = self._plan.route(decode(unit.body), about(unit.meta))
+            except StageError as exc:
+                self._dead(unit, exc)
+                continue
+            if not names:
+                self._filtered(unit, "unrouted")
+                continue
+            self._results.append(Result(unit.meta.id, "passed", _text(unit.body), to=list(names)))
+            for name in names:
+                due.setdefault(name, []).append(unit)
+        return due
+
+    def _transform(self, name: str, units: list[_Unit]) -> list[_Unit]:
+        stage = self._plan.transform[name]
+        own = [_Unit(unit.meta, unit.body) for unit in units]
+        if stage.is_idle:
+            return self._left(own)
+        passed = [unit for unit in own if self._read(unit) and self._passes(stage.before, unit)]
+        return self._left([unit for unit in passed if self._write(unit, stage.where)])
+
+    def _read(self, unit: _Unit) -> bool:
+        try:
+            unit.value = decode(unit.body)
+        except StageError as exc:
+            return self._dead(unit, exc)
+        return True
+
+    def _passes(self, steps: Steps, unit: _Unit) -> bool:
+        known = msgspec.structs.replace(about(unit.meta), chance=0.0)  # every peek shows
+        try:
+            value = steps(unit.value, known)
+        except StageError as exc:
+            return self._dead(unit, exc)
+        unit.peeked += [f"{name}: {_text(body)}" for name, body in known.peeked]
+        if value is DROPPED:
+            return self._filtered(unit, "filter")
+        unit.value = value
+        return True
+
+    def _write(self, unit: _Unit, where: str) -> bool:
+        try:
+            unit.body = encode(unit.value, where)
+        except StageError as exc:
+            return self._dead(unit, exc)
+        return True
+
+    def _left(self, units: list[_Unit]) -> list[_Unit]:
+        self._results += [Result(unit.meta.id, "passed", _text(unit.body), peeked=unit.peeked) for unit in units]
+        return units
+
+    def _filtered(self, unit: _Unit, why: str) -> bool:
+        self._results.append(Result(unit.meta.id, "filtered", peeked=unit.peeked, cause=why))
+        return False
+
+    def _dead(self, unit: _Unit, why: StageError) -> bool:
+        self._results.append(Result(unit.meta.id, "dead", peeked=unit.peeked, cause=why.cause, detail=why.detail))
+        return False
+
+    def _request(self, name: str, unit: _Unit) -> OutboundRequest:
+        to = self._spec.destinations[name]
+        now_s = self._sample.now_us // 1_000_000
+        fixed = [*fixed_headers(to), *auth_shown(to)]
+        lines = message_headers(fixed, unit.meta, [], now_s, SIGNATURE_SHOWN)
+        shown = [line for line in lines if not line.endswith(":")]
+        return OutboundRequest(name, unit.meta.id, "POST", to.url, shown, _text(unit.body))
+
+
+def auth_shown(to: HttpDestination) -> list[str]:
+    """The header lines that authenticate us, without their secrets. A certificate is no header."""
+    match to.auth:
+        case HeaderAuth(name):
+            return [f"{name}: {SECRET_SHOWN}"]
+        case BasicAuth():
+            return [f"Authorization: Basic {SECRET_SHOWN}"]
+        case BearerAuth() | OAuth2():
+            return [f"Authorization: Bearer {SECRET_SHOWN}"]
+    return []
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace")

@@ -1,0 +1,44 @@
+"""What a destination is sent: the headers of a message, as transmit sends and a dry run shows them. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import quote_from_bytes
+
+from dataplane.ledger.meta import Headers, Meta
+from dataplane.ledger.units import format_position
+from dataplane.spec import HttpDestination
+
+_OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
+_PRINTABLE: Final = "".join(map(chr, range(32, 127)))
+
+
+def fixed_headers(to: HttpDestination) -> list[str]:
+    """The lines that are the same for every message. A name without a value is one libcurl is kept from sending."""
+    return [*_OURS, *(f"{name}: {value}" for name, value in to.headers.items())]
+
+
+def message_headers(fixed: Sequence[str], meta: Meta, carried: Headers, now_s: int, signature: str) -> list[str]:
+    """Standard Webhooks, our position, CloudEvents attributes, the content's own type; `carried` as Kafka has them."""
+    headers = [
+        *fixed,
+        f"webhook-id: {meta.id}",
+        f"webhook-timestamp: {now_s}",
+        f"penstock-position: {format_position(meta.position)}",
+    ]
+    if signature:
+        headers.append(f"webhook-signature: {signature}")
+    content_type = "application/json"
+    for name, value in carried:
+        if name == "content-type":
+            content_type = ascii_value(value)
+        elif name.startswith("ce_"):
+            headers.append(f"ce-{name[3:]}: {ascii_value(value)}")
+        elif name == "traceparent":
+            headers.append(f"traceparent: {ascii_value(value)}")
+    headers.append(f"Content-Type: {content_type}")
+    return headers
+
+
+def ascii_value(value: bytes) -> str:
+    """A header's value in ASCII: other text percent-encoded, as CloudEvents' HTTP binding wants it (3.1.3.2)."""
+    return value.decode() if value.isascii() else quote_from_bytes(value, safe=_PRINTABLE)

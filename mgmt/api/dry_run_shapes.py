@@ -1,0 +1,65 @@
+"""What goes into a dry run, and what comes out."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from dataplane.plan.dryrun import MAX_SHOWN
+from mgmt.api.parsing import StrictSerializer
+from mgmt.api.shapes import SpecField
+
+
+class DryRunIn(StrictSerializer):
+    """A spec and an event."""
+
+    spec = SpecField()
+    event = serializers.JSONField(help_text="The event's body, any JSON value.")
+    source = serializers.RegexField(
+        r"^[a-z0-9][a-z0-9-]{0,39}$",
+        required=False,
+        help_text="Where it enters; the spec's first if left out.",  # type: ignore[assignment]
+    )
+    pipe = serializers.RegexField(
+        r"^[a-z]{2,6}_[0-9a-z]{20}$", required=False, help_text="Whose tenant's salt hashed masks use."
+    )
+
+
+class ResultOut(serializers.Serializer[Any]):
+    """What a node made of one message."""
+
+    id = serializers.CharField()
+    outcome = serializers.ChoiceField(["passed", "filtered", "dead"])
+    body = serializers.CharField(help_text="The body on departure, as text.")
+    to = serializers.ListField(child=serializers.CharField(), help_text="Where the route sends it.")
+    peeked = serializers.ListField(child=serializers.CharField(), help_text="What peek steps would show.")
+    cause = serializers.CharField(help_text="Why it ended here: filter, empty, unrouted, step, decode, encode, route.")
+    detail = serializers.CharField(help_text="The step or rule, its path, and what was needed.")
+
+
+class NodeOut(serializers.Serializer[Any]):
+    """A node of the pipe."""
+
+    node = serializers.CharField()
+    took_us = serializers.IntegerField(help_text="Microseconds.")
+    results = ResultOut(many=True)
+
+
+class OutboundRequestOut(serializers.Serializer[Any]):
+    """A request that would be sent; secrets are not shown."""
+
+    destination = serializers.CharField()
+    id = serializers.CharField()
+    method = serializers.CharField()
+    url = serializers.CharField()
+    headers = serializers.ListField(child=serializers.CharField())
+    body = serializers.CharField()
+
+
+class DryRunOut(serializers.Serializer[Any]):
+    """The whole way of an event."""
+
+    nodes = NodeOut(many=True)
+    requests = OutboundRequestOut(many=True)
+    exploded = serializers.IntegerField(
+        help_text=f"How many messages an explode made; at most {MAX_SHOWN} of them are followed."
+    )

@@ -1,0 +1,138 @@
+"""A dry run shows what a lane would do: every node's output, why a message ends, and the exact request."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataplane.ledger.meta import read_meta
+from dataplane.plan import compile_plan
+from dataplane.plan.dryrun import MAX_SHOWN, DryRun, Result, Sample, dry_run
+from dataplane.spec import parse_pipe_spec
+from tests.rig.process_lane import arrived, egress, opened, plan
+
+NOW_US = 1_790_000_000_000_000
+
+
+def run(body: bytes, **fields: Any) -> DryRun:
+    names = fields.pop("destinations", ("crm",))
+    destinations = {name: {"type": "http", "url": f"https://{name}.example/"} for name in names}
+    destinations |= fields.pop("more", {})
+    spec = parse_pipe_spec({"sources": {"shop": {}}, "destinations": destinations, **fields})
+    sample = Sample(body, "shop", "msg_1", NOW_US, NOW_US, "pipe_1", 7)
+    return dry_run(spec, compile_plan(spec, b"salt"), sample, itertools.count(0, 5_000).__next__)
+
+
+def results(shown: DryRun) -> dict[str, list[Result]]:
+    return {node.node: node.results for node in shown.nodes}
+
+
+def test_without_steps_the_bytes_pass_as_they_are():
+    shown = run(b' {"a" : 1} ')
+    assert [(node.node, node.took_us) for node in shown.nodes] == [("normalize", 5), ("transform:crm", 5)]
+    assert shown.requests[0].body == ' {"a" : 1} '
+
+
+def test_every_node_shows_its_output():
+    shown = run(
+        b'{"total":"120"}',
+        destinations=("crm", "lake"),
+        normalize=[{"op": "cast", "path": "total", "to": "int"}, {"op": "peek", "name": "typed"}],
+        routes={"rules": [{"when": "body.total > 100", "to": ["crm"]}]},
+        transform={"crm": [{"op": "map", "path": "eur", "expr": "body.total * 2"}]},
+    )
+    assert results(shown) == {
+        "normalize": [Result("msg_1", "passed", '{"total":120}', peeked=['typed: {"total":120}'])],
+        "route": [Result("msg_1", "passed", '{"total":120}', to=["crm"])],
+        "transform:crm": [Result("msg_1", "passed", '{"total":120,"eur":240}')],
+    }
+    assert [(request.destination, request.body) for request in shown.requests] == [("crm", '{"total":120,"eur":240}')]
+
+
+@pytest.mark.parametrize(
+    ("body", "node", "ended"),
+    [
+        pytest.param(b"no json", "normalize", ("dead", "decode"), id="decode"),
+        pytest.param(b'{"n":"x"}', "normalize", ("dead", "step"), id="step"),
+        pytest.param(b'{"n":0}', "normalize", ("filtered", "filter"), id="filter"),
+        pytest.param(b'{"n":1}', "route", ("filtered", "unrouted"), id="unrouted"),
+        pytest.param(b'{"n":2}', "route", ("dead", "route"), id="route"),
+        pytest.param(b'{"n":3,"m":1}', "transform:crm", ("filtered", "filter"), id="filter of a destination"),
+        pytest.param(b'{"n":3,"m":"x"}', "transform:crm", ("dead", "step"), id="step of a destination"),
+    ],
+)
+def test_where_and_why_a_message_ends(body: bytes, node: str, ended: tuple[str, str]):
+    shown = run(
+        body,
+        normalize=[{"op": "cast", "path": "n", "to": "int"}, {"op": "filter", "when": "body.n > 0"}],
+        routes={"rules": [{"when": "body.n > 1 && body.m != 0", "to": ["crm"]}]},
+        transform={"crm": [{"op": "filter", "when": "body.m > 1"}]},
+    )
+    assert shown.requests == []
+    (result,) = results(shown)[node]
+    assert (result.outcome, result.cause) == ended
+    assert (result.detail != "") == (result.outcome == "dead")
+
+
+def test_children_are_followed_up_to_a_limit():
+    shown = run(msgspec.json.encode({"l": list(range(30))}), normalize=[{"op": "explode", "path": "l"}])
+    assert shown.exploded == 30
+    assert [request.id for request in shown.requests] == [f"msg_1.{number}" for number in range(MAX_SHOWN)]
+
+
+def test_the_request_is_the_one_that_would_be_sent_without_its_secrets():
+    crm = {
+        "type": "http",
+        "url": "https://crm.example/hook?x=1",
+        "headers": {"X-Team": "sales"},
+        "auth": {"type": "bearer"},
+    }
+    shown = run(b"{}", destinations=(), more={"crm": crm})
+    (request,) = shown.requests
+    assert (request.method, request.url) == ("POST", "https://crm.example/hook?x=1")
+    assert request.headers == [
+        "User-Agent: Penstock/1",
+        "X-Team: sales",
+        "Authorization: Bearer (secret)",
+        "webhook-id: msg_1",
+        "webhook-timestamp: 1790000000",
+        "penstock-position: 0-0-0",
+        "webhook-signature: v1,(made with the destination's secret when it is sent)",
+        "Content-Type: application/json",
+    ]
+
+
+STEPS: list[dict[str, Any]] = [
+    {"op": "cast", "path": "n", "to": "int"},
+    {"op": "filter", "when": "body.n > 2"},
+    {"op": "explode", "path": "l"},
+    {"op": "mask", "path": "m"},
+    {"op": "map", "path": "k", "expr": "body.n + 1"},
+    {"op": "default", "path": "n", "value": 3},
+]
+events = st.fixed_dictionaries(
+    {}, optional={"n": st.sampled_from([1, 3, "4", "x"]), "l": st.lists(st.integers(0, 9), max_size=3)}
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(events, st.lists(st.sampled_from(STEPS), max_size=3, unique_by=lambda step: step["op"]), st.booleans())
+def test_it_sends_what_a_lane_would_send(tmp_path_factory: Any, event: Any, steps: list[Any], routed: bool):
+    fields: dict[str, Any] = {
+        "normalize": steps,
+        "transform": {"lake": [step for step in steps if step["op"] != "explode"]},
+    }
+    if routed:
+        fields["routes"] = {"rules": [{"when": "body.n > 3", "to": ["crm"]}], "otherwise": ["lake"]}
+    var: Path = tmp_path_factory.mktemp("var")
+    lane = opened(var, plan(destinations=("crm", "lake"), **fields))
+    lane.take(arrived(1, msgspec.json.encode(event), id="msg_1"))
+    sent = [
+        (read_meta(r["headers"]).destination, read_meta(r["headers"]).id, r["value"].decode()) for r in egress(lane)
+    ]
+    shown = run(msgspec.json.encode(event), destinations=("crm", "lake"), **fields)
+    assert sorted((one.destination, one.id, one.body) for one in shown.requests) == sorted(sent)

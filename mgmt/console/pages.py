@@ -128,6 +128,11 @@ def theme_of(request: HttpRequest) -> str:
     return theme if theme in THEMES else ""
 
 
+def number_of(text: str | None) -> int:
+    """The number that a query or a form carries; 0 for anything else, and for what no row's number can be."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 18 else 0
+
+
 def once(read: Callable[[], _T]) -> Callable[[], _T]:
     """A reading that a template may call several times and that is done at most once, and only if it is called."""
     return cache(read)

@@ -18,7 +18,7 @@ from mgmt import access, services
 from mgmt.console.causes import BY_CODE
 from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.lines import Content, HeapLine, dead_line, heap_line, readable_body
-from mgmt.console.pages import for_members, once, part_of, show, viewer_of
+from mgmt.console.pages import for_members, number_of, once, part_of, show, viewer_of
 from mgmt.console.views.moves import RateForm, latest_moves
 from mgmt.console.views.pipe import shared
 from mgmt.models import DeadLetter, Move, OffsetSet, Pipe
@@ -44,7 +44,7 @@ def dead(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
     if (kind := request.GET.get("format", "")) in KINDS:
         rows = _letters(pipe, filters, now)[:MOST_ROWS]
         return export(kind, map(_row, rows.iterator()), _COLUMNS, name=f"dead-letters-{pipe.id}")
-    before = _number(request.GET.get("before", ""))
+    before = number_of(request.GET.get("before", ""))
     get_rows = once(lambda: list(_letters(pipe, filters, now, before)[: MOST + 1]))
     context = shared(pipe, "dead") | {
         "now": now,
@@ -159,7 +159,3 @@ def _heaps(pipe: Pipe, filters: Mapping[str, str]) -> list[HeapLine]:
 
 def _row(letter: DeadLetter) -> dict[str, Any]:
     return {name: getattr(letter, name) for name in _COLUMNS}
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0

@@ -21,7 +21,7 @@ from mgmt.console.delivery_form import (
     settings_from_post,
     settings_from_spec,
 )
-from mgmt.console.pages import as_curl, for_members, show, viewer_of
+from mgmt.console.pages import as_curl, for_members, number_of, show, viewer_of
 from mgmt.console.views.pipe import shared
 from mgmt.models import Destination, Pipe
 
@@ -41,7 +41,7 @@ def delivery(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
     if request.method != "POST":
         settings = settings_from_spec(spec["destinations"][name])
         return _page(request, pipe, destination, settings, based_on=newest.number, spec=spec)
-    settings, based_on = settings_from_post(request.POST), _number(request.POST.get("based_on"))
+    settings, based_on = settings_from_post(request.POST), number_of(request.POST.get("based_on"))
     action = request.POST.get("action", "save")
     if action == "save":
         return _save(request, pipe, destination, settings, based_on=based_on, spec=spec)
@@ -109,7 +109,7 @@ def _edited(settings: Settings, action: str) -> Settings:
     if action == "add-header":
         return replace(settings, headers=(*settings.headers, HeaderRow()))
     kind, _, place = action.rpartition("-")
-    gone = _number(place)
+    gone = number_of(place)
     if kind == "drop-rule":
         return replace(settings, rules=tuple(row for n, row in enumerate(settings.rules) if n != gone))
     return replace(settings, headers=tuple(row for n, row in enumerate(settings.headers) if n != gone))
@@ -117,7 +117,3 @@ def _edited(settings: Settings, action: str) -> Settings:
 
 def _part(action: str) -> str:
     return _PARTS.get(action) or ("rules" if action.startswith("drop-rule") else "headers")
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0

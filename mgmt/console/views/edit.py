@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dataplane.spec import SpecError
 from mgmt import access, services
-from mgmt.console.pages import as_curl, for_members, ingest_url, once, show, tenant_of, viewer_of
+from mgmt.console.pages import as_curl, for_members, ingest_url, number_of, once, show, tenant_of, viewer_of
 from mgmt.console.pipe_form import Draft, PipeForm, draft_from_post, draft_from_spec, starting_text
 from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.console.steps import OPS, StepRow
@@ -55,12 +55,12 @@ def new_pipe(request: HttpRequest) -> HttpResponse:
 def edit_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
     """The form for the next revision, on top of the newest one; `from` starts with the spec of an older one."""
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.PUBLISH_REVISION)
-    start = _number(request.GET.get("from"))
+    start = number_of(request.GET.get("from"))
     spec: Mapping[str, Any] = (pipe.revisions.get(number=start) if start else pipe.revisions.latest("number")).spec
     if request.method != "POST":
         draft = draft_from_spec(pipe.name, spec, as_json=_wants_json(request))
         return _form(request, pipe.tenant, draft, pipe=pipe, based_on=pipe.revisions.latest("number").number)
-    based_on = _number(request.POST.get("based_on"))
+    based_on = number_of(request.POST.get("based_on"))
     draft = draft_from_post(request.POST, spec, name=pipe.name)
     if (edited := _edited(request, draft)) is not None:
         return _form(request, pipe.tenant, edited, part=_steps_part(request), pipe=pipe, based_on=based_on)
@@ -210,7 +210,7 @@ def _edited(request: HttpRequest, draft: Draft) -> Draft | None:
     if action == "refresh":
         return draft.unbound()
     if action.startswith(_DROP):
-        gone = _number(action.removeprefix(_DROP))
+        gone = number_of(action.removeprefix(_DROP))
         return replace(draft, steps=tuple(row for place, row in enumerate(draft.steps) if place != gone)).unbound()
     return None
 
@@ -221,10 +221,6 @@ def _steps_part(request: HttpRequest) -> str:
 
 def _wants_json(request: HttpRequest) -> bool:
     return request.GET.get("mode") == "json"
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def _curl(request: HttpRequest, draft: Draft, pipe: Pipe | None, based_on: int) -> str:

@@ -175,7 +175,6 @@ def alert_line(row: Alert) -> AlertLine:
 def alert_shown(row: Alert, *, held: int, dead: int, now: datetime) -> AlertShown:
     """One alert, whole; `held` and `dead` wait at its destination now."""
     known = BY_CODE.get(row.cause)
-    position = row.sample.get("position")
     return AlertShown(
         line=alert_line(row),
         sentence=_sentence(row),
@@ -183,7 +182,7 @@ def alert_shown(row: Alert, *, held: int, dead: int, now: datetime) -> AlertShow
         open_for=_rounded((row.resolved_at or now) - row.opened_at),
         held=held,
         dead=dead,
-        position=format_position(position) if isinstance(position, int) else "",
+        position=str(row.sample.get("position") or ""),
         answer=str(row.sample.get("answer") or ""),
         curl=str(row.sample.get("curl") or ""),
         probe=_probe(row),

@@ -28,11 +28,11 @@ def open_alert(pipe: Pipe, at: datetime, **more: Any) -> Alert:
     """An alert about 401s at crm, with a sample."""
     sample = {
         "message_id": "m7",
-        "position": position_of(1, 0, 7),
+        "position": "1-0-7",
         "request": {"method": "POST", "url": "https://crm.example.com/in", "headers": {}},
         "status": 401,
         "answer": ANSWER,
-        "reason": "rejected: answered 401",
+        "reason": "answered 401",
         "curl": "curl -sS https://crm.example.com/in -d '{}'",
     }
     failure = Failure(pipe.id, "crm", "rejected", 20, at, sample, more.get("suspended", False))

@@ -127,6 +127,7 @@ def _build_destinations(names: list[str], found: dict[str, Record], broken: dict
             secrets=list(row.secrets),
             credential=row.credential,
             since_us=int(row.state_since.timestamp() * 1_000_000),
+            probe=row.probe,
         )
 
 

@@ -77,6 +77,7 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     credential: Fernet token of the auth's secret as JSON: {"value"} | {"password"} | {"client_secret"} |
                 {"certificate", "key"}; "" if the auth has none
     since_us:   when it came into this state; 0 if that is not known
+    probe:      the id of one message that goes out although the others are held: somebody asks whether it is mended
     """
 
     pipe: str
@@ -87,6 +88,7 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     secrets: list[str]
     credential: str = ""
     since_us: int = 0
+    probe: str = ""
 
 
 class MoveRecord(Struct, tag="move", tag_field="kind", frozen=True):

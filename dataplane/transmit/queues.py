@@ -196,10 +196,23 @@ class Queues:
             match course:
                 case Course.CANCEL:
                     self._ends.finish(send, Fact.CANCELLED, "")
+                case Course.HOLD if target.lets_through(send.meta.id):
+                    self._probe(target, send, now_s)
                 case Course.HOLD:
                     self._ends.hold(send)
                 case _:
                     self._park(send, LOCKED_DELAY_S if target.locked else target.wait_s(now_s), now_s)
+
+    def _probe(self, target: Target, send: Send, now_s: float) -> None:
+        """The one message that goes out from a destination that is held: it waits for a token, and for nothing else."""
+        if not target.may_sign_in(now_s) or not self._sender.room:
+            target.queue.append(send)
+        elif self._may_begin(send):
+            batch = target.record.to.batch
+            if batch is None:
+                self._begin(send)
+            else:
+                self._begin_batch(target, [send], batch)
 
     def _park(self, send: Send, wait_s: float, now_s: float) -> None:
         """To be tried after this wait and some more, or dead if its destination's span is over by then.

@@ -107,9 +107,17 @@ class Target:
             return Course.PARK
         return Course.WAIT if pause_s else Course.SEND
 
+    def lets_through(self, message_id: str) -> bool:
+        """Whether this message is the probe that somebody asked for: it goes out although the others are held."""
+        return message_id == self.record.probe and not (self.suspended or self.pipe_paused or self.locked)
+
+    def may_sign_in(self, now_s: float) -> bool:
+        """Whether it asks for no token, or there is one."""
+        return self.tokens is None or self.tokens.usable(now_s)
+
     def _pause_s(self, now_s: float) -> float:
         """How long nothing may be sent to a destination that is well: it asked for that, or there is no token yet."""
-        if self.tokens is not None and not self.tokens.usable(now_s):
+        if self.tokens is not None and not self.may_sign_in(now_s):
             return max(self.tokens.wait_s(now_s), SHORTEST_S)
         return max(0.0, self.shut_until_s - now_s)
 

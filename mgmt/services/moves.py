@@ -111,7 +111,7 @@ def _leftovers(cell: str | None) -> QuerySet[Destination]:
 
 
 def _finish(move: Move, now: datetime) -> None:
-    aborted = move.state == State.ABORTING
+    aborted = move.state == State.ABORTING or bool(move.error)  # a lane that refuses it has moved nothing more
     move.state = State.ABORTED if aborted else State.DONE
     move.finished_at = now
     move.version += 1  # published once more, without its places

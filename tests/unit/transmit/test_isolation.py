@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dataplane.ledger.meta import read_meta
@@ -144,6 +145,25 @@ def test_a_destination_that_is_not_active_holds(tmp_path: Path, state: str):
     assert not sender.requests
     assert lane.filed() == {(NODE, "held", "3"): 1}
     assert read_meta(held(lane)[0]["headers"]).attempt == 3  # type: ignore[arg-type]
+    assert lane.unsettled() == 0
+    work.close()
+
+
+@pytest.mark.parametrize(("status", "end"), [(204, "delivered"), (403, "dead")])
+def test_the_one_message_that_a_probe_names_goes_out_of_a_suspended_destination(tmp_path: Path, status: int, end: str):
+    record = msgspec.structs.replace(
+        destination(state="suspended", version=2), probe=read_meta(message(6).headers()).id
+    )
+    lane, work, sender = opened(tmp_path, record)
+    lane.take(message(5), message(6), message(7))
+    work.turn()
+    assert len(sender.begun) == 1
+    sender.answer(status)
+    work.turn()
+    lane.store()
+    filed = lane.filed()
+    assert filed[NODE, "held", "1"] == 2
+    assert sum(count for (_, fact, _), count in filed.items() if fact == end) == 1
     assert lane.unsettled() == 0
     work.close()
 

@@ -74,13 +74,21 @@ def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, T
     return {
         purpose: TopicPlan(
             name=cell_topic(cell, purpose, generation),
-            partitions=1 if purpose in ("attempts", "signals") else shape.partitions,
+            partitions=1 if purpose in ("attempts", "signals", "blocked") else shape.partitions,
             replication=shape.replication,
-            config=_config(shape, shape.retention_ms[purpose], shape.max_record_bytes)
-            | (COMPACTED if purpose == "signals" else {}),
+            config=_config(shape, shape.retention_ms[purpose], shape.max_record_bytes) | _cleaned(purpose),
         )
         for purpose in PURPOSES
     }
+
+
+def _cleaned(purpose: Purpose) -> dict[str, str]:
+    match purpose:
+        case "signals":
+            return COMPACTED
+        case "blocked":
+            return COMPACTED | {"cleanup.policy": "compact,delete"}
+    return {}
 
 
 def cluster_plans(shape: TopicShape) -> list[TopicPlan]:

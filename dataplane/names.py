@@ -26,6 +26,7 @@ Purpose = Literal[
     "held",
     "attempts",
     "signals",
+    "blocked",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 

@@ -2,8 +2,9 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -14,26 +15,34 @@ from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.names import transmit_node
 from dataplane.runtime.lane import Lane
 from dataplane.transmit.memory import Memory, Unit
+from dataplane.transmit.order import Order
 from dataplane.transmit.sends import Send
 
 log = logging.getLogger(__name__)
 
 
-class Stored(Struct, frozen=True):
-    """What follows when a parked, dead or held record is stored: the fact, and the places to settle."""
+ASIDE: Final = "aside"  # not a fact: parked and released in one, straight to the retry lane
+
+
+class Stored(Struct, eq=False):
+    """What follows when the last of the `owed` records of a unit is stored: the fact, and the places to settle."""
 
     send: Send
     fact: str
     detail: str
+    owed: int = 1
 
 
 class Ends:
     """Every unit under way, and the books and records in which it ends."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, order: Order) -> None:
         self._lane = lane
+        self._order = order
         topics = lane.cell.topics
-        self._retry_in, self._dead, self._held = (topics[p].name for p in ("retry-in", "dead", "held"))
+        self._retry_in, self._retry_out = topics["retry-in"].name, topics["retry-out"].name
+        self._dead, self._held = topics["dead"].name, topics["held"].name
+        self.turns: deque[Send] = deque()  # whose turn it has become, where a destination wants order
         self._memories: dict[int, Memory] = {}
         self.under_way: dict[Unit, Send] = {}
 
@@ -48,6 +57,19 @@ class Ends:
 
     def finish(self, send: Send, fact: str, detail: str) -> None:
         """The unit ends here with this fact."""
+        if send.has_turn and self._pass_turn(send) and self._order.retries:
+            self._order.tell("ended", send, Stored(send, fact, detail))
+        else:
+            self._settle(send, fact, detail)
+
+    def _pass_turn(self, send: Send) -> bool:
+        """The next one of its key has its turn; returns whether there is none."""
+        following = send.target.keys.leave(send, send.key or b"")
+        if following is not None:
+            self.turns.append(following)
+        return following is None
+
+    def _settle(self, send: Send, fact: str, detail: str) -> None:
         self.under_way.pop(send.unit, None)
         for partition in {partition for partition, _ in send.places}:
             self._memory(partition).note(send.unit, fact, detail)
@@ -61,7 +83,8 @@ class Ends:
     def park(self, send: Send, due_us: int, *, asked_us: int = 0) -> None:
         """To retry-in, as the next round. One in which it was never sent does not lengthen the wait after it.
 
-        `asked_us`: the destination itself asked for no send before this.
+        `asked_us`: the destination itself asked for no send before this. Where it wants order, the message goes
+        straight to the retry lane, which keeps it.
         """
         meta = msgspec.structs.replace(
             send.meta,
@@ -71,30 +94,51 @@ class Ends:
             asked_us=asked_us,
         )
         headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
-        self._store(self._retry_in, Stored(send, Fact.PARKED, str(meta.attempt)), headers)
+        if send.is_ordered and not self._order.retries:
+            stored = Stored(send, ASIDE, str(meta.attempt), owed=2)
+            self._order.tell("aside", send, stored)
+            self._store(self._retry_out, stored, headers)
+        else:
+            self._store(self._retry_in, Stored(send, Fact.PARKED, str(meta.attempt)), headers)
+        if send.has_turn:
+            self._pass_turn(send)
 
     def hold(self, send: Send) -> None:
         """To held, as the next round: there it stays until it is released."""
         meta = msgspec.structs.replace(send.meta, attempt=send.meta.attempt + 1, not_before_us=0)
         headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
-        self._store(self._held, Stored(send, Fact.HELD, str(meta.attempt)), headers)
+        self._store(self._held, self._ending(send, Fact.HELD, str(meta.attempt)), headers)
 
     def bury(self, send: Send, cause: str, detail: str, answer: str = "") -> None:
         """To dead, with its cause, and what the destination answered."""
         log.warning("dead: pipe=%s destination=%s cause=%s", send.meta.pipe, send.meta.destination, cause)
         death = Death(transmit_node(send.meta.destination), cause, detail, answer)
-        token = Stored(send, Fact.DEAD, dead_detail(cause, send.meta.life))
+        if send.has_turn and send.target.record.to.after_dead == "hold":
+            self._order.tell("held", send)
+        token = self._ending(send, Fact.DEAD, dead_detail(cause, send.meta.life))
         self._store(self._dead, token, dead_headers(send.meta, send.headers, death))
+
+    def _ending(self, send: Send, fact: str, detail: str) -> Stored:
+        """The token of a record with which a unit ends; the retry lane owes one more if its key is free again."""
+        stored = Stored(send, fact, detail)
+        if send.has_turn and self._pass_turn(send) and self._order.retries:
+            stored.owed = 2
+            self._order.tell("ended", send, stored)
+        return stored
 
     def acked(self, token: Any) -> None:
         """A parked, dead or held record is stored: its unit is settled here."""
         if isinstance(token, Stored):
-            self.finish(token.send, token.fact, token.detail)
+            token.owed -= 1
+            if not token.owed:
+                self._settle(token.send, token.fact, token.detail)
 
     def give_up(self, sends: Iterable[Send]) -> None:
         """These are somebody else's to send: nothing is known of them here any more."""
         for send in sends:
             self.under_way.pop(send.unit, None)
+            if send.has_turn:
+                self._pass_turn(send)
 
     def flush(self) -> None:
         """Write the ends down. The files of a partition that has gone are closed: its new owner goes on in them."""
@@ -125,5 +169,6 @@ class Ends:
         self._lane.outbox.send(topic, token, **record)
 
     def _file(self, unit: Unit, bucket: int, fact: str, detail: str) -> None:
-        key = FactKey(transmit_node(unit.destination), fact, detail, unit.child)
-        self._lane.facts.add(unit.pipe, bucket, key, unit.position)
+        for one in (Fact.PARKED, Fact.RELEASED) if fact == ASIDE else (fact,):
+            key = FactKey(transmit_node(unit.destination), one, detail, unit.child)
+            self._lane.facts.add(unit.pipe, bucket, key, unit.position)

@@ -32,7 +32,7 @@ class Gossip:
         self._told: dict[Target, View] = {}
         self._began_us = time.time_ns() // 1_000
         self._tell_due = self._read_due = 0.0
-        self._consumer: Any = signal_reader(lane.settings.kafka, self._topic)
+        self._consumer: Any = topic_reader(lane.settings.kafka, self._topic)
 
     def turn(self, now_s: float) -> None:
         """Tell what has changed, read what has come."""
@@ -75,16 +75,17 @@ class Gossip:
             )  # what this lane itself said before it was started anew counts, its echo does not
 
 
-def signal_reader(kafka: str, topic: str) -> Consumer:
+def topic_reader(kafka: str, topic: str) -> Consumer:
     """Reads the whole compacted topic, in no group; nothing is ever committed."""
     consumer = Consumer(
         {
             "bootstrap.servers": kafka,
-            "group.id": "penstock-signals-reader",  # the client wants a name
+            "group.id": "penstock-gossip-reader",  # the client wants a name
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": 500,
+            "fetch.wait.max.ms": 200,
+            "enable.partition.eof": True,
             "log_level": 3,
         }
     )

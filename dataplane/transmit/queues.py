@@ -16,6 +16,7 @@ from dataplane.runtime.lane import Lane
 from dataplane.spec import Batch
 from dataplane.transmit.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, next_batch
 from dataplane.transmit.ends import Ends
+from dataplane.transmit.order import Order
 from dataplane.transmit.request import batch_headers, request_headers
 from dataplane.transmit.sender import Post, Sender
 from dataplane.transmit.sends import Parcel, Send
@@ -26,24 +27,35 @@ QUEUE_WAIT_S: Final = 10.0  # where destinations share a lane, nobody waits long
 SHARED_S: Final = 60.0
 AWAY_DELAY_S: Final = 10.0  # the smallest tier: until then others have had their turn
 LOCKED_DELAY_S: Final = 60.0
+AGAIN_S: Final = 1.0
+ASIDE_DELAY_US: Final = 1_000_000
+ORDERED_ROOM: Final = 2_000  # of one destination's ordered messages that wait in a retry lane; more go round
 PUT_AWAY_A_TURN: Final = 500  # of one destination: a few milliseconds of producing, then others have their turn
 
 
 class Queues:
     """Every send that waits: at its destination, or for the end of a pause between two local tries."""
 
-    def __init__(self, lane: Lane, ends: Ends, sender: Sender) -> None:
+    def __init__(self, lane: Lane, ends: Ends, sender: Sender, order: Order) -> None:
         self._lane = lane
         self._ends = ends
+        self._order = order
         self._sender = sender
         self._ready: set[Target] = set()  # targets with something in their queue
         self._pausing: list[tuple[float, int, Send]] = []  # heap of local tries by monotonic time
         self._numbers = itertools.count()
+        self._ordered: set[Target] = set()  # targets with something that waits for its turn
+        self._early: list[Send] = []  # it is not known yet what may keep them back
 
     def add(self, send: Send) -> None:
         """Behind what waits at its destination already."""
-        send.target.queue.append(send)
-        self._ready.add(send.target)
+        if send.is_ordered and self._early:
+            self._early.append(send)  # or it would overtake those
+        elif send.is_ordered:
+            self._add_ordered(send, time.monotonic())
+        else:
+            send.target.queue.append(send)
+            self._ready.add(send.target)
 
     def add_later(self, send: Send, at_s: float) -> None:
         """A local try: before all others of its destination, once its pause is over."""
@@ -61,6 +73,13 @@ class Queues:
         """Begin what may begin, put aside what may not. `shared` says whether others came in since some time."""
         if self._pausing and self._pausing[0][0] <= now_s:
             self._resume(now_s)
+        if self._early:
+            early, self._early = self._early, []
+            for send in early:
+                self._add_ordered(send, now_s)
+        turns = self._ends.turns
+        for _ in range(min(len(turns), PUT_AWAY_A_TURN)):
+            self._take_turn(turns.popleft())
         for target in list(self._ready):
             self._go(target, now_s, shared)
             if not target.queue:
@@ -68,6 +87,10 @@ class Queues:
 
     def forget(self, lost: Callable[[Send], bool]) -> None:
         """Sends not begun that are lost to another lane."""
+        for target in self._ordered:
+            self._ends.give_up(target.keys.take_out(lost))
+        self._early = [send for send in self._early if not lost(send)]
+        self._ends.give_up(_take_from(self._ends.turns, lost))
         for target in self._ready:
             self._ends.give_up(_take_from(target.queue, lost))
         self._ends.give_up(send for _, _, send in self._pausing if lost(send))
@@ -77,16 +100,33 @@ class Queues:
     def take_out(self, wanted: set[int]) -> list[Send]:
         """Take the sends of these identities (`id`) out, wherever they wait."""
         out = []
+        for target in self._ordered:
+            out += target.keys.take_out(lambda send: id(send) in wanted)
         for target in self._ready:
             out += _take_from(target.queue, lambda send: id(send) in wanted)
+        out += _take_from(self._ends.turns, lambda send: id(send) in wanted)
+        out += [send for send in self._early if id(send) in wanted]
+        self._early = [send for send in self._early if id(send) not in wanted]
         out += [send for _, _, send in self._pausing if id(send) in wanted]
         self._pausing = [entry for entry in self._pausing if id(entry[2]) not in wanted]
         heapq.heapify(self._pausing)
         return out
 
+    def put_aside(self, send: Send) -> None:
+        """To retry-in, to make room."""
+        if send.is_ordered and self._order.retries:
+            send.target.keys.go_round(send, send.key or b"")
+            self._ends.park(send, _now_us() + int(AWAY_DELAY_S * 1_000_000))
+        else:
+            self._ends.park(send, _now_us() + ASIDE_DELAY_US)
+
     def empty(self) -> tuple[list[Send], list[Send]]:
         """Everything that waits: what was never sent in this round, and what pauses between tries."""
-        queued = [send for target in self._ready for send in target.queue]
+        queued = [send for target in self._ordered for send in target.keys.take_out(lambda _send: True)]
+        queued += [*self._early, *self._ends.turns]
+        self._early = []
+        self._ends.turns.clear()
+        queued += [send for target in self._ready for send in target.queue]
         for target in self._ready:
             target.queue.clear()
         pausing = [send for _, _, send in self._pausing]
@@ -101,6 +141,36 @@ class Queues:
             due.append(heapq.heappop(self._pausing)[2])
         for send in reversed(due):
             send.target.queue.appendleft(send)
+            self._ready.add(send.target)
+
+    # -- order per key ---------------------------------------------------------------------------------------------
+
+    def _add_ordered(self, send: Send, now_s: float) -> None:
+        """It takes its turn, or waits behind an earlier one of its key."""
+        target, key = send.target, send.key or b""
+        keys = target.keys
+        if self._order.retries:
+            crowded = keys.count >= ORDERED_ROOM and keys.is_busy(key)
+            if keys.must_follow(send, key) or crowded:
+                self.put_aside(send)
+                return
+        elif not self._order.is_ready(send.places[0][0], now_s):
+            self._early.append(send)
+            return
+        self._ordered.add(target)
+        if keys.enter(send, key):
+            self._take_turn(send)
+
+    def _take_turn(self, send: Send) -> None:
+        """The first one of its key: to the queue, unless the key is held, or earlier ones went aside."""
+        if self._order.is_held(send):
+            self._ends.hold(send)
+        elif not self._order.retries and self._order.is_blocked(send):
+            self._ends.park(send, 0)
+        elif self._order.retries and send.meta.not_before_us > _now_us():
+            self.add_later(send, time.monotonic() + (send.meta.not_before_us - _now_us()) / 1_000_000)
+        else:
+            send.target.queue.append(send)
             self._ready.add(send.target)
 
     # -- one destination -------------------------------------------------------------------------------------------
@@ -147,7 +217,7 @@ class Queues:
 
     def _begin_batch(self, target: Target, members: list[Send], batch: Batch) -> None:
         number = members[0].together or next(self._numbers)
-        now_us = time.time_ns() // 1_000
+        now_us = _now_us()
         self._count(target, members, now_us)
         for send in members:
             send.together = number
@@ -178,13 +248,15 @@ class Queues:
 
     def _begin(self, send: Send) -> None:
         target = send.target
-        self._count(target, [send], time.time_ns() // 1_000)
+        self._count(target, [send], _now_us())
         headers = request_headers(send, send.began_us // 1_000_000)
         url, identity = target.record.to.url, target.secrets.identity
         self._sender.begin(Post(send, url, headers, send.body, target.timeout_ms, target.keep_bytes, identity))
 
     def _spill(self, target: Target, now_s: float) -> None:
         """The destination is slower than what comes for it: others are not to wait behind its messages."""
+        if target.record.to.ordered and self._order.retries:
+            return  # they wait in place
         for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
             if now_s - target.queue[0].taken_s <= QUEUE_WAIT_S:
                 return
@@ -219,17 +291,24 @@ class Queues:
 
         The more is chance: what was put aside together does not come back together.
         """
-        now_us = time.time_ns() // 1_000
+        now_us = _now_us()
         meta, target = send.meta, send.target
         if not meta.first_us:
             meta.first_us = now_us
         spread_s = random.random() * target.breaker.period_s  # noqa: S311 (jitter, not a secret)
         due_us = now_us + int((wait_s + spread_s) * 1_000_000)
         asked_us = due_us if target.shut_until_s > now_s else 0
-        if due_us - meta.first_us > target.record.to.retry.span_s * 1_000_000:
+        in_span = due_us - meta.first_us <= target.record.to.retry.span_s * 1_000_000
+        if not in_span:
             self._ends.bury(send, target.locked or "expired", target.last_reason or "not to be sent to all the while")
+        elif send.is_ordered and self._order.retries:
+            self.add_later(send, now_s + max(wait_s, AGAIN_S) + spread_s)  # in place: nothing overtakes it
         else:
             self._ends.park(send, due_us, asked_us=asked_us)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000
 
 
 def _take_from(queue: deque[Send], wanted: Callable[[Send], bool]) -> list[Send]:

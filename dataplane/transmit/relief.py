@@ -3,7 +3,6 @@
 Just those few go to retry-in; one that is being sent is broken off, and may come twice, with the same id.
 """
 
-import time
 from typing import Final
 
 from dataplane.runtime.lane import Lane
@@ -15,7 +14,6 @@ from dataplane.transmit.sends import members_of, sends_of
 LOOK_EVERY_S: Final = 0.25
 NEARLY_FULL: Final = 0.75  # of what a window may hold
 FEW: Final = 0.1  # of what it holds
-DELAY_US: Final = 1_000_000
 
 
 def blocked_by_few(span: int, unsettled: int, limit: int) -> bool:
@@ -51,5 +49,7 @@ class Relief:
         }
         waiting = self._queues.take_out(set(few))
         begun = self._sender.cancel(lambda token: any(id(send) in few for send in members_of(token)))
-        for send in [*waiting, *sends_of(begun)]:
-            self._ends.park(send, time.time_ns() // 1_000 + DELAY_US)
+        out = {id(send) for send in [*waiting, *sends_of(begun)]}
+        for send in list(self._ends.under_way.values()):  # as they were taken: the order of their keys
+            if id(send) in out:
+                self._queues.put_aside(send)

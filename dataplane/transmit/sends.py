@@ -16,6 +16,7 @@ class Send(Struct, eq=False):
     headers:          as read, ours first
     tries, began_us:  attempts in this round, and when the last one began
     taken_s:          when it was taken, by the monotonic clock
+    has_turn:         it is this message's turn among those of its key, where its destination wants order
     together:         a number shared with those it was last sent with in one request; 0 if it was not
     waited_s:         time spent in this round's attempts and the pauses between them
     """
@@ -32,6 +33,12 @@ class Send(Struct, eq=False):
     began_us: int = 0
     waited_s: float = 0.0
     together: int = 0
+    has_turn: bool = False
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it waits its turn behind earlier ones of its key."""
+        return self.key is not None and self.target.record.to.ordered
 
 
 class Parcel(Struct, eq=False):

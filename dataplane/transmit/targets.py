@@ -11,6 +11,7 @@ from dataplane.plan.outbound import fixed_headers
 from dataplane.spec import OAuth2
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.breaker import Breaker
+from dataplane.transmit.keys import Keys
 from dataplane.transmit.limits import RateLimit, RetryBudget, Throttle
 from dataplane.transmit.rules import ask_body, compile_rules
 from dataplane.transmit.secrets import Secrets
@@ -48,6 +49,7 @@ class Target:
     def __init__(self, record: DestinationRecord, secrets: Secrets, seat: Seat, now_s: float) -> None:
         self.active = 0
         self.queue: deque[Any] = deque()
+        self.keys = Keys()
         self.breaker = Breaker(now_s)
         self.budget = RetryBudget()
         self.opened_us = 0  # Unix time of the moment its breaker opened here

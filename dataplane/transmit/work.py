@@ -19,6 +19,7 @@ from dataplane.transmit.attempts import AttemptBook
 from dataplane.transmit.ends import Ends
 from dataplane.transmit.gossip import Gossip
 from dataplane.transmit.memory import Unit
+from dataplane.transmit.order import Order
 from dataplane.transmit.queues import Queues
 from dataplane.transmit.registry import Targets
 from dataplane.transmit.relief import Relief
@@ -36,10 +37,11 @@ class TransmitWork:
         self._targets = Targets(lane)
         settings = lane.settings
         self._sender = Sender(Ground(settings.destination_allow, settings.https_only, settings.destination_ca))
-        self._ends = Ends(lane)
-        self._queues = Queues(lane, self._ends, self._sender)
+        self._order = Order(lane)
+        self._ends = Ends(lane, self._order)
+        self._queues = Queues(lane, self._ends, self._sender, self._order)
         self._book = AttemptBook(lane)
-        self._answers = Answers(self._ends, self._queues, self._book)
+        self._answers = Answers(self._ends, self._queues, self._book, self._order)
         self._relief = Relief(lane, self._ends, self._queues, self._sender)
         self._gossip = Gossip(lane, self._targets)
 
@@ -79,6 +81,7 @@ class TransmitWork:
     def turn(self) -> None:
         """Start what may start, move bytes, settle what ended."""
         now_s = time.monotonic()
+        self._order.turn(now_s)
         self._queues.turn(now_s, shared=self._targets.shared)
         for answer in self._sender.turn(BUSY_WAIT_S):
             token = answer.token
@@ -114,6 +117,8 @@ class TransmitWork:
         """Sends not begun are left to the new owner; those begun may end while the lane waits a moment."""
         gone = set(slots)
         self._queues.forget(lambda send: all(slot in gone for slot, _ in send.places))
+        for slot in gone:
+            self._order.forget(slot)
 
     def give_back(self) -> None:
         """Drain is over: what has not been answered yet stays uncommitted if it never began, else it is parked."""
@@ -121,10 +126,14 @@ class TransmitWork:
         self._ends.give_up(untried)
         tried += sends_of(self._sender.cancel_all())
         for send in tried:
-            self._ends.park(send, time.time_ns() // 1_000 + CUT_SHORT_DELAY_US)
+            if send.is_ordered and self._order.retries:
+                self._ends.give_up([send])  # it waits in place, and does so in the next lane
+            else:
+                self._ends.park(send, time.time_ns() // 1_000 + CUT_SHORT_DELAY_US)
 
     def close(self) -> None:
         """Close connections and files."""
         self._sender.close()
         self._gossip.close()
+        self._order.close()
         self._ends.close()

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from confluent_kafka import KafkaError
 from cryptography.fernet import Fernet
 
 from dataplane.names import LaneKind
 from dataplane.spec import HttpDestination, Retry
 from dataplane.tables.records import DestinationRecord
 from dataplane.tables.signals import Signal, encode_signal, signal_key
-from dataplane.transmit import gossip
+from dataplane.transmit import gossip, order
 from dataplane.transmit import work as module
 from dataplane.transmit.sender import MAX_TRANSFERS, Answer, Post
 from dataplane.transmit.work import TransmitWork
@@ -77,8 +78,19 @@ class MemorySender:
         self.begun = []
 
 
+class _End:
+    """What a consumer gives at the end of a partition."""
+
+    def error(self) -> "_End":
+        return self
+
+    def code(self) -> int:
+        code: int = KafkaError._PARTITION_EOF
+        return code
+
+
 class MemorySignals:
-    """The signals topic as a consumer gives it."""
+    """A compacted topic as a consumer gives it."""
 
     def __init__(self) -> None:
         self.waiting: list[MemoryMessage] = []
@@ -89,9 +101,9 @@ class MemorySignals:
     def put_raw(self, key: bytes | None, value: bytes) -> None:
         self.waiting.append(MemoryMessage(0, 0, value, [], key))
 
-    def consume(self, _limit: int, _wait_s: float) -> list[MemoryMessage]:
+    def consume(self, _limit: int, _wait_s: float) -> list[MemoryMessage | _End]:
         waiting, self.waiting = self.waiting, []
-        return waiting
+        return [*waiting, _End()]
 
     def close(self) -> None:
         self.waiting = []
@@ -115,7 +127,8 @@ class Clock:
 def without_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every transmit lane opened from here on is without Kafka and sockets."""
     monkeypatch.setattr(module, "Sender", MemorySender)
-    monkeypatch.setattr(gossip, "signal_reader", lambda *_: MemorySignals())
+    monkeypatch.setattr(gossip, "topic_reader", lambda *_: MemorySignals())
+    monkeypatch.setattr(order, "topic_reader", lambda *_: MemorySignals())
 
 
 def destination(

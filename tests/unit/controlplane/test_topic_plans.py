@@ -38,6 +38,12 @@ def test_signals_are_compacted_and_in_one_order():
     assert signals.config["retention.ms"] == "-1"
 
 
+def test_blocked_keys_are_compacted_and_forgotten_when_no_message_of_theirs_can_be_left():
+    blocked = cell_plans("c1", 1, SHAPE)["blocked"]
+    assert (blocked.partitions, blocked.config["cleanup.policy"]) == (1, "compact,delete")
+    assert int(blocked.config["retention.ms"]) > 0
+
+
 def test_a_tier_has_as_many_partitions_as_what_it_feeds():
     plans = cell_plans("c1", 1, SHAPE)
     assert {plans[purpose].partitions for purpose in ("retry-in", *DELAYS_S, "retry-out")} == {SHAPE.partitions}

@@ -1,0 +1,47 @@
+"""One message of a key at a time, in the order in which they came."""
+
+from typing import Any
+
+from dataplane.ledger.meta import Meta
+from dataplane.transmit.keys import Keys
+from dataplane.transmit.memory import Unit
+from dataplane.transmit.sends import Send
+
+
+def send(position: int) -> Send:
+    meta = Meta(1, f"id-{position}", "p", 1, "shop", 0, 0, 0, position=position, destination="crm")
+    target: Any = None
+    return Send(Unit("p", "crm", 0, 0, position), meta, target, [], b"k", b"", [(0, position)])
+
+
+def test_a_key_has_one_turn_at_a_time_and_other_keys_have_their_own():
+    keys, one, two, three = Keys(), send(1), send(2), send(3)
+    assert [keys.enter(one, b"a"), keys.enter(two, b"a"), keys.enter(three, b"b")] == [True, False, True]
+    assert (keys.count, list(keys)) == (1, [two])
+    assert keys.leave(two, b"a") is None, "it has no turn to give up"
+    assert keys.leave(one, b"a") is two
+    assert two.has_turn
+    assert keys.leave(two, b"a") is None
+    assert not keys.is_busy(b"a")
+    assert keys.count == 0
+
+
+def test_who_is_taken_out_waits_no_more():
+    keys, sends = Keys(), [send(n) for n in range(4)]
+    for one in sends:
+        keys.enter(one, b"a")
+    assert keys.take_out(lambda one: one.meta.position in (0, 2)) == [sends[2]], "the first one does not wait"
+    assert keys.leave(sends[0], b"a") is sends[1]
+    assert keys.leave(sends[1], b"a") is sends[3]
+
+
+def test_what_comes_while_earlier_ones_are_away_follows_them():
+    keys, one, two, three = Keys(), send(1), send(2), send(3)
+    keys.go_round(one, b"a")
+    assert keys.must_follow(two, b"a")
+    keys.go_round(two, b"a")
+    assert not keys.must_follow(three, b"b"), "another key"
+    assert not keys.must_follow(one, b"a"), "it is back"
+    assert keys.must_follow(three, b"a"), "two is not"
+    keys.go_round(three, b"a")
+    assert [keys.must_follow(one_, b"a") for one_ in (two, three, one)] == [False, False, False]

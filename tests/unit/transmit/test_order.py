@@ -1,0 +1,278 @@
+"""A key's later messages wait behind its failed one: in the lane, across both lanes, and through crashes."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataplane.ledger.meta import read_meta
+from dataplane.spec import Retry
+from dataplane.transmit.work import TransmitWork
+from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
+from tests.rig.transmitting import NODE, Clock, MemorySender, MemorySignals, destination, opened, without_kafka
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    without_kafka(monkeypatch)
+    return Clock(monkeypatch)
+
+
+def ordered(**fields: Any) -> Any:
+    return destination(ordered=True, **fields)
+
+
+def ready(tmp_path: Path, clock: Clock, *, kind: Any = "transmit", **fields: Any) -> Any:
+    """A lane that has owned its partition for a while."""
+    lane, work, sender = opened(tmp_path, ordered(**fields), kind=kind)
+    lane.take(message(0, key=b"crm\0other"))
+    work.turn()
+    clock.advance(2)
+    work.turn()
+    sender.answer(204)
+    work.turn()
+    work.turn()
+    lane.store()
+    work.turn()
+    lane.filed()
+    lane.outbox.sent.clear()
+    sender.requests.clear()
+    return lane, work, sender
+
+
+def positions(lane: MemoryLane, purpose: str) -> list[int]:
+    records = lane.outbox.of(lane.cell.topics[purpose].name)  # type: ignore[index]
+    return [read_meta(record["headers"]).position for record in records]
+
+
+def begun(sender: MemorySender) -> list[int]:
+    return [token.meta.position for token in sender.begun]
+
+
+def test_one_message_of_a_key_is_sent_at_a_time_and_other_keys_go_on(tmp_path: Path, clock: Clock):
+    lane, work, sender = ready(tmp_path, clock)
+    lane.take(message(1, key=b"a"), message(2, key=b"a"), message(3, key=b"b"), message(4))
+    work.turn()
+    assert sorted(begun(sender)) == [1, 3, 4]
+    sender.answer(204, count=1)
+    work.turn()
+    work.turn()
+    assert sorted(begun(sender)) == [2, 3, 4]
+    work.close()
+
+
+def test_what_fails_goes_aside_with_all_that_follow_its_key_behind_a_record_of_that(tmp_path: Path, clock: Clock):
+    lane, work, sender = ready(tmp_path, clock)
+    lane.take(message(1, key=b"a"), message(2, key=b"a"), message(3, key=b"b"))
+    work.turn()
+    sender.answer(503, count=1)
+    work.turn()
+    lane.take(message(4, key=b"a"))
+    for _ in range(4):
+        work.turn()
+    assert positions(lane, "retry-out") == [1, 2, 4], "in their order"
+    assert not lane.outbox.of(lane.cell.topics["retry-in"].name)
+    topics = [name for name, _, _ in lane.outbox.sent]
+    assert topics[:2] == [lane.cell.topics["blocked"].name, lane.cell.topics["retry-out"].name]
+    assert lane.unsettled() == 4
+    sender.answer(204)
+    work.turn()
+    lane.store()
+    assert lane.unsettled() == 0
+    assert lane.filed() == {(NODE, "parked", "1"): 3, (NODE, "released", "1"): 3, (NODE, "delivered", ""): 1}
+    work.close()
+
+
+def test_one_of_two_records_is_not_enough_to_settle(tmp_path: Path, clock: Clock):
+    lane, work, sender = ready(tmp_path, clock)
+    lane.take(message(1, key=b"a"))
+    work.turn()
+    sender.answer(503)
+    work.turn()
+    work.acked(lane.outbox.waiting.pop())
+    assert lane.unsettled() == 1
+    lane.store()
+    assert lane.unsettled() == 0
+    work.close()
+
+
+def test_the_retry_lane_waits_in_place_and_says_when_the_last_has_ended(tmp_path: Path, clock: Clock):
+    lane, work, sender = ready(tmp_path, clock, kind="transmit-retry")
+    lane.take(message(1, key=b"a", attempt=1), message(2, key=b"a", attempt=1))
+    work.turn()
+    sender.answer(503)
+    work.turn()
+    assert not lane.outbox.of(lane.cell.topics["retry-in"].name)
+    assert lane.unsettled() == 2
+    for number in (1, 2):
+        clock.advance(61)
+        work.turn()
+        assert begun(sender) == [number]
+        sender.answer(204)
+        work.turn()
+        assert len(lane.outbox.of(lane.cell.topics["blocked"].name)) == number - 1
+    assert lane.unsettled() == 1, "not before the word of it is stored"
+    lane.store()
+    assert lane.unsettled() == 0
+    work.close()
+
+
+def test_after_a_dead_letter_the_key_goes_on_or_is_held_as_the_destination_says(tmp_path: Path, clock: Clock):
+    for after_dead, end in (("go-on", "delivered"), ("hold", "held")):
+        lane, work, sender = ready(tmp_path / after_dead, clock, after_dead=after_dead)
+        lane.take(message(1, key=b"a"), message(2, key=b"a"))
+        work.turn()
+        sender.answer(422)
+        work.turn()
+        work.turn()
+        sender.answer(204)
+        work.turn()
+        lane.store()
+        detail = "1" if end == "held" else ""
+        assert lane.filed() == {(NODE, "dead", "rejected"): 1, (NODE, end, detail): 1}
+        lane.table.apply(ordered(after_dead=after_dead, version=2))
+        lane.take(message(3, key=b"a"))
+        work.turn()
+        assert begun(sender) == [3], "a newer record ends it"
+        work.close()
+
+
+def test_a_partition_that_has_just_come_waits_until_what_blocks_its_keys_is_known(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, ordered())
+    lane.take(message(1, key=b"a"), message(2))
+    work.turn()
+    assert begun(sender) == [2], "who has no key waits for nobody"
+    clock.advance(1.1)
+    work.turn()
+    work.turn()
+    assert begun(sender) == [2, 1]
+    work.close()
+
+
+def test_a_retry_lane_without_room_lets_a_keys_messages_go_round_in_order(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("dataplane.transmit.queues.ORDERED_ROOM", 1)
+    lane, work, _sender = ready(tmp_path, clock, kind="transmit-retry")
+    lane.take(*(message(n, key=b"a", attempt=1) for n in (1, 2, 3, 4)), message(5, key=b"b", attempt=1))
+    work.turn()
+    assert positions(lane, "retry-in") == [3, 4]
+    assert work.in_flight() == 5
+    work.close()
+
+
+class World:
+    """A first lane and a retry lane over logs in memory; either may die at any moment and be started without memory."""
+
+    def __init__(self, folder: Path, clock: Clock, chance: random.Random) -> None:
+        self._folder, self._clock, self._chance = folder, clock, chance
+        self.egress = [message(n, key=chance.choice([b"a", b"b", b"c"]), position=n) for n in range(24)]
+        self.retry_out: list[MemoryMessage] = []
+        self.blocked: list[bytes] = []
+        self.delivered: dict[bytes, set[int]] = {b"a": set(), b"b": set(), b"c": set()}
+        self.born = 0
+        self.first = Lane(self, "transmit", self.egress)
+        self.again = Lane(self, "transmit-retry", self.retry_out)
+
+    def open(self, kind: Any) -> tuple[MemoryLane, TransmitWork, MemorySender]:
+        self.born += 1
+        fields = {"retry": Retry(1, span_s=600_000), "concurrency": 64}
+        return opened(self._folder / str(self.born), ordered(**fields), kind=kind)
+
+    def step(self, health: float) -> None:
+        lane = self._chance.choice([self.first, self.again])
+        lane.go(self._chance, health)
+        if self._chance.random() < 0.06:
+            lane.die()
+        self._clock.advance(self._chance.choice([0.05, 0.6, 5.0]))
+
+    def check(self, send: Any) -> None:
+        """A message is sent only when every earlier one of its key was delivered."""
+        earlier = {m.offset() for m in self.egress if m.key() == send.key and m.offset() < send.meta.position}
+        assert earlier <= self.delivered[send.key], (
+            f"{send.meta.position} overtook {earlier - self.delivered[send.key]}"
+        )
+
+
+class Lane:
+    """One lane, what it reads, and how far it has come."""
+
+    def __init__(self, world: World, kind: Any, log: list[MemoryMessage]) -> None:
+        self._world, self._kind, self._log = world, kind, log
+        self._committed = self._heard = 0
+        self._start()
+
+    def _start(self) -> None:
+        self._next, self._heard = self._committed, 0
+        self.lane, self.work, self.sender = self._world.open(self._kind)
+        self._checked = 0
+
+    def die(self) -> None:
+        """Nothing that is not stored survives, and no memory of verdicts either."""
+        self.work.close()
+        self._start()
+
+    def go(self, chance: random.Random, health: float) -> None:
+        reader: MemorySignals = self.work._order._reader
+        for value in self._world.blocked[self._heard :]:
+            reader.put_raw(b"", value)
+        self._heard = len(self._world.blocked)
+        count = chance.randint(0, 4)
+        some = self._log[self._next : self._next + count]
+        self._next += len(some)
+        self.lane.take(*some)
+        self.work.turn()
+        for token in self.sender.begun[self._checked :]:
+            self._world.check(token)
+        for token in list(self.sender.begun):
+            if chance.random() < 0.7:
+                self._end(token, 204 if chance.random() < health else 503)
+        self._checked = len(self.sender.begun)
+        self.work.turn()
+        for token in self.sender.begun[self._checked :]:
+            self._world.check(token)
+        self._checked = len(self.sender.begun)
+        if chance.random() < 0.8:
+            self._store()
+
+    def _end(self, token: Any, status: int) -> None:
+        others = [one for one in self.sender.begun if one is not token]
+        self.sender.begun = [token]
+        self.sender.answer(status)
+        self.sender.begun = others
+        if status == 204:
+            self._world.delivered[token.key].add(token.meta.position)
+
+    def _store(self) -> None:
+        """What was produced is stored, in its order; then the prefix is committed."""
+        for topic, _, record in self.lane.outbox.sent:
+            if topic == self.lane.cell.topics["blocked"].name:
+                self._world.blocked.append(record["value"])
+            elif topic == self.lane.cell.topics["retry-out"].name:
+                log = self._world.retry_out
+                log.append(MemoryMessage(0, len(log), record["value"], record["headers"], record["key"]))
+            else:
+                assert topic in (self.lane.cell.topics["signals"].name, self.lane.cell.topics["attempts"].name), topic
+        self.lane.outbox.sent.clear()
+        self.lane.store()
+        if 0 in self.lane.windows:
+            self._committed = self.lane.windows[0].prefix
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_fails_and_whoever_dies_no_message_overtakes_an_earlier_one_of_its_key(
+    tmp_path: Path, clock: Clock, seed: int
+):
+    world = World(tmp_path, clock, random.Random(seed))
+    for _ in range(150):
+        world.step(health=0.5)
+    everything: Callable[[], bool] = lambda: sum(map(len, world.delivered.values())) == len(world.egress)  # noqa: E731
+    for _ in range(3_000):
+        if everything():
+            break
+        world.step(health=1.0)
+    assert everything(), "and all of them come to their end"
+    for lane in (world.first, world.again):
+        lane.work.close()

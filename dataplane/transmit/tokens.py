@@ -98,7 +98,7 @@ def read_token(status: int, body: bytes) -> tuple[str, float]:
     if str(answer.get("token_type", "bearer")).lower() != "bearer":
         raise TokenError("the token endpoint gives tokens that are no bearer tokens")
     life_s = answer.get("expires_in", DEFAULT_LIFE_S)
-    if isinstance(life_s, str) and life_s.isdigit():
+    if isinstance(life_s, str) and life_s.isascii() and life_s.isdigit():
         life_s = float(life_s[:9])
     if isinstance(life_s, bool) or not isinstance(life_s, (int, float)) or not life_s > 0:
         life_s = DEFAULT_LIFE_S

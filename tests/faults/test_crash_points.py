@@ -106,7 +106,7 @@ class Campaign:
         cell.start(next(step for step in steps_of(self._traffic.kind) if step.function == "Checkpointer.audited"))
         until(lambda: cell.code() is not None, "the kill", 60)
         cell.start(seen=paths[0])
-        until(cell.is_done, "the end of the input", 60)
+        self._to_the_end(cell, pipe, sent)
         time.sleep(1.2)  # a heartbeat
         cell.stop()
         self._check(cell, pipe, sent)
@@ -117,7 +117,7 @@ class Campaign:
         until(lambda: cell.committed() > at, "the first commit", 60)
         cell.stop()
         cell.start()
-        until(cell.is_done, "the end of the input", 60)
+        self._to_the_end(cell, pipe, sent)
         cell.stop()
         self._check(cell, pipe, sent)
         return {line for path in paths for line in msgspec.json.decode(path.read_bytes(), type=list[tuple[str, int]])}
@@ -127,8 +127,8 @@ class Campaign:
         under_way = [(cell, step, *self._begin(cell)) for cell, step in zip(self.cells(len(steps)), steps, strict=True)]
         for cell, step, *_ in under_way:
             cell.start(step)
-        for cell, _, pipe, _ in under_way:
-            until(lambda cell=cell: cell.code() is not None or cell.is_done(), f"{cell.name} dies or ends", 60)  # type: ignore[misc]
+        for cell, _, pipe, sent in under_way:
+            self._to_the_end(cell, pipe, sent)
             if cell.code() is None:
                 cell.cluster.stop(cell.incarnation)
                 until(lambda cell=cell: cell.code() is not None, f"{cell.name} drains or dies", 60)  # type: ignore[misc]
@@ -138,9 +138,15 @@ class Campaign:
         for cell, *_ in under_way:
             cell.start()
         for cell, step, pipe, sent in under_way:
-            until(cell.is_done, f"{cell.name} goes on after {step}", 60)
+            self._to_the_end(cell, pipe, sent)
+            assert cell.code() is None, f"{cell.name} goes on after {step}"
             cell.stop()
             self._check(cell, pipe, sent)
+
+    def _to_the_end(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]]) -> None:
+        """Wait until the lane has done everything, or has died."""
+        self._traffic.later(cell, pipe, sent)
+        until(lambda: cell.code() is not None or self._traffic.is_done(cell, pipe, sent), f"the end of {cell.name}", 90)
 
     def close(self) -> None:
         for cell in self._cells:

@@ -19,7 +19,7 @@ from tests.rig import behaviours as so
 from tests.rig.attempts import attempts_of
 from tests.rig.behaviours import Behaviour
 from tests.rig.books import Whole
-from tests.rig.certificates import FLAWS, bad_tls
+from tests.rig.certificates import FLAWS, Kind, server_tls
 from tests.rig.data_plane import DataPlane, until
 from tests.rig.messages import DeadLetter, dead_letters
 from tests.rig.receiver import Received, Receiver
@@ -51,6 +51,11 @@ ELSEWHERE: Final = {
     "wrong-host": "tls-certificate",
     "tls-1-0": "tls",
 }
+TLS_REASONS: Final = {
+    "expired": "certificate has expired",
+    "self-signed": "self-signed certificate",
+    "wrong-host": "no alternative certificate subject name matches",
+}
 # The status line came, so it counts, whatever follows.
 COUNTS_BY_STATUS: Final[dict[str, Behaviour]] = {
     "crumbs": so.crumbs,
@@ -63,6 +68,7 @@ COUNTS_BY_STATUS: Final[dict[str, Behaviour]] = {
 NEVER_RETRIED: Final = (400, 401, 403, 404, 405, 408, 413, 422, 425)
 FLAPS: Final = ("flaps", "forgets-answers")
 HEALTHY: Final = "healthy"
+GOOD_TLS: Final[Kind] = "good-tls"
 ENOUGH_MEMORY: Final = 64 * 1024 * 1024
 
 
@@ -87,15 +93,15 @@ class Wild:
         self.plane = plane
         self.canary = Receiver()
         self.refused_port = free_ports(1)[0]
-        self.servers = {flaw: Receiver(tls=bad_tls(folder, flaw)) for flaw in FLAWS}
+        self.servers = {kind: Receiver(tls=server_tls(plane.trust, folder, kind)) for kind in (*FLAWS, GOOD_TLS)}
         self.destinations: dict[str, dict[str, Any]] = {}
         at = plane.receiver
         for name in (*RECOVERABLE, *COUNTS_BY_STATUS, *FLAPS, HEALTHY, *(f"says-{code}" for code in NEVER_RETRIED)):
             self._add(name, at.url(f"/{name}"))
         self._add("refuses", f"http://127.0.0.1:{self.refused_port}/refuses")
         self._add("unknown-name", "http://nowhere.invalid/unknown-name")
-        for flaw, server in self.servers.items():
-            self._add(flaw, server.url(f"/{flaw}"))
+        for kind, server in self.servers.items():
+            self._add(kind, server.url(f"/{kind}"))
 
     def _add(self, name: str, url: str) -> None:
         retry = {"local_tries": 2, "span_s": 3_600, "delays_s": [2]}
@@ -165,7 +171,7 @@ def outcome(plane: DataPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def test_nothing_is_lost_and_every_unit_is_in_the_bin_its_destination_implies(outcome: Outcome):
     assert outcome.whole.lost() == 0
-    for name in (*RECOVERABLE, *ELSEWHERE, *COUNTS_BY_STATUS, *FLAPS, HEALTHY):
+    for name in (*RECOVERABLE, *ELSEWHERE, *COUNTS_BY_STATUS, *FLAPS, HEALTHY, GOOD_TLS):
         assert outcome.whole.at(name, Bin.DELIVERED) == outcome.positions, name
 
 
@@ -189,6 +195,14 @@ def test_each_failure_is_told_with_its_cause(outcome: Outcome, name: str, cause:
     assert told
     assert told <= set(cause.split())
     assert all(attempt.next_us for attempt in failed if attempt.outcome == "parked"), "and when the next try is"
+
+
+@pytest.mark.parametrize(("name", "reason"), TLS_REASONS.items())
+def test_a_bad_certificate_is_told_in_the_words_of_its_flaw(outcome: Outcome, name: str, reason: str):
+    failed = [
+        attempt for attempt in outcome.attempts[name] if attempt.outcome in ("retry", "parked") and attempt.reason
+    ]
+    assert all(reason in attempt.reason for attempt in failed)
 
 
 @pytest.mark.parametrize("name", ["hangs", "trickles"])

@@ -9,14 +9,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
 import msgspec
 from confluent_kafka import Consumer, TopicPartition
+from pyroaring import BitMap64
 
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta, read_meta
+from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta, read_meta
 from dataplane.ledger.units import format_position, position_of
-from dataplane.names import INPUTS_OF, WIRE_VERSION, LaneKind, Purpose, lane_group
+from dataplane.names import INPUTS_OF, WIRE_VERSION, LaneKind, Purpose, lane_group, transmit_node
+from dataplane.tables.moves import encode_offsets
+from dataplane.tables.records import MoveRecord
+from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encode_signal, signal_key
 from localbox.settings import ROOT
 from tests.rig.cluster import Cluster
 from tests.rig.data_plane import until
@@ -75,6 +80,8 @@ class CrashCell:
         self._var = var
         var.mkdir(parents=True)
         self._runs = 0
+        self._first = INPUTS_OF[kind][0] if kind != "retrier" else None  # what comes there comes for the first time
+        self.last_offsets = BitMap64()
         inputs = [self.cluster.topics[purpose].name for purpose in INPUTS_OF[kind]]
         self._inputs = [TopicPartition(topic, 0) for topic in inputs]
         group = lane_group(name, kind)
@@ -85,20 +92,48 @@ class CrashCell:
     ) -> set[str]:
         """Put so many messages for a destination on a topic, due so far from now; returns their positions."""
         positions = set()
+        self.last_offsets = BitMap64()
         for _ in range(count):
             position = position_of(1, 0, self.sent)
             self.sent += 1
             meta = Meta(WIRE_VERSION, f"{pipe}.{self.sent}", pipe, 1, "shop", NOW_US, NOW_US, NOW_US // 60_000_000)
             meta.position, meta.destination = position, destination
-            if purpose == "retry-in":
+            if purpose != self._first:
                 meta.attempt, meta.first_us = 1, NOW_US
                 meta.not_before_us = time.time_ns() // 1_000 + int(due_s * 1_000_000)
-            headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
-            topic = self.cluster.topics[purpose].name
-            self.cluster.producer.produce(topic, body, partition=0, headers=headers)
+            headers: Headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
+            if purpose == "dead":
+                headers = dead_headers(meta, headers, Death(transmit_node(destination), "rejected", "answered 400"))
+            self._produce(purpose, body, headers)
             positions.add(format_position(position))
         assert self.cluster.producer.flush(20) == 0
         return positions
+
+    def _produce(self, purpose: Purpose, body: bytes, headers: Headers) -> None:
+        topic = self.cluster.topics[purpose].name
+        self.cluster.producer.produce(topic, body, partition=0, headers=headers, on_delivery=self._stored_at)
+
+    def _stored_at(self, error: Any, message: Any) -> None:
+        assert error is None
+        self.last_offsets.add(message.offset())
+
+    def ask_for(self, what: Literal["release", "redrive"], pipe: str, destination: str) -> None:
+        """Ask for what was sent last to be brought back."""
+        topic = self.cluster.topics["held" if what == "release" else "dead"].name
+        offsets = encode_offsets({(topic, 0): self.last_offsets})
+        move, version = f"{pipe}-{destination}", self.cluster.version()
+        record = MoveRecord(move, version, self.name, pipe, destination, what, offsets, 1_000.0, "running")
+        self.cluster.publish(record)
+
+    def tell_breaker(self, pipe: str, destination: str, breaker: BreakerState) -> None:
+        """Say what a retry lane sees of a destination."""
+        now_us = time.time_ns() // 1_000
+        until_us = now_us + 60_000_000 if breaker == "open" else 0
+        signal = Signal(SIGNAL_VERSION, self.name, "transmit-retry-0", pipe, destination, now_us, breaker, until_us)
+        signal = msgspec.structs.replace(signal, of_version=self.cluster.version())
+        topic = self.cluster.topics["signals"].name
+        self.cluster.producer.produce(topic, encode_signal(signal), key=signal_key(signal))
+        assert self.cluster.producer.flush(20) == 0
 
     def send_junk(self, purpose: Purpose) -> None:
         """Put a record on a topic whose envelope is none of ours."""

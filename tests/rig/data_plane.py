@@ -25,6 +25,7 @@ from tests.rig.broker import Broker
 from tests.rig.cluster import Cluster, key_of
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
+from tests.rig.trust import Trust
 from tests.rig.watch import Heartbeats, Offsets
 
 PLANTED: Final = Path(__file__).parent / "planted"
@@ -96,6 +97,8 @@ class DataPlane:
         shutil.copytree(PLANTED, var / "planted")  # not from the checkout: applications run their release alone
         path = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "platform", var / "planted")))}
         self._env = inherited | path | self.cluster.env(str(var), self.port)
+        self.trust = Trust(var)  # destinations may speak TLS by its certificates
+        self._env["PENSTOCK_DESTINATION_CA"] = str(self.trust.ca_file)
         self.receiver = Receiver()
         self.replicas = Replicas(self._env, var / "log")
         self.files = ComputeFiles(var)
@@ -191,6 +194,12 @@ class DataPlane:
             time.sleep(0.2)
             whole = self.whole(pipe)
         return whole
+
+    def shift_clock(self, seconds: float) -> None:
+        """Set the wall clock of every process that has run a lane off by so much."""
+        scratch = self.var / "planted" / "clock.new"
+        scratch.write_text(str(seconds))
+        scratch.replace(scratch.with_name("clock"))
 
     # -- whom to kill ----------------------------------------------------------------------------------------------
 

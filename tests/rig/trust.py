@@ -23,15 +23,25 @@ class Trust:
         self.server_file = folder / "server.pem"
         self.server_file.write_text("".join(self.made("localhost")))
 
-    def made(self, name: str) -> tuple[str, str]:
-        """Key and certificate for somebody, as PEM."""
+    def made(self, name: str, *, host: str = "127.0.0.1", ended: bool = False) -> tuple[str, str]:
+        """Key and certificate for somebody, as PEM. `ended`: it was good until a while ago."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        plain = serialization.NoEncryption()
-        pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-        return pem.decode(), self._sign(subject, key.public_key())
+        return _pem(key), self._sign(subject, key.public_key(), host=host, ended=ended)
 
-    def _sign(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, authority: bool = False) -> str:
+    def itself(self) -> tuple[str, str]:
+        """Key and certificate of the authority, which nobody else has signed."""
+        return _pem(self._key), self.ca_file.read_text()
+
+    def _sign(
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePublicKey,
+        *,
+        authority: bool = False,
+        host: str = "127.0.0.1",
+        ended: bool = False,
+    ) -> str:
         now = datetime.now(UTC)
         builder = (
             x509.CertificateBuilder()
@@ -39,11 +49,16 @@ class Trust:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - DAY)
-            .not_valid_after(now + DAY)
+            .not_valid_before(now - 2 * DAY)
+            .not_valid_after(now - DAY if ended else now + DAY)
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         )
         if not authority:
-            names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+            names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(host))])
             builder = builder.add_extension(names, critical=False)
         return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> str:
+    plain = serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain).decode()

@@ -129,7 +129,7 @@ def _older(lines: list[AttemptLine], filters: dict[str, str]) -> str:
 
 def _mark(before: str) -> tuple[datetime, int] | None:
     at_us, _, row_id = before.partition("-")
-    if not (at_us.isdigit() and row_id.isdigit() and len(at_us) < 18 and len(row_id) < 18):
+    if not (at_us.isdecimal() and row_id.isdecimal() and len(at_us) < 18 and len(row_id) < 18):
         return None
     return datetime.fromtimestamp(int(at_us) // 1_000_000, UTC).replace(microsecond=int(at_us) % 1_000_000), int(row_id)
 

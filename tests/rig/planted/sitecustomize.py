@@ -1,11 +1,16 @@
-"""Python loads this by itself in every process of a rig's data plane: there a certain event kills whoever takes it."""
+"""Python loads this by itself in every process of a rig's data plane: it makes lanes die, and their clocks go wrong.
+
+A certain event kills whoever takes it; the file `clock` beside this one says by how many seconds lanes are off.
+"""
 
 import importlib.abc
 import importlib.machinery
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,16 +29,16 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._usual.exec_module(module)
-        _arm(module.ProcessWork)
+        _CHANGES[module.__name__](module)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the one module that is changed."""
+    """Finds the modules that are changed."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, _target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != "dataplane.process.work":
+        if name not in _CHANGES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is not None:
@@ -41,7 +46,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-def _arm(work: Any) -> None:
+def _make_deadly(module: ModuleType) -> None:
+    work: Any = module.ProcessWork
     take = work.take
 
     def deadly_take(self: Any, messages: Sequence[Any]) -> None:
@@ -52,4 +58,35 @@ def _arm(work: Any) -> None:
     work.take = deadly_take
 
 
+class _Clock:
+    """The wall clock, off by what the file says; looked at a few times a second."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._true_ns = time.time_ns
+        self._off_ns = 0
+        self._due = 0.0
+
+    def take_over(self) -> None:
+        time.time_ns = self.time_ns
+        time.time = self.time
+
+    def time_ns(self) -> int:
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + 0.1
+            self._off_ns = int(float(self._path.read_text()) * 1e9) if self._path.exists() else 0
+        return self._true_ns() + self._off_ns
+
+    def time(self) -> float:
+        return self.time_ns() / 1e9
+
+
+def _set_wrong(_: ModuleType) -> None:
+    _Clock(Path(__file__).with_name("clock")).take_over()
+
+
+_CHANGES: dict[str, Callable[[ModuleType], None]] = {
+    "dataplane.process.work": _make_deadly,
+    "dataplane.runtime.lane": _set_wrong,  # whoever runs lanes, or starts them
+}
 sys.meta_path.insert(0, _Finder())

@@ -87,6 +87,7 @@ def test_a_refused_token_is_dropped_unless_it_is_fresh():
         ({"expires_in": 60}, 60), ({"expires_in": "60"}, 60), ({}, DEFAULT_LIFE_S),
         ({"expires_in": -1}, DEFAULT_LIFE_S),         ({"expires_in": 10**12}, MAX_LIFE_S),
         ({"expires_in": None}, DEFAULT_LIFE_S), ({"expires_in": True}, DEFAULT_LIFE_S),
+        ({"expires_in": "\u00b2"}, DEFAULT_LIFE_S),
     ],
 )  # fmt: skip
 def test_its_life_is_what_the_endpoint_says_within_bounds(fields: dict[str, Any], life_s: float):

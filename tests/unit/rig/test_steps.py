@@ -1,0 +1,46 @@
+"""The list of a lane's steps grows with its code, by itself."""
+
+from pathlib import Path
+
+from dataplane.names import LANE_KINDS
+from tests.rig.steps import steps_in, steps_of
+
+CODE = '''\
+"""A room."""
+
+class Work:
+    def take(self, messages):
+        """Docs are no step."""
+        for message in messages:
+            self._store(message)
+            size = len(message)
+            self.lane.outbox.send("topic", size)
+        if self._over():
+            return self.ends
+        return self.ends.finish(size)
+'''
+
+
+def found(code: str) -> list[tuple[str, str]]:
+    return [(step.function, step.call) for step in steps_in(code, Path("room.py"))]
+
+
+def test_a_step_is_a_statement_that_calls_something_of_the_lanes_own():
+    assert found(CODE) == [
+        ("Work.take", "self._store"),
+        ("Work.take", "self.lane.outbox.send"),
+        ("Work.take", "self.ends.finish"),
+    ]
+
+
+def test_a_new_statement_is_a_new_step():
+    more = CODE.replace("size = len(message)", "size = self._measure(message)")
+    assert set(found(more)) - set(found(CODE)) == {("Work.take", "self._measure")}
+
+
+def test_a_pure_module_has_none():
+    assert found(CODE.replace("A room.", "A room. Pure: time is an argument.")) == []
+
+
+def test_every_kind_of_lane_has_many():
+    assert all(len(steps_of(kind)) > 100 for kind in LANE_KINDS)

@@ -34,6 +34,7 @@ class News:
         self.ahead: dict[Name, Ahead] = {}
         self._views: dict[Name, Signal] = {}  # the newest of any lane
         self._recovered: dict[Name, int] = {}  # since when
+        self._released = False
 
     def apply(self, key: str, value: bytes, now_us: int) -> None:
         """Take one record in; one of a newer release is passed over."""
@@ -44,6 +45,7 @@ class News:
             elif key.startswith(AHEAD_PREFIX):
                 ahead = decode_ahead(value)
                 self.ahead[Name(ahead.pipe, ahead.destination)] = ahead
+                self._released = True
             else:
                 self._hear(decode_signal(value), now_us)
         except msgspec.DecodeError:
@@ -70,6 +72,11 @@ class News:
         }
         self._recovered.clear()
         return recovered
+
+    def take_released(self) -> bool:
+        """Whether something was released ahead since the last call."""
+        released, self._released = self._released, False
+        return released
 
     def shut_until_us(self, name: Name, version: int) -> int | None:
         """Until when a destination is not to be sent to; None while its breaker is closed.

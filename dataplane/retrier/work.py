@@ -97,6 +97,9 @@ class RetrierWork:
         if now_s >= self._news_due_s:
             self._news_due_s = now_s + NEWS_EVERY_S
             self._reader.refresh(now_us)
+            if self._news.take_released():
+                self._waiting = [entry for entry in self._waiting if not self._skip(entry[2])]
+                heapq.heapify(self._waiting)
         if now_s >= self._rest_until_s:
             for errands in self._errands:
                 errands.turn(now_s)

@@ -233,10 +233,12 @@ def test_what_an_early_release_brought_back_is_settled_where_it_waited(lane: Mem
     lane.work._news.apply(ahead_key("p", "crm"), encode_progress(ahead), NOW)
     asked = in_tier(lane, 1, NOW + 9 * S, topic="delay-5m", asked_us=NOW + 9 * S)
     lane.take(asked, waits[2])
+    lane.work.turn()
+    assert lane.unsettled() == 2, "settled as soon as it is known"
+    assert lane.filed() == {("transmit:crm", "released", "2"): 1}
     clock.wall_us += 9 * S
     lane.work.turn()
     assert passed_on(lane) == ["id-0-1", "id-0-2"], "what it asked to wait for, and what came later"
-    assert lane.filed() == {("transmit:crm", "released", "2"): 1}
 
 
 def test_a_message_that_kills_lanes_is_dead_at_its_destination(lane: MemoryLane):

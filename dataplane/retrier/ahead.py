@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 A_TURN: Final = 2_000
 EVERY_S: Final = 5.0  # a look through the tiers reads all that waits there, of everybody
 LEAST_RATE_PER_S: Final = 10.0
+SHARE: Final = 0.85
 ASK_S: Final = 2.0
 
 
@@ -47,9 +48,9 @@ class Found(Struct):
         self.last_us = max(self.last_us, ingest_time_us)
 
     def rate_per_s(self, most: float) -> float:
-        """About as fast as they came: what is new goes on beside it, so the destination gets twice its usual load."""
+        """A little slower than they came: with what is new beside it the destination gets less than twice its load."""
         took_s = max(1.0, (self.last_us - self.first_us) / 1_000_000)
-        return min(most, max(LEAST_RATE_PER_S, self.count / took_s))
+        return min(most, max(LEAST_RATE_PER_S, SHARE * self.count / took_s))
 
 
 class Look:
@@ -127,7 +128,7 @@ class EarlyRelease:
             if (known := carrier.reached()) is None:
                 continue
             over = carrier.is_over and known == carrier.errand.reached()
-            self._tell(name, self._ends[name] if over else known)
+            self._tell(name, self._ends[name] if over else known, running=not over)
             if over:
                 log.info("released ahead: pipe=%s destination=%s messages=%d", *name, carrier.errand.total)
                 carrier.close()
@@ -162,14 +163,15 @@ class EarlyRelease:
             if not found.count:
                 self._tell(name, look.ends)
                 continue
+            self._tell(name, {}, running=True)
             errand = Errand(name, "ahead", found.offsets, {})
             self._ends[name] = look.ends
             self._carriers[name] = Carrier(self._lane, errand, found.rate_per_s(self._lane.settings.retry_rate_per_s))
 
-    def _tell(self, name: Name, known: dict[Place, int]) -> None:
+    def _tell(self, name: Name, known: dict[Place, int], *, running: bool = False) -> None:
         before = self._reader.news.ahead.get(name)
         reached = highest(before.reached if before else {}, {format_place(p): offset for p, offset in known.items()})
-        ahead = Ahead(MOVES_VERSION, *name, time.time_ns() // 1_000, reached)
+        ahead = Ahead(MOVES_VERSION, *name, time.time_ns() // 1_000, reached, running)
         self._lane.outbox.send(self._signals, None, key=ahead_key(*name).encode(), value=encode_progress(ahead))
 
 

@@ -23,6 +23,7 @@ from dataplane.tables.moves import (
 from dataplane.tables.signals import Signal, decode_signal
 
 READ_LIMIT: Final = 1_000
+RELEASING_US: Final = 30_000_000  # a release that has told nothing for so long may have ended with its lane
 RECENT_US: Final = 600_000_000  # a recovery that nobody answered (the lane was away) is answered so long afterwards
 
 
@@ -61,22 +62,29 @@ class News:
         if signal.breaker != "closed":
             self._recovered.pop(name, None)
         elif before is None or before.breaker != "closed":
-            answered_us = self.ahead[name].at_us if name in self.ahead else 0
-            if signal.at_us > max(answered_us, now_us - RECENT_US):
+            ahead = self.ahead.get(name)
+            if signal.at_us > now_us - RECENT_US or (ahead is not None and ahead.running):
                 self._recovered[name] = signal.at_us
 
     def take_recovered(self) -> set[Name]:
-        """Destinations that are well again and whose waiting messages nobody has released since."""
-        recovered = {
-            name for name, at_us in self._recovered.items() if name not in self.ahead or self.ahead[name].at_us < at_us
-        }
+        """Destinations that are well again and whose waiting messages nobody has released since, or not to the end."""
+        recovered = {name for name, at_us in self._recovered.items() if not self._is_answered(name, at_us)}
         self._recovered.clear()
         return recovered
+
+    def _is_answered(self, name: Name, at_us: int) -> bool:
+        ahead = self.ahead.get(name)
+        return ahead is not None and ahead.at_us >= at_us and not ahead.running
 
     def take_released(self) -> bool:
         """Whether something was released ahead since the last call."""
         released, self._released = self._released, False
         return released
+
+    def is_releasing(self, name: Name, now_us: int) -> bool:
+        """Whether an early release of this destination is under way, by what was told lately."""
+        ahead = self.ahead.get(name)
+        return ahead is not None and ahead.running and now_us - ahead.at_us < RELEASING_US
 
     def shut_until_us(self, name: Name, version: int) -> int | None:
         """Until when a destination is not to be sent to; None while its breaker is closed.

@@ -40,6 +40,7 @@ A_TURN: Final = 5_000  # messages passed on before the loop polls again
 AT_HAND_US: Final = 1_000_000  # so near its moment, what is in hand stays there instead of taking another turn
 PROBES_PER_S: Final = 5.0  # what comes back of a destination that is not well: enough to notice that it is well again
 PROBED_WITHIN_US: Final = 30_000_000
+RELEASING_US: Final = 10_000_000
 UNWELL_US: Final = 300_000_000  # how long the others wait before they are looked at again
 NEWS_EVERY_S: Final = 0.2
 REST_S: Final = 6.0  # no errands while partitions change hands
@@ -142,12 +143,15 @@ class RetrierWork:
         """When a message that is due may come back, and whether that moment is its own.
 
         Of a destination whose breaker is not closed a few come back, as probes; the others wait: an early release
-        brings them as soon as it is well. Nobody waits beyond the end of its span: transmit then has the last word.
+        brings them as soon as it is well, and while it does, nothing comes on top of it. Nobody waits beyond the end of
+        its span: transmit then has the last word.
         """
         name = Name(meta.pipe, meta.destination)
         record = self._lane.table.destination(*name)
         shut_until_us = self._news.shut_until_us(name, record.version if record else 0)
-        if shut_until_us is None:
+        if self._news.is_releasing(name, now_us):
+            moment_us, paced = now_us + RELEASING_US, False
+        elif shut_until_us is None:
             moment_us, paced = self._pace.moment_us(name, now_us), True
         else:
             moment_us, paced = self._probes.moment_us(name, max(now_us, shut_until_us)), True

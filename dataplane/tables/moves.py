@@ -42,6 +42,7 @@ class Ahead(Struct, array_like=True, frozen=True):
 
     reached: "<delay topic>/<partition>" -> every message of the destination below this offset is on retry-out, but for
     those that are to wait because it asked for it itself (Meta.asked_us)
+    running: more of them come back just now; what falls due meanwhile is not to come on top
     """
 
     version: int
@@ -49,6 +50,7 @@ class Ahead(Struct, array_like=True, frozen=True):
     destination: str
     at_us: int
     reached: dict[str, int]
+    running: bool = False
 
 
 _progress = msgspec.msgpack.Decoder(MoveProgress)

@@ -14,6 +14,7 @@ from dataplane.retrier import ahead as ahead_module
 from dataplane.retrier import floor as floor_module
 from dataplane.retrier import mover as mover_module
 from dataplane.retrier import work as work_module
+from dataplane.retrier.ahead import SHARE
 from dataplane.retrier.errand import What
 from dataplane.retrier.work import RetrierWork
 from dataplane.tables.moves import Ahead, MoveProgress, decode_ahead, decode_progress, encode_offsets, format_place
@@ -198,9 +199,13 @@ def test_a_move_that_is_over_is_not_done_again(lane: MemoryLane, topics: MemoryT
 def restarted(lane: MemoryLane, var: Path) -> MemoryLane:
     """Another lane, that has read what this one has told."""
     made = a_lane(var)
-    for record in lane.outbox.of(lane.cell.topics["signals"].name):
-        made.work._news.apply(record["key"].decode(), record["value"], 0)
+    apply_news(lane, made)
     return made
+
+
+def apply_news(teller: MemoryLane, listener: MemoryLane) -> None:
+    for record in teller.outbox.of(teller.cell.topics["signals"].name):
+        listener.work._news.apply(record["key"].decode(), record["value"], 0)
 
 
 def test_a_lane_that_is_started_anew_goes_on_where_the_ledger_knows(
@@ -288,7 +293,38 @@ def test_they_come_back_about_as_fast_as_they_came_in(lane: MemoryLane, topics: 
     go(lane, clock, rounds=3)
     before = len(brought_back(lane))
     go(lane, clock, rounds=20)
-    assert len(brought_back(lane)) - before == pytest.approx(100, rel=0.1)
+    assert len(brought_back(lane)) - before == pytest.approx(5 * 20 * SHARE, rel=0.1)
+
+
+def test_an_early_release_that_was_cut_off_is_begun_again(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock, tmp_path: Path
+):
+    for offset in range(1_000):
+        waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
+    hear(lane, "open", clock)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=4)
+    clock.advance(1_200)
+    again = a_lane(tmp_path)
+    apply_news(lane, again)
+    hear(again, "closed", clock)
+    go(again, clock, rounds=8)
+    assert brought_back(again)
+
+
+def test_while_they_come_back_nothing_comes_on_top(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
+    for offset in range(1_000):
+        waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
+    hear(lane, "open", clock)
+    clock.advance(1)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=4)
+    apply_news(lane, lane)
+    due = message(0, topic=lane.cell.topics["retry-in"].name, id="due", attempt=2, not_before_us=clock.wall_us)
+    lane.take(due)
+    assert "due" not in [meta.id for meta in brought_back(lane)]
+    (delayed,) = lane.outbox.of(lane.cell.topics["delay-10s"].name)
+    assert read_meta(delayed["headers"]).id == "due"
 
 
 def test_a_recovery_while_nobody_listened_is_answered_later_and_once(

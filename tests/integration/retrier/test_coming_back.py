@@ -1,0 +1,284 @@
+"""The retrier on a real broker: when messages come back, what a full tier costs others, and moves through kills."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from pyroaring import BitMap64
+
+from dataplane.ledger.deadletter import NODE_HEADER
+from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta, read_meta
+from dataplane.ledger.units import partition_base
+from dataplane.names import DELAYS_S, WIRE_VERSION, Purpose
+from dataplane.retrier.parcels import LEAVE_HEADER
+from dataplane.tables.moves import MOVE_PREFIX, MoveProgress, decode_progress, encode_offsets
+from dataplane.tables.records import MoveRecord
+from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encode_signal, signal_key
+from localbox.settings import ROOT
+from tests.rig.broker import Broker
+from tests.rig.cluster import Cluster
+from tests.rig.data_plane import until
+
+pytestmark = pytest.mark.timeout(400)
+S = 1_000_000
+PIPE = "coming-back"
+MANY = 100_000
+
+
+class Retrier:
+    """A retrier lane in a process of its own, and both ends of its work."""
+
+    def __init__(self, kafka: str, var: Path) -> None:
+        self.cluster = Cluster(kafka)
+        self.cluster.make_topics()
+        self.cluster.publish_cell()
+        urls = {name: {"url": "http://127.0.0.1:1/"} for name in ("crm", "log", "held", "dead", "well")}
+        self.cluster.publish_destinations(PIPE, urls)
+        path = os.pathsep.join((str(ROOT), str(ROOT / "platform")))
+        self._env = os.environ | {"PYTHONPATH": path} | self.cluster.env(str(var), 1)
+        self._log = var / "lane.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._numbers = 0
+        self.came: list[tuple[Meta, int]] = []  # off retry-out, and when (us)
+        self._out = self._reader("retry-out")
+        self._signals = self._reader("signals")
+        self.progress: dict[str, MoveProgress] = {}
+
+    def start(self, **env: str) -> None:
+        """Start the lane."""
+        with self._log.open("ab") as log:
+            command = [sys.executable, "-m", "tests.bench.lane", "retrier"]
+            self._process = subprocess.Popen(command, cwd=ROOT, env=self._env | env, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(10)
+
+    def put(
+        self, purpose: Purpose, destination: str, *, due_us: int = 0, more: Headers | None = None, **changes: Any
+    ) -> str:
+        """One message on a topic of the cell, in its first round; returns its id. `flush` afterwards."""
+        number, self._numbers = self._numbers, self._numbers + 1
+        partition, now_us = number % self.cluster.partitions, time.time_ns() // 1_000
+        meta = Meta(WIRE_VERSION, f"m{number}", PIPE, 1, "shop", now_us, now_us, now_us // (60 * S))
+        meta.position, meta.destination = partition_base(1, partition) + number, destination
+        meta.attempt, meta.first_us, meta.not_before_us = 1, now_us, due_us
+        for field, value in changes.items():
+            setattr(meta, field, value)
+        headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json"), *(more or [])]
+        topic, produce = self.cluster.topics[purpose].name, self.cluster.producer.produce
+        while True:
+            try:
+                produce(topic, b"x" * 300, partition=partition, headers=headers)
+                return meta.id
+            except BufferError:
+                self.cluster.producer.poll(0.05)
+
+    def flush(self) -> None:
+        """Wait until everything put is stored."""
+        assert self.cluster.producer.flush(60) == 0
+
+    def read(self) -> None:
+        """Take in what has come out."""
+        while messages := self._out.consume(5_000, 0.05):
+            now_us = time.time_ns() // 1_000
+            self.came += [(read_meta(m.headers() or []), now_us) for m in messages if m.error() is None]
+
+    def ids(self) -> set[str]:
+        """What has come out."""
+        self.read()
+        return {meta.id for meta, _ in self.came}
+
+    def ends(self, purpose: Purpose) -> dict[tuple[str, int], int]:
+        """Where the partitions of a topic end."""
+        topic = self.cluster.topics[purpose]
+        places = [(topic.name, number) for number in range(topic.partitions)]
+        return {p: self._out.get_watermark_offsets(TopicPartition(*p), timeout=10)[1] for p in places}
+
+    def ask(self, what: Literal["release", "redrive"], destination: str, move: str, *, rate: float = 10_000) -> None:
+        """Move everything that is on held or dead."""
+        ends = self.ends("held" if what == "release" else "dead")
+        places = encode_offsets({place: BitMap64(range(end)) for place, end in ends.items()})
+        version = self.cluster.version()
+        self.cluster.publish(MoveRecord(move, version, "c1", PIPE, destination, what, places, rate, "running"))
+
+    def done(self, move: str) -> bool:
+        """Whether the lane says that a move is over."""
+        for message in self._signals.consume(1_000, 0.1):
+            if message.error() is None and message.key().decode().startswith(MOVE_PREFIX):
+                progress = decode_progress(message.value())
+                self.progress[progress.move] = progress
+        return move in self.progress and self.progress[move].done
+
+    def tell(self, destination: str, breaker: BreakerState) -> None:
+        """What a transmit lane says of a destination."""
+        record = Signal(
+            SIGNAL_VERSION, "c1", "t-0", PIPE, destination, time.time_ns() // 1_000, breaker, of_version=1 << 60
+        )
+        topic = self.cluster.topics["signals"].name
+        self.cluster.producer.produce(topic, encode_signal(record), signal_key(record))
+        self.flush()
+
+    def close(self) -> None:
+        """End it all."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        self._out.close()
+        self._signals.close()
+
+    def _reader(self, purpose: Purpose) -> Consumer:
+        topic = self.cluster.topics[purpose]
+        settings = {"bootstrap.servers": self.cluster.kafka, "group.id": "rig-out", "log_level": 3}
+        reader = Consumer(settings | {"fetch.wait.max.ms": 10, "enable.auto.commit": False})
+        reader.assign([TopicPartition(topic.name, number, 0) for number in range(topic.partitions)])
+        return reader
+
+
+@pytest.fixture
+def retrier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Retrier]:
+    var = tmp_path_factory.mktemp("retrier")
+    broker = Broker(var / "broker")
+    broker.start()
+    made = Retrier(broker.address, var)
+    yield made
+    made.close()
+    broker.stop()
+
+
+def lateness_s(retrier: Retrier, ids: set[str]) -> list[float]:
+    """How late each came that was due; never early."""
+    late = sorted((at_us - meta.not_before_us) / S for meta, at_us in retrier.came if meta.id in ids)
+    assert late[0] >= 0, "early"
+    return late
+
+
+def test_messages_come_back_when_they_are_due_and_never_early(retrier: Retrier):
+    retrier.start()
+    retrier.put("retry-in", "log")
+    retrier.flush()
+    until(retrier.ids, "the lane works", 60)
+    now_us = time.time_ns() // 1_000
+    waits_s = [0.3, 1.0, 2.5, 5.0, 9.5, 10.5, 13.0]
+    ids = {retrier.put("retry-in", "crm", due_us=now_us + int(s * S)) for s in waits_s for _ in range(20)}
+    retrier.flush()
+    until(lambda: ids <= retrier.ids(), "everything comes back", 40)
+    late = lateness_s(retrier, ids)
+    assert late[-1] < DELAYS_S["delay-10s"], "late by at most the smallest tier"
+    assert late[len(late) // 2] < 1.0
+    assert len([meta for meta, _ in retrier.came if meta.id in ids]) == len(ids), "each once"
+
+
+def test_a_hundred_thousand_of_one_destination_do_not_delay_anothers(retrier: Retrier):
+    """All of them fall due at once, on the same partitions; the other's come meanwhile, each due two seconds later."""
+    due_us = time.time_ns() // 1_000 + 20 * S
+    for _ in range(MANY):
+        retrier.put("retry-in", "crm", due_us=due_us)
+    retrier.flush()
+    retrier.start()
+    until(lambda: sum(retrier.ends("delay-10s").values()) >= MANY, "they are in a tier", 60)
+    ids = set()
+    while time.time_ns() // 1_000 < due_us + 15 * S:
+        ids.add(retrier.put("retry-in", "log", due_us=time.time_ns() // 1_000 + 2 * S))
+        retrier.cluster.producer.poll(0)
+        retrier.read()
+        time.sleep(0.02)
+    retrier.flush()
+    until(lambda: ids <= retrier.ids(), "all of the other's", 30)
+    late = lateness_s(retrier, ids)
+    crm = [at_us for meta, at_us in retrier.came if meta.destination == "crm"]
+    p50, p95, most = late[len(late) // 2], late[int(0.95 * len(late))], late[-1]
+    print(f"others: {len(ids)} p50 {p50:.3f} p95 {p95:.3f} max {most:.3f} s; the many: {len(crm)} in 15 s")  # noqa: T201
+    assert p95 < 2.0
+    assert most < DELAYS_S["delay-10s"]
+    seconds = [(at_us - due_us) // S for at_us in crm]
+    assert max(map(seconds.count, set(seconds))) <= 2_500, "at its pace"
+
+
+def test_a_kill_between_produce_and_commit_repeats_the_same_units_and_loses_none(retrier: Retrier):
+    ids = {retrier.put("retry-in", "crm") for _ in range(500)}
+    retrier.flush()
+    retrier.start(PENSTOCK_CHECKPOINT_MS="600000")  # produces, and commits nothing
+    until(lambda: ids <= retrier.ids(), "all are produced", 60)
+    retrier.kill()
+    retrier.start()
+    until(lambda: retrier.ids() and len(retrier.came) >= 2 * len(ids), "all are produced again", 60)
+    time.sleep(1)
+    retrier.read()
+    assert len(retrier.came) == 2 * len(ids)
+    assert len({(meta.id, meta.attempt, meta.position) for meta, _ in retrier.came}) == len(ids)
+    retrier.kill()
+    retrier.start()
+    more = {retrier.put("retry-in", "crm")}
+    retrier.flush()
+    until(lambda: more <= retrier.ids(), "the next one", 60)
+    assert len(retrier.came) == 2 * len(ids) + 1, "what was committed is not read again"
+
+
+@pytest.mark.parametrize(
+    ("what", "destination", "purpose", "round_"), [("release", "held", "held", 1), ("redrive", "dead", "dead", 2)]
+)
+def test_a_move_that_is_killed_on_its_way_is_finished_and_a_second_one_changes_nothing(
+    retrier: Retrier, what: Literal["release", "redrive"], destination: str, purpose: Purpose, round_: int
+):
+    node = [(NODE_HEADER, f"transmit:{destination}".encode())]
+    ids = [retrier.put(purpose, destination, more=node if what == "redrive" else None) for _ in range(2_000)]
+    others = [retrier.put(purpose, "log", more=[(NODE_HEADER, b"transmit:log")]) for _ in range(50)]
+    retrier.flush()
+    retrier.start()
+    retrier.ask(what, destination, "first", rate=400)
+    until(lambda: len(retrier.ids()) > 600, "a part has come", 60)
+    retrier.kill()
+    so_far = len(retrier.came)
+    retrier.start()
+    until(lambda: retrier.done("first"), "the move is over", 90)
+    assert retrier.ids() == set(ids)
+    assert so_far < len(ids)
+    assert len(retrier.came) - len(ids) <= 400, "what comes twice is what was not told yet: about a second's"
+    units = {(meta.id, meta.attempt) for meta, _ in retrier.came}
+    assert units == {(id_, round_) for id_ in ids}, "the same units"
+    progress = retrier.progress["first"]
+    assert (progress.moved, progress.skipped, progress.total) == (len(ids), len(others), len(ids) + len(others))
+    before = len(retrier.came)
+    retrier.ask(what, destination, "first", rate=10_000)
+    time.sleep(3)
+    assert retrier.ids() == set(ids)
+    assert len(retrier.came) == before, "the same move is not done again"
+    retrier.ask(what, destination, "second")
+    until(lambda: retrier.done("second"), "another one for the same", 60)
+    retrier.read()
+    assert {(meta.id, meta.attempt) for meta, _ in retrier.came} == units, "units that transmit has settled already"
+
+
+def test_when_a_breaker_closes_what_waits_comes_back_at_once_and_not_too_fast(retrier: Retrier):
+    retrier.start()
+    retrier.tell("well", "open")
+    leave_us = time.time_ns() // 1_000 + 3_600 * S
+    leave = [(LEAVE_HEADER, str(leave_us).encode())]
+    now_us = time.time_ns() // 1_000
+    ids = {
+        retrier.put("delay-2h", "well", due_us=leave_us, more=leave, ingest_time_us=now_us - n * S // 500)
+        for n in range(5_000)
+    }
+    others = {retrier.put("delay-2h", "log", due_us=leave_us, more=leave) for _ in range(5_000)}
+    retrier.flush()
+    time.sleep(3)
+    assert not retrier.ids()
+    retrier.tell("well", "closed")
+    began = time.monotonic()
+    until(retrier.ids, "the first", 20)
+    first_s = time.monotonic() - began
+    until(lambda: ids <= retrier.ids(), "all of them", 60)
+    took_s = time.monotonic() - began
+    print(f"the first after {first_s:.1f} s, all 5 000 after {took_s:.1f} s")  # noqa: T201
+    assert first_s < 10
+    assert 8 < took_s < 30, "they had come in within ten seconds"
+    assert not others & retrier.ids()

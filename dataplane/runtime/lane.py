@@ -269,8 +269,9 @@ class Lane:
         """To the work: together, or one at a time where lanes have died of what is here."""
         if not self._crashes.is_careful:
             if self._crashes.is_alert:
-                for message in messages:
-                    self._crashes.handed(self._note_name(self.slots.of(message)), message.offset())
+                last = {self.slots.of(message): message.offset() for message in messages}
+                for slot, offset in last.items():
+                    self._crashes.handed(self._note_name(slot), offset)
             self._work.take(messages)
             return
         for message in messages:

@@ -69,7 +69,8 @@ ELSEWHERE: Final[dict[str, str]] = {
     "ProcessWork.turn": "a plan that comes late: test_process_work",
     "ProcessWork._transform self._bury": "a body too large: test_process_work",
     "RetrierWork._forward self._wait": "more of one destination than its pace: test_retrier_work",
-    "RetrierWork._forward self._bury": "more of one destination than its pace: test_retrier_work",
+    "TokenFetch.ended": "a token to be fetched: test_signing_in",
+    "Target._pause_s": "a token to be fetched: test_signing_in",
     "RetrierWork._bury": "more of one destination than its pace: test_retrier_work",
     # what is known of a destination changes; nothing is sent or stored by it
     "Targets._changed": "test_isolation",

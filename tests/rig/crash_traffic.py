@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import Meta
@@ -76,9 +76,10 @@ class TransmitTraffic(_Steady):
             "gone": 410,
             "removed": 204,
             "paused": 204,
+            "batches": 204,
         }
         self._receiver.answers |= {f"/{pipe}/{name}": answer for name, answer in answers.items()}
-        destinations = {
+        destinations: dict[str, dict[str, Any]] = {
             name: {
                 "url": self._receiver.url(f"/{pipe}/{name}"),
                 "timeout_s": 2,
@@ -87,6 +88,7 @@ class TransmitTraffic(_Steady):
             }
             for name in answers
         }
+        destinations["batches"]["batch"] = {"max_events": 4, "max_wait_ms": 200}
         cell.cluster.publish_destinations(pipe, destinations)
         cell.cluster.publish_destinations(pipe, {"removed": destinations["removed"]}, "removed")
         cell.cluster.publish_destinations(pipe, {"paused": destinations["paused"]}, "paused")
@@ -105,6 +107,7 @@ class TransmitTraffic(_Steady):
         ends = {
             "takes": Fact.DELIVERED,
             "forgets": Fact.DELIVERED,
+            "batches": Fact.DELIVERED,
             "refuses": Fact.DEAD,
             "fails": Fact.PARKED,
             "throttles": Fact.PARKED,

@@ -15,7 +15,7 @@ HANG = hang
 
 @dataclass(slots=True)
 class Received:
-    """One request: message id, position (as text), SHA-256 of the body, when, the headers in lower case, our answer."""
+    """One request: message id, position as text ("" of a batch), SHA-256 of the body, when, headers, our answer."""
 
     id: str
     position: str
@@ -86,7 +86,7 @@ class Receiver:
         body = await reader.readexactly(int(headers["content-length"]))
         id_ = headers["webhook-id"]
         digest = hashlib.sha256(body).hexdigest()
-        received = Received(id_, headers["penstock-position"], digest, time.time_ns(), headers)
+        received = Received(id_, headers.get("penstock-position", ""), digest, time.time_ns(), headers)
         self.got[path].append(received)
         self.bodies[id_] = body
         return received, path

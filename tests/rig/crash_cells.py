@@ -40,6 +40,7 @@ class LaneServer:
         command = [sys.executable, "-m", "tests.rig.lane_server"]
         self._process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.ended: dict[str, int] = {}
+        self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._listen, name="lane-server", daemon=True)
         self._thread.start()
 
@@ -47,8 +48,9 @@ class LaneServer:
         """Run a lane."""
         assert self._process.stdin is not None
         self.ended.pop(order.name, None)
-        self._process.stdin.write(msgspec.json.encode(order) + b"\n")
-        self._process.stdin.flush()
+        with self._writing:
+            self._process.stdin.write(msgspec.json.encode(order) + b"\n")
+            self._process.stdin.flush()
 
     def close(self) -> None:
         """Kill what still runs."""

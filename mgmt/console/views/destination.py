@@ -105,7 +105,6 @@ def _page(
         "get_bins": once(partial(_bins, pipe.id, row.name, span_until("1h", now))),
         "get_troubles": once(lambda: [trouble_line(t) for t in troubles_of([pipe], now) if t.where == row.name]),
         "get_attempts": once(partial(shown_attempts, pipe.id, MOST_ATTEMPTS, Filter(destination=row.name))),
-        "filters": {"destination": row.name},
         "curl": as_curl(request, f"pipes/{pipe.id}/destinations/{row.name}/"),
     }
     template, part = part_of(request, _PARTS) or ("destination.html", "")

@@ -20,6 +20,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, S
 Theme = Literal["light", "dark"]
 SIZES: Final = {"desk": (1440, 900), "phone": (390, 844)}
 THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
+EVERY: Final[tuple[tuple[Theme, str], ...]] = tuple((theme, size) for theme in THEMES for size in SIZES)
+DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "desk"), ("dark", "phone"))
 CHROMIUM: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 AXE: Final = Path(__file__).parents[1] / "vendor" / "axe-core-4.14.1" / "axe.min.js"
 WCAG: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -100,22 +102,23 @@ def look(
     session: StorageState | None,
     into: Path,
     judged: bool = True,
+    corners: tuple[tuple[Theme, str], ...] = EVERY,
 ) -> None:
     """Open every page at both widths in both themes, judge it, and keep its picture as <title>-<theme>-<size>.png.
 
     Pages that are not ours to mend are looked at, but not `judged` by axe.
     """
     into.mkdir(parents=True, exist_ok=True)
-    for theme in THEMES:
-        for size, (width, height) in SIZES.items():
-            viewport: Any = {"width": width, "height": height}
-            context = browser.new_context(color_scheme=theme, viewport=viewport, storage_state=session)
-            page = context.new_page()
-            complaints.watch(page)
-            for title, url in pages.items():
-                page.goto(url, wait_until="networkidle")
-                picture(page, complaints, into, f"{title}-{theme}-{size}", judged=judged)
-            context.close()
+    for theme, size in corners:
+        width, height = SIZES[size]
+        viewport: Any = {"width": width, "height": height}
+        context = browser.new_context(color_scheme=theme, viewport=viewport, storage_state=session)
+        page = context.new_page()
+        complaints.watch(page)
+        for title, url in pages.items():
+            page.goto(url, wait_until="networkidle")
+            picture(page, complaints, into, f"{title}-{theme}-{size}", judged=judged)
+        context.close()
 
 
 def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None:

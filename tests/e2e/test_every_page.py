@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from localbox.testing import ROOT, Box
 from mgmt.console.urls import urlpatterns
 from tests.e2e.crawl import Found, crawl
-from tests.e2e.look import Complaints, Theme, look, picture, pictures, sign_in, source_of
+from tests.e2e.look import DIAGONAL, Complaints, Theme, look, picture, pictures, sign_in, source_of
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
@@ -100,7 +100,7 @@ def test_a_viewers_pages_and_an_empty_home_are_clean(chrome: Browser, scene: Sce
     complaints = Complaints()
     viewer = sign_in(chrome, scene.base, "vera", scene.password)
     reading = {f"viewer-{title}": url for title, url in _crawled(chrome, scene, "vera").pages.items() if "?" not in url}
-    look(chrome, reading, complaints, session=viewer, into=scene.into)
+    look(chrome, reading, complaints, session=viewer, into=scene.into, corners=DIAGONAL)
     nobody = sign_in(chrome, scene.base, "dora", scene.password)
     look(chrome, {"home-of-nobody": f"{scene.base}/"}, complaints, session=nobody, into=scene.into)
     assert not complaints.found, "\n".join(complaints.found)

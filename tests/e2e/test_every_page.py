@@ -134,7 +134,8 @@ def test_the_answers_to_forms_are_clean(chrome: Browser, scene: Scene):
 def test_the_staffs_pages_open_without_a_complaint_of_the_browser(chrome: Browser, scene: Scene):
     complaints = Complaints()
     session = sign_in(chrome, scene.base, "admin", scene.password)
-    pages = {f"staff-{title}": url for title, url in _crawled(chrome, scene, "admin", "/admin/").pages.items()}
+    found = _crawled(chrome, scene, "admin", "/admin/").pages
+    pages = {f"staff-{title}": url for title, url in found.items() if "?" not in url}
     look(chrome, pages, complaints, session=session, into=scene.into, judged=False)
     assert not complaints.found, "\n".join(complaints.found)
 

@@ -23,9 +23,10 @@ def make_work(lane: Lane) -> Work:
     """The work of the lane's kind."""
     match lane.identity.kind:
         case "process":
+            from dataplane.process.lookups import open_lookups
             from dataplane.process.work import ProcessWork
 
-            return ProcessWork(lane)
+            return ProcessWork(lane, open_lookups(lane.settings.var, lane.settings.kafka))
         case "transmit" | "transmit-retry":
             from dataplane.transmit.work import TransmitWork
 

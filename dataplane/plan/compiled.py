@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dataplane.plan.enrich import Enriching
 from dataplane.plan.route import Route
 from dataplane.plan.stage import Stage
 from dataplane.spec import PipeSpec
@@ -46,14 +47,15 @@ class Plan:
     def __init__(self, spec: PipeSpec, salt: bytes = b"") -> None:
         self.destinations = tuple(spec.destinations)
         self.normalize = Stage("normalize", spec.normalize, salt)
+        self.enrich = Enriching(spec.enrich)
         self.route = Route(spec.routes, self.destinations) if spec.routes is not None else None
         self.one_way = self.route is None and len(self.destinations) == 1
         self.transform = {
             name: Stage(f"transform.{name}", spec.transform.get(name, []), salt) for name in spec.destinations
         }
         stages = (self.normalize, *self.transform.values())
-        routed_by_meta = self.route is not None and self.route.needs_about
-        self.needs_about = routed_by_meta or any(stage.needs_about for stage in stages)
+        by_meta = self.enrich.needs_about or (self.route is not None and self.route.needs_about)
+        self.needs_about = by_meta or any(stage.needs_about for stage in stages)
         self.needs_salt = any(stage.needs_salt for stage in stages)
         self.sources = {
             name: SourceFields(event_time=source.event_time, key=source.key, id=source.id)

@@ -14,6 +14,7 @@ from dataplane.plan.compiled import Plan
 from dataplane.plan.outbound import fixed_headers, message_headers
 from dataplane.plan.stage import Stage, StageError, Steps, decode, encode
 from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec
+from dataplane.stages.enrich import NoTables, Rows
 from dataplane.stages.steps import DROPPED
 
 MAX_SHOWN: Final = 20  # children of one explode that are followed; the count is told
@@ -22,6 +23,7 @@ SECRET_SHOWN: Final = "(secret)"  # noqa: S105 (what stands in a secret's place)
 
 
 _T = TypeVar("_T")
+_NO_TABLES: Final = NoTables()
 
 
 class Sample(Struct, frozen=True):
@@ -88,14 +90,17 @@ class _Unit(Struct):
     peeked: list[str] = []
 
 
-def dry_run(spec: PipeSpec, plan: Plan, sample: Sample, clock_ns: Callable[[], int]) -> DryRun:
-    """Run an event through a plan as a lane would. Pure but for the clock, which only measures."""
-    return _DryRun(spec, plan, sample, clock_ns).run()
+def dry_run(spec: PipeSpec, plan: Plan, sample: Sample, clock_ns: Callable[[], int], rows: Rows = _NO_TABLES) -> DryRun:
+    """Run an event through a plan as a lane would, with these look-up tables.
+
+    Pure but for the clock, which only measures, and whatever `rows` does.
+    """
+    return _DryRun(spec, plan, sample, clock_ns, rows).run()
 
 
 class _DryRun:
-    def __init__(self, spec: PipeSpec, plan: Plan, sample: Sample, clock_ns: Callable[[], int]) -> None:
-        self._spec, self._plan, self._sample, self._clock_ns = spec, plan, sample, clock_ns
+    def __init__(self, spec: PipeSpec, plan: Plan, sample: Sample, clock_ns: Callable[[], int], rows: Rows) -> None:
+        self._spec, self._plan, self._sample, self._clock_ns, self._rows = spec, plan, sample, clock_ns, rows
         self._nodes: list[NodeTrace] = []
         self._requests: list[OutboundRequest] = []
         self._results: list[Result] = []
@@ -105,6 +110,8 @@ class _DryRun:
         one = self._sample
         meta = Meta(WIRE_VERSION, one.id, one.pipe, one.revision, one.source, one.event_time_us, one.now_us, 0)
         units = self._at("normalize", lambda: self._normalize(_Unit(meta, one.body)))
+        if not self._plan.enrich.is_idle:
+            units = self._at("enrich", lambda: self._enrich(units))
         due = dict.fromkeys(self._plan.destinations, units)
         if self._plan.route is not None:
             due = self._at("route", lambda: self._route(units))
@@ -143,6 +150,16 @@ class _DryRun:
             _Unit(msgspec.structs.replace(unit.meta, id=f"{unit.meta.id}.{number}", child=number), body)
             for number, body in enumerate(bodies[:MAX_SHOWN])
         ]
+
+    def _enrich(self, units: list[_Unit]) -> list[_Unit]:
+        return self._left([unit for unit in units if self._joins(unit) and self._write(unit, "enrich")])
+
+    def _joins(self, unit: _Unit) -> bool:
+        try:
+            unit.value = self._plan.enrich(decode(unit.body), self._rows, about(unit.meta))
+        except StageError as exc:
+            return self._dead(unit, exc)
+        return True
 
     def _route(self, units: list[_Unit]) -> dict[str, list[_Unit]]:
         assert self._plan.route is not None  # noqa: S101 (run has looked)

@@ -14,14 +14,17 @@ from dataplane.ledger.units import partition_base
 from dataplane.names import transform_node
 from dataplane.plan import Plan, StageError
 from dataplane.plan.about import about
+from dataplane.plan.enrich import Enriching
 from dataplane.plan.stage import Stage, Steps, decode, encode
 from dataplane.process.item import Item, child_of, item_of
+from dataplane.process.lookups import Lookups, TenantRows
 from dataplane.process.plans import Plans
 from dataplane.process.run import Run
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
 from dataplane.stages.steps import DROPPED
+from dataplane.tables.lookup_store import Pinned
 
 log = logging.getLogger(__name__)
 
@@ -30,17 +33,19 @@ _Group = tuple[str, int, int, int]  # pipe, revision, bucket, partition
 
 
 class ProcessWork:
-    """normalize, (enrich,) route, transform; one egress record for each destination due."""
+    """normalize, enrich, route, transform; one egress record for each destination due."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, lookups: Lookups) -> None:
+        """`lookups` are closed with the lane."""
         self._lane = lane
+        self._lookups = lookups
         topics = lane.cell.topics
         self._egress = topics["egress"]
         self._dead = topics["dead"].name
         self._generation = topics["ingest"].generation
         self._bases: dict[int, int] = {}
         self._plans = Plans(lane.table, lane.settings.fernet_keys)
-        self._waiting: list[Item] = []  # for a plan that the control table does not hold yet
+        self._waiting: list[Item] = []  # for a plan or a look-up table that is not here yet
 
     def take(self, messages: Sequence[Message]) -> None:
         """Run everything whose plan is known; a message that cannot be read is dead at once."""
@@ -70,8 +75,9 @@ class ProcessWork:
         for item in items:
             meta = item.meta
             groups[meta.pipe, meta.revision, meta.bucket, item.message.partition()].append(item)
-        for group, members in groups.items():
-            self._run(group, members)
+        with self._lookups.pinned() as pinned:
+            for group, members in groups.items():
+                self._run(group, members, pinned)
 
     def acked(self, token: Any) -> None:
         """A run's record is stored; the last one closes the run."""
@@ -102,7 +108,8 @@ class ProcessWork:
         self._waiting = []
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Let go of the look-up tables."""
+        self._lookups.close()
 
     def _base(self, partition: int) -> int:
         base = self._bases.get(partition)
@@ -110,10 +117,11 @@ class ProcessWork:
             base = self._bases[partition] = partition_base(self._generation, partition)
         return base
 
-    def _run(self, group: _Group, items: list[Item]) -> None:
+    def _run(self, group: _Group, items: list[Item], pinned: Pinned) -> None:
         pipe, revision, bucket, partition = group
         plan = self._plans.find(pipe, revision)
-        if plan is None:
+        rows = self._rows(pipe, plan, pinned) if plan is not None else None
+        if plan is None or rows is None:
             self._waiting.extend(items)
             return
         positions = [item.meta.position for item in items]
@@ -127,6 +135,9 @@ class ProcessWork:
         if alive is not items:
             times = _times(alive)
         self._mark(run, "normalize", "out", times)
+        if not plan.enrich.is_idle:
+            alive = self._enrich(run, plan.enrich, rows, alive)
+            times = _times(alive)
         for destination, due in self._route(run, plan, alive, times).items():
             self._mark(run, transform_node(destination), "in", times if due is alive else _times(due))
             self._transform(run, plan, destination, due)
@@ -174,10 +185,30 @@ class ProcessWork:
         run.exploded(child.meta for child in children)
         return children
 
+    def _rows(self, pipe: str, plan: Plan, pinned: Pinned) -> TenantRows | None:
+        """The tables of the pipe's tenant; None while one that the plan needs has not come to this host yet."""
+        record = self._lane.table.pipe(pipe)
+        rows = TenantRows(pinned, record.tenant if record else "")
+        return rows if rows.knows(plan.enrich.tables) else None
+
+    def _enrich(self, run: Run, stage: Enriching, rows: TenantRows, items: list[Item]) -> list[Item]:
+        """The items with their rows; those dead are noted."""
+        self._mark(run, "enrich", "in", _times(items))
+        alive = []
+        for item in items:
+            try:
+                item.write(stage(item.read(), rows, item.about))
+            except StageError as exc:
+                self._bury(run, "enrich", item, exc)
+            else:
+                alive.append(item)
+        self._mark(run, "enrich", "out", _times(alive))
+        return alive
+
     def _route(self, run: Run, plan: Plan, items: list[Item], times: list[int]) -> Mapping[str, list[Item]]:
         """The items due at each destination; without routes all of them at every one."""
         if plan.route is None:
-            if not plan.normalize.is_idle:
+            if not (plan.normalize.is_idle and plan.enrich.is_idle):
                 run.passed(item.meta for item in items)
             return dict.fromkeys(plan.destinations, items)
         self._mark(run, "route", "in", times)

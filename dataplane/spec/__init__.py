@@ -16,6 +16,7 @@ from dataplane.spec.destination import (
     When,
 )
 from dataplane.spec.document import PipeSpec, Source, parse_pipe_spec, spec_to_builtins
+from dataplane.spec.enrich import Enrich
 from dataplane.spec.errors import SpecError
 from dataplane.spec.routes import Routes, Rule
 from dataplane.spec.steps import (
@@ -41,6 +42,7 @@ __all__ = [
     "Cast",
     "Default",
     "Destination",
+    "Enrich",
     "Explode",
     "Filter",
     "HeaderAuth",

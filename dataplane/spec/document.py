@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from dataplane.spec.checks import check_routes, check_steps
 from dataplane.spec.destination import Destination, check_destination
+from dataplane.spec.enrich import Enrichments, check_enrich
 from dataplane.spec.errors import SpecError
 from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
 from dataplane.spec.routes import Routes
@@ -27,7 +28,7 @@ class Source(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
-    """One revision of a pipe: from `sources`, through `normalize`, to those `destinations` that `routes` choose.
+    """One revision of a pipe: from `sources`, through `normalize` and `enrich`, to the `destinations` of its `routes`.
 
     Without routes a message goes to all of them. `transform` holds steps for one destination only, after the route.
     """
@@ -38,6 +39,7 @@ class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
     transform: dict[Name, Steps] = {}
     version: Literal[1] = 1
     routes: Routes | None = None
+    enrich: Enrichments = []
 
 
 def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
@@ -60,6 +62,7 @@ def _check(spec: PipeSpec) -> None:
     for name, destination in spec.destinations.items():
         check_destination(f"$.destinations.{name}", destination)
     check_steps("$.normalize", spec.normalize, may_explode=True)
+    check_enrich(spec.enrich)
     for name, steps in spec.transform.items():
         if name not in spec.destinations:
             raise SpecError(f"$.transform.{name}", f"needs a destination of that name, got {sorted(spec.destinations)}")

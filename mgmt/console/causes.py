@@ -218,6 +218,27 @@ ALL: Final = (
         whose=PIPE,
     ),
     _final(
+        "lookup",
+        "a key could not be made for a look-up",
+        "The expression for the key of a look-up had no value for this event, or one that cannot be a key.",
+        "Publish a revision whose `enrich` steps fit these events too.",
+        whose=PIPE,
+    ),
+    _final(
+        "no-row",
+        "its row is not in the look-up table",
+        "The revision says that events without a row in the look-up table are dead, and there was none for this one.",
+        "Add the row to the table and redrive, or let such events go on with `on_missing`.",
+        whose=PIPE,
+    ),
+    _final(
+        "no-table",
+        "the look-up table was removed",
+        "The revision looks up a table that is not there any more.",
+        "Publish a revision without it, or make the table again.",
+        whose=PIPE,
+    ),
+    _final(
         "encode",
         "the changed body cannot be written as JSON",
         "After the steps, the body held a value that JSON cannot carry.",

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
+from dataplane.process.lookups import Lookups
 from dataplane.process.work import ProcessWork
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord
@@ -25,7 +27,7 @@ def opened(
     lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)], dict(run_as or {}), salt))
     for record in plans:
         lane.table.apply(record)
-    lane.work = ProcessWork(lane)  # type: ignore[arg-type]
+    lane.work = ProcessWork(lane, Lookups(Path(mkdtemp(dir=var))))  # type: ignore[arg-type]
     return lane
 
 

@@ -13,6 +13,7 @@ from dataplane.ledger.meta import read_meta
 from dataplane.plan import compile_plan
 from dataplane.plan.dryrun import MAX_SHOWN, DryRun, Result, Sample, dry_run
 from dataplane.spec import parse_pipe_spec
+from dataplane.stages.enrich import NoTables
 from tests.rig.process_lane import arrived, egress, opened, plan
 
 NOW_US = 1_790_000_000_000_000
@@ -136,3 +137,29 @@ def test_it_sends_what_a_lane_would_send(tmp_path_factory: Any, event: Any, step
     ]
     shown = run(msgspec.json.encode(event), destinations=("crm", "lake"), **fields)
     assert sorted((one.destination, one.id, one.body) for one in shown.requests) == sorted(sent)
+
+
+class ShopRows:
+    def row(self, table: str, key: str) -> Any:
+        assert table == "shops"
+        return {"vat": 19} if key == "berlin" else None
+
+
+@pytest.mark.parametrize(
+    ("event", "outcome", "body"),
+    [
+        (b'{"shop":"berlin"}', "passed", '{"shop":"berlin","row":{"vat":19}}'),
+        (b'{"shop":"rome"}', "dead", ""),
+    ],
+)
+def test_look_ups_read_the_tables_that_are_given(event: bytes, outcome: str, body: str):
+    step = {"table": "shops", "key": "body.shop", "into": "row", "on_missing": "dead"}
+    to = {"crm": {"type": "http", "url": "https://crm.example/"}}
+    spec = parse_pipe_spec({"sources": {"shop": {}}, "destinations": to, "enrich": [step]})
+    sample = Sample(event, "shop", "id", NOW_US, NOW_US)
+    for rows, expected in ((ShopRows(), outcome), (NoTables(), "dead")):
+        run = dry_run(spec, compile_plan(spec), sample, itertools.count(0, 5_000).__next__, rows)
+        (enriched,) = [node for node in run.nodes if node.node == "enrich"]
+        assert [result.outcome for result in enriched.results] == [expected]
+        if expected == "passed":
+            assert [request.body for request in run.requests] == [body]

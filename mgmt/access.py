@@ -14,6 +14,7 @@ from mgmt.models import (
     ApiKey,
     DeadLetter,
     Destination,
+    LookupTable,
     Membership,
     Move,
     Pipe,
@@ -41,6 +42,7 @@ MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, abort
 HANDLE_ALERT: Final = Role.OPERATOR  # acknowledge, snooze, resolve, probe
 SET_CREDENTIAL: Final = Role.EDITOR
 CHANGE_CHANNELS: Final = Role.EDITOR
+CHANGE_LOOKUPS: Final = Role.EDITOR  # tables and their rows
 CLOSE_PIPE: Final = Role.OWNER
 MANAGE_MEMBERS: Final = Role.OWNER
 
@@ -128,6 +130,19 @@ def get_alert(user: User, pipe_id: str, alert_id: str, need: str = READ) -> Aler
 def get_channel(user: User, tenant_id: str, channel_id: str, need: str = READ) -> AlertChannel:
     """An alert channel of a tenant of the user's. Raises ObjectDoesNotExist, Forbidden."""
     return AlertChannel.objects.get(tenant=get_tenant(user, tenant_id, need), id=_storable(channel_id))
+
+
+def lookup_tables_of(user: User) -> QuerySet[LookupTable]:
+    """The look-up tables of all the user's tenants, newest first."""
+    mine = LookupTable.objects.filter(tenant__memberships__user_id=user.pk, state=LookupTable.State.LIVE)
+    return mine.order_by("-created_at", "-id")
+
+
+def get_lookup_table(user: User, table_id: str, need: str = READ) -> LookupTable:
+    """A look-up table of the user's. Raises LookupTable.DoesNotExist, Forbidden."""
+    table = lookup_tables_of(user).get(id=_storable(table_id))
+    _require(user, table.tenant_id, need)
+    return table
 
 
 def with_roles(rows: QuerySet[Pipe]) -> QuerySet[Pipe]:

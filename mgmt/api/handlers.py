@@ -17,6 +17,7 @@ from mgmt.access import Forbidden
 from mgmt.api.problems import MEDIA_TYPE, ProblemError, problem_body, problem_response
 from mgmt.services import InvalidValue, Refused
 from mgmt.services.reach import DestinationForbidden
+from mgmt.services.row_files import BadRow, UploadTooLarge
 
 _CODES: dict[type[exceptions.APIException], str] = {
     exceptions.ValidationError: "invalid",
@@ -54,6 +55,11 @@ def own_problem(exc: Exception) -> exceptions.APIException | None:
             found = exceptions.NotFound()
         case Forbidden():
             found = ProblemError("role-too-low", str(exc))
+        case BadRow():
+            error = {"row": str(exc.number), "detail": exc.reason, "code": "row-invalid"}
+            found = ProblemError("row-invalid", str(exc), [error])
+        case UploadTooLarge():
+            found = ProblemError("body-too-large", str(exc))
         case Refused():
             found = ProblemError(exc.code, str(exc))
         case InvalidValue():

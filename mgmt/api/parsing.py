@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from django.conf import settings
 from rest_framework import serializers
@@ -10,6 +10,7 @@ from rest_framework.exceptions import ErrorDetail, ParseError, ValidationError
 from rest_framework.parsers import BaseParser
 
 from mgmt.api.problems import ProblemError
+from mgmt.services.row_files import RowFormat
 
 
 class BoundedJSONParser(BaseParser):
@@ -35,6 +36,37 @@ class BoundedJSONParser(BaseParser):
             raise ParseError("nested too deep") from exc
         except ValueError as exc:
             raise ParseError("holds a key twice, NaN or Infinity, or a number too long to read") from exc
+
+
+class RowFile(NamedTuple):
+    """An upload of rows, not read yet."""
+
+    stream: IO[bytes]
+    form: RowFormat
+
+
+class CsvParser(BaseParser):
+    """Hands the stream on: rows are read and checked one at a time, where they are stored."""
+
+    media_type = "text/csv"
+
+    def parse(
+        self, stream: IO[bytes], _media_type: str | None = None, _context: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The rows to come, as a RowFile."""
+        return RowFile(stream, "csv")
+
+
+class JsonLinesParser(BaseParser):
+    """The same for JSON lines."""
+
+    media_type = "application/x-ndjson"
+
+    def parse(
+        self, stream: IO[bytes], _media_type: str | None = None, _context: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The rows to come, as a RowFile."""
+        return RowFile(stream, "jsonl")
 
 
 def _pairs_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

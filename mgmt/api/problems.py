@@ -49,11 +49,19 @@ PROBLEMS: Final[dict[str, Problem]] = {
     ),
     "name-taken": Problem(409, "The name is taken", "Choose another name."),
     "pipe-closed": Problem(409, "The pipe is closed", "Open it again first."),
+    "limit-reached": Problem(409, "As many as there may be are there", "Remove what is not needed first."),
+    "table-in-use": Problem(
+        409, "The look-up table is in use", "`detail` names the revision; publish one without the table first."
+    ),
+    "table-removed": Problem(409, "The look-up table was removed", "Make it again, or another one."),
     "already-member": Problem(409, "The user is a member already", "Change the role of the membership they have."),
     "body-too-large": Problem(413, "The body is too large", "Send at most 1 MiB."),
     "media-type": Problem(415, "The media type does not fit", "Send application/json."),
     "spec-invalid": Problem(
         422, "The spec cannot run", "`errors` points at the field and says what was needed. Nothing was stored."
+    ),
+    "row-invalid": Problem(
+        422, "A row cannot be taken", "`errors` has the row's number and what it needs. No row was stored."
     ),
     "destination-forbidden": Problem(
         422, "The platform does not connect there", "Name a public address; `errors` points at the field."

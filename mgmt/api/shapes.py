@@ -188,26 +188,26 @@ class ProblemPageOut(serializers.Serializer[Any]):
     meaning = serializers.CharField()
 
 
-class _PageOut(serializers.Serializer[Any]):
+class PageOut(serializers.Serializer[Any]):
     """A page of a list: follow `next` until it is null."""
 
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
 
 
-class PipePageOut(_PageOut):
+class PipePageOut(PageOut):
     """A page of pipes, newest first."""
 
     results = PipeOut(many=True)
 
 
-class RevisionPageOut(_PageOut):
+class RevisionPageOut(PageOut):
     """A page of revisions, newest first."""
 
     results = RevisionOut(many=True)
 
 
-class KeyPageOut(_PageOut):
+class KeyPageOut(PageOut):
     """A page of keys, newest first."""
 
     results = KeyOut(many=True)

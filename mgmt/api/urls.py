@@ -6,6 +6,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from mgmt.api.views.about import MeView, ProblemView
 from mgmt.api.views.dry_run import DryRunView
+from mgmt.api.views.lookups import LookupTablesView, LookupTableView, RowView, UploadView
 from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
 from mgmt.api.views.revisions import RevisionsView, RevisionView
 from mgmt.api.views.ways import (
@@ -64,6 +65,10 @@ urlpatterns = [
         RotateSecretView.as_view(),
         name="rotate-secret",
     ),
+    path("lookup-tables/", LookupTablesView.as_view(), name="lookup-tables"),
+    path("lookup-tables/<row_id:table>/", LookupTableView.as_view(), name="lookup-table"),
+    path("lookup-tables/<row_id:table>/upload/", UploadView.as_view(), name="upload-lookup-rows"),
+    path("lookup-tables/<row_id:table>/rows/<path:key>/", RowView.as_view(), name="lookup-row"),
     path("problems/<slug:code>/", ProblemView.as_view(), name="problem"),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
 ]

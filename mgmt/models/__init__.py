@@ -3,6 +3,7 @@
 from mgmt.models.alerts import Alert, AlertChannel, Incident, Notice
 from mgmt.models.cells import Cell, Heartbeat, Topic
 from mgmt.models.delivery import DeadLetter, Move, OffsetSet
+from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
 from mgmt.models.signals import LaneSignal
 from mgmt.models.tenancy import Membership, Tenant, User
@@ -24,6 +25,8 @@ __all__ = [
     "LagRow",
     "LaneSignal",
     "LateCount",
+    "LookupRow",
+    "LookupTable",
     "Membership",
     "Move",
     "Notice",

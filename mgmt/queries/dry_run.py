@@ -12,6 +12,7 @@ from dataplane.plan.dryrun import DryRun, Sample, dry_run
 from dataplane.spec import SpecError
 from dataplane.tables.sealed import salt_place
 from mgmt.models import Pipe
+from mgmt.queries.lookups import StoredRows
 from mgmt.services.revisions import checked_spec
 from mgmt.services.secrets import decrypt
 
@@ -22,8 +23,8 @@ _NO_SALT: Final = b"a dry run of no pipe"  # hashes then differ from those of th
 def dry_run_spec(document: Mapping[str, Any], event: Any, *, source: str = "", pipe: Pipe | None = None) -> DryRun:
     """Every node's output and the requests for an event, given as a JSON value, at a source (the first by default).
 
-    Hashes are those of the pipe's tenant if a pipe is given. Raises SpecError as saving does, with the path `event` or
-    `source` for what is wrong beside the spec.
+    Hashes and look-up tables are those of the pipe's tenant if a pipe is given. Raises SpecError as saving does, with
+    the path `event` or `source` for what is wrong beside the spec.
     """
     spec = checked_spec(document)
     name = source or next(iter(spec.sources))
@@ -31,7 +32,8 @@ def dry_run_spec(document: Mapping[str, Any], event: Any, *, source: str = "", p
         raise SpecError("source", f"needs a source of the spec, one of {sorted(spec.sources)}")
     now_us = time.time_ns() // 1_000
     sample = Sample(_encoded(event), name, MESSAGE_ID, now_us, now_us, pipe.id if pipe else "")
-    return dry_run(spec, compile_plan(spec, _salt(pipe)), sample, time.perf_counter_ns)
+    rows = StoredRows(pipe.tenant_id if pipe else "")
+    return dry_run(spec, compile_plan(spec, _salt(pipe)), sample, time.perf_counter_ns, rows)
 
 
 def _encoded(event: Any) -> bytes:

@@ -22,8 +22,11 @@ from mgmt.services.errors import (
     PipeClosed,
     Refused,
     RevisionConflict,
+    TableGone,
+    TableInUse,
 )
 from mgmt.services.keys import create_api_key, revoke_api_key
+from mgmt.services.lookups import create_lookup_table, delete_lookup_table, put_row, remove_row, upload_rows
 from mgmt.services.moves import abort_move, start_move
 from mgmt.services.pipes import close_pipe, create_pipe, pause_pipe, rename_pipe, reopen_pipe, resume_pipe
 from mgmt.services.probes import probe_alert
@@ -43,6 +46,8 @@ __all__ = [
     "PipeClosed",
     "Refused",
     "RevisionConflict",
+    "TableGone",
+    "TableInUse",
     "abort_move",
     "acknowledge_alert",
     "add_alert_channel",
@@ -51,14 +56,18 @@ __all__ = [
     "clear_credential",
     "close_pipe",
     "create_api_key",
+    "create_lookup_table",
     "create_pipe",
     "create_tenant",
+    "delete_lookup_table",
     "make_sign_in_link",
     "pause_destination",
     "pause_pipe",
     "probe_alert",
     "publish_revision",
+    "put_row",
     "remove_alert_channel",
+    "remove_row",
     "rename_pipe",
     "reopen_pipe",
     "resolve_alert",
@@ -70,5 +79,6 @@ __all__ = [
     "signing_secrets",
     "snooze_alert",
     "start_move",
+    "upload_rows",
     "user_for_sign_in_token",
 ]

@@ -55,6 +55,18 @@ class LimitReached(Refused):
     code = "limit-reached"
 
 
+class TableInUse(Refused):
+    """A revision that runs, or will, looks the table up."""
+
+    code = "table-in-use"
+
+
+class TableGone(Refused):
+    """The look-up table was removed meanwhile."""
+
+    code = "table-removed"
+
+
 class AlreadyMember(Refused):
     """The user has a role in this tenant already."""
 

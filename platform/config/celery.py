@@ -46,6 +46,11 @@ app.conf.update(
             # A tick nobody took in time is worthless: the next one sees the same rows.
             "options": {"expires": 5 * TICK_S},
         },
+        "lookups.publish": {
+            "task": "lookups.publish",
+            "schedule": TICK_S,
+            "options": {"expires": 5 * TICK_S},
+        },
         "observer.tend": {
             "task": "observer.tend",
             "schedule": TEND_S,
@@ -53,4 +58,4 @@ app.conf.update(
         },
     },
 )
-app.autodiscover_tasks(["controlplane.provisioner", "controlplane.observer"])
+app.autodiscover_tasks(["controlplane.provisioner", "controlplane.lookups", "controlplane.observer"])

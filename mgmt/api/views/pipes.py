@@ -46,7 +46,7 @@ class PipesView(View):
     def post(self, request: Request) -> Response:
         """Make a pipe with its first revision. It takes events once the revision is live."""
         body = body_of(request, PipeIn)
-        tenant = _tenant(self.user, body.get("tenant"))
+        tenant = tenant_for(self.user, body.get("tenant"), access.CREATE_PIPE)
         pipe = create_pipe(tenant=tenant, name=body["name"], spec=body["spec"], author=self.user)
         location = reverse("api:pipe", args=[pipe.id])
         return Response(_answer(self.user, pipe), status=201, headers={"Location": location})
@@ -107,11 +107,12 @@ def _answer(user: User, pipe: Pipe) -> dict[str, object]:
     return dict(PipeOut(_shown(user).get(id=pipe.id)).data)
 
 
-def _tenant(user: User, tenant_id: str | None) -> Tenant:
+def tenant_for(user: User, tenant_id: str | None, need: str) -> Tenant:
+    """The tenant that a new row is for: the one named, or the user's only one. Raises ProblemError, Forbidden."""
     if tenant_id is not None:
-        return access.get_tenant(user, tenant_id, access.CREATE_PIPE)
+        return access.get_tenant(user, tenant_id, need)
     tenants = list(access.tenants_of(user)[:2])
     if len(tenants) != 1:
         reason = "needs the id of one of your tenants (see /api/v1/me/)"
         raise ProblemError("invalid", errors=[{"pointer": "#/tenant", "detail": reason, "code": "required"}])
-    return access.get_tenant(user, tenants[0].id, access.CREATE_PIPE)
+    return access.get_tenant(user, tenants[0].id, need)

@@ -1,0 +1,25 @@
+"""Look-up tables as a dry run sees them: the rows that are stored now, which hosts have within seconds."""
+
+from typing import Any
+
+import msgspec
+
+from dataplane.stages.enrich import TableGoneError
+from mgmt.models import LookupRow, LookupTable
+
+
+class StoredRows:
+    """The tables of one tenant (dataplane.stages.enrich.Rows)."""
+
+    def __init__(self, tenant_id: str) -> None:
+        self._tables = LookupTable.objects.filter(tenant_id=tenant_id, state=LookupTable.State.LIVE)
+
+    def row(self, table: str, key: str) -> Any:
+        """The row; None if there is none. Raises TableGoneError."""
+        found = self._tables.filter(name=table).values_list("id", flat=True).first()
+        if found is None:
+            raise TableGoneError(table)
+        if "\x00" in key:
+            return None  # no row's key holds it, and Postgres cannot compare it
+        text = LookupRow.objects.filter(table_id=found, key=key).values_list("row", flat=True).first()
+        return None if text is None else msgspec.json.decode(text)

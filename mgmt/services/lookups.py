@@ -1,0 +1,163 @@
+"""Look-up tables: making, filling, changing, removing. Every write moves the table's version under its row's lock."""
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+import structlog
+from django.db import IntegrityError, connection, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from dataplane.spec import PipeSpec, SpecError
+from dataplane.spec.names import NAME_PATTERN
+from mgmt.models import LookupRow, LookupTable, PipeRevision, Tenant
+from mgmt.services.errors import InvalidValue, LimitReached, NameTaken, TableGone, TableInUse
+from mgmt.services.row_files import BadRow, NewRow
+
+log = structlog.get_logger(__name__)
+
+MAX_TABLES: Final = 100
+MAX_ROWS: Final = 2_000_000
+IN_USE: Final = (PipeRevision.State.REQUESTED, PipeRevision.State.RAMPING, PipeRevision.State.LIVE)
+Mode = Literal["merge", "replace"]
+
+
+def create_lookup_table(*, tenant: Tenant, name: str) -> LookupTable:
+    """A new, empty table. Raises InvalidValue, NameTaken, LimitReached."""
+    if not NAME_PATTERN.search(name):
+        raise InvalidValue("name", "needs 1-40 of a-z, 0-9 and '-', not '-' first")
+    if LookupTable.objects.filter(tenant=tenant, state=LookupTable.State.LIVE).count() >= MAX_TABLES:
+        raise LimitReached(f"A tenant may have {MAX_TABLES} look-up tables. Remove one first.")
+    try:
+        with transaction.atomic():
+            table = LookupTable.objects.create(tenant=tenant, name=name)
+    except IntegrityError as exc:
+        raise NameTaken(f"A look-up table named {name!r} exists in this tenant. Choose another name.") from exc
+    log.info("look-up table made", tenant=tenant.id, table=table.id)
+    return table
+
+
+@transaction.atomic
+def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> int:
+    """Store all rows or none; how many the upload held. `replace` also removes the rows that it does not hold.
+
+    Raises BadRow (also for a key that stands there twice), LimitReached, TableGone, and what reading `rows` raises.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TEMPORARY TABLE uploaded (number bigint, key text NOT NULL, row text NOT NULL) ON COMMIT DROP"
+        )
+        with cursor.copy("COPY uploaded (number, key, row) FROM STDIN") as copy:
+            for count, row in enumerate(rows, 1):
+                if count > MAX_ROWS:
+                    raise LimitReached(f"A look-up table may have {MAX_ROWS} rows.")
+                copy.write_row(row)
+        _refuse_twice(cursor)
+        cursor.execute("SELECT count(*), coalesce(max(number), 0) FROM uploaded")
+        held, highest = cursor.fetchone()
+        removed = _remove_others(cursor, table) if mode == "replace" else 0
+        base = _move_on(table, by=highest) - highest
+        cursor.execute(
+            "INSERT INTO mgmt_lookuprow (table_id, key, version, row) SELECT %s, key, %s + number, row FROM uploaded "
+            "ON CONFLICT (table_id, key) DO UPDATE SET version = excluded.version, row = excluded.row",
+            [table.id, base],
+        )
+        cursor.execute("DROP TABLE uploaded")
+    _count_again(table)
+    log.info("rows uploaded", tenant=table.tenant_id, table=table.id, rows=held, removed=removed)
+    return int(held)
+
+
+@transaction.atomic
+def put_row(*, table: LookupTable, row: NewRow) -> bool:
+    """Store one row; whether it is new. Raises LimitReached, TableGone."""
+    version = _move_on(table, by=1)
+    known = LookupRow.objects.filter(table=table, key=row.key).values_list("row", flat=True).first()
+    if known is None:
+        _grow(table, 1)
+    LookupRow.objects.update_or_create(table=table, key=row.key, defaults={"version": version, "row": row.text})
+    return known is None
+
+
+@transaction.atomic
+def remove_row(*, table: LookupTable, key: str) -> None:
+    """Take one row away; its removal is published. Raises LookupRow.DoesNotExist, TableGone."""
+    version = _move_on(table, by=1)
+    if not LookupRow.objects.filter(table=table, key=key, row__isnull=False).update(version=version, row=None):
+        raise LookupRow.DoesNotExist
+    _grow(table, -1)
+
+
+@transaction.atomic
+def delete_lookup_table(*, table: LookupTable) -> None:
+    """Remove the table and its rows for good. Raises TableInUse while a revision that runs, or will, looks it up.
+
+    Locks the row, as publishing does: no constraint reaches into a spec.
+    """
+    LookupTable.objects.select_for_update().get(id=table.id)
+    used = PipeRevision.objects.filter(
+        pipe__tenant_id=table.tenant_id, state__in=IN_USE, spec__enrich__contains=[{"table": table.name}]
+    ).select_related("pipe")
+    if revision := used.order_by("pipe__name", "-number").first():
+        raise TableInUse(f"{revision} looks up {table.name}. Publish a revision without it first.")
+    _move_on(table, by=1)
+    LookupTable.objects.filter(id=table.id).update(state=LookupTable.State.REMOVED, row_count=0)
+    log.info("look-up table removed", tenant=table.tenant_id, table=table.id)
+
+
+def check_tables(tenant_id: str, spec: PipeSpec) -> None:
+    """Hold all tables that a spec looks up until the transaction ends. Raises SpecError for what the tenant lacks."""
+    wanted = {step.table: number for number, step in reversed(list(enumerate(spec.enrich)))}
+    if not wanted:
+        return
+    held = LookupTable.objects.select_for_update(no_key=True).filter(
+        tenant_id=tenant_id, state=LookupTable.State.LIVE, name__in=wanted
+    )
+    missing = wanted.keys() - {table.name for table in held.order_by("id")}
+    for name in sorted(missing, key=lambda name: wanted[name]):
+        raise SpecError(f"$.enrich[{wanted[name]}].table", f"needs one of your look-up tables, got {name}")
+
+
+def _move_on(table: LookupTable, *, by: int) -> int:
+    """Give the table `by` more versions and return the newest. Raises TableGone."""
+    live = LookupTable.objects.filter(id=table.id, state=LookupTable.State.LIVE)
+    if not live.update(version=F("version") + by, changed_at=timezone.now()):
+        raise TableGone("The look-up table was removed.")
+    return int(LookupTable.objects.values_list("version", flat=True).get(id=table.id))
+
+
+def _remove_others(cursor: Any, table: LookupTable) -> int:
+    _move_on(table, by=0)  # takes the lock
+    cursor.execute(
+        "SELECT id FROM mgmt_lookuprow r WHERE table_id = %s AND row IS NOT NULL "
+        "AND NOT EXISTS (SELECT FROM uploaded u WHERE u.key = r.key)",
+        [table.id],
+    )
+    gone = [id_ for (id_,) in cursor.fetchall()]
+    if gone:
+        base = _move_on(table, by=len(gone)) - len(gone)
+        cursor.execute(
+            "UPDATE mgmt_lookuprow r SET row = NULL, version = %s + g.place "
+            "FROM unnest(%s::bigint[]) WITH ORDINALITY AS g(id, place) WHERE r.id = g.id",
+            [base, gone],
+        )
+    return len(gone)
+
+
+def _refuse_twice(cursor: Any) -> None:
+    cursor.execute("SELECT min(number), max(number) FROM uploaded GROUP BY key HAVING count(*) > 1 ORDER BY 2 LIMIT 1")
+    if twice := cursor.fetchone():
+        raise BadRow(twice[1], f"has the same key as row {twice[0]}")
+
+
+def _count_again(table: LookupTable) -> None:
+    count = LookupRow.objects.filter(table=table, row__isnull=False).count()
+    if count > MAX_ROWS:
+        raise LimitReached(f"A look-up table may have {MAX_ROWS} rows; with this upload it would have {count}.")
+    LookupTable.objects.filter(id=table.id).update(row_count=count)
+
+
+def _grow(table: LookupTable, by: int) -> None:
+    grown = LookupTable.objects.filter(id=table.id, row_count__lte=MAX_ROWS - by)
+    if not grown.update(row_count=F("row_count") + by):
+        raise LimitReached(f"A look-up table may have {MAX_ROWS} rows.")

@@ -40,5 +40,6 @@ def message_headers(fixed: Sequence[str], meta: Meta, carried: Headers, now_s: i
 
 
 def ascii_value(value: bytes) -> str:
-    """A header's value in ASCII: other text percent-encoded, as CloudEvents' HTTP binding wants it (3.1.3.2)."""
-    return value.decode() if value.isascii() else quote_from_bytes(value, safe=_PRINTABLE)
+    """A header's value in printable ASCII, the rest percent-encoded (CloudEvents' HTTP binding, 3.1.3.2)."""
+    text = value.decode("latin-1")
+    return text if text.isascii() and text.isprintable() else quote_from_bytes(value, safe=_PRINTABLE)

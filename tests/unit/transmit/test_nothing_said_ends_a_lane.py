@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dataplane.plan.outbound import ascii_value
@@ -53,6 +53,7 @@ def test_any_field_of_a_token_answer_is_taken_or_refused(token: object, kind: ob
         assert seconds > 0
 
 
+@example("http://0/", [b"\x00"])
 @given(urls, st.lists(st.binary()))
 def test_any_address_that_may_be_saved_can_be_handed_to_libcurl(sender: Sender, url: str, headers: list[bytes]):
     try:

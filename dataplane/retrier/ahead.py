@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 A_TURN: Final = 2_000
 EVERY_S: Final = 5.0  # a look through the tiers reads all that waits there, of everybody
 LEAST_RATE_PER_S: Final = 10.0
-SHARE: Final = 0.85
+SHARE: Final = 0.9
 ASK_S: Final = 2.0
 
 
@@ -119,8 +119,9 @@ class EarlyRelease:
         elif self._recovered and now_s >= self._due_s:
             self._due_s = now_s + EVERY_S
             self._begin()
-        for carrier in self._carriers.values():
-            carrier.turn(now_s)
+        for name, carrier in self._carriers.items():
+            if self._is_well(name):
+                carrier.turn(now_s)
 
     def report(self) -> None:
         """Tell what is back, as far as the ledger knows it already."""
@@ -145,6 +146,11 @@ class EarlyRelease:
     def is_busy(self) -> bool:
         """Whether something is under way."""
         return self._look is not None or bool(self._carriers)
+
+    def _is_well(self, name: Name) -> bool:
+        """Whether the breaker is still closed; if not, the rest waits for the next recovery."""
+        record = self._lane.table.destination(*name)
+        return self._reader.news.shut_until_us(name, record.version if record else 0) is None
 
     def _begin(self) -> None:
         try:

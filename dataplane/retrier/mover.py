@@ -47,7 +47,7 @@ class Carrier:
 
     def turn(self, now_s: float) -> None:
         """Bring back what the rate allows."""
-        most = max(1.0, self._rate_per_s * BURST_S)
+        most = 1.0 + self._rate_per_s * BURST_S
         self._allowance = min(most, self._allowance + (now_s - self._allowed_s) * self._rate_per_s)
         self._allowed_s = now_s
         while self._allowance >= 1 and self.errand.in_flight < MOST_IN_FLIGHT:

@@ -25,11 +25,20 @@ from localbox.settings import ROOT
 from tests.rig.broker import Broker
 from tests.rig.cluster import Cluster
 from tests.rig.data_plane import until
+from tests.rig.watch import Heartbeats
 
 pytestmark = pytest.mark.timeout(400)
 S = 1_000_000
 PIPE = "coming-back"
 MANY = 100_000
+LANE = """
+import logging
+from dataplane.jobs.lanes import make_work
+from dataplane.runtime.lane import Lane, LaneIdentity
+from dataplane.runtime.settings import settings_from
+logging.basicConfig(level=logging.INFO)
+Lane(LaneIdentity("c1", "retrier", {number}, 1, "here"), settings_from(), make_work).run()
+"""
 
 
 class Retrier:
@@ -38,30 +47,36 @@ class Retrier:
     def __init__(self, kafka: str, var: Path) -> None:
         self.cluster = Cluster(kafka)
         self.cluster.make_topics()
-        self.cluster.publish_cell()
+        self.cluster.publish_cell(retrier=2)
         urls = {name: {"url": "http://127.0.0.1:1/"} for name in ("crm", "log", "held", "dead", "well")}
         self.cluster.publish_destinations(PIPE, urls)
         path = os.pathsep.join((str(ROOT), str(ROOT / "platform")))
         self._env = os.environ | {"PYTHONPATH": path} | self.cluster.env(str(var), 1)
         self._log = var / "lane.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._lanes: dict[int, subprocess.Popen[bytes]] = {}
+        self._heartbeats = Heartbeats(kafka)
         self._numbers = 0
         self.came: list[tuple[Meta, int]] = []  # off retry-out, and when (us)
         self._out = self._reader("retry-out")
         self._signals = self._reader("signals")
         self.progress: dict[str, MoveProgress] = {}
 
-    def start(self, **env: str) -> None:
-        """Start the lane."""
+    def start(self, number: int = 0, **env: str) -> None:
+        """Start a lane."""
         with self._log.open("ab") as log:
-            command = [sys.executable, "-m", "tests.bench.lane", "retrier"]
-            self._process = subprocess.Popen(command, cwd=ROOT, env=self._env | env, stdout=log, stderr=log)
+            command = [sys.executable, "-c", LANE.format(number=number)]
+            self._lanes[number] = subprocess.Popen(command, cwd=ROOT, env=self._env | env, stdout=log, stderr=log)
 
-    def kill(self) -> None:
+    def kill(self, number: int = 0) -> None:
         """SIGKILL."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait(10)
+        lane = self._lanes.pop(number)
+        lane.send_signal(signal.SIGKILL)
+        lane.wait(10)
+
+    def partitions(self) -> dict[str, int]:
+        """How many partitions each lane holds, by its last heartbeat."""
+        self._heartbeats.refresh()
+        return {beat.writer: len(beat.partitions) for beat in self._heartbeats.latest.values()}
 
     def put(
         self, purpose: Purpose, destination: str, *, due_us: int = 0, more: Headers | None = None, **changes: Any
@@ -130,8 +145,9 @@ class Retrier:
 
     def close(self) -> None:
         """End it all."""
-        if self._process is not None and self._process.poll() is None:
-            self.kill()
+        for number in list(self._lanes):
+            self.kill(number)
+        self._heartbeats.close()
         self._out.close()
         self._signals.close()
 
@@ -221,6 +237,21 @@ def test_a_kill_between_produce_and_commit_repeats_the_same_units_and_loses_none
     retrier.flush()
     until(lambda: more <= retrier.ids(), "the next one", 60)
     assert len(retrier.came) == 2 * len(ids) + 1, "what was committed is not read again"
+
+
+def test_two_lanes_share_the_tiers_and_one_takes_over_from_the_other(retrier: Retrier):
+    retrier.start()
+    retrier.start(1)
+    now_us = time.time_ns() // 1_000
+    ids = {retrier.put("retry-in", "crm", due_us=now_us + 25 * S + n * 5_000) for n in range(1_000)}
+    retrier.flush()
+    until(lambda: all(retrier.partitions().get(f"retrier-{n}") for n in (0, 1)), "both hold partitions", 60)
+    retrier.kill(1)
+    until(lambda: ids <= retrier.ids(), "everything comes back", 90)
+    late = lateness_s(retrier, ids)
+    print(f"after a takeover: p50 {late[len(late) // 2]:.1f} s, max {late[-1]:.1f} s late")  # noqa: T201
+    assert late[-1] < 20, "the other takes over within its session"
+    assert len({(meta.id, meta.attempt) for meta, _ in retrier.came}) == len(ids)
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,22 @@ def test_they_come_back_about_as_fast_as_they_came_in(lane: MemoryLane, topics: 
     assert len(brought_back(lane)) - before == pytest.approx(5 * 20 * SHARE, rel=0.1)
 
 
+def test_when_it_fails_again_the_rest_waits_for_the_next_recovery(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
+    for offset in range(1_000):
+        waiting(lane, topics, offset, "delay-5m", ingest_time_us=clock.wall_us + offset * S // 20)
+    hear(lane, "open", clock)
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=8)
+    clock.advance(1)
+    hear(lane, "open", clock)
+    before = len(brought_back(lane))
+    go(lane, clock, rounds=8)
+    assert len(brought_back(lane)) == before
+    hear(lane, "closed", clock)
+    go(lane, clock, rounds=8)
+    assert len(brought_back(lane)) > before
+
+
 def test_an_early_release_that_was_cut_off_is_begun_again(
     lane: MemoryLane, topics: MemoryTopics, clock: Clock, tmp_path: Path
 ):

@@ -21,6 +21,11 @@ class AttemptBook:
         self._attempts: list[Attempt] = []
         self._delivered = 0
 
+    @property
+    def samples(self) -> bool:
+        """Whether the next success will be among those told."""
+        return self._delivered < SAMPLE
+
     def delivered(self, send: Send, answer: Answer) -> None:
         """A try that went well; one of many."""
         self._delivered += 1

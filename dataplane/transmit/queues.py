@@ -28,6 +28,7 @@ SHARED_S: Final = 60.0
 AWAY_DELAY_S: Final = 10.0  # the smallest tier: until then others have had their turn
 LOCKED_DELAY_S: Final = 60.0
 AGAIN_S: Final = 1.0
+REST_S: Final = 60.0
 ASIDE_DELAY_US: Final = 1_000_000
 ORDERED_ROOM: Final = 2_000  # of one destination's ordered messages that wait in a retry lane; more go round
 PUT_AWAY_A_TURN: Final = 500  # of one destination: a few milliseconds of producing, then others have their turn
@@ -49,13 +50,13 @@ class Queues:
 
     def add(self, send: Send) -> None:
         """Behind what waits at its destination already."""
-        if send.is_ordered and self._early:
-            self._early.append(send)  # or it would overtake those
-        elif send.is_ordered:
-            self._add_ordered(send, time.monotonic())
-        else:
+        if not send.target.ordered or send.key is None:
             send.target.queue.append(send)
             self._ready.add(send.target)
+        elif self._early:
+            self._early.append(send)  # or it would overtake those
+        else:
+            self._add_ordered(send, time.monotonic())
 
     def add_later(self, send: Send, at_s: float) -> None:
         """A local try: before all others of its destination, once its pause is over."""
@@ -84,6 +85,19 @@ class Queues:
             self._go(target, now_s, shared)
             if not target.queue:
                 self._ready.discard(target)
+
+    def rest_s(self, now_s: float) -> float:
+        """How long nothing here is due; 0 while something waits for room."""
+        if self._ready or self._early or self._ends.turns:
+            return 0.0
+        return self._pausing[0][0] - now_s if self._pausing else REST_S
+
+    def in_place(self) -> int:
+        """How many wait in a retry lane behind others of their key, or for the next try of one."""
+        if not self._order.retries:
+            return 0
+        pausing = sum(send.is_ordered for _, _, send in self._pausing)
+        return pausing + sum(target.keys.count for target in self._ordered)
 
     def forget(self, lost: Callable[[Send], bool]) -> None:
         """Sends not begun that are lost to another lane."""
@@ -218,26 +232,19 @@ class Queues:
     def _begin_batch(self, target: Target, members: list[Send], batch: Batch) -> None:
         number = members[0].together or next(self._numbers)
         now_us = _now_us()
-        self._count(target, members, now_us)
+        target.active += 1
+        if not members[0].tries:
+            target.budget.sent()
         for send in members:
             send.together = number
+            send.tries += 1
+            send.began_us = now_us
+            send.meta.first_us = send.meta.first_us or now_us
         body = batch_body(members, batch.format)
         headers = batch_headers(target, members, body, CONTENT_TYPES[batch.format], now_us // 1_000_000)
         keep_bytes = target.keep_bytes + ITEM_BYTES * len(members)
         url, identity = target.record.to.url, target.secrets.identity
         self._sender.begin(Post(Parcel(target, members), url, headers, body, target.timeout_ms, keep_bytes, identity))
-
-    @staticmethod
-    def _count(target: Target, sends: list[Send], now_us: int) -> None:
-        """One more attempt of each, in one request."""
-        target.active += 1
-        if not sends[0].tries:
-            target.budget.sent()
-        for send in sends:
-            send.tries += 1
-            send.began_us = now_us
-            if not send.meta.first_us:
-                send.meta.first_us = now_us
 
     def _may_begin(self, send: Send) -> bool:
         """A send begins only while a place it was read from is ours; else the new owner sends it."""
@@ -247,15 +254,21 @@ class Queues:
         return False
 
     def _begin(self, send: Send) -> None:
-        target = send.target
-        self._count(target, [send], _now_us())
+        target, meta = send.target, send.meta
+        target.active += 1
+        if not send.tries:
+            target.budget.sent()
+        send.tries += 1
+        send.began_us = _now_us()
+        if not meta.first_us:
+            meta.first_us = send.began_us
         headers = request_headers(send, send.began_us // 1_000_000)
         url, identity = target.record.to.url, target.secrets.identity
         self._sender.begin(Post(send, url, headers, send.body, target.timeout_ms, target.keep_bytes, identity))
 
     def _spill(self, target: Target, now_s: float) -> None:
         """The destination is slower than what comes for it: others are not to wait behind its messages."""
-        if target.record.to.ordered and self._order.retries:
+        if target.ordered and self._order.retries:
             return  # they wait in place
         for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
             if now_s - target.queue[0].taken_s <= QUEUE_WAIT_S:

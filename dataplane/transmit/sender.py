@@ -54,11 +54,11 @@ class Answer(Struct):
     message: str
     address: str
     forbidden: bool
-    dns_us: int
-    connect_us: int
-    tls_us: int
-    first_byte_us: int
-    total_us: int
+    dns_us: int = 0
+    connect_us: int = 0
+    tls_us: int = 0
+    first_byte_us: int = 0
+    total_us: int = 0
     body: bytes = b""
     retry_after: str = ""
 
@@ -83,6 +83,8 @@ class _Transfer:
         self._keep = self._read = self._read_headers = 0
         self._read_at_most = MAX_ANSWER_BYTES
         self._kept: list[bytes] = []
+        self._url = ""
+        self._timeout_ms = -1
         curl = self.curl
         curl.setopt(pycurl.POST, 1)
         curl.setopt(pycurl.NOSIGNAL, 1)
@@ -103,7 +105,7 @@ class _Transfer:
     @property
     def kept(self) -> bytes:
         """What was kept of the answer's body."""
-        return b"".join(self._kept)[: self._keep]
+        return b"".join(self._kept)[: self._keep] if self._kept else b""
 
     def begin(self, post: Post) -> None:
         self.token, self.forbidden, self.retry_after = post.token, False, ""
@@ -112,10 +114,14 @@ class _Transfer:
         if self._kept:
             self._kept = []
         curl = self.curl
-        curl.setopt(pycurl.URL, post.url.encode())  # text that is not ASCII would be an error
+        if post.url != self._url:
+            self._url = post.url
+            curl.setopt(pycurl.URL, post.url.encode())  # text that is not ASCII would be an error
+        if post.timeout_ms != self._timeout_ms:
+            self._timeout_ms = post.timeout_ms
+            curl.setopt(pycurl.TIMEOUT_MS, post.timeout_ms)
         curl.setopt(pycurl.HTTPHEADER, post.headers)
         curl.setopt(pycurl.POSTFIELDS, post.body)
-        curl.setopt(pycurl.TIMEOUT_MS, post.timeout_ms)
 
     def _open(self, purpose: int, address: Any) -> Any:  # noqa: ARG002 (libcurl's signature)
         """Sees every address before the connection is made: literals, rebound names and all."""
@@ -149,6 +155,7 @@ class Sender:
         self._free: list[_Transfer] = []
         self._free_as: dict[Identity, list[_Transfer]] = {}
         self._busy: set[_Transfer] = set()
+        self.tell_all = True  # address and times of good answers, too: asking for them costs a tenth of a send
 
     @property
     def active(self) -> int:
@@ -180,7 +187,11 @@ class Sender:
             ended = self._ended()
         for curl, code, message in ended:
             transfer: _Transfer = curl.transfer
-            answer = _answer(transfer, code, message)
+            status, total_us = curl.getinfo(pycurl.RESPONSE_CODE), curl.getinfo(pycurl.TOTAL_TIME_T)
+            answer = Answer(transfer.token, status, code, message, "", transfer.forbidden, total_us=total_us)
+            answer.body, answer.retry_after = transfer.kept, transfer.retry_after
+            if self.tell_all or code or not 200 <= status < 300:
+                _add_details(answer, curl)
             self._end(transfer)
             yield answer
 
@@ -227,20 +238,10 @@ class Sender:
         return ended
 
 
-def _answer(transfer: _Transfer, code: int, message: str) -> Answer:
-    info = transfer.curl.getinfo
-    return Answer(
-        token=transfer.token,
-        status=info(pycurl.RESPONSE_CODE),
-        curl_code=code,
-        message=message,
-        address=info(pycurl.PRIMARY_IP),
-        forbidden=transfer.forbidden,
-        dns_us=info(pycurl.NAMELOOKUP_TIME_T),
-        connect_us=info(pycurl.CONNECT_TIME_T),
-        tls_us=info(pycurl.APPCONNECT_TIME_T),
-        first_byte_us=info(pycurl.STARTTRANSFER_TIME_T),
-        total_us=info(pycurl.TOTAL_TIME_T),
-        body=transfer.kept,
-        retry_after=transfer.retry_after,
-    )
+def _add_details(answer: Answer, curl: Any) -> None:
+    info = curl.getinfo
+    answer.address = info(pycurl.PRIMARY_IP)
+    answer.dns_us = info(pycurl.NAMELOOKUP_TIME_T)
+    answer.connect_us = info(pycurl.CONNECT_TIME_T)
+    answer.tls_us = info(pycurl.APPCONNECT_TIME_T)
+    answer.first_byte_us = info(pycurl.STARTTRANSFER_TIME_T)

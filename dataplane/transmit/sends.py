@@ -38,7 +38,7 @@ class Send(Struct, eq=False):
     @property
     def is_ordered(self) -> bool:
         """Whether it waits its turn behind earlier ones of its key."""
-        return self.key is not None and self.target.record.to.ordered
+        return self.target.ordered and self.key is not None
 
 
 class Parcel(Struct, eq=False):

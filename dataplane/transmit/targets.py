@@ -67,6 +67,7 @@ class Target:
         """A newer record: what is queued goes to the new address, and what is known of the old one counts no more."""
         to = record.to
         self.record, self.seat = record, seat
+        self.ordered = to.ordered
         self.secrets = secrets
         self.locked = secrets.locked
         self.signers = secrets.signers

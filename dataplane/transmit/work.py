@@ -83,6 +83,7 @@ class TransmitWork:
         now_s = time.monotonic()
         self._order.turn(now_s)
         self._queues.turn(now_s, shared=self._targets.shared)
+        self._sender.tell_all = self._book.samples
         for answer in self._sender.turn(BUSY_WAIT_S):
             token = answer.token
             if isinstance(token, Send):
@@ -104,14 +105,16 @@ class TransmitWork:
         self._book.report()
 
     def in_flight(self) -> int:
-        """Units queued, pausing or being sent."""
-        return len(self._ends.under_way)
+        """Units queued, pausing or being sent; what waits in place for its turn can do so in the next lane."""
+        return len(self._ends.under_way) - self._queues.in_place()
 
     def patience_s(self) -> float:
         """No wait while bytes move: `turn` waits on the sockets."""
         if self._sender.active:
             return 0.0
-        return BUSY_WAIT_S if self._ends.under_way or self._lane.outbox.in_flight else IDLE_WAIT_S
+        if self._lane.outbox.in_flight:
+            return BUSY_WAIT_S
+        return min(IDLE_WAIT_S, max(BUSY_WAIT_S, self._queues.rest_s(time.monotonic())))
 
     def forget(self, slots: Iterable[int]) -> None:
         """Sends not begun are left to the new owner; those begun may end while the lane waits a moment."""

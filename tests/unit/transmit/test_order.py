@@ -159,7 +159,22 @@ def test_a_retry_lane_without_room_lets_a_keys_messages_go_round_in_order(
     lane.take(*(message(n, key=b"a", attempt=1) for n in (1, 2, 3, 4)), message(5, key=b"b", attempt=1))
     work.turn()
     assert positions(lane, "retry-in") == [3, 4]
-    assert work.in_flight() == 5
+    assert work.in_flight() == 4, "one of them waits for its turn"
+    work.close()
+
+
+def test_a_retry_lane_that_only_waits_neither_spins_nor_delays_a_drain(tmp_path: Path, clock: Clock):
+    lane, work, sender = ready(tmp_path, clock, kind="transmit-retry")
+    lane.take(message(1, key=b"a", attempt=1), message(2, key=b"a", attempt=1))
+    work.turn()
+    assert (work.in_flight(), work.patience_s()) == (1, 0.0)
+    sender.answer(503)
+    work.turn()
+    assert (work.in_flight(), work.patience_s()) == (0, 0.1)
+    assert lane.unsettled() == 2
+    work.give_back()
+    lane.store()
+    assert lane.unsettled() == 2, "left to the next lane, in its order"
     work.close()
 
 

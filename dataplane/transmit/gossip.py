@@ -50,8 +50,10 @@ class Gossip:
 
     def _tell(self, target: Target, now_s: float) -> None:
         view = view_of(target)
-        if self._told.get(target, PLAIN) == view:
+        settles = target.owes_word and target.breaker.state == "closed"
+        if self._told.get(target, PLAIN) == view and not settles:
             return
+        target.owes_word = target.owes_word and not settles
         self._told[target] = view
         signal = signal_of(target, self._lane.identity.cell, self._lane.identity.writer, now_s)
         self._lane.outbox.send(self._topic, None, key=signal_key(signal).encode(), value=encode_signal(signal))

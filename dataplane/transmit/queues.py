@@ -315,7 +315,8 @@ class Queues:
         if not in_span:
             self._ends.bury(send, target.locked or "expired", target.last_reason or "not to be sent to all the while")
         elif send.is_ordered and self._order.retries:
-            self.add_later(send, now_s + max(wait_s, AGAIN_S) + spread_s)  # in place: nothing overtakes it
+            # In place: nothing overtakes it. It looks again soon, for the breaker may be closed before its time.
+            self.add_later(send, now_s + min(max(wait_s + spread_s, AGAIN_S), AWAY_DELAY_S))
         else:
             self._ends.park(send, due_us, asked_us=asked_us)
 

@@ -89,6 +89,8 @@ def _heed(target: Target, signal: Signal) -> None:
         from_prober = signal.writer.startswith("transmit-retry-")
         if from_prober and target.breaker.state != "closed" and signal.at_us > target.opened_us:
             target.breaker.close(now_s)
-    elif signal.until_us > now_us and target.breaker.state == "closed":
+    elif target.breaker.state == "closed" and (signal.until_us > now_us or target.seat.prober):
+        # A prober believes an opening whose time is over, too: somebody has to find out, and to say that it is well.
         target.breaker.adopt_open(now_s, now_s + (signal.until_us - now_us) / 1_000_000)
         target.opened_us = signal.at_us
+        target.owes_word = target.seat.prober

@@ -53,6 +53,7 @@ class Target:
         self.breaker = Breaker(now_s)
         self.budget = RetryBudget()
         self.opened_us = 0  # Unix time of the moment its breaker opened here
+        self.owes_word = False  # others think that it is shut, and wait for this lane to say that it is well
         self.throttle = Throttle(record.to.concurrency * seat.share, now_s)
         self.shut_until_s = 0.0  # it asked for no send before this (Retry-After)
         self.suspended = ""

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from dataplane.ledger.bins import Bin
+from dataplane.transmit.breaker import MIN_VOLUME
 from tests.rig.data_plane import DataPlane, until
 
 pytestmark = pytest.mark.timeout(400)
@@ -28,7 +29,7 @@ def test_a_key_keeps_its_order_through_an_outage_and_the_deaths_of_both_lanes(pl
             positions.extend(item["position"] for item in json.loads(text)["items"])
 
     post(0, 500)
-    until(lambda: len(plane.receiver.got["/ordered"]) >= KEYS, "every key has been tried", 30)
+    until(lambda: len(plane.receiver.got["/ordered"]) >= MIN_VOLUME, "some have been tried", 30)
     os.kill(plane.lane_pid("transmit-0"), signal.SIGKILL)
     post(500, 500)
     until(lambda: len(plane.whole("ordered").at("crm", Bin.RETRYING)) >= 500, "what failed went aside", 90)

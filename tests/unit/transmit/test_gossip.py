@@ -97,6 +97,37 @@ def test_another_lanes_open_breaker_is_ours_and_the_probers_good_word_closes_it(
     work.close()
 
 
+@pytest.mark.parametrize("met", [True, False], ids=["known before", "met later"])
+def test_a_prober_finds_out_about_an_opening_whose_time_is_over_and_says_that_it_is_well(
+    tmp_path: Path, clock: Clock, met: bool
+):
+    lane, work, sender = opened(tmp_path, destination(), kind="transmit-retry")
+    if met:
+        assert target_of(work).breaker.state == "closed"
+    signals_of(work).put(signal(clock, "transmit-0", breaker="open", until_us=clock.wall_us - 30_000_000))
+    work.turn()
+    lane.take(*(message(n) for n in range(5)))
+    for _ in range(5):
+        work.turn()
+        assert len(sender.begun) <= 2 or target_of(work).breaker.state == "closed"
+        sender.answer(204)
+        work.turn()
+    clock.advance(1.1)
+    work.turn()
+    assert told(lane)[-1].breaker == "closed"
+    work.close()
+
+
+def test_a_lane_of_first_attempts_does_not_stop_for_an_opening_whose_time_is_over(tmp_path: Path, clock: Clock):
+    lane, work, sender = opened(tmp_path, destination())
+    signals_of(work).put(signal(clock, "transmit-1", breaker="open", until_us=clock.wall_us - 1))
+    work.turn()
+    lane.take(message(5))
+    work.turn()
+    assert len(sender.begun) == 1
+    work.close()
+
+
 @pytest.mark.parametrize("of_version", [0, 1])
 def test_what_was_seen_under_an_older_record_counts_no_more(tmp_path: Path, clock: Clock, of_version: int):
     lane, work, _sender = opened(tmp_path, destination(version=2))

@@ -99,6 +99,8 @@ FIELD_SEPARATOR = "\x1f"  # not a dot: names of fields may hold dots
 
 def spec_pointer(path: str) -> str:
     """The JSON pointer for a spec's path: `$.normalize[0].op` is `#/spec/normalize/0/op`."""
+    if "$" not in path:  # a field of the body itself
+        return _pointer([path])
     path = path[path.rfind("$") + 1 :].partition("[...]")[0]
     parts = path.replace("[", ".").replace("]", "").split(".")
     return _pointer(["spec", *filter(None, parts)])

@@ -26,7 +26,7 @@ class KeysetPage(CursorPagination):
         """The limit asked for; refused, not clipped, when it is out of range."""
         asked = request.query_params.get("limit", str(self.page_size))
         if not re.fullmatch(r"[0-9]{1,4}", asked) or not 1 <= int(asked) <= MAX_LIMIT:
-            raise _refused("limit", f"needs a whole number from 1 to {MAX_LIMIT}")
+            raise refused("limit", f"needs a whole number from 1 to {MAX_LIMIT}")
         return int(asked)
 
     def decode_cursor(self, request: Request) -> Any:
@@ -34,9 +34,9 @@ class KeysetPage(CursorPagination):
         try:
             cursor = super().decode_cursor(request)
         except (NotFound, UnicodeError) as exc:
-            raise _refused("cursor", "needs the cursor of a page's `next` or `previous`") from exc
+            raise refused("cursor", "needs the cursor of a page's `next` or `previous`") from exc
         if cursor is not None and (cursor.position is None or not self.position.fullmatch(str(cursor.position))):
-            raise _refused("cursor", "needs the cursor of a page's `next` or `previous`")
+            raise refused("cursor", "needs the cursor of a page's `next` or `previous`")
         return cursor
 
 
@@ -59,6 +59,7 @@ def page_of(rows: QuerySet[Any], request: Request, paginator: KeysetPage) -> Pag
     return Page(list(paginator.paginate_queryset(rows, request) or []), paginator)
 
 
-def _refused(parameter: str, reason: str) -> ProblemError:
+def refused(parameter: str, reason: str) -> ProblemError:
+    """A query parameter that cannot be used, as a problem."""
     error = {"parameter": parameter, "detail": reason, "code": "parameter-invalid"}
     return ProblemError("parameter-invalid", f"{parameter}: {reason}", [error])

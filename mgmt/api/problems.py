@@ -54,6 +54,12 @@ PROBLEMS: Final[dict[str, Problem]] = {
         409, "The look-up table is in use", "`detail` names the revision; publish one without the table first."
     ),
     "table-removed": Problem(409, "The look-up table was removed", "Make it again, or another one."),
+    "destination-removed": Problem(409, "The destination was removed", "Publish a revision that has it again."),
+    "nothing-to-move": Problem(
+        409, "There is no such message to bring back", "It is on its way already, or your choice fits none: preview it."
+    ),
+    "alert-not-open": Problem(409, "The alert is over, or its probe is under way", "Read it again."),
+    "nothing-to-probe": Problem(409, "There is no message to send as a probe", "Resume the destination instead."),
     "already-member": Problem(409, "The user is a member already", "Change the role of the membership they have."),
     "body-too-large": Problem(413, "The body is too large", "Send at most 1 MiB."),
     "media-type": Problem(415, "The media type does not fit", "Send application/json."),

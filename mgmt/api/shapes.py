@@ -126,9 +126,17 @@ class DestinationOut(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     state = serializers.ChoiceField(DestinationRow.State.choices)
+    state_cause = serializers.CharField(help_text="Why it is suspended.")
+    state_reason = serializers.CharField(help_text="The answer that led to it, in words.")
+    state_since = serializers.DateTimeField()
     config = serializers.DictField(help_text="The live spec's part.")
+    has_credential = serializers.SerializerMethodField(help_text="Whether the secret of its auth is stored.")
     signing_secrets = serializers.SerializerMethodField(help_text="How many secrets sign each message.")
     created_at = serializers.DateTimeField()
+
+    def get_has_credential(self, row: DestinationRow) -> bool:
+        """Whether there is one, never it."""
+        return bool(row.credential)
 
     def get_signing_secrets(self, row: DestinationRow) -> int:
         """Their number, never they."""

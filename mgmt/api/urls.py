@@ -5,10 +5,30 @@ from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
 from mgmt.api.views.about import MeView, ProblemView
+from mgmt.api.views.alerts import (
+    AcknowledgeAlertView,
+    AlertsView,
+    AlertView,
+    ChannelsView,
+    ChannelView,
+    PipeAlertsView,
+    ProbeAlertView,
+    ResolveAlertView,
+    SnoozeAlertView,
+)
 from mgmt.api.views.dry_run import DryRunView
 from mgmt.api.views.lookups import LookupTablesView, LookupTableView, RowView, UploadView
+from mgmt.api.views.moves import AbortMoveView, LettersView, LetterView, MovesView, MoveView, PreviewView
 from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
 from mgmt.api.views.revisions import RevisionsView, RevisionView
+from mgmt.api.views.states import (
+    CredentialView,
+    PauseDestinationView,
+    PausePipeView,
+    ResumeDestinationView,
+    ResumePipeView,
+    StandingsView,
+)
 from mgmt.api.views.ways import (
     DestinationsView,
     DestinationView,
@@ -69,6 +89,39 @@ urlpatterns = [
     path("lookup-tables/<row_id:table>/", LookupTableView.as_view(), name="lookup-table"),
     path("lookup-tables/<row_id:table>/upload/", UploadView.as_view(), name="upload-lookup-rows"),
     path("lookup-tables/<row_id:table>/rows/<path:key>/", RowView.as_view(), name="lookup-row"),
+    path("pipes/<row_id:pipe>/pause/", PausePipeView.as_view(), name="pause-pipe"),
+    path("pipes/<row_id:pipe>/resume/", ResumePipeView.as_view(), name="resume-pipe"),
+    path("pipes/<row_id:pipe>/standings/", StandingsView.as_view(), name="standings"),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/pause/",
+        PauseDestinationView.as_view(),
+        name="pause-destination",
+    ),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/resume/",
+        ResumeDestinationView.as_view(),
+        name="resume-destination",
+    ),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/credential/",
+        CredentialView.as_view(),
+        name="credential",
+    ),
+    path("pipes/<row_id:pipe>/dead-letters/", LettersView.as_view(), name="dead-letters"),
+    path("pipes/<row_id:pipe>/dead-letters/<number:number>/", LetterView.as_view(), name="dead-letter"),
+    path("pipes/<row_id:pipe>/moves/", MovesView.as_view(), name="moves"),
+    path("pipes/<row_id:pipe>/moves/preview/", PreviewView.as_view(), name="preview-move"),
+    path("pipes/<row_id:pipe>/moves/<row_id:move>/", MoveView.as_view(), name="move"),
+    path("pipes/<row_id:pipe>/moves/<row_id:move>/abort/", AbortMoveView.as_view(), name="abort-move"),
+    path("alerts/", AlertsView.as_view(), name="alerts"),
+    path("pipes/<row_id:pipe>/alerts/", PipeAlertsView.as_view(), name="alerts-of-pipe"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/", AlertView.as_view(), name="alert"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/acknowledge/", AcknowledgeAlertView.as_view(), name="acknowledge"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/snooze/", SnoozeAlertView.as_view(), name="snooze"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/resolve/", ResolveAlertView.as_view(), name="resolve"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/probe/", ProbeAlertView.as_view(), name="probe"),
+    path("tenants/<row_id:tenant>/alert-channels/", ChannelsView.as_view(), name="alert-channels"),
+    path("tenants/<row_id:tenant>/alert-channels/<row_id:channel>/", ChannelView.as_view(), name="alert-channel"),
     path("problems/<slug:code>/", ProblemView.as_view(), name="problem"),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
 ]

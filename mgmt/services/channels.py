@@ -60,4 +60,4 @@ def _check(kind: str, target: str) -> None:
         raise InvalidValue("target", exc.reason) from exc
     if len(target) > 2_000 or not target.isascii():
         raise InvalidValue("target", "needs a URL of at most 2000 ASCII characters")
-    check_outbound("$.target", target)
+    check_outbound("target", target)

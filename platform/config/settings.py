@@ -232,6 +232,12 @@ SPECTACULAR_SETTINGS = {
         "PipeState": "mgmt.models.pipes.Pipe.State",
         "RevisionState": "mgmt.models.pipes.PipeRevision.State",
         "DestinationState": "mgmt.models.pipes.Destination.State",
+        "AlertState": "mgmt.models.alerts.Alert.State",
+        "ProbeState": "mgmt.models.alerts.Alert.Probe",
+        "ChannelKind": "mgmt.models.alerts.AlertChannel.Kind",
+        "MoveState": "mgmt.models.delivery.Move.State",
+        "MoveKind": "mgmt.models.delivery.Move.What",
+        "PlaceKind": "mgmt.models.delivery.OffsetSet.Kind",
         "Role": "mgmt.models.tenancy.Membership.Role",
     },
 }

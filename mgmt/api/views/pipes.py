@@ -49,7 +49,7 @@ class PipesView(View):
         tenant = tenant_for(self.user, body.get("tenant"), access.CREATE_PIPE)
         pipe = create_pipe(tenant=tenant, name=body["name"], spec=body["spec"], author=self.user)
         location = reverse("api:pipe", args=[pipe.id])
-        return Response(_answer(self.user, pipe), status=201, headers={"Location": location})
+        return Response(answer_of(self.user, pipe), status=201, headers={"Location": location})
 
 
 class PipeView(View):
@@ -58,7 +58,7 @@ class PipeView(View):
     @operation("get_pipe", responses=answers(200, PipeOut, "not-found"))
     def get(self, _request: Request, pipe: str) -> Response:
         """A pipe."""
-        return Response(_answer(self.user, access.get_pipe(self.user, pipe)))
+        return Response(answer_of(self.user, access.get_pipe(self.user, pipe)))
 
     @operation(
         "rename_pipe",
@@ -70,7 +70,7 @@ class PipeView(View):
     def patch(self, request: Request, pipe: str) -> Response:
         """Give a pipe another name. All else is changed by a new revision."""
         row = access.get_pipe(self.user, pipe, access.RENAME_PIPE)
-        return Response(_answer(self.user, rename_pipe(pipe=row, name=body_of(request, PipeChangeIn)["name"])))
+        return Response(answer_of(self.user, rename_pipe(pipe=row, name=body_of(request, PipeChangeIn)["name"])))
 
 
 class ClosePipeView(View):
@@ -81,7 +81,7 @@ class ClosePipeView(View):
         """Take no more events. What was accepted is still delivered. Closing a closed pipe changes nothing."""
         row = access.get_pipe(self.user, pipe, access.CLOSE_PIPE)
         close_pipe(pipe=row)
-        return Response(_answer(self.user, row))
+        return Response(answer_of(self.user, row))
 
 
 class ReopenPipeView(View):
@@ -92,7 +92,7 @@ class ReopenPipeView(View):
         """Take events again. Opening an open pipe changes nothing."""
         row = access.get_pipe(self.user, pipe, access.CLOSE_PIPE)
         reopen_pipe(pipe=row)
-        return Response(_answer(self.user, row))
+        return Response(answer_of(self.user, row))
 
 
 def _shown(user: User) -> QuerySet[Pipe]:
@@ -103,7 +103,8 @@ def _shown(user: User) -> QuerySet[Pipe]:
     )
 
 
-def _answer(user: User, pipe: Pipe) -> dict[str, object]:
+def answer_of(user: User, pipe: Pipe) -> dict[str, object]:
+    """A pipe as its own page answers it."""
     return dict(PipeOut(_shown(user).get(id=pipe.id)).data)
 
 

@@ -1,0 +1,167 @@
+"""Alerts, and where they are told."""
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mgmt import access
+from mgmt.api.delivery_shapes import AlertOut, AlertPageOut, ChannelIn, ChannelOut, NewChannelOut, SnoozeIn
+from mgmt.api.paging import KeysetPage, page_of, refused
+from mgmt.api.schema import PAGE_PARAMETERS, answers, operation
+from mgmt.api.views.base import View, body_of
+from mgmt.models import Alert
+from mgmt.queries.alerts import alerts_of
+from mgmt.services import (
+    acknowledge_alert,
+    add_alert_channel,
+    probe_alert,
+    remove_alert_channel,
+    resolve_alert,
+    snooze_alert,
+)
+
+STATE = OpenApiParameter("state", str, enum=Alert.State.values, description="Only those in this state.")
+
+
+class AlertsView(View):
+    """The alerts of all your tenants."""
+
+    @operation(
+        "list_alerts", parameters=[STATE, *PAGE_PARAMETERS], responses=answers(200, AlertPageOut, "parameter-invalid")
+    )
+    def get(self, request: Request) -> Response:
+        """The alerts of all your pipes, newest first."""
+        return _page(request, [pipe.id for pipe in access.pipes_of(self.user)])
+
+
+class PipeAlertsView(View):
+    """A pipe's alerts."""
+
+    @operation(
+        "list_alerts_of_pipe",
+        parameters=[STATE, *PAGE_PARAMETERS],
+        responses=answers(200, AlertPageOut, "parameter-invalid", "not-found"),
+    )
+    def get(self, request: Request, pipe: str) -> Response:
+        """A pipe's alerts, newest first."""
+        return _page(request, [access.get_pipe(self.user, pipe).id])
+
+
+class AlertView(View):
+    """One alert."""
+
+    @operation("get_alert", responses=answers(200, AlertOut, "not-found"))
+    def get(self, _request: Request, pipe: str, alert: str) -> Response:
+        """An alert with a sample of what failed."""
+        return Response(AlertOut(access.get_alert(self.user, pipe, alert)).data)
+
+
+class AcknowledgeAlertView(View):
+    """Acknowledging."""
+
+    @operation(
+        "acknowledge_alert",
+        request=None,
+        responses=answers(200, AlertOut, "role-too-low", "not-found", "alert-not-open"),
+    )
+    def post(self, _request: Request, pipe: str, alert: str) -> Response:
+        """Say that you have it in hand."""
+        row = access.get_alert(self.user, pipe, alert, access.HANDLE_ALERT)
+        acknowledge_alert(alert=row, by=self.user, now=timezone.now())
+        return Response(AlertOut(row).data)
+
+
+class SnoozeAlertView(View):
+    """Snoozing."""
+
+    @operation(
+        "snooze_alert",
+        request=SnoozeIn,
+        responses=answers(
+            200, AlertOut, "invalid", "role-too-low", "not-found", "alert-not-open", "body-too-large", "media-type"
+        ),
+    )
+    def post(self, request: Request, pipe: str, alert: str) -> Response:
+        """Put it aside until a time; then it is opened and told again."""
+        row = access.get_alert(self.user, pipe, alert, access.HANDLE_ALERT)
+        snooze_alert(alert=row, until=body_of(request, SnoozeIn)["until"], now=timezone.now())
+        return Response(AlertOut(row).data)
+
+
+class ResolveAlertView(View):
+    """Resolving."""
+
+    @operation("resolve_alert", request=None, responses=answers(200, AlertOut, "role-too-low", "not-found"))
+    def post(self, _request: Request, pipe: str, alert: str) -> Response:
+        """Say that it is over. A new failure opens a new alert."""
+        row = access.get_alert(self.user, pipe, alert, access.HANDLE_ALERT)
+        resolve_alert(alert=row, by=self.user, now=timezone.now())
+        return Response(AlertOut(row).data)
+
+
+class ProbeAlertView(View):
+    """The probe."""
+
+    @operation(
+        "probe_alert",
+        request=None,
+        responses=answers(200, AlertOut, "role-too-low", "not-found", "alert-not-open", "nothing-to-probe"),
+    )
+    def post(self, _request: Request, pipe: str, alert: str) -> Response:
+        """Send one message for real. If it is accepted, the destination is resumed and the rest follows by itself."""
+        row = access.get_alert(self.user, pipe, alert, access.HANDLE_ALERT)
+        probe_alert(alert=row, by=self.user, now=timezone.now())
+        return Response(AlertOut(row).data)
+
+
+class ChannelsView(View):
+    """Where a tenant's alerts are told. At most 20, so there is one page."""
+
+    @operation("list_alert_channels", responses=answers(200, ChannelOut(many=True), "not-found"))
+    def get(self, _request: Request, tenant: str) -> Response:
+        """The mail addresses and webhooks, oldest first."""
+        rows = access.get_tenant(self.user, tenant).alert_channels.order_by("id")
+        return Response(ChannelOut(rows, many=True).data)
+
+    @operation(
+        "add_alert_channel",
+        request=ChannelIn,
+        responses=answers(
+            201,
+            NewChannelOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "name-taken",
+            "limit-reached",
+            "destination-forbidden",
+            "body-too-large",
+            "media-type",
+        ),
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        """Tell alerts there too. The answer shows a webhook's signing secret, and nothing shows it again."""
+        row = access.get_tenant(self.user, tenant, access.CHANGE_CHANNELS)
+        body = body_of(request, ChannelIn)
+        channel, secret = add_alert_channel(tenant=row, kind=body["kind"], target=body["target"])
+        headers = {"Cache-Control": "no-store"}
+        return Response({**ChannelOut(channel).data, "secret": secret}, status=201, headers=headers)
+
+
+class ChannelView(View):
+    """One channel."""
+
+    @operation("remove_alert_channel", responses=answers(204, None, "role-too-low", "not-found"))
+    def delete(self, _request: Request, tenant: str, channel: str) -> Response:
+        """Tell nothing more there."""
+        remove_alert_channel(channel=access.get_channel(self.user, tenant, channel, access.CHANGE_CHANNELS))
+        return Response(status=204)
+
+
+def _page(request: Request, pipe_ids: list[str]) -> Response:
+    state = request.query_params.get("state", "")
+    if state and state not in Alert.State.values:
+        raise refused("state", f"needs one of {', '.join(Alert.State.values)}")
+    rows, paginator = page_of(alerts_of(pipe_ids=pipe_ids, state=state), request, KeysetPage())
+    return paginator.get_paginated_response(AlertOut(rows, many=True).data)

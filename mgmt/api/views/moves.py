@@ -1,0 +1,158 @@
+"""Dead letters, and the moves that bring dead and held messages back."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mgmt import access
+from mgmt.api.delivery_shapes import ChosenIn, LetterPageOut, MoveIn, MoveOut, MovePageOut, OneLetterOut, PreviewOut
+from mgmt.api.delivery_shapes import LetterOut as Letter
+from mgmt.api.paging import KeysetPage, RevisionPage, page_of, refused
+from mgmt.api.schema import PAGE_PARAMETERS, answers, operation
+from mgmt.api.views.base import View, body_of
+from mgmt.models import DeadLetter
+from mgmt.queries.delivery import dead_letters, moves_of
+from mgmt.queries.places import Chosen, preview
+from mgmt.queries.records import RecordsAway, StoredRecord, read_record
+from mgmt.services import abort_move, start_move
+
+EXACT = ("destination", "cause", "message_id", "key")
+FILTERS = [
+    *(OpenApiParameter(name, str, description="Exactly this.") for name in EXACT),
+    *(OpenApiParameter(name, datetime, description="Of the time it ended.") for name in ("since", "until")),
+]
+
+
+class LetterPage(RevisionPage):
+    """Dead letters, newest first."""
+
+    ordering = "-id"
+    position = re.compile(r"[0-9]{1,18}")
+
+
+class LettersView(View):
+    """A pipe's dead letters."""
+
+    @operation(
+        "list_dead_letters",
+        parameters=[*FILTERS, *PAGE_PARAMETERS],
+        responses=answers(200, LetterPageOut, "parameter-invalid", "not-found"),
+    )
+    def get(self, request: Request, pipe: str) -> Response:
+        """A pipe's listed dead letters, newest first. Of a storm the first thousand of each hour are listed."""
+        row = access.get_pipe(self.user, pipe)
+        rows = dead_letters(pipe=row, **_filters(request))
+        found, paginator = page_of(rows, request, LetterPage())
+        return paginator.get_paginated_response(Letter(found, many=True).data)
+
+
+class LetterView(View):
+    """One dead letter."""
+
+    @operation("get_dead_letter", responses=answers(200, OneLetterOut, "not-found"))
+    def get(self, _request: Request, pipe: str, number: int) -> Response:
+        """A dead letter with its message, read from the topic."""
+        letter = access.get_letter(self.user, pipe, number)
+        return Response({**Letter(letter).data, **_message(letter)})
+
+
+class MovesView(View):
+    """A pipe's moves."""
+
+    @operation(
+        "list_moves",
+        parameters=PAGE_PARAMETERS,
+        responses=answers(200, MovePageOut, "parameter-invalid", "not-found"),
+    )
+    def get(self, request: Request, pipe: str) -> Response:
+        """A pipe's moves, newest first."""
+        rows, paginator = page_of(moves_of(pipe=access.get_pipe(self.user, pipe)), request, KeysetPage())
+        return paginator.get_paginated_response(MoveOut(rows, many=True).data)
+
+    @operation(
+        "start_move",
+        request=MoveIn,
+        responses=answers(
+            201, MoveOut, "invalid", "role-too-low", "not-found", "nothing-to-move", "body-too-large", "media-type"
+        ),
+    )
+    def post(self, request: Request, pipe: str) -> Response:
+        """Redrive dead messages, or release held ones, of one destination. Nothing is brought back twice."""
+        row = access.get_pipe(self.user, pipe, access.MOVE_MESSAGES)
+        body = body_of(request, MoveIn)
+        rate_per_s = body.pop("rate_per_s")
+        move = start_move(pipe=row, chosen=_chosen(body), rate_per_s=rate_per_s, by=self.user)
+        location = reverse("api:move", args=[row.id, move.id])
+        return Response(MoveOut(move).data, status=201, headers={"Location": location})
+
+
+class PreviewView(View):
+    """What a move would take."""
+
+    @operation(
+        "preview_move",
+        request=ChosenIn,
+        responses=answers(200, PreviewOut, "invalid", "not-found", "body-too-large", "media-type"),
+    )
+    def post(self, request: Request, pipe: str) -> Response:
+        """Count what a choice means now. It changes nothing."""
+        row = access.get_pipe(self.user, pipe)
+        return Response(PreviewOut(preview(pipe_id=row.id, chosen=_chosen(body_of(request, ChosenIn)))).data)
+
+
+class MoveView(View):
+    """One move."""
+
+    @operation("get_move", responses=answers(200, MoveOut, "not-found"))
+    def get(self, _request: Request, pipe: str, move: str) -> Response:
+        """A move, and how far it has come."""
+        return Response(MoveOut(access.get_move(self.user, pipe, move)).data)
+
+
+class AbortMoveView(View):
+    """Aborting."""
+
+    @operation("abort_move", request=None, responses=answers(200, MoveOut, "role-too-low", "not-found"))
+    def post(self, _request: Request, pipe: str, move: str) -> Response:
+        """Ask it to end: what has been brought back stays so, the rest goes back to where it was."""
+        row = access.get_move(self.user, pipe, move, access.MOVE_MESSAGES)
+        abort_move(move=row)
+        return Response(MoveOut(row).data)
+
+
+def _chosen(body: dict[str, Any]) -> Chosen:
+    return Chosen(**{**body, "ids": tuple(body["ids"])})
+
+
+def _filters(request: Request) -> dict[str, Any]:
+    asked = request.query_params
+    found: dict[str, Any] = {name: asked[name].replace("\x00", "\ufffd") for name in EXACT if name in asked}
+    for name in ("since", "until"):
+        if name in asked:
+            found[name] = _time(name, asked[name])
+    return found
+
+
+def _time(name: str, text: str) -> datetime:
+    try:
+        at = serializers.DateTimeField().to_internal_value(text)
+    except ValidationError as exc:
+        raise refused(name, "needs a time such as 2026-01-31T12:00:00Z") from exc
+    return at
+
+
+def _message(letter: DeadLetter) -> dict[str, Any]:
+    try:
+        stored: StoredRecord = read_record(letter.topic, letter.partition, letter.offset)
+    except RecordsAway as exc:
+        return {"message": None, "message_missing": str(exc)}
+    body = stored.body.decode("utf-8", "replace")
+    shown = {"headers": dict(stored.headers), "body": body, "body_bytes": stored.body_bytes}
+    return {"message": shown, "message_missing": ""}

@@ -13,12 +13,18 @@ from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from mgmt.models import (
+    Alert,
+    AlertChannel,
     ApiKey,
     Attempt,
     Cell,
+    DeadLetter,
     Destination,
     Heartbeat,
+    Incident,
     Membership,
+    Move,
+    Notice,
     Pipe,
     PipeRevision,
     Seal,
@@ -158,7 +164,7 @@ class DestinationAdmin(ReadOnlyAdmin):
     list_select_related = ["pipe"]
     list_filter = ["state"]
     search_fields = ["name", "pipe__id"]
-    exclude = ["secrets"]
+    exclude = ["secrets", "credential"]
 
 
 @admin.register(Seal)
@@ -175,4 +181,59 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     list_display = ["at", "pipe_id", "destination", "message_id", "number", "status", "outcome", "reason"]
     list_filter = ["outcome"]
+    search_fields = ["pipe_id", "message_id"]
+
+
+@admin.register(Incident)
+class IncidentAdmin(ReadOnlyAdmin):
+    """One cause at several tenants: ours to look at."""
+
+    list_display = ["cause", "tenants", "opened_at", "resolved_at"]
+    list_filter = ["cause"]
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    """What customers were told of."""
+
+    list_display = ["cause", "destination", "pipe", "state", "count", "opened_at", "last_at", "resolved_at"]
+    list_select_related = ["pipe"]
+    list_filter = ["state", "cause"]
+    search_fields = ["id", "pipe__id"]
+
+
+@admin.register(AlertChannel)
+class AlertChannelAdmin(ReadOnlyAdmin):
+    """Where customers are told, without the webhooks' secrets."""
+
+    list_display = ["target", "kind", "tenant", "created_at"]
+    list_select_related = ["tenant"]
+    exclude = ["secret"]
+
+
+@admin.register(Notice)
+class NoticeAdmin(ReadOnlyAdmin):
+    """What was told, and what could not be."""
+
+    list_display = ["alert", "channel", "what", "state", "tries", "next_at", "error"]
+    list_select_related = ["alert", "channel"]
+    list_filter = ["state", "what"]
+
+
+@admin.register(Move)
+class MoveAdmin(ReadOnlyAdmin):
+    """Releases and redrives; the places they carry stay out of sight."""
+
+    list_display = ["id", "what", "destination", "pipe", "state", "total", "moved", "skipped", "created_at"]
+    list_select_related = ["pipe"]
+    list_filter = ["what", "state"]
+    exclude = ["taken"]
+
+
+@admin.register(DeadLetter)
+class DeadLetterAdmin(ReadOnlyAdmin):
+    """Messages that ended."""
+
+    list_display = ["at", "pipe_id", "node", "cause", "message_id", "attempts", "move"]
+    list_filter = ["cause"]
     search_fields = ["pipe_id", "message_id"]

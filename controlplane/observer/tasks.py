@@ -8,7 +8,9 @@ from django.db import InterfaceError, OperationalError
 
 from controlplane.locks import held
 from controlplane.observer.incidents import watch_incidents
+from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import send_due
+from controlplane.settings import control_settings
 from mgmt.services.alerts import resolve_what_is_well, resolve_what_was_released, wake_snoozed
 from mgmt.services.moves import release_leftovers
 from mgmt.services.probes import judge_probes
@@ -38,6 +40,7 @@ def _tend(now: datetime) -> str:
         "judged": judge_probes(now=now),
         "resolved": resolve_what_was_released(now=now) + resolve_what_is_well(now=now),
         "woken": wake_snoozed(now=now),
+        "long held": warn_of_long_held(now, control_settings().ends_keep),
         "incidents": watch_incidents(now),
         "told": send_due(now),
     }

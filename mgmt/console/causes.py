@@ -55,6 +55,13 @@ ALL: Final = (
         "Ask its owner for the new URL and publish a revision with it.",
     ),
     _held(
+        "held-too-long",
+        "held for half the time that held messages are kept",
+        "The destination or its pipe has been paused or suspended for long. Held messages are kept for 14 days; what "
+        "is older is gone.",
+        "Resume the destination, even if only to let its messages become dead letters: these are kept anew.",
+    ),
+    _held(
         "storm",
         "refused one message after another",
         "So many final refusals came in a row that the destination is suspended: the stream is held, not emptied into "

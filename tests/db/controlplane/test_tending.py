@@ -14,6 +14,7 @@ from pytest_django import Settings
 from standardwebhooks import Webhook
 
 from controlplane.observer.incidents import watch_incidents
+from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import MOST_TRIES, send_due
 from controlplane.observer.tasks import tend
 from mgmt.models import Alert, Attempt, Cell, DeadLetter, Destination, FactRow, Incident, Move, Notice, Pipe, Tenant
@@ -241,6 +242,14 @@ def test_one_cause_at_three_tenants_is_one_incident(alice: UserRow, a_spec: Make
     resolve_alert(alert=alerts[0], now=SOON)
     watch_incidents(SOON)
     assert Incident.objects.get().resolved_at == SOON
+
+
+def test_what_is_held_for_half_of_its_time_is_said_aloud_once(placed: Pipe):
+    at_s = int((NOW - timedelta(days=8)).timestamp())
+    add_places([Found(SetId(placed.id, "crm", "held", "", "penstock.c1.held.g1", 0, at_s // HOUR_S), 1, at_s)])
+    assert warn_of_long_held(NOW - timedelta(days=2), timedelta(days=14)) == 0
+    assert [warn_of_long_held(NOW, timedelta(days=14)) for _ in range(2)] == [1, 0]
+    assert (Alert.objects.get().cause, Alert.objects.get().count) == ("held-too-long", 1)
 
 
 @pytest.mark.usefixtures("db")

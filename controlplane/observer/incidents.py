@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from datetime import datetime, timedelta
+from smtplib import SMTPException
 from typing import Final
 
 import structlog
@@ -42,5 +43,8 @@ def _open(cause: str, count: int, now: datetime) -> bool:
     log.error("incident", cause=cause, tenants=count)
     if settings.PENSTOCK_OPERATOR_MAIL:
         text = f"The cause {cause!r} is open at {count} tenants. Look at what they have in common on our side.\n"
-        send_mail(f"[Penstock] incident: {cause} at {count} tenants", text, None, [settings.PENSTOCK_OPERATOR_MAIL])
+        try:
+            send_mail(f"[Penstock] incident: {cause} at {count} tenants", text, None, [settings.PENSTOCK_OPERATOR_MAIL])
+        except (SMTPException, OSError) as exc:  # it is in the log and on the staff's page; the rest goes on
+            log.warning("incident not mailed", cause=cause, error=str(exc))
     return True

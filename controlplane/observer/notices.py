@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import structlog
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.mail import send_mail
 from django.db.models import F
 from django.template.loader import render_to_string
@@ -110,7 +111,13 @@ def _call(rows: list[Notice], now: datetime) -> dict[int, str]:
     said: dict[int, str] = {}
     try:
         for row in rows:
-            sender.begin(_post(row, int(now.timestamp())))
+            try:
+                sender.begin(_post(row, int(now.timestamp())))
+            except (
+                ImproperlyConfigured,
+                ValueError,
+            ) as exc:  # one secret that does not open must not silence the others
+                said[row.id] = str(exc)
         deadline = time.monotonic() + 2 * WEBHOOK_MS / 1_000
         while sender.active and time.monotonic() < deadline:
             said |= {answer.token: _error(answer) for answer in sender.turn(TURN_S)}

@@ -178,6 +178,16 @@ def test_a_webhook_that_leads_inside_by_now_is_not_called(pipe: Pipe, tenant: Te
     assert "may not be called" in Notice.objects.get().error
 
 
+def test_a_secret_that_does_not_open_silences_nobody_else(pipe: Pipe, tenant: Tenant, hook: Any):
+    broken, _ = add_alert_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/a")
+    other, _ = add_alert_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/b")
+    broken.secret = other.secret
+    broken.save()
+    fail(pipe)
+    assert send_due(SOON) == 1
+    assert "another place" in Notice.objects.get(channel=broken).error
+
+
 def test_a_probe_that_is_accepted_brings_the_rest_back_and_resolves(placed: Pipe, alice: UserRow):
     for offset in range(3):
         letter(placed, offset)

@@ -34,6 +34,6 @@ def _certificate(trust: Trust, folder: Path, kind: Kind) -> tuple[str, str]:
         case "self-signed":
             nobody = folder / "nobody"
             nobody.mkdir()
-            return Trust(nobody).itself()
+            return Trust(nobody, "127.0.0.1").itself()
         case _:
             return trust.made("localhost")

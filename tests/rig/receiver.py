@@ -37,6 +37,7 @@ class Receiver:
         self._started = threading.Event()
         self.port = port
         self.connections = 0
+        self._writers: set[asyncio.StreamWriter] = set()
         self._tls = tls
         self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
         self._thread.start()
@@ -62,11 +63,14 @@ class Receiver:
         server.close()
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0))
+        for writer in self._writers:
+            writer.transport.abort()  # what could not be written any more is not waited for
+        self._loop.run_until_complete(asyncio.sleep(0.05))
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._writers.add(writer)
         try:
             while True:
                 received, path = await self._take(reader)

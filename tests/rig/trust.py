@@ -15,9 +15,9 @@ DAY = timedelta(days=1)
 class Trust:
     """`ca_file` is what to trust; `server_file` holds the server's key and certificate."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "our own authority") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "our own authority")])
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self.ca_file = folder / "ca.pem"
         self.ca_file.write_text(self._sign(self._name, self._key.public_key(), authority=True))
         self.server_file = folder / "server.pem"

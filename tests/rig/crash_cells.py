@@ -90,7 +90,15 @@ class CrashCell:
         self._group = Consumer({"bootstrap.servers": kafka, "group.id": group, "log_level": 0})
 
     def send(
-        self, purpose: Purpose, pipe: str, destination: str, count: int, *, body: bytes = b'{"n":1}', due_s: float = 0
+        self,
+        purpose: Purpose,
+        pipe: str,
+        destination: str,
+        count: int,
+        *,
+        body: bytes = b'{"n":1}',
+        due_s: float = 0,
+        key: bytes | None = None,
     ) -> set[str]:
         """Put so many messages for a destination on a topic, due so far from now; returns their positions."""
         positions = set()
@@ -106,14 +114,14 @@ class CrashCell:
             headers: Headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
             if purpose == "dead":
                 headers = dead_headers(meta, headers, Death(transmit_node(destination), "rejected", "answered 400"))
-            self._produce(purpose, body, headers)
+            self._produce(purpose, body, headers, key)
             positions.add(format_position(position))
         assert self.cluster.producer.flush(20) == 0
         return positions
 
-    def _produce(self, purpose: Purpose, body: bytes, headers: Headers) -> None:
+    def _produce(self, purpose: Purpose, body: bytes, headers: Headers, key: bytes | None) -> None:
         topic = self.cluster.topics[purpose].name
-        self.cluster.producer.produce(topic, body, partition=0, headers=headers, on_delivery=self._stored_at)
+        self.cluster.producer.produce(topic, body, key, partition=0, headers=headers, on_delivery=self._stored_at)
 
     def _stored_at(self, error: Any, message: Any) -> None:
         assert error is None

@@ -44,6 +44,11 @@ class Traffic(Protocol):
         """The lane was killed once and has come to the end: books, records and receiver say the same."""
 
 
+def parse_offset(position: str) -> int:
+    """The offset in a position as text."""
+    return int(position.rpartition("-")[2])
+
+
 class _Steady:
     """Traffic that is all there from the beginning."""
 
@@ -77,6 +82,8 @@ class TransmitTraffic(_Steady):
             "removed": 204,
             "paused": 204,
             "batches": 204,
+            "in-order": 204,
+            "in-order-fails": 503,
         }
         self._receiver.answers |= {f"/{pipe}/{name}": answer for name, answer in answers.items()}
         destinations: dict[str, dict[str, Any]] = {
@@ -89,11 +96,17 @@ class TransmitTraffic(_Steady):
             for name in answers
         }
         destinations["batches"]["batch"] = {"max_events": 4, "max_wait_ms": 200}
+        destinations["in-order"]["ordered"] = destinations["in-order-fails"]["ordered"] = True
+        if self.kind == "transmit-retry":  # which waits in place until its span is over
+            destinations["in-order-fails"]["retry"] = {"local_tries": 1, "span_s": 1}
         cell.cluster.publish_destinations(pipe, destinations)
         cell.cluster.publish_destinations(pipe, {"removed": destinations["removed"]}, "removed")
         cell.cluster.publish_destinations(pipe, {"paused": destinations["paused"]}, "paused")
         cell.send_junk(self.input)
-        return {name: cell.send(self.input, pipe, name, EACH) for name in (*answers, "unknown")}
+        sent = {name: cell.send(self.input, pipe, name, EACH) for name in (*answers, "unknown") if "order" not in name}
+        for name in ("in-order", "in-order-fails"):
+            sent[name] = cell.send(self.input, pipe, name, EACH, key=f"{name}\0key".encode())
+        return sent
 
     def is_covered(self, meta: Meta, facts: Facts, /) -> bool:
         return any(
@@ -108,6 +121,8 @@ class TransmitTraffic(_Steady):
             "takes": Fact.DELIVERED,
             "forgets": Fact.DELIVERED,
             "batches": Fact.DELIVERED,
+            "in-order": Fact.DELIVERED,
+            "in-order-fails": Fact.PARKED if self.kind == "transmit" else Fact.DEAD,
             "refuses": Fact.DEAD,
             "fails": Fact.PARKED,
             "throttles": Fact.PARKED,
@@ -120,16 +135,22 @@ class TransmitTraffic(_Steady):
         for name, end in ends.items():
             known = {fact: at for (node, fact), at in facts.items() if node == f"transmit:{name}" and at}
             assert known == {end: sent[name]}, name
-        for name in ("takes", "forgets"):
+        for name in ("takes", "forgets", "in-order"):
             self._check_delivered(pipe, name, sent[name])
+        first = dict.fromkeys(received.position for received in self._receiver.got[f"/{pipe}/in-order"])
+        assert list(first) == sorted(sent["in-order"], key=parse_offset), "no later one of a key before an earlier one"
         for name in ("removed", "paused", "unknown"):
             assert not self._receiver.got[f"/{pipe}/{name}"]
         refused = Counter(received.position for received in self._receiver.got[f"/{pipe}/refuses"])
         assert refused.keys() == sent["refuses"]
         assert max(refused.values()) <= 2, "again only if its dead letter was not stored yet"
-        assert cell.stored("dead", pipe).keys() == sent["refuses"] | sent["gives-up"]
+        aside = {"transmit": "retry-in", "transmit-retry": "dead"}[self.kind]  # where what fails in order goes
+        dead = sent["refuses"] | sent["gives-up"] | (sent["in-order-fails"] if aside == "dead" else set())
+        assert cell.stored("dead", pipe).keys() == dead
         assert cell.stored("held", pipe).keys() == sent["gone"] | sent["paused"]
-        assert cell.stored("retry-in", pipe).keys() == sent["fails"] | sent["throttles"] | sent["unknown"]
+        parked = sent["fails"] | sent["throttles"] | sent["unknown"]
+        parked |= sent["in-order-fails"] if aside == "retry-in" else set()
+        assert cell.stored("retry-in", pipe).keys() == parked
 
     def _check_delivered(self, pipe: str, name: str, sent: set[str]) -> None:
         got = self._receiver.got[f"/{pipe}/{name}"]
@@ -162,7 +183,7 @@ class RetrierTraffic:
     def later(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], /) -> None:
         """Once they wait in a tier, their destination is well again."""
         waiting = sent["well"]
-        until(lambda: cell.code() is not None or cell.stored("delay-1m", pipe).keys() >= waiting, "a tier has it", 30)
+        until(lambda: cell.code() is not None or cell.stored("delay-1m", pipe).keys() >= waiting, "a tier has it", 60)
         cell.tell_breaker(pipe, "well", "closed")
 
     def is_done(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], /) -> bool:

@@ -24,6 +24,7 @@ from localbox.settings import ROOT
 
 ROOM = f"{ROOT / 'dataplane'}{os.sep}"
 BEGINS = "Lane._assigned"  # from here on there may be messages
+ERRANDS = "retrier/"  # moves and early releases begin before that: they are of no partition
 
 
 class Order(msgspec.Struct):
@@ -59,9 +60,11 @@ class Tracer:
     def __call__(self, frame: FrameType, _event: str, _argument: Any) -> Callable[..., Any] | None:
         code = frame.f_code
         self._begun = self._begun or code.co_qualname == BEGINS
-        if not self._begun or not code.co_filename.startswith(ROOM):
+        if not code.co_filename.startswith(ROOM):
             return None
         file = code.co_filename.removeprefix(ROOM)
+        if not self._begun and not file.startswith(ERRANDS):
+            return None
         target = self._order.kill_at
         if not self._order.seen and (target is None or target[0] != file):
             return None

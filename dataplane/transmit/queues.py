@@ -23,7 +23,6 @@ from dataplane.transmit.sends import Parcel, Send
 from dataplane.transmit.signin import begin_fetch
 from dataplane.transmit.targets import Course, Target
 
-QUEUE_WAIT_S: Final = 10.0  # where destinations share a lane, nobody waits longer for its turn than this
 SHARED_S: Final = 60.0
 AWAY_DELAY_S: Final = 10.0  # the smallest tier: until then others have had their turn
 LOCKED_DELAY_S: Final = 60.0
@@ -45,6 +44,7 @@ class Queues:
         self._ready: set[Target] = set()  # targets with something in their queue
         self._pausing: list[tuple[float, int, Send]] = []  # heap of local tries by monotonic time
         self._numbers = itertools.count()
+        self._shared: Callable[[float], bool] = lambda _since_s: False
         self._ordered: set[Target] = set()  # targets with something that waits for its turn
         self._early: list[Send] = []  # it is not known yet what may keep them back
 
@@ -72,6 +72,7 @@ class Queues:
 
     def turn(self, now_s: float, *, shared: Callable[[float], bool]) -> None:
         """Begin what may begin, put aside what may not. `shared` says whether others came in since some time."""
+        self._shared = shared
         if self._pausing and self._pausing[0][0] <= now_s:
             self._resume(now_s)
         if self._early:
@@ -82,7 +83,7 @@ class Queues:
         for _ in range(min(len(turns), PUT_AWAY_A_TURN)):
             self._take_turn(turns.popleft())
         for target in list(self._ready):
-            self._go(target, now_s, shared)
+            self._go(target, now_s)
             if not target.queue:
                 self._ready.discard(target)
 
@@ -179,7 +180,7 @@ class Queues:
         """The first one of its key: to the queue, unless the key is held, or earlier ones went aside."""
         if self._order.is_held(send):
             self._ends.hold(send)
-        elif not self._order.retries and self._order.is_blocked(send):
+        elif not self._order.retries and (self._order.is_blocked(send) or self._waits_too_long(send, time.monotonic())):
             self._ends.park(send, 0)
         elif self._order.retries and send.meta.not_before_us > _now_us():
             self.add_later(send, time.monotonic() + (send.meta.not_before_us - _now_us()) / 1_000_000)
@@ -189,7 +190,7 @@ class Queues:
 
     # -- one destination -------------------------------------------------------------------------------------------
 
-    def _go(self, target: Target, now_s: float, shared: Callable[[float], bool]) -> None:
+    def _go(self, target: Target, now_s: float) -> None:
         if target.tokens is not None and target.tokens.due(now_s):
             begin_fetch(target, target.tokens, self._sender)
         course = target.course(now_s)
@@ -198,8 +199,12 @@ class Queues:
         elif course is not Course.WAIT:
             self._put_away(target, course, now_s)
             return
-        if target.queue and now_s - target.queue[0].taken_s > QUEUE_WAIT_S and shared(now_s - SHARED_S):
+        if target.queue and self._waits_too_long(target.queue[0], now_s):
             self._spill(target, now_s)
+
+    def _waits_too_long(self, send: Send, now_s: float) -> bool:
+        """Whether others of the lane are made to wait by it."""
+        return now_s - send.taken_s > send.target.patience_s and self._shared(now_s - SHARED_S)
 
     def _send(self, target: Target, now_s: float) -> None:
         """As many as the destination and the sender have room for; it never has more of the sender than is left."""
@@ -271,7 +276,7 @@ class Queues:
         if target.ordered and self._order.retries:
             return  # they wait in place
         for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
-            if now_s - target.queue[0].taken_s <= QUEUE_WAIT_S:
+            if now_s - target.queue[0].taken_s <= target.patience_s:
                 return
             self._park(target.queue.popleft(), AWAY_DELAY_S, now_s)
 

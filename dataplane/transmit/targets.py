@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 STORM: Final = 20  # non-recoverable answers in a row suspend a destination
 SHORT_S: Final = 2.0  # a wait up to this long is waited in the queue
 SHORTEST_S: Final = 0.001
+QUEUE_WAIT_S: Final = 10.0  # where destinations share a lane, nobody waits longer for its turn than this
 LOCKED_WAIT_S: Final = 10.0  # a record or a secret may come late
 
 
@@ -69,6 +70,7 @@ class Target:
         to = record.to
         self.record, self.seat = record, seat
         self.ordered = to.ordered
+        self.patience_s = QUEUE_WAIT_S + (to.batch.max_wait_ms / 1_000 if to.batch is not None else 0.0)
         self.secrets = secrets
         self.locked = secrets.locked
         self.signers = secrets.signers

@@ -164,3 +164,17 @@ def test_a_drain_parks_the_members_of_a_batch_under_way(tmp_path: Path):
     assert lane.filed() == {(NODE, "parked", "1"): 4}
     assert work.in_flight() == 0
     work.close()
+
+
+def test_a_batch_may_wait_longer_than_others_would_for_their_turn(tmp_path: Path, clock: Clock):
+    lane, work, sender = batching(tmp_path, max_wait_ms=30_000)
+    lane.table.apply(destination("lake"))
+    lane.take(message(1), message(2, destination="lake"))
+    work.turn()
+    clock.advance(20)
+    work.turn()
+    assert not positions_in(lane, "retry-in")
+    clock.advance(10.1)
+    work.turn()
+    assert sender.requests[-1][0] == "http://crm.example/"
+    work.close()

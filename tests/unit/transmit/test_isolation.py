@@ -10,8 +10,7 @@ from dataplane.names import transmit_node
 from dataplane.spec import Retry
 from dataplane.tables.records import CellRecord, PipeRecord
 from dataplane.transmit.breaker import MIN_VOLUME
-from dataplane.transmit.queues import QUEUE_WAIT_S
-from dataplane.transmit.targets import LOCKED_WAIT_S, STORM
+from dataplane.transmit.targets import LOCKED_WAIT_S, QUEUE_WAIT_S, STORM
 from tests.rig.memory_lane import MemoryLane, message
 from tests.rig.transmitting import NODE, Clock, MemorySender, destination, opened, without_kafka
 

@@ -178,6 +178,21 @@ def test_a_retry_lane_that_only_waits_neither_spins_nor_delays_a_drain(tmp_path:
     work.close()
 
 
+def test_a_busy_key_goes_aside_before_it_fills_the_window_of_others(tmp_path: Path, clock: Clock):
+    lane, work, sender = ready(tmp_path, clock)
+    lane.table.apply(destination("lake"))
+    lane.take(*(message(n, key=b"a") for n in (1, 2, 3)), message(4, destination="lake"))
+    work.turn()
+    clock.advance(11)
+    sender.answer(204)
+    for _ in range(4):
+        work.turn()
+    assert positions(lane, "retry-out") == [2, 3]
+    lane.store()
+    assert lane.unsettled() == 0
+    work.close()
+
+
 class World:
     """A first lane and a retry lane over logs in memory; either may die at any moment and be started without memory."""
 

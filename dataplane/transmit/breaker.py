@@ -76,7 +76,7 @@ class Breaker:
 
     def close(self, now_s: float) -> None:
         """It is well again: this lane's probes, or another lane's, say so."""
-        self.state, self.until_s, self._closed_s = "closed", 0.0, now_s
+        self.state, self.until_s, self.period_s, self._closed_s = "closed", 0.0, 0.0, now_s
         self._slice_s = now_s
         self._sent = self._bad = self._sent_before = self._bad_before = 0
 

@@ -77,6 +77,7 @@ def test_good_probes_close_it_and_a_bad_one_opens_it_for_longer():
     for _ in range(GOOD_PROBES):
         breaker.succeeded(at_s)
     assert (breaker.state, breaker.allowance(at_s, prober=False)) == ("closed", UNLIMITED)
+    assert (breaker.until_s, breaker.period_s) == (0, 0), "nothing put aside from here on waits for its sake"
 
 
 def test_an_answer_that_comes_late_closes_nothing():

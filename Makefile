@@ -15,7 +15,7 @@ DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 
 PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests
 
-.PHONY: help demo up down status secrets test test-long check lint types imports quick bench chromium
+.PHONY: help demo up down status secrets test test-long check lint types imports quick reference bench chromium
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -78,6 +78,9 @@ chromium:
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
+
+reference: $(RUN_STAMP) ## write the page of steps and expressions anew, from the code
+	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
 
 bench: $(DEV_STAMP) ## measure each hop against a raw baseline, write var/bench/bench.json
 	@$(BIN)/python -m tests.bench $(ONLY)

@@ -19,6 +19,15 @@ from tests.bench.client import EVENT
 from tests.rig.cluster import KEY, PIPE, Cluster
 
 STEPS: list[dict[str, Any]] = [{"op": "set", "path": "bench.seen", "value": True}, {"op": "remove", "path": "note"}]
+# Five steps and a predicate, as a pipe that does something has them.
+FIVE_STEPS: list[dict[str, Any]] = [
+    {"op": "filter", "when": "body.order.id > 1000 && body.customer.name != ''"},
+    {"op": "cast", "path": "order.total", "to": "decimal"},
+    {"op": "rename", "path": "customer.since", "to": "since"},
+    {"op": "mask", "path": "customer.email", "how": "partial"},
+    {"op": "set", "path": "bench.seen", "value": True},
+    {"op": "remove", "path": "note"},
+]
 
 
 class Stand:
@@ -114,4 +123,4 @@ def stand() -> Iterator[Stand]:
         yield Stand(box)
 
 
-__all__ = ["EVENT", "PIPE", "STEPS", "Stand", "stand"]
+__all__ = ["EVENT", "FIVE_STEPS", "PIPE", "STEPS", "Stand", "stand"]

@@ -3,7 +3,7 @@
 import pytest
 
 from dataplane.spec import parse_pipe_spec, spec_to_builtins
-from mgmt.console.steps import OPS, StepRow, row_to_step, step_to_row
+from mgmt.console.steps import OPS, StepRow, fits_row, row_to_step, step_to_row
 
 ROWS = [
     StepRow("set", "a.b", "42"),
@@ -12,7 +12,13 @@ ROWS = [
     StepRow("rename", "a", "b.c"),
     StepRow("keep", "", "a, b"),
     StepRow("cast", "a", "decimal"),
+    StepRow("cast", "a", "money"),
     StepRow("mask", "a", "partial"),
+    StepRow("mask", "a", "hash"),
+    StepRow("default", "a", "null"),
+    StepRow("filter", "", "body.total > 100"),
+    StepRow("map", "a", "body.total * 2"),
+    StepRow("explode", "lines"),
 ]
 
 
@@ -25,7 +31,9 @@ def test_a_row_becomes_a_step_that_the_spec_accepts_and_comes_back(row: StepRow)
             "normalize": [row_to_step(row)],
         }
     )
-    assert step_to_row(spec_to_builtins(spec)["normalize"][0]) == row
+    stored = spec_to_builtins(spec)["normalize"][0]
+    assert fits_row(stored)
+    assert step_to_row(stored) == row
 
 
 def test_every_operation_has_a_row():
@@ -39,3 +47,8 @@ def test_a_value_that_is_no_json_is_text():
 def test_a_row_nobody_filled_in_is_empty():
     assert StepRow().empty
     assert not StepRow("keep", "", "a").empty
+
+
+def test_what_a_row_cannot_say_does_not_fit_one():
+    assert not fits_row({"op": "cast", "path": "a", "to": "money", "currency": "EUR"})
+    assert not fits_row({"op": "peek", "name": "here", "share": 0.5})

@@ -13,14 +13,16 @@ class DryRunIn(StrictSerializer):
     """A spec and an event."""
 
     spec = SpecField()
-    event = serializers.JSONField(help_text="The event's body, any JSON value.")
+    event = serializers.JSONField(required=False, help_text="The event's body; the pipe's own last one if left out.")
     source = serializers.RegexField(
         r"^[a-z0-9][a-z0-9-]{0,39}$",
         required=False,
         help_text="Where it enters; the spec's first if left out.",  # type: ignore[assignment]
     )
     pipe = serializers.RegexField(
-        r"^[a-z]{2,6}_[0-9a-z]{20}$", required=False, help_text="Whose tenant's salt hashed masks use."
+        r"^[a-z]{2,6}_[0-9a-z]{20}$",
+        required=False,
+        help_text="Whose last event is taken, and whose tenant's salt hashes use.",
     )
 
 
@@ -57,6 +59,8 @@ class OutboundRequestOut(serializers.Serializer[Any]):
 
 class DryRunOut(serializers.Serializer[Any]):
     """The whole way of an event."""
+
+    event = serializers.CharField(help_text="The body that was run.")
 
     nodes = NodeOut(many=True)
     requests = OutboundRequestOut(many=True)

@@ -20,23 +20,24 @@ MESSAGE_ID: Final = "msg_dry-run"
 _NO_SALT: Final = b"a dry run of no pipe"  # hashes then differ from those of the pipe to be made
 
 
-def dry_run_spec(document: Mapping[str, Any], event: Any, *, source: str = "", pipe: Pipe | None = None) -> DryRun:
-    """Every node's output and the requests for an event, given as a JSON value, at a source (the first by default).
+def dry_run_spec(document: Mapping[str, Any], body: bytes, *, source: str = "", pipe: Pipe | None = None) -> DryRun:
+    """Every node's output and the requests for an event at a source (the spec's first by default).
 
     Hashes and look-up tables are those of the pipe's tenant if a pipe is given. Raises SpecError as saving does, with
-    the path `event` or `source` for what is wrong beside the spec.
+    the path `source` if that is wrong.
     """
     spec = checked_spec(document)
     name = source or next(iter(spec.sources))
     if name not in spec.sources:
         raise SpecError("source", f"needs a source of the spec, one of {sorted(spec.sources)}")
     now_us = time.time_ns() // 1_000
-    sample = Sample(_encoded(event), name, MESSAGE_ID, now_us, now_us, pipe.id if pipe else "")
+    sample = Sample(body, name, MESSAGE_ID, now_us, now_us, pipe.id if pipe else "")
     rows = StoredRows(pipe.tenant_id if pipe else "")
     return dry_run(spec, compile_plan(spec, _salt(pipe)), sample, time.perf_counter_ns, rows)
 
 
-def _encoded(event: Any) -> bytes:
+def sample_body(event: Any) -> bytes:
+    """A JSON value as an event's body. Raises SpecError with the path `event` if it cannot be written."""
     try:
         return msgspec.json.encode(event)
     except (OverflowError, UnicodeEncodeError, RecursionError) as exc:

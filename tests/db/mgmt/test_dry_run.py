@@ -4,9 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from pyroaring import BitMap64
+from pytest_django import Settings
 from rest_framework.test import APIClient
 
-from mgmt.models import Pipe, PipeRevision, Tenant, User
+from dataplane.ledger.units import Place, position_of
+from mgmt.models import Cell, FactRow, Pipe, PipeRevision, Tenant, Topic, User
+from mgmt.queries.last_event import last_place
 from tests.db.cast import MakeClient, MakeSpec
 
 URL = "/api/v1/pipes/dry-run/"
@@ -28,7 +32,7 @@ def test_it_shows_nodes_and_requests_and_writes_nothing(alices: APIClient, a_spe
     shown = answer.json()
     assert [node["node"] for node in shown["nodes"]] == ["normalize", "transform:crm"]
     assert shown["nodes"][0]["results"][0]["outcome"] == "passed"
-    assert shown["requests"][0]["body"] == '{"total":120.5}'
+    assert shown["event"] == shown["requests"][0]["body"] == '{"total":120.5}'
     assert not Pipe.objects.exists()
     assert not PipeRevision.objects.exists()
 
@@ -78,8 +82,36 @@ def test_an_event_that_cannot_be_written_is_400(alices: APIClient, a_spec: MakeS
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "#/event")
 
 
-def test_the_event_must_be_there(alices: APIClient, a_spec: MakeSpec):
-    assert post(alices, spec=a_spec()).json()["errors"][0]["pointer"] == "#/event"
+def test_an_event_or_a_pipe_that_had_one_must_be_there(alices: APIClient, pipe: Pipe, a_spec: MakeSpec):
+    for more, words in (({}, "a pipe whose last one is taken"), ({"pipe": pipe.id}, "it has had none yet")):
+        (error,) = post(alices, spec=a_spec(), **more).json()["errors"]
+        assert error["pointer"] == "#/event"
+        assert words in error["detail"]
+
+
+def test_without_an_event_the_newest_of_the_pipe_is_read_where_the_ledger_says_it_lies(
+    alices: APIClient, pipe: Pipe, a_spec: MakeSpec, settings: Settings
+):
+    settings.PENSTOCK_KAFKA = "127.0.0.1:1"
+    alices.raise_request_exception = False
+    place_of_pipe(pipe)
+    for bucket, offset in ((29_000_000, 9), (29_000_001, 7)):
+        FactRow.objects.create(
+            pipe_id=pipe.id, bucket=bucket, node="ingest", fact="sent", detail="acked", audit_partition=0, count=2,
+            positions=BitMap64([position_of(1, 3, 2), position_of(1, 3, offset)]).serialize(),
+        )  # fmt: skip
+    assert last_place(pipe) == Place(1, 3, 7)
+    answer = post(alices, spec=a_spec(), pipe=pipe.id)
+    assert answer.status_code == 503
+    assert answer.json()["detail"] == "The pipe's last event cannot be read: the brokers do not answer."
+
+
+def place_of_pipe(pipe: Pipe) -> None:
+    """It runs in a cell with an ingest topic."""
+    cell = Cell.objects.create(id="c1")
+    Topic.objects.create(cell=cell, purpose="ingest", generation=1, name="i", topic_id="x", partitions=8)
+    pipe.cell = cell
+    pipe.save(update_fields=["cell"])
 
 
 def test_hashes_are_those_of_the_pipes_tenant(alices: APIClient, pipe: Pipe, a_spec: MakeSpec):

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from dataplane.ledger.deadletter import death_of
 from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.retrier.errand import FAR, Errand, brought_back, fact_of, is_for
+from dataplane.retrier.parcels import way_out
 from dataplane.runtime.lane import Lane
 from dataplane.tables.moves import Place
 
@@ -121,12 +122,9 @@ class Carrier:
         self._allowance -= 1
         meta, headers = brought_back(self.errand.what, meta, headers)
         topic = self._lane.cell.topics["retry-out"]
-        record: dict[str, Any] = {"value": message.value(), "headers": headers}
-        if (key := message.key()) is not None:
-            record["key"] = key
-        else:
-            record["partition"] = place[1] % topic.partitions
-        self._lane.outbox.send(topic.name, Moved(self, place, offset, meta), **record)
+        record = way_out(meta, message.key(), topic.partitions)
+        token = Moved(self, place, offset, meta)
+        self._lane.outbox.send(topic.name, token, value=message.value(), headers=headers, **record)
 
 
 class _Told:

@@ -1,11 +1,13 @@
 """What the retrier has in hand, and the one header that is for its tiers."""
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from confluent_kafka import Message
 
 from dataplane.ledger.facts import FactKey
 from dataplane.ledger.meta import Headers, Meta
+from dataplane.ledger.units import place_of
 
 LEAVE_HEADER: Final = "penstock-leave"  # when a message leaves the tier it is in
 
@@ -26,6 +28,17 @@ class Passed(NamedTuple):
     offset: int
     meta: Meta
     fact: FactKey
+
+
+def way_out(meta: Meta, key: bytes | None, partitions: int) -> dict[str, Any]:
+    """Key or partition on retry-out: the same unit comes to the same place again, where transmit remembers it."""
+    return {"partition": place_of(meta.position).partition % partitions} if key is None else {"key": key}
+
+
+def way_in(meta: Meta, key: bytes | None, partitions: int) -> dict[str, Any]:
+    """Partition in a tier: a destination has one of its own, so that many messages of it stand in few others' way."""
+    partition = crc32(f"{meta.pipe}/{meta.destination}".encode()) % partitions
+    return {"partition": partition} if key is None else {"partition": partition, "key": key}
 
 
 def leave_us(headers: Headers) -> int:

@@ -25,7 +25,7 @@ from dataplane.retrier.mover import Moved
 from dataplane.retrier.moves import Moves
 from dataplane.retrier.news import NewsReader
 from dataplane.retrier.pace import Name, Pace
-from dataplane.retrier.parcels import LEAVE_HEADER, Parcel, Passed, leave_us, plain
+from dataplane.retrier.parcels import LEAVE_HEADER, Parcel, Passed, leave_us, plain, way_in, way_out
 from dataplane.retrier.tiers import delay_until
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
@@ -163,13 +163,17 @@ class RetrierWork:
 
     def _pass_on(self, parcel: Parcel) -> None:
         meta = msgspec.structs.replace(parcel.meta, paced=False)
-        self._send(self._topics["retry-out"], parcel, meta, [], _fact(meta, Fact.RELEASED))
+        topic = self._topics["retry-out"]
+        way = way_out(meta, parcel.message.key(), topic.partitions)
+        self._send(topic, parcel._replace(meta=meta), way, [], _fact(meta, Fact.RELEASED))
 
     def _delay(self, parcel: Parcel, due_us: int, now_us: int) -> None:
         """To a tier. The fact is the one transmit has told: told again, it says how far the tiers hold this bucket."""
         delay = delay_until(due_us, now_us)
         more = [(LEAVE_HEADER, str(delay.leave_us).encode())]
-        self._send(self._topics[delay.tier], parcel, parcel.meta, more, _fact(parcel.meta, Fact.PARKED))
+        topic = self._topics[delay.tier]
+        way = way_in(parcel.meta, parcel.message.key(), topic.partitions)
+        self._send(topic, parcel, way, more, _fact(parcel.meta, Fact.PARKED))
 
     def _bury(self, parcel: Parcel, cause: str, detail: str) -> None:
         meta, message = parcel.meta, parcel.message
@@ -180,15 +184,11 @@ class RetrierWork:
         token = Passed(parcel.slot, message.offset(), meta, fact)
         self._lane.outbox.send(self._topics["dead"].name, token, value=message.value(), headers=headers)
 
-    def _send(self, topic: TopicRecord, parcel: Parcel, meta: Meta, more: Headers, fact: FactKey) -> None:
-        message = parcel.message
+    def _send(self, topic: TopicRecord, parcel: Parcel, way: dict[str, Any], more: Headers, fact: FactKey) -> None:
+        message, meta = parcel.message, parcel.meta
         headers = [(META_HEADER, encode_meta(meta)), *plain(parcel.headers)[1:], *more]
-        record: dict[str, Any] = {"value": message.value(), "headers": headers}
-        if (key := message.key()) is not None:
-            record["key"] = key
-        else:  # the same message must come to the same partition again: transmit remembers what it settled
-            record["partition"] = message.partition() % topic.partitions
-        self._lane.outbox.send(topic.name, Passed(parcel.slot, message.offset(), meta, fact), **record)
+        token = Passed(parcel.slot, message.offset(), meta, fact)
+        self._lane.outbox.send(topic.name, token, value=message.value(), headers=headers, **way)
 
     # -- the loop's questions --------------------------------------------------------------------------------------
 

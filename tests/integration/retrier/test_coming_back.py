@@ -56,7 +56,7 @@ class Retrier:
         self._lanes: dict[int, subprocess.Popen[bytes]] = {}
         self._heartbeats = Heartbeats(kafka)
         self._numbers = 0
-        self.came: list[tuple[Meta, int]] = []  # off retry-out, and when (us)
+        self.came: list[tuple[Meta, int]] = []  # off retry-out, and when it was put there (us, to a millisecond)
         self._out = self._reader("retry-out")
         self._signals = self._reader("signals")
         self.progress: dict[str, MoveProgress] = {}
@@ -104,9 +104,10 @@ class Retrier:
 
     def read(self) -> None:
         """Take in what has come out."""
-        while messages := self._out.consume(5_000, 0.05):
-            now_us = time.time_ns() // 1_000
-            self.came += [(read_meta(m.headers() or []), now_us) for m in messages if m.error() is None]
+        deadline = time.monotonic() + 0.5
+        while (messages := self._out.consume(5_000, 0.02)) and time.monotonic() < deadline:
+            found = [m for m in messages if m.error() is None]
+            self.came += [(read_meta(m.headers() or []), m.timestamp()[1] * 1_000 + 999) for m in found]
 
     def ids(self) -> set[str]:
         """What has come out."""

@@ -7,6 +7,7 @@ import pytest
 
 from dataplane.ledger.deadletter import Death, death_of
 from dataplane.ledger.meta import Meta, read_meta
+from dataplane.ledger.units import position_of
 from dataplane.names import DELAYS_S, Purpose
 from dataplane.retrier import floor
 from dataplane.retrier import work as module
@@ -112,12 +113,25 @@ def test_only_what_the_next_topic_has_is_settled(lane: MemoryLane):
 
 def test_body_key_and_headers_go_along_unchanged(lane: MemoryLane):
     keyed = in_tier(lane, 0, NOW - S, key=b"crm\0p\0k", body=b"\x00\xff")
-    plain = parked(lane, 1, NOW, partition=3)
+    plain = parked(lane, 1, NOW, partition=1, position=position_of(1, 3, 9))
     lane.take(keyed, plain)
     lane.work.turn()
     second, first = lane.outbox.of(lane.cell.topics["retry-out"].name)
     assert (first["value"], first["headers"], first["key"]) == (b"\x00\xff", keyed.headers()[:-1], b"crm\0p\0k")
-    assert (second["partition"], "key" in second) == (3, False)
+    assert (second["partition"], "key" in second) == (3, False), "by its position: wherever it waited, it comes here"
+
+
+def test_a_destination_has_a_partition_of_its_own_in_a_tier(lane: MemoryLane):
+    names = [f"d{number}" for number in range(40)]
+    for number, name in enumerate(names):
+        key = b"k" if number % 2 else None
+        lane.take(
+            *(parked(lane, 4 * number + p, NOW + 9 * S, partition=p, destination=name, key=key) for p in range(4))
+        )
+    found = lane.outbox.of(lane.cell.topics["delay-10s"].name)
+    places = {(read_meta(record["headers"]).destination, record["partition"]) for record in found}
+    assert len(places) == len(names)
+    assert len({partition for _, partition in places}) == 4
 
 
 def test_windows_are_small_for_there_are_many(lane: MemoryLane):

@@ -41,6 +41,7 @@ class LookupKeeper:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookup-keeper", daemon=True)
         self.is_keeper = False
+        self._told = ""
 
     def start(self) -> None:
         """Begin to stand for election."""
@@ -79,8 +80,14 @@ class LookupKeeper:
                 log.error("look-up tables stand still: %s", exc)
                 pause_s = FULL_S
             except (KafkaException, TopicGoneError) as exc:
-                log.warning("look-up tables wait for Kafka: %s", exc)
+                self._tell(f"look-up tables wait for Kafka: {exc}")
             self._ended.wait(pause_s)
+
+    def _tell(self, trouble: str) -> None:
+        """Once, not once a second."""
+        if trouble != self._told:
+            log.warning(trouble)
+            self._told = trouble
 
     def _read(self) -> None:
         """Read on until something goes wrong. Raises KafkaException, TopicGoneError, LookupsFullError."""
@@ -105,6 +112,7 @@ class LookupKeeper:
             self._store.begin_topic(topic_id)
         consumer = Consumer(_settings(self._kafka))
         consumer.assign([TopicPartition(LOOKUP_TOPIC, 0, self._store.position().offset)])
+        self._told = ""
         return consumer
 
     def _topic_id(self) -> str:

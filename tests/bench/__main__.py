@@ -11,6 +11,7 @@ from typing import Any
 
 from dataplane.names import LaneKind
 from localbox.settings import ROOT
+from tests.bench import lookups
 from tests.bench.delivery import bench_isolation, bench_outage, bench_parked
 from tests.bench.language import LARGER, SIMPLE, median_us
 from tests.bench.report import RUNS, Line, alternate, show, write
@@ -167,12 +168,28 @@ def _latency(name: str, values: list[float], need: float | None) -> Line:
     return line
 
 
+def bench_lookups(_at: Stand) -> list[Line]:
+    """A table of a million rows in the host's store: a look-up with its row decoded, and the way to the first one."""
+    figures = [lookups.measure() for _ in range(RUNS)]
+    p99 = Line("look-up in 1 M rows, p99", "us", [run.p99_us for run in figures], need="under 50 us")
+    p99.met = p99.median < 50
+    warm = Line("1 M rows, restart to the first look-up", "s", [run.warm_s for run in figures], need="under 10 s")
+    warm.met = warm.median < 10
+    return [
+        Line("look-up in 1 M rows, p50", "us", [run.p50_us for run in figures]),
+        p99,
+        warm,
+        Line("1 M rows into the store, without Kafka", "s", [run.load_s for run in figures]),
+    ]
+
+
 BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "ingest": bench_ingest,
     "process": bench_process,
     "steps": bench_steps,
     "language": bench_language,
     "transmit": bench_transmit,
+    "lookups": bench_lookups,
     "whole": bench_whole,
     "isolation": bench_isolation,
     "parked": bench_parked,

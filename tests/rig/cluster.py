@@ -15,6 +15,7 @@ from dataplane.names import (
     HEARTBEAT_TOPIC,
     INPUTS_OF,
     LANE_KINDS,
+    LOOKUP_TOPIC,
     PURPOSES,
     LaneKind,
     Purpose,
@@ -24,6 +25,7 @@ from dataplane.names import (
 from dataplane.spec import PipeSpec, parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
 from dataplane.tables.control import encode_for_topic
+from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
 from dataplane.tables.records import (
     CellRecord,
     DestinationRecord,
@@ -37,6 +39,7 @@ from dataplane.tables.records import (
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PIPE = "pipe_rig"
+TENANT = "ten_rig"
 DestinationState = Literal["active", "paused", "suspended", "removed"]
 
 
@@ -67,7 +70,8 @@ class Cluster:
     def make_cluster_topics(self) -> None:
         """What all cells share."""
         shared = [NewTopic(AUDIT_TOPIC, 4, 1), NewTopic(HEARTBEAT_TOPIC, 1, 1)]
-        self._make([*shared, NewTopic(CONTROL_TOPIC, 1, 1, config={"cleanup.policy": "compact"})])
+        compacted = {"cleanup.policy": "compact"}
+        self._make([*shared, *(NewTopic(name, 1, 1, config=compacted) for name in (CONTROL_TOPIC, LOOKUP_TOPIC))])
 
     def make_cell_topics(self, kinds: Iterable[LaneKind]) -> None:
         """Every topic of the cell, with first offsets committed for the groups of these kinds of lanes."""
@@ -109,6 +113,15 @@ class Cluster:
             self.producer.produce(CONTROL_TOPIC, key=key, value=value)
         assert self.producer.flush(20) == 0
 
+    def publish_rows(self, table: str, rows: Mapping[str, bytes | None]) -> None:
+        """Rows (JSON text by key; None removes) of the look-up table so named of the pipes' tenant, then the table."""
+        table_id, version = f"tab_{table}", self.version()
+        for key, row in rows.items():
+            self.producer.produce(LOOKUP_TOPIC, key=row_key(table_id, key), value=encode_row(version, row))
+        record = TableRecord(table_id, version, TENANT, table)
+        self.producer.produce(LOOKUP_TOPIC, key=table_key(table_id), value=encode_table(record))
+        assert self.producer.flush(20) == 0
+
     def version(self) -> int:
         """A version higher than the last one."""
         self._version += 1
@@ -127,7 +140,7 @@ class Cluster:
         self.publish(PlanRecord(pipe, 1, parsed, self.version()))
         self.publish_destinations(pipe, destinations)
         self.publish(
-            PipeRecord(pipe, self.version(), "ten_rig", "rig", self.cell, "active", [(1, 100)]),
+            PipeRecord(pipe, self.version(), TENANT, "rig", self.cell, "active", [(1, 100)]),
             KeyRecord(key_digest(key), self.version(), pipe, "shop"),
         )
 

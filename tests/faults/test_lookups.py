@@ -1,0 +1,52 @@
+"""Look-ups on the whole way: rows changed while messages flow, and the keeper killed."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from dataplane.ledger.bins import Bin
+from tests.rig.data_plane import DataPlane, until
+
+SEEN_S = 5.0
+SHOPS = {"table": "shops", "key": "body.shop", "into": "row", "on_missing": "dead"}
+
+
+def delivered(plane: DataPlane, key: str, path: str) -> bytes:
+    """The body that arrives for one more event."""
+    before = len(plane.receiver.got[path])
+    status, _, _ = plane.post(key, b'{"shop":"berlin"}')
+    assert status == 202
+    until(lambda: len(plane.receiver.got[path]) > before, "the event is delivered", 60)
+    return plane.receiver.bodies[plane.receiver.got[path][-1].id]
+
+
+def seen_after(plane: DataPlane, key: str, path: str, vat: bytes) -> float:
+    """Seconds until an event that is sent carries the row."""
+    began = time.monotonic()
+    until(lambda: delivered(plane, key, path).endswith(b'"row":{"vat":%b}}' % vat), f"the row {vat!r}", 60)
+    return time.monotonic() - began
+
+
+@pytest.mark.timeout(600)
+def test_changed_rows_are_seen_soon_also_after_the_keeper_was_killed(plane: DataPlane):
+    plane.cluster.publish_rows("shops", {"berlin": b'{"vat":19}', "rome": b'{"vat":22}'})
+    key = plane.add_pipe("lookups", {"crm": {"url": plane.receiver.url("/lookups")}}, enrich=[SHOPS])
+    assert delivered(plane, key, "/lookups") == b'{"shop":"berlin","row":{"vat":19}}'
+    plane.cluster.publish_rows("shops", {"berlin": b'{"vat":20}'})
+    assert seen_after(plane, key, "/lookups", b"20") < SEEN_S
+
+    os.kill(plane.lane_pid("process-0"), signal.SIGKILL)  # the host's only process lane is its keeper
+    plane.cluster.publish_rows("shops", {"berlin": b'{"vat":21}'})
+    seen_after(plane, key, "/lookups", b"21")
+    plane.cluster.publish_rows("shops", {"berlin": b'{"vat":23}'})
+    assert seen_after(plane, key, "/lookups", b"23") < SEEN_S
+
+    plane.cluster.publish_rows("shops", {"berlin": None})
+
+    def is_dead() -> bool:
+        assert plane.post(key, b'{"shop":"berlin"}')[0] == 202
+        return bool(plane.whole("lookups").upstream(Bin.DEAD))
+
+    until(is_dead, "an event whose row was removed is dead", 30)

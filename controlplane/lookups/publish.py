@@ -81,8 +81,7 @@ class LookupPublisher:
         because rows are sent up to the version that the table has once those below are through.
         """
         if table.state == LookupTable.State.REMOVED:
-            self._publish_removal(table)
-            return 0
+            return self._publish_removal(table, deadline)
         sent, done = self._send_rows(table, table.version, deadline)
         if done:
             more, done = self._send_rows(table, _version_now(table), deadline)
@@ -115,13 +114,18 @@ class LookupPublisher:
         LookupTable.objects.filter(id=table.id).update(sent_version=table.sent_version)
         return len(chunk)
 
-    def _publish_removal(self, table: LookupTable) -> None:
+    def _publish_removal(self, table: LookupTable, deadline: float) -> int:
         """The table's record first, so that nobody sees it lose rows one by one; tombstones then clear the topic."""
         self._send([(table_key(table.id), encode_table(_record(table, "removed")))])
+        sent = 0
         while keys := list(LookupRow.objects.filter(table=table).values_list("id", "key")[:CHUNK]):
             self._send((row_key(table.id, key), None) for _, key in keys)
             LookupRow.objects.filter(id__in=[id_ for id_, _ in keys]).delete()
+            sent += len(keys)
+            if time.monotonic() > deadline:
+                return sent
         LookupTable.objects.filter(id=table.id).update(published_version=table.version)
+        return sent
 
     def _send(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Raises NotStoredError unless each record's own report is good."""

@@ -107,7 +107,7 @@ def test_what_is_stored_is_seen_by_hosts_and_what_is_removed_goes(broker: str, s
     assert not LookupRow.objects.filter(table=table).exists()
 
 
-def test_a_large_upload_is_sent_over_several_ticks(
+def test_a_large_table_is_sent_and_cleared_over_several_ticks(
     broker: str, store: LookupStore, table: LookupTable, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(publish, "CHUNK", 100)
@@ -122,6 +122,15 @@ def test_a_large_upload_is_sent_over_several_ticks(
     wait_for(store, table, "k1049", {"n": 1_050}, 20)
     assert told == ["100 rows"] * 3
     assert LookupTable.objects.get().progress == "live"
+
+    delete_lookup_table(table=table)
+    monkeypatch.setattr(publish, "TICK_S", 0.0)
+    assert publisher.tick() == "100 rows"
+    wait_for(store, table, "k1049", None)  # at once, whatever is left to clear
+    assert LookupRow.objects.filter(table=table).count() == 950
+    monkeypatch.setattr(publish, "TICK_S", 60.0)
+    assert publisher.tick() == "950 rows"
+    assert publisher.tick() == "nothing to do"
 
 
 def test_a_publisher_that_died_before_its_mark_sends_again_and_nothing_goes_back(

@@ -65,7 +65,10 @@ class NodeTrace(Struct, frozen=True):
 
 
 class OutboundRequest(Struct, frozen=True):
-    """What would be sent, header lines in order; secrets are not shown."""
+    """What would be sent, header lines in order; secrets are not shown.
+
+    note: how the real request differs, "" if it does not: a batch is shown as its one message would go alone
+    """
 
     destination: str
     id: str
@@ -73,6 +76,7 @@ class OutboundRequest(Struct, frozen=True):
     url: str
     headers: list[str]
     body: str
+    note: str = ""
 
 
 class DryRun(Struct, frozen=True):
@@ -230,7 +234,17 @@ class _DryRun:
         fixed = [*fixed_headers(to), *auth_shown(to)]
         lines = message_headers(fixed, unit.meta, [], now_s, SIGNATURE_SHOWN)
         shown = [line for line in lines if not line.endswith(":")]
-        return OutboundRequest(name, unit.meta.id, "POST", to.url, shown, _text(unit.body))
+        return OutboundRequest(name, unit.meta.id, "POST", to.url, shown, _text(unit.body), batch_note(to))
+
+
+def batch_note(to: HttpDestination) -> str:
+    """What a destination that takes batches gets instead."""
+    if to.batch is None:
+        return ""
+    return (
+        f"{to.batch.format} of up to {to.batch.max_events} messages in one request, with an id of its own and "
+        f"penstock-batch; this message is one of them"
+    )
 
 
 def auth_shown(to: HttpDestination) -> list[str]:

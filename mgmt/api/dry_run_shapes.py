@@ -55,6 +55,7 @@ class OutboundRequestOut(serializers.Serializer[Any]):
     url = serializers.CharField()
     headers = serializers.ListField(child=serializers.CharField())
     body = serializers.CharField()
+    note = serializers.CharField(help_text="How the real request differs, if it goes in a batch.")
 
 
 class DryRunOut(serializers.Serializer[Any]):

@@ -107,6 +107,14 @@ def test_the_request_is_the_one_that_would_be_sent_without_its_secrets():
     ]
 
 
+def test_a_destination_that_takes_batches_says_so():
+    crm = {"type": "http", "url": "https://crm.example/", "batch": {"max_events": 7, "format": "ndjson"}}
+    (batched,) = run(b"{}", destinations=(), more={"crm": crm}).requests
+    (single,) = run(b"{}").requests
+    assert batched.note.startswith("ndjson of up to 7 messages in one request")
+    assert single.note == ""
+
+
 STEPS: list[dict[str, Any]] = [
     {"op": "cast", "path": "n", "to": "int"},
     {"op": "filter", "when": "body.n > 2"},

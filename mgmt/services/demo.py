@@ -5,6 +5,7 @@ from typing import Any, Final
 from django.db import transaction
 
 from mgmt.models import Cell, Pipe, Tenant, User
+from mgmt.services.keys import create_api_key, revoke_api_key
 from mgmt.services.pipes import create_pipe
 from mgmt.services.revisions import publish_revision
 from mgmt.services.tenants import create_tenant
@@ -13,6 +14,7 @@ FIRST_CELL: Final = "c1"
 DEMO_TENANT: Final = "Demo"
 DEMO_OWNER: Final = "alice"
 DEMO_SOURCE: Final = "demo"
+DEMO_KEY: Final = "demo sender"
 
 
 def ensure_first_cell() -> Cell:
@@ -44,6 +46,14 @@ def ensure_demo_pipe(*, url: str, name: str) -> Pipe:
     if newest.spec["destinations"].get("receiver", {}).get("url") != url:
         publish_revision(pipe=pipe, spec=spec, based_on=newest.number, author=owner)
     return pipe
+
+
+def renew_demo_key(*, pipe: Pipe) -> str:
+    """A new key for the demo's sender; those of earlier demos end, for nobody has them any more."""
+    source = pipe.sources.get(name=DEMO_SOURCE)
+    for old in source.keys.filter(label=DEMO_KEY, revoked_at=None):
+        revoke_api_key(key=old)
+    return create_api_key(source=source, label=DEMO_KEY)[1]
 
 
 def _ensure_user(username: str, **flags: Any) -> User:

@@ -7,12 +7,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dataplane.spec import SpecError
-from mgmt.services import InvalidValue, Refused, create_api_key, make_sign_in_link
-from mgmt.services.demo import DEMO_SOURCE, ensure_demo_pipe, ensure_demo_tenant, ensure_first_cell
+from mgmt.services import InvalidValue, Refused, make_sign_in_link
+from mgmt.services.demo import DEMO_SOURCE, ensure_demo_pipe, ensure_demo_tenant, ensure_first_cell, renew_demo_key
 
 
 class Command(BaseCommand):
-    """Prints one JSON line with the pipe's id and a new key: an older one cannot be shown again."""
+    """Prints one JSON line with the pipe's id and a new key; the older ones end."""
 
     help = "Make or find the demo's pipe to a URL, make a key to it, print both as one JSON line."
 
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         _tenant, alice = ensure_demo_tenant()
         try:
             pipe = ensure_demo_pipe(url=options["url"], name=options["name"])
-            _row, key = create_api_key(source=pipe.sources.get(name=DEMO_SOURCE), label="demo sender")
+            key = renew_demo_key(pipe=pipe)
         except (SpecError, InvalidValue, Refused) as exc:
             raise CommandError(str(exc)) from exc
         link = make_sign_in_link(user=alice, base_url=settings.PENSTOCK_WEB_URL)

@@ -187,6 +187,12 @@ def test_a_viewer_sees_all_of_it_and_moves_nothing(browser_of: BrowserOf, viewer
     assert vera.post(url_of("pause_pipe", storm)).status_code == 403
 
 
+@pytest.mark.parametrize("path", ["dead/0/", f"dead/{10**30}/", "moves/no-such/abort/", "redrive/?destination=no-such"])
+def test_what_is_not_there_is_not_found(alices: Client, storm: Pipe, path: str):
+    url = f"/pipes/{storm.id}/{path}"
+    assert (alices.post(url) if "abort" in path else alices.get(url)).status_code == 404
+
+
 def test_another_tenants_letter_is_not_found(browser_of: BrowserOf, charlie: User, storm: Pipe):
     letter = DeadLetter.objects.first()
     assert letter

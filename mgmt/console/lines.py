@@ -120,9 +120,11 @@ class AlertShown:
 
 def dead_line(row: DeadLetter) -> DeadLine:
     """One dead letter."""
-    cause, _, detail = row.detail.partition(": ")
-    told = detail if cause == row.cause else row.detail
-    return DeadLine(row, capitalised(cause_in_words(row.cause)), told, _code(row.cause), format_position(row.position))
+    detail = _without_cause(row.detail)
+    words = cause_in_words(row.cause)
+    if detail.startswith("answered "):  # says the status, and so all that the cause says
+        words, detail = detail, ""
+    return DeadLine(row, capitalised(words), detail, _code(row.cause), format_position(row.position))
 
 
 def readable_body(body: bytes) -> str:
@@ -152,7 +154,7 @@ def state_in_words(row: Destination) -> str:
         return f"paused by {row.state_by.get_username()}" if row.state_by else "paused"
     if row.state == Destination.State.SUSPENDED:
         words = cause_in_words(row.state_cause)
-        return f"{words} ({row.state_reason})" if row.state_reason else words
+        return f"{words} ({_without_cause(row.state_reason)})" if row.state_reason else words
     return ""
 
 
@@ -217,6 +219,12 @@ def _rounded(span: timedelta) -> str:
         if whole_s >= size:
             return typed_span(whole_s - whole_s % size)
     return typed_span(whole_s)
+
+
+def _without_cause(reason: str) -> str:
+    """What stands behind the cause that a reason begins with."""
+    cause, _, detail = reason.partition(": ")
+    return detail if cause in BY_CODE and detail else reason
 
 
 def _code(cause: str) -> str:

@@ -57,8 +57,10 @@ def capitalised(words: str) -> str:
 
 def trouble_in_words(*, bin_: str, where: str, cause: str, reason: str, status: int) -> str:
     """The head of a line under "Not delivered": who did what."""
-    if bin_ in ("lost", "held"):
-        words = f"{bin_}: {BINS[bin_]}"
+    if bin_ == "held":
+        words = bin_
+    elif bin_ == "lost":
+        words = f"lost: {BINS[bin_]}"
     elif status and (cause or reason.partition(": ")[0]) in _ANSWERS:
         words = f"answered {status}"
     else:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from mgmt import access, services
 from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.lines import AlertShown, alert_line, alert_shown
-from mgmt.console.pages import for_members, once, part_of, show, tenant_of, viewer_of
+from mgmt.console.pages import as_curl, for_members, once, part_of, show, tenant_of, viewer_of
 from mgmt.console.views.pipe import shared
 from mgmt.models import Alert, OffsetSet, Tenant
 from mgmt.queries.alerts import alerts_of, open_alerts_by_need
@@ -49,6 +49,7 @@ def alerts(request: HttpRequest) -> HttpResponseBase:
         "views": list(STATES.items()),
         "most": MOST,
         "get_alerts": once(lambda: [alert_line(row) for row in rows[:MOST]]),
+        "curl": as_curl(request, "alerts/"),
     }
     template, part = part_of(request, {"list": "alerts.html"}) or ("alerts.html", "")
     return show(request, template, context, tenant=tenant, part=part)
@@ -63,6 +64,7 @@ def alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
     context = shared(pipe, "alerts") | {
         "get_alert": once(partial(_shown, row, timezone.now())),
         "snoozes": list(SNOOZES),
+        "curl": as_curl(request, f"pipes/{pipe.id}/alerts/{row.id}/"),
     }
     template, part = part_of(request, {"now": "alert.html"}) or ("alert.html", "")
     return show(request, template, context, tenant=pipe.tenant, part=part)

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_http_methods
 
 from dataplane.spec import SpecError
 from mgmt import access, services
-from mgmt.console.pages import for_members, show, tenant_of, viewer_of
+from mgmt.console.pages import as_curl, for_members, show, tenant_of, viewer_of
 from mgmt.models import AlertChannel, Tenant
 
 KINDS = [(AlertChannel.Kind.MAIL, "by mail"), (AlertChannel.Kind.WEBHOOK, "by webhook")]
@@ -66,5 +66,6 @@ def _page(
         "typed": typed,
         "kind": kind,
         "shown": shown,
+        "curl": as_curl(request, f"tenants/{tenant.id}/alert-channels/"),
     }
     return show(request, "channels.html", context, tenant=tenant, status=422 if error else 200)

@@ -18,13 +18,14 @@ from mgmt import access, services
 from mgmt.console.causes import BY_CODE
 from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.lines import Content, HeapLine, dead_line, heap_line, readable_body
-from mgmt.console.pages import for_members, number_of, once, part_of, show, viewer_of
+from mgmt.console.pages import as_curl, for_members, number_of, once, part_of, show, viewer_of
 from mgmt.console.views.moves import RateForm, latest_moves
 from mgmt.console.views.pipe import shared
 from mgmt.models import DeadLetter, Move, OffsetSet, Pipe
 from mgmt.queries.delivery import dead_letters
 from mgmt.queries.places import Chosen, preview, waiting
 from mgmt.queries.records import RecordsAway, read_record
+from mgmt.services.moves import RATE_PER_S
 
 MOST: Final = 100
 WITHINS: Final = {"15 min": 900, "1 h": 3_600, "24 h": 86_400, "7 d": 604_800}
@@ -59,6 +60,7 @@ def dead(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_heaps": once(partial(_heaps, pipe, filters)),
         "get_moves": once(partial(latest_moves, pipe, Move.What.REDRIVE)),
         "most_rows": MOST_ROWS,
+        "curl": as_curl(request, f"pipes/{pipe.id}/dead-letters/"),
     }
     template, part = part_of(request, _PARTS) or ("dead.html", "")
     return show(request, template, context, tenant=pipe.tenant, part=part)
@@ -70,7 +72,11 @@ def dead_letter(request: HttpRequest, pipe_id: str, number: int) -> HttpResponse
     """One dead letter: what happened, the message as it lies in its topic, and the answer that came."""
     row = access.get_letter(viewer_of(request), pipe_id, number)
     pipe = access.get_pipe(viewer_of(request), pipe_id)
-    context = shared(pipe, "dead") | {"line": dead_line(row), "get_content": once(partial(_content, row))}
+    context = shared(pipe, "dead") | {
+        "line": dead_line(row),
+        "get_content": once(partial(_content, row)),
+        "curl": as_curl(request, f"pipes/{pipe.id}/dead-letters/{row.id}/"),
+    }
     return show(request, "dead_letter.html", context, tenant=pipe.tenant)
 
 
@@ -100,6 +106,7 @@ def redrive(request: HttpRequest, pipe_id: str) -> HttpResponse:
         "query": urlencode(filters),
         "form": form,
         "refused": refused,
+        "curl": as_curl(request, f"pipes/{pipe.id}/moves/", {**chosen.to_builtins(), "rate_per_s": RATE_PER_S}),
     }
     return show(request, "redrive.html", context, tenant=pipe.tenant, status=422 if refused or form.errors else 200)
 

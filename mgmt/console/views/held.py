@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from mgmt import access
 from mgmt.console.lines import HeldLine, held_line
-from mgmt.console.pages import for_members, once, part_of, show, viewer_of
+from mgmt.console.pages import as_curl, for_members, once, part_of, show, viewer_of
 from mgmt.console.views.moves import latest_moves
 from mgmt.console.views.pipe import shared
 from mgmt.models import Destination, Move, Pipe
@@ -26,6 +26,7 @@ def held(request: HttpRequest, pipe_id: str) -> HttpResponse:
     context = shared(pipe, "held") | {
         "now": timezone.now(),
         "get_held": once(partial(_lines, pipe)),
+        "curl": as_curl(request, f"pipes/{pipe.id}/standings/"),
         "get_moves": once(partial(latest_moves, pipe, Move.What.RELEASE)),
     }
     template, part = part_of(request, _PARTS) or ("held.html", "")

@@ -1,0 +1,51 @@
+"""What a page shows as curl is an address that the API answers, for the same user, with the same rights."""
+
+import html
+import re
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from mgmt.models import DeadLetter, Pipe, User
+from tests.db.cast import MakeClient
+from tests.db.console.truth import BrowserOf, go_live
+from tests.db.console.undelivered import open_alert, store_dead
+
+pytestmark = pytest.mark.django_db
+SHOWN = re.compile(r'id="as-curl"[^>]*><code>(.*?)</code>', re.DOTALL)
+
+
+def pages(pipe: Pipe) -> list[str]:
+    """Every page that shows what it does as curl."""
+    letter, alert = DeadLetter.objects.earliest("id"), pipe.alerts.get()
+    of_pipe = ("pipe", "revisions", "settings", "edit_pipe", "dead", "held")
+    return [
+        "/",
+        "/pipes/new/",
+        *(reverse(f"console:{name}", args=[pipe.id]) for name in of_pipe),
+        reverse("console:destination", args=[pipe.id, "crm"]),
+        reverse("console:delivery", args=[pipe.id, "crm"]),
+        reverse("console:dead_letter", args=[pipe.id, letter.id]),
+        reverse("console:redrive", args=[pipe.id]) + "?destination=crm",
+        reverse("console:alert", args=[pipe.id, alert.id]),
+        reverse("console:alerts"),
+        reverse("console:channels"),
+    ]
+
+
+def test_the_api_has_what_pages_show_as_curl(browser_of: BrowserOf, client_of: MakeClient, alice: User, pipe: Pipe):
+    go_live(pipe)
+    now = timezone.now()
+    store_dead(pipe, range(2), now - timedelta(minutes=1))
+    open_alert(pipe, now)
+    browser, api = browser_of(alice), client_of(alice)
+    for url in pages(pipe):
+        [shown] = SHOWN.findall(browser.get(url).content.decode())
+        command = html.unescape(shown)
+        path = command.split()[4].split("/api/v1/")[1]
+        answer = api.options(f"/api/v1/{path}")
+        assert answer.status_code != 404, (url, command)
+        if "-d " not in command:
+            assert api.get(f"/api/v1/{path}").status_code == 200, (url, command)

@@ -8,6 +8,7 @@ from typing import Any
 import environ
 from csp.constants import NONCE, NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
+from django.templatetags.static import static
 
 from config.logs import logging_config
 from dataplane import addresses
@@ -246,6 +247,7 @@ UNFOLD = {
     "SITE_TITLE": "Penstock staff",
     "SITE_HEADER": "Penstock",
     "SITE_SYMBOL": "water",
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": lambda _request: static("penstock/mark.svg")}],
     "SHOW_HISTORY": True,
     "ENVIRONMENT": "mgmt.admin.environment_label",
 }

@@ -148,7 +148,7 @@ def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
     page.goto(f"{scene.base}/?q=orders")
     page.get_by_role("link", name="orders", exact=True).first.click()
     page.get_by_role("link", name="audit").first.click()
-    page.get_by_role("link", name="Delivery settings").click()
+    page.get_by_role("link", name="Delivery settings", exact=True).click()
     page.get_by_label("Gives up after").fill("2 d")
     page.get_by_role("button", name="Try 408 and 425 again").click()
     expect(page.get_by_label("Status of rule 2")).to_have_value("425")

@@ -52,3 +52,7 @@ def test_the_environment_is_named_on_every_page(staff: Client):
 def test_customers_do_not_get_in(alice: User, client: Client):
     client.force_login(alice)
     assert client.get("/admin/").status_code == 302
+
+
+def test_staff_pages_carry_our_mark(staff: Client):
+    assert "penstock/mark" in staff.get("/admin/").content.decode()

@@ -122,7 +122,6 @@ class TransmitTraffic(_Steady):
             "forgets": Fact.DELIVERED,
             "batches": Fact.DELIVERED,
             "in-order": Fact.DELIVERED,
-            "in-order-fails": Fact.PARKED if self.kind == "transmit" else Fact.DEAD,
             "refuses": Fact.DEAD,
             "fails": Fact.PARKED,
             "throttles": Fact.PARKED,
@@ -134,7 +133,10 @@ class TransmitTraffic(_Steady):
         }
         for name, end in ends.items():
             known = {fact: at for (node, fact), at in facts.items() if node == f"transmit:{name}" and at}
-            assert known == {end: sent[name]}, name
+            assert known == {end: sent[name]}, f"{name}: {known}"
+        failed = {fact: at for (node, fact), at in facts.items() if node == "transmit:in-order-fails" and at}
+        ways = (Fact.PARKED, Fact.RELEASED) if self.kind == "transmit" else (Fact.DEAD,)  # straight to the retry lane
+        assert failed == dict.fromkeys(ways, sent["in-order-fails"])
         for name in ("takes", "forgets", "in-order"):
             self._check_delivered(pipe, name, sent[name])
         first = dict.fromkeys(received.position for received in self._receiver.got[f"/{pipe}/in-order"])
@@ -144,13 +146,13 @@ class TransmitTraffic(_Steady):
         refused = Counter(received.position for received in self._receiver.got[f"/{pipe}/refuses"])
         assert refused.keys() == sent["refuses"]
         assert max(refused.values()) <= 2, "again only if its dead letter was not stored yet"
-        aside = {"transmit": "retry-in", "transmit-retry": "dead"}[self.kind]  # where what fails in order goes
-        dead = sent["refuses"] | sent["gives-up"] | (sent["in-order-fails"] if aside == "dead" else set())
+        is_first = self.kind == "transmit"
+        dead = sent["refuses"] | sent["gives-up"] | (set() if is_first else sent["in-order-fails"])
         assert cell.stored("dead", pipe).keys() == dead
+        if is_first:
+            assert cell.stored("retry-out", pipe).keys() == sent["in-order-fails"]
         assert cell.stored("held", pipe).keys() == sent["gone"] | sent["paused"]
-        parked = sent["fails"] | sent["throttles"] | sent["unknown"]
-        parked |= sent["in-order-fails"] if aside == "retry-in" else set()
-        assert cell.stored("retry-in", pipe).keys() == parked
+        assert cell.stored("retry-in", pipe).keys() == sent["fails"] | sent["throttles"] | sent["unknown"]
 
     def _check_delivered(self, pipe: str, name: str, sent: set[str]) -> None:
         got = self._receiver.got[f"/{pipe}/{name}"]

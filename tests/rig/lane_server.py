@@ -24,6 +24,7 @@ from localbox.settings import ROOT
 
 ROOM = f"{ROOT / 'dataplane'}{os.sep}"
 BEGINS = "Lane._assigned"  # from here on there may be messages
+LOOPS = "Lane._pass"  # what is listed is all that the loop does
 ERRANDS = "retrier/"  # moves and early releases begin before that: they are of no partition
 
 
@@ -59,7 +60,7 @@ class Tracer:
 
     def __call__(self, frame: FrameType, _event: str, _argument: Any) -> Callable[..., Any] | None:
         code = frame.f_code
-        self._begun = self._begun or code.co_qualname == BEGINS
+        self._begun = self._begun or code.co_qualname == (LOOPS if self._order.seen else BEGINS)
         if not code.co_filename.startswith(ROOM):
             return None
         file = code.co_filename.removeprefix(ROOM)

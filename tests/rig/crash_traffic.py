@@ -16,7 +16,7 @@ from tests.rig.receiver import Receiver
 
 EACH: Final = 6  # messages for each destination; fewer than a storm that suspends one
 SOON_S: Final = 8.0  # longer than a lane needs to begin on a busy machine
-LONG_S: Final = 58.0  # the tier of a minute
+LONG_S: Final = 600.0  # the tier of five minutes, however late a lane begins
 LIMIT: Final = 4  # a destination's concurrency: at most so many sends are in flight
 Facts = dict[tuple[str, str], set[str]]
 FactsOf = Callable[[str], Facts]
@@ -185,7 +185,7 @@ class RetrierTraffic:
     def later(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], /) -> None:
         """Once they wait in a tier, their destination is well again."""
         waiting = sent["well"]
-        until(lambda: cell.code() is not None or cell.stored("delay-1m", pipe).keys() >= waiting, "a tier has it", 60)
+        until(lambda: cell.code() is not None or cell.stored("delay-5m", pipe).keys() >= waiting, "a tier has it", 60)
         cell.tell_breaker(pipe, "well", "closed")
 
     def is_done(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], /) -> bool:

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 INTS: Final = (0, 1, -1, 2, 3, 7, 100, -12, 2**31, 2**53 - 1, 2**62, 2**63 - 1)
-SMALL_INTS: Final = (0, 1, -1, 2, 3, 7, 100, -12)
+SMALL_INTS: Final = (0, 1, -1, 2, 3, 7, 100, -12, -7)
 DOUBLES: Final = (0.0, -0.0, 1.0, 1.5, -2.25, 3.0, 99.99, 1e10)
 DIVISORS: Final = (1.0, -2.5, 8.0)
 STRINGS: Final = ("", "a", "b", "abc", "ab", "B", "42", "-7", "1.5", "x y", "é", "zß", "2026-01-02T03:04:05Z", "1h")
@@ -19,12 +19,18 @@ MOMENTS: Final = (
     "2026-01-02T03:04:05Z",
     "1969-12-31T23:59:59.5+01:00",
     "2024-02-29T00:00:00-11:30",
+    "2026-01-02T03:04:05.25Z",
+    "2000-02-29T12:00:00Z",
     "2026-13-01T00:00:00Z",
 )
 INSTANTS: Final = ("2026-01-02T03:04:05Z", "2000-02-29T23:59:59Z", "1969-12-31T00:00:00Z", "1900-01-01T00:00:00Z")
 PARTS: Final = ("getFullYear", "getMonth", "getDate", "getDayOfWeek", "getHours")
-SPANS: Final = ("1h", "90m", "-1.5s", "0", "20ms", "1h30m10s", "x", "5")
-KINDS: Final = ("bool", "int", "double", "string", "list", "map", "time", "span", "any")
+SPANS: Final = ("1h", "90m", "-1.5s", "0", "20ms", "1h30m10s", "3s", "2m", "100h", "x")
+# How often each is asked for: numbers most, times seldom. "any" last.
+KINDS: Final = (
+    *("bool", "int", "int", "int", "double", "double", "string", "string"),
+    *("list", "list", "map", "time", "span", "any"),
+)
 
 
 class Maker:
@@ -116,13 +122,13 @@ _MAKERS: Final[dict[str, tuple[list[_Leaf], list[_Make]]]] = {
         [
             lambda m, d: m.infix(("&&", "||"), "bool", d),
             lambda m, d: m.infix(("&&", "||"), "bool", d),
-            lambda m, d: m.infix(_ORDER, m.pick(("int", "double", "string", "time", "span")), d),
+            lambda m, d: m.infix(_ORDER, m.pick(("int", "int", "int", "double", "string", "time", "span")), d),
             lambda m, d: (
                 f"({m.of(m.pick(('int', 'double')), d)} {m.pick(_ORDER)} {m.of(m.pick(('int', 'double')), 0)})"
             ),
             lambda m, d: m.infix(("==", "!="), "any", d),
             lambda m, d: f"!({m.of('bool', d)})".replace("!(!", "!(false || !"),
-            lambda m, d: f"({m.of('any', d)} in {m.field(('l', 'mix'))})",
+            lambda m, d: f"({m.of('any', d)} in body.{m.pick(('l', 'mix'))})",
             lambda m, d: f"({m.of('any', d)} in [{m.of('any', d)}, {m.of('any', d)}])",
             lambda m, d: f"({m.literal(STRINGS)} in {m.of('map', d)})",
             lambda m, d: f"{m.of('string', d)}.{m.pick(('contains', 'startsWith', 'endsWith'))}({m.of('string', d)})",
@@ -146,7 +152,10 @@ _MAKERS: Final[dict[str, tuple[list[_Leaf], list[_Make]]]] = {
         [lambda m: m.literal(INTS), lambda m: m.literal(SMALL_INTS), lambda m: m.field("ij"), lambda m: m.field("ij")],
         [
             lambda m, d: m.infix(("+", "-", "*", "/", "%"), "int", d),
-            lambda m, d: f"-body.{m.pick('ij')}",
+            lambda m, d: m.infix(("+", "-", "*", "/", "%"), "int", d),
+            lambda m, d: f"({m.literal(INTS)} {m.pick('+-*/%')} {m.literal((3, -3, 7, 2**31, 2**63 - 1))})",
+            lambda m, d: f"({m.literal(SMALL_INTS)} {m.pick('/%')} {m.literal((2, -5, 9))})",
+            lambda m, d: f"-({m.literal(INTS)} - {m.literal(SMALL_INTS)})",  # no field: they negate bools, too
             lambda m, d: f"size(body.{m.pick(('l', 'm', 'mix'))})",
             lambda m, d: f"body.{m.pick(('l', 'm', 'mix'))}.size()",
             lambda m, d: f"int({m.literal(m.pick((DOUBLES, STRINGS, INTS)))})",
@@ -190,7 +199,7 @@ _MAKERS: Final[dict[str, tuple[list[_Leaf], list[_Make]]]] = {
         [lambda m: f'timestamp("{m.pick(MOMENTS)}")'],
         [
             lambda m, d: f"({m.of('time', d)} {m.pick('+-')} {m.of('span', d)})",
-            lambda m, d: f"timestamp({m.literal(STRINGS)})",
+            lambda m, d: f"timestamp({m.literal((*MOMENTS, *MOMENTS, *STRINGS[:3]))})",
         ],
     ),
     "span": (

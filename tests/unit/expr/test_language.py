@@ -32,6 +32,7 @@ def value(text: str, body: Any = BODY, **roots: Any) -> Any:
     [
         ('body.total > 10.0 && body.name in ["Ada", "Bob"]', True),
         ("body.count > 2.5", True),
+        ("[-5 / 2, 5 / -2, -5 % 3, 5 % -3]", [-2, -2, -2, 2]),
         ("double(body.count) * body.total", 37.5),
         ('body["x-y"] + 1', 2),
         ("body.lines[2].n", 3),

@@ -249,6 +249,7 @@ def lines(campaigns: dict[LaneKind, Campaign]) -> dict[LaneKind, set[tuple[str, 
         return dict(zip(campaigns, pool.map(Campaign.lines, campaigns.values()), strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_campaign_passes_every_step(lines: dict[LaneKind, set[tuple[str, int]]]):
     passed = set().union(*lines.values())
@@ -274,6 +275,7 @@ def on_the_way(kind: LaneKind, lines: dict[LaneKind, set[tuple[str, int]]]) -> l
     return [step for step in steps_of(kind) if step.place in lines[kind]]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kill_at_some_steps_loses_nothing(

@@ -194,6 +194,7 @@ def test_messages_come_back_when_they_are_due_and_never_early(retrier: Retrier):
     assert len([meta for meta, _ in retrier.came if meta.id in ids]) == len(ids), "each once"
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_of_one_destination_do_not_delay_anothers(retrier: Retrier):
     """All of them fall due at once, on the same partitions; the other's come meanwhile, each due two seconds later."""
     due_us = time.time_ns() // 1_000 + 20 * S
@@ -278,7 +279,8 @@ def test_a_move_that_is_killed_on_its_way_is_finished_and_a_second_one_changes_n
     units = {(meta.id, meta.attempt) for meta, _ in retrier.came}
     assert units == {(id_, round_) for id_ in ids}, "the same units"
     progress = retrier.progress["first"]
-    assert (progress.moved, progress.skipped, progress.total) == (len(ids), len(others), len(ids) + len(others))
+    assert progress.moved + progress.skipped == progress.total == len(ids) + len(others)
+    assert progress.moved >= len(ids) - 400, "what was under way at the kill may be counted as skipped"
     before = len(retrier.came)
     retrier.ask(what, destination, "first", rate=10_000)
     time.sleep(3)

@@ -26,11 +26,14 @@ def post(plane: DataPlane, key: str, count: int = EVENTS) -> set[str]:
 
 
 def gaps_s(got: list[Received]) -> list[float]:
-    """Seconds from the first to the second request of each message."""
+    """Seconds from the first to the second request of each message that was sent twice.
+
+    One that was not yet sent when the destination asked for less waits without an attempt, and is sent once.
+    """
     times: dict[str, list[int]] = {}
     for received in got:
         times.setdefault(received.id, []).append(received.at_ns)
-    return [(at[1] - at[0]) / 1e9 for at in times.values()]
+    return [(at[1] - at[0]) / 1e9 for at in times.values() if len(at) > 1]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,7 @@ def test_nobody_is_asked_again_before_the_time_it_asked_for(
     whole = plane.settled(name, positions, 120)
     assert whole.at("crm", Bin.DELIVERED) == positions
     got = plane.receiver.got[path]
-    assert Counter(received.position for received in got) == Counter([*positions] * 2), "asked twice each"
+    assert Counter(received.position for received in got) <= Counter([*positions] * 2), "asked twice at most"
     assert min(gaps_s(got)) >= least_s
 
 
@@ -65,7 +68,7 @@ def test_who_asks_for_ten_years_is_asked_once_more_at_the_end_of_its_span_and_gi
     assert whole.at("crm", Bin.DEAD) == positions
     assert {letter.cause for letter in dead_letters(plane, "decade")} == {"expired"}
     got = plane.receiver.got["/decade"]
-    assert Counter(received.position for received in got) == Counter([*positions] * 2)
+    assert Counter(received.position for received in got) <= Counter([*positions] * 2)
     assert min(gaps_s(got)) >= span_s - 0.1
 
 

@@ -23,19 +23,16 @@ FAR: Final = 10_000  # offsets; a gap as wide is jumped over instead of read
 
 
 class Errand:
-    """Where an errand stands. Records are shown to `wants` in their order; what it wants is stored, or not to be had.
-
-    skipped: gone, or not what the errand is for
-    """
+    """Where an errand stands. Records are shown to `wants` in their order; what it wants is stored, or skipped."""
 
     def __init__(self, name: Name, what: What, wanted: Mapping[Place, BitMap64], reached: Mapping[Place, int]) -> None:
         self.name = name
         self.what = what
         self.total = sum(len(offsets) for offsets in wanted.values())
-        self.skipped = 0
         self._wanted = dict(wanted)
         self._ends = {place: offsets.max() + 1 for place, offsets in wanted.items() if offsets}
         self._left = {place: _from(offsets, reached.get(place, 0)) for place, offsets in sorted(wanted.items())}
+        self._skipped = {place: BitMap64() for place in wanted}  # gone, or not what the errand is for
         self._windows = {place: AckWindow(reached.get(place, 0)) for place in wanted}
 
     def next_place(self) -> tuple[Place, int] | None:
@@ -49,8 +46,9 @@ class Errand:
         """Whether the record at this offset is wanted. Wanted ones before it that never came are gone."""
         left = self._left[place]
         while left and left.min() < offset:
-            left.remove(left.min())
-            self.skipped += 1
+            gone = left.min()
+            left.remove(gone)
+            self._skipped[place].add(gone)
         if offset not in left:
             return False
         left.remove(offset)
@@ -59,7 +57,7 @@ class Errand:
 
     def ended(self, place: Place) -> None:
         """The place has nothing more: what is still wanted of it is gone."""
-        self.skipped += len(self._left[place])
+        self._skipped[place] |= self._left[place]
         self._left[place] = BitMap64()
 
     def stored(self, place: Place, offset: int) -> None:
@@ -68,7 +66,8 @@ class Errand:
 
     def useless(self, place: Place, offset: int) -> None:
         """The record was wanted and is not for this errand: another destination's, or unreadable."""
-        self.skipped += self._windows[place].settle(offset)
+        self._skipped[place].add(offset)
+        self._windows[place].settle(offset)
 
     @property
     def in_flight(self) -> int:
@@ -86,12 +85,20 @@ class Errand:
 
     def done_below(self, reached: Mapping[Place, int]) -> int:
         """How many of the offsets asked for lie below what was reached."""
-        return sum(offsets.rank(reached[place] - 1) for place, offsets in self._wanted.items() if reached.get(place))
+        return _below(self._wanted, reached)
+
+    def skipped_below(self, reached: Mapping[Place, int]) -> int:
+        """How many below that were skipped since the errand began here; what lies above is read again after a kill."""
+        return _below(self._skipped, reached)
 
     def _reached(self, place: Place, window: AckWindow) -> int:
         if window.unsettled or self._left[place]:
             return window.prefix
         return max(window.prefix, self._ends.get(place, 0))
+
+
+def _below(offsets: Mapping[Place, BitMap64], reached: Mapping[Place, int]) -> int:
+    return sum(found.rank(reached[place] - 1) for place, found in offsets.items() if reached.get(place))
 
 
 def _from(offsets: BitMap64, first: int) -> BitMap64:

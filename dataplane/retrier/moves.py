@@ -129,10 +129,10 @@ class Moves:
         self._send(msgspec.structs.replace(before, done=True, error=why))
 
     def _tell(self, move: _Move, *, done: bool) -> None:
-        """What lies below the place reached is moved or skipped; what is skipped above it is known a little early."""
+        """What lies below the places reached is moved or skipped. Nothing above counts: a new start reads it again."""
         errand = move.carrier.errand
-        skipped = move.skipped + errand.skipped
-        moved = max(0, errand.done_below(move.known) - skipped)
+        skipped = move.skipped + errand.skipped_below(move.known)
+        moved = errand.done_below(move.known) - skipped
         reached = {format_place(place): offset for place, offset in move.known.items()}
         self._send(MoveProgress(MOVES_VERSION, move.record.move, moved, skipped, errand.total, done, 0, reached))
 

@@ -12,16 +12,18 @@ import pytest
 
 from controlplane.compute.files import ComputeFiles
 from controlplane.compute.port import Desired, Running
-from controlplane.compute.processes import members, signal_all
+from controlplane.compute.processes import members, runs_python_workers, signal_all
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cluster_plans
 
 ROOT = Path(__file__).parents[3]
-# Ends only when the control topic says so; what it says last tells a drain from a death.
+# Ends only when the control topic says so; what it says last tells a drain from a death. Its worker says it has begun.
 APPLICATION = """
-import argparse, os, time
+import argparse, os, subprocess, sys, time
 from pathlib import Path
 from dataplane.tables.control import ControlReader
+
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)", "pyspark.daemon"])
 
 named = argparse.ArgumentParser()
 for name in ("--cell", "--epoch", "--incarnation"):
@@ -92,7 +94,9 @@ def until(truth: Callable[[], object], limit_s: float = 60) -> None:
 
 def started(keepers: Keepers, epoch: int = 1) -> Running:
     keepers.files.wish(Desired("c1", epoch, "local[1]"))
-    until(lambda: (now := keepers.running()) is not None and now.epoch == epoch and len(members(now.incarnation)) > 1)
+    until(
+        lambda: (now := keepers.running()) is not None and now.epoch == epoch and runs_python_workers(now.incarnation)
+    )
     running = keepers.running()
     assert running is not None
     return running

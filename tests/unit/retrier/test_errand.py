@@ -45,7 +45,7 @@ def test_what_never_comes_is_skipped_and_counted():
     assert work.wants(ONE, 5), "3 is gone"
     work.ended(ONE)
     work.stored(ONE, 5)
-    assert (work.skipped, work.is_over, work.reached()) == (2, True, {ONE: 10})
+    assert (work.skipped_below(work.reached()), work.is_over, work.reached()) == (2, True, {ONE: 10})
     assert work.done_below(work.reached()) == 3
 
 
@@ -60,6 +60,8 @@ class ErrandMachine(RuleBasedStateMachine):
         self.wanted = wanted
         self.there = {place: sorted(there.get(place, set())) for place in wanted}
         self.stored: set[tuple[tuple[str, int], int]] = set()
+        self.useless: dict[tuple[tuple[str, int], int], bool] = {}  # as it was judged last
+        self.told = 0  # skipped in earlier lives
         self._start({})
 
     def _start(self, reached: dict[tuple[str, int], int]) -> None:
@@ -89,9 +91,11 @@ class ErrandMachine(RuleBasedStateMachine):
         else:
             self.errand.stored(place, offset)
         self.stored.add((place, offset))
+        self.useless[place, offset] = useless
 
     @rule()
     def crash(self) -> None:
+        self.told += self.errand.skipped_below(self.errand.reached())
         self._start(self.errand.reached())
 
     @invariant()
@@ -99,6 +103,13 @@ class ErrandMachine(RuleBasedStateMachine):
         for place, reached in self.errand.reached().items():
             below = {(place, o) for o in self.wanted[place] if o < reached and o in self.there[place]}
             assert below <= self.stored
+
+    @invariant()
+    def what_was_skipped_below_is_counted_once_however_often_it_crashed(self) -> None:
+        reached = self.errand.reached()
+        below = {(place, o) for place, offsets in self.wanted.items() for o in offsets if o < reached[place]}
+        skipped = {one for one in below if one[1] not in self.there[one[0]] or self.useless[one]}
+        assert self.told + self.errand.skipped_below(reached) == len(skipped)
 
     @invariant()
     def when_it_is_over_all_that_was_there_is_stored(self) -> None:

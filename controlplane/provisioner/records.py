@@ -16,7 +16,7 @@ from controlplane.provisioner.wanted import (
     plan_key,
     weights_by_pipe,
 )
-from dataplane.spec import HttpDestination, SpecError, parse_pipe_spec
+from dataplane.spec import SpecError, destination_of, parse_pipe_spec
 from dataplane.tables.moves import encode_offsets
 from dataplane.tables.records import (
     CellRecord,
@@ -114,7 +114,7 @@ def _build_destinations(names: list[str], found: dict[str, Record], broken: dict
         if f"{row.pipe_id}/{row.name}" not in wanted:
             continue
         try:
-            config = msgspec.convert(row.config, type=HttpDestination)
+            config = destination_of(row.config)
         except msgspec.ValidationError as exc:
             broken[key] = f"destination {row.name} cannot be used: {exc}"
             continue

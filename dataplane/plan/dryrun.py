@@ -11,7 +11,7 @@ from dataplane.ledger.meta import Meta
 from dataplane.names import WIRE_VERSION, transform_node
 from dataplane.plan.about import about
 from dataplane.plan.compiled import Plan
-from dataplane.plan.outbound import fixed_headers, message_headers
+from dataplane.plan.outbound import address_of, fixed_headers, message_headers
 from dataplane.plan.stage import Stage, StageError, Steps, decode, encode
 from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec
 from dataplane.stages.enrich import NoTables, Rows
@@ -67,7 +67,8 @@ class NodeTrace(Struct, frozen=True):
 class OutboundRequest(Struct, frozen=True):
     """What would be sent, header lines in order; secrets are not shown.
 
-    note: how the real request differs, "" if it does not: a batch is shown as its one message would go alone
+    method: POST, or STORE for a destination that we keep ourselves; then `url` says in words what it is
+    note:   how the real request differs, "" if it does not: a batch is shown as its one message would go alone
     """
 
     destination: str
@@ -230,6 +231,8 @@ class _DryRun:
 
     def _request(self, name: str, unit: _Unit) -> OutboundRequest:
         to = self._spec.destinations[name]
+        if not isinstance(to, HttpDestination):
+            return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], _text(unit.body))
         now_s = self._sample.now_us // 1_000_000
         fixed = [*fixed_headers(to), *auth_shown(to)]
         lines = message_headers(fixed, unit.meta, [], now_s, SIGNATURE_SHOWN)

@@ -6,13 +6,23 @@ from urllib.parse import quote_from_bytes
 
 from dataplane.ledger.meta import Headers, Meta
 from dataplane.ledger.units import format_position
-from dataplane.spec import HttpDestination
+from dataplane.spec import Destination, HttpDestination, TableDestination
 
 _OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
 _PRINTABLE: Final = "".join(map(chr, range(32, 127)))
 
 
-def fixed_headers(to: HttpDestination) -> list[str]:
+def address_of(to: Destination) -> str:
+    """Where a destination is: its URL, or what we keep it as."""
+    match to:
+        case HttpDestination(url):
+            return url
+        case TableDestination(table):
+            return f"look-up table {table}"
+    return str(to.__struct_config__.tag)
+
+
+def fixed_headers(to: Destination) -> list[str]:
     """The lines that are the same for every message. A name without a value is one libcurl is kept from sending."""
     return [*_OURS, *(f"{name}: {value}" for name, value in to.headers.items())]
 

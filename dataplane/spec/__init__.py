@@ -5,7 +5,6 @@ from dataplane.spec.destination import (
     BasicAuth,
     Batch,
     BearerAuth,
-    Destination,
     HeaderAuth,
     HttpDestination,
     MutualTls,
@@ -15,10 +14,13 @@ from dataplane.spec.destination import (
     Retry,
     When,
 )
-from dataplane.spec.document import PipeSpec, Source, parse_pipe_spec, spec_to_builtins
+from dataplane.spec.destinations import Destination, destination_of
+from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
 from dataplane.spec.enrich import Enrich
 from dataplane.spec.errors import SpecError
+from dataplane.spec.kept import LakeDestination, TableDestination, TopicDestination
 from dataplane.spec.routes import Routes, Rule
+from dataplane.spec.sources import HttpSource, KafkaSource, Source
 from dataplane.spec.steps import (
     Cast,
     Default,
@@ -47,7 +49,10 @@ __all__ = [
     "Filter",
     "HeaderAuth",
     "HttpDestination",
+    "HttpSource",
+    "KafkaSource",
     "Keep",
+    "LakeDestination",
     "Map",
     "Mask",
     "MutualTls",
@@ -65,7 +70,10 @@ __all__ = [
     "Source",
     "SpecError",
     "Step",
+    "TableDestination",
+    "TopicDestination",
     "When",
+    "destination_of",
     "parse_pipe_spec",
     "spec_to_builtins",
 ]

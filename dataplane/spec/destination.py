@@ -120,10 +120,7 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     headers: Annotated[dict[HeaderName, HeaderValue], Meta(max_length=20)] = {}
 
 
-Destination = HttpDestination
-
-
-def check_destination(path: str, destination: Destination) -> None:
+def check_http(path: str, destination: HttpDestination) -> None:
     """What types cannot say. Raises SpecError, naming the field under `path`."""
     check_url(f"{path}.url", destination.url)
     for number, rule in enumerate(destination.rules):

@@ -7,24 +7,16 @@ import msgspec
 from msgspec import Meta, Struct
 
 from dataplane.spec.checks import check_routes, check_steps
-from dataplane.spec.destination import Destination, check_destination
+from dataplane.spec.destinations import Destination, check_destination, with_type
 from dataplane.spec.enrich import Enrichments, check_enrich
 from dataplane.spec.errors import SpecError
 from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
 from dataplane.spec.routes import Routes
-from dataplane.spec.steps import Path, Step
+from dataplane.spec.sources import Source
+from dataplane.spec.steps import Step
 from dataplane.spec.words import checked, taken_apart
 
 Steps = Annotated[list[Step], Meta(max_length=100)]
-
-
-class Source(Struct, forbid_unknown_fields=True, frozen=True):
-    """Where events enter. Paths point into the event's body; null means ours is used or nothing is read."""
-
-    type: Literal["http"] = "http"
-    event_time: Path | None = None
-    key: Path | None = None
-    id: Path | None = None
 
 
 class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
@@ -48,7 +40,7 @@ def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
     Raises SpecError, naming the field, for anything the data plane could not run.
     """
     try:
-        plain = msgspec.json.decode(document) if isinstance(document, bytes) else dict(document)
+        plain = _with_types(msgspec.json.decode(document) if isinstance(document, bytes) else dict(document))
         spec = msgspec.convert(plain, type=PipeSpec)
     except msgspec.ValidationError as exc:
         raise _named(plain, exc) from exc
@@ -56,6 +48,14 @@ def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
         raise SpecError("$", f"needs JSON: {exc}") from exc
     _check(spec)
     return spec
+
+
+def _with_types(document: Any) -> Any:
+    """The document with every source's and destination's type written out; those of older days name none."""
+    if not isinstance(document, dict):
+        return document
+    named = {field: document[field] for field in ("sources", "destinations") if isinstance(document.get(field), dict)}
+    return document | {field: {name: with_type(part) for name, part in parts.items()} for field, parts in named.items()}
 
 
 def _check(spec: PipeSpec) -> None:

@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
+from dataplane.spec.kept import ROOT
 from dataplane.spec.names import NAME
+from dataplane.spec.sources import TOPIC
 from dataplane.spec.steps import PATH, STEP_TYPES
 
 OPS: Final = tuple(str(kind.__struct_config__.tag) for kind in STEP_TYPES)
@@ -14,6 +16,8 @@ _PATTERNS: Final = {
     NAME: "needs 1-40 of a-z, 0-9 and '-', such as crm",
     r"^[A-Z]{3}(?!\n)$": "needs a currency of three capital letters, such as EUR",
     r"^([1-5]xx|[1-5]\d\d|[1-5]\d\d-[1-5]\d\d)(?!\n)$": "needs a status such as 200, 4xx or 500-599",
+    ROOT: "needs the URL of a store, such as file:///srv/lake or s3a://bucket/lake",
+    TOPIC: "needs the name of a topic: 1-249 of a-z, A-Z, 0-9, '.', '_' and '-'",
     r"^[^:\x00-\x1f\x7f]*(?!\n)$": "needs text without colons and control characters",
 }
 _MATCHING: Final = re.compile(r"^Expected `str` matching regex (.+)$", re.DOTALL)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from dataplane.names import LaneKind, Purpose
-from dataplane.spec import HttpDestination, PipeSpec
+from dataplane.spec import Destination, PipeSpec
 
 
 class TopicRecord(Struct, frozen=True):
@@ -84,7 +84,7 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     name: str
     version: int
     state: Literal["active", "paused", "suspended", "removed"]
-    to: HttpDestination
+    to: Destination
     secrets: list[str]
     credential: str = ""
     since_us: int = 0

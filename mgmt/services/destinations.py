@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from dataplane.spec import HttpDestination
+from dataplane.spec import destination_of
 from dataplane.tables.sealed import credential_place, signing_place
 from mgmt.models import Destination, User
 from mgmt.services.errors import DestinationGone, InvalidValue
@@ -122,7 +122,7 @@ def clear_credential(*, destination: Destination) -> None:
 
 def needed_credential(destination: Destination) -> tuple[str, ...]:
     """The fields of the secret that its auth, as it is live, needs."""
-    auth = msgspec.convert(destination.config, type=HttpDestination).auth
+    auth = destination_of(destination.config).auth
     return CREDENTIAL_FIELDS[str(auth.__struct_config__.tag)]
 
 

@@ -1,12 +1,14 @@
 """Which addresses destinations may have, checked when a spec is saved; lanes check again at each connect."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from django.conf import settings
 
-from dataplane.spec import PipeSpec, SpecError
-from dataplane.spec.destination import HttpDestination, OAuth2
+from dataplane.spec import Destination, HttpDestination, OAuth2, PipeSpec, SpecError
 from dataplane.spec.guard import parse_networks, why_forbidden
+
+SERVED: Final = {"sources": ("http",), "destinations": ("http",)}
 
 
 class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller answers
@@ -14,7 +16,14 @@ class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller a
 
 
 def check_destinations(spec: PipeSpec) -> None:
-    """Raise DestinationForbidden for the first URL that leads where no destination may be."""
+    """Raise DestinationForbidden for the first URL that leads where no destination may be.
+
+    Raise SpecError for a kind of source or destination that lanes of this release do not serve.
+    """
+    for field, parts in (("sources", spec.sources), ("destinations", spec.destinations)):
+        for name, part in parts.items():
+            if (kind := str(part.__struct_config__.tag)) not in SERVED[field]:
+                raise SpecError(f"$.{field}.{name}.type", f"needs one of {', '.join(SERVED[field])}, got {kind}")
     for name, destination in spec.destinations.items():
         for field, url in _urls(destination):
             check_outbound(f"$.destinations.{name}.{field}", url)
@@ -27,7 +36,8 @@ def check_outbound(path: str, url: str) -> None:
         raise DestinationForbidden(path, reason)
 
 
-def _urls(destination: HttpDestination) -> Iterator[tuple[str, str]]:
-    yield "url", destination.url
+def _urls(destination: Destination) -> Iterator[tuple[str, str]]:
+    if isinstance(destination, HttpDestination):
+        yield "url", destination.url
     if isinstance(destination.auth, OAuth2):
         yield "auth.token_url", destination.auth.token_url

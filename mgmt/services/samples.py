@@ -4,10 +4,8 @@ import re
 import shlex
 from typing import Any, Final
 
-import msgspec
-
 from dataplane.ledger.units import format_position
-from dataplane.spec import HttpDestination
+from dataplane.spec import HttpDestination, destination_of
 from dataplane.spec.destination import BasicAuth, BearerAuth, HeaderAuth, OAuth2
 from mgmt.models import DeadLetter, Destination
 
@@ -15,7 +13,8 @@ MASK: Final = "***"
 
 
 def sample_of(letter: DeadLetter, destination: Destination | None) -> dict[str, Any]:
-    """What people need to see what went wrong. Without a destination the message was never sent."""
+    """What people need to see what went wrong. Without a destination the message was never sent,
+    and to one that we keep ourselves nothing is requested."""
     sample: dict[str, Any] = {
         "message_id": letter.message_id,
         "position": format_position(letter.position) if letter.position is not None else "",
@@ -24,8 +23,9 @@ def sample_of(letter: DeadLetter, destination: Destination | None) -> dict[str, 
         "answer": letter.answer,
         "status": _status(letter.answer),
     }
-    if destination is not None:
-        request = _request(letter, msgspec.convert(destination.config, type=HttpDestination))
+    to = destination_of(destination.config) if destination is not None else None
+    if isinstance(to, HttpDestination):
+        request = _request(letter, to)
         sample |= {"request": request, "curl": as_curl(request)}
     return sample
 

@@ -1,12 +1,15 @@
 """How figures read on pages: durations in ms or s, grouped counts, shares. Presentation only."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from dataplane.plan.outbound import address_of
+from dataplane.spec import destination_of
 from mgmt.console.wording import cause_in_words, failure_in_words
 
 register = template.Library()
@@ -43,6 +46,12 @@ def duration(us: object) -> str:
 def count(number: object) -> str:
     """A whole number in groups of three; a dash where a template found none."""
     return f"{number:,}".replace(",", _NARROW) if isinstance(number, int) else "-"
+
+
+@register.filter
+def address(config: Mapping[str, Any]) -> str:
+    """Where a destination is: its URL, or what we keep it as."""
+    return address_of(destination_of(config))
 
 
 @register.filter

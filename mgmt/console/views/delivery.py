@@ -36,7 +36,7 @@ def delivery(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     newest = pipe.revisions.latest("number")
     spec = spec_to_builtins(parse_pipe_spec(newest.spec))  # a spec of older days lacks what has come since
-    if name not in spec["destinations"]:
+    if spec["destinations"].get(name, {}).get("type") != "http":
         raise Destination.DoesNotExist
     if request.method != "POST":
         settings = settings_from_spec(spec["destinations"][name])

@@ -1,0 +1,31 @@
+"""`Destination`: one of the kinds, told apart by `type`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dataplane.spec.destination import HttpDestination, check_http
+from dataplane.spec.kept import LakeDestination, TableDestination, TopicDestination, check_table
+
+Destination = HttpDestination | LakeDestination | TopicDestination | TableDestination
+
+
+def check_destination(path: str, destination: Destination) -> None:
+    """What types cannot say. Raises SpecError, naming the field under `path`."""
+    match destination:
+        case HttpDestination():
+            check_http(path, destination)
+        case TableDestination():
+            check_table(path, destination)
+
+
+def destination_of(config: Mapping[str, Any]) -> Destination:
+    """A destination's part of a stored spec. Raises msgspec.ValidationError."""
+    to: Destination = msgspec.convert(with_type(config), type=Destination)
+    return to
+
+
+def with_type(part: Any) -> Any:
+    """A source's or destination's part of a document, with the type that is meant where none is named."""
+    return {"type": "http", **part} if isinstance(part, Mapping) else part

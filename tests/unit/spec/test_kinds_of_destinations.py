@@ -1,0 +1,90 @@
+"""A destination or source is told by its type; where none is named it is http, as in the specs of older days."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dataplane.plan import compile_plan
+from dataplane.plan.dryrun import Sample, dry_run
+from dataplane.spec import (
+    HttpDestination,
+    HttpSource,
+    KafkaSource,
+    LakeDestination,
+    PipeSpec,
+    SpecError,
+    TableDestination,
+    TopicDestination,
+    destination_of,
+    parse_pipe_spec,
+    spec_to_builtins,
+)
+
+URL = "https://crm.example/hook"
+
+
+def spec(sources: dict[str, Any] | None = None, **destinations: Any) -> dict[str, Any]:
+    return {"sources": sources or {"shop": {}}, "destinations": destinations}
+
+
+KEPT = spec(
+    {"shop": {"key": "id"}, "old": {"type": "kafka", "cluster": "main", "topic": "orders.v1", "start": "latest"}},
+    store={"type": "lake", "root": "s3a://bucket/lake"},
+    feed={"type": "topic", "partitions": 2},
+    users={"type": "table", "table": "users", "key": "body.id", "remove_when": "body.gone == true"},
+)
+
+
+def test_a_spec_of_older_days_names_no_types():
+    parsed = parse_pipe_spec(spec(crm={"url": URL}))
+    assert isinstance(parsed.destinations["crm"], HttpDestination)
+    assert isinstance(parsed.sources["shop"], HttpSource)
+    assert isinstance(destination_of({"url": URL}), HttpDestination)
+
+
+def test_every_kind_survives_its_own_plain_form_and_the_wire():
+    parsed = parse_pipe_spec(KEPT)
+    kinds = [type(to) for to in parsed.destinations.values()]
+    assert kinds == [LakeDestination, TopicDestination, TableDestination]
+    assert isinstance(parsed.sources["old"], KafkaSource)
+    assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
+    assert msgspec.json.decode(msgspec.json.encode(parsed), type=PipeSpec) == parsed
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        pytest.param(spec(a={"type": "lake", "root": "/srv/lake"}), "destinations.a.root", id="path without a scheme"),
+        pytest.param(spec(a={"type": "lake", "url": URL}), "destinations.a", id="lake with a URL"),
+        pytest.param(spec(a={"type": "topic", "partitions": 0}), "destinations.a.partitions", id="no partitions"),
+        pytest.param(spec(a={"type": "topic", "ordered": True}), "destinations.a", id="a field of another kind"),
+        pytest.param(spec(a={"type": "table", "table": "users", "key": "body.("}), "destinations.a.key", id="key"),
+        pytest.param(
+            spec(a={"type": "table", "table": "u", "key": "body.id", "remove_when": "1 +"}),
+            "destinations.a.remove_when",
+            id="remove_when",
+        ),
+        pytest.param(
+            spec({"s": {"type": "kafka", "cluster": "main", "topic": "a b"}}, a={"url": URL}),
+            "sources.s.topic",
+            id="no name of a topic",
+        ),
+        pytest.param(spec({"s": {"type": "amqp"}}, a={"url": URL}), "sources.s.type", id="unknown kind of source"),
+    ],
+)
+def test_what_a_kind_lacks_is_named(document: dict[str, Any], path: str):
+    with pytest.raises(SpecError) as refused:
+        parse_pipe_spec(document)
+    assert refused.value.path == f"$.{path}"
+
+
+def test_a_dry_run_says_what_would_be_stored():
+    parsed = parse_pipe_spec(KEPT)
+    sample = Sample(b'{"id":7}', "shop", "m1", 0, 0)
+    stored = dry_run(parsed, compile_plan(parsed), sample, lambda: 0).requests
+    assert [(one.method, one.url, one.body) for one in stored] == [
+        ("STORE", "lake", '{"id":7}'),
+        ("STORE", "topic", '{"id":7}'),
+        ("STORE", "look-up table users", '{"id":7}'),
+    ]

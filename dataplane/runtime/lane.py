@@ -318,13 +318,18 @@ class Lane:
         self._consumer.pause([self.slots.at(slot)])
 
     def _hold_back(self) -> None:
-        """Pause partitions whose window is at its bound, resume them at half of it. Polling goes on meanwhile."""
-        most, most_bytes = self._most
-        for slot, window in self.windows.items():
-            if slot not in self._paused and (window.span >= most or window.bytes >= most_bytes):
+        """Pause partitions whose window is at its bound, resume them at half of it; all while many records are refused.
+
+        Polling goes on meanwhile.
+        """
+        full, (most, most_bytes) = self.outbox.is_full, self._most
+        for slot in self._ours:
+            window = self.windows.get(slot)
+            span, size = (window.span, window.bytes) if window is not None else (0, 0)
+            if slot not in self._paused and (full or span >= most or size >= most_bytes):
                 self._consumer.pause([self.slots.at(slot)])
                 self._paused.add(slot)
-            elif slot in self._paused and window.span <= most // 2 and window.bytes <= most_bytes // 2:
+            elif slot in self._paused and not full and span <= most // 2 and size <= most_bytes // 2:
                 self._consumer.resume([self.slots.at(slot)])
                 self._paused.discard(slot)
 
@@ -348,7 +353,7 @@ class Lane:
             self.table.offset,
             partitions=[self._name(slot) for slot in sorted(self.windows)],
             unsettled=sum(window.unsettled for window in self.windows.values()),
-            detail=self._stopped_at,
+            detail=self._stopped_at or self.outbox.trouble,
         )
 
     # -- rebalance -------------------------------------------------------------------------------------------------

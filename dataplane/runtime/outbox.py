@@ -1,16 +1,20 @@
 """The outbox: every record produced is settled by its own delivery report.
 
-A lane's producer never gives up (kafka.lane_producer), so a report with an error means that the instance is of no more
-use. The lane then ends and is started anew from its committed offsets, which produces again what is in doubt: the
-ledger's sets and the unchanged message id absorb it. So nothing of a record is kept here while it is under way.
+A lane's producer never gives up (kafka.lane_producer): a broker that is away is waited for. So a report with an error
+means that the topic refuses the record, or that the instance is of no more use. A record sent by itself is kept until
+it is stored, and goes to a topic that refuses it again and again (`Refusals`). Of a shipment nothing is kept: the lane
+ends and is started anew from its committed offsets, which produces again what is in doubt; the ledger's sets and the
+unchanged message id absorb it.
 """
 
+import time
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from dataplane.ledger.audit import Mark
 from dataplane.ledger.meta import Headers
+from dataplane.runtime.refusals import Letter, Refusals
 
 ANY_PARTITION: Final = -1  # the partitioner chooses, by key
 
@@ -66,7 +70,7 @@ class Shipment:
         outbox = self._outbox
         outbox.in_flight -= 1
         if error is not None:
-            outbox.refused(f"{self._topic}: {error.str()}")
+            outbox.refused(self._topic, self._token, error)
             return
         partition, offset = message.partition(), message.offset()
         if offset > self._highs.get(partition, -1):
@@ -82,7 +86,8 @@ class Outbox:
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
         self._stored: list[Any] = []
-        self._refused = ""
+        self._refusals = Refusals()
+        self._dead = ""
         self._highs: dict[str, dict[int, int]] = {}
         self.in_flight = 0
 
@@ -101,20 +106,32 @@ class Outbox:
         headers: Headers | None = None,
     ) -> None:
         """Produce one record; `token` comes out of `collect` when it is stored. Raises as Shipment.send."""
-        shipment = self.shipment(topic, token)
-        shipment.send(value, key, partition, headers or [])
-        shipment.close()
+        letter = Letter(topic, token, value, key, partition, headers or [])
+        if not self._refusals.takes(letter):
+            self._post(letter)
 
     def collect(self, wait_s: float = 0.0) -> list[Any]:
         """Tokens stored since the last call, in the order of their reports; waits up to `wait_s` for one.
 
-        Raises ProducerDeadError if a record was refused.
+        Raises ProducerDeadError if a shipment's record was refused, or the instance has had a fatal error.
         """
         self._producer.poll(wait_s)
-        if self._refused:
-            raise ProducerDeadError(self._refused)
+        if self._dead:
+            raise ProducerDeadError(self._dead)
+        for letter in self._refusals.due(time.monotonic()):
+            self._post(letter)
         stored, self._stored = self._stored, []
         return stored
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many records have been refused that nothing more should be taken in."""
+        return self._refusals.is_full
+
+    @property
+    def trouble(self) -> str:
+        """Which topics refuse records, in words; "" if none does."""
+        return self._refusals.words
 
     def marks(self) -> list[Mark]:
         """The highest offset written so far in each topic partition."""
@@ -128,12 +145,23 @@ class Outbox:
 
     def stored(self, token: Any) -> None:
         """All records of a token are stored."""
+        if isinstance(token, Letter):
+            self._refusals.stored(token)
+            token = token.token
         self._stored.append(token)
 
-    def refused(self, why: str) -> None:
-        """A report came with an error; the first one is the telling one."""
-        self._refused = self._refused or why
+    def refused(self, topic: str, token: Any, error: KafkaError) -> None:
+        """A report came with an error; of those that cannot be mended the first one is the telling one."""
+        if isinstance(token, Letter) and not error.fatal():
+            self._refusals.put_off(token, error.str(), time.monotonic())
+        else:
+            self._dead = self._dead or f"{topic}: {error.str()}"
 
     def wait(self) -> None:
         """The producer's queue is full: let some reports come."""
         self._producer.poll(0.01)
+
+    def _post(self, letter: Letter) -> None:
+        shipment = self.shipment(letter.topic, letter)
+        shipment.send(letter.value, letter.key, letter.partition, letter.headers)
+        shipment.close()

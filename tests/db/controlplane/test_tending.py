@@ -18,6 +18,7 @@ from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import MOST_TRIES, send_due
 from controlplane.observer.tasks import tend
 from mgmt.models import Alert, Attempt, Cell, DeadLetter, Destination, FactRow, Incident, Move, Notice, Pipe, Tenant
+from mgmt.models import Heartbeat as HeartbeatRow
 from mgmt.models import User as UserRow
 from mgmt.queries.places import HOUR_S
 from mgmt.services import (
@@ -251,6 +252,21 @@ def test_one_cause_at_three_tenants_is_one_incident(alice: UserRow, a_spec: Make
     assert (Incident.objects.get().cause, Incident.objects.get().tenants, len(mail.outbox)) == ("tls", 3, 1)
     resolve_alert(alert=alerts[0], now=SOON)
     watch_incidents(SOON)
+    assert Incident.objects.get().resolved_at == SOON
+
+
+def test_a_lane_that_cannot_go_on_is_an_incident_until_it_can(placed: Pipe):
+    refuses = "penstock.c1.dead.g1 refuses records: too large (3 wait)"
+    beat = HeartbeatRow(
+        cell=placed.cell_id or "", writer="transmit-0", kind="transmit", epoch=1, table_offset=0, at=NOW
+    )
+    for detail, incidents in (("", 0), (refuses, 1)):
+        HeartbeatRow.objects.all().delete()
+        beat.body, beat.pk = {"detail": detail}, None
+        beat.save()
+        assert watch_incidents(NOW) == incidents
+    assert (Incident.objects.get().cause, Incident.objects.get().tenants) == ("lane-blocked", 1)
+    watch_incidents(SOON)  # the lane is silent, or says nothing of the kind any more
     assert Incident.objects.get().resolved_at == SOON
 
 

@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError
 
 from dataplane.ledger.meta import Headers
 from dataplane.runtime.outbox import Outbox, ProducerDeadError
+from dataplane.runtime.refusals import MANY
 
 
 class Report:
@@ -77,12 +78,83 @@ def test_an_empty_shipment_gives_its_token_back(producer: ManualProducer):
     assert outbox.collect() == ["run"]
 
 
-def test_a_refused_record_ends_the_producer_and_settles_nothing(producer: ManualProducer):
+REFUSED = (KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), Report(0, -1))
+
+
+def test_a_refused_shipment_ends_the_producer_and_settles_nothing(producer: ManualProducer):
     outbox = Outbox(producer)
-    outbox.send("t", "token", value=b"v")
-    producer.reports = [(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), Report(0, -1))]
+    shipment = outbox.shipment("t", "run")
+    shipment.send(b"v", None, 0, [])
+    shipment.close()
+    producer.reports = [REFUSED]
     with pytest.raises(ProducerDeadError, match=r"^t: "):
         outbox.collect()
+
+
+def test_a_fatal_error_ends_the_producer(producer: ManualProducer):
+    outbox = Outbox(producer)
+    outbox.send("t", "token", value=b"v")
+    producer.reports = [(KafkaError(KafkaError._FATAL, "fenced", fatal=True), Report(0, -1))]
+    with pytest.raises(ProducerDeadError, match=r"^t: "):
+        outbox.collect()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now_s = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
+    return now_s
+
+
+def test_a_refused_record_is_kept_and_asks_once_a_second_until_its_topic_takes_it(
+    producer: ManualProducer, clock: list[float]
+):
+    outbox = Outbox(producer)
+    outbox.send("t", "token", value=b"v")
+    for _ in range(3):
+        producer.reports = [REFUSED]
+        assert outbox.collect() == []
+        assert not producer.due, "not at once"
+        assert outbox.trouble.startswith("t refuses records: ")
+        assert outbox.trouble.endswith("(1 wait)")
+        clock[0] += 1
+        outbox.collect()
+        assert len(producer.due) == 1
+    producer.reports = [(None, Report(0, 7))]
+    assert outbox.collect() == ["token"]
+    assert (outbox.trouble, outbox.in_flight) == ("", 0)
+
+
+def test_what_comes_after_a_refused_record_waits_behind_it_and_follows_in_its_order(
+    producer: ManualProducer, clock: list[float]
+):
+    outbox = Outbox(producer)
+    for number in range(3):
+        outbox.send("t", number, value=b"v")
+    producer.reports = [REFUSED, REFUSED, REFUSED]
+    outbox.collect()
+    outbox.send("t", 3, value=b"v")
+    outbox.send("other", "else", value=b"v")
+    assert len(producer.due) == 1, "only the other topic's"
+    producer.reports = [(None, Report(0, 1))]
+    assert outbox.collect() == ["else"]
+    clock[0] += 1
+    outbox.collect()
+    producer.reports = [(None, Report(0, 2))]
+    assert outbox.collect() == [0]
+    producer.reports = [(None, Report(0, n)) for n in (3, 4, 5)]
+    assert outbox.collect() == [1, 2, 3]
+
+
+def test_many_refused_records_are_back_pressure(producer: ManualProducer):
+    producer.room = MANY
+    outbox = Outbox(producer)
+    for number in range(MANY):
+        assert not outbox.is_full
+        outbox.send("t", number, value=b"v")
+    producer.reports = [REFUSED] * MANY
+    outbox.collect()
+    assert outbox.is_full
 
 
 def test_a_full_queue_is_waited_for_and_loses_nothing():

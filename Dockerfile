@@ -7,6 +7,8 @@ COPY requirements.lock .
 RUN pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY manage.py LICENSE ./
 COPY platform platform
+RUN PYTHONPATH=platform python -m localbox.jars /opt/penstock/spark-jars
+ENV PENSTOCK_SPARK_JARS=/opt/penstock/spark-jars
 COPY mgmt mgmt
 COPY controlplane controlplane
 COPY dataplane dataplane

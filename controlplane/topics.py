@@ -30,9 +30,11 @@ from dataplane.names import (
     LANE_KINDS,
     LOOKUP_TOPIC,
     PURPOSES,
+    QUERY_INPUTS,
     Purpose,
     cell_topic,
     lane_group,
+    query_group,
 )
 
 AUDIT_PARTITIONS: Final = 4
@@ -104,9 +106,10 @@ def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
     ]
 
 
-def lane_inputs(plans: Mapping[Purpose, TopicPlan], cell: str) -> dict[str, list[TopicPlan]]:
-    """Each lane group of a cell with the topics that it reads."""
-    return {lane_group(cell, kind): [plans[purpose] for purpose in INPUTS_OF[kind]] for kind in LANE_KINDS}
+def first_readers(plans: Mapping[Purpose, TopicPlan], cell: str) -> dict[str, list[TopicPlan]]:
+    """Each group of a cell, of lanes and of queries, with the topics that it reads."""
+    lanes = {lane_group(cell, kind): [plans[purpose] for purpose in INPUTS_OF[kind]] for kind in LANE_KINDS}
+    return lanes | {query_group(cell, name): [plans[purpose]] for name, purpose in QUERY_INPUTS.items()}
 
 
 def _config(shape: TopicShape, retention_ms: int, max_bytes: int) -> dict[str, str]:

@@ -51,6 +51,9 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
     "retrier": ("retry-in", *DELAYS_S),
 }
 
+# The Structured Streaming queries that may run beside a cell's lanes, and the topic that each reads.
+QUERY_INPUTS: Final[dict[str, Purpose]] = {}
+
 # The stages of process, in order; transform and transmit are measured per destination.
 PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")
 
@@ -58,6 +61,11 @@ PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")
 def cell_topic(cell: str, purpose: Purpose, generation: int) -> str:
     """Topic of a cell for one purpose: `penstock.<cell>.<purpose>.g<generation>`."""
     return f"penstock.{cell}.{purpose}.g{generation}"
+
+
+def query_group(cell: str, query: str) -> str:
+    """Consumer group whose committed offsets are a query's journal. Nobody joins it."""
+    return f"penstock.{cell}.{query}"
 
 
 def lane_group(cell: str, kind: LaneKind) -> str:

@@ -65,17 +65,21 @@ class Keeper:
 
 
 class KeeperSettings(Struct, frozen=True):
-    """Where things are, from the environment."""
+    """Where things are, from the environment. `jars`: Spark's own for Kafka, if there are any."""
 
     kafka: str
     var: Path
     root: Path
+    jars: Path | None
 
 
 def settings_from_environment() -> KeeperSettings:
-    """PENSTOCK_KAFKA and PENSTOCK_VAR; the code is where the keeper was started."""
+    """PENSTOCK_KAFKA, PENSTOCK_VAR and PENSTOCK_SPARK_JARS; the code is where the keeper was started."""
     var = Path(os.environ.get("PENSTOCK_VAR", "var")).absolute()
-    return KeeperSettings(os.environ.get("PENSTOCK_KAFKA", DEFAULT_KAFKA), var, Path.cwd())
+    jars = os.environ.get("PENSTOCK_SPARK_JARS")
+    return KeeperSettings(
+        os.environ.get("PENSTOCK_KAFKA", DEFAULT_KAFKA), var, Path.cwd(), Path(jars) if jars else None
+    )
 
 
 def take_lock(var: Path) -> TextIO | None:
@@ -101,7 +105,7 @@ def main() -> int:
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
-    launcher = SparkLauncher(settings.root, settings.var)
+    launcher = SparkLauncher(settings.root, settings.var, settings.jars)
     keeper = Keeper(ComputeFiles(settings.var), launcher, settings.kafka)
     while not ending.wait(LOOK_S):
         keeper.look(time.monotonic())

@@ -18,10 +18,15 @@ LOG_BYTES: Final = 32 * 1024 * 1024
 
 
 class SparkLauncher(Struct, frozen=True):
-    """Starts applications with the running interpreter's own PySpark. `root`: the directory that holds dataplane/."""
+    """Starts applications with the running interpreter's own PySpark.
+
+    root: the directory that holds dataplane/
+    jars: the directory of Spark's jars for Kafka, which only Structured Streaming queries need
+    """
 
     root: Path
     var: Path
+    jars: Path | None = None
     application: Path = APPLICATION
 
     def start(self, desired: Desired, incarnation: str) -> "subprocess.Popen[bytes]":
@@ -51,7 +56,8 @@ class SparkLauncher(Struct, frozen=True):
         }
         flags = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         named = ["--cell", desired.cell, "--epoch", str(desired.epoch), "--incarnation", incarnation]
-        submit = ["--master", desired.master, *flags, "--py-files", str(release)]
+        jars = ",".join(map(str, sorted(self.jars.glob("*.jar")))) if self.jars else ""
+        submit = ["--master", desired.master, *flags, "--py-files", str(release), *(["--jars", jars] if jars else [])]
         return [str(_spark_home() / "bin" / "spark-submit"), *submit, str(self.root / self.application), *named]
 
     def _environment(self, desired: Desired, incarnation: str) -> dict[str, str]:

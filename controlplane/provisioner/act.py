@@ -24,7 +24,7 @@ from controlplane.provisioner.decide import (
 )
 from controlplane.provisioner.records import desired_records
 from controlplane.settings import ControlSettings
-from controlplane.topics import FoundTopic, GroupIsRunningError, TopicAdmin, cell_plans, cluster_plans, lane_inputs
+from controlplane.topics import FoundTopic, GroupIsRunningError, TopicAdmin, cell_plans, cluster_plans, first_readers
 from dataplane.names import Purpose
 from mgmt.models import Cell, Pipe, PipeRevision, Topic
 from mgmt.services import adopt_live_spec
@@ -95,7 +95,7 @@ def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
         log.error("topics are not those that were made", cell=cell, problem=problem)
         return
     hands.problems.pop(cell, None)
-    for group, read in lane_inputs(plans, cell).items():
+    for group, read in first_readers(plans, cell).items():
         try:
             hands.topics.commit_first_offsets(group, [found[plan.name] for plan in read])
         except GroupIsRunningError as exc:  # lanes of an earlier release: new topics are bound when they have ended

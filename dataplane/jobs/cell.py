@@ -15,6 +15,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from dataplane.jobs.lanes import run_lane
+from dataplane.jobs.queries import Query, QueryKeeper
 from dataplane.jobs.wanted import STABLE_S, LaneName, back_off_s, decide
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import lane_producer
@@ -25,6 +26,8 @@ from dataplane.tables.control import ControlReader, snapshot_path
 log = logging.getLogger("cell")
 
 TURN_S: Final = 0.5
+QUERIES_END_S: Final = 10.0
+QUERIES: Final[tuple[Query, ...]] = ()
 END_S: Final = 35.0  # a lane drains for 25 s and accounts for 5
 
 
@@ -74,6 +77,7 @@ class Driver:
         self._pulse = Pulse(
             self._producer, cell=cell, writer="driver", kind="driver", epoch=epoch, incarnation=incarnation
         )
+        self._queries = QueryKeeper(self._spark, self._settings, self._reader.table, QUERIES)
         self._parent = os.getppid()
         self._jobs: dict[LaneName, LaneJob] = {}
         self._failures: dict[LaneName, int] = {}
@@ -93,14 +97,17 @@ class Driver:
                 running=self._jobs.keys(),
                 not_before=self._not_before,
                 now=time.monotonic(),
-                slots=self._slots,
+                slots=self._slots - self._queries.tasks(self._cell),
             )
             if decision.end:
                 break
             for lane in decision.start:
                 self._start(lane)
+            if cell := self._reader.table.cell(self._cell):
+                self._queries.turn(cell, self._incarnation)
             if self._pulse.due():
-                self._pulse.beat("running", self._reader.table.offset, detail=decision.refused)
+                queries = self._queries.states
+                self._pulse.beat("running", self._reader.table.offset, detail=decision.refused, queries=queries)
             self._producer.poll(0)
             time.sleep(TURN_S)
         self._end()
@@ -128,6 +135,7 @@ class Driver:
         """The lanes read the same records and drain; whoever has not ended in time is cancelled."""
         log.info("ending: %d lanes drain", len(self._jobs))
         deadline = time.monotonic() + END_S
+        self._queries.stop(QUERIES_END_S)
         while self._jobs and time.monotonic() < deadline:
             self._leave_if_orphaned()
             self._reap()

@@ -23,6 +23,7 @@ class Heartbeat(Struct, frozen=True):
     unsettled: int = 0
     oldest_unsettled_us: int = 0
     detail: str = ""
+    queries: dict[str, str] = {}  # of a driver: what each Structured Streaming query is doing
 
 
 _decoder = msgspec.json.Decoder(Heartbeat)

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from localbox.jars import SPARK, ensure_jars
+from localbox.java import find_java
 from localbox.probes import http_ready, tcp_ready
 from localbox.program import Program, Stage
 from localbox.services.kafka import kafka
@@ -73,7 +75,15 @@ def _data_plane(settings: BoxSettings) -> list[Program]:
     keeper = (sys.executable, "-m", "controlplane.compute.keeper")
     port, url = settings.ports["PENSTOCK_INGEST_PORT"], settings.env["PENSTOCK_INGEST_URL"]
     return [
-        Program("keeper", Stage.COMPUTE, keeper, after=("kafka",), stop_grace_s=DRAIN_S),
+        Program(
+            "keeper",
+            Stage.COMPUTE,
+            keeper,
+            after=("kafka",),
+            env={"PENSTOCK_SPARK_JARS": str(SPARK.place(settings.cache))},
+            prepare=partial(_spark_jars, settings),
+            stop_grace_s=DRAIN_S,
+        ),
         *(
             Program(
                 name,
@@ -110,6 +120,10 @@ def _demo(settings: BoxSettings) -> list[Program]:
             after=("demo-pipe", "receiver", *INGEST_REPLICAS),
         ),
     ]
+
+
+def _spark_jars(settings: BoxSettings) -> None:
+    ensure_jars(SPARK, java=find_java(settings.env), cache=settings.cache, env=settings.env)
 
 
 def _answers(url: str) -> partial[str | None]:

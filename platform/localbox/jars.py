@@ -1,10 +1,15 @@
-"""Kafka's jars: resolved by the Ivy inside PySpark, checked against pinned checksums, shared between clones."""
+"""Kafka's jars and Spark's for Kafka: resolved by the Ivy inside PySpark, checked against pins, shared between clones.
+
+Run as `python -m localbox.jars <directory>` it puts Spark's there, for an image.
+"""
 
 import fcntl
 import hashlib
 import importlib.util
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -12,31 +17,49 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from localbox.errors import BoxError
+from localbox.java import find_java
 
 _HERE: Final = Path(__file__).parent / "jars"
 IVY_FILE: Final = _HERE / "ivy.xml"
-CHECKSUM_FILE: Final = _HERE / "kafka.sha256"
 _TRIES: Final = 3
 
 
-def kafka_place(cache: Path) -> Path:
-    """The directory of the pinned jars, named after the checksum file's hash: two versions never share one."""
-    return cache / f"kafka-{hashlib.sha256(CHECKSUM_FILE.read_bytes()).hexdigest()[:16]}"
+class JarSet(Struct, frozen=True):
+    """Jars that belong together: a configuration of `ivy.xml`, and the file of its checksums."""
+
+    title: str
+    conf: str
+    checksums: Path
+
+    def place(self, cache: Path) -> Path:
+        """Their directory, named after the checksum file's hash: two versions never share one."""
+        return cache / f"{self.checksums.stem}-{hashlib.sha256(self.checksums.read_bytes()).hexdigest()[:16]}"
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """File name -> SHA-256."""
+        return read_pins(self.checksums.read_text())
 
 
-def ensure_kafka_jars(*, java: Path, cache: Path, env: Mapping[str, str]) -> None:
-    """Make that directory hold exactly the pinned jars.
+KAFKA: Final = JarSet("Kafka's jars", "broker", _HERE / "kafka.sha256")
+SPARK: Final = JarSet("Spark's jars for Kafka", "spark", _HERE / "spark.sha256")
+
+
+def ensure_jars(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]) -> None:
+    """Make their directory hold exactly the pinned jars.
 
     It is put in place by a rename under a file lock, so two at once do the work once. Raises BoxError.
     """
-    pins, place = read_pins(CHECKSUM_FILE.read_text()), kafka_place(cache)
-    if not what_differs(place, pins):
+    place = jars.place(cache)
+    if not what_differs(place, jars.pins):
         return
     cache.mkdir(parents=True, exist_ok=True)
     with _locked(cache / f"{place.name}.lock"):
-        if what_differs(place, pins):  # nobody did it while we waited
-            _retrieve(java=java, cache=cache, place=place, env=env)
+        if what_differs(place, jars.pins):  # nobody did it while we waited
+            _retrieve(jars, java=java, cache=cache, env=env)
 
 
 def read_pins(text: str) -> dict[str, str]:
@@ -56,29 +79,31 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _retrieve(*, java: Path, cache: Path, place: Path, env: Mapping[str, str]) -> None:
-    pins = read_pins(CHECKSUM_FILE.read_text())
-    print(f"Kafka's jars are not in {cache} yet: retrieving {len(pins)} files (45 MB) ...", flush=True)
+def _retrieve(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]) -> None:
+    place, pins = jars.place(cache), jars.pins
+    print(f"{jars.title} are not in {cache} yet: retrieving {len(pins)} files ...", flush=True)
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         lib = Path(scratch) / "lib"
         for number in range(1, _TRIES + 1):
-            answer = _ivy(java=java, ivy_cache=cache / "ivy", lib=lib, env=env)
+            answer = _ivy(jars.conf, java=java, ivy_cache=cache / "ivy", lib=lib, env=env)
             if answer.returncode == 0:
                 break
             if number == _TRIES:
                 tail = "\n".join((answer.stdout + answer.stderr).splitlines()[-15:])
-                raise BoxError(f"Kafka's jars could not be retrieved (is there a network?). Ivy's last words:\n{tail}")
+                raise BoxError(f"{jars.title} could not be retrieved (is there a network?). Ivy's last words:\n{tail}")
             time.sleep(number)
         if wrong := what_differs(lib, pins):
-            raise BoxError(f"Kafka's jars do not match {CHECKSUM_FILE.name}, nothing was kept: {', '.join(wrong)}")
+            raise BoxError(f"{jars.title} do not match {jars.checksums.name}, nothing was kept: {', '.join(wrong)}")
         shutil.rmtree(place, ignore_errors=True)
         lib.rename(place)
 
 
-def _ivy(*, java: Path, ivy_cache: Path, lib: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+def _ivy(
+    conf: str, *, java: Path, ivy_cache: Path, lib: Path, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
     command = [str(java), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-ivy", str(IVY_FILE)]
     # type bundle too: lz4, snappy and others are published as OSGi bundles
-    command += ["-confs", "broker", "-retrieve", f"{lib}/[artifact]-[revision].[ext]", "-types", "jar", "bundle"]
+    command += ["-confs", conf, "-retrieve", f"{lib}/[artifact]-[revision].[ext]", "-types", "jar", "bundle"]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
 
 
@@ -95,3 +120,15 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def main() -> None:
+    """Put Spark's jars into the directory named on the command line."""
+    target = Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as cache:
+        ensure_jars(SPARK, java=find_java(), cache=Path(cache), env=os.environ)
+        shutil.copytree(SPARK.place(Path(cache)), target, dirs_exist_ok=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from localbox.errors import BoxError
-from localbox.jars import ensure_kafka_jars, kafka_place
+from localbox.jars import KAFKA, ensure_jars
 from localbox.java import find_java
 from localbox.probes import kafka_ready
 from localbox.program import Program, Stage
@@ -24,7 +24,7 @@ def kafka(settings: BoxSettings) -> Program:
     if not settings.owns_kafka:
         return Program("kafka", Stage.SERVICES, None, probe=probe)
     java = find_java(settings.env)
-    classpath = f"{kafka_place(settings.cache)}/*"
+    classpath = f"{KAFKA.place(settings.cache)}/*"
     home = settings.var / "kafka"
     return Program(
         "kafka",
@@ -46,7 +46,7 @@ def jvm_flags() -> list[str]:
 
 def prepare(settings: BoxSettings, *, java: Path, classpath: str, home: Path) -> None:
     """Get the jars; write the properties; format the log directory unless it is. The data survives `down` and `up`."""
-    ensure_kafka_jars(java=java, cache=settings.cache, env=settings.env)
+    ensure_jars(KAFKA, java=java, cache=settings.cache, env=settings.env)
     home.mkdir(parents=True, exist_ok=True)
     path = home / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in properties(home, settings.ports).items()))

@@ -45,7 +45,7 @@ def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, 
 def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_path: Path):
     application = tmp_path / "app.py"
     application.write_text(APPLICATION.replace("{mark!r}", repr(f"{tmp_path}/mark-")))
-    launcher = SparkLauncher(ROOT, tmp_path, application)
+    launcher = SparkLauncher(ROOT, tmp_path, application=application)
     kept = KeptCell("c1", ComputeFiles(tmp_path), launcher, lambda *_: None, lambda: 0.5)
     wish = Desired("c1", 1, "local[2,10]")
     kept.step(wish, 0.0)

@@ -23,7 +23,7 @@ from controlplane.locks import held
 from controlplane.provisioner.act import Hands
 from controlplane.provisioner.tasks import LOCK, Provisioner
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, cell_plans, lane_inputs
+from controlplane.topics import TopicAdmin, cell_plans, first_readers
 from dataplane.names import CONTROL_TOPIC, DELAYS_S, PURPOSES, cell_topic, lane_group
 from dataplane.tables.records import (
     CellRecord,
@@ -141,12 +141,12 @@ def test_its_topics_are_bound_and_every_lane_group_has_first_offsets(provisioner
     assert all(found[row.name].topic_id == row.topic_id for row in rows.values())
     (record,) = [r for r in control_records() if isinstance(r, CellRecord) and r.cell == cell]
     assert record.topics["ingest"].topic_id == rows["ingest"].topic_id
-    for group in lane_inputs(cell_plans(cell, 1, control_settings().topics), cell):
+    for group in first_readers(cell_plans(cell, 1, control_settings().topics), cell):
         assert set(committed_offsets(kafka, cell, group)) == {0}
 
 
 def committed_offsets(kafka: str, cell: str, group: str) -> list[int]:
-    plans = lane_inputs(cell_plans(cell, 1, control_settings().topics), cell)[group]
+    plans = first_readers(cell_plans(cell, 1, control_settings().topics), cell)[group]
     places = [TopicPartition(plan.name, number) for plan in plans for number in range(plan.partitions)]
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": group})
     committed = consumer.committed(places, timeout=10)

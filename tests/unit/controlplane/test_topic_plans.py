@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.settings import DAY_MS, RETENTION_MS, TopicShape
-from controlplane.topics import cell_plans, cluster_plans, lane_inputs
+from controlplane.topics import cell_plans, cluster_plans, first_readers
 from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, DELAYS_S, LOOKUP_TOPIC, PURPOSES, Purpose
 
 SHAPE = TopicShape(partitions=4, replication=3, min_isr=2, max_record_bytes=2**20, retention_ms=dict(RETENTION_MS))
@@ -54,7 +54,7 @@ def test_audit_is_read_by_at_most_four_observers():
 
 
 def test_each_lane_group_reads_its_own_topics():
-    groups = lane_inputs(cell_plans("c1", 1, SHAPE), "c1")
+    groups = first_readers(cell_plans("c1", 1, SHAPE), "c1")
     assert {group: [plan.name for plan in plans] for group, plans in groups.items()} == {
         "penstock.c1.process": ["penstock.c1.ingest.g1"],
         "penstock.c1.transmit": ["penstock.c1.egress.g1"],

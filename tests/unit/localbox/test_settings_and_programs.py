@@ -7,7 +7,7 @@ import pytest
 
 from localbox.catalogue import programs
 from localbox.errors import BoxError
-from localbox.jars import CHECKSUM_FILE, read_pins, what_differs
+from localbox.jars import KAFKA, SPARK, JarSet, what_differs
 from localbox.java import java_version
 from localbox.ports import check_free, free_ports, is_free
 from localbox.program import Program, Stage, in_order
@@ -112,10 +112,10 @@ def test_a_jar_that_is_missing_changed_or_not_pinned_is_noticed(tmp_path: Path):
     assert what_differs(tmp_path, pins) == ["changed.jar", "missing.jar", "strange.jar"]
 
 
-def test_every_jar_is_pinned_by_a_whole_digest():
-    pins = read_pins(CHECKSUM_FILE.read_text())
-    assert len(pins) == 46
-    assert all(len(digest) == 64 for digest in pins.values())
+@pytest.mark.parametrize(("jars", "count"), [(KAFKA, 46), (SPARK, 4)])
+def test_every_jar_is_pinned_by_a_whole_digest(jars: JarSet, count: int):
+    assert len(jars.pins) == count
+    assert all(len(digest) == 64 for digest in jars.pins.values())
 
 
 def test_a_program_that_is_no_java_has_no_version(tmp_path: Path):

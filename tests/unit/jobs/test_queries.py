@@ -1,0 +1,99 @@
+"""Which queries a cell's plans ask for, and when one refuses to start."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataplane.jobs.journal import Journalled
+from dataplane.jobs.queries import Asked, Query, Start, checkpoint_of, why_not
+from dataplane.names import Purpose
+from dataplane.spec import PipeSpec, parse_pipe_spec
+from dataplane.tables.control import ControlTable
+from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord, TopicRecord
+
+BEGINNING = Journalled({0: 0, 1: 0}, has_read=False)
+FURTHER = Journalled({0: 7, 1: 9}, has_read=True)
+
+
+class Counting:
+    """A query of pipes with a source of its name."""
+
+    reads: Purpose = "ingest"
+    tasks = 2
+
+    def __init__(self, name: str = "counting", *, may_forget: bool = False) -> None:
+        self.name, self.may_forget = name, may_forget
+
+    def asked_by(self, spec: PipeSpec) -> bool:
+        return self.name in spec.sources
+
+    def start(self, spark: Any, start: Start) -> Any:
+        raise NotImplementedError
+
+    def turn(self, table: ControlTable, now_s: float) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+def plan(pipe: str, revision: int, source: str) -> PlanRecord:
+    return PlanRecord(
+        pipe, revision, parse_pipe_spec({"sources": {source: {}}, "destinations": {"d": {"url": "https://d.example"}}})
+    )
+
+
+def pipe(name: str, cell: str, version: int = 1) -> PipeRecord:
+    return PipeRecord(name, version, "ten", name, cell, "active", [(1, 100)])
+
+
+@pytest.mark.parametrize(
+    ("may_forget", "journalled", "has_checkpoint", "reason"),
+    [
+        pytest.param(False, FURTHER, True, "", id="a checkpoint is all it needs"),
+        pytest.param(False, None, True, "", id="a checkpoint without a journal"),
+        pytest.param(False, BEGINNING, False, "", id="the first start"),
+        pytest.param(True, FURTHER, False, "", id="it may forget: it goes on where the journal ends"),
+        pytest.param(False, FURTHER, False, "its checkpoint is gone", id="it may not forget"),
+        pytest.param(True, None, False, "neither a checkpoint nor a journal", id="nobody knows where to begin"),
+    ],
+)
+def test_a_query_refuses_to_start_where_it_would_lose_what_it_knew(
+    may_forget: bool, journalled: Journalled | None, has_checkpoint: bool, reason: str
+):
+    said = why_not(Counting(may_forget=may_forget), journalled, has_checkpoint=has_checkpoint)
+    assert said.startswith(reason)
+    assert bool(said) == bool(reason)
+
+
+def test_a_cell_runs_what_any_plan_of_its_pipes_asks_for():
+    table = ControlTable()
+    counting: list[Query] = [Counting("counting"), Counting("other")]
+    table.apply(plan("p1", 1, "counting"))
+    asked = Asked(table, counting)
+    assert asked.of_cell("c1") == [], "nobody knows yet where the pipe runs"
+    table.apply(pipe("p1", "c1"))
+    table.apply(plan("p2", 1, "plain"))
+    table.apply(pipe("p2", "c2"))
+    assert [query.name for query in asked.of_cell("c1")] == ["counting"]
+    assert asked.of_cell("c2") == []
+
+
+def test_an_older_revision_that_asks_keeps_its_query():
+    table = ControlTable()
+    asked = Asked(table, [Counting()])
+    for record in (pipe("p1", "c1"), plan("p1", 1, "counting"), plan("p1", 2, "plain")):
+        table.apply(record)
+    assert [query.name for query in asked.of_cell("c1")] == ["counting"]
+
+
+def test_the_journal_is_where_spark_starts():
+    assert FURTHER.starting("penstock.c1.ingest.g1") == '{"penstock.c1.ingest.g1":{"0":7,"1":9}}'
+
+
+def test_another_generation_of_the_topic_has_another_checkpoint(tmp_path: Path):
+    cells = [CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("t", generation, 4, "")}) for generation in (1, 2)]
+    first, second = (checkpoint_of(tmp_path, cell, Counting()) for cell in cells)
+    assert first != second
+    assert first.is_relative_to(tmp_path / "data" / "checkpoints" / "c1")

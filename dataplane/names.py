@@ -27,6 +27,7 @@ Purpose = Literal[
     "attempts",
     "signals",
     "blocked",
+    "slow",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 
@@ -40,14 +41,15 @@ DELAYS_S: Final[dict[Purpose, int]] = {
     "delay-10h": 36_000,
 }
 
-LaneKind = Literal["process", "transmit", "transmit-retry", "retrier"]
-LANE_KINDS: Final[tuple[LaneKind, ...]] = ("process", "transmit", "transmit-retry", "retrier")
+LaneKind = Literal["process", "transmit", "transmit-retry", "retrier", "transmit-slow"]
+LANE_KINDS: Final[tuple[LaneKind, ...]] = get_args(LaneKind)
 
 # Which topics a kind of lane reads.
 INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
     "process": ("ingest",),
     "transmit": ("egress",),
     "transmit-retry": ("retry-out",),
+    "transmit-slow": ("slow",),
     "retrier": ("retry-in", *DELAYS_S),
 }
 

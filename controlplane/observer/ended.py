@@ -43,7 +43,7 @@ def _save_views(signals: Iterable[Signal]) -> None:
         rows.values(),
         update_conflicts=True,
         unique_fields=["pipe_id", "destination", "writer"],
-        update_fields=["at", "breaker", "until", "reason"],
+        update_fields=["at", "breaker", "until", "reason", "slow"],
         batch_size=ROWS,
     )
 
@@ -86,6 +86,7 @@ def _view(signal: Signal) -> LaneSignal:
         breaker=signal.breaker,
         until=at_us(signal.until_us) if signal.until_us else None,
         reason=clean(signal.reason, 200),
+        slow=signal.slow,
     )
 
 

@@ -25,7 +25,7 @@ class Progress(Struct, frozen=True):
     """What decides on one bucket.
 
     ends:   the ingest topics' ends when the bucket ended
-    reach:  the highest offset of each egress partition that carries a unit of the bucket
+    reach:  the highest offset of each egress and slow partition that carries a unit of the bucket
     passed: for each partition the offset below which its lanes have settled everything
     """
 

@@ -80,8 +80,8 @@ class Sealer:
 
 
 def _progress(books: Books, ends: dict[Place, int]) -> Progress:
-    egress = _names(books, "egress")
-    reach = {place: offset for place, offset in books.reach.items() if place[0] in egress}
+    transmits = _names(books, "egress") | _names(books, "slow")
+    reach = {place: offset for place, offset in books.reach.items() if place[0] in transmits}
     return Progress(ends, reach, books.passed)
 
 

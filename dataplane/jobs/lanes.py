@@ -27,7 +27,7 @@ def make_work(lane: Lane) -> Work:
             from dataplane.process.work import ProcessWork
 
             return ProcessWork(lane, open_lookups(lane.settings.var, lane.settings.kafka))
-        case "transmit" | "transmit-retry":
+        case "transmit" | "transmit-retry" | "transmit-slow":
             from dataplane.transmit.work import TransmitWork
 
             return TransmitWork(lane)

@@ -159,7 +159,7 @@ def _destination_bins(books: Books, name: str) -> Bins:
     known[Bin.HELD] = standing.held
     known[Bin.RETRYING] = waited - standing.lost
     due = due | waited
-    if not _has_passed(books, "egress"):
+    if not _has_passed(books, "egress") or (_reached(books, "slow") and not _has_passed(books, "slow")):
         known[Bin.QUEUED] = departed - waited
     known[Bin.LOST] = due
     return _first_match(known, due)

@@ -12,6 +12,7 @@ INGEST: Final = "ingest"
 PROCESS: Final = "process"  # passed every stage up to route: stands for one fact per stage
 ACKED: Final = "acked"  # detail of sent at ingest: the delivery report came
 SEEN: Final = "seen"  # detail of sent at ingest: a process lane read it
+SLOW: Final = "slow"  # detail of sent at a destination: from the lane of first attempts to the slow lane
 EXPLODED: Final = "exploded"  # detail of sent at normalize: a unit that an explode made, beside the message's own
 
 

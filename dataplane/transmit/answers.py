@@ -169,6 +169,7 @@ def note_success(target: Target, answer: Answer, now_s: float) -> None:
     """What a success says of the destination's health."""
     target.throttle.answered(now_s, answer.total_us / 1_000_000)
     target.breaker.succeeded(now_s)
+    target.slowness.answered(now_s, answer.total_us / 1_000_000)
     target.in_a_row = 0
 
 

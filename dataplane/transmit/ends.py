@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from dataplane.ledger.deadletter import Death, dead_headers
-from dataplane.ledger.facts import Fact, FactKey, dead_detail
+from dataplane.ledger.facts import SLOW, Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.names import transmit_node
 from dataplane.runtime.lane import Lane
@@ -42,6 +42,7 @@ class Ends:
         topics = lane.cell.topics
         self._retry_in, self._retry_out = topics["retry-in"].name, topics["retry-out"].name
         self._dead, self._held = topics["dead"].name, topics["held"].name
+        self._topics = topics
         self.turns: deque[Send] = deque()  # whose turn it has become, where a destination wants order
         self._memories: dict[int, Memory] = {}
         self.under_way: dict[Unit, Send] = {}
@@ -102,6 +103,11 @@ class Ends:
             self._store(self._retry_in, Stored(send, Fact.PARKED, str(meta.attempt)), headers)
         if send.has_turn:
             self._pass_turn(send)
+
+    def divert(self, send: Send) -> None:
+        """To the slow lane, in the same round. It is told where it went, so that the slow topic holds its minute."""
+        headers = [(META_HEADER, encode_meta(send.meta)), *send.headers[1:]]
+        self._store(self._topics["slow"].name, Stored(send, Fact.SENT, SLOW), headers)
 
     def hold(self, send: Send) -> None:
         """To held, as the next round: there it stays until it is released."""

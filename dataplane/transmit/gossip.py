@@ -98,10 +98,15 @@ def topic_reader(kafka: str, topic: str) -> Consumer:
 def view_of(target: Target) -> View:
     """What is worth telling when it changes. Concurrency in coarse steps: it moves every second while it adapts."""
     allowed = int(target.throttle.allowed).bit_length() if target.throttle.reduced else 0
-    return (target.breaker.state, round(target.breaker.until_s, 1), target.suspended, allowed)
+    return (target.breaker.state, round(target.breaker.until_s, 1), target.suspended, allowed, _tells_slow(target))
 
 
-PLAIN: Final[View] = ("closed", 0.0, "", 0)
+PLAIN: Final[View] = ("closed", 0.0, "", 0, False)
+
+
+def _tells_slow(target: Target) -> bool:
+    """Whether this lane says that the destination is slow: an ordered one stays where it is."""
+    return target.slowness.is_slow and not target.ordered
 
 
 def signal_of(target: Target, cell: str, writer: str, now_s: float) -> Signal:
@@ -118,6 +123,7 @@ def signal_of(target: Target, cell: str, writer: str, now_s: float) -> Signal:
         breaker=target.breaker.state,
         until_us=now_us + int((until_s - now_s) * 1_000_000) if until_s else 0,
         concurrency=int(target.throttle.allowed),
+        slow=_tells_slow(target),
         suspended=target.suspended,
         status=target.last_status,
         reason=target.last_reason,

@@ -25,6 +25,8 @@ def lane_share(limit: float, kind: LaneKind, lanes: Mapping[LaneKind, int]) -> f
     first, again = max(lanes.get("transmit", 1), 1), lanes.get("transmit-retry", 0)
     if kind == "transmit-retry":
         return limit * RETRY_SHARE / max(again, 1)
+    if kind == "transmit-slow":  # in place of the lanes of first attempts
+        first = max(lanes.get("transmit-slow", 1), 1)
     return limit * (1 - RETRY_SHARE if again else 1.0) / first
 
 

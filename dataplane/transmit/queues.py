@@ -290,6 +290,8 @@ class Queues:
                     self._probe(target, send, now_s)
                 case Course.HOLD:
                     self._ends.hold(send)
+                case Course.DIVERT:
+                    self._ends.divert(send)
                 case _:
                     self._park(send, LOCKED_DELAY_S if target.locked else target.wait_s(now_s), now_s)
 

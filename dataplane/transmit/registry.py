@@ -22,6 +22,7 @@ class Targets:
         self._table = lane.table
         self._kind: LaneKind = lane.identity.kind
         self._cell = lane.identity.cell
+        self._knows_slow = "slow" in lane.cell.topics  # a cell of an earlier release has no such topic yet
         self._open = opener(lane.settings.fernet_keys)
         self._known: dict[tuple[str, str], Target] = {}
         self._signals: dict[tuple[str, str], dict[str, Signal]] = {}  # the latest of each writer
@@ -75,7 +76,11 @@ class Targets:
                     target.sit(self._seat, time.monotonic())
 
     def _take_seat(self, cell: CellRecord) -> Seat:
-        return Seat(prober=self._kind == "transmit-retry", share=lane_share(1.0, self._kind, cell.lanes))
+        return Seat(
+            prober=self._kind == "transmit-retry",
+            share=lane_share(1.0, self._kind, cell.lanes),
+            diverts=self._kind == "transmit" and self._knows_slow and cell.lanes.get("transmit-slow", 0) > 0,
+        )
 
 
 def _heed(target: Target, signal: Signal) -> None:
@@ -84,6 +89,7 @@ def _heed(target: Target, signal: Signal) -> None:
         return
     if signal.suspended:
         target.suspend(signal.suspended)
+    _heed_slowness(target, signal)
     now_us, now_s = time.time_ns() // 1_000, time.monotonic()
     if signal.breaker == "closed":
         from_prober = signal.writer.startswith("transmit-retry-")
@@ -94,3 +100,12 @@ def _heed(target: Target, signal: Signal) -> None:
         target.breaker.adopt_open(now_s, now_s + (signal.until_us - now_us) / 1_000_000)
         target.opened_us = signal.at_us
         target.owes_word = target.seat.prober
+
+
+def _heed_slowness(target: Target, signal: Signal) -> None:
+    """A lane of first attempts finds a destination slow; that it is so no more only the slow lane can see."""
+    is_first, is_slow_lane = (signal.writer.rpartition("-")[0] == kind for kind in ("transmit", "transmit-slow"))
+    tells = signal.slow if is_first else is_slow_lane and not signal.slow
+    if tells and signal.slow != target.slowness.is_slow and signal.at_us > target.slow_us:
+        target.slowness.become(signal.slow)
+        target.slow_us = signal.at_us

@@ -16,6 +16,7 @@ from dataplane.transmit.limits import RateLimit, RetryBudget, Throttle
 from dataplane.transmit.rules import ask_body, compile_rules
 from dataplane.transmit.secrets import Secrets
 from dataplane.transmit.sender import KEPT_BYTES, MAX_ANSWER_BYTES
+from dataplane.transmit.slowness import Slowness
 from dataplane.transmit.tokens import Tokens
 
 log = logging.getLogger(__name__)
@@ -32,16 +33,21 @@ class Course(Enum):
 
     SEND = "send"
     WAIT = "wait"
+    DIVERT = "divert"
     PARK = "park"
     HOLD = "hold"
     CANCEL = "cancel"
 
 
 class Seat(Struct, frozen=True):
-    """Which part of its destinations' limits a lane has, and whether it probes open breakers."""
+    """Which part of its destinations' limits a lane has, and whether it probes open breakers.
+
+    diverts: what is for slow destinations goes to the slow lane
+    """
 
     prober: bool
     share: float  # of rate and concurrency
+    diverts: bool = False
 
 
 class Target:
@@ -52,6 +58,8 @@ class Target:
         self.queue: deque[Any] = deque()
         self.keys = Keys()
         self.breaker = Breaker(now_s)
+        self.slowness = Slowness()
+        self.slow_us = 0  # Unix time of the last change of it that was heard
         self.budget = RetryBudget()
         self.opened_us = 0  # Unix time of the moment its breaker opened here
         self.owes_word = False  # others think that it is shut, and wait for this lane to say that it is well
@@ -85,6 +93,7 @@ class Target:
         self.shut_until_s = 0.0
         self.suspended = ""
         self.in_a_row = 0
+        self.slowness.become(False)
         if self.breaker.state != "closed":
             self.breaker.close(now_s)
 
@@ -111,6 +120,8 @@ class Target:
         pause_s = self._pause_s(now_s)
         if pause_s > SHORT_S or not self.breaker.allowance(now_s, prober=self.seat.prober):
             return Course.PARK
+        if self.slowness.is_slow and self.seat.diverts and not self.ordered:
+            return Course.DIVERT
         return Course.WAIT if pause_s else Course.SEND
 
     def lets_through(self, message_id: str) -> bool:

@@ -7,7 +7,7 @@ from django.db import models
 
 def default_lanes() -> dict[str, Any]:
     """One lane of each kind: enough for one box."""
-    return {"process": 1, "transmit": 1, "transmit-retry": 1, "retrier": 1}
+    return {"process": 1, "transmit": 1, "transmit-retry": 1, "retrier": 1, "transmit-slow": 1}
 
 
 class Cell(models.Model):

@@ -13,6 +13,7 @@ class LaneSignal(models.Model):
     breaker = models.CharField(max_length=9)
     until = models.DateTimeField(null=True, help_text="While the breaker is open: when the first probe may be sent.")
     reason = models.CharField(max_length=200, blank=True)
+    slow = models.BooleanField(default=False, help_text="Well but slow: the slow lane sends to it.")
 
     class Meta:
         constraints = [

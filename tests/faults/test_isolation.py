@@ -1,15 +1,17 @@
 """A destination in trouble is left alone: few requests reach it, its messages go aside, nobody else notices."""
 
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from dataplane.ledger.bins import Bin
+from dataplane.ledger.facts import Fact
 from dataplane.transmit.breaker import MIN_VOLUME, PROBES
 from dataplane.transmit.limits import RETRIES_IN_HAND
 from dataplane.transmit.targets import STORM
-from tests.rig.behaviours import hang
+from tests.rig.behaviours import hang, late
 from tests.rig.data_plane import DataPlane, until
 
 pytestmark = pytest.mark.timeout(400)
@@ -91,3 +93,19 @@ def test_a_destination_that_hangs_holds_up_no_neighbour(plane: DataPlane):
     plane.receiver.answers["/mire"] = 204
     whole = plane.settled("mire", sender.positions, 240)
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
+
+
+def test_a_destination_that_is_well_but_slow_gets_a_lane_of_its_own(plane: DataPlane):
+    plane.receiver.answers["/slow"] = late(1.2)
+    key = plane.add_pipe("slow", two(plane, "slow", concurrency=200))
+
+    def is_diverted() -> bool:
+        plane.books.refresh()
+        return bool(plane.books.facts("slow").get(("transmit:crm", Fact.SENT)))
+
+    with plane.sender(key, 20) as sender:
+        until(is_diverted, "its messages go to the slow lane", 40)
+    whole = plane.settled("slow", sender.positions, 60)
+    assert whole.at("crm", Bin.DELIVERED) == sender.positions
+    assert Counter(received.position for received in plane.receiver.got["/slow"]) == Counter(sender.positions)
+    assert whole.lost() == 0

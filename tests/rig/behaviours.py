@@ -43,6 +43,17 @@ def redirected(code: int, to: str) -> Behaviour:
     return status(code, f"location: {to}\r\n")
 
 
+def late(seconds: float) -> Behaviour:
+    """A good answer that takes its time."""
+    answer = status(204)
+
+    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
+        await asyncio.sleep(seconds)
+        return await answer(writer, received)
+
+    return behave
+
+
 async def hang(writer: asyncio.StreamWriter, _: "Received") -> bool:
     """Take the request and say nothing, until the other side gives up."""
     await _gone(writer)

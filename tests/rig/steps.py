@@ -16,6 +16,7 @@ _OF_KIND: Final[dict[LaneKind, str]] = {
     "process": "process",
     "transmit": "transmit",
     "transmit-retry": "transmit",
+    "transmit-slow": "transmit",
     "retrier": "retrier",
 }
 _COMPOUND: Final = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.Match, ast.FunctionDef, ast.ClassDef)

@@ -59,5 +59,6 @@ def test_each_lane_group_reads_its_own_topics():
         "penstock.c1.process": ["penstock.c1.ingest.g1"],
         "penstock.c1.transmit": ["penstock.c1.egress.g1"],
         "penstock.c1.transmit-retry": ["penstock.c1.retry-out.g1"],
+        "penstock.c1.transmit-slow": ["penstock.c1.slow.g1"],
         "penstock.c1.retrier": [f"penstock.c1.{purpose}.g1" for purpose in ("retry-in", *DELAYS_S)],
     }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin, Books, derive, losses
-from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey, dead_detail
+from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, SLOW, Fact, FactKey, dead_detail
 from dataplane.ledger.units import position_of
 from dataplane.ledger.unitset import UnitSet
 from dataplane.names import Purpose
@@ -21,6 +21,7 @@ TOPICS: dict[Purpose, list[tuple[str, int]]] = {
     "delay-10s": [("t10", 1)],
     "retry-out": [("ro", 1)],
     "held": [("he", 1)],
+    "slow": [("sl", 1)],
 }
 Facts = dict[FactKey, BitMap64]
 Places = dict[tuple[str, int], int]
@@ -305,3 +306,16 @@ def test_every_unit_is_in_exactly_one_bin(facts: Facts, low: Places):
     due = {unit for key, found in facts.items() if "crm" in key.node and key.fact != "released" for unit in found}
     dealt = {unit for members in account.destinations.get("crm", {}).values() for unit, _ in members}
     assert due == dealt
+
+
+@pytest.mark.parametrize(
+    ("slow_low", "bin_"),
+    [
+        pytest.param(2, Bin.QUEUED, id="the slow lane has not come to it yet"),
+        pytest.param(3, Bin.LOST, id="the slow lane is past it and has told nothing"),
+    ],
+)
+def test_what_went_to_the_slow_lane_is_queued_until_that_is_past_it(slow_low: int, bin_: Bin):
+    facts = moving(0) | {FactKey(TRANSMIT, Fact.SENT, SLOW): at(0)}
+    account = derive(books(facts, passed={("out", 0): 10, ("sl", 0): slow_low}, reach={("sl", 0): 2}))
+    assert len(account.destinations["crm"][bin_]) == 1

@@ -4,9 +4,9 @@ Called in the transaction that moves the offsets, so each record counts once.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from django.db.models import Count
 from django.db.models.functions import TruncHour
@@ -16,20 +16,23 @@ from controlplane.observer.ends import Ends, Who, cause_of_suspension, who
 from controlplane.observer.merge import clean
 from controlplane.observer.rows import ROWS
 from dataplane.tables.signals import Signal
-from mgmt.models import DeadLetter, Destination, LaneSignal
+from mgmt.models import DeadLetter, Destination, HeldMessage, LaneSignal, Listed
 from mgmt.services.alerts import Failure, note_failures
 from mgmt.services.destinations import suspend_destination
 from mgmt.services.moves import note_progress
 from mgmt.services.places import add_places
 from mgmt.services.samples import sample_of
 
-LETTERS_AN_HOUR: Final = 1_000  # listed for each pipe, destination and cause; the others are in their sets alone
+LISTED_AN_HOUR: Final = 1_000  # for each heap (mgmt.models.Listed); the others are in their sets alone
+Heap = tuple[str, ...]
+_L = TypeVar("_L", bound=Listed)
 
 
 def save_ends(ends: Ends, now: datetime) -> None:
     """Everything of one batch."""
     add_places(ends.places)
     DeadLetter.objects.bulk_create(_within_limit(ends.letters), ignore_conflicts=True, batch_size=ROWS)
+    HeldMessage.objects.bulk_create(_within_limit(ends.held), ignore_conflicts=True, batch_size=ROWS)
     suspended = [signal for signal in ends.suspensions.values() if _suspend(signal)]
     note_failures(failures=_failures(ends.letters, suspended), now=now)
     _save_views(ends.views.values())
@@ -48,29 +51,33 @@ def _save_views(signals: Iterable[Signal]) -> None:
     )
 
 
-def _within_limit(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
-    letters = list(letters)
-    if not letters:
+def _within_limit(rows: Sequence[_L]) -> list[_L]:
+    if not rows:
         return []
-    listed = _listed(letters)
+    listed = _listed(rows)
     kept = []
-    for letter in letters:
-        place = (who(letter), _hour(letter.at))
-        if listed[place] < LETTERS_AN_HOUR:
+    for row in rows:
+        place = (_heap_of(row), _hour(row.at))
+        if listed[place] < LISTED_AN_HOUR:
             listed[place] += 1
-            kept.append(letter)
+            kept.append(row)
     return kept
 
 
-def _listed(letters: list[DeadLetter]) -> Counter[tuple[Who, datetime]]:
+def _listed(rows: Sequence[Listed]) -> Counter[tuple[Heap, datetime]]:
     """How many are listed already, in the hours of these."""
-    rows = DeadLetter.objects.filter(
-        pipe_id__in={letter.pipe_id for letter in letters},
-        at__gte=_hour(min(letter.at for letter in letters)),
-        at__lt=_hour(max(letter.at for letter in letters)) + timedelta(hours=1),
+    model = type(rows[0])
+    known = model._default_manager.filter(
+        pipe_id__in={row.pipe_id for row in rows},
+        at__gte=_hour(min(row.at for row in rows)),
+        at__lt=_hour(max(row.at for row in rows)) + timedelta(hours=1),
     )
-    counts = rows.values_list("pipe_id", "destination", "cause", TruncHour("at")).annotate(n=Count("id")).order_by()
-    return Counter({(Who(pipe, name, cause), hour): n for pipe, name, cause, hour, n in counts})
+    counts = known.values_list(*model.HEAP, TruncHour("at")).annotate(n=Count("id")).order_by()
+    return Counter({(heap, hour): n for *heap_, hour, n in counts for heap in (tuple(heap_),)})
+
+
+def _heap_of(row: Listed) -> Heap:
+    return tuple(getattr(row, name) for name in row.HEAP)
 
 
 def _hour(at: datetime) -> datetime:

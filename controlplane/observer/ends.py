@@ -14,7 +14,7 @@ from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.names import Purpose, transmit_node
 from dataplane.tables.moves import AHEAD_PREFIX, MOVE_PREFIX, MoveProgress, decode_progress
 from dataplane.tables.signals import Signal, decode_signal
-from mgmt.models import DeadLetter, OffsetSet
+from mgmt.models import DeadLetter, HeldMessage, OffsetSet
 from mgmt.queries.places import HOUR_S
 from mgmt.services.places import Found, SetId
 
@@ -34,6 +34,7 @@ class Ends(Struct):
     """What some records say. Signals and progress: the newest of each, for they replace one another."""
 
     letters: list[DeadLetter] = field(default_factory=list)
+    held: list[HeldMessage] = field(default_factory=list)
     places: list[Found] = field(default_factory=list)
     suspensions: dict[tuple[str, str], Signal] = field(default_factory=dict)
     views: dict[tuple[str, str, str], Signal] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class Ends(Struct):
         meta = read_meta(headers)
         if purpose == "held":
             self.places.append(_found(meta, OffsetSet.Kind.HELD, "", message))
+            self.held.append(HeldMessage(**_listed(meta, message)))
             return
         letter = _letter(meta, headers, message)
         self.letters.append(letter)
@@ -89,24 +91,31 @@ def cause_of_suspension(signal: Signal) -> str:
 def _letter(meta: Meta, headers: Headers, message: Any) -> DeadLetter:
     death = death_of(headers)
     return DeadLetter(
-        pipe_id=clean(meta.pipe, 32),
-        destination=clean(meta.destination, 40),
+        **_listed(meta, message),
         node=clean(death.node, 60),
         cause=clean(death.cause, 40),
         detail=clean(death.detail, 300),
         answer=clean(death.answer, 2_100),
-        message_id=clean(meta.id, 64),
-        key=_key_of(message.key()),
-        position=meta.position,
-        child=meta.child,
         bucket=meta.bucket,
         revision=meta.revision,
         attempts=meta.attempt,
-        at=at_us(message.timestamp()[1] * 1_000),
-        topic=message.topic(),
-        partition=message.partition(),
-        offset=message.offset(),
     )
+
+
+def _listed(meta: Meta, message: Any) -> dict[str, Any]:
+    """What is noted of every message that did not go out."""
+    return {
+        "pipe_id": clean(meta.pipe, 32),
+        "destination": clean(meta.destination, 40),
+        "message_id": clean(meta.id, 64),
+        "key": _key_of(message.key()),
+        "position": meta.position,
+        "child": meta.child,
+        "at": at_us(message.timestamp()[1] * 1_000),
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+    }
 
 
 def _key_of(key: bytes | None) -> str:

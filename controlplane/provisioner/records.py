@@ -152,6 +152,7 @@ def _build_moves(names: list[str], found: dict[str, Record], _broken: dict[str, 
             offsets={} if over else encode_offsets(united(row.taken)),
             rate_per_s=row.rate_per_s,
             state="running" if row.state == Move.State.RUNNING else "aborted",
+            through=row.through,
         )
 
 

@@ -21,6 +21,7 @@ class Meta(Struct, array_like=True):
     asked_us: the destination asked for no try before this (Retry-After), which no release cuts short; 0 if it did not
     life:     the round in which it was last brought back after a dead letter; 0 if it never was
     paced:    not_before_us is a moment of its own among those of its destination, given by the retrier
+    through:  somebody chose it among what is held: it goes out although its destination is held
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -42,6 +43,7 @@ class Meta(Struct, array_like=True):
     asked_us: int = 0
     life: int = 0
     paced: bool = False
+    through: bool = False
 
 
 _decoder = msgspec.msgpack.Decoder(Meta)

@@ -25,9 +25,18 @@ FAR: Final = 10_000  # offsets; a gap as wide is jumped over instead of read
 class Errand:
     """Where an errand stands. Records are shown to `wants` in their order; what it wants is stored, or skipped."""
 
-    def __init__(self, name: Name, what: What, wanted: Mapping[Place, BitMap64], reached: Mapping[Place, int]) -> None:
+    def __init__(
+        self,
+        name: Name,
+        what: What,
+        wanted: Mapping[Place, BitMap64],
+        reached: Mapping[Place, int],
+        *,
+        through: bool = False,
+    ) -> None:
         self.name = name
         self.what = what
+        self.through = through
         self.total = sum(len(offsets) for offsets in wanted.values())
         self._wanted = dict(wanted)
         self._ends = {place: offsets.max() + 1 for place, offsets in wanted.items() if offsets}
@@ -114,8 +123,10 @@ def is_for(errand: Errand, meta: Meta, node: str) -> bool:
     return errand.what != "redrive" or node == transmit_node(meta.destination)
 
 
-def brought_back(what: What, meta: Meta, headers: Headers) -> tuple[Meta, Headers]:
+def brought_back(what: What, meta: Meta, headers: Headers, *, through: bool = False) -> tuple[Meta, Headers]:
     """Our header and all headers of a record as it goes to retry-out: same id, its next round.
+
+    `through`: it is to go out although its destination is held.
 
     The round is counted from the record's own, so doing it twice makes the same unit twice, which transmit has settled.
     Whoever was held or dead starts a new span; what comes ahead of its time goes on with its own.
@@ -123,7 +134,8 @@ def brought_back(what: What, meta: Meta, headers: Headers) -> tuple[Meta, Header
     if what == "ahead":
         meta = msgspec.structs.replace(meta, paced=False)
     else:
-        meta = msgspec.structs.replace(meta, not_before_us=0, first_us=0, tried=0, asked_us=0, paced=False)
+        fresh = {"not_before_us": 0, "first_us": 0, "tried": 0, "asked_us": 0, "paced": False}
+        meta = msgspec.structs.replace(meta, **fresh, through=through)
     if what == "redrive":
         meta = msgspec.structs.replace(meta, attempt=meta.attempt + 1, life=meta.attempt + 1)
     return meta, [(META_HEADER, encode_meta(meta)), *alive_headers(plain(headers)[1:])]

@@ -120,7 +120,7 @@ class Carrier:
             self.errand.useless(place, offset)
             return
         self._allowance -= 1
-        meta, headers = brought_back(self.errand.what, meta, headers)
+        meta, headers = brought_back(self.errand.what, meta, headers, through=self.errand.through)
         topic = self._lane.cell.topics["retry-out"]
         record = way_out(meta, message.key(), topic.partitions)
         token = Moved(self, place, offset, meta)

@@ -119,6 +119,7 @@ class Moves:
             record.what,
             wanted,
             {parse_place(place): offset for place, offset in reached.items()},
+            through=record.through,
         )
         carrier = Carrier(self._lane, errand, record.rate_per_s)
         self._moves[record.move] = _Move(record, carrier, before.skipped if before else 0, {})

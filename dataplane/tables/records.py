@@ -98,6 +98,7 @@ class MoveRecord(Struct, tag="move", tag_field="kind", frozen=True):
     offsets:    "<topic>/<partition>" -> base64 of a serialized 64-bit roaring bitmap of Kafka offsets
     rate_per_s: at most so many a second
     state:      what has been moved stays moved when the rest is aborted
+    through:    what is released goes out although its destination is held: somebody chose it
 
     A move that is over is written again without its offsets, so that nobody carries them any longer.
     """
@@ -111,6 +112,7 @@ class MoveRecord(Struct, tag="move", tag_field="kind", frozen=True):
     offsets: dict[str, str]
     rate_per_s: float
     state: Literal["running", "aborted"]
+    through: bool = False
 
 
 class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):

@@ -111,7 +111,7 @@ class Ends:
 
     def hold(self, send: Send) -> None:
         """To held, as the next round: there it stays until it is released."""
-        meta = msgspec.structs.replace(send.meta, attempt=send.meta.attempt + 1, not_before_us=0)
+        meta = msgspec.structs.replace(send.meta, attempt=send.meta.attempt + 1, not_before_us=0, through=False)
         headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
         self._store(self._held, self._ending(send, Fact.HELD, str(meta.attempt)), headers)
 

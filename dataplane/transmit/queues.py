@@ -286,8 +286,8 @@ class Queues:
             match course:
                 case Course.CANCEL:
                     self._ends.finish(send, Fact.CANCELLED, "")
-                case Course.HOLD if target.lets_through(send.meta.id):
-                    self._probe(target, send, now_s)
+                case Course.HOLD if target.lets_through(send.meta):
+                    self._let_through(target, send, now_s)
                 case Course.HOLD:
                     self._ends.hold(send)
                 case Course.DIVERT:
@@ -295,11 +295,13 @@ class Queues:
                 case _:
                     self._park(send, LOCKED_DELAY_S if target.locked else target.wait_s(now_s), now_s)
 
-    def _probe(self, target: Target, send: Send, now_s: float) -> None:
-        """The one message that goes out from a destination that is held: it waits for a token, and for nothing else."""
-        if not target.may_sign_in(now_s) or not self._sender.room:
+    def _let_through(self, target: Target, send: Send, now_s: float) -> None:
+        """What goes out from a destination that is held: it waits for a token and for room, and for nothing else."""
+        if not target.may_sign_in(now_s) or not self._sender.room or target.room_by_limits(now_s) < 1:
             target.queue.append(send)
         elif self._may_begin(send):
+            if target.rate is not None:
+                target.rate.take()
             batch = target.record.to.batch
             if batch is None:
                 self._begin(send)

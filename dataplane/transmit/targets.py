@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from dataplane.ledger.meta import Meta
 from dataplane.plan.outbound import fixed_headers
 from dataplane.spec import OAuth2
 from dataplane.tables.records import DestinationRecord
@@ -124,9 +125,10 @@ class Target:
             return Course.DIVERT
         return Course.WAIT if pause_s else Course.SEND
 
-    def lets_through(self, message_id: str) -> bool:
-        """Whether this message is the probe that somebody asked for: it goes out although the others are held."""
-        return message_id == self.record.probe and not (self.suspended or self.pipe_paused or self.locked)
+    def lets_through(self, meta: Meta) -> bool:
+        """Whether somebody asked for this message, as a probe or by choice: it goes out although others are held."""
+        asked = meta.through or meta.id == self.record.probe
+        return asked and not (self.suspended or self.pipe_paused or self.locked)
 
     def may_sign_in(self, now_s: float) -> bool:
         """Whether it asks for no token, or there is one."""
@@ -141,7 +143,11 @@ class Target:
     def room(self, now_s: float) -> int:
         """How many sends may begin now, as far as this destination is concerned."""
         allowance = self.breaker.allowance(now_s, prober=self.seat.prober)
-        room = min(int(self.throttle.allowed), allowance) - self.active
+        return min(allowance - self.active, self.room_by_limits(now_s))
+
+    def room_by_limits(self, now_s: float) -> int:
+        """The same, whatever its breaker says."""
+        room = int(self.throttle.allowed) - self.active
         return room if self.rate is None else min(room, self.rate.room(now_s))
 
     def wait_s(self, now_s: float) -> float:

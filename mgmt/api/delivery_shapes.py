@@ -33,13 +33,13 @@ class ChosenIn(StrictSerializer):
     cause = serializers.CharField(required=False, max_length=40, default="")
     since = serializers.DateTimeField(required=False, allow_null=True, default=None)
     until = serializers.DateTimeField(required=False, allow_null=True, default=None)
-    key = serializers.CharField(required=False, max_length=200, default="", help_text="Of dead letters only.")
+    key = serializers.CharField(required=False, max_length=200, default="")
     ids = serializers.ListField(
         child=serializers.CharField(max_length=64),
         required=False,
         max_length=MOST_IDS,
         default=list,
-        help_text="Message ids (webhook-id), of dead letters only.",
+        help_text="Message ids (webhook-id). Not of held messages where order is kept: choose a key there.",
     )
 
 
@@ -112,6 +112,7 @@ class PreviewOut(serializers.Serializer[Any]):
     causes = serializers.DictField(child=serializers.IntegerField())
     oldest = serializers.DateTimeField(allow_null=True)
     newest = serializers.DateTimeField(allow_null=True)
+    unready = serializers.IntegerField(help_text="Died in a step, before they were ready to be sent: not taken.")
     most = serializers.IntegerField()
 
 

@@ -2,7 +2,7 @@
 
 from mgmt.models.alerts import Alert, AlertChannel, Incident, Notice
 from mgmt.models.cells import Cell, Heartbeat, Topic
-from mgmt.models.delivery import DeadLetter, Move, OffsetSet
+from mgmt.models.delivery import DeadLetter, HeldMessage, Listed, Move, OffsetSet
 from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
 from mgmt.models.signals import LaneSignal
@@ -21,10 +21,12 @@ __all__ = [
     "Destination",
     "FactRow",
     "Heartbeat",
+    "HeldMessage",
     "Incident",
     "LagRow",
     "LaneSignal",
     "LateCount",
+    "Listed",
     "LookupRow",
     "LookupTable",
     "Membership",

@@ -11,32 +11,45 @@ from mgmt.models.ids import id_maker
 from mgmt.models.pipes import Pipe
 
 
-class DeadLetter(models.Model):
-    """One message that ended: where its record lies, and why it died. Its body stays in the topic.
+class Listed(models.Model):
+    """One message that did not go out, and where its record lies; its body stays in the topic.
 
-    Of a storm only the first ones of each hour are listed (controlplane.observer.places); all of them are in OffsetSet.
+    Of a storm only the first ones of each hour are listed (controlplane.observer.ended), counted for each value of
+    `HEAP`; all of them are in OffsetSet.
     """
+
+    HEAP: tuple[str, ...] = ("pipe_id", "destination")
 
     pipe_id = models.CharField(max_length=32)
     destination = models.CharField(max_length=40, blank=True, help_text="Empty if it died before one was chosen.")
-    node = models.CharField(max_length=60)
-    cause = models.CharField(max_length=40)
-    detail = models.CharField(max_length=300, blank=True)
-    answer = models.CharField(max_length=2_100, blank=True, help_text="Status line and beginning of the answer.")
     message_id = models.CharField(max_length=64)
     key = models.CharField(max_length=200, blank=True)
     position = models.BigIntegerField()
     child = models.PositiveIntegerField(default=0)
-    bucket = models.IntegerField(help_text="Minutes since the epoch.")
-    revision = models.PositiveIntegerField()
-    attempts = models.PositiveIntegerField(help_text="Rounds of global retry before it ended.")
-    at = models.DateTimeField(help_text="When it was stored as dead.")
+    at = models.DateTimeField(help_text="When it was stored here.")
     topic = models.CharField(max_length=120)
     partition = models.PositiveIntegerField()
     offset = models.BigIntegerField()
     move = models.ForeignKey(
-        "Move", models.SET_NULL, null=True, blank=True, related_name="letters", help_text="What brought it back."
+        "Move", models.SET_NULL, null=True, blank=True, related_name="+", help_text="What brought it back."
     )
+
+    class Meta:
+        abstract = True
+
+
+class DeadLetter(Listed):
+    """One message that ended, and why it died."""
+
+    HEAP = ("pipe_id", "destination", "cause")
+
+    node = models.CharField(max_length=60)
+    cause = models.CharField(max_length=40)
+    detail = models.CharField(max_length=300, blank=True)
+    answer = models.CharField(max_length=2_100, blank=True, help_text="Status line and beginning of the answer.")
+    bucket = models.IntegerField(help_text="Minutes since the epoch.")
+    revision = models.PositiveIntegerField()
+    attempts = models.PositiveIntegerField(help_text="Rounds of global retry before it ended.")
 
     class Meta:
         constraints = [
@@ -51,6 +64,23 @@ class DeadLetter(models.Model):
 
     def __str__(self) -> str:
         return f"{self.message_id} at {self.node}: {self.cause}"
+
+
+class HeldMessage(Listed):
+    """One message that is kept until its destination is sent to again, or somebody chooses it."""
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["topic", "partition", "offset"], name="held_message_stored_once"),
+        ]
+        indexes = [
+            models.Index(fields=["pipe_id", "destination", "-id"], name="held_messages_of_a_pipe"),
+            models.Index(fields=["pipe_id", "message_id"], name="held_messages_by_message"),
+            models.Index(fields=["at"], name="held_messages_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.message_id} for {self.destination}"
 
 
 class OffsetSet(models.Model):
@@ -121,6 +151,7 @@ class Move(models.Model):
     rate_per_s = models.FloatField()
     alert = models.ForeignKey("Alert", models.SET_NULL, null=True, blank=True, related_name="moves")
     probe = models.BooleanField(default=False, help_text="One message, to see whether the destination takes it.")
+    through = models.BooleanField(default=False, help_text="What is released goes out although others stay held.")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)

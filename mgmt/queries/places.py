@@ -1,19 +1,21 @@
 """Which held or dead messages a choice means, by their places in Kafka; and how many there are."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.db.models import QuerySet, Sum
 from pyroaring import BitMap64
 
-from mgmt.models import DeadLetter, OffsetSet
+from dataplane.names import transmit_node
+from mgmt.models import DeadLetter, HeldMessage, Listed, OffsetSet
 
 MINUTE_S: Final = 60
 HOUR_S: Final = 3_600
 MOST_PER_MOVE: Final = 200_000  # two bytes each at worst: the record of a move must fit the control topic
 Place = tuple[str, int]  # (topic, partition)
+LISTS: Final[Mapping[str, type[Listed]]] = {OffsetSet.Kind.DEAD: DeadLetter, OffsetSet.Kind.HELD: HeldMessage}
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Chosen:
     """A choice among one destination's messages; what is left empty lets everything pass.
 
     Times are those of being held or dead, in whole minutes: `since` <= time < `until`. Keys and ids are known of listed
-    dead letters only (mgmt.models.DeadLetter).
+    messages only (mgmt.models.Listed).
     """
 
     destination: str
@@ -49,12 +51,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a choice means now. A move takes the oldest `most` of them."""
+    """What a choice means now. A move takes the oldest `most` of them; `unready` died before they could be sent."""
 
     count: int
     causes: Mapping[str, int]
     oldest: datetime | None
     newest: datetime | None
+    unready: int = 0
     most: int = MOST_PER_MOVE
 
 
@@ -77,7 +80,14 @@ def preview(*, pipe_id: str, chosen: Chosen) -> Preview:
     for part in parts(rows_of(pipe_id, chosen), chosen):
         causes[part.row.cause] = causes.get(part.row.cause, 0) + len(part.offsets)
         times += [time_of(part.row, part.offsets.min()), time_of(part.row, part.offsets.max())]
-    return Preview(sum(causes.values()), causes, min(times, default=None), max(times, default=None))
+    dead_early = unready(pipe_id=pipe_id, chosen=chosen) if chosen.kind == OffsetSet.Kind.DEAD else 0
+    return Preview(sum(causes.values()), causes, min(times, default=None), max(times, default=None), dead_early)
+
+
+def unready(*, pipe_id: str, chosen: Chosen) -> int:
+    """How many listed dead letters fit that died before they were ready to be sent, and so cannot be sent again."""
+    found = DeadLetter.objects.filter(pk__in=listed(pipe_id, chosen).values("pk"))
+    return found.exclude(node=transmit_node(chosen.destination)).count()
 
 
 def waiting(*, pipe_ids: Iterable[str], destination: str = "") -> list[Waiting]:
@@ -158,13 +168,22 @@ def _below(offsets: BitMap64, limit: int | None) -> BitMap64:
     return offsets & lower
 
 
-def _listed(pipe_id: str, chosen: Chosen) -> Mapping[Place, BitMap64]:
-    rows = DeadLetter.objects.filter(pipe_id=pipe_id, destination=chosen.destination, move=None)
-    if chosen.key:
-        rows = rows.filter(key=chosen.key)
+def listed(pipe_id: str, chosen: Chosen) -> QuerySet[Listed]:
+    """The listed messages that a choice names and that are not on their way, the oldest first."""
+    rows = LISTS[chosen.kind]._default_manager.filter(pipe_id=pipe_id, destination=chosen.destination, move=None)
+    if chosen.cause and "cause" not in LISTS[chosen.kind].HEAP:
+        return rows.none()
+    exact = {"cause": chosen.cause, "key": chosen.key, "at__gte": chosen.since, "at__lt": chosen.until}
+    rows = rows.filter(**{name: value for name, value in exact.items() if value})
     if chosen.ids:
         rows = rows.filter(message_id__in=chosen.ids)
+    return rows.order_by("pk")
+
+
+def _listed(pipe_id: str, chosen: Chosen) -> Mapping[Place, BitMap64]:
+    """Their places; times are judged by whole minutes elsewhere."""
     found: dict[Place, BitMap64] = {}
+    rows = listed(pipe_id, replace(chosen, since=None, until=None)).order_by()
     for topic, partition, offset in rows.values_list("topic", "partition", "offset"):
         found.setdefault((topic, partition), BitMap64()).add(offset)
     return found

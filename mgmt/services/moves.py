@@ -9,9 +9,9 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 
 from dataplane.tables.moves import MoveProgress
 from mgmt.models import Alert, Destination, Move, OffsetSet, Pipe, User
-from mgmt.queries.places import MOST_PER_MOVE, Chosen
+from mgmt.queries.places import MOST_PER_MOVE, Chosen, unready
 from mgmt.services.errors import InvalidValue, NothingToMove
-from mgmt.services.places import as_taken, claim_letters, put_back, take_places, united
+from mgmt.services.places import as_taken, claim_listed, put_back, take_places, united
 
 log = structlog.get_logger(__name__)
 State, What = Move.State, Move.What
@@ -19,6 +19,10 @@ State, What = Move.State, Move.What
 RATE_PER_S: Final = 200.0
 MOST_RATE_PER_S: Final = 10_000.0
 MOST_IDS: Final = 1_000
+UNREADY: Final = (
+    "These messages died in a step, before they were ready to be sent: there is nothing to send again. Mend the pipe's "
+    "steps and publish them, then send the events once more, with the same ids."
+)
 UNDER_WAY: Final = (State.RUNNING, State.ABORTING)
 _LEFTOVERS_AT_ONCE: Final = 50
 
@@ -33,15 +37,17 @@ def start_move(
     alert: Alert | None = None,
     most: int = MOST_PER_MOVE,
     probe: bool = False,
+    through: bool = False,
 ) -> Move:
     """Take what is chosen and bring it back, the oldest first. Done twice, the second finds nothing left.
 
+    `through`: what is released goes out although its destination is held.
     Raises InvalidValue for a choice that cannot be made, NothingToMove.
     """
-    _check(chosen, rate_per_s)
+    _check(pipe, chosen, rate_per_s)
     taken = take_places(pipe.id, chosen, most)
     if not taken:
-        raise NothingToMove(f"{chosen.destination} has no such message, or it is on its way already.")
+        raise NothingToMove(_why_nothing(pipe, chosen))
     move = Move.objects.create(
         pipe=pipe,
         destination=chosen.destination,
@@ -52,10 +58,10 @@ def start_move(
         rate_per_s=rate_per_s,
         alert=alert,
         probe=probe,
+        through=through and chosen.kind == OffsetSet.Kind.HELD,
         by=by,
     )
-    if move.what == What.REDRIVE:
-        claim_letters(move, chosen, united(move.taken))
+    claim_listed(move, united(move.taken))
     log.info("move made", pipe=pipe.id, destination=move.destination, move=move.id, what=move.what, total=move.total)
     return move
 
@@ -119,12 +125,22 @@ def _finish(move: Move, now: datetime) -> None:
     log.info("move over", move=move.id, state=move.state, moved=move.moved, skipped=move.skipped, put_back=back)
 
 
-def _check(chosen: Chosen, rate_per_s: float) -> None:
+def _why_nothing(pipe: Pipe, chosen: Chosen) -> str:
+    if chosen.kind == OffsetSet.Kind.DEAD and unready(pipe_id=pipe.id, chosen=chosen):
+        return UNREADY
+    return f"{chosen.destination} has no such message, or it is on its way already."
+
+
+def _check(pipe: Pipe, chosen: Chosen, rate_per_s: float) -> None:
     if not 0 < rate_per_s <= MOST_RATE_PER_S:
         raise InvalidValue("rate_per_s", f"needs more than 0 and at most {MOST_RATE_PER_S:.0f}")
     if len(chosen.ids) > MOST_IDS:
         raise InvalidValue("ids", f"needs at most {MOST_IDS} ids, got {len(chosen.ids)}")
-    if chosen.kind == OffsetSet.Kind.HELD and (chosen.key or chosen.ids):
-        raise InvalidValue("ids" if chosen.ids else "key", "held messages are chosen by time: they keep their order")
+    if chosen.kind == OffsetSet.Kind.HELD and chosen.ids and _keeps_order(pipe, chosen.destination):
+        raise InvalidValue("ids", f"{chosen.destination} keeps the order of each key: choose a key, or a time")
     if chosen.since and chosen.until and chosen.since >= chosen.until:
         raise InvalidValue("until", "needs a time after `since`")
+
+
+def _keeps_order(pipe: Pipe, destination: str) -> bool:
+    return Destination.objects.filter(pipe=pipe, name=destination, config__ordered=True).exists()

@@ -7,11 +7,12 @@ locked in the order of their ids.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from django.db.models import QuerySet
 from pyroaring import BitMap64
 
 from dataplane.tables.moves import decode_offsets, encode_offsets, parse_place
-from mgmt.models import DeadLetter, Move, OffsetSet
-from mgmt.queries.places import HOUR_S, MOST_PER_MOVE, Chosen, Part, Place, parts, rows_of
+from mgmt.models import Listed, Move, OffsetSet
+from mgmt.queries.places import HOUR_S, LISTS, MOST_PER_MOVE, Chosen, Part, Place, parts, rows_of
 
 UPDATES: Final = 2_000
 
@@ -92,7 +93,7 @@ def united(taken: Iterable[Any]) -> dict[Place, BitMap64]:
 
 def put_back(move: Move) -> int:
     """Give back what an aborted move has not reached; how many that were."""
-    kind = OffsetSet.Kind.DEAD if move.what == Move.What.REDRIVE else OffsetSet.Kind.HELD
+    kind = _kind_of(move)
     reached = {parse_place(text): offset for text, offset in move.reached.items()}
     found = []
     for cause, hour, marks, offsets in move.taken:
@@ -101,30 +102,36 @@ def put_back(move: Move) -> int:
             rest = (offset for offset in all_of_it if offset >= reached.get(place, 0))
             found += [Found(key, offset, _at_s(hour, marks, offset)) for offset in rest]
     add_places(found)
-    _free_letters(move, reached)
+    _free_listed(move, reached)
     return len(found)
 
 
-def claim_letters(move: Move, chosen: Chosen, places: Mapping[Place, BitMap64]) -> None:
-    """Note on the listed dead letters what brings them back."""
-    rows = DeadLetter.objects.filter(pipe_id=move.pipe_id, destination=move.destination, move=None)
-    if chosen.cause:
-        rows = rows.filter(cause=chosen.cause)
+def claim_listed(move: Move, places: Mapping[Place, BitMap64]) -> None:
+    """Note on the listed messages what brings them back."""
+    rows = _list_of(move).filter(pipe_id=move.pipe_id, destination=move.destination, move=None)
     none = BitMap64()
     ids = [
         row_id
-        for row_id, topic, partition, offset in rows.values_list("id", "topic", "partition", "offset").iterator()
+        for row_id, topic, partition, offset in rows.values_list("pk", "topic", "partition", "offset").iterator()
         if offset in places.get((topic, partition), none)
     ]
     for start in range(0, len(ids), UPDATES):
-        DeadLetter.objects.filter(id__in=ids[start : start + UPDATES]).update(move=move)
+        _list_of(move).filter(pk__in=ids[start : start + UPDATES]).update(move=move)
 
 
-def _free_letters(move: Move, reached: Mapping[Place, int]) -> None:
-    letters = DeadLetter.objects.filter(move=move)
-    for topic, partition in letters.values_list("topic", "partition").distinct():
-        rest = letters.filter(topic=topic, partition=partition, offset__gte=reached.get((topic, partition), 0))
+def _free_listed(move: Move, reached: Mapping[Place, int]) -> None:
+    listed = _list_of(move).filter(move=move)
+    for topic, partition in listed.values_list("topic", "partition").distinct():
+        rest = listed.filter(topic=topic, partition=partition, offset__gte=reached.get((topic, partition), 0))
         rest.update(move=None)
+
+
+def _kind_of(move: Move) -> str:
+    return OffsetSet.Kind.DEAD if move.what == Move.What.REDRIVE else OffsetSet.Kind.HELD
+
+
+def _list_of(move: Move) -> QuerySet[Listed]:
+    return LISTS[_kind_of(move)]._default_manager.all()
 
 
 def _locked(groups: Iterable[SetId]) -> list[OffsetSet]:

@@ -84,11 +84,14 @@ class MovesView(View):
         ),
     )
     def post(self, request: Request, pipe: str) -> Response:
-        """Redrive dead messages, or release held ones, of one destination. Nothing is brought back twice."""
+        """Redrive dead messages, or release held ones, of one destination. Nothing is brought back twice.
+
+        What is released goes out although the destination is paused or suspended; what comes after it stays held.
+        """
         row = access.get_pipe(self.user, pipe, access.MOVE_MESSAGES)
         body = body_of(request, MoveIn)
         rate_per_s = body.pop("rate_per_s")
-        move = start_move(pipe=row, chosen=_chosen(body), rate_per_s=rate_per_s, by=self.user)
+        move = start_move(pipe=row, chosen=_chosen(body), rate_per_s=rate_per_s, by=self.user, through=True)
         location = reverse("api:move", args=[row.id, move.id])
         return Response(MoveOut(move).data, status=201, headers={"Location": location})
 

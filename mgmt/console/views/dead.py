@@ -1,35 +1,31 @@
-"""Dead letters: what waits by destination and cause, the list with its filters and export, and redriving."""
+"""Dead letters: what waits by destination and cause, the list with its filters and export."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
-from mgmt import access, services
+from mgmt import access
 from mgmt.console.causes import BY_CODE
 from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.lines import Content, HeapLine, dead_line, heap_line, readable_body
 from mgmt.console.pages import as_curl, for_members, number_of, once, part_of, show, viewer_of
-from mgmt.console.views.moves import RateForm, latest_moves
+from mgmt.console.views.choosing import WITHINS, filters_of, ids_of, since_of
+from mgmt.console.views.moves import latest_moves
 from mgmt.console.views.pipe import shared
 from mgmt.models import DeadLetter, Move, OffsetSet, Pipe
 from mgmt.queries.delivery import dead_letters
-from mgmt.queries.places import Chosen, preview, waiting
+from mgmt.queries.places import waiting
 from mgmt.queries.records import RecordsAway, read_record
-from mgmt.services.moves import RATE_PER_S
 
 MOST: Final = 100
-WITHINS: Final = {"15 min": 900, "1 h": 3_600, "24 h": 86_400, "7 d": 604_800}
-_FILTERS: Final = ("destination", "cause", "within", "key", "messages")
 _PARTS: Final = {"heaps": "dead.html", "letters": "dead.html", "moves": "moves.html"}
 _COLUMNS: Final = (
     "at", "message_id", "key", "destination", "node", "cause", "detail", "attempts", "revision", "answer",
@@ -80,53 +76,15 @@ def dead_letter(request: HttpRequest, pipe_id: str, number: int) -> HttpResponse
     return show(request, "dead_letter.html", context, tenant=pipe.tenant)
 
 
-@for_members
-@require_http_methods(["GET", "POST"])
-def redrive(request: HttpRequest, pipe_id: str) -> HttpResponse:
-    """How many a filter finds at one destination, and at what rate they go; POST sends them on their way."""
-    pipe = access.get_pipe(viewer_of(request), pipe_id, access.MOVE_MESSAGES)
-    filters = filters_of(request.POST if request.method == "POST" else request.GET)
-    destination = access.get_destination(viewer_of(request), pipe_id, filters.get("destination", ""))
-    chosen = _chosen(destination.name, filters, timezone.now())
-    form = RateForm(request.POST or None)
-    refused = ""
-    if request.method == "POST" and form.is_valid():
-        rate_per_s = form.cleaned_data["rate_per_s"]
-        try:
-            move = services.start_move(pipe=pipe, chosen=chosen, rate_per_s=rate_per_s, by=viewer_of(request))
-            messages.success(request, f"{move.total} to {destination.name} are on their way again.", "fine")
-            return redirect("console:dead", pipe.id)
-        except (services.NothingToMove, services.InvalidValue) as exc:
-            refused = str(exc)
-    found = preview(pipe_id=pipe.id, chosen=chosen)
-    context = shared(pipe, "dead") | {
-        "destination": destination,
-        "found": found,
-        "filters": filters,
-        "query": urlencode(filters),
-        "form": form,
-        "refused": refused,
-        "curl": as_curl(request, f"pipes/{pipe.id}/moves/", {**chosen.to_builtins(), "rate_per_s": RATE_PER_S}),
-    }
-    return show(request, "redrive.html", context, tenant=pipe.tenant, status=422 if refused or form.errors else 200)
-
-
-def filters_of(query: Mapping[str, str]) -> dict[str, str]:
-    """The filters that are set; what cannot be one is dropped."""
-    found = {name: str(query.get(name, "")).strip().replace("\x00", "")[:2_000] for name in _FILTERS}
-    known = {"cause": found["cause"] in BY_CODE, "within": found["within"] in WITHINS}
-    return {name: value for name, value in found.items() if value and known.get(name, True)}
-
-
 def _letters(pipe: Pipe, filters: Mapping[str, str], now: datetime, before: int = 0) -> QuerySet[DeadLetter]:
     rows = dead_letters(
         pipe=pipe,
         destination=filters.get("destination"),
         cause=filters.get("cause", ""),
         key=filters.get("key", ""),
-        since=_since(filters, now),
+        since=since_of(filters, now),
     )
-    if ids := _ids(filters):
+    if ids := ids_of(filters):
         rows = rows.filter(message_id__in=ids)
     return rows.filter(id__lt=before) if before else rows
 
@@ -137,25 +95,6 @@ def _content(row: DeadLetter) -> Content:
     except RecordsAway as exc:
         return Content(reason=f"The message cannot be shown: {exc}.")
     return Content(record.headers, readable_body(record.body), len(record.body), record.body_bytes)
-
-
-def _chosen(destination: str, filters: Mapping[str, str], now: datetime) -> Chosen:
-    return Chosen(
-        destination=destination,
-        kind=OffsetSet.Kind.DEAD,
-        cause=filters.get("cause", ""),
-        key=filters.get("key", ""),
-        ids=_ids(filters),
-        since=_since(filters, now),
-    )
-
-
-def _ids(filters: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(filters.get("messages", "").replace(",", " ").split())
-
-
-def _since(filters: Mapping[str, str], now: datetime) -> datetime | None:
-    return now - timedelta(seconds=WITHINS[filters["within"]]) if "within" in filters else None
 
 
 def _heaps(pipe: Pipe, filters: Mapping[str, str]) -> list[HeapLine]:

@@ -146,6 +146,46 @@ def test_pause_shows_what_is_held_and_resume_lets_it_go(alices: Client, storm: P
     assert "on their way" in alices.get(url_of("held", storm)).content.decode()
 
 
+def test_some_of_what_is_held_are_chosen_shown_and_released_once(
+    alices: Client, storm: Pipe, now: datetime, alice: User
+):
+    alices.post(url_of("pause_destination", storm, "crm"))
+    store_held(storm, range(100, 112), now - timedelta(minutes=42))
+    url = url_of("release", storm)
+    assert f"{url}?destination=crm" in alices.get(url_of("held", storm)).content.decode()
+    page = alices.get(url, {"destination": "crm", "key": "k1"}).content.decode()
+    assert "Release 6 held messages" in page
+    assert "<code>m101</code>" in page
+    assert "<code>m102</code>" not in page
+    assert "No held message fits" in alices.get(url, {"destination": "crm", "messages": "m7"}).content.decode()
+    chosen = {"destination": "crm", "messages": "m100, m101", "rate_per_s": "5"}
+    assert alices.post(url, chosen).headers["location"] == url_of("held", storm)
+    move = Move.objects.get()
+    assert (move.total, move.what, move.through, move.by) == (2, "release", True, alice)
+    again = alices.post(url, chosen)
+    assert (again.status_code, Move.objects.count()) == (422, 1)
+    assert "is on its way already" in again.content.decode()
+
+
+def test_what_died_in_a_step_is_refused_with_what_to_do(alices: Client, storm: Pipe):
+    DeadLetter.objects.filter(message_id__in=["m1", "m2"]).update(node="transform:crm", cause="step")
+    page = alices.get(url_of("redrive", storm), {"destination": "crm", "messages": "m1,m2"}).content.decode()
+    assert "2 more died in a step" in page
+    assert reverse("console:edit_pipe", args=[storm.id]) in page
+    refused = alices.post(url_of("redrive", storm), {"destination": "crm", "cause": "step", "rate_per_s": "5"})
+    assert refused.status_code == 422
+    assert "send the events once more, with the same ids" in refused.content.decode()
+
+
+def test_a_destination_in_the_slow_lane_says_so(alices: Client, storm: Pipe, now: datetime):
+    said = {"pipe_id": storm.id, "destination": "crm", "at": now - timedelta(minutes=30), "breaker": "closed"}
+    LaneSignal.objects.create(**said, writer="transmit-slow-0", slow=True)
+    page = url_of("destination", storm, "crm")
+    assert "through the slow lane" in alices.get(page).content.decode()
+    LaneSignal.objects.update(slow=False)
+    assert "through the slow lane" not in alices.get(page).content.decode()
+
+
 def test_a_suspended_destination_says_why_and_what_to_do(alices: Client, storm: Pipe):
     row = Destination.objects.get()
     move_destination(row=row, was=["active"], becomes="suspended", cause="storm", reason="answered 401")
@@ -183,11 +223,21 @@ def test_a_viewer_sees_all_of_it_and_moves_nothing(browser_of: BrowserOf, viewer
         for word in ("Redrive …", "Resume", "Pause"):
             assert word not in page, (url, word)
     assert vera.get(url_of("redrive", storm), {"destination": "crm"}).status_code == 403
+    assert vera.get(url_of("release", storm), {"destination": "crm"}).status_code == 403
     assert vera.post(url_of("resume_destination", storm, "crm")).status_code == 403
     assert vera.post(url_of("pause_pipe", storm)).status_code == 403
 
 
-@pytest.mark.parametrize("path", ["dead/0/", f"dead/{10**30}/", "moves/no-such/abort/", "redrive/?destination=no-such"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "dead/0/",
+        f"dead/{10**30}/",
+        "moves/no-such/abort/",
+        "redrive/?destination=no-such",
+        "release/?destination=no-such",
+    ],
+)
 def test_what_is_not_there_is_not_found(alices: Client, storm: Pipe, path: str):
     url = f"/pipes/{storm.id}/{path}"
     assert (alices.post(url) if "abort" in path else alices.get(url)).status_code == 404

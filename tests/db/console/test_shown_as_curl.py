@@ -29,6 +29,7 @@ def pages(pipe: Pipe) -> list[str]:
         reverse("console:delivery", args=[pipe.id, "crm"]),
         reverse("console:dead_letter", args=[pipe.id, letter.id]),
         reverse("console:redrive", args=[pipe.id]) + "?destination=crm",
+        reverse("console:release", args=[pipe.id]) + "?destination=crm",
         reverse("console:alert", args=[pipe.id, alert.id]),
         reverse("console:alerts"),
         reverse("console:channels"),

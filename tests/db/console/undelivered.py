@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from dataplane.ledger.units import position_of
-from mgmt.models import Alert, DeadLetter, OffsetSet, Pipe
+from mgmt.models import Alert, DeadLetter, HeldMessage, OffsetSet, Pipe
 from mgmt.queries.span import bucket_at
 from mgmt.services.alerts import Failure, note_failures
 from mgmt.services.places import Found, SetId, add_places
@@ -20,7 +20,8 @@ def store_dead(pipe: Pipe, offsets: range, at: datetime, *, cause: str = "reject
 
 
 def store_held(pipe: Pipe, offsets: range, at: datetime, *, where: str = "crm") -> None:
-    """Places of held messages."""
+    """Listed held messages, and their places."""
+    HeldMessage.objects.bulk_create(HeldMessage(**_listed(pipe, offset, at, where, HELD)) for offset in offsets)
     _store(pipe, OffsetSet.Kind.HELD, HELD, offsets, at, "", where)
 
 
@@ -48,20 +49,26 @@ def _store(pipe: Pipe, kind: str, topic: str, offsets: range, at: datetime, caus
 
 def _letter(pipe: Pipe, offset: int, at: datetime, cause: str, where: str) -> DeadLetter:
     return DeadLetter(
-        pipe_id=pipe.id,
-        destination=where,
+        **_listed(pipe, offset, at, where, DEAD),
         node=f"transmit:{where}" if where else "normalize",
         cause=cause,
         detail=f"{cause}: answered 401" if where else "$.total: needs a number",
         answer=ANSWER if where else "",
-        message_id=f"m{offset}",
-        key=f"k{offset % 2}",
-        position=position_of(1, 0, offset),
         bucket=bucket_at(at),
         revision=1,
         attempts=0,
-        at=at,
-        topic=DEAD,
-        partition=0,
-        offset=offset,
     )
+
+
+def _listed(pipe: Pipe, offset: int, at: datetime, where: str, topic: str) -> dict[str, Any]:
+    return {
+        "pipe_id": pipe.id,
+        "destination": where,
+        "message_id": f"m{offset}",
+        "key": f"k{offset % 2}",
+        "position": position_of(1, 0, offset),
+        "at": at,
+        "topic": topic,
+        "partition": 0,
+        "offset": offset,
+    }

@@ -9,7 +9,7 @@ from pyroaring import BitMap64
 
 from controlplane.observer.attempts import Sampler
 from controlplane.observer.batch import Batch
-from controlplane.observer.ended import LETTERS_AN_HOUR
+from controlplane.observer.ended import LISTED_AN_HOUR
 from controlplane.observer.store import Store
 from controlplane.observer.trim import trim
 from dataplane.ledger.deadletter import Death, dead_headers
@@ -17,7 +17,18 @@ from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.names import cell_topic
 from dataplane.tables.moves import MOVES_VERSION, MoveProgress, encode_progress, format_place, move_key
 from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
-from mgmt.models import Alert, AuditOffset, Cell, DeadLetter, Destination, LaneSignal, Move, OffsetSet, Pipe
+from mgmt.models import (
+    Alert,
+    AuditOffset,
+    Cell,
+    DeadLetter,
+    Destination,
+    HeldMessage,
+    LaneSignal,
+    Move,
+    OffsetSet,
+    Pipe,
+)
 from mgmt.queries.places import Chosen
 from mgmt.services import start_move
 
@@ -139,17 +150,26 @@ def test_what_died_before_it_was_ready_is_listed_but_cannot_be_redriven(store: S
 
 
 def test_of_a_storm_the_first_thousand_of_an_hour_are_listed_and_all_can_be_redriven(store: Store, placed: Pipe):
-    count = LETTERS_AN_HOUR + 5
+    count = LISTED_AN_HOUR + 5
     save(store, *(dead(placed, number) for number in range(10)))
     save(store, *(dead(placed, number) for number in range(10, count)))
-    assert DeadLetter.objects.count() == LETTERS_AN_HOUR
+    assert DeadLetter.objects.count() == LISTED_AN_HOUR
     assert len(places("dead")) == Alert.objects.get().count == count
 
 
 def test_a_held_message_is_counted_and_opens_no_alert(store: Store, placed: Pipe):
     save(store, held(placed, 4), held(placed, 5))
     assert places("held") == [4, 5]
+    assert list(HeldMessage.objects.values_list("offset", "destination")) == [(4, "crm"), (5, "crm")]
     assert not Alert.objects.exists()
+
+
+def test_of_many_held_the_first_thousand_of_an_hour_are_listed_and_go_with_their_topic(store: Store, placed: Pipe):
+    save(store, *(held(placed, number) for number in range(LISTED_AN_HOUR + 5)))
+    assert HeldMessage.objects.count() == LISTED_AN_HOUR
+    assert len(places("held")) == LISTED_AN_HOUR + 5
+    trim(AT + timedelta(days=15), attempts_keep_h=48, facts_keep_d=7, ends_keep=timedelta(days=14))
+    assert not HeldMessage.objects.exists()
 
 
 def test_a_lane_that_suspends_a_destination_moves_its_row(store: Store, placed: Pipe):

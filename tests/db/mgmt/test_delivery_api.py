@@ -100,7 +100,7 @@ def test_a_redrive_is_previewed_made_once_and_aborted(client: APIClient, base: s
         {"destination": "crm", "rate_per_s": 0},
         {"destination": "crm", "ids": ["m"] * 1001},
         {"destination": "crm", "offsets": {}},
-        {"destination": "crm", "kind": "held", "ids": ["m"]},
+        {"destination": "crm", "since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"},
     ],
 )
 def test_a_move_that_cannot_be_made_is_a_400_that_names_the_field(

@@ -6,7 +6,7 @@ import pytest
 from pyroaring import BitMap64
 
 from dataplane.tables.moves import MOVES_VERSION, MoveProgress
-from mgmt.models import Cell, DeadLetter, Destination, Move, OffsetSet, Pipe, User
+from mgmt.models import Cell, DeadLetter, Destination, HeldMessage, Move, OffsetSet, Pipe, User
 from mgmt.queries.delivery import standings
 from mgmt.queries.places import Chosen, preview
 from mgmt.services import (
@@ -63,6 +63,12 @@ def letter(pipe: Pipe, offset: int, cause: str = "rejected", key: str = "") -> D
     )
 
 
+def held(pipe: Pipe, offset: int, key: str) -> HeldMessage:
+    place = {"topic": HELD, "partition": 0, "offset": offset}
+    more = {"message_id": f"m{offset}", "key": key, "position": offset, "at": START}
+    return HeldMessage.objects.create(pipe_id=pipe.id, destination="crm", **more, **place)
+
+
 def progress(move: Move, reached: int, *, done: bool, moved: int = 0, topic: str = DEAD) -> MoveProgress:
     return MoveProgress(MOVES_VERSION, move.id, moved, 0, move.total, done, 0, {f"{topic}/0": reached})
 
@@ -112,7 +118,47 @@ def test_ids_and_keys_choose_among_the_listed_dead_letters(placed: Pipe):
     assert preview(pipe_id=placed.id, chosen=Chosen("crm", key="k")).count == 2
     move = start_move(pipe=placed, chosen=Chosen("crm", key="k"))
     assert waiting(placed) == [0, 2, 4, 5]
-    assert {one.id for one in letters if one.offset % 2} == set(move.letters.values_list("id", flat=True))
+    assert {one.id for one in letters if one.offset % 2} == set(
+        DeadLetter.objects.filter(move=move).values_list("id", flat=True)
+    )
+
+
+def test_held_messages_are_chosen_by_id_and_key_and_listed_again_if_it_is_aborted(placed: Pipe):
+    store(placed, "held", range(6))
+    for offset in range(6):
+        held(placed, offset, key="k" if offset % 2 else "")
+    assert preview(pipe_id=placed.id, chosen=Chosen("crm", "held", key="k")).count == 3
+    assert preview(pipe_id=placed.id, chosen=Chosen("crm", "held", cause="rejected")).count == 0
+    move = start_move(pipe=placed, chosen=Chosen("crm", "held", ids=("m1", "m2", "m5")), through=True)
+    assert (move.total, move.what, move.through, waiting(placed, "held")) == (3, "release", True, [0, 3, 4])
+    with pytest.raises(NothingToMove):
+        start_move(pipe=placed, chosen=Chosen("crm", "held", ids=("m1",)))
+    abort_move(move=move)
+    note_progress(progress=progress(move, 2, done=True, moved=1, topic=HELD), now=NOW)
+    assert waiting(placed, "held") == [0, 2, 3, 4, 5]
+    assert [row.offset for row in HeldMessage.objects.filter(move=move)] == [1]
+
+
+def test_where_order_is_kept_held_messages_are_chosen_by_key_or_time(placed: Pipe):
+    Destination.objects.update(config={**Destination.objects.get().config, "ordered": True})
+    store(placed, "held", range(2))
+    held(placed, 0, key="k")
+    with pytest.raises(InvalidValue) as refused:
+        start_move(pipe=placed, chosen=Chosen("crm", "held", ids=("m0",)))
+    assert refused.value.field == "ids"
+    assert start_move(pipe=placed, chosen=Chosen("crm", "held", key="k")).total == 1
+
+
+def test_what_died_before_it_was_ready_is_counted_apart_and_refused_with_what_to_do(placed: Pipe):
+    early = letter(placed, 0, cause="step")
+    early.node = "transform:crm"
+    early.save()
+    letter(placed, 1)
+    store(placed, "dead", range(1, 2), cause="rejected")
+    seen = preview(pipe_id=placed.id, chosen=Chosen("crm"))
+    assert (seen.count, seen.unready) == (1, 1)
+    with pytest.raises(NothingToMove, match="Mend the pipe's steps"):
+        start_move(pipe=placed, chosen=Chosen("crm", cause="step"))
 
 
 def test_an_aborted_move_gives_back_what_it_had_not_reached(placed: Pipe):
@@ -175,8 +221,6 @@ def test_a_paused_pipe_keeps_everything_held(placed: Pipe):
 @pytest.mark.parametrize(
     ("chosen", "field"),
     [
-        (Chosen("crm", "held", ids=("m1",)), "ids"),
-        (Chosen("crm", "held", key="k"), "key"),
         (Chosen("crm", since=NOW, until=NOW), "until"),
         (Chosen("crm", ids=("m",) * 1001), "ids"),
     ],

@@ -164,6 +164,12 @@ def test_a_held_message_keeps_its_round_and_begins_its_span_anew():
     back, _ = brought_back("release", meta, headers)
     assert (back.attempt, back.life, back.first_us, back.tried) == (3, 0, 0, 0)
     assert fact_of("release", back) == ("transmit:crm", Fact.RELEASED, "3", 0)
+    assert not back.through
+
+
+def test_what_somebody_chose_among_the_held_goes_through():
+    back, _ = brought_back("release", *letter(), through=True)
+    assert back.through
 
 
 def test_what_comes_ahead_of_its_time_goes_on_with_its_span():

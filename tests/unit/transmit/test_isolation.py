@@ -167,6 +167,33 @@ def test_the_one_message_that_a_probe_names_goes_out_of_a_suspended_destination(
     work.close()
 
 
+def test_chosen_held_messages_go_out_of_a_paused_destination_within_its_limits(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination(state="paused", concurrency=2), kind="transmit-retry")
+    topic = lane.slots.topics[0]
+    lane.take(*(message(n, topic=topic, attempt=1, through=n < 4) for n in range(6)))
+    work.turn()
+    assert len(sender.begun) == 1, "its share of two is one"
+    for _ in range(4):
+        sender.answer(204)
+        work.turn()
+        work.turn()
+    lane.store()
+    assert lane.filed() == {(NODE, "delivered", ""): 4, (NODE, "held", "2"): 2}
+    assert not any(read_meta(record["headers"]).through for record in held(lane))  # type: ignore[arg-type]
+    work.close()
+
+
+def test_a_chosen_message_that_is_held_again_waits_like_the_others(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination())
+    lane.table.apply(PipeRecord("p", 5, "t", "orders", "c1", "paused", [(1, 100)]))
+    lane.take(message(5, attempt=1, through=True))
+    work.turn()
+    lane.store()
+    assert not sender.begun
+    assert not read_meta(held(lane)[0]["headers"]).through  # type: ignore[arg-type]
+    work.close()
+
+
 def test_a_paused_pipe_holds_for_all_its_destinations_until_it_goes_on(tmp_path: Path):
     lane, work, sender = opened(tmp_path, destination(), destination("lake"))
     lane.take(message(1))

@@ -3,6 +3,19 @@
 from dataplane.expr.compiled import Expr, compile_expr
 from dataplane.expr.frame import ROOTS
 from dataplane.expr.nodes import At, ExprError
-from dataplane.expr.values import EvalError, LimitError, Timestamp, to_json
+from dataplane.expr.times import time_text
+from dataplane.expr.values import Duration, EvalError, LimitError, Timestamp, to_json
 
-__all__ = ["ROOTS", "At", "EvalError", "Expr", "ExprError", "LimitError", "Timestamp", "compile_expr", "to_json"]
+__all__ = [
+    "ROOTS",
+    "At",
+    "Duration",
+    "EvalError",
+    "Expr",
+    "ExprError",
+    "LimitError",
+    "Timestamp",
+    "compile_expr",
+    "time_text",
+    "to_json",
+]

@@ -13,6 +13,7 @@ from dataplane.plan.about import about
 from dataplane.plan.compiled import Plan
 from dataplane.plan.outbound import address_of, fixed_headers, message_headers
 from dataplane.plan.stage import Stage, StageError, Steps, decode, encode
+from dataplane.plan.template import CompiledTemplate, Made
 from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec
 from dataplane.stages.enrich import NoTables, Rows
 from dataplane.stages.steps import DROPPED
@@ -234,10 +235,15 @@ class _DryRun:
         if not isinstance(to, HttpDestination):
             return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], _text(unit.body))
         now_s = self._sample.now_us // 1_000_000
-        fixed = [*fixed_headers(to), *auth_shown(to)]
-        lines = message_headers(fixed, unit.meta, [], now_s, SIGNATURE_SHOWN)
+        fixed, made, note = [*fixed_headers(to), *auth_shown(to)], Made(to.url, [], None), batch_note(to)
+        if to.template is not None:
+            try:
+                made = CompiledTemplate(to.url, to.template)(unit.meta, unit.body)
+            except StageError as exc:
+                note = f"not sent, but dead: {exc}"
+        lines = message_headers([*fixed, *made.headers], unit.meta, [], now_s, SIGNATURE_SHOWN)
         shown = [line for line in lines if not line.endswith(":")]
-        return OutboundRequest(name, unit.meta.id, "POST", to.url, shown, _text(unit.body), batch_note(to))
+        return OutboundRequest(name, unit.meta.id, "POST", made.url, shown, _text(made.body or unit.body), note)
 
 
 def batch_note(to: HttpDestination) -> str:

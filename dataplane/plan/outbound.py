@@ -49,6 +49,11 @@ def message_headers(fixed: Sequence[str], meta: Meta, carried: Headers, now_s: i
     return headers
 
 
+def as_json(carried: Headers) -> Headers:
+    """What a message carries, for a body that was made anew: JSON, whatever came."""
+    return [header for header in carried if header[0] != "content-type"]
+
+
 def ascii_value(value: bytes) -> str:
     """A header's value in printable ASCII, the rest percent-encoded (CloudEvents' HTTP binding, 3.1.3.2)."""
     text = value.decode("latin-1")

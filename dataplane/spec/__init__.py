@@ -35,6 +35,7 @@ from dataplane.spec.steps import (
     Set,
     Step,
 )
+from dataplane.spec.template import Template
 
 __all__ = [
     "Auth",
@@ -71,6 +72,7 @@ __all__ = [
     "SpecError",
     "Step",
     "TableDestination",
+    "Template",
     "TopicDestination",
     "When",
     "destination_of",

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from dataplane.spec.errors import SpecError
 from dataplane.spec.patterns import check_pattern
+from dataplane.spec.template import Template, check_template
 
 Url = Annotated[str, Meta(min_length=8, max_length=2_000)]
 # (?!\n): `$` alone lets a final newline pass.
@@ -105,6 +106,7 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
 
     ordered:    later messages of a key wait behind its failed one
     after_dead: with `ordered`: whether a key goes on after a dead letter, or is held
+    template:   how requests differ from message to message
     """
 
     url: Url
@@ -118,6 +120,7 @@ class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_field
     batch: Batch | None = None
     auth: Auth = NoAuth()
     headers: Annotated[dict[HeaderName, HeaderValue], Meta(max_length=20)] = {}
+    template: Template | None = None
 
 
 def check_http(path: str, destination: HttpDestination) -> None:
@@ -128,10 +131,13 @@ def check_http(path: str, destination: HttpDestination) -> None:
         if rule.when.body is not None:
             check_pattern(f"{path}.rules[{number}].when.body", rule.when.body)
     _check_headers(f"{path}.headers", destination.headers)
+    if destination.template is not None:
+        _check_template(f"{path}.template", destination, destination.template)
     match destination.auth:
         case HeaderAuth(name):
             _check_header_name(f"{path}.auth.name", name)
-            if name.lower() in map(str.lower, destination.headers):
+            template = destination.template or Template()
+            if name.lower() in map(str.lower, [*destination.headers, *template.headers]):
                 raise SpecError(f"{path}.auth.name", f"must not be one of `headers`, got {name}")
         case OAuth2(token_url):
             check_url(f"{path}.auth.token_url", token_url)
@@ -164,13 +170,28 @@ def _check_status(path: str, status: str) -> None:
         raise SpecError(path, f"needs the lower status first, got {status}")
 
 
+def _check_template(path: str, destination: HttpDestination, template: Template) -> None:
+    if destination.batch is not None:
+        raise SpecError(path, "must be left out where messages are sent in batches")
+    check_template(path, template)
+    constant = set(map(str.lower, destination.headers))
+    for name in template.headers:
+        _check_own_header(f"{path}.headers", name)
+        if name.lower() in constant:
+            raise SpecError(f"{path}.headers", f"must not be one of the constant headers, got {name}")
+
+
 def _check_headers(path: str, headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
-        _check_header_name(path, name)
-        if name.lower() in ("authorization", "cookie"):
-            raise SpecError(path, f"must not carry {name}: a secret belongs to the destination's auth")
+        _check_own_header(path, name)
         if not all(" " <= c <= "~" for c in value):
             raise SpecError(path, f"needs printable ASCII as the value of {name}")
+
+
+def _check_own_header(path: str, name: str) -> None:
+    _check_header_name(path, name)
+    if name.lower() in ("authorization", "cookie"):
+        raise SpecError(path, f"must not carry {name}: a secret belongs to the destination's auth")
 
 
 def _check_header_name(path: str, name: str) -> None:

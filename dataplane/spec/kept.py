@@ -8,6 +8,7 @@ from dataplane.spec.checks import check_expression
 from dataplane.spec.destination import Auth, Batch, NoAuth, ResponseRule, Retry
 from dataplane.spec.names import Name
 from dataplane.spec.steps import Expression
+from dataplane.spec.template import Template
 
 # (?!\n): `$` alone lets a final newline pass.
 ROOT: Final = r"^(file|s3a|abfss|gs)://[^\s?#]+(?!\n)$"
@@ -26,6 +27,7 @@ class _Kept(Struct, frozen=True):
     batch: ClassVar[Batch | None] = None
     auth: ClassVar[Auth] = NoAuth()
     headers: ClassVar[dict[str, str]] = {}
+    template: ClassVar[Template | None] = None
 
 
 class LakeDestination(_Kept, tag="lake", tag_field="type", forbid_unknown_fields=True, frozen=True):

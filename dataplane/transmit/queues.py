@@ -12,12 +12,13 @@ from collections.abc import Callable
 from typing import Final
 
 from dataplane.ledger.facts import Fact
+from dataplane.plan import StageError
 from dataplane.runtime.lane import Lane
 from dataplane.spec import Batch
 from dataplane.transmit.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, next_batch
 from dataplane.transmit.ends import Ends
 from dataplane.transmit.order import Order
-from dataplane.transmit.request import batch_headers, request_headers
+from dataplane.transmit.request import batch_headers, request_of
 from dataplane.transmit.sender import Post, Sender
 from dataplane.transmit.sends import Parcel, Send
 from dataplane.transmit.signin import begin_fetch
@@ -259,17 +260,24 @@ class Queues:
         return False
 
     def _begin(self, send: Send) -> None:
-        target, meta = send.target, send.meta
+        target, meta, began_us = send.target, send.meta, _now_us()
+        try:
+            request = request_of(send, began_us // 1_000_000)
+        except StageError as exc:
+            self._ends.bury(send, exc.cause, exc.detail)
+            target.refused(exc.cause)
+            return
         target.active += 1
         if not send.tries:
             target.budget.sent()
         send.tries += 1
-        send.began_us = _now_us()
+        send.began_us = began_us
         if not meta.first_us:
-            meta.first_us = send.began_us
-        headers = request_headers(send, send.began_us // 1_000_000)
-        url, identity = target.record.to.url, target.secrets.identity
-        self._sender.begin(Post(send, url, headers, send.body, target.timeout_ms, target.keep_bytes, identity))
+            meta.first_us = began_us
+        identity = target.secrets.identity
+        self._sender.begin(
+            Post(send, request.url, request.headers, request.body, target.timeout_ms, target.keep_bytes, identity)
+        )
 
     def _spill(self, target: Target, now_s: float) -> None:
         """The destination is slower than what comes for it: others are not to wait behind its messages."""

@@ -1,8 +1,9 @@
-"""The headers of one attempt, signed and with what signs us in."""
+"""What one attempt sends: its headers, signed and with what signs us in, its URL and its body."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from dataplane.plan.outbound import message_headers
+from dataplane.plan.outbound import as_json, message_headers
 from dataplane.transmit.batches import batch_id
 from dataplane.transmit.sends import Send
 from dataplane.transmit.signature import sign
@@ -24,11 +25,27 @@ def batch_headers(target: Target, members: Sequence[Send], body: bytes, content_
     return headers
 
 
-def request_headers(send: Send, now_s: int) -> list[str]:
-    """The headers of one attempt. Signed anew each time: the timestamp is part of what is signed."""
+class Request(NamedTuple):
+    """One attempt of one message: where to, and what."""
+
+    url: str
+    headers: list[str]
+    body: bytes
+
+
+def request_of(send: Send, now_s: int) -> Request:
+    """What to send. Signed anew each time: the timestamp is part of what is signed.
+
+    Raises StageError if the destination's template makes nothing of the message.
+    """
     meta, target = send.meta, send.target
-    signature = sign(target.signers, meta.id, now_s, send.body) if target.signers else ""
-    return message_headers(_fixed(target), meta, send.headers, now_s, signature)
+    url, fixed, body, carried = target.record.to.url, _fixed(target), send.body, send.headers
+    if target.template is not None:
+        made = target.template(meta, body)
+        url, fixed = made.url, [*fixed, *made.headers]
+        body, carried = (body, carried) if made.body is None else (made.body, as_json(carried))
+    signature = sign(target.signers, meta.id, now_s, body) if target.signers else ""
+    return Request(url, message_headers(fixed, meta, carried, now_s, signature), body)
 
 
 def _fixed(target: Target) -> Sequence[str]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from dataplane.ledger.meta import Meta
 from dataplane.plan.outbound import fixed_headers
+from dataplane.plan.template import CompiledTemplate
 from dataplane.spec import OAuth2
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.breaker import Breaker
@@ -89,6 +90,7 @@ class Target:
         self.rules = compile_rules(to.rules)
         self.keep_bytes = MAX_ANSWER_BYTES if ask_body(self.rules) else KEPT_BYTES
         self.fixed_headers = [*fixed_headers(to), *secrets.headers]
+        self.template = CompiledTemplate(to.url, to.template) if to.template is not None else None
         self.rate = RateLimit(max(to.rate_per_s * seat.share, 0.001), now_s) if to.rate_per_s else None
         self.throttle.limit(to.concurrency * seat.share)
         self.shut_until_s = 0.0

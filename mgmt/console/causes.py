@@ -253,6 +253,15 @@ ALL: Final = (
         whose=PIPE,
     ),
     _final(
+        "template",
+        "its request could not be made",
+        "The destination's template had no value for this message: a field was missing, of another kind, or would have "
+        "led to another address. Many in a row suspend the destination, so that later messages are held.",
+        "Read the dead letter's detail: it names the part of the template, and what was needed.",
+        "Mend the template in the destination's delivery settings, or give the expression something for such messages.",
+        whose=PIPE,
+    ),
+    _final(
         "too-large",
         "it grew too large",
         "After the steps, the message was larger than a message may be.",

@@ -12,6 +12,7 @@ from typing import Any, Final
 from django import forms
 from django.http import QueryDict
 
+from dataplane.spec.template import OPEN
 from mgmt.console.spans import SpanField, typed_span
 
 THENS: Final = {
@@ -96,6 +97,16 @@ class DeliveryForm(forms.Form):
     token_url = _optional("Token URL", "Where we fetch a token, and fetch it anew before it ends.")
     client_id = _optional("Client id")
     scope = _optional("Scope", "If the token endpoint asks for one.")
+    template_path = _optional(
+        "Path and query",
+        "In place of the URL's own, such as /customers/${body.customer}/orders. Values are encoded.",
+    )
+    template_body = forms.CharField(
+        label="Body",
+        help_text='An expression whose value is sent as JSON, such as {"text": body.title}. Empty: the message itself.',
+        required=False,
+        widget=forms.Textarea(_TEXT | {"rows": 4}),
+    )
 
 
 @dataclass(frozen=True)
@@ -115,11 +126,16 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class HeaderRow:
-    """A constant header, as typed."""
+    """A header of the destination's own, as typed: constant, or with expressions in its value."""
 
     name: str = ""
     value: str = ""
     error: str = ""
+
+    @property
+    def is_template(self) -> bool:
+        """Whether it differs from message to message."""
+        return OPEN in self.value
 
     @property
     def empty(self) -> bool:
@@ -149,8 +165,20 @@ class Settings:
             "batch": _batch(typed),
             "auth": _auth(typed),
             "rules": [_rule(row) for row in self.rules if not row.empty],
-            "headers": {row.name.strip(): row.value.strip() for row in self.headers if not row.empty},
+            "headers": self._headers(is_template=False),
+            "template": self._template(),
         }
+
+    def _headers(self, *, is_template: bool) -> dict[str, str]:
+        rows = (row for row in self.headers if not row.empty and row.is_template is is_template)
+        return {row.name.strip(): row.value.strip() for row in rows}
+
+    def _template(self) -> dict[str, Any] | None:
+        typed = self.form.cleaned_data
+        parts = {name: typed[f"template_{name}"].strip() for name in ("path", "body")}
+        template = {name: text for name, text in parts.items() if text}
+        headers = self._headers(is_template=True)
+        return template | ({"headers": headers} if headers else {}) or None
 
     def unbound(self) -> "Settings":
         """The same without errors: nobody asked to save yet."""
@@ -173,15 +201,17 @@ class Settings:
 def settings_from_spec(destination: Mapping[str, Any]) -> Settings:
     """A destination's part of a stored spec, as a form."""
     auth, batch, retry = destination["auth"], destination["batch"] or {}, destination["retry"]
+    template = destination.get("template") or {}
     initial = {name: destination[name] for name in ("url", "timeout_s", "concurrency", "ordered", "after_dead")}
     initial |= {"rate_per_s": destination["rate_per_s"], "local_tries": retry["local_tries"]}
     initial |= {"span": typed_span(retry["span_s"]), "batch": batch.get("format", ""), "auth": auth["type"]}
     initial |= {name: batch.get(name) for name in ("max_events", "max_bytes", "max_wait_ms")}
+    initial |= {f"template_{name}": template.get(name) or "" for name in ("path", "body")}
     initial |= {shown: auth[name] for name, shown in _AUTH_FIELDS.get(auth["type"], {}).items()}
     return Settings(
         DeliveryForm(initial=initial),
         tuple(RuleRow(r["when"]["status"], r["when"].get("body") or "", r["then"]) for r in destination["rules"]),
-        tuple(HeaderRow(name, value) for name, value in destination["headers"].items()),
+        tuple(HeaderRow(*row) for row in {**destination["headers"], **template.get("headers", {})}.items()),
     )
 
 
@@ -218,5 +248,6 @@ def _field_of(path: str, auth: str) -> str | None:
     if place.startswith("auth."):
         return _AUTH_FIELDS.get(auth, {}).get(place.removeprefix("auth."), "auth")
     known = {"retry.span_s": "span", "retry.local_tries": "local_tries", "batch.format": "batch"}
+    known |= {"template.path": "template_path", "template.body": "template_body", "template": "batch"}
     name = known.get(place, place.removeprefix("batch."))
     return name if name in DeliveryForm.base_fields else None

@@ -172,3 +172,24 @@ def test_a_viewer_reads_the_destination_and_not_its_form(
     assert vera.get(url).status_code == 403
     assert url not in vera.get(page).content.decode()
     assert [browser_of(charlie).get(one).status_code for one in (url, page)] == [404, 404]
+
+
+def test_a_request_made_for_each_message_is_typed_shown_and_refused_under_its_field(
+    alices: Client, pipe: Pipe, url: str
+):
+    headers = {"header_key": ["X-Id", "X-Same"], "header_value": ["${body.id}", "x"]}
+    template = {"template_path": "/c/${body.id}", "template_body": '{"n": body.id}', **headers}
+    assert alices.post(url, typed(**template)).status_code == 302
+    saved = newest(pipe)
+    assert saved["headers"] == {"X-Same": "x"}
+    assert saved["template"] == {
+        "path": "/c/${body.id}",
+        "headers": {"X-Id": "${body.id}"},
+        "body": '{"n": body.id}',
+    }
+    shown = html.unescape(alices.get(url).content.decode())
+    for text in ("/c/${body.id}", '{"n": body.id}', 'value="${body.id}"'):
+        assert text in shown
+    for wrong, said in (("c/${body.id}", "begins with /"), ("/${body.}", "column")):
+        page = alices.post(url, typed(based_on="2", template_path=wrong)).content.decode()
+        assert said in errors_of(page)[0]

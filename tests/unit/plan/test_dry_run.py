@@ -171,3 +171,13 @@ def test_look_ups_read_the_tables_that_are_given(event: bytes, outcome: str, bod
         assert [result.outcome for result in enriched.results] == [expected]
         if expected == "passed":
             assert [request.body for request in run.requests] == [body]
+
+
+def test_a_template_shows_what_would_be_sent_or_why_nothing_would():
+    template = {"path": "/c/${body.id}", "headers": {"X-From": "${meta.source}"}, "body": "body.id"}
+    crm = {"crm": {"type": "http", "url": "https://crm.example.com/in", "template": template}}
+    (made,) = run(b'{"id": 7}', destinations=(), more=crm).requests
+    assert (made.url, made.body, made.note) == ("https://crm.example.com/c/7", "7", "")
+    assert "X-From: shop" in made.headers
+    (unmade,) = run(b"{}", destinations=(), more=crm).requests
+    assert unmade.note == "not sent, but dead: template: path: no such field: id"

@@ -1,0 +1,95 @@
+"""How a destination's requests differ from message to message: text with `${expression}` in it, a body's expression.
+
+The host never comes from a message: `path` stands below the destination's URL, which was checked when it was saved.
+"""
+
+import re
+from typing import Annotated, Final, NamedTuple
+
+from msgspec import Meta, Struct
+
+from dataplane.expr import ExprError, compile_expr
+from dataplane.spec.checks import EXPRESSION_ROOTS, check_expression
+from dataplane.spec.errors import SpecError
+
+OPEN: Final = "${"
+MOST_EXPRESSIONS: Final = 20  # in one text
+_PATH: Final = re.compile(r"/[!-~]*")
+
+TemplateText = Annotated[str, Meta(min_length=1, max_length=2_000)]
+
+
+class Template(Struct, forbid_unknown_fields=True, frozen=True):
+    """How a request differs from message to message. What is left out stays as it is without a template.
+
+    path:    in place of the path and query of `url`; each value is percent-encoded, as one part of it
+    headers: beside the constant ones; what is not printable ASCII in a value is percent-encoded
+    body:    an expression whose value is sent as JSON
+    """
+
+    path: TemplateText | None = None
+    headers: Annotated[dict[Annotated[str, Meta(min_length=1, max_length=100)], TemplateText], Meta(max_length=20)] = {}
+    body: Annotated[str, Meta(min_length=1, max_length=4_000)] | None = None
+
+
+class Part(NamedTuple):
+    """A piece of a text: literal, or the text of an expression."""
+
+    text: str
+    is_expression: bool
+
+
+def parts_of(where: str, text: str) -> list[Part]:
+    """The pieces of a text in their order. An expression ends at the first brace that leaves it whole.
+
+    Raises SpecError with line and column within the expression, and what was expected.
+    """
+    found: list[Part] = []
+    while OPEN in text:
+        literal, _, rest = text.partition(OPEN)
+        expression = _whole_expression(where, rest)
+        found += [Part(literal, False), Part(expression, True)]
+        text = rest[len(expression) + 1 :]
+    return [part for part in [*found, Part(text, False)] if part.text]
+
+
+def _whole_expression(where: str, text: str) -> str:
+    ends = [number for number, char in enumerate(text) if char == "}"]
+    if not ends:
+        raise SpecError(where, f"needs a closing brace after {OPEN}{text[:40]}")
+    for end in ends[:MOST_EXPRESSIONS]:
+        try:
+            compile_expr(text[:end], EXPRESSION_ROOTS)
+        except ExprError:
+            continue
+        return text[:end]
+    check_expression(where, text[: ends[0]])  # tells what is wrong with the one that was meant
+    raise SpecError(where, f"needs an expression after {OPEN}")
+
+
+def check_template(where: str, template: Template) -> None:
+    """What types cannot say, apart from the names of headers. Raises SpecError, naming the field under `where`."""
+    if template == Template():
+        raise SpecError(where, "needs a path, headers or a body; leave it out for none")
+    if template.path is not None:
+        _check_path(f"{where}.path", template.path)
+    for name, text in template.headers.items():
+        literal = _check_text(f"{where}.headers", text)
+        if not all(" " <= char <= "~" for char in literal):
+            raise SpecError(f"{where}.headers", f"needs printable ASCII around the expressions of {name}")
+    if template.body is not None:
+        check_expression(f"{where}.body", template.body)
+
+
+def _check_path(where: str, text: str) -> None:
+    literal = _check_text(where, text)
+    if not text.startswith("/") or not _PATH.fullmatch(literal) or "\\" in literal or "#" in literal:
+        raise SpecError(where, "needs a path that begins with / and holds no white space, backslash or fragment")
+
+
+def _check_text(where: str, text: str) -> str:
+    """The literal parts together."""
+    parts = parts_of(where, text)
+    if sum(part.is_expression for part in parts) > MOST_EXPRESSIONS:
+        raise SpecError(where, f"needs at most {MOST_EXPRESSIONS} expressions")
+    return "".join(part.text for part in parts if not part.is_expression)

@@ -1,0 +1,145 @@
+"""What a template makes of a message: whatever stands in it, the request goes where its destination is."""
+
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.ledger.meta import Meta
+from dataplane.names import WIRE_VERSION
+from dataplane.plan import StageError
+from dataplane.plan.template import CompiledTemplate, Made
+from dataplane.spec import SpecError, Template, parse_pipe_spec
+
+URL = "https://api.example.com/in?a=1"
+META = Meta(WIRE_VERSION, "m1", "p", 3, "shop", 1_790_000_000_000_000, 1_790_000_000_000_000, 0)
+
+
+def made(template: Template, body: Any) -> Made:
+    return CompiledTemplate(URL, template)(META, msgspec.json.encode(body))
+
+
+def test_path_headers_and_body_are_made_of_the_message():
+    template = Template(
+        path="/customers/${body.id}/orders?from=${meta.source}&at=${meta.event_time}",
+        headers={"X-Title": "order ${body.n} of ${body.title}"},
+        body='{"text": body.title, "all": [body.n, true]}',
+    )
+    request = made(template, {"id": "a/b c", "n": 7, "title": "Ä"})
+    assert request.url == ("https://api.example.com/customers/a%2Fb%20c/orders?from=shop&at=2026-09-21T14%3A13%3A20Z")
+    assert request.headers == ["X-Title: order 7 of %C3%84"]
+    assert msgspec.json.decode(request.body or b"") == {"text": "Ä", "all": [7, True]}
+
+
+def test_what_is_left_out_stays_as_it_is():
+    assert made(Template(headers={"X-Id": "${meta.id}"}), {}) == Made(URL, ["X-Id: m1"], None)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("x", "x"), (5, "5"), (1.5, "1.5"), (True, "true"), ("${body.v}", "$%7Bbody.v%7D".replace("$", "%24"))],
+)
+def test_a_value_is_text_and_is_not_read_again(value: object, text: str):
+    assert made(Template(path="/${body.v}"), {"v": value}).url == f"https://api.example.com/{text}"
+
+
+@given(st.text(min_size=1))
+def test_no_value_leaves_its_part_of_the_path_or_adds_a_header(value: str):
+    template = Template(path="/a/${body.v}/b?q=${body.v}", headers={"X-V": "${body.v}"})
+    if value in (".", ".."):
+        with pytest.raises(StageError):
+            made(template, {"v": value})
+        return
+    request = made(template, {"v": value})
+    parts = urlsplit(request.url)
+    assert (parts.scheme, parts.netloc, parts.fragment) == ("https", "api.example.com", "")
+    first, name, last = parts.path.split("/")[1:]
+    assert (first, unquote(name), last) == ("a", value, "b")
+    assert unquote(parts.query) == f"q={value}"
+    (line,) = request.headers
+    assert line.isascii()
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("template", "body", "detail"),
+    [
+        pytest.param(Template(path="/${body.id}"), {}, "path: no such field: id", id="no field"),
+        pytest.param(Template(path="/${body.id}"), {"id": ""}, "path: needs a value that is not empty", id="empty"),
+        pytest.param(Template(path="/${body.id}"), {"id": None}, "path: needs a string, a number", id="null"),
+        pytest.param(Template(path="/${body.id}"), {"id": [1]}, "path: needs a string, a number", id="list"),
+        pytest.param(Template(path="/a/${body.id}/b"), {"id": ".."}, "path: the path would lead", id="dots"),
+        pytest.param(Template(path="/a/.${body.id}"), {"id": "."}, "path: the path would lead", id="dots in two parts"),
+        pytest.param(Template(path="/${body.id}"), {"id": "x" * 9_000}, "path: the path may have", id="long path"),
+        pytest.param(Template(headers={"X-A": "${body.id}"}), {"id": "x" * 9_000}, "headers.X-A: a header", id="long"),
+        pytest.param(Template(body="body.none"), {}, "body: no such field: none", id="body"),
+        pytest.param(Template(body="1.0 / 0.0"), {}, "body: JSON cannot carry", id="infinity"),
+    ],
+)
+def test_what_cannot_be_made_names_the_field(template: Template, body: object, detail: str):
+    with pytest.raises(StageError) as refused:
+        made(template, body)
+    assert refused.value.cause == "template"
+    assert refused.value.detail.startswith(detail)
+
+
+def test_a_body_that_is_no_json_is_read_only_if_it_is_asked_for():
+    assert CompiledTemplate(URL, Template(path="/${meta.id}"))(META, b"\x00").url == "https://api.example.com/m1"
+    with pytest.raises(StageError, match="not JSON"):
+        CompiledTemplate(URL, Template(path="/${body.id}"))(META, b"\x00")
+
+
+def parsed(template: object, **to: object) -> None:
+    destination = {"type": "http", "url": URL, "template": template, **to}
+    parse_pipe_spec({"sources": {"shop": {}}, "destinations": {"crm": destination}})
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        {"path": "/a/${body.id}"},
+        {"path": '/${ {"a": "}"}.a }'},
+        {"path": "/${'}'}/b"},
+        {"headers": {"X-Id": "$ {} ${meta.id}"}},
+        {"body": '{"a": body}'},
+    ],
+)
+def test_these_are_templates(template: object):
+    parsed(template)
+
+
+@pytest.mark.parametrize(
+    ("template", "to", "field", "reason"),
+    [
+        ({}, {}, "", "needs a path, headers or a body"),
+        ({"path": "a/${body.id}"}, {}, ".path", "begins with /"),
+        ({"path": "/a b"}, {}, ".path", "white space"),
+        ({"path": "/a#${body.id}"}, {}, ".path", "fragment"),
+        ({"path": "/a\\b"}, {}, ".path", "backslash"),
+        ({"path": "/${body.}"}, {}, ".path", "column"),
+        ({"path": "/${nobody.id}"}, {}, ".path", "needs one of body, meta"),
+        ({"path": "/${body.id"}, {}, ".path", "closing brace"),
+        ({"path": "/" + "${body.a}" * 21}, {}, ".path", "at most 20 expressions"),
+        ({"body": "body +"}, {}, ".body", "column"),
+        ({"headers": {"X-A": "é"}}, {}, ".headers", "printable ASCII"),
+        ({"headers": {"X-A": "a\nX-B: ${body.id}"}}, {}, ".headers", "printable ASCII"),
+        ({"headers": {"X A": "x"}}, {}, ".headers", "header name"),
+        ({"headers": {"webhook-id": "x"}}, {}, ".headers", "set already"),
+        ({"headers": {"Authorization": "${body.token}"}}, {}, ".headers", "secret"),
+        ({"headers": {"x-a": "x"}}, {"headers": {"X-A": "y"}}, ".headers", "constant headers"),
+        ({"path": "/x"}, {"batch": {}}, "", "batches"),
+        ({"headers": {"X-Key": "x"}}, {"auth": {"type": "header", "name": "x-key"}}, None, "must not be one of"),
+        ({"pfad": "/x"}, {}, "", "unknown field"),
+    ],
+)
+def test_what_is_wrong_is_said_when_it_is_saved(
+    template: object, to: dict[str, object], field: str | None, reason: str
+):
+    with pytest.raises(SpecError) as refused:
+        parsed(template, **to)
+    where = ".auth.name" if field is None else f".template{field}"
+    assert refused.value.path == f"$.destinations.crm{where}"
+    assert reason in refused.value.reason

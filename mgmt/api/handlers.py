@@ -1,10 +1,12 @@
 """Turns every exception of an API view into a problem; and Django's own errors too, when the path is the API's."""
 
+import sys
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.template import loader
 from django.views import defaults
 from drf_standardized_errors.formatter import ExceptionFormatter
 from drf_standardized_errors.handler import ExceptionHandler
@@ -14,7 +16,7 @@ from rest_framework.response import Response
 
 from dataplane.spec import SpecError
 from mgmt.access import Forbidden
-from mgmt.api.problems import MEDIA_TYPE, ProblemError, problem_body, problem_response
+from mgmt.api.problems import MEDIA_TYPE, RETRY_AFTER_S, ProblemError, problem_body, problem_response
 from mgmt.services import InvalidValue, Refused
 from mgmt.services.reach import DestinationForbidden
 from mgmt.services.row_files import BadRow, UploadTooLarge
@@ -121,8 +123,17 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500 outside a view."""
-    return problem_response(request, "internal") if _is_api(request) else defaults.server_error(request)
+    """500 of a page or outside an API view; while Postgres is away, 503 and when to come back."""
+    is_away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
+    if _is_api(request):
+        response: HttpResponse = problem_response(request, "unavailable" if is_away else "internal")
+    elif is_away:
+        response = HttpResponse(loader.render_to_string("503.html"), status=503)
+    else:
+        response = defaults.server_error(request)
+    if is_away:
+        response["Retry-After"] = str(RETRY_AFTER_S)
+    return response
 
 
 def _is_api(request: HttpRequest) -> bool:

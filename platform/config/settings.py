@@ -120,6 +120,11 @@ PENSTOCK_MAX_EVENT_BYTES = env.int("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024)
 
 # -- mail: alerts and nothing else; in development it is printed
 EMAIL_CONFIG = env.email_url("PENSTOCK_MAIL_URL", default="consolemail://")
+if PRODUCTION and EMAIL_CONFIG["EMAIL_BACKEND"].endswith(".console.EmailBackend"):
+    raise ImproperlyConfigured(
+        "PENSTOCK_MAIL_URL: needs a mail server when PENSTOCK_ENV=production, for printed alerts reach nobody; "
+        "or dummymail:// if webhooks alone tell them"
+    )
 vars().update(EMAIL_CONFIG)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("PENSTOCK_MAIL_FROM", "penstock@localhost")

@@ -62,7 +62,11 @@ VARIABLES: Final = (
         "PENSTOCK_DESTINATION_ALLOW", defaults.DEFAULT_ALLOW, "networks to deliver to although they are not public"
     ),
     Variable("PENSTOCK_DESTINATION_CA", "", "file of authorities to trust at destinations in place of the system's"),
-    Variable("PENSTOCK_MAIL_URL", "consolemail://", "how alerts are mailed: smtp+tls://user:word@host:587, or printed"),
+    Variable(
+        "PENSTOCK_MAIL_URL",
+        "consolemail://",
+        "how alerts are mailed: smtp+tls://user:word@host:587, or printed (not in production)",
+    ),
     Variable("PENSTOCK_MAIL_FROM", "penstock@localhost", "the sender of these mails"),
     Variable("PENSTOCK_OPERATOR_MAIL", "", "who is told of incidents that meet several tenants"),
     Variable("PENSTOCK_CHECKPOINT_MS", "200", "how often a lane audits and commits"),

@@ -182,7 +182,7 @@ def test_the_pages_for_our_own_faults_are_clean(chrome: Browser, scene: Scene, t
     context = chrome.new_context(viewport={"width": width, "height": 844}, color_scheme=theme)
     page, complaints = context.new_page(), Complaints()
     complaints.watch(page)
-    for name in ("500", "403_csrf"):
+    for name in ("500", "503", "403_csrf"):
         _show_in_place_of_sign_in(page, scene.base, render_to_string(f"{name}.html"))
         picture(page, complaints, scene.into, f"{name}-{theme}-{width}")
     context.close()

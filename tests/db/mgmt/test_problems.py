@@ -163,6 +163,22 @@ def test_our_own_failures_tell_nothing_of_our_insides(
     assert (code != "unavailable") or answer["Retry-After"]
 
 
+def test_a_page_without_its_database_says_that_pipes_go_on_and_when_to_come_back(
+    alice: User, client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    def away(*_args: Any) -> None:
+        raise OperationalError("host=10.0.0.1 is down")
+
+    client.force_login(alice)
+    client.raise_request_exception = False
+    monkeypatch.setattr("django.contrib.sessions.backends.db.SessionStore.load", away)
+    page = client.get("/")
+    assert (page.status_code, page["Content-Type"]) == (503, "text/html; charset=utf-8")
+    assert int(page["Retry-After"]) > 0
+    assert "Your pipes go on without it" in page.content.decode()
+    assert "10.0.0.1" not in page.content.decode()
+
+
 def test_an_error_does_not_repeat_what_was_sent(api: APIClient):
     answer = _raw(b'{"canary-4711": canary-4712}')(api)
     assert "canary" not in answer.content.decode()

@@ -80,21 +80,37 @@ def test_the_observer_process_outlives_postgres(box: Box, kafka: str, processes:
         assert observer.wait(30) == 0
 
 
-TICK_WITHOUT_POSTGRES = """
+TICK = """
 import django
 django.setup()
 from controlplane.provisioner.tasks import tick
 print(tick())
 """
+PAGE = """
+import django
+django.setup()
+from django.test import Client
+client = Client(raise_request_exception=False, headers={"host": "127.0.0.1"})
+client.cookies["penstock_session"] = "of-somebody-signed-in"
+for path in ("/", "/api/v1/me/"):
+    answer = client.get(path)
+    print(answer.status_code, answer.headers["Retry-After"])
+"""
 
 
-def test_a_tick_without_postgres_says_so_and_ends(processes: dict[str, str]):
-    nowhere = processes | {
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        pytest.param(TICK, "waiting for Postgres", id="a tick"),
+        pytest.param(PAGE, "503 5\n503 5", id="the console and the API"),
+    ],
+)
+def test_without_postgres_it_says_so_and_ends(code: str, says: str):
+    nowhere = os.environ | {
         "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
     }
-    said = subprocess.run(
-        [sys.executable, "-c", TICK_WITHOUT_POSTGRES], cwd=ROOT, env=nowhere, capture_output=True, text=True, check=True
-    )
-    assert said.stdout.strip().endswith("waiting for Postgres")
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, cwd=ROOT, env=nowhere, capture_output=True, text=True, check=True)
+    assert said.stdout.strip().endswith(says)

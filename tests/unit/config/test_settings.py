@@ -7,7 +7,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-SECRETS = {"PENSTOCK_SECRET_KEY": "x" * 60, "PENSTOCK_FERNET_KEYS": "a,b", "PENSTOCK_ALLOWED_HOSTS": "penstock.example"}
+SECRETS = {
+    "PENSTOCK_SECRET_KEY": "x" * 60,
+    "PENSTOCK_FERNET_KEYS": "a,b",
+    "PENSTOCK_ALLOWED_HOSTS": "penstock.example",
+    "PENSTOCK_MAIL_URL": "smtp+tls://alerts:word@mail.penstock.example:587",
+}
 SHOW = """
 import json
 from config import settings as s
@@ -22,6 +27,12 @@ def test_production_does_not_start_without_secrets(tmp_path: Path):
         ended = _python(tmp_path, PENSTOCK_ENV="production", **env)
         assert ended.returncode != 0
         assert "must be set when PENSTOCK_ENV=production" in ended.stderr
+
+
+def test_production_does_not_print_its_alerts(tmp_path: Path):
+    ended = _python(tmp_path, PENSTOCK_ENV="production", **SECRETS | {"PENSTOCK_MAIL_URL": "consolemail://"})
+    assert ended.returncode != 0
+    assert "PENSTOCK_MAIL_URL: needs a mail server" in ended.stderr
 
 
 def test_production_has_its_guards_up(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""One lane in a plain process, as Spark's Python worker runs it: `python -m tests.bench.lane process`."""
+"""One lane in a plain process, as Spark's Python worker runs it: `python -m tests.bench.lane process [c1]`."""
 
 import logging
 import signal
@@ -13,5 +13,6 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     collect_seldom()
-    identity = LaneIdentity("c1", sys.argv[1], 0, 1, "bench")  # type: ignore[arg-type]
+    kind, cell = [*sys.argv[1:], "c1"][:2]
+    identity = LaneIdentity(cell, kind, 0, 1, "bench")  # type: ignore[arg-type]
     Lane(identity, settings_from(), make_work).run()

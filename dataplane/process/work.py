@@ -1,6 +1,5 @@
 """The process lane's work: group by (pipe, revision), run the compiled plan stage by stage, produce egress and dead."""
 
-import logging
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,9 +24,6 @@ from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
 from dataplane.stages.steps import DROPPED
 from dataplane.tables.lookup_store import Pinned
-
-log = logging.getLogger(__name__)
-
 
 _Group = tuple[str, int, int, int]  # pipe, revision, bucket, partition
 
@@ -283,7 +279,7 @@ class ProcessWork:
 
     def _bury(self, run: Run, node: str, item: Item, why: StageError) -> None:
         """Dead with its cause; the original goes along unless it is too large for the topic itself."""
-        log.warning("dead: pipe=%s revision=%s node=%s cause=%s", run.pipe, item.meta.revision, node, why)
+        self._lane.tally.add(f"dead: pipe={run.pipe} revision={item.meta.revision} node={node} cause={why}")
         run.dead(node, why.cause, item.meta)
         headers = dead_headers(item.meta, item.headers, Death(node, why.cause, why.detail))
         self._lane.outbox.send(self._dead, run, value=item.original, headers=headers)

@@ -7,7 +7,6 @@ Kafka, nothing grows, nothing is dropped, and nobody sleeps.
 
 import heapq
 import itertools
-import logging
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -31,8 +30,6 @@ from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.slots import SLOTS_A_TOPIC
 from dataplane.tables.records import TopicRecord
-
-log = logging.getLogger(__name__)
 
 WINDOW: Final = 2_000  # messages of a partition that are in hand at once
 WINDOW_BYTES: Final = 2 * 1024 * 1024
@@ -178,7 +175,7 @@ class RetrierWork:
     def _bury(self, parcel: Parcel, cause: str, detail: str) -> None:
         meta, message = parcel.meta, parcel.message
         node = transmit_node(meta.destination)
-        log.warning("dead: pipe=%s destination=%s cause=%s", meta.pipe, meta.destination, cause)
+        self._lane.tally.add(f"dead: pipe={meta.pipe} destination={meta.destination} cause={cause}")
         headers = dead_headers(meta, plain(parcel.headers), Death(node, cause, detail))
         fact = FactKey(node, Fact.DEAD, dead_detail(cause, meta.life), meta.child)
         token = Passed(parcel.slot, message.offset(), meta, fact)

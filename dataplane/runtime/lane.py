@@ -23,6 +23,7 @@ from dataplane.runtime.lags import LagBook
 from dataplane.runtime.outbox import Outbox, ProducerDeadError
 from dataplane.runtime.settings import Settings
 from dataplane.runtime.slots import Slots
+from dataplane.runtime.tally import Tally
 from dataplane.runtime.watchdog import Watchdog
 from dataplane.runtime.window import AckWindow
 from dataplane.tables.control import ControlReader, ControlTable, snapshot_path
@@ -101,7 +102,7 @@ class LaneError(Exception):
 
 
 class Lane:
-    """One lane from opening to drain. Attributes are what a Work may use: settings, table, outbox, facts, lags."""
+    """One lane from opening to drain. A Work may use its settings, table, outbox, facts, lags and tally."""
 
     def __init__(self, identity: LaneIdentity, settings: Settings, make_work: "Callable[[Lane], Work]") -> None:
         self.identity = identity
@@ -114,6 +115,7 @@ class Lane:
         self._producer = lane_producer(settings.kafka, name)
         self.outbox = Outbox(self._producer)
         self.facts = FactBook()
+        self.tally = Tally()
         self.lags = LagBook()
         self.windows: dict[int, AckWindow] = {}
         group = lane_group(identity.cell, identity.kind)
@@ -348,6 +350,7 @@ class Lane:
 
     def _beat(self, state: str) -> None:
         self._crashes.expire(time.time())
+        self.tally.write()
         self._pulse.beat(
             state,
             self.table.offset,

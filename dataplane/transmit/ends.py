@@ -1,6 +1,5 @@
 """How a unit ends in a transmit lane: delivered, cancelled; or parked, dead, held, once its record is stored."""
 
-import logging
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -17,9 +16,6 @@ from dataplane.runtime.lane import Lane
 from dataplane.transmit.memory import Memory, Unit
 from dataplane.transmit.order import Order
 from dataplane.transmit.sends import Send
-
-log = logging.getLogger(__name__)
-
 
 ASIDE: Final = "aside"  # not a fact: parked and released in one, straight to the retry lane
 
@@ -117,7 +113,7 @@ class Ends:
 
     def bury(self, send: Send, cause: str, detail: str, answer: str = "") -> None:
         """To dead, with its cause, and what the destination answered."""
-        log.warning("dead: pipe=%s destination=%s cause=%s", send.meta.pipe, send.meta.destination, cause)
+        self._lane.tally.add(f"dead: pipe={send.meta.pipe} destination={send.meta.destination} cause={cause}")
         death = Death(transmit_node(send.meta.destination), cause, detail, answer)
         if send.has_turn and send.target.record.to.after_dead == "hold":
             self._order.tell("held", send)

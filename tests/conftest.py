@@ -15,6 +15,8 @@ import pytest
 
 from localbox.testing import ROOT, Box
 
+pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
+
 
 @contextmanager
 def box_of(*names: str) -> Iterator[Box]:

@@ -8,8 +8,6 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import Fact
-from dataplane.transmit.breaker import MIN_VOLUME, PROBES
-from dataplane.transmit.limits import RETRIES_IN_HAND
 from dataplane.transmit.targets import STORM
 from tests.rig.behaviours import hang, late
 from tests.rig.data_plane import DataPlane, until
@@ -22,23 +20,6 @@ def two(plane: DataPlane, name: str, **fields: Any) -> dict[str, dict[str, Any]]
     """A destination to be broken and a healthy one beside it."""
     crm = {"url": plane.receiver.url(f"/{name}"), "concurrency": AT_ONCE, **fields}
     return {"crm": crm, "well": {"url": plane.receiver.url(f"/{name}-well")}}
-
-
-def test_an_outage_costs_its_destination_a_few_requests_and_ends_with_everything_delivered(plane: DataPlane):
-    plane.receiver.answers["/outage"] = 503
-    retry = {"local_tries": 2}
-    key = plane.add_pipe("outage", two(plane, "outage", retry=retry))
-    with plane.sender(key, 100) as sender:
-        time.sleep(4)
-    until(lambda: plane.whole("outage").at("crm", Bin.RETRYING) == sender.positions, "every unit is parked", 60)
-    requests = len(plane.receiver.got["/outage"])
-    assert len(sender.positions) > 300
-    assert requests <= MIN_VOLUME + 2 * AT_ONCE + RETRIES_IN_HAND + 10 * PROBES, "parked without an attempt"
-    assert {r.position for r in plane.receiver.got["/outage-well"]} == sender.positions
-    plane.receiver.answers["/outage"] = 204
-    whole = plane.settled("outage", sender.positions, 180)
-    assert whole.at("crm", Bin.DELIVERED) == sender.positions
-    assert whole.lost() == 0
 
 
 def test_a_storm_of_refusals_is_held_not_emptied_into_dead_and_ends_with_a_newer_record(plane: DataPlane):
@@ -83,10 +64,10 @@ def test_a_paused_destination_takes_nothing_and_loses_nothing(plane: DataPlane):
 
 def test_a_destination_that_hangs_holds_up_no_neighbour(plane: DataPlane):
     plane.receiver.answers["/mire"] = hang
-    destinations = two(plane, "mire", timeout_s=20, concurrency=64, retry={"local_tries": 1})
+    destinations = two(plane, "mire", timeout_s=8, concurrency=64, retry={"local_tries": 1})
     key = plane.add_pipe("mire", destinations)
     with plane.sender(key, 200) as sender:
-        time.sleep(8)
+        time.sleep(5)  # shorter than the timeout
     got = plane.receiver.got["/mire-well"]
     until(lambda: {r.position for r in got} >= sender.positions, "the neighbour has everything", 15)
     assert len(plane.receiver.got["/mire"]) <= 64, "no more than its concurrency"

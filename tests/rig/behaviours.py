@@ -143,6 +143,15 @@ def once(first: Behaviour, then: Behaviour) -> Behaviour:
     return behave
 
 
+def asking_for(header: str, values: Callable[[], set[str]]) -> Behaviour:
+    """204 to a request with one of these values in a header, 401 to any other."""
+
+    async def behave(writer: asyncio.StreamWriter, received: "Received") -> bool:
+        return await status(204 if received.headers.get(header) in values() else 401)(writer, received)
+
+    return behave
+
+
 def flapping(up: Behaviour, down: Behaviour, each_s: float) -> Behaviour:
     """Up and down in turn, down first."""
     began = time.monotonic()

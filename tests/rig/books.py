@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.ledger.audit import Audit, decode_audit
@@ -29,13 +29,23 @@ class AuditReader:
         self._facts: defaultdict[tuple[str, int], dict[FactKey, BitMap64]] = defaultdict(dict)
         self._reach: defaultdict[tuple[str, int], dict[tuple[str, int], int]] = defaultdict(dict)
         self._passed: dict[tuple[str, int], int] = {}
+        self._next = dict.fromkeys(range(partitions), 0)
 
     def refresh(self) -> None:
-        """Take in what has come since the last time."""
-        while messages := self._consumer.consume(1_000, 0.2):
-            for message in messages:
+        """Take in everything that is stored by now, however slowly the broker hands it over."""
+        ends = {number: self._end(number) for number in self._next}
+        while any(self._next[number] < end for number, end in ends.items()):
+            for message in self._consumer.consume(1_000, 0.2):
                 if message.error() is None:
                     self._take(decode_audit(message.value()))
+                    self._next[message.partition()] = message.offset() + 1
+
+    def _end(self, partition: int) -> int:
+        """Where a partition ends, as far as we know while the broker is away."""
+        try:
+            return int(self._consumer.get_watermark_offsets(TopicPartition(AUDIT_TOPIC, partition), timeout=10)[1])
+        except KafkaException:
+            return 0
 
     def close(self) -> None:
         """Leave."""

@@ -1,10 +1,13 @@
 """Topics and control records for one cell on a real broker."""
 
 import hashlib
+import json
 import time
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
+import msgspec
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from cryptography.fernet import Fernet
@@ -36,10 +39,12 @@ from dataplane.tables.records import (
     StopRecord,
     TopicRecord,
 )
+from dataplane.tables.sealed import bind, credential_place
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PIPE = "pipe_rig"
 TENANT = "ten_rig"
+Credentials = Mapping[str, Mapping[str, str]]  # the secret of each destination's auth, by the destination's name
 DestinationState = Literal["active", "paused", "suspended", "removed"]
 
 
@@ -134,30 +139,42 @@ class Cluster:
         self.publish_cell(**lanes)
         self.add_pipe(PIPE, KEY, {name: {"url": url} for name, url in destinations.items()}, normalize=normalize or [])
 
-    def add_pipe(self, pipe: str, key: str, destinations: Mapping[str, dict[str, Any]], **spec: object) -> None:
+    def add_pipe(
+        self,
+        pipe: str,
+        key: str,
+        destinations: Mapping[str, dict[str, Any]],
+        credentials: Credentials = MappingProxyType({}),
+        **spec: Any,
+    ) -> None:
         """A pipe at revision 1 with one source `shop`, its key and its destinations (fields as in the spec)."""
         parsed = self._parsed(destinations, **spec)
         self.publish(PlanRecord(pipe, 1, parsed, self.version()))
-        self.publish_destinations(pipe, destinations)
+        self.publish_destinations(pipe, destinations, credentials=credentials)
         self.publish(
             PipeRecord(pipe, self.version(), TENANT, "rig", self.cell, "active", [(1, 100)]),
             KeyRecord(key_digest(key), self.version(), pipe, "shop"),
         )
 
     def publish_destinations(
-        self, pipe: str, destinations: Mapping[str, dict[str, Any]], state: DestinationState = "active"
+        self,
+        pipe: str,
+        destinations: Mapping[str, dict[str, Any]],
+        state: DestinationState = "active",
+        credentials: Credentials = MappingProxyType({}),
     ) -> None:
         """How destinations of a pipe are reached from now on (fields as in the spec)."""
-        token = Fernet(self.fernet_key).encrypt(SECRET.encode()).decode()
-        self.publish(
-            *(
-                DestinationRecord(pipe=pipe, name=name, version=self.version(), state=state, to=to, secrets=[token])
-                for name, to in self._parsed(destinations).destinations.items()
-            )
-        )
+        fernet = Fernet(self.fernet_key)
+        signing = fernet.encrypt(SECRET.encode()).decode()
+        for name, to in self._parsed(destinations).destinations.items():
+            record = DestinationRecord(pipe, name, self.version(), state, to, [signing])
+            if secret := credentials.get(name):
+                text = bind(json.dumps(dict(secret)), credential_place(pipe, name))
+                record = msgspec.structs.replace(record, credential=fernet.encrypt(text.encode()).decode())
+            self.publish(record)
 
     @staticmethod
-    def _parsed(destinations: Mapping[str, dict[str, Any]], **spec: object) -> PipeSpec:
+    def _parsed(destinations: Mapping[str, dict[str, Any]], **spec: Any) -> PipeSpec:
         http = {name: {"type": "http", **fields} for name, fields in destinations.items()}
         return parse_pipe_spec({"sources": {"shop": {}}, **spec, "destinations": http})
 

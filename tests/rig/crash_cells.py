@@ -179,7 +179,7 @@ class CrashCell:
     def stop(self) -> None:
         """Have the lane drain, and see that it does."""
         self.cluster.stop(self.incarnation)
-        until(lambda: self.code() is not None, f"{self.name} drains", 60)
+        until(lambda: self.code() is not None, f"{self.name} drains", 120)
         assert self.code() == 0, (self._var / "lane.log").read_text()[-3_000:]
 
     def stored(self, purpose: Purpose, pipe: str) -> Counter[str]:

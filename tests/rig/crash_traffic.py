@@ -185,7 +185,7 @@ class RetrierTraffic:
     def later(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], /) -> None:
         """Once they wait in a tier, their destination is well again."""
         waiting = sent["well"]
-        until(lambda: cell.code() is not None or cell.stored("delay-5m", pipe).keys() >= waiting, "a tier has it", 60)
+        until(lambda: cell.code() is not None or cell.stored("delay-5m", pipe).keys() >= waiting, "a tier has it", 240)
         cell.tell_breaker(pipe, "well", "closed")
 
     def is_done(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], /) -> bool:

@@ -155,7 +155,7 @@ class DataPlane:
         """A customer of a pipe, by its key."""
         return Sender(self.port, key, rate, field=field)
 
-    def add_pipe(self, name: str, destinations: dict[str, dict[str, Any]], **spec: object) -> str:
+    def add_pipe(self, name: str, destinations: dict[str, dict[str, Any]], **spec: Any) -> str:
         """A pipe of its own for a test; returns its key. Waits until ingest knows it."""
         key = key_of(name)
         self.cluster.add_pipe(name, key, destinations, **spec)
@@ -195,11 +195,12 @@ class DataPlane:
             whole = self.whole(pipe)
         return whole
 
-    def shift_clock(self, seconds: float) -> None:
-        """Set the wall clock of every process that has run a lane off by so much."""
-        scratch = self.var / "planted" / "clock.new"
-        scratch.write_text(str(seconds))
-        scratch.replace(scratch.with_name("clock"))
+    def shift_clocks(self, *, lanes_s: float = 0, ingest_s: float = 0) -> None:
+        """Set the wall clocks of every process that has run a lane, and of the replicas, off by so much."""
+        for name, seconds in (("clock-lanes", lanes_s), ("clock-ingest", ingest_s)):
+            scratch = self.var / "planted" / "clock.new"
+            scratch.write_text(str(seconds))
+            scratch.replace(scratch.with_name(name))
 
     # -- whom to kill ----------------------------------------------------------------------------------------------
 

@@ -15,13 +15,15 @@ HANG = hang
 
 @dataclass(slots=True)
 class Received:
-    """One request: message id, position as text ("" of a batch), SHA-256 of the body, when, headers, our answer."""
+    """One request: message id ("" of one that is no webhook), position as text ("" of a batch), SHA-256 of the body,
+    when, headers, the body, our answer."""
 
     id: str
     position: str
     digest: str
     at_ns: int
     headers: dict[str, str]
+    body: bytes
     answered: int = 0  # the status of a plain answer
 
 
@@ -88,9 +90,9 @@ class Receiver:
         path = head[0].split(" ")[1]
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
         body = await reader.readexactly(int(headers["content-length"]))
-        id_ = headers["webhook-id"]
+        id_ = headers.get("webhook-id", "")
         digest = hashlib.sha256(body).hexdigest()
-        received = Received(id_, headers.get("penstock-position", ""), digest, time.time_ns(), headers)
+        received = Received(id_, headers.get("penstock-position", ""), digest, time.time_ns(), headers, body)
         self.got[path].append(received)
         self.bodies[id_] = body
         return received, path

@@ -1,6 +1,7 @@
 """Python loads this by itself in every process of a rig's data plane: it makes lanes die, and their clocks go wrong.
 
-A certain event kills whoever takes it; the file `clock` beside this one says by how many seconds lanes are off.
+A certain event kills whoever takes it; the files `clock-lanes` and `clock-ingest` beside this one say by how many
+seconds each is off.
 """
 
 import importlib.abc
@@ -81,12 +82,14 @@ class _Clock:
         return self.time_ns() / 1e9
 
 
-def _set_wrong(_: ModuleType) -> None:
-    _Clock(Path(__file__).with_name("clock")).take_over()
+def _set_wrong(module: ModuleType) -> None:
+    name = "clock-ingest" if module.__name__ == "dataplane.ingest.replica" else "clock-lanes"
+    _Clock(Path(__file__).with_name(name)).take_over()
 
 
 _CHANGES: dict[str, Callable[[ModuleType], None]] = {
     "dataplane.process.work": _make_deadly,
+    "dataplane.ingest.replica": _set_wrong,
     "dataplane.runtime.lane": _set_wrong,  # whoever runs lanes, or starts them
 }
 sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,93 @@
+"""A destination fails for a while under load: few requests reach it; then it gets everything once, and not too fast."""
+
+import itertools
+import time
+from collections import Counter
+from typing import Any, Final
+
+import pytest
+
+from dataplane.ledger.bins import Bin
+from dataplane.transmit.breaker import MIN_VOLUME, PROBES
+from dataplane.transmit.limits import RETRIES_IN_HAND
+from tests.rig import behaviours as so
+from tests.rig.data_plane import DataPlane, until
+from tests.rig.receiver import Received
+
+AT_ONCE: Final = 4
+MANY: Final = 400
+FAILURES: Final = (500, 502, 503, 504)
+STRETCH_S: Final = 10  # over which the rate of what comes back is looked at
+FOUND_S: Final = 90.0  # a breaker is open for 60 s and a bit at most, then probes go
+
+
+def failing() -> so.Behaviour:
+    """The failures in turn."""
+    codes = itertools.cycle(FAILURES)
+
+    async def behave(writer: Any, received: Received) -> bool:
+        return await so.status(next(codes))(writer, received)
+
+    return behave
+
+
+def fastest_per_s(got: list[Received]) -> float:
+    """The most that were taken over any whole stretch of seconds."""
+    stretches = Counter(received.at_ns // (STRETCH_S * 10**9) for received in got if received.answered == 204)
+    return max(stretches.values()) / STRETCH_S
+
+
+def begin(plane: DataPlane, name: str) -> str:
+    """A failing destination and a healthy one beside it; the pipe's key."""
+    plane.receiver.answers[f"/{name}"] = failing()
+    crm = {"url": plane.receiver.url(f"/{name}"), "concurrency": AT_ONCE, "retry": {"local_tries": 2}}
+    return plane.add_pipe(name, {"crm": crm, "well": {"url": plane.receiver.url(f"/{name}-well")}})
+
+
+def check_delivered_once(plane: DataPlane, name: str, positions: set[str], limit_s: float) -> None:
+    got = plane.receiver.got[f"/{name}"]
+    whole = plane.settled(name, positions, limit_s)
+    assert whole.lost() == 0
+    assert whole.at("crm", Bin.DELIVERED) == whole.at("well", Bin.DELIVERED) == positions
+    taken = Counter(received.position for received in got if received.answered == 204)
+    assert taken == Counter(positions), "each exactly once"
+    assert len({(r.position, r.id, r.digest) for r in got}) == len(positions), "same id and body at every try"
+
+
+@pytest.mark.timeout(300)
+def test_an_outage_costs_its_destination_a_few_requests_and_ends_with_everything_delivered(plane: DataPlane):
+    key = begin(plane, "outage")
+    with plane.sender(key, 100) as sender:
+        until(lambda: len(sender.acked) >= MANY, "enough to tell", 60)
+    until(lambda: plane.whole("outage").at("crm", Bin.RETRYING) == sender.positions, "every unit is parked", 60)
+    requests = len(plane.receiver.got["/outage"])
+    assert requests <= MIN_VOLUME + 2 * AT_ONCE + RETRIES_IN_HAND + 10 * PROBES, "parked without an attempt"
+    assert {r.position for r in plane.receiver.got["/outage-well"]} == sender.positions
+    plane.receiver.answers["/outage"] = 204
+    check_delivered_once(plane, "outage", sender.positions, 180)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(6_000)
+def test_half_an_hour_of_failures_ends_with_everything_delivered_no_faster_than_twice_the_rate(plane: DataPlane):
+    long_outage(plane, away_s=1_800.0, rate=50.0)
+
+
+def long_outage(plane: DataPlane, *, away_s: float, rate: float) -> None:
+    """While what waited comes back, new messages go on coming."""
+    key = begin(plane, "long-outage")
+    got = plane.receiver.got["/long-outage"]
+    with plane.sender(key, rate) as sender:
+        time.sleep(away_s)
+        assert len(got) <= 0.1 * len(sender.acked), "retries are a small part of the sends"
+        waiting = sender.positions
+        plane.receiver.answers["/long-outage"] = 204
+
+        def is_drained() -> bool:
+            time.sleep(1)
+            return waiting <= {received.position for received in list(got) if received.answered == 204}
+
+        drained_s = until(is_drained, "what waited is delivered", 1.5 * away_s + FOUND_S)
+    print(f"away {away_s:g} s at {rate:g}/s: drained in {drained_s:.0f} s, at {fastest_per_s(got):.0f}/s")  # noqa: T201
+    assert fastest_per_s(got) <= 2 * rate
+    check_delivered_once(plane, "long-outage", sender.positions, 120)

@@ -8,6 +8,7 @@ import socket
 import statistics
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple
@@ -31,6 +32,7 @@ RUN_S: Final = 10.0
 PARKED: Final = 100_000
 OUTAGE_S: Final = 120.0
 DRAIN_S: Final = 240.0
+STRETCH_S: Final = 10  # shorter ones say how the machine shares its cores out
 KINDS: Final[tuple[LaneKind, ...]] = ("transmit", "transmit-retry", "retrier")
 COLUMN: Final = {"type": "http", "timeout_s": 30.0}
 
@@ -222,11 +224,10 @@ def bench_outage(at: Stand) -> list[Line]:
     lost = feed.sent.keys() - arrived.keys() - before.keys()
     backlog = [name for name, sent in feed.sent.items() if sent.at_ns < healed_ns and name in arrived]
     drained_s = (max(arrived[name] for name in backlog) - healed_ns) / 1e9
-    seconds = [(at_ns - healed_ns) // 1_000_000_000 for at_ns in arrived.values() if at_ns > healed_ns]
-    rates = sorted((seconds.count(second) for second in set(seconds)), reverse=True)
+    stretches = Counter((at_ns - healed_ns) // (STRETCH_S * 10**9) for at_ns in arrived.values() if at_ns > healed_ns)
     drain = Line("outage of 2 min at 500/s, drained after", "s", [drained_s], need="240 s, nothing lost")
     drain.met = drained_s <= DRAIN_S and not lost
-    peak = Line("the same, fastest second but one", "events/s", [float(rates[min(1, len(rates) - 1)])])
+    peak = Line(f"the same, fastest {STRETCH_S} s", "events/s", [max(stretches.values()) / STRETCH_S])
     peak.need, peak.met = "twice the steady rate", peak.values[0] <= 2 * RATE
     return [drain, peak]
 

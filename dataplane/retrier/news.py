@@ -86,6 +86,11 @@ class News:
         ahead = self.ahead.get(name)
         return ahead is not None and ahead.running and now_us - ahead.at_us < RELEASING_US
 
+    def was_released_since(self, name: Name, at_us: int) -> bool:
+        """Whether an early release of this destination was told of after this moment."""
+        ahead = self.ahead.get(name)
+        return ahead is not None and ahead.at_us >= at_us
+
     def shut_until_us(self, name: Name, version: int) -> int | None:
         """Until when a destination is not to be sent to; None while its breaker is closed.
 

@@ -124,7 +124,7 @@ class RetrierWork:
     def _forward(self, parcel: Parcel, now_us: int) -> None:
         """Out if it is due and its destination's turn has come; else to where it waits for that."""
         meta = parcel.meta
-        due_us = meta.not_before_us
+        due_us = now_us if self._was_left_behind(parcel) else meta.not_before_us
         if due_us <= now_us and not meta.paced:
             due_us, paced = self._moment(meta, now_us)
             if due_us > now_us:
@@ -135,6 +135,16 @@ class RetrierWork:
             self._wait(parcel, due_us)
         else:
             self._delay(parcel, due_us, now_us)
+
+    def _was_left_behind(self, parcel: Parcel) -> bool:
+        """Whether an early release came after it was parked and did not find it, for it was in no tier yet.
+
+        It follows the others at once, for nobody would look again. So does what a killed lane's follower takes anew.
+        """
+        if parcel.slot >= SLOTS_A_TOPIC or parcel.meta.asked_us:
+            return False
+        parked_us = parcel.message.timestamp()[1] * 1_000
+        return self._news.was_released_since(Name(parcel.meta.pipe, parcel.meta.destination), parked_us)
 
     def _moment(self, meta: Meta, now_us: int) -> tuple[int, bool]:
         """When a message that is due may come back, and whether that moment is its own.

@@ -30,6 +30,10 @@ class MemoryMessage:
     ) -> None:
         self._parts = (partition, offset, value, headers, key)
         self._topic = topic
+        self.at_ms = 0  # when it was stored
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self.at_ms
 
     def topic(self) -> str:
         return self._topic

@@ -255,6 +255,36 @@ def test_what_an_early_release_brought_back_is_settled_where_it_waited(lane: Mem
     assert passed_on(lane) == ["id-0-1", "id-0-2"], "what it asked to wait for, and what came later"
 
 
+@pytest.mark.parametrize(
+    ("parked_us", "asked_us", "goes"),
+    [
+        pytest.param(NOW - S, 0, True, id="before the release, which did not find it in a tier"),
+        pytest.param(NOW + S, 0, False, id="after the release: it failed by itself"),
+        pytest.param(NOW - S, NOW + 60 * S, False, id="it was asked to wait"),
+    ],
+)
+def test_what_was_not_in_a_tier_yet_when_others_were_released_follows_them(
+    lane: MemoryLane, parked_us: int, asked_us: int, goes: bool
+):
+    known(lane)
+    ahead = Ahead(MOVES_VERSION, "p", "crm", NOW, {}, False)
+    lane.work._news.apply(ahead_key("p", "crm"), encode_progress(ahead), NOW)
+    late = parked(lane, 0, NOW + 60 * S, asked_us=asked_us)
+    late.at_ms = parked_us // 1_000
+    lane.take(late)
+    assert (passed_on(lane) == ["id-0-0"]) is goes
+    assert (len(metas(lane, "delay-1m")) == 1) is not goes
+
+
+def test_while_its_destination_fails_again_nothing_follows(lane: MemoryLane):
+    known(lane)
+    ahead = Ahead(MOVES_VERSION, "p", "crm", NOW, {}, False)
+    lane.work._news.apply(ahead_key("p", "crm"), encode_progress(ahead), NOW)
+    hear(lane, "open", until_us=NOW + 5 * S)
+    lane.take(parked(lane, 0, NOW + 60 * S))
+    assert passed_on(lane) == []
+
+
 def test_a_message_that_kills_lanes_is_dead_at_its_destination(lane: MemoryLane):
     lane.work.condemn(in_tier(lane, 0, NOW))
     (letter,) = lane.outbox.of(lane.cell.topics["dead"].name)

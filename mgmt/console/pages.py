@@ -37,6 +37,7 @@ class May:
     handle: bool  # alerts
     credential: bool
     channels: bool
+    tables: bool  # look-up tables and their rows
 
 
 def for_members(view: _View) -> _View:
@@ -119,6 +120,7 @@ def may_of(role: str | None) -> May:
         handle=access.may(role, access.HANDLE_ALERT),
         credential=access.may(role, access.SET_CREDENTIAL),
         channels=access.may(role, access.CHANGE_CHANNELS),
+        tables=access.may(role, access.CHANGE_LOOKUPS),
     )
 
 

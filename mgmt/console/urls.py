@@ -18,6 +18,8 @@ from mgmt.console.views import (
     pipe,
     settings,
     sign_in,
+    standing,
+    tables,
 )
 
 app_name = "console"
@@ -32,6 +34,9 @@ urlpatterns = [
     path("alerts/channels/", channels.channels, name="channels"),
     path("help/causes/", causes.causes, name="causes"),
     path("help/causes/<slug:code>/", causes.cause, name="cause"),
+    path("tables/", tables.tables, name="tables"),
+    path("tables/<str:table_id>/", tables.table, name="table"),
+    path("tables/<str:table_id>/remove/", tables.delete_table, name="delete_table"),
     path("pipes/new/", edit.new_pipe, name="new_pipe"),
     path("pipes/<str:pipe_id>/", pipe.overview, name="pipe"),
     path("pipes/<str:pipe_id>/attempts/", attempts.attempts, name="attempts"),
@@ -55,10 +60,10 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/revisions/", pipe.revisions, name="revisions"),
     path("pipes/<str:pipe_id>/minutes/<int:bucket>/", pipe.minute, name="minute"),
     path("pipes/<str:pipe_id>/edit/", edit.edit_pipe, name="edit_pipe"),
-    path("pipes/<str:pipe_id>/close/", edit.close_pipe, name="close_pipe"),
-    path("pipes/<str:pipe_id>/reopen/", edit.reopen_pipe, name="reopen_pipe"),
-    path("pipes/<str:pipe_id>/pause/", edit.pause_pipe, name="pause_pipe"),
-    path("pipes/<str:pipe_id>/resume/", edit.resume_pipe, name="resume_pipe"),
+    path("pipes/<str:pipe_id>/close/", standing.close_pipe, name="close_pipe"),
+    path("pipes/<str:pipe_id>/reopen/", standing.reopen_pipe, name="reopen_pipe"),
+    path("pipes/<str:pipe_id>/pause/", standing.pause_pipe, name="pause_pipe"),
+    path("pipes/<str:pipe_id>/resume/", standing.resume_pipe, name="resume_pipe"),
     path("pipes/<str:pipe_id>/settings/", settings.settings, name="settings"),
     path("pipes/<str:pipe_id>/keys/", settings.create_key, name="create_key"),
     path("pipes/<str:pipe_id>/keys/<str:key_id>/revoke/", settings.revoke_key, name="revoke_key"),

@@ -11,29 +11,31 @@ from dataplane.plan import compile_plan
 from dataplane.plan.dryrun import DryRun, Sample, dry_run
 from dataplane.spec import SpecError
 from dataplane.tables.sealed import salt_place
-from mgmt.models import Pipe
+from mgmt.models import Tenant
 from mgmt.queries.lookups import StoredRows
 from mgmt.services.revisions import checked_spec
 from mgmt.services.secrets import decrypt
 
 MESSAGE_ID: Final = "msg_dry-run"
-_NO_SALT: Final = b"a dry run of no pipe"  # hashes then differ from those of the pipe to be made
+_NO_SALT: Final = b"a dry run of no tenant"  # hashes then differ from those of any
 
 
-def dry_run_spec(document: Mapping[str, Any], body: bytes, *, source: str = "", pipe: Pipe | None = None) -> DryRun:
+def dry_run_spec(
+    document: Mapping[str, Any], body: bytes, *, source: str = "", tenant: Tenant | None = None, pipe_id: str = ""
+) -> DryRun:
     """Every node's output and the requests for an event at a source (the spec's first by default).
 
-    Hashes and look-up tables are those of the pipe's tenant if a pipe is given. Raises SpecError as saving does, with
-    the path `source` if that is wrong.
+    Hashes and look-up tables are the tenant's if one is given. Raises SpecError as saving does, with the path `source`
+    if that is wrong.
     """
     spec = checked_spec(document)
     name = source or next(iter(spec.sources))
     if name not in spec.sources:
         raise SpecError("source", f"needs a source of the spec, one of {sorted(spec.sources)}")
     now_us = time.time_ns() // 1_000
-    sample = Sample(body, name, MESSAGE_ID, now_us, now_us, pipe.id if pipe else "")
-    rows = StoredRows(pipe.tenant_id if pipe else "")
-    return dry_run(spec, compile_plan(spec, _salt(pipe)), sample, time.perf_counter_ns, rows)
+    sample = Sample(body, name, MESSAGE_ID, now_us, now_us, pipe_id)
+    rows = StoredRows(tenant.id if tenant else "")
+    return dry_run(spec, compile_plan(spec, _salt(tenant)), sample, time.perf_counter_ns, rows)
 
 
 def sample_body(event: Any) -> bytes:
@@ -44,7 +46,7 @@ def sample_body(event: Any) -> bytes:
         raise SpecError("event", "holds what JSON cannot carry: half a character, or levels beyond number") from exc
 
 
-def _salt(pipe: Pipe | None) -> bytes:
-    if pipe is None or not pipe.tenant.mask_salt:
+def _salt(tenant: Tenant | None) -> bytes:
+    if tenant is None or not tenant.mask_salt:
         return _NO_SALT
-    return base64.b64decode(decrypt(pipe.tenant.mask_salt, salt_place(pipe.tenant_id)))
+    return base64.b64decode(decrypt(tenant.mask_salt, salt_place(tenant.id)))

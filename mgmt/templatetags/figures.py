@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from dataplane.plan.outbound import address_of
 from dataplane.spec import destination_of
+from mgmt.console.editor.trial import pretty as pretty_body
 from mgmt.console.wording import cause_in_words, failure_in_words
 
 register = template.Library()
@@ -40,6 +41,12 @@ def duration(us: object) -> str:
     if size < 120_000_000:
         return f"{us / 1_000_000:.1f}{_NARROW}s"
     return f"{us / 60_000_000:.0f}{_NARROW}min"
+
+
+@register.filter
+def took(us: int) -> str:
+    """A short piece of work: in microseconds while these are few."""
+    return f"{us}{_NARROW}µs" if us < 1_000 else duration(us)
 
 
 @register.filter
@@ -88,6 +95,12 @@ def failure(reason: str, status: int) -> str:
 def cause_words(cause: str) -> str:
     """A cause as half a sentence."""
     return cause_in_words(cause)
+
+
+@register.filter
+def pretty(body: str) -> str:
+    """A JSON body with indents; anything else as it is."""
+    return pretty_body(body)
 
 
 @register.filter

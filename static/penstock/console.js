@@ -109,6 +109,28 @@
   };
   document.addEventListener("change", fitting);
 
+  // Rows move by Alt and an arrow as by their buttons; in a list of choices these keys open the list.
+  document.addEventListener("keydown", (event) => {
+    if (!event.altKey || !["ArrowUp", "ArrowDown"].includes(event.key) || event.target.matches("select")) return;
+    const row = event.target.closest("[data-row]");
+    const button = row && row.querySelector(`[data-move=${event.key === "ArrowUp" ? "up" : "down"}]`);
+    if (!button) return;
+    event.preventDefault();
+    button.focus(); // what is typed on keeps its focus by its id, which is then another row's
+    button.click();
+  });
+  // Errors come and go without their fields being drawn again.
+  const markInvalid = () => {
+    for (const slot of all("[data-error-of]")) {
+      document.getElementById(slot.dataset.errorOf).setAttribute("aria-invalid", String(slot.textContent.trim() !== ""));
+    }
+  };
+  // A new row is typed into at once.
+  const enter = () => {
+    const first = document.querySelector("[data-new] :is(input, select, textarea):not([type=hidden])");
+    if (first) { first.closest("[data-new]").removeAttribute("data-new"); first.focus(); }
+  };
+
   // The page that answers a POST with a secret must not be sent again by a reload.
   const settleUrl = () => {
     const url = document.body.dataset.settle;
@@ -123,5 +145,6 @@
     fitting();
     for (const element of all("[data-needs-script]")) element.hidden = false;
   });
-  document.addEventListener("htmx:afterSettle", () => prepare(document));
+  document.addEventListener("htmx:afterSettle", () => { prepare(document); markInvalid(); enter(); });
+  document.addEventListener("htmx:oobAfterSwap", markInvalid);
 })();

@@ -21,6 +21,7 @@ django.setup()
 from mgmt import services  # noqa: E402
 from mgmt.models import Membership, Pipe, Tenant, User  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
+from mgmt.services.row_files import checked_row  # noqa: E402
 from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
 
 TOLD_S = 60
@@ -42,6 +43,8 @@ def everything(receiver: str) -> dict[str, Any]:
         "archive": {"lake": f"{receiver}/fine"},
         "quiet": {"main": f"{receiver}/fine"},
     }
+    table = services.create_lookup_table(tenant=tenant, name="customers")
+    services.put_row(table=table, row=checked_row(1, "c-42", {"name": "Ada", "tier": "gold"}))
     steps = [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "order.note"}]
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)

@@ -42,10 +42,10 @@ def make_pipe(page: Page, url: str) -> None:
     """Fill in the form, with one step added on the way."""
     page.get_by_role("link", name="New pipe").click()
     page.get_by_label("Name of the pipe").fill("first orders")
-    page.get_by_role("button", name="Add a step").click()
+    page.get_by_role("button", name="Add a step", exact=True).click()
     page.get_by_label("Path of step 1", exact=True).fill("order.total")
-    page.get_by_label("New path of step 1").fill("order.amount")
-    page.get_by_label("Destination's URL").fill(url)
+    page.get_by_label("New path of step 1", exact=True).fill("order.amount")
+    page.get_by_label("URL of destination 1").fill(url)
     page.get_by_role("button", name="Make the pipe").click()
 
 

@@ -41,7 +41,13 @@ class DryRunView(View):
         pipe = access.get_pipe(self.user, body["pipe"]) if body.get("pipe") else None
         try:
             event = _event(body, pipe)
-            result = dry_run_spec(body["spec"], event, source=body.get("source", ""), pipe=pipe)
+            result = dry_run_spec(
+                body["spec"],
+                event,
+                source=body.get("source", ""),
+                tenant=pipe.tenant if pipe else None,
+                pipe_id=pipe.id if pipe else "",
+            )
         except SpecError as exc:
             if exc.path.startswith("$"):
                 raise

@@ -14,9 +14,9 @@ from django.views.decorators.http import require_safe
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.units import format_position
 from mgmt import access
+from mgmt.console.editor.draft import readable
 from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.pages import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
-from mgmt.console.pipe_form import readable
 from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.console.told import shown_attempts
 from mgmt.console.wording import BINS

@@ -45,7 +45,8 @@ def _routes(resolver: URLResolver, prefix: str = "/") -> Iterator[Route]:
 
 
 ROUTES = list(_routes(get_resolver()))
-LOOKUPS = "/api/v1/lookup-tables/"  # has its own matrix: tests/db/mgmt/test_lookup_tables.py
+# These have matrices of their own: tests/db/mgmt/test_lookup_tables.py, tests/db/console/test_table_pages.py
+LOOKUPS = ("/api/v1/lookup-tables/", "/tables/")
 OF_A_ROW = [route for route in ROUTES if {"pipe", "pipe_id", "tenant"} & set(route.arguments)]
 # Routes that name no tenant's row. A new one has to be put here on purpose.
 OF_NO_ROW = {

@@ -1,0 +1,93 @@
+"""What the editor's buttons do to a draft: rows added, dropped and moved, `<verb>.<list>.<place>`. Pure."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import count
+from typing import Any, Final
+
+from mgmt.console.editor.draft import DestinationRow, Draft, EnrichRow, RuleRow, SourceRow
+from mgmt.console.editor.steps import StepRow
+
+_OWN_STEPS: Final = "transform-"
+_FIELDS: Final = {
+    "source": "sources", "normalize": "normalize", "enrich": "enrich", "rule": "rules", "destination": "destinations",
+}  # fmt: skip
+_NEW: Final = {
+    "source": SourceRow(), "normalize": StepRow(), "enrich": EnrichRow(), "rule": RuleRow(),
+    "destination": DestinationRow(),
+}  # fmt: skip
+_MOST_ROWS: Final = 100
+
+
+def acted(draft: Draft, action: str) -> Draft:
+    """The draft after a button; as it was if there is no such row."""
+    verb, _, rest = action.partition(".")
+    of, _, place = rest.partition(".")
+    known = of in _FIELDS or _owner(draft, of) is not None
+    if not known or (verb != "add" and not place.isdecimal()):
+        return draft
+    return _add(draft, of) if verb == "add" else _change(draft, verb, of, int(place))
+
+
+def _add(draft: Draft, of: str) -> Draft:
+    rows = _rows(draft, of)
+    if len(rows) >= _MOST_ROWS:
+        return draft
+    row = _NEW.get(of, StepRow())
+    if isinstance(row, SourceRow | DestinationRow):
+        row = replace(row, name=_free_name(of, {one.name for one in rows}))
+    added = _with_rows(draft, of, [*rows, row])
+    if of == "rule" and draft.mode not in ("first", "all"):
+        added = replace(added, mode="first")
+    return replace(added, focus=f"{of}-{len(rows)}")
+
+
+def _free_name(of: str, taken: Collection[str]) -> str:
+    return next(name for number in count(len(taken) + 1) if (name := f"{of}-{number}") not in taken)
+
+
+def _change(draft: Draft, verb: str, of: str, place: int) -> Draft:
+    rows = _rows(draft, of)
+    if place >= len(rows):
+        return draft
+    if verb == "drop":
+        if of == "destination":
+            draft = _without_way(draft, place)
+        return _with_rows(draft, of, rows[:place] + rows[place + 1 :])
+    there = place + {"up": -1, "down": 1}.get(verb, 0)
+    if there == place or not 0 <= there < len(rows):
+        return draft
+    rows[place], rows[there] = rows[there], rows[place]
+    return replace(_with_rows(draft, of, rows), focus=f"{of}-{there}-{verb}")
+
+
+def _rows(draft: Draft, of: str) -> list[Any]:
+    owner = _owner(draft, of)
+    return list(getattr(draft, _FIELDS[of]) if owner is None else draft.destinations[owner].steps)
+
+
+def _with_rows(draft: Draft, of: str, rows: list[Any]) -> Draft:
+    owner = _owner(draft, of)
+    if owner is None:
+        changed: dict[str, Any] = {_FIELDS[of]: tuple(rows)}
+        return replace(draft, **changed)
+    destinations = list(draft.destinations)
+    destinations[owner] = replace(destinations[owner], steps=tuple(rows))
+    return replace(draft, destinations=tuple(destinations))
+
+
+def _owner(draft: Draft, of: str) -> int | None:
+    """The place of the destination whose own steps the list is."""
+    place = of.removeprefix(_OWN_STEPS)
+    owned = of.startswith(_OWN_STEPS) and place.isdecimal() and int(place) < len(draft.destinations)
+    return int(place) if owned else None
+
+
+def _without_way(draft: Draft, gone: int) -> Draft:
+    """Rules name destinations by their places, which move up."""
+
+    def moved(places: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(place - (place > gone) for place in places if place != gone)
+
+    rules = tuple(replace(rule, to=moved(rule.to)) for rule in draft.rules)
+    return replace(draft, rules=rules, otherwise=moved(draft.otherwise))

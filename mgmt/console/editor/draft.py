@@ -1,0 +1,270 @@
+"""A pipe as it stands in the editor, and the spec document that it means. Pure.
+
+Whatever a spec holds that the editor does not show is kept as it is: sources and destinations remember the name under
+which their document is known.
+"""
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from dataplane.spec import SpecError, parse_pipe_spec
+from mgmt.console.editor.steps import StepRow, json_or_text, row_to_step, step_to_row
+
+EVERYTHING: Final = "everything"
+URL_TO_COME: Final = "https://example.com/hooks"
+_READING: Final = (
+    "version", "sources", "normalize", "enrich", "routes", "transform", "destinations", "type", "op", "url", "path",
+    "mode", "rules", "when", "to",
+)  # fmt: skip
+_SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes", "transform", "destinations"})
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """A source as typed; `was` is its name in the document that the draft began with."""
+
+    name: str = ""
+    was: str = ""
+    event_time: str = ""
+    key: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class EnrichRow:
+    """A look-up as typed."""
+
+    table: str = ""
+    key: str = ""
+    into: str = ""
+    on_missing: str = "keep"
+    default: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """A row nobody filled in; it is left out."""
+        return not (self.key.strip() or self.into.strip())
+
+
+@dataclass(frozen=True)
+class RuleRow:
+    """A rule as typed; `to` are places in the list of destinations, whose names may be changing."""
+
+    when: str = ""
+    to: tuple[int, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """A row nobody filled in; it is left out."""
+        return not self.when.strip() and not self.to
+
+
+@dataclass(frozen=True)
+class DestinationRow:
+    """A destination as typed, with the steps for it alone."""
+
+    name: str = ""
+    was: str = ""
+    url: str = ""
+    steps: tuple[StepRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """All of it. As JSON only `text` counts; `base` is the document that the draft began with.
+
+    errors: what is wrong, by the id of the field; "" is the whole
+    focus:  the row whose button was used, and which: `normalize-1-up`
+    """
+
+    name: str = ""
+    sources: tuple[SourceRow, ...] = (SourceRow("web"),)
+    normalize: tuple[StepRow, ...] = ()
+    enrich: tuple[EnrichRow, ...] = ()
+    mode: str = EVERYTHING
+    rules: tuple[RuleRow, ...] = ()
+    otherwise: tuple[int, ...] = ()
+    destinations: tuple[DestinationRow, ...] = (DestinationRow("main"),)
+    as_json: bool = False
+    text: str = ""
+    base: Mapping[str, Any] = field(default_factory=dict)
+    sample: str = ""
+    sample_source: str = ""
+    sample_note: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    focus: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """The spec document. Raises ValueError if the text is no JSON object, SpecError for a name used twice."""
+        if self.as_json:
+            return read_object(self.text)
+        _refuse_twice("sources", [row.name for row in self.sources])
+        _refuse_twice("destinations", [row.name for row in self.destinations])
+        return _document(self)
+
+    def document_to_try(self) -> dict[str, Any]:
+        """The same for a dry run, which needs no URL yet and no first rule. Raises as `document` does."""
+        if self.as_json:
+            return self.document()
+        rows = tuple(row if row.url.strip() else replace(row, url=URL_TO_COME) for row in self.destinations)
+        mode = self.mode if any(not rule.empty for rule in self.rules) else EVERYTHING
+        return replace(self, destinations=rows, mode=mode).document()
+
+    def written_as_json(self) -> "Draft":
+        """What stands in the form as JSON text, whether it could be saved or not."""
+        return replace(self, as_json=True, text=readable(_document(self)))
+
+    def with_sample(self, sample: str, source: str = "") -> "Draft":
+        """The draft with an event to try it on."""
+        return replace(self, sample=sample, sample_source=source or self.sample_source)
+
+    def shown_as_form(self) -> "Draft":
+        """The JSON text in the form. Raises ValueError, SpecError; Unshowable if the form cannot hold it."""
+        document = read_object(self.text)
+        parse_pipe_spec(document)
+        if not fits_form(document):
+            raise Unshowable
+        return draft_from_spec(self.name, document).with_sample(self.sample, self.sample_source)
+
+    @property
+    def hidden_parts(self) -> list[str]:
+        """Parts of the spec that the form keeps and does not show."""
+        return sorted(name for name, value in self.base.items() if name not in _SHOWN and value)
+
+
+class Unshowable(Exception):  # noqa: N818 named for what the caller answers
+    """The form would change a spec that it showed."""
+
+
+def draft_from_spec(name: str, document: Mapping[str, Any], *, as_json: bool = False) -> Draft:
+    """A stored spec as a draft; as JSON if the form cannot hold it."""
+    text = readable(document)
+    if as_json or not fits_form(document):
+        return Draft(name=name, as_json=True, text=text, base=document)
+    return replace(_read(document), name=name, text=text, base=document)
+
+
+def fits_form(document: Mapping[str, Any]) -> bool:
+    """Whether the form would give back the same spec."""
+    try:
+        return parse_pipe_spec(_document(_read(document))) == parse_pipe_spec(document)
+    except SpecError:
+        return False
+
+
+def starting_text() -> str:
+    """The smallest spec, ready to be filled in."""
+    document = {
+        "version": 1,
+        "sources": {"web": {"type": "http"}},
+        "normalize": [],
+        "destinations": {"main": {"type": "http", "url": "https://example.com/hooks"}},
+    }
+    return json.dumps(document, indent=2)
+
+
+def readable(document: Mapping[str, Any]) -> str:
+    """A spec as text, in the order in which people think of it: the database keeps none."""
+    return json.dumps(_in_order(document), indent=2, ensure_ascii=False)
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """Raises ValueError if the text is no JSON object."""
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError("needs a JSON object")
+    return document
+
+
+def _read(document: Mapping[str, Any]) -> Draft:
+    names = list(document["destinations"])
+    places = {name: place for place, name in enumerate(names)}
+    transform, routes = document.get("transform", {}), document.get("routes")
+    rows = [
+        DestinationRow(name, name, str(one.get("url", "")), _step_rows(transform.get(name, [])))
+        for name, one in document["destinations"].items()
+    ]
+    draft = Draft(
+        sources=tuple(_source_row(name, one) for name, one in document["sources"].items()),
+        normalize=_step_rows(document.get("normalize", [])),
+        enrich=tuple(_enrich_row(one) for one in document.get("enrich", [])),
+        destinations=tuple(rows),
+        base=document,
+    )
+    if not routes:
+        return draft
+    rules = tuple(RuleRow(rule["when"], tuple(places[name] for name in rule["to"])) for rule in routes["rules"])
+    otherwise = tuple(places[name] for name in routes.get("otherwise", []))
+    return replace(draft, mode=routes.get("mode", "first"), rules=rules, otherwise=otherwise)
+
+
+def _step_rows(steps: Sequence[Mapping[str, Any]]) -> tuple[StepRow, ...]:
+    return tuple(map(step_to_row, steps))
+
+
+def _source_row(name: str, one: Mapping[str, Any]) -> SourceRow:
+    return SourceRow(name, name, *(one.get(field) or "" for field in ("event_time", "key", "id")))
+
+
+def _enrich_row(one: Mapping[str, Any]) -> EnrichRow:
+    default = one.get("default")
+    typed = "" if default is None else json.dumps(default, ensure_ascii=False)
+    return EnrichRow(one["table"], one["key"], one["into"], one.get("on_missing", "keep"), typed)
+
+
+def _document(draft: Draft) -> dict[str, Any]:
+    base = copy.deepcopy(dict(draft.base))
+    return (base or {"version": 1}) | {
+        "sources": {row.name: _source(row, base) for row in draft.sources},
+        "normalize": _steps(draft.normalize),
+        "enrich": [_enrich(row) for row in draft.enrich if not row.empty],
+        "routes": _routes(draft),
+        "transform": {row.name: steps for row in draft.destinations if (steps := _steps(row.steps))},
+        "destinations": {row.name: _destination(row, base) for row in draft.destinations},
+    }
+
+
+def _refuse_twice(field: str, names: Sequence[str]) -> None:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise SpecError(f"$.{field}.{name}", "needs a name of its own, got one that stands above")
+
+
+def _source(row: SourceRow, base: Mapping[str, Any]) -> dict[str, Any]:
+    known: dict[str, Any] = base.get("sources", {}).get(row.was, {"type": "http"})
+    return known | {name: getattr(row, name).strip() or None for name in ("event_time", "key", "id")}
+
+
+def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]:
+    known: dict[str, Any] = base.get("destinations", {}).get(row.was, {"type": "http", "url": ""})
+    return known | {"url": row.url.strip()} if "url" in known else known
+
+
+def _steps(rows: Sequence[StepRow]) -> list[dict[str, Any]]:
+    return [row_to_step(row) for row in rows if not row.empty]
+
+
+def _enrich(row: EnrichRow) -> dict[str, Any]:
+    step = {"table": row.table, "key": row.key.strip(), "into": row.into.strip(), "on_missing": row.on_missing}
+    return step | ({"default": json_or_text(row.default)} if row.default.strip() else {})
+
+
+def _routes(draft: Draft) -> dict[str, Any] | None:
+    if draft.mode == EVERYTHING:
+        return None
+    rules = [{"when": row.when.strip(), "to": _names(draft, row.to)} for row in draft.rules if not row.empty]
+    return {"mode": draft.mode, "rules": rules, "otherwise": _names(draft, draft.otherwise)}
+
+
+def _names(draft: Draft, places: Sequence[int]) -> list[str]:
+    return [draft.destinations[place].name for place in places if place < len(draft.destinations)]
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        keys = sorted(value, key=lambda key: (_READING.index(key) if key in _READING else len(_READING), key))
+        return {key: _in_order(value[key]) for key in keys}
+    return [_in_order(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,58 @@
+"""A pipe's standing: closed and opened again, paused and resumed."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST
+
+from mgmt import access, services
+from mgmt.console.pages import for_members, show, viewer_of
+
+
+@for_members
+@require_http_methods(["GET", "POST"])
+def close_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Asks to type the pipe's name, then closes it."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.CLOSE_PIPE)
+    typed = request.POST.get("typed", "").strip()
+    if request.method == "POST" and typed == pipe.name:
+        services.close_pipe(pipe=pipe)
+        return redirect("console:pipe", pipe.id)
+    context = {"pipe": pipe, "wrong": typed or ("nothing" if request.method == "POST" else "")}
+    return show(request, "pipe_close.html", context, tenant=pipe.tenant, status=422 if context["wrong"] else 200)
+
+
+@for_members
+@require_POST
+def reopen_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Takes events again."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.CLOSE_PIPE)
+    services.reopen_pipe(pipe=pipe)
+    messages.success(request, f"{pipe.name} takes events again.", extra_tags="fine")
+    return redirect("console:pipe", pipe.id)
+
+
+@for_members
+@require_POST
+def pause_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Accepts and holds, for every destination."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.PAUSE)
+    try:
+        services.pause_pipe(pipe=pipe)
+        messages.success(request, f"{pipe.name} is paused: it accepts events and holds them.", "fine")
+    except services.Refused as exc:
+        messages.error(request, str(exc), "bad")
+    return redirect("console:pipe", pipe.id)
+
+
+@for_members
+@require_POST
+def resume_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Delivers again, what is held first."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.PAUSE)
+    try:
+        services.resume_pipe(pipe=pipe)
+        messages.success(request, f"{pipe.name} delivers again; what is held goes out in order.", "fine")
+    except services.Refused as exc:
+        messages.error(request, str(exc), "bad")
+    return redirect("console:pipe", pipe.id)

@@ -1,0 +1,155 @@
+"""Look-up tables: the list, one table with its rows, uploads, and removal."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final, cast
+
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
+
+from mgmt import access, services
+from mgmt.console.pages import as_curl, for_members, once, show, tenant_of, viewer_of
+from mgmt.models import LookupRow, LookupTable, Tenant
+from mgmt.queries.lookup_rows import revisions_using, row_text, rows_of
+from mgmt.services.lookups import Mode
+from mgmt.services.row_files import BadRow, UploadTooLarge, checked_row, read_rows
+
+_MODES: Final = ("merge", "replace")
+
+
+@for_members
+@require_http_methods(["GET", "POST"])
+def tables(request: HttpRequest) -> HttpResponse:
+    """The tenant's tables; a POST makes one."""
+    chosen = tenant_of(request)
+    if chosen is None:
+        raise Tenant.DoesNotExist
+    if request.method != "POST":
+        return _list(request, chosen)
+    tenant = access.get_tenant(viewer_of(request), chosen.id, access.CHANGE_LOOKUPS)
+    name = request.POST.get("name", "").strip()
+    try:
+        table = services.create_lookup_table(tenant=tenant, name=name)
+    except services.InvalidValue as exc:
+        return _list(request, tenant, typed=name, error=exc.reason)
+    except services.Refused as exc:
+        return _list(request, tenant, typed=name, error=str(exc))
+    return redirect("console:table", table.id)
+
+
+@for_members
+@require_http_methods(["GET", "POST"])
+def table(request: HttpRequest, table_id: str) -> HttpResponse:
+    """One table: who uses it, its rows by key. A POST stores a row, takes one away or stores a file of them."""
+    if request.method != "POST":
+        found = access.get_lookup_table(viewer_of(request), table_id)
+        return _page(request, found, _row_to_change(found, request.GET.get("edit", "")))
+    found = access.get_lookup_table(viewer_of(request), table_id, access.CHANGE_LOOKUPS)
+    act = {"put": _put, "remove": _remove, "upload": _upload}.get(request.POST.get("action", ""), _put)
+    try:
+        return act(request, found)
+    except (services.LimitReached, services.TableGone, UploadTooLarge) as exc:
+        return _page(request, found, {"refused": str(exc)}, status=409)
+
+
+@for_members
+@require_http_methods(["GET", "POST"])
+def delete_table(request: HttpRequest, table_id: str) -> HttpResponse:
+    """Asks to type the table's name, then removes it with its rows."""
+    found = access.get_lookup_table(viewer_of(request), table_id, access.CHANGE_LOOKUPS)
+    typed, refused = request.POST.get("typed", "").strip(), ""
+    if request.method == "POST" and typed == found.name:
+        try:
+            services.delete_lookup_table(table=found)
+        except services.TableInUse as exc:
+            refused = str(exc)
+        else:
+            messages.success(request, f"{found.name} is removed, with its rows.", "fine")
+            return redirect("console:tables")
+    wrong = "" if request.method != "POST" or refused else typed or "nothing"
+    context = {"table": found, "wrong": wrong, "refused": refused, "users": revisions_using(found)}
+    status = 409 if refused else 422 if wrong else 200
+    return show(request, "table_delete.html", context, tenant=found.tenant, status=status)
+
+
+def _put(request: HttpRequest, found: LookupTable) -> HttpResponse:
+    """Stores one row; also what undoes a removal."""
+    key, text = request.POST.get("key", "").strip(), request.POST.get("row", "")
+    try:
+        row = checked_row(1, key, _object(text))
+    except BadRow as exc:
+        return _page(request, found, {"key": key, "row": text, "row_error": exc.reason}, status=422)
+    is_new = services.put_row(table=found, row=row)
+    messages.success(
+        request, f"Row {key} is {'stored' if is_new else 'changed'}. Running pipes see it in seconds.", "fine"
+    )
+    return redirect("console:table", found.id)
+
+
+def _remove(request: HttpRequest, found: LookupTable) -> HttpResponse:
+    """Answers with the row that was there, so that it can be put back."""
+    key = request.POST.get("key", "")
+    was = row_text(found, key)
+    services.remove_row(table=found, key=key)
+    return _page(request, found, {"removed": {"key": key, "row": was}})
+
+
+def _upload(request: HttpRequest, found: LookupTable) -> HttpResponse:
+    """All rows of a file, or none of them."""
+    file, key_field = request.FILES.get("file"), request.POST.get("key_field", "").strip() or "key"
+    mode = request.POST.get("mode", "")
+    if not isinstance(file, UploadedFile):
+        return _page(request, found, {"key_field": key_field, "upload_error": "Choose a file first."}, status=422)
+    form = "jsonl" if str(file.name).lower().endswith((".jsonl", ".ndjson", ".json")) else "csv"
+    try:
+        rows = read_rows(cast("Any", file), cast("Any", form), key_field)
+        held = services.upload_rows(table=found, rows=rows, mode=cast("Mode", mode if mode in _MODES else "merge"))
+    except BadRow as exc:
+        where = f"Row {exc.number}" if exc.number else "The file"
+        error = f"{where} {exc.reason}. Nothing of the file was stored."
+        return _page(request, found, {"key_field": key_field, "upload_error": error}, status=422)
+    messages.success(request, f"{held} rows are stored. Running pipes see them in seconds.", "fine")
+    return redirect("console:table", found.id)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise BadRow(1, f"needs a JSON object: {exc}") from exc
+    if not isinstance(row, dict):
+        raise BadRow(1, "needs a JSON object")
+    return row
+
+
+def _row_to_change(found: LookupTable, key: str) -> dict[str, Any]:
+    try:
+        return {"key": key, "row": row_text(found, key), "changing": True} if key else {}
+    except LookupRow.DoesNotExist:
+        return {"key": key}
+
+
+def _list(request: HttpRequest, tenant: Tenant, *, typed: str = "", error: str = "") -> HttpResponse:
+    mine = access.lookup_tables_of(viewer_of(request)).filter(tenant=tenant).order_by("name")
+    context = {"tables": list(mine), "typed": typed, "error": error, "curl": as_curl(request, "lookup-tables/")}
+    return show(request, "tables.html", context, tenant=tenant, status=422 if error else 200)
+
+
+def _page(request: HttpRequest, found: LookupTable, more: Mapping[str, Any], status: int = 200) -> HttpResponse:
+    found.refresh_from_db()
+    begins, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
+    context = {
+        "table": found,
+        "begins": begins,
+        "after": after,
+        "users": revisions_using(found),
+        "get_rows": once(partial(rows_of, found, begins=begins, after=after)),
+        "curl": as_curl(request, f"lookup-tables/{found.id}/"),
+        **more,
+    }
+    part = "rows" if "HX-Request" in request.headers and request.GET.get("part") == "rows" else ""
+    return show(request, "table.html", context, tenant=found.tenant, part=part, status=status)

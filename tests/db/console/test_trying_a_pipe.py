@@ -1,0 +1,126 @@
+"""The editor's dry run: what each node makes of the event stands beside its fields, and nothing is stored."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from mgmt.models import Pipe, Tenant, User
+from mgmt.services import create_lookup_table, publish_revision, put_row
+from mgmt.services.row_files import checked_row
+from tests.db.console.truth import BrowserOf
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+SPEC: dict[str, Any] = {
+    "sources": {"shop": {"event_time": "at"}},
+    "normalize": [{"op": "rename", "path": "total", "to": "amount"}],
+    "enrich": [{"table": "people", "key": "body.who", "into": "person"}],
+    "routes": {"rules": [{"when": "body.amount > 100", "to": ["crm"]}], "otherwise": ["books"]},
+    "destinations": {name: {"type": "http", "url": f"https://{name}.example.com/in"} for name in ("crm", "books")},
+}
+FORM = {
+    "mode": "form",
+    "action": "try",
+    "based_on": "2",
+    "source.name": "shop",
+    "source.was": "shop",
+    "normalize.op": "rename",
+    "normalize.a": "total",
+    "normalize.b": "amount",
+    "enrich.table": "people",
+    "enrich.key": "body.who",
+    "enrich.into": "person",
+    "enrich.on_missing": "keep",
+    "routes": "first",
+    "rule.when": "body.amount > 100",
+    "rule-0.to": "0",
+    "otherwise": "1",
+    "destination.name": ["crm", "books"],
+    "destination.was": ["crm", "books"],
+    "destination.url": ["https://crm.example.com/in", "https://books.example.com/in"],
+    "sample": '{"total": 150, "who": "c-42"}',
+}
+
+
+@pytest.fixture
+def edited(pipe: Pipe, tenant: Tenant, alice: User) -> str:
+    """The address of the editor of a pipe with a look-up and a route."""
+    table = create_lookup_table(tenant=tenant, name="people")
+    put_row(table=table, row=checked_row(1, "c-42", {"name": "Ada"}))
+    publish_revision(pipe=pipe, spec=SPEC, based_on=1, author=alice)
+    return reverse("console:edit_pipe", args=[pipe.id])
+
+
+@pytest.fixture
+def alices(browser_of: BrowserOf, alice: User) -> Client:
+    return browser_of(alice)
+
+
+def out(page: str, name: str) -> str:
+    """The panel of a node."""
+    return re.findall(rf'<section class="out" id="out-{name}".*?</section>', page, re.DOTALL)[0]
+
+
+def test_every_node_is_shown_with_its_output_and_the_exact_request(alices: Client, edited: str, pipe: Pipe):
+    page = alices.post(edited, FORM).content.decode()
+    assert '<span class="new">  &quot;amount&quot;: 150</span>' in out(page, "normalize")
+    assert '<span class="gone">  &quot;total&quot;: 150,</span>' in out(page, "normalize")
+    assert "&quot;name&quot;: &quot;Ada&quot;" in out(page, "enrich")
+    assert "to crm" in out(page, "route")
+    assert "POST https://crm.example.com/in" in out(page, "destination-0")
+    assert "Nothing comes here" in out(page, "destination-1")
+    assert all("µs</span>" in out(page, name) or "ms</span>" in out(page, name) for name in ("normalize", "route"))
+    assert pipe.revisions.count() == 2
+
+
+def test_a_script_gets_the_results_to_put_in_place(alices: Client, edited: str):
+    page = alices.post(edited, FORM, headers=HTMX).content.decode()
+    assert "<html" not in page
+    assert 'id="out-normalize" aria-label="After normalize" hx-swap-oob="true"' in page
+
+
+def test_an_error_leaves_the_last_results_where_they_are(alices: Client, edited: str):
+    page = alices.post(edited, FORM | {"rule.when": "body.amount >"}, headers=HTMX).content.decode()
+    assert "line 1, column 14: needs a value" in re.findall(r'id="rule-0-when-error"[^>]*>([^<]*)<', page)[0]
+    assert 'hx-swap-oob="true"' not in out(page, "normalize").partition(">")[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "panel", "words"),
+    [
+        ({"normalize.op": "filter", "normalize.b": "false"}, "normalize", "filtered out"),
+        ({"normalize.op": "cast", "normalize.a": "who", "normalize.b": "int"}, "normalize", "normalize[0] cast who"),
+        ({"enrich.on_missing": "dead", "enrich.key": '"nobody"'}, "enrich", "people has no row for this key"),
+        ({"rule.when": "false", "otherwise": []}, "route", "no rule holds"),
+    ],
+)
+def test_a_message_that_ends_says_where_and_why(
+    alices: Client, edited: str, change: dict[str, str], panel: str, words: str
+):
+    assert words in out(alices.post(edited, FORM | change).content.decode(), panel)
+
+
+@pytest.mark.parametrize("sample", ["", "{", "nothing of the kind", "[" * 5_000])
+def test_an_event_that_is_no_json_is_refused_under_its_own_field(alices: Client, edited: str, sample: str):
+    page = alices.post(edited, FORM | {"sample": sample}).content.decode()
+    assert "needs JSON" in re.findall(r'id="sample-error"[^>]*>([^<]*)<', page)[0]
+
+
+def test_a_pipe_without_events_is_tried_on_an_example_and_says_so(alices: Client, edited: str):
+    page = alices.get(edited).content.decode()
+    assert "newest event cannot be taken: it has had none yet" in page
+    assert "After normalize" in page
+
+
+def test_as_json_too_all_nodes_are_shown(alices: Client, edited: str):
+    page = alices.get(f"{edited}?mode=json").content.decode()
+    assert re.findall(r'<div class="out-head"><span>([^<]*)', page) == ["normalize", "enrich", "route", "books", "crm"]
+
+
+def test_a_new_pipe_needs_no_url_to_be_tried(alices: Client, tenant: Tenant):
+    page = alices.get("/pipes/new/").content.decode()
+    assert "POST https://example.com/hooks" in page
+    assert "needs" not in re.findall(r'id="destination-0-url-error"[^>]*>([^<]*)<', page)[0]

@@ -1,0 +1,60 @@
+"""The editor in a real browser: results while one types, rows moved by keyboard, and a revision that says the same."""
+
+import json
+import sys
+
+from playwright.sync_api import Browser, Page, expect
+
+from localbox.testing import Box
+from tests.e2e.look import Complaints, sign_in
+
+
+def a_pipe(box: Box) -> dict[str, str]:
+    """A pipe to edit: its id, and alice's password."""
+    made = box.run(sys.executable, "tests/e2e/scene.py", "pipe", "edited", "http://127.0.0.1:9/crm")
+    assert made.returncode == 0, made.stderr
+    return dict(json.loads(made.stdout.splitlines()[-1]))
+
+
+def add_step(page: Page, number: int, op: str, path: str) -> None:
+    page.get_by_role("button", name="Add a step", exact=True).click()
+    expect(page.get_by_label(f"Operation of step {number}", exact=True)).to_be_focused()
+    page.get_by_label(f"Operation of step {number}", exact=True).select_option(op)
+    expect(page.get_by_label(f"Value, as JSON or text of step {number}", exact=True)).to_be_visible()
+    page.get_by_label(f"Path of step {number}", exact=True).fill(path)
+
+
+def test_a_pipe_is_edited_by_keyboard_with_its_results_beside_it(whole_box: Box, chrome: Browser):
+    made, complaints = a_pipe(whole_box), Complaints()
+    base = whole_box.env["PENSTOCK_WEB_URL"]
+    context = chrome.new_context(storage_state=sign_in(chrome, base, "alice", made["password"]))
+    page = context.new_page()
+    complaints.watch(page)
+    page.goto(f"{base}/pipes/{made['pipe']}/edit/")
+    add_step(page, 1, "set", "first")
+    add_step(page, 2, "set", "second")
+    expect(page.locator("#out-normalize .new").last).to_contain_text('"second"')
+
+    page.get_by_label("Path of step 2", exact=True).press("Alt+ArrowUp")
+    expect(page.get_by_role("button", name="Move step 1 down")).to_be_focused()
+    expect(page.get_by_label("Path of step 1", exact=True)).to_have_value("second")
+
+    page.get_by_role("button", name="Add a rule").click()
+    when = page.get_by_label("When of rule 1", exact=True)
+    when.fill("body.order.total >")
+    expect(page.locator("#rule-0-when-error")).to_contain_text("line 1, column 19: needs a value, got the end")
+    expect(when).to_be_focused()
+    expect(when).to_have_attribute("aria-invalid", "true")
+    when.press_sequentially(" 100.0")
+    page.get_by_role("group", name="Goes to").get_by_label("crm", exact=True).check()
+    expect(page.locator("#out-route")).to_contain_text("to crm")
+    expect(when).to_have_attribute("aria-invalid", "false")
+    expect(page.locator("#out-destination-0")).to_contain_text("POST http://127.0.0.1:9/crm")
+
+    page.get_by_role("button", name="Publish revision 2").click()
+    expect(page.get_by_role("heading", name="edited")).to_be_visible()
+    page.goto(f"{base}/pipes/{made['pipe']}/edit/")
+    expect(page.get_by_label("Path of step 1", exact=True)).to_have_value("second")
+    expect(page.get_by_label("When of rule 1", exact=True)).to_have_value("body.order.total > 100.0")
+    context.close()
+    assert complaints.found == []

@@ -21,8 +21,8 @@ django.setup()
 from mgmt import services  # noqa: E402
 from mgmt.models import Membership, Pipe, Tenant, User  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
-from mgmt.services.row_files import checked_row  # noqa: E402
 from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
+from mgmt.services.row_files import checked_row  # noqa: E402
 
 TOLD_S = 60
 SLOW_PER_S = 0.02

@@ -19,6 +19,9 @@ _READING: Final = (
     "version", "sources", "normalize", "enrich", "routes", "transform", "destinations", "type", "op", "url", "path",
     "mode", "rules", "when", "to",
 )  # fmt: skip
+KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "http": ("url",), "topic": (), "lake": (), "table": ("table", "key", "remove_when"),
+}  # fmt: skip
 _SHOWN: Final = frozenset({"version", "sources", "normalize", "enrich", "routes", "transform", "destinations"})
 
 
@@ -64,11 +67,15 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class DestinationRow:
-    """A destination as typed, with the steps for it alone."""
+    """A destination as typed, with the steps for it alone. Of the other fields each kind has its own."""
 
     name: str = ""
     was: str = ""
+    kind: str = "http"
     url: str = ""
+    table: str = ""
+    key: str = ""
+    remove_when: str = ""
     steps: tuple[StepRow, ...] = ()
 
 
@@ -109,7 +116,9 @@ class Draft:
         """The same for a dry run, which needs no URL yet and no first rule. Raises as `document` does."""
         if self.as_json:
             return self.document()
-        rows = tuple(row if row.url.strip() else replace(row, url=URL_TO_COME) for row in self.destinations)
+        rows = tuple(
+            row if row.url.strip() or row.kind != "http" else replace(row, url=URL_TO_COME) for row in self.destinations
+        )
         mode = self.mode if any(not rule.empty for rule in self.rules) else EVERYTHING
         return replace(self, destinations=rows, mode=mode).document()
 
@@ -184,7 +193,7 @@ def _read(document: Mapping[str, Any]) -> Draft:
     places = {name: place for place, name in enumerate(names)}
     transform, routes = document.get("transform", {}), document.get("routes")
     rows = [
-        DestinationRow(name, name, str(one.get("url", "")), _step_rows(transform.get(name, [])))
+        replace(_destination_row(name, one), steps=_step_rows(transform.get(name, [])))
         for name, one in document["destinations"].items()
     ]
     draft = Draft(
@@ -207,6 +216,12 @@ def _step_rows(steps: Sequence[Mapping[str, Any]]) -> tuple[StepRow, ...]:
 
 def _source_row(name: str, one: Mapping[str, Any]) -> SourceRow:
     return SourceRow(name, name, *(one.get(field) or "" for field in ("event_time", "key", "id")))
+
+
+def _destination_row(name: str, one: Mapping[str, Any]) -> DestinationRow:
+    kind = one.get("type", "http")
+    typed: dict[str, Any] = {field: one.get(field) or "" for field in KINDS[kind]}
+    return replace(DestinationRow(name, name, kind), **typed)
 
 
 def _enrich_row(one: Mapping[str, Any]) -> EnrichRow:
@@ -239,8 +254,13 @@ def _source(row: SourceRow, base: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _destination(row: DestinationRow, base: Mapping[str, Any]) -> dict[str, Any]:
-    known: dict[str, Any] = base.get("destinations", {}).get(row.was, {"type": "http", "url": ""})
-    return known | {"url": row.url.strip()} if "url" in known else known
+    """The document it had, if it is of the same kind still."""
+    known: dict[str, Any] = base.get("destinations", {}).get(row.was, {})
+    kept = known if known.get("type", "http") == row.kind else {}
+    typed: dict[str, Any] = {name: getattr(row, name).strip() for name in KINDS.get(row.kind, ())}
+    if not typed.get("remove_when", True):
+        typed["remove_when"] = None
+    return {"type": row.kind, **kept, **typed}
 
 
 def _steps(rows: Sequence[StepRow]) -> list[dict[str, Any]]:

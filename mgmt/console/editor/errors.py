@@ -14,7 +14,7 @@ _OWN_STEP: Final = re.compile(r"^\$\.transform\.([^\s.\[]+)\[(\d+)\](?:\.(\w+))?
 _NAMED: Final = re.compile(r"^\$\.(source|destination)s(?:\.([^\s.\[]+))?(?:\.(.+))?$")
 _LISTS: Final = {"normalize": "normalize", "enrich": "enrich", "routes.rules": "rule"}
 _PLAIN: Final = {"$.routes.otherwise": "otherwise", "$.routes.rules": "rules", "name": "name", "source": "sample"}
-_OWN_FIELDS: Final = ("event_time", "key", "id", "url")
+_OWN_FIELDS: Final = ("event_time", "key", "id", "url", "table", "remove_when")
 
 
 def with_error(draft: Draft, path: str, reason: str) -> Draft:

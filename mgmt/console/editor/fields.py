@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mgmt.console.editor.draft import DestinationRow, Draft, EnrichRow, RuleRow, SourceRow
+from mgmt.console.editor.draft import KINDS, DestinationRow, Draft, EnrichRow, RuleRow, SourceRow
 from mgmt.console.editor.steps import OPS, StepRow
 
 _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
@@ -15,6 +15,12 @@ ON_MISSING: Final = (
     ("keep", "goes on as it is"),
     ("default", "gets a constant"),
     ("dead", "is dead"),
+)
+DESTINATIONS: Final = (
+    ("http", "HTTP endpoint"),
+    ("topic", "Kafka topic of its own"),
+    ("lake", "lake"),
+    ("table", "look-up table"),
 )
 
 
@@ -172,12 +178,21 @@ def _rule(make: _Maker, draft: Draft, row: RuleRow) -> Row:
 
 
 def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> Row:
-    known: Mapping[str, Any] = draft.base.get("destinations", {}).get(row.was, {"url": ""})
-    fields, hidden = [make.field("name", "Name", row.name, example="crm")], {"was": row.was}
-    if "url" in known:
-        fields.append(make.field("url", "URL", row.url, kind="url", example="https://example.com/hooks"))
-    else:
-        hidden["url"] = ""
+    fields = [
+        make.field("name", "Name", row.name, example="crm"),
+        make.field("kind", "Kind", row.kind, kind="choice", choices=DESTINATIONS, redraws=True),
+    ]
+    shown = {
+        "url": ("URL", "url", "https://example.com/hooks"),
+        "table": ("Look-up table", "text", "customers"),
+        "key": ("Key of the row", "expression", "body.customer.id"),
+        "remove_when": ("Removes the row when (may stay empty)", "expression", "body.deleted"),
+    }
+    own = KINDS.get(row.kind, ())
+    for name in own:
+        label, kind, example = shown[name]
+        fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example))
+    hidden = {"was": row.was} | {name: getattr(row, name) for name in shown if name not in own}
     return make.row(fields, hidden, step_rows(draft, f"transform-{make.place}", row.steps, f" for {row.name}"))
 
 

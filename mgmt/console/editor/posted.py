@@ -37,7 +37,7 @@ def draft_from_post(post: QueryDict, base: Mapping[str, Any], *, name: str = "")
 
 def _with_form(common: Draft, post: QueryDict) -> Draft:
     mode = post.get("routes", EVERYTHING)
-    destinations = enumerate(_rows(post, "destination", "name", "was", "url"))
+    destinations = enumerate(_rows(post, "destination", "name", "was", "kind", "url", "table", "key", "remove_when"))
     return replace(
         common,
         sources=tuple(SourceRow(*row) for row in _rows(post, "source", "name", "was", "event_time", "key", "id")),
@@ -49,8 +49,8 @@ def _with_form(common: Draft, post: QueryDict) -> Draft:
         ),
         otherwise=_places(post, "otherwise"),
         destinations=tuple(
-            DestinationRow(named, was, url, _steps(post, f"transform-{place}"))
-            for place, (named, was, url) in destinations
+            DestinationRow(named, was, kind or "http", url, table, key, remove_when, _steps(post, f"transform-{place}"))
+            for place, (named, was, kind, url, table, key, remove_when) in destinations
         ),
         base=_carried(common.text, common.base),
     )

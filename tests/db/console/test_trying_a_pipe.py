@@ -61,7 +61,7 @@ def alices(browser_of: BrowserOf, alice: User) -> Client:
 
 def out(page: str, name: str) -> str:
     """The panel of a node."""
-    return re.findall(rf'<section class="out" id="out-{name}".*?</section>', page, re.DOTALL)[0]
+    return str(re.findall(rf'<section class="out" id="out-{name}".*?</section>', page, re.DOTALL)[0])
 
 
 def test_every_node_is_shown_with_its_output_and_the_exact_request(alices: Client, edited: str, pipe: Pipe):

@@ -13,7 +13,11 @@ from mgmt.console.editor.steps import StepRow
 from mgmt.console.editor.trial import compared
 
 FULL = {
-    "sources": {"shop": {"event_time": "at", "key": "who"}, "till": {"id": "number"}},
+    "sources": {
+        "shop": {"event_time": "at", "key": "who"},
+        "till": {"id": "number"},
+        "old": {"type": "kafka", "cluster": "main", "topic": "orders"},
+    },
     "normalize": [{"op": "explode", "path": "lines"}, {"op": "peek", "name": "lines", "share": 0.25}],
     "enrich": [
         {"table": "people", "key": "body.who", "into": "person"},
@@ -24,6 +28,11 @@ FULL = {
     "destinations": {
         name: {"type": "http", "url": f"https://{name}.example.com", "timeout_s": 3.0}
         for name in ("crm", "audit", "books")
+    }
+    | {
+        "people": {"type": "table", "table": "people", "key": "body.who", "remove_when": "has(body.gone)"},
+        "out": {"type": "topic", "partitions": 8},
+        "all": {"type": "lake"},
     },
 }
 STORED = spec_to_builtins(parse_pipe_spec(FULL))
@@ -49,6 +58,11 @@ def test_what_the_form_does_not_show_stays_with_a_destination_that_is_renamed():
         draft.base,
     )
     assert renamed.document()["destinations"]["ledger"]["timeout_s"] == 3.0
+
+
+def test_another_kind_of_destination_begins_anew():
+    sent = "destination.name=crm&destination.was=crm&destination.kind=topic&source.name=shop"
+    assert draft_from_post(QueryDict(sent), STORED).document()["destinations"] == {"crm": {"type": "topic"}}
 
 
 def test_a_row_moves_and_the_button_keeps_the_focus():
@@ -102,6 +116,7 @@ def test_a_name_used_twice_is_refused_at_the_later_one():
         ("$.routes.otherwise", "otherwise"),
         ("$.sources.till.id", "source-1-id"),
         ("$.destinations.books.url", "destination-2-url"),
+        ("$.destinations.people.remove_when", "destination-3-remove_when"),
         ("$.destinations.books.retry.span_s", "destination-2-name"),
         ("$.windows[0]", ""),
         ("name", "name"),

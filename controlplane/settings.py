@@ -26,6 +26,7 @@ RETENTION_MS: Final[dict[Purpose, int]] = {
     "held": 14 * DAY_MS,
     "attempts": 2 * DAY_MS,
     "signals": -1,  # compacted
+    "tail": HOUR_MS,  # copies for whoever looks on
     "blocked": 14 * DAY_MS,  # compacted as well: what blocked a key has ended long before
 }
 AUDIT_RETENTION_MS: Final = 7 * DAY_MS

@@ -76,7 +76,7 @@ def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, T
     return {
         purpose: TopicPlan(
             name=cell_topic(cell, purpose, generation),
-            partitions=1 if purpose in ("attempts", "signals", "blocked") else shape.partitions,
+            partitions=1 if purpose in ("attempts", "signals", "blocked", "tail") else shape.partitions,
             replication=shape.replication,
             config=_config(shape, shape.retention_ms[purpose], shape.max_record_bytes) | _cleaned(purpose),
         )
@@ -88,6 +88,8 @@ def _cleaned(purpose: Purpose) -> dict[str, str]:
     match purpose:
         case "signals":
             return COMPACTED
+        case "tail":
+            return {"segment.ms": str(HOUR_MS)}
         case "blocked":
             return COMPACTED | {"cleanup.policy": "compact,delete"}
     return {}

@@ -28,6 +28,7 @@ Purpose = Literal[
     "signals",
     "blocked",
     "slow",
+    "tail",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 

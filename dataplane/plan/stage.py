@@ -55,6 +55,11 @@ class Steps:
         """Whether there are none."""
         return not self._edits
 
+    @property
+    def peeks(self) -> bool:
+        """Whether a step shows messages."""
+        return any(isinstance(step, Peek) for step in self._steps)
+
     def __call__(self, value: Any, about: About = NOTHING_KNOWN) -> Any:
         """The value after all of them, or DROPPED. Raises StageError `step`, naming step, path and cause."""
         number = 0

@@ -19,6 +19,7 @@ from dataplane.process.item import Item, child_of, item_of
 from dataplane.process.lookups import Lookups, TenantRows
 from dataplane.process.plans import Plans
 from dataplane.process.run import Run
+from dataplane.process.tail import Tail
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
@@ -41,6 +42,7 @@ class ProcessWork:
         self._generation = topics["ingest"].generation
         self._bases: dict[int, int] = {}
         self._plans = Plans(lane.table, lane.settings.fernet_keys)
+        self._tail = Tail(lane)
         self._waiting: list[Item] = []  # for a plan or a look-up table that is not here yet
 
     def take(self, messages: Sequence[Message]) -> None:
@@ -165,6 +167,8 @@ class ProcessWork:
             else:
                 item.write(value)
                 alive.append(item)
+        if steps.peeks:
+            self._tail.show("normalize", items)
         return alive
 
     def _explode(self, run: Run, stage: Stage, items: list[Item]) -> list[Item]:
@@ -263,6 +267,8 @@ class ProcessWork:
                     departed.append(meta.position)
                 times.append(meta.event_time_us)
         shipment.close()
+        if stage.before.peeks:
+            self._tail.show(node, items)
 
     def _transformed(self, run: Run, plan: Plan, item: Item) -> bytes | None:
         """The body for one destination, None if its steps filter it. Raises StageError.

@@ -7,6 +7,7 @@ ends and is started anew from its committed offsets, which produces again what i
 unchanged message id absorb it.
 """
 
+import contextlib
 import time
 from typing import Any, Final
 
@@ -109,6 +110,11 @@ class Outbox:
         letter = Letter(topic, token, value, key, partition, headers or [])
         if not self._refusals.takes(letter):
             self._post(letter)
+
+    def show(self, topic: str, value: bytes, key: bytes, headers: Headers) -> None:
+        """Produce a copy that no promise is about: with a full queue, or when it is refused, there is none."""
+        with contextlib.suppress(BufferError, KafkaException):
+            self._producer.produce(topic, value, key, headers=headers)
 
     def collect(self, wait_s: float = 0.0) -> list[Any]:
         """Tokens stored since the last call, in the order of their reports; waits up to `wait_s` for one.

@@ -80,10 +80,7 @@ class Explode(Struct, tag="explode", tag_field="op", forbid_unknown_fields=True,
 
 
 class Peek(Struct, tag="peek", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Show a share of the messages as they are here; they go on unchanged.
-
-    Dry runs show them all; lanes have nowhere to show them yet.
-    """
+    """Show a share of the messages as they are here, in the live tail; they go on unchanged. Dry runs show them all."""
 
     name: Annotated[str, Meta(pattern=PEEK_NAME)]
     share: Annotated[float, Meta(gt=0, le=1)] = 0.01

@@ -105,6 +105,12 @@ class Whole:
         """Units that ended, wait or were lost before destinations were chosen."""
         return self._union(account.upstream[bin_] for account in self._accounts.values())
 
+    def units(self, bin_: Bin, destination: str = "") -> int:
+        """How many units are in one bin of a destination, or before one was chosen; a message's children count."""
+        accounts = self._accounts.values()
+        found = [one.destinations.get(destination, {}) if destination else one.upstream for one in accounts]
+        return sum(len(bins[bin_]) for bins in found if bin_ in bins)
+
     def upstream_open(self) -> int:
         """Units of which process has not told yet what became of them."""
         return sum(len(account.upstream[Bin.QUEUED]) for account in self._accounts.values())

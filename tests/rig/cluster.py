@@ -95,7 +95,7 @@ class Cluster:
             future.result()
 
     def _partitions_of(self, purpose: Purpose) -> int:
-        return 1 if purpose in ("signals", "blocked") else self.partitions
+        return 1 if purpose in ("signals", "blocked", "tail") else self.partitions
 
     def _commit_first_offsets(self, group: str, topics: list[str]) -> None:
         consumer = Consumer({"bootstrap.servers": self.kafka, "group.id": group, "log_level": 3})

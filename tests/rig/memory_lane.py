@@ -74,6 +74,9 @@ class MemoryOutbox:
         self.sent.append((topic, token, record))
         self.waiting.append(token)
 
+    def show(self, topic: str, value: bytes, key: bytes, headers: Headers) -> None:
+        self.sent.append((topic, None, {"value": value, "key": key, "headers": headers}))
+
     def shipment(self, topic: str, token: Any) -> "MemoryShipment":
         return MemoryShipment(self, topic, token)
 

@@ -12,7 +12,7 @@ _PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
 _SLOT_NAMES: Final = "abc"
 _TITLES: Final = {"source": "Source", "enrich": "Look-up", "rule": "Rule", "destination": "Destination"}
 ON_MISSING: Final = (
-    ("keep", "goes on as it is"),
+    ("keep", "goes on"),
     ("default", "gets a constant"),
     ("dead", "is dead"),
 )
@@ -133,7 +133,13 @@ class _Maker:
 
 
 def _ended(rows: Sequence[Row]) -> list[Row]:
-    return [replace(row, is_first=row.place == 0, is_last=row.place == len(rows) - 1) for row in rows]
+    last = len(rows) - 1
+    return [replace(row, is_first=not row.place, is_last=row.place == last, focus=_usable(row, last)) for row in rows]
+
+
+def _usable(row: Row, last: int) -> str:
+    """Where the focus goes: a row at its end has one button that can be used."""
+    return {("up", 0): "down", ("down", last): "up"}.get((row.focus, row.place), row.focus)
 
 
 def _source(make: _Maker, row: SourceRow) -> Row:
@@ -163,7 +169,7 @@ def _enrich(make: _Maker, row: EnrichRow, tables: Sequence[str]) -> Row:
         make.field("table", "Table", row.table, kind="choice", choices=[(name, name) for name in names]),
         make.field("key", "Key of the row", row.key, kind="expression", example="body.customer.id"),
         make.field("into", "Put it at", row.into, example="customer"),
-        make.field("on_missing", "Without one it", row.on_missing, kind="choice", choices=ON_MISSING, redraws=True),
+        make.field("on_missing", "Without a row it", row.on_missing, kind="choice", choices=ON_MISSING, redraws=True),
     ]
     if row.on_missing != "default":
         return make.row(fields, {"default": row.default})

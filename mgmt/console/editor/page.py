@@ -90,7 +90,7 @@ def _tried(editing: Editing, draft: Draft) -> tuple[Draft, Trial]:
         )
     except SpecError as exc:
         told = draft if draft.errors else with_error(draft, exc.path, exc.reason)
-        return told, Trial(failed=f"{exc.path.removeprefix('$.')}: {exc.reason}")
+        return told, Trial(failed=f"{exc.path.removeprefix('$.')}: {exc.reason}", at=next(iter(told.errors)))
     except ValueError as exc:
         told = draft if draft.errors else replace(draft, errors={"spec": f"This is not JSON: {exc}"})
         return told, Trial(failed="the spec is not JSON")

@@ -52,10 +52,12 @@ class Panel:
 class Trial:
     """A dry run by the places of the page; `failed` says why there was none.
 
+    at:    the id of the field that is to blame, "" if it is none
     reads: what ingest reads off the event, as (what, path, value)
     """
 
     failed: str = ""
+    at: str = ""
     reads: Sequence[tuple[str, str, str]] = ()
     summary: str = ""
     state: str = "off"
@@ -81,7 +83,7 @@ def trial_of(run: DryRun, draft: Draft, destinations: Sequence[str]) -> Trial:
     for place, name in enumerate(destinations):
         sent = [request for request in run.requests if request.destination == name]
         panels[f"destination-{place}"] = _way(nodes.get(transform_node(name)), before, sent)
-    return Trial("", _reads(draft), _summary(run), _state(run), panels)
+    return Trial(reads=_reads(draft), summary=_summary(run), state=_state(run), panels=panels)
 
 
 def _reads(draft: Draft) -> list[tuple[str, str, str]]:

@@ -69,7 +69,7 @@ def test_a_row_moves_and_the_button_keeps_the_focus():
     draft = Draft(normalize=(StepRow("remove", ("a", "", "")), StepRow("remove", ("b", "", ""))))
     moved = acted(draft, "down.normalize.0")
     assert [row.typed[0] for row in moved.normalize] == ["b", "a"]
-    assert [row.focus for row in step_rows(moved, "normalize", moved.normalize)] == ["", "down"]
+    assert [row.focus for row in step_rows(moved, "normalize", moved.normalize)] == ["", "up"]  # it is the last now
     assert acted(moved, "down.normalize.1") == moved
 
 

@@ -65,7 +65,7 @@ imports: $(DEV_STAMP)
 	@$(BIN)/lint-imports
 
 quick: $(DEV_STAMP)
-	@$(BIN)/pytest tests/unit tests/db
+	@$(BIN)/pytest tests/unit tests/db --numprocesses=2
 
 test: check chromium ## everything, on real services and in Chromium
 	@for part in integration faults e2e; do $(BIN)/pytest tests/$$part -m "not long" --durations=10; done  # one part's services at a time

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from localbox.testing import ROOT, Box
 from mgmt.console.urls import urlpatterns
 from tests.e2e.crawl import Found, crawl
-from tests.e2e.look import DIAGONAL, Complaints, Theme, look, picture, pictures, sign_in, source_of
+from tests.e2e.look import DIAGONAL, OTHER_DIAGONAL, Complaints, Theme, look, picture, pictures, sign_in, source_of
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
@@ -89,11 +89,20 @@ def test_every_route_is_reached_by_a_link_or_a_form(chrome: Browser, scene: Scen
     assert ROUTES - SIGNED_OUT - SHOWN_FOR_A_WHILE - found.routes - set(found.posts) == set()
 
 
-def test_every_page_is_clean_at_both_widths_in_both_themes(chrome: Browser, scene: Scene):
+@pytest.mark.parametrize(
+    "corners",
+    [
+        pytest.param(DIAGONAL, id="light at the desk, dark on the phone"),
+        pytest.param(OTHER_DIAGONAL, id="light on the phone, dark at the desk", marks=pytest.mark.long),
+    ],
+)
+def test_every_page_is_clean_at_both_widths_in_both_themes(
+    chrome: Browser, scene: Scene, corners: tuple[tuple[Theme, str], ...]
+):
     complaints = Complaints()
     session = sign_in(chrome, scene.base, "alice", scene.password)
     pages = _crawled(chrome, scene, "alice").pages
-    look(chrome, pages, complaints, session=session, into=scene.into)
+    look(chrome, pages, complaints, session=session, into=scene.into, corners=corners)
     assert not complaints.found, "\n".join(complaints.found)
 
 

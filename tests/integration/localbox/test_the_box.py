@@ -130,7 +130,9 @@ def test_an_orphan_with_the_boxs_mark_is_ended_by_down(box: Box):
 def test_ctrl_c_in_the_foreground_stops_all_and_exits_0(box: Box):
     box.stop()
     command = [sys.executable, "-m", "localbox", "up", "--only", "redis"]
-    with subprocess.Popen(command, cwd=ROOT, env=box.given, stdout=subprocess.PIPE, text=True) as foreground:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=box.given | {"PYTHONPATH": box.env["PYTHONPATH"]}, stdout=subprocess.PIPE, text=True
+    ) as foreground:
         redis = box.wait_ready("redis", timeout_s=30)
         foreground.send_signal(signal.SIGINT)
         out, _ = foreground.communicate(timeout=30)

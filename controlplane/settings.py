@@ -27,6 +27,8 @@ RETENTION_MS: Final[dict[Purpose, int]] = {
     "attempts": 2 * DAY_MS,
     "signals": -1,  # compacted
     "tail": HOUR_MS,  # copies for whoever looks on
+    "dedup": 7 * DAY_MS,
+    "taps": 7 * DAY_MS,
     "blocked": 14 * DAY_MS,  # compacted as well: what blocked a key has ended long before
 }
 AUDIT_RETENTION_MS: Final = 7 * DAY_MS

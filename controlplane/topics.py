@@ -29,6 +29,7 @@ from dataplane.names import (
     INPUTS_OF,
     LANE_KINDS,
     LOOKUP_TOPIC,
+    ONE_PARTITION,
     PURPOSES,
     QUERY_INPUTS,
     Purpose,
@@ -76,7 +77,7 @@ def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, T
     return {
         purpose: TopicPlan(
             name=cell_topic(cell, purpose, generation),
-            partitions=1 if purpose in ("attempts", "signals", "blocked", "tail") else shape.partitions,
+            partitions=1 if purpose in ONE_PARTITION else shape.partitions,
             replication=shape.replication,
             config=_config(shape, shape.retention_ms[purpose], shape.max_record_bytes) | _cleaned(purpose),
         )

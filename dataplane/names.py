@@ -29,8 +29,12 @@ Purpose = Literal[
     "blocked",
     "slow",
     "tail",
+    "dedup",
+    "taps",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
+# Topics of one partition: whoever reads them wants one order.
+ONE_PARTITION: Final[frozenset[Purpose]] = frozenset({"attempts", "signals", "blocked", "tail", "dedup", "taps"})
 
 # The retrier's delay tiers, in seconds. Within a tier everything waits equally long, so the first in is the first due.
 DELAYS_S: Final[dict[Purpose, int]] = {
@@ -55,7 +59,7 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
 }
 
 # The Structured Streaming queries that may run beside a cell's lanes, and the topic that each reads.
-QUERY_INPUTS: Final[dict[str, Purpose]] = {}
+QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps"}
 
 # The stages of process, in order; transform and transmit are measured per destination.
 PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")
@@ -74,6 +78,12 @@ def query_group(cell: str, query: str) -> str:
 def lane_group(cell: str, kind: LaneKind) -> str:
     """Consumer group shared by all lanes of one kind in a cell."""
     return f"penstock.{cell}.{kind}"
+
+
+@cache
+def window_node(window: str) -> str:
+    """Node name of a window, under which late events are counted."""
+    return f"window:{window}"
 
 
 @cache

@@ -44,7 +44,7 @@ class SparkLauncher(Struct, frozen=True):
 
     def command(self, desired: Desired, incarnation: str) -> list[str]:
         """The whole command line; the application is told its cell, epoch and incarnation."""
-        release = pack_release(self.root, self.var / "releases")
+        release = self._release()
         conf = {
             "spark.app.name": f"penstock-{desired.cell}",
             "spark.scheduler.mode": "FAIR",  # lanes run side by side, each in its own pool
@@ -65,7 +65,8 @@ class SparkLauncher(Struct, frozen=True):
         env |= {
             INCARNATION_VARIABLE: incarnation,
             "PENSTOCK_VAR": str(self.var),
-            "PYTHONPATH": os.pathsep.join(self._foreign_path()),
+            # the release, too: the worker in which Spark plans a stateful query is not given --py-files
+            "PYTHONPATH": os.pathsep.join([str(self._release()), *self._foreign_path()]),
             "SPARK_HOME": str(_spark_home()),
             "SPARK_LOCAL_DIRS": str(self.var / "spark"),
             "PYSPARK_PYTHON": sys.executable,  # or workers start whatever `python3` is
@@ -74,6 +75,9 @@ class SparkLauncher(Struct, frozen=True):
         if desired.master.startswith("local"):
             env.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         return env
+
+    def _release(self) -> Path:
+        return pack_release(self.root, self.var / "releases")
 
     def _foreign_path(self) -> list[str]:
         """PYTHONPATH without the checkout: the application runs its release."""

@@ -1,9 +1,9 @@
 """The seal: when a bucket's account is final (pure), and the row that says so.
 
 A bucket ends when no unit of it can come any more: its minute, the grace, and the time a produce may take are over.
-From then on the ingest topics' ends are the bucket's end. It is sealed when process has passed that end, and transmit
-the last of what the bucket put on egress. Units that are being retried do not hold it up: they are `retrying` in the
-seal, and late when they settle.
+From then on the ingest topics' ends are the bucket's end. It is sealed when process has passed that end, and the
+readers of egress, and of dedup where it was asked, the last of what the bucket put there. Units that are being retried
+do not hold it up: they are `retrying` in the seal, and late when they settle.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ class Progress(Struct, frozen=True):
     """What decides on one bucket.
 
     ends:   the ingest topics' ends when the bucket ended
-    reach:  the highest offset of each egress and slow partition that carries a unit of the bucket
+    reach:  the highest offset of each partition, on egress, slow and around dedup, that carries a unit of the bucket
     passed: for each partition the offset below which its lanes have settled everything
     """
 
@@ -53,7 +53,7 @@ def why_open(progress: Progress) -> str:
             return f"process has passed {low} of {end} on {place[0]}/{place[1]}"
     for place, highest in progress.reach.items():
         if (low := progress.passed.get(place, 0)) <= highest:
-            return f"transmit has passed {low} of {highest + 1} on {place[0]}/{place[1]}"
+            return f"its reader has passed {low} of {highest + 1} on {place[0]}/{place[1]}"
     return ""
 
 

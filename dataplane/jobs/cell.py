@@ -14,9 +14,11 @@ from typing import Final
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
+from dataplane.jobs.dedup import DedupQuery
 from dataplane.jobs.lanes import run_lane
 from dataplane.jobs.queries import Query, QueryKeeper
 from dataplane.jobs.wanted import STABLE_S, LaneName, back_off_s, decide
+from dataplane.jobs.windows import WindowsQuery
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.lane import LaneIdentity
@@ -27,7 +29,7 @@ log = logging.getLogger("cell")
 
 TURN_S: Final = 0.5
 QUERIES_END_S: Final = 10.0
-QUERIES: Final[tuple[Query, ...]] = ()
+QUERIES: Final[tuple[Query, ...]] = (DedupQuery(), WindowsQuery())
 END_S: Final = 35.0  # a lane drains for 25 s and accounts for 5
 
 

@@ -161,6 +161,8 @@ class QueryJob:
             log.error("query %s refused: %s", self.query.name, why)
             return
         starting = known.starting(self._topic.name) if known else "earliest"
+        for setting in SESSION.items():  # here, because a session of Spark SQL costs a cell seconds
+            self._spark.conf.set(*setting)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.query.name)
         start = Start(self._cell, self._settings, str(checkpoint), starting, self._incarnation)
         self._streaming = self.query.start(self._spark, start)
@@ -188,8 +190,6 @@ class QueryKeeper:
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
         self._ended: dict[str, str] = {}
-        for name, value in SESSION.items():
-            spark.conf.set(name, value)
 
     @property
     def states(self) -> Mapping[str, str]:

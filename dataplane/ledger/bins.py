@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from pyroaring import BitMap64
 
-from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, PROCESS, SEEN, Fact, FactKey, life_of
+from dataplane.ledger.facts import ACKED, ASKED, DEDUP, EXPLODED, INGEST, PROCESS, SEEN, Fact, FactKey, life_of
 from dataplane.ledger.units import partition_base
 from dataplane.ledger.unitset import UnitSet, union
 from dataplane.names import DELAYS_S, PROCESS_NODES, Purpose, transform_node, transmit_node
@@ -19,6 +19,7 @@ Place = tuple[str, int]  # (topic, partition)
 _TRANSFORM = transform_node("")
 _TRANSMIT = transmit_node("")
 EXPLODES_AT = PROCESS_NODES[0]
+UPSTREAM_NODES = (DEDUP, *PROCESS_NODES[:3])
 
 
 class Bin(StrEnum):
@@ -138,10 +139,10 @@ def _settled_at(books: Books, node: str) -> dict[Bin, UnitSet]:
 
 def _upstream_bins(books: Books, sent: UnitSet, through: UnitSet) -> Bins:
     known = {name: UnitSet() for name in (*SETTLED, Bin.HELD)}
-    for node in PROCESS_NODES[:3]:
+    for node in UPSTREAM_NODES:
         known = {name: units | known[name] for name, units in _settled_at(books, node).items()}
     due = sent - through
-    known[Bin.QUEUED] = due - _passed_units(books, "ingest")
+    known[Bin.QUEUED] = (due - _passed_units(books, "ingest")) | _under_judgement(books)
     known[Bin.LOST] = due
     return _first_match(known, due)
 
@@ -163,6 +164,13 @@ def _destination_bins(books: Books, name: str) -> Bins:
         known[Bin.QUEUED] = departed - waited
     known[Bin.LOST] = due
     return _first_match(known, due)
+
+
+def _under_judgement(books: Books) -> UnitSet:
+    """Units that dedup was asked about, while the query, or the lanes it gives them back to, may still have them."""
+    if _has_passed(books, "dedup") and _has_passed(books, "ingest"):
+        return UnitSet()
+    return _facts(books, DEDUP, Fact.SENT, ASKED)
 
 
 class _Round(Struct, frozen=True):
@@ -281,7 +289,8 @@ def _node_lines(
     lines = [NodeLine(INGEST, sent, UnitSet())]
     arrived = sent - upstream[Bin.QUEUED] - upstream[Bin.LOST]
     lost = upstream[Bin.LOST]
-    for node in PROCESS_NODES[:3]:
+    asks = len(_facts(books, DEDUP, Fact.SENT))
+    for node in UPSTREAM_NODES if asks else PROCESS_NODES[:3]:
         lines.append(NodeLine(node, arrived, lost))
         if node == EXPLODES_AT:
             arrived = arrived | exploded

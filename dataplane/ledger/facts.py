@@ -13,6 +13,10 @@ PROCESS: Final = "process"  # passed every stage up to route: stands for one fac
 ACKED: Final = "acked"  # detail of sent at ingest: the delivery report came
 SEEN: Final = "seen"  # detail of sent at ingest: a process lane read it
 SLOW: Final = "slow"  # detail of sent at a destination: from the lane of first attempts to the slow lane
+DEDUP: Final = "dedup"  # the node of a pipe that asks: between ingest and normalize
+ASKED: Final = "asked"  # detail of sent at dedup: a process lane has asked the query about it
+JUDGED: Final = "judged"  # detail of sent at dedup: the query has put it back with its verdict
+LATE: Final = "late"  # detail of sent at a window: too far behind our clock to be taken in
 EXPLODED: Final = "exploded"  # detail of sent at normalize: a unit that an explode made, beside the message's own
 
 

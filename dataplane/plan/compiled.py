@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from dataplane.plan.dedup import Identity
 from dataplane.plan.enrich import Enriching
 from dataplane.plan.route import Route
 from dataplane.plan.stage import Stage
+from dataplane.plan.taps import Tapping
 from dataplane.spec import PipeSpec
 from dataplane.stages.paths import MISSING, compile_path, get
 
@@ -39,6 +41,8 @@ class Plan:
     """One revision, ready to run. Pure: no clock, no network; safe to share between threads.
 
     route:       None sends everything to every destination
+    dedup:       what an event is known by, None if the pipe does not ask
+    windows:     what they take from events that have passed enrich
     one_way:     whether there is but one destination for everything
     needs_about: whether anything reads more than the body
     needs_salt:  whether a step hashes
@@ -46,6 +50,8 @@ class Plan:
 
     def __init__(self, spec: PipeSpec, salt: bytes = b"") -> None:
         self.destinations = tuple(spec.destinations)
+        self.dedup = Identity(spec.dedup) if spec.dedup is not None else None
+        self.windows = tuple(Tapping(name, window) for name, window in spec.windows.items())
         self.normalize = Stage("normalize", spec.normalize, salt)
         self.enrich = Enriching(spec.enrich)
         self.route = Route(spec.routes, self.destinations) if spec.routes is not None else None

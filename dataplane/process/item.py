@@ -26,6 +26,7 @@ class Item(msgspec.Struct):
     headers:  as read; the first is ours, and is written anew before each send
     body:     what the last stage made of it, None while `value` is newer
     original: what goes to dead: the body as it came, of a child as it was made
+    judged:   dedup was asked about it and has answered
     ways:     to how many destinations routes sent it; 0 if there are no routes
     """
 
@@ -37,6 +38,7 @@ class Item(msgspec.Struct):
     value: Any = UNREAD
     about: About = NOTHING_KNOWN
     ways: int = 0
+    judged: bool = False
 
     def read(self) -> Any:
         """The decoded body. Raises StageError `decode`."""

@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from dataplane.ledger.facts import EXPLODED, INGEST, PROCESS, SEEN, Fact, FactBook, FactKey
+from dataplane.ledger.facts import ASKED, DEDUP, EXPLODED, INGEST, LATE, PROCESS, SEEN, Fact, FactBook, FactKey
 from dataplane.ledger.meta import Meta
 from dataplane.names import transform_node
 from dataplane.runtime.lags import LagBook
 
 _SEEN: Final = FactKey(INGEST, Fact.SENT, SEEN)
+_ASKED: Final = FactKey(DEDUP, Fact.SENT, ASKED)
 _THROUGH: Final = FactKey(PROCESS, Fact.SENT)
 
 
@@ -49,6 +50,18 @@ class Run:
     def filtered(self, node: str, why: str, meta: Meta) -> None:
         """One unit ends at `node` by the tenant's own rule."""
         self._units[FactKey(node, Fact.FILTERED, why, meta.child)].append(meta.position)
+
+    def asked(self, meta: Meta) -> None:
+        """Dedup is asked about one unit."""
+        self._units[_ASKED].append(meta.position)
+
+    def late(self, node: str, meta: Meta) -> None:
+        """One unit is too late for a window. It goes on."""
+        self._units[FactKey(node, Fact.SENT, LATE, meta.child)].append(meta.position)
+
+    def duplicate(self, first: str, meta: Meta) -> None:
+        """One unit ends at dedup: it repeats the message at this position."""
+        self._units[FactKey(DEDUP, Fact.DUPLICATE, first)].append(meta.position)
 
     def exploded(self, children: Iterable[Meta]) -> None:
         """Units that an explode made; child 0 is the message's own unit."""

@@ -8,18 +8,20 @@ from typing import Any
 from confluent_kafka import Message
 
 from dataplane.ledger.deadletter import Death, dead_headers
-from dataplane.ledger.meta import META_HEADER, encode_meta
+from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.units import partition_base
 from dataplane.names import transform_node
 from dataplane.plan import Plan, StageError
 from dataplane.plan.about import about
 from dataplane.plan.enrich import Enriching
 from dataplane.plan.stage import Stage, Steps, decode, encode
+from dataplane.process.dedup import Asking, verdict_of
 from dataplane.process.item import Item, child_of, item_of
 from dataplane.process.lookups import Lookups, TenantRows
 from dataplane.process.plans import Plans
 from dataplane.process.run import Run
 from dataplane.process.tail import Tail
+from dataplane.process.tapping import Taps, parted
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
@@ -39,6 +41,8 @@ class ProcessWork:
         topics = lane.cell.topics
         self._egress = topics["egress"]
         self._dead = topics["dead"].name
+        self._asking = Asking(lane.outbox, topics["dedup"].name if "dedup" in topics else "")
+        self._taps = Taps(lane.outbox, topics["taps"].name if "taps" in topics else "")
         self._generation = topics["ingest"].generation
         self._bases: dict[int, int] = {}
         self._plans = Plans(lane.table, lane.settings.fernet_keys)
@@ -49,14 +53,29 @@ class ProcessWork:
         """Run everything whose plan is known; a message that cannot be read is dead at once."""
         items = []
         for message, meta, headers in self._lane.read_all(messages):
+            if meta.position:  # put back by dedup, under the position that it had
+                items += self._judged(message, meta, headers)
+                continue
             meta.position = self._base(message.partition()) + message.offset()
             items.append(item_of(meta, message, headers))
         self._run_all(items)
 
+    def _judged(self, message: Message, meta: Meta, headers: Headers) -> list[Item]:
+        """What dedup lets go on; a repeat ends here."""
+        if first := verdict_of(headers):
+            run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
+            run.through = []
+            run.duplicate(first, meta)
+            self.acked(run)
+            return []
+        item = item_of(meta, message, headers[:-1])
+        item.judged = True
+        return [item]
+
     def condemn(self, message: Message) -> None:
         """Dead at the first stage, unread."""
         for _, meta, headers in self._lane.read_all([message]):
-            meta.position = self._base(message.partition()) + message.offset()
+            meta.position = meta.position or self._base(message.partition()) + message.offset()
             run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
             run.through = []
             self._bury(run, "normalize", item_of(meta, message, headers), StageError(CRASHES_LANE, CRASHES_DETAIL))
@@ -119,13 +138,18 @@ class ProcessWork:
         pipe, revision, bucket, partition = group
         plan = self._plans.find(pipe, revision)
         rows = self._rows(pipe, plan, pinned) if plan is not None else None
-        if plan is None or rows is None:
+        if plan is None or rows is None or self._lacks_topic(plan):
             self._waiting.extend(items)
             return
         positions = [item.meta.position for item in items]
         run = Run(pipe, bucket, partition, [item.message.offset() for item in items], positions)
+        results: list[Item] = []  # of windows: they go on from the route
+        if plan.windows:
+            items, results = parted(items)
+        if plan.dedup is not None:
+            items = self._asking.ask(run, plan.dedup, items)
         if plan.needs_about:
-            for item in items:
+            for item in (*items, *results):
                 item.about = about(item.meta)
         times = _times(items)
         self._mark(run, "normalize", "in", times)
@@ -136,10 +160,18 @@ class ProcessWork:
         if not plan.enrich.is_idle:
             alive = self._enrich(run, plan.enrich, rows, alive)
             times = _times(alive)
+        if plan.windows:
+            self._taps.tap(run, plan.windows, alive)
+            alive = [*alive, *results]
+            times = _times(alive)
         for destination, due in self._route(run, plan, alive, times).items():
             self._mark(run, transform_node(destination), "in", times if due is alive else _times(due))
             self._transform(run, plan, destination, due)
         self.acked(run)
+
+    def _lacks_topic(self, plan: Plan) -> bool:
+        """Whether the cell, made by an earlier release, has no topic yet for what the plan asks."""
+        return bool((plan.dedup and not self._asking.topic) or (plan.windows and not self._taps.topic))
 
     def _mark(self, run: Run, node: str, way: str, times: list[int]) -> None:
         if times:
@@ -208,7 +240,7 @@ class ProcessWork:
     def _route(self, run: Run, plan: Plan, items: list[Item], times: list[int]) -> Mapping[str, list[Item]]:
         """The items due at each destination; without routes all of them at every one."""
         if plan.route is None:
-            if not (plan.normalize.is_idle and plan.enrich.is_idle):
+            if not (plan.normalize.is_idle and plan.enrich.is_idle and plan.dedup is None):
                 run.passed(item.meta for item in items)
             return dict.fromkeys(plan.destinations, items)
         self._mark(run, "route", "in", times)

@@ -1,5 +1,6 @@
 """The pipe spec: one versioned document per revision, shared by form, API, command line and data plane."""
 
+from dataplane.spec.dedup import Dedup
 from dataplane.spec.destination import (
     Auth,
     BasicAuth,
@@ -43,6 +44,7 @@ __all__ = [
     "Batch",
     "BearerAuth",
     "Cast",
+    "Dedup",
     "Default",
     "Destination",
     "Enrich",

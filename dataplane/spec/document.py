@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from dataplane.spec.checks import check_routes, check_steps
+from dataplane.spec.dedup import Dedup, check_dedup
 from dataplane.spec.destinations import Destination, check_destination, with_type
 from dataplane.spec.enrich import Enrichments, check_enrich
 from dataplane.spec.errors import SpecError
@@ -14,6 +15,7 @@ from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
 from dataplane.spec.routes import Routes
 from dataplane.spec.sources import Source
 from dataplane.spec.steps import Step
+from dataplane.spec.windows import Window, Windows, check_windows
 from dataplane.spec.words import checked, taken_apart
 
 Steps = Annotated[list[Step], Meta(max_length=100)]
@@ -32,6 +34,8 @@ class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
     version: Literal[1] = 1
     routes: Routes | None = None
     enrich: Enrichments = []
+    dedup: Dedup | None = None
+    windows: Windows = {}
 
 
 def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
@@ -63,6 +67,9 @@ def _check(spec: PipeSpec) -> None:
         check_destination(f"$.destinations.{name}", destination)
     check_steps("$.normalize", spec.normalize, may_explode=True)
     check_enrich(spec.enrich)
+    if spec.dedup is not None:
+        check_dedup(spec.dedup)
+    check_windows(spec.windows)
     for name, steps in spec.transform.items():
         if name not in spec.destinations:
             raise SpecError(f"$.transform.{name}", f"needs a destination of that name, got {sorted(spec.destinations)}")
@@ -72,7 +79,12 @@ def _check(spec: PipeSpec) -> None:
 
 
 # Fields that map names to something. msgspec's paths say `[...]` for a value of theirs, which names nothing.
-_BY_NAME: Final[dict[str, Any]] = {"sources": Source, "destinations": Destination, "transform": Steps}
+_BY_NAME: Final[dict[str, Any]] = {
+    "sources": Source,
+    "destinations": Destination,
+    "transform": Steps,
+    "windows": Window,
+}
 
 
 def _named(document: Any, exc: msgspec.ValidationError) -> SpecError:

@@ -68,6 +68,15 @@ class AuditReader:
                     found[key.node, key.fact] |= {format_position(position) for position in positions}
         return found
 
+    def details(self, pipe: str) -> dict[tuple[str, str, str], set[str]]:
+        """The positions of each (node, fact, detail) of a pipe."""
+        found: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+        for (name, _), facts in self._facts.items():
+            if name == pipe:
+                for key, positions in facts.items():
+                    found[key.node, key.fact, key.detail] |= {format_position(position) for position in positions}
+        return found
+
     def _take(self, audit: Audit) -> None:
         for mark in audit.inputs:
             place = (mark.topic, mark.partition)

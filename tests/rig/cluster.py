@@ -19,11 +19,14 @@ from dataplane.names import (
     INPUTS_OF,
     LANE_KINDS,
     LOOKUP_TOPIC,
+    ONE_PARTITION,
     PURPOSES,
+    QUERY_INPUTS,
     LaneKind,
     Purpose,
     cell_topic,
     lane_group,
+    query_group,
 )
 from dataplane.spec import PipeSpec, parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
@@ -87,6 +90,8 @@ class Cluster:
         )
         for kind in kinds:
             self._commit_first_offsets(lane_group(self.cell, kind), [names[purpose] for purpose in INPUTS_OF[kind]])
+        for query, purpose in QUERY_INPUTS.items():
+            self._commit_first_offsets(query_group(self.cell, query), [names[purpose]], self._partitions_of(purpose))
         for purpose, name in names.items():
             self.topics[purpose] = TopicRecord(name, 1, self._partitions_of(purpose), "")
 
@@ -95,11 +100,12 @@ class Cluster:
             future.result()
 
     def _partitions_of(self, purpose: Purpose) -> int:
-        return 1 if purpose in ("signals", "blocked", "tail") else self.partitions
+        return 1 if purpose in ONE_PARTITION else self.partitions
 
-    def _commit_first_offsets(self, group: str, topics: list[str]) -> None:
+    def _commit_first_offsets(self, group: str, topics: list[str], partitions: int = 0) -> None:
+        numbers = range(partitions or self.partitions)
         consumer = Consumer({"bootstrap.servers": self.kafka, "group.id": group, "log_level": 3})
-        offsets = [TopicPartition(topic, partition, 0) for topic in topics for partition in range(self.partitions)]
+        offsets = [TopicPartition(topic, partition, 0) for topic in topics for partition in numbers]
         deadline = time.monotonic() + 20
         while True:
             try:

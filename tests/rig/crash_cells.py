@@ -107,7 +107,7 @@ class CrashCell:
             position = position_of(1, 0, self.sent)
             self.sent += 1
             meta = Meta(WIRE_VERSION, f"{pipe}.{self.sent}", pipe, 1, "shop", NOW_US, NOW_US, NOW_US // 60_000_000)
-            meta.position, meta.destination = position, destination
+            meta.position, meta.destination = 0 if purpose == "ingest" else position, destination
             if purpose != self._first:
                 meta.attempt, meta.first_us = 1, NOW_US
                 meta.not_before_us = time.time_ns() // 1_000 + int(due_s * 1_000_000)

@@ -18,6 +18,8 @@ import psutil
 from controlplane.compute.files import ComputeFiles
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import members, signal_all
+from localbox.jars import SPARK, ensure_jars
+from localbox.java import find_java
 from localbox.ports import free_ports
 from localbox.settings import ROOT
 from tests.rig.books import AuditReader, Whole
@@ -99,6 +101,9 @@ class DataPlane:
         self._env = inherited | path | self.cluster.env(str(var), self.port)
         self.trust = Trust(var)  # destinations may speak TLS by its certificates
         self._env["PENSTOCK_DESTINATION_CA"] = str(self.trust.ca_file)
+        cache = Path(os.environ.get("PENSTOCK_CACHE", "~/.cache/penstock")).expanduser()
+        ensure_jars(SPARK, java=find_java(), cache=cache, env=os.environ)
+        self._env["PENSTOCK_SPARK_JARS"] = str(SPARK.place(cache))
         self.receiver = Receiver()
         self.replicas = Replicas(self._env, var / "log")
         self.files = ComputeFiles(var)

@@ -18,7 +18,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
     [
         pytest.param({}, "process has passed 0 of 10 on penstock.c1.ingest.g1/0", id="nobody has reported"),
         pytest.param({INGEST: 9, EGRESS: 99}, "process has passed 9 of 10 on penstock.c1.ingest.g1/0", id="one short"),
-        pytest.param({INGEST: 10, EGRESS: 4}, "transmit has passed 4 of 5 on penstock.c1.egress.g1/0", id="queued"),
+        pytest.param({INGEST: 10, EGRESS: 4}, "its reader has passed 4 of 5 on penstock.c1.egress.g1/0", id="queued"),
         pytest.param({INGEST: 10, EGRESS: 5}, "", id="all have passed"),
     ],
 )

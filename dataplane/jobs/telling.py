@@ -1,0 +1,77 @@
+"""What a query tells the ledger: one audit record a batch, stored before the batch counts as done."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, Mark, encode
+from dataplane.ledger.facts import FactBook
+from dataplane.names import AUDIT_TOPIC
+from dataplane.runtime.kafka import lane_producer
+from dataplane.tables.records import TopicRecord
+
+STORED_S: Final = 30.0
+
+
+class NotStoredError(Exception):
+    """Records of a batch are not stored; the query ends, and the batch is done again."""
+
+
+class Teller:
+    """Of one query, used from the thread that runs its batches."""
+
+    def __init__(self, kafka: str, cell: str, writer: str) -> None:
+        self._cell, self._writer = cell, writer
+        self._producer = lane_producer(kafka, f"{cell}-{writer}")
+        self._reader = Consumer({"bootstrap.servers": kafka, "group.id": f"penstock.{cell}.{writer}", "log_level": 3})
+        self._refused = ""
+
+    def produce(self, topic: str, value: bytes, stored: Callable[[Any], None] | None = None, **record: Any) -> None:
+        """Produce a record; `stored` is called with its report. Nothing is certain before `await_stored`."""
+
+        def report(error: Any, message: Any) -> None:
+            if error is not None:
+                self._refused = f"{topic}: {error.str()}"
+            elif stored is not None:
+                stored(message)
+
+        while True:
+            try:
+                self._producer.produce(topic, value, on_delivery=report, **record)
+            except BufferError:
+                self._producer.poll(0.01)
+            else:
+                return
+
+    def await_stored(self) -> None:
+        """Wait until everything produced is stored. Raises NotStoredError."""
+        left = self._producer.flush(STORED_S)
+        refused, self._refused = self._refused, ""
+        if left or refused:
+            raise NotStoredError(refused or f"{left} records not stored within {STORED_S:g} s")
+
+    def tell(self, facts: FactBook, inputs: list[Mark], outputs: list[Mark], kind: str) -> None:
+        """Store an audit record. Raises NotStoredError."""
+        at_us = time.time_ns() // 1_000
+        audit = Audit(AUDIT_VERSION, self._cell, self._writer, kind, at_us, inputs, outputs, facts.take(), [])
+        self.produce(AUDIT_TOPIC, encode(audit), key=self._cell)
+        self.await_stored()
+
+    def highs(self, topic: TopicRecord) -> list[Mark]:
+        """The highest offset of each partition: at least as high as what was written last."""
+        marks = []
+        for number in range(topic.partitions):
+            _, end = self._reader.get_watermark_offsets(TopicPartition(topic.name, number), timeout=STORED_S)
+            marks.append(Mark(topic.name, number, end - 1))
+        return marks
+
+    def close(self) -> None:
+        """Let go of the broker."""
+        try:
+            self._producer.flush(1)
+        except KafkaException:  # it is being closed; what was not stored is told by the next run
+            return
+        finally:
+            self._reader.close()

@@ -1,0 +1,133 @@
+"""Panes: the open windows of one key, which events fall into, and which close by the clock. Pure.
+
+An event's time is clamped to [ingest_time - late_s, ingest_time] before it comes here, or the event is late and does
+not come. The clock is a moment before which everything that was ingested has come, so a pane that ends `late_s` before
+it can get no more events: results do not depend on when, in which order, or in how many batches events were read.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from dataplane.spec.windows import Running, Session, Sliding, Tumbling, Window
+from dataplane.stages.aggregate import Fold, compile_aggregate
+
+SECOND_US: Final = 1_000_000
+
+
+class Pane(Struct, array_like=True):
+    """One open window: [start_us, end_us), events taken in, a state for each aggregate."""
+
+    start_us: int
+    end_us: int
+    events: int
+    states: list[Any]
+
+
+class Closed(Struct, frozen=True):
+    """What a closed window says. A running one says what came from its beginning on."""
+
+    start_us: int
+    end_us: int
+    events: int
+    values: dict[str, Any]
+
+
+class Panes(Struct, array_like=True):
+    """The state of one key. `total`: of a running window, what closed so far."""
+
+    open: list[Pane] = []
+    total: Pane | None = None
+
+
+class Compiled:
+    """A window ready to run; states go in and come out."""
+
+    def __init__(self, window: Window) -> None:
+        self._span = window.span
+        self.late_us = window.late_s * SECOND_US
+        self._names = list(window.values)
+        self._folds: list[Fold] = [compile_aggregate(value) for value in window.values.values()]
+
+    def take(self, panes: Panes, at_us: int, values: Sequence[Any]) -> None:
+        """Take an event in: its clamped time, and a value (None if it has none) for each aggregate."""
+        if isinstance(self._span, Session):
+            self._extend(panes, at_us, values, self._span.gap_s * SECOND_US)
+            return
+        for start_us, end_us in self._spans(at_us):
+            pane = next((pane for pane in panes.open if pane.start_us == start_us), None)
+            if pane is None:
+                pane = self._new(start_us, end_us)
+                panes.open.append(pane)
+            self._fold(pane, values)
+
+    def due_us(self, panes: Panes) -> int | None:
+        """The clock at which the next pane closes; None if none is open."""
+        return min((pane.end_us + self.late_us for pane in panes.open), default=None)
+
+    def close(self, panes: Panes, clock_us: int) -> list[Closed]:
+        """What closes by the clock, in the order of time."""
+        due = sorted((p for p in panes.open if p.end_us + self.late_us <= clock_us), key=lambda p: p.start_us)
+        panes.open = [pane for pane in panes.open if pane.end_us + self.late_us > clock_us]
+        if not isinstance(self._span, Running):
+            return [self._said(pane) for pane in due]
+        return [self._said(self._added(panes, pane)) for pane in due]
+
+    def peek(self, panes: Panes) -> list[Closed]:
+        """What open windows would say now."""
+        return [self._said(pane) for pane in sorted(panes.open, key=lambda pane: pane.start_us)]
+
+    def _spans(self, at_us: int) -> Iterable[tuple[int, int]]:
+        match self._span:
+            case Tumbling(size_s) | Running(size_s):
+                size_us = every_us = size_s * SECOND_US
+            case Sliding(size_s, every_s):
+                size_us, every_us = size_s * SECOND_US, every_s * SECOND_US
+            case Session():
+                return
+        start_us = at_us - at_us % every_us
+        while start_us + size_us > at_us:
+            yield start_us, start_us + size_us
+            start_us -= every_us
+
+    def _extend(self, panes: Panes, at_us: int, values: Sequence[Any], gap_us: int) -> None:
+        """A session of its own, united with those that it touches."""
+        mine = self._new(at_us, at_us + gap_us)
+        self._fold(mine, values)
+        touching = [pane for pane in panes.open if pane.start_us < mine.end_us and mine.start_us < pane.end_us]
+        rest = [pane for pane in panes.open if all(pane is not other for other in touching)]
+        for pane in touching:
+            first, second = (pane, mine) if pane.start_us <= mine.start_us else (mine, pane)
+            mine = self._merged(first, second)
+        panes.open = [*rest, mine]
+
+    def _added(self, panes: Panes, pane: Pane) -> Pane:
+        panes.total = pane if panes.total is None else self._merged(panes.total, pane)
+        return panes.total
+
+    def _merged(self, one: Pane, other: Pane) -> Pane:
+        states = [f.merge(a, b) for f, a, b in zip(self._folds, one.states, other.states, strict=True)]
+        end_us = max(one.end_us, other.end_us)
+        return Pane(min(one.start_us, other.start_us), end_us, one.events + other.events, states)
+
+    def _new(self, start_us: int, end_us: int) -> Pane:
+        return Pane(start_us, end_us, 0, [fold.empty for fold in self._folds])
+
+    def _fold(self, pane: Pane, values: Sequence[Any]) -> None:
+        pane.events += 1
+        for number, (fold, value) in enumerate(zip(self._folds, values, strict=True)):
+            if value is not None:
+                pane.states[number] = fold.add(pane.states[number], value)
+
+    def _said(self, pane: Pane) -> Closed:
+        results = [fold.result(state) for fold, state in zip(self._folds, pane.states, strict=True)]
+        return Closed(pane.start_us, pane.end_us, pane.events, dict(zip(self._names, results, strict=True)))
+
+
+@lru_cache(maxsize=1_000)
+def compile_window(definition: bytes) -> Compiled:
+    """A window from its JSON text, as it travels with each event that is taken in."""
+    return Compiled(msgspec.json.decode(definition, type=Window))

@@ -1,9 +1,7 @@
 """Dedup on real Kafka and Spark: of events with one id the first goes on, each repeat names it, whatever is killed."""
 
 import json
-import os
 import random
-import signal
 from collections import defaultdict
 from typing import Any
 
@@ -12,14 +10,15 @@ import pytest
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import DEDUP, Fact
 from tests.rig.data_plane import DataPlane, until
+from tests.rig.killing import Killer
 
-IDS, COPIES, BATCH = 400, 3, 100
-DEDUP_BY_ORDER = {"paths": ["order.id"], "window_s": 3600}
+COPIES, BATCH = 3, 100
+BY_ORDER = {"paths": ["order.id"], "window_s": 3600}
 
 
-def events(seed: int) -> list[dict[str, Any]]:
+def events(ids: int, seed: int) -> list[dict[str, Any]]:
     """Each id several times, far apart and next to each other."""
-    copies = [{"order": {"id": number}, "copy": copy} for number in range(IDS) for copy in range(COPIES)]
+    copies = [{"order": {"id": number}, "copy": copy} for number in range(ids) for copy in range(COPIES)]
     random.Random(seed).shuffle(copies)
     return copies
 
@@ -34,7 +33,7 @@ def post(plane: DataPlane, key: str, batch: list[dict[str, Any]]) -> dict[str, i
     return {answer["position"]: event["order"]["id"] for answer, event in zip(answers, batch, strict=True)}
 
 
-def firsts(plane: DataPlane, pipe: str) -> dict[str, str]:
+def first_of(plane: DataPlane, pipe: str) -> dict[str, str]:
     """For each repeat in the ledger, the position of the first that it names."""
     return {
         position: detail
@@ -44,36 +43,47 @@ def firsts(plane: DataPlane, pipe: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(500)  # the services of the package start in it
-def test_each_id_goes_on_once_and_every_repeat_names_it_although_the_application_is_killed(plane: DataPlane):
-    target = plane.receiver.url("/dedup")
-    key = plane.add_pipe("dedup", {"crm": {"url": target}}, dedup=DEDUP_BY_ORDER)
-    sent = events(seed=1)
-    ids: dict[str, int] = {}
-    for number in range(0, len(sent), BATCH):
-        ids |= post(plane, key, sent[number : number + BATCH])
-        if number == len(sent) // 2:
-            until(lambda: plane.receiver.got["/dedup"], "the first event is delivered", 120)
-            os.kill(plane.driver_pid(), signal.SIGKILL)
-    whole = plane.settled("dedup", set(ids), 180)
+def check_each_id_goes_on_once(plane: DataPlane, pipe: str, *, ids: int, kills: int, limit_s: float) -> None:
+    """Send every id several times, kill the application now and then, and read in the books what became of each."""
+    key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(f"/{pipe}")}}, dedup=BY_ORDER)
+    killer = Killer(plane, f"/{pipe}")
+    sent = events(ids, seed=1)
+    batches = [sent[at : at + BATCH] for at in range(0, len(sent), BATCH)]
+    deadly = {len(batches) * (number + 1) // (kills + 1) for number in range(kills)}
+    known: dict[str, int] = {}
+    for number, batch in enumerate(batches):
+        known |= post(plane, key, batch)
+        if number in deadly:
+            killer.kill()
+    whole = plane.settled(pipe, set(known), limit_s)
 
-    went_on = whole.at("crm", Bin.DELIVERED)
-    repeats = whole.upstream(Bin.DUPLICATE)
-    assert went_on | repeats == set(ids)
+    went_on, repeats = whole.at("crm", Bin.DELIVERED), whole.upstream(Bin.DUPLICATE)
+    assert went_on | repeats == set(known)
     assert not went_on & repeats
     assert whole.lost() == 0
     by_id = defaultdict(list)
     for position in went_on:
-        by_id[ids[position]].append(position)
-    assert {number: len(positions) for number, positions in by_id.items()} == dict.fromkeys(range(IDS), 1)
-    named = firsts(plane, "dedup")
+        by_id[known[position]].append(position)
+    assert {number: len(positions) for number, positions in by_id.items()} == dict.fromkeys(range(ids), 1)
+    named = first_of(plane, pipe)
     assert set(named) == repeats
-    assert all(by_id[ids[position]] == [first] for position, first in named.items())
+    assert all(by_id[known[position]] == [first] for position, first in named.items())
+
+
+@pytest.mark.timeout(500)  # the services of the package start in it
+def test_each_id_goes_on_once_and_every_repeat_names_it_although_the_application_is_killed(plane: DataPlane):
+    check_each_id_goes_on_once(plane, "dedup", ids=400, kills=1, limit_s=200)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_a_million_events_and_ten_kills(plane: DataPlane):
+    check_each_id_goes_on_once(plane, "dedup-long", ids=333_334, kills=10, limit_s=1_800)
 
 
 @pytest.mark.timeout(120)
 def test_events_without_the_value_all_go_on(plane: DataPlane):
-    key = plane.add_pipe("unknown", {"crm": {"url": plane.receiver.url("/unknown")}}, dedup=DEDUP_BY_ORDER)
+    key = plane.add_pipe("unknown", {"crm": {"url": plane.receiver.url("/unknown")}}, dedup=BY_ORDER)
     for _ in range(2):
         assert plane.post(key, b'{"order":{"id":null}}')[0] == 202
         assert plane.post(key, b'{"order":7}')[0] == 202

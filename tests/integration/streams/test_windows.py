@@ -1,9 +1,7 @@
 """Windows on real Kafka and Spark: what comes out equals a plain count over what was sent, whatever is killed."""
 
 import json
-import os
 import random
-import signal
 import time
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
@@ -13,6 +11,7 @@ import pytest
 
 from dataplane.ledger.facts import LATE, Fact
 from tests.rig.data_plane import DataPlane, until
+from tests.rig.killing import Killer
 
 SIZE_S, LATE_S = 5, 20
 BY_SHOP = {
@@ -61,38 +60,51 @@ def results(plane: DataPlane, path: str) -> dict[tuple[str, str], tuple[int, flo
     return {k: (r["values"]["n"], r["values"]["total"], r["values"]["users"]) for k, r in values.items()}
 
 
-@pytest.mark.timeout(400)
-def test_results_equal_a_count_over_what_was_sent_although_the_application_is_killed(plane: DataPlane):
-    targets = {"crm": {"url": plane.receiver.url("/events")}, "results": {"url": plane.receiver.url("/results")}}
-    shape = {"sources": {"shop": {"event_time": "at"}}, "windows": WINDOWS, "routes": ROUTES}
-    key = plane.add_pipe("windows", targets, **shape)
-    wild = plane.add_pipe("wild", {"crm": {"url": plane.receiver.url("/wild")}}, **shape | {"routes": None})
-    chance = random.Random(4)
+def event(chance: random.Random) -> dict[str, Any]:
+    """Out of order by seconds, as little as to be in time wherever it is held up."""
+    at = datetime.now(UTC) - timedelta(seconds=chance.uniform(0.1, LATE_S - 8))
+    return {
+        "shop": chance.choice(["berlin", "rome"]),
+        "user": chance.randrange(9),
+        "amount": chance.randrange(1, 100) / 4,  # their sums are exact
+        "at": at.isoformat(),
+    }
+
+
+def check_results(plane: DataPlane, pipe: str, *, batches: int, size: int, kills: int, limit_s: float) -> None:
+    """Send events while another tenant's clock is wild, kill the application now and then, and count for ourselves."""
+    paths = {name: f"/{pipe}-{name}" for name in ("crm", "results")}
+    targets = {name: {"url": plane.receiver.url(path)} for name, path in paths.items()}
+    shape = {"sources": {"shop": {"event_time": "at"}}, "windows": WINDOWS}
+    key = plane.add_pipe(pipe, targets, **shape, routes=ROUTES)
+    wild = plane.add_pipe(f"{pipe}-wild", {"crm": {"url": plane.receiver.url("/wild")}}, **shape)
+    killer, chance = Killer(plane, paths["crm"]), random.Random(4)
+    deadly = {batches * (number + 1) // (kills + 1) for number in range(kills)}
     sent: list[dict[str, Any]] = []
     positions: list[str] = []
-    for turn in range(12):
-        now = datetime.now(UTC)
-        batch = [
-            {
-                "shop": chance.choice(["berlin", "rome"]),
-                "user": chance.randrange(9),
-                "amount": chance.randrange(1, 100) / 4,
-                "at": (now - timedelta(seconds=chance.uniform(0.1, LATE_S - 8))).isoformat(),
-            }
-            for _ in range(40)
-        ]
+    for number in range(batches):
+        batch = [event(chance) for _ in range(size)]
         positions += post(plane, key, batch)
         sent += batch
         post(plane, wild, [{"shop": "x", "user": 1, "amount": 1, "at": "9999-01-01T00:00:00Z"}])
-        if turn == 6:
-            until(lambda: plane.receiver.got["/events"], "an event is delivered", 180)
-            os.kill(plane.driver_pid(), signal.SIGKILL)
-
-    late = post(plane, key, [{"shop": "rome", "user": 1, "amount": 1, "at": iso(time.time() - LATE_S - 60)}])
+        if number in deadly:
+            killer.kill()
+    late = post(plane, key, [event(chance) | {"at": iso(time.time() - LATE_S - 60)}])
 
     expected = counted(sent)
-    until(lambda: len(results(plane, "/results")) >= len(expected), "every window has closed", 240)
-    assert results(plane, "/results") == expected
-    plane.settled("windows", set(positions), 60)
-    assert plane.books.details("windows")["window:by-shop", Fact.SENT, LATE] == set(late)
-    assert plane.whole("windows").lost() == 0
+    until(lambda: len(results(plane, paths["results"])) >= len(expected), "every window has closed", limit_s)
+    assert results(plane, paths["results"]) == expected
+    whole = plane.settled(pipe, {*positions, *late}, limit_s)
+    assert plane.books.details(pipe)["window:by-shop", Fact.SENT, LATE] == set(late)
+    assert whole.lost() == 0
+
+
+@pytest.mark.timeout(500)
+def test_results_equal_a_count_over_what_was_sent_although_the_application_is_killed(plane: DataPlane):
+    check_results(plane, "windows", batches=12, size=40, kills=1, limit_s=240)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_a_million_events_and_ten_kills(plane: DataPlane):
+    check_results(plane, "windows-long", batches=10_000, size=100, kills=10, limit_s=1_800)

@@ -1,0 +1,21 @@
+"""Killing the whole application of a cell, again and again, each time at a moment at which it works."""
+
+import os
+import signal
+
+from tests.rig.data_plane import DataPlane, until
+
+
+class Killer:
+    """Kills the application that delivers to a path of the receiver."""
+
+    def __init__(self, plane: DataPlane, path: str) -> None:
+        self._plane, self._path = plane, path
+        self._delivered = 0
+
+    def kill(self) -> None:
+        """Wait until something has come to the path since the last time, then SIGKILL the application's JVM."""
+        got = self._plane.receiver.got[self._path]
+        until(lambda: len(got) > self._delivered, f"a message comes to {self._path}", 240)
+        os.kill(self._plane.driver_pid(), signal.SIGKILL)
+        self._delivered = len(got)

@@ -137,6 +137,12 @@ class Whole:
         """Over everything."""
         return sum(account.count(Bin.LOST) for account in self._accounts.values())
 
+    def lost_at(self) -> dict[str, set[str]]:
+        """The units lost at each node that lost any."""
+        nodes = {line.node for account in self._accounts.values() for line in account.nodes if line.lost}
+        lines = [line for account in self._accounts.values() for line in account.nodes]
+        return {node: self._union(line.lost for line in lines if line.node == node) for node in nodes}
+
     def open(self) -> int:
         """Units that are still on their way."""
         return sum(account.count(Bin.QUEUED) + account.count(Bin.RETRYING) for account in self._accounts.values())

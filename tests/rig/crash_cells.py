@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -24,8 +24,8 @@ from dataplane.tables.records import MoveRecord
 from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encode_signal, signal_key
 from localbox.settings import ROOT
 from tests.rig.cluster import Cluster
-from tests.rig.data_plane import until
 from tests.rig.lane_server import Ended, Order
+from tests.rig.plane import until
 from tests.rig.steps import Step
 
 KILLED: Final = -9
@@ -33,10 +33,12 @@ NOW_US: Final = time.time_ns() // 1_000
 
 
 class LaneServer:
-    """The process that forks lanes, and how those ended."""
+    """The process that forks lanes, and how those ended. `environment`: what is special in its own."""
 
-    def __init__(self) -> None:
-        env = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "platform")))}
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        env = (
+            os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "platform")))} | dict(environment or {})
+        )
         command = [sys.executable, "-m", "tests.rig.lane_server"]
         self._process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.ended: dict[str, int] = {}

@@ -1,7 +1,6 @@
 """The data plane alone, as real processes: two ingest replicas on one port, and the cell under the keeper."""
 
 import contextlib
-import http.client
 import os
 import shutil
 import signal
@@ -9,9 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import psutil
 
@@ -22,25 +20,18 @@ from localbox.jars import SPARK, ensure_jars
 from localbox.java import find_java
 from localbox.ports import free_ports
 from localbox.settings import ROOT
-from tests.rig.books import AuditReader, Whole
+from tests.rig.books import AuditReader
 from tests.rig.broker import Broker
-from tests.rig.cluster import Cluster, key_of
+from tests.rig.cluster import Cluster
+from tests.rig.plane import Plane, until
 from tests.rig.receiver import Receiver
-from tests.rig.sender import Sender
 from tests.rig.trust import Trust
 from tests.rig.watch import Heartbeats, Offsets
 
+__all__ = ["PLANTED", "REPLICAS", "DataPlane", "Replicas", "until"]
+
 PLANTED: Final = Path(__file__).parent / "planted"
 REPLICAS: Final = ("ingest-1", "ingest-2")
-
-
-def until(truth: Callable[[], object], what: str, limit_s: float = 60.0) -> float:
-    """Wait until something holds; returns how many seconds it took."""
-    began = time.monotonic()
-    while not truth():
-        assert time.monotonic() - began < limit_s, f"not within {limit_s:g} s: {what}"
-        time.sleep(0.1)
-    return time.monotonic() - began
 
 
 class Replicas:
@@ -82,7 +73,7 @@ class Replicas:
                     self._start(name)
 
 
-class DataPlane:
+class DataPlane(Plane):
     """Everything between a customer and a destination, with the means to break it and to read its books."""
 
     def __init__(self, var: Path, partitions: int = 4) -> None:
@@ -140,65 +131,6 @@ class DataPlane:
         until(lambda: self.files.running(self.cluster.cell) is None, "the end of the application", 60)
         text = self._keeper_log.read_text(errors="replace")
         return next(line for line in reversed(text.splitlines()) if "ended" in line)
-
-    def wait_ready(self) -> None:
-        """Both replicas answer."""
-
-        def ready() -> bool:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
-            try:
-                connection.request("GET", "/readyz")
-                return connection.getresponse().status == 200
-            except OSError:
-                return False
-            finally:
-                connection.close()
-
-        until(ready, "ingest is ready", 30)
-
-    def sender(self, key: str, rate: float = 200.0, *, field: str = "n") -> Sender:
-        """A customer of a pipe, by its key."""
-        return Sender(self.port, key, rate, field=field)
-
-    def add_pipe(self, name: str, destinations: dict[str, dict[str, Any]], **spec: Any) -> str:
-        """A pipe of its own for a test; returns its key. Waits until ingest knows it."""
-        key = key_of(name)
-        self.cluster.add_pipe(name, key, destinations, **spec)
-
-        def taken() -> bool:
-            status, _, _ = self.post(key, b"not json")
-            return status == 400
-
-        until(lambda: all(taken() for _ in range(4)), "ingest knows the pipe", 20)
-        return key
-
-    def post(self, key: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        """One request on a connection of its own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=15)
-        sent = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        try:
-            connection.request("POST", "/v1/events", body, sent)
-            answer = connection.getresponse()
-            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
-        finally:
-            connection.close()
-
-    def whole(self, pipe: str) -> Whole:
-        """The books of a pipe as they stand."""
-        self.books.refresh()
-        return Whole(self.books.accounts(pipe))
-
-    def settled(self, pipe: str, positions: set[str], limit_s: float = 60.0) -> Whole:
-        """The books once everything of a pipe is settled and the ledger knows every one of `positions` as ACKed."""
-        whole = self.whole(pipe)
-        deadline = time.monotonic() + limit_s
-        while whole.open() or not positions <= whole.acked or whole.upstream_open():
-            missing = len(positions - whole.acked)
-            assert time.monotonic() < deadline, f"{whole.open()} units open, {missing} not known as ACKed: {whole}"
-            time.sleep(0.2)
-            whole = self.whole(pipe)
-        return whole
 
     def shift_clocks(self, *, lanes_s: float = 0, ingest_s: float = 0) -> None:
         """Set the wall clocks of every process that has run a lane, and of the replicas, off by so much."""

@@ -1,7 +1,7 @@
-"""Python loads this by itself in every process of a rig's data plane: it makes lanes die, and their clocks go wrong.
+"""Python loads this by itself in every process of a rig: lanes die, lose messages, and their clocks go wrong.
 
-A certain event kills whoever takes it; the files `clock-lanes` and `clock-ingest` beside this one say by how many
-seconds each is off.
+A certain event kills whoever takes it; one that says at which topic it is to be stolen never arrives at the lane that
+reads this topic; the files `clock-lanes` and `clock-ingest` beside this one say by how many seconds each is off.
 """
 
 import importlib.abc
@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 DEADLY = b"kills-its-lane"
+STOLEN = b'"stolen-at":"'
 
 
 class _Loader(importlib.abc.Loader):
@@ -59,6 +60,38 @@ def _make_deadly(module: ModuleType) -> None:
     work.take = deadly_take
 
 
+class _Robbed:
+    """A consumer that never sees what is stolen at the topic it reads: as if the topic had lost it."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+    def poll(self, *wait: Any, **named: Any) -> Any:
+        message = self._consumer.poll(*wait, **named)
+        return None if message is None or _is_stolen(message) else message
+
+    def consume(self, *most: Any, **named: Any) -> list[Any]:
+        return [message for message in self._consumer.consume(*most, **named) if not _is_stolen(message)]
+
+
+def _is_stolen(message: Any) -> bool:
+    if message.error() is not None or STOLEN not in (value := message.value() or b""):
+        return False
+    purpose = message.topic().split(".")[2]
+    return value.partition(STOLEN)[2].startswith(purpose.encode() + b'"')
+
+
+def _rob(name: str) -> Callable[[ModuleType], None]:
+    def change(module: ModuleType) -> None:
+        usual = getattr(module, name)
+        setattr(module, name, lambda *told: _Robbed(usual(*told)))
+
+    return change
+
+
 class _Clock:
     """The wall clock, off by what the file says; looked at a few times a second."""
 
@@ -90,6 +123,8 @@ def _set_wrong(module: ModuleType) -> None:
 _CHANGES: dict[str, Callable[[ModuleType], None]] = {
     "dataplane.process.work": _make_deadly,
     "dataplane.ingest.replica": _set_wrong,
+    "dataplane.runtime.kafka": _rob("lane_consumer"),
+    "dataplane.retrier.mover": _rob("place_reader"),
     "dataplane.runtime.lane": _set_wrong,  # whoever runs lanes, or starts them
 }
 sys.meta_path.insert(0, _Finder())

@@ -84,3 +84,14 @@ def test_compressed_bodies_are_not_unpacked():
     bomb = b"\x1f\x8b\x08\x00" + b"\x00" * 100
     answer = posted(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 104\r\n\r\n", bomb)
     assert answer.body == bomb
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_an_answer_and_nobody_goes_where_it_points(status: int):
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        elsewhere.settimeout(0)
+        to = f"http://127.0.0.1:{elsewhere.getsockname()[1]}/"
+        answer = posted(f"HTTP/1.1 {status} Go\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n".encode())
+        assert (answer.status, answer.curl_code) == (status, 0)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()

@@ -1,0 +1,34 @@
+"""Who checks the checks: with a bug planted its named check fails, and without it passes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.rig.bugs import BUGS, Bug, MovedError, copy_code, plant, run_checks
+
+pytestmark = pytest.mark.timeout(300)
+FAILED = 1  # pytest's exit code when tests ran and some failed
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    copy_code(tmp_path / "code")
+    return tmp_path / "code"
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
+def test_a_planted_bug_is_caught_by_its_check(code: Path, kafka_servers: str, bug: Bug):
+    plant(bug, code)
+    ended, output = run_checks(code, [bug.check], {"PENSTOCK_KAFKA": kafka_servers})
+    assert ended == FAILED, output
+    assert f"FAILED {bug.check}" in output
+
+
+def test_without_a_bug_every_check_passes(code: Path, kafka_servers: str):
+    ended, output = run_checks(code, sorted({bug.check for bug in BUGS}), {"PENSTOCK_KAFKA": kafka_servers})
+    assert ended == 0, output
+
+
+def test_a_bug_whose_place_has_moved_is_told(code: Path):
+    with pytest.raises(MovedError, match="needs it once"):
+        plant(BUGS[0]._replace(code="nothing like this"), code)

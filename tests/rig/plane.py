@@ -1,0 +1,90 @@
+"""A data plane as a customer sees it, and its books: what every kind of rig has, whatever runs its lanes."""
+
+import http.client
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.rig.books import AuditReader, Whole
+from tests.rig.broker import Broker
+from tests.rig.cluster import Cluster, key_of
+from tests.rig.receiver import Receiver
+from tests.rig.sender import Sender
+
+
+def until(truth: Callable[[], object], what: str, limit_s: float = 60.0) -> float:
+    """Wait until something holds; returns how many seconds it took."""
+    began = time.monotonic()
+    while not truth():
+        assert time.monotonic() - began < limit_s, f"not within {limit_s:g} s: {what}"
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+class Plane:
+    """Ingest on `port`, a broker, a cell's topics, a destination that behaves as told, and the ledger by its audit."""
+
+    broker: Broker
+    cluster: Cluster
+    port: int
+    receiver: Receiver
+    books: AuditReader
+
+    def wait_ready(self) -> None:
+        """Both replicas answer."""
+
+        def ready() -> bool:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+            try:
+                connection.request("GET", "/readyz")
+                return connection.getresponse().status == 200
+            except OSError:
+                return False
+            finally:
+                connection.close()
+
+        until(ready, "ingest is ready", 30)
+
+    def sender(self, key: str, rate: float = 200.0, *, field: str = "n") -> Sender:
+        """A customer of a pipe, by its key."""
+        return Sender(self.port, key, rate, field=field)
+
+    def add_pipe(self, name: str, destinations: dict[str, dict[str, Any]], **spec: Any) -> str:
+        """A pipe of its own for a test; returns its key. Waits until ingest knows it."""
+        key = key_of(name)
+        self.cluster.add_pipe(name, key, destinations, **spec)
+
+        def taken() -> bool:
+            status, _, _ = self.post(key, b"not json")
+            return status == 400
+
+        until(lambda: all(taken() for _ in range(4)), "ingest knows the pipe", 20)
+        return key
+
+    def post(self, key: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        """One request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=15)
+        sent = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request("POST", "/v1/events", body, sent)
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def whole(self, pipe: str) -> Whole:
+        """The books of a pipe as they stand."""
+        self.books.refresh()
+        return Whole(self.books.accounts(pipe))
+
+    def settled(self, pipe: str, positions: set[str], limit_s: float = 60.0) -> Whole:
+        """The books once everything of a pipe is settled and the ledger knows every one of `positions` as ACKed."""
+        whole = self.whole(pipe)
+        deadline = time.monotonic() + limit_s
+        while whole.open() or not positions <= whole.acked or whole.upstream_open():
+            missing = len(positions - whole.acked)
+            assert time.monotonic() < deadline, f"{whole.open()} units open, {missing} not known as ACKed: {whole}"
+            time.sleep(0.2)
+            whole = self.whole(pipe)
+        return whole

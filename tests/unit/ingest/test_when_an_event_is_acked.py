@@ -1,0 +1,117 @@
+"""An event is ACKed after its own delivery report, and never when that report says that it is not stored."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from dataplane.ingest import replica as module
+from dataplane.ingest.acks import Acks
+from dataplane.ingest.events import Event, Item
+from dataplane.ingest.journal import AckJournal
+from dataplane.ingest.replica import Replica, Verdict
+from dataplane.ingest.route import Route
+from dataplane.plan import compile_plan
+from dataplane.runtime.settings import settings_from
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.records import PipeRecord, TopicRecord
+
+DESTINATIONS = {"crm": {"type": "http", "url": "http://crm.example/"}}
+SPEC = parse_pipe_spec({"sources": {"shop": {}}, "destinations": DESTINATIONS})
+PIPE = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
+ROUTE = Route(PIPE, "shop", TopicRecord("in", 3, 4, ""), {1: compile_plan(SPEC)})
+
+
+class Place:
+    """What a delivery report names."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+
+    def partition(self) -> int:
+        return 2
+
+    def offset(self) -> int:
+        return self._offset
+
+
+class SlowProducer:
+    """Takes every record; reports come when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[KafkaError | None, Place], None]] = []
+        self._due: list[tuple[KafkaError | None, Place]] = []
+
+    def produce(self, _topic: str, _value: bytes, *record: Any, headers: object) -> None:
+        assert headers
+        self.waiting.append(record[2])
+
+    def poll(self, _wait_s: float) -> None:
+        while self._due:
+            self.waiting.pop(0)(*self._due.pop(0))
+
+    def report(self, *errors: KafkaError | None) -> None:
+        self._due += [(error, Place(offset)) for offset, error in enumerate(errors)]
+
+    def flush(self, _wait_s: float) -> int:
+        return 0
+
+
+def events(*bodies: str) -> list[Item]:
+    return [Event(body.encode(), None, []) for body in bodies]
+
+
+async def taken(replica: Replica, events: list[Item]) -> "asyncio.Task[list[Verdict]]":
+    """The request is under way, and everything that needs no report has been done."""
+    task = asyncio.ensure_future(replica.take(ROUTE, events))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return task
+
+
+@pytest.fixture
+def producer(monkeypatch: pytest.MonkeyPatch) -> SlowProducer:
+    made = SlowProducer()
+    monkeypatch.setattr(module, "ingest_producer", lambda *_: made)
+    return made
+
+
+def with_replica(folder: Path, story: Callable[[Replica], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        settings = settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(folder)})
+        replica = Replica(settings, "ingest-1")
+        replica._acks = Acks(replica._producer, replica._on_done)
+        try:
+            await story(replica)
+        finally:
+            replica._journal.close()
+            replica._reader.close()
+
+    asyncio.run(run())
+
+
+def test_no_answer_is_given_before_the_report(tmp_path: Path, producer: SlowProducer):
+    async def story(replica: Replica) -> None:
+        task = await taken(replica, events("{}"))
+        assert not task.done(), "answered before anybody said that it is stored"
+        producer.report(None)
+        (verdict,) = await task
+        assert (verdict.status, verdict.position) == (202, "3-2-0")
+
+    with_replica(tmp_path, story)
+
+
+def test_each_event_of_a_request_is_answered_by_its_own_report(tmp_path: Path, producer: SlowProducer):
+    async def story(replica: Replica) -> None:
+        task = await taken(replica, events("1", "2", "3"))
+        producer.report(None, KafkaError(KafkaError._MSG_TIMED_OUT), None)
+        verdicts = await task
+        assert [verdict.status for verdict in verdicts] == [202, 503, 202]
+        journal = AckJournal(tmp_path / "data" / "acks", "ingest-1")
+        assert [len(ack.positions) for ack in journal.left_behind] == [2], "and only what was answered is told"
+        journal.close()
+
+    with_replica(tmp_path, story)

@@ -28,11 +28,12 @@ _request_numbers = itertools.count(1)
 
 
 class BatchAnswer(msgspec.Struct):
-    """One verdict per item, in the order of the request."""
+    """One verdict per item, in the order of the request. `receipts`: the address of one item's receipt, by its id."""
 
     accepted: int
     rejected: int
     items: list[Verdict]
+    receipts: str
 
 
 class IngestApp:
@@ -41,6 +42,7 @@ class IngestApp:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._limit = replica.settings.max_body_bytes
+        self._receipts = f"{replica.settings.web_url}/receipts/"
         self._slow = SlowBodies(BODY_TIMEOUT_S)
         self.active = 0
 
@@ -89,7 +91,7 @@ class IngestApp:
         items, is_batch = read_events(headers.get("content-type", ""), body, ce)
         verdicts = await self._replica.take(route, items)
         if is_batch:
-            _answer_batch(protocol, verdicts)
+            _answer_batch(protocol, verdicts, f"{self._receipts}{{id}}/")
         else:
             self._answer_one(protocol, verdicts[0])
 
@@ -97,7 +99,7 @@ class IngestApp:
         if verdict.status != 202:
             retry_after_s = 2 if verdict.status == 503 else 0
             raise RefusalError(verdict.status, verdict.code, verdict.detail, retry_after_s=retry_after_s)
-        protocol.response_bytes(202, [JSON], _encode(verdict))
+        protocol.response_bytes(202, [JSON, ("location", f"{self._receipts}{verdict.id}/")], _encode(verdict))
 
     async def _body(self, headers: Any, protocol: Any) -> bytes:
         """The body as it was sent. Raises RefusalError if it is too large or comes too slowly."""
@@ -165,9 +167,9 @@ def _key(authorization: str | None) -> str:
     return key.strip()
 
 
-def _answer_batch(protocol: Any, verdicts: list[Verdict]) -> None:
+def _answer_batch(protocol: Any, verdicts: list[Verdict], receipts: str) -> None:
     accepted = sum(verdict.status == 202 for verdict in verdicts)
-    body = _encode(BatchAnswer(accepted, len(verdicts) - accepted, verdicts))
+    body = _encode(BatchAnswer(accepted, len(verdicts) - accepted, verdicts, receipts))
     headers = [JSON]
     if any(verdict.status == 503 for verdict in verdicts):
         headers.append(("retry-after", "2"))

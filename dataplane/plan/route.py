@@ -40,3 +40,14 @@ class Route:
             names = {name for to in chosen for name in to}
             return tuple(name for name in self._order if name in names)
         return chosen[0] if chosen else self._otherwise
+
+    def verdicts(self, value: Any, about: About = NOTHING_KNOWN) -> list[bool | None]:
+        """Whether each rule holds, in order; None for one that is not asked, because an earlier one has decided.
+
+        Raises EvalError, LimitError where the route itself would bury the message.
+        """
+        found: list[bool | None] = []
+        for when, _ in self._rules:
+            decided = self._first_only and True in found
+            found.append(None if decided else when.test(value, about.meta))
+        return found

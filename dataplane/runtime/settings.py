@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dataplane.addresses import DEFAULT_KAFKA, INGEST_PORT
+from dataplane.addresses import DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
 from dataplane.spec.guard import Network, parse_networks
 
 
@@ -26,6 +26,7 @@ class Settings(Struct, frozen=True):
     https_only: bool  # PENSTOCK_ENV is production: nothing is sent unencrypted
     checkpoint_ms: int  # PENSTOCK_CHECKPOINT_MS: how often a lane audits and commits
     max_unsettled: int  # PENSTOCK_MAX_UNSETTLED: messages in a lane's window, per partition
+    web_url: str  # PENSTOCK_WEB_URL: where receipts are
     retry_rate_per_s: float  # PENSTOCK_RETRY_RATE: messages of one destination that a retrier lane brings back a second
 
 
@@ -45,5 +46,6 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         https_only=env.get("PENSTOCK_ENV", "development") == "production",
         checkpoint_ms=int(env.get("PENSTOCK_CHECKPOINT_MS", "200")),
         max_unsettled=int(env.get("PENSTOCK_MAX_UNSETTLED", "20000")),
+        web_url=env.get("PENSTOCK_WEB_URL", DEFAULT_WEB).rstrip("/"),
         retry_rate_per_s=float(env.get("PENSTOCK_RETRY_RATE", "1000")),
     )

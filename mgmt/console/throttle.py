@@ -1,4 +1,4 @@
-"""A limit on sign-in attempts, per account name and per address: a refusal, never a delay."""
+"""Limits on what is asked without signing in: sign-ins by name and address, receipts by address. Never a delay."""
 
 import hashlib
 from typing import Final
@@ -9,6 +9,7 @@ from django.core.cache import cache
 PER_NAME: Final = 10
 PER_ADDRESS: Final = 100
 WINDOW_S: Final = 300
+RECEIPTS_PER_ADDRESS: Final = 600  # each looks into a topic
 
 
 def too_many_sign_ins(*, name: str, address: str) -> bool:
@@ -21,6 +22,11 @@ def too_many_sign_ins(*, name: str, address: str) -> bool:
 def forget_sign_ins(*, name: str) -> None:
     """A success clears its name."""
     cache.delete(_key("name", name.strip().lower()))
+
+
+def too_many_receipts(*, address: str) -> bool:
+    """Count one receipt; True once its address is over the limit of the last five minutes."""
+    return _count("receipt", address) > RECEIPTS_PER_ADDRESS
 
 
 def _count(kind: str, value: str) -> int:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from dataplane.plan import compile_plan
+from dataplane.plan import Plan, compile_plan
 from dataplane.plan.dryrun import DryRun, Sample, dry_run
-from dataplane.spec import SpecError
+from dataplane.spec import PipeSpec, SpecError
 from dataplane.tables.sealed import salt_place
 from mgmt.models import Tenant
 from mgmt.queries.lookups import StoredRows
@@ -36,6 +36,16 @@ def dry_run_spec(
     sample = Sample(body, name, MESSAGE_ID, now_us, now_us, pipe_id)
     rows = StoredRows(tenant.id if tenant else "")
     return dry_run(spec, compile_plan(spec, _salt(tenant)), sample, time.perf_counter_ns, rows)
+
+
+def run_again(spec: PipeSpec, plan: Plan, sample: Sample, pipe: Pipe) -> DryRun:
+    """What a stored message went through, computed anew: hashes as they were, look-up tables as they are now."""
+    return dry_run(spec, plan, sample, time.perf_counter_ns, StoredRows(pipe.tenant_id))
+
+
+def plan_of(spec: PipeSpec, pipe: Pipe) -> Plan:
+    """The spec compiled with the salt of the pipe's tenant."""
+    return compile_plan(spec, _salt(pipe))
 
 
 def sample_body(event: Any) -> bytes:

@@ -1,16 +1,23 @@
-"""One message as it lies in Kafka, by topic, partition and offset: for showing it. The brokers are asked directly."""
+"""Messages as they lie in Kafka, by place or by time: for showing them. The brokers are asked directly."""
 
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
 from dataplane.ledger.meta import Meta, read_meta
 
 READ_S: Final = 3.0
+SEARCH_S: Final = 0.8
+AT_ONCE: Final = 2_000
+A_MOMENT_S: Final = 0.05
+NO_ANSWER: Final = "the brokers do not answer"
 SHOWN_BYTES: Final = 64 * 1024
 
 
@@ -20,53 +27,128 @@ class RecordsAway(Exception):  # noqa: N818 named for what the caller answers
 
 @dataclass(frozen=True)
 class StoredRecord:
-    """A message: what Penstock says of it, its other headers, and the beginning of its body."""
+    """A message: what Penstock says of it, its other headers, the beginning of its body, when the broker took it."""
 
     meta: Meta
     headers: tuple[tuple[str, str], ...]
     body: bytes
     body_bytes: int
+    stored_at: datetime | None = None
+    partition: int = 0
+    offset: int = 0
 
 
-def read_record(topic: str, partition: int, offset: int) -> StoredRecord:
-    """The record at that place. Waits at most READ_S. Raises RecordsAway."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": settings.PENSTOCK_KAFKA,
-            "group.id": "penstock.show",  # the client wants a name; nothing is ever committed
-            "enable.auto.commit": False,
-            "auto.offset.reset": "error",
-            "log_level": 0,
-        }
-    )
+class _Reader:
+    """A client for assigned places that waits for no broker, if all refuse its connections."""
+
+    def __init__(self, reset: str) -> None:
+        self._are_away = False
+        self.client = Consumer(
+            {
+                "bootstrap.servers": settings.PENSTOCK_KAFKA,
+                "group.id": "penstock.show",  # the client wants a name; nothing is ever committed
+                "enable.auto.commit": False,
+                "auto.offset.reset": reset,
+                "fetch.wait.max.ms": 10,
+                "enable.partition.eof": True,
+                "error_cb": self._note,
+                "log_level": 0,
+            }
+        )
+
+    def read(self, wait_s: float) -> list[Message]:
+        """What there is. Raises RecordsAway."""
+        if self._are_away:
+            raise RecordsAway(NO_ANSWER)
+        found: list[Message] = self.client.consume(AT_ONCE, min(wait_s, A_MOMENT_S))
+        return found
+
+    def _note(self, error: KafkaError) -> None:
+        self._are_away = self._are_away or error.code() == KafkaError._ALL_BROKERS_DOWN
+
+
+def read_record(topic: str, partition: int, offset: int, most_bytes: int = SHOWN_BYTES) -> StoredRecord:
+    """The record at that place, with so much of its body. Waits at most READ_S. Raises RecordsAway."""
+    with _reading("error") as reader:
+        reader.client.assign([TopicPartition(topic, partition, offset)])
+        return _stored(_first(reader, offset), most_bytes)
+
+
+def records_since(
+    topic: str, partitions: Sequence[int], since: datetime, is_wanted: Callable[[Message], bool], *, most: int = 1
+) -> list[StoredRecord]:
+    """The first records of these partitions, taken by the broker at `since` or later, that are wanted.
+
+    Fewer than `most` if there are no more as far as SEARCH_S allows to look. Raises RecordsAway.
+    """
+    found = []
+    for message in messages_since(topic, partitions, since):
+        if is_wanted(message):
+            found.append(_stored(message, SHOWN_BYTES))
+            if len(found) == most:
+                break
+    return found
+
+
+def messages_since(topic: str, partitions: Sequence[int], since: datetime) -> Iterator[Message]:
+    """Everything on these partitions from then on, for SEARCH_S. Raises RecordsAway."""
+    with _reading("latest") as reader:
+        at_ms = int(since.timestamp() * 1_000)
+        asked = [TopicPartition(topic, partition, at_ms) for partition in partitions]
+        yield from _read_from(reader, reader.client.offsets_for_times(asked, timeout=READ_S))
+
+
+def newest_messages(topic: str, partitions: Sequence[int], most: int) -> Iterator[Message]:
+    """The newest `most` of each of these partitions, in their order, for SEARCH_S. Raises RecordsAway."""
+    with _reading("earliest") as reader:
+        places = [TopicPartition(topic, partition) for partition in partitions]
+        for place in places:
+            low, high = reader.client.get_watermark_offsets(place, timeout=READ_S)
+            place.offset = max(low, high - most)
+        yield from _read_from(reader, places)
+
+
+def _read_from(reader: _Reader, places: list[TopicPartition]) -> Iterator[Message]:
+    """Until the ends that the partitions have, or the time is over."""
+    deadline = time.monotonic() + SEARCH_S
+    reader.client.assign(places)
+    open_ = {place.partition for place in places}
+    while open_ and (left_s := deadline - time.monotonic()) > 0:
+        for message in reader.read(left_s):
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                open_.discard(message.partition())
+
+
+@contextmanager
+def _reading(reset: str) -> Iterator[_Reader]:
+    """What Kafka raises meanwhile becomes RecordsAway."""
+    reader = _Reader(reset)
     try:
-        consumer.assign([TopicPartition(topic, partition, offset)])
-        return _stored(_first(consumer, offset))
+        yield reader
     except KafkaException as exc:
-        raise RecordsAway("the brokers do not answer") from exc
+        raise RecordsAway(NO_ANSWER) from exc
     finally:
-        consumer.close()
+        reader.client.close()
 
 
-def _first(consumer: Any, offset: int) -> Any:
+def _first(reader: _Reader, offset: int) -> Message:
     deadline = time.monotonic() + READ_S
     while (left_s := deadline - time.monotonic()) > 0:
-        message = consumer.poll(left_s)
-        if message is None:
-            continue
-        error = message.error()
-        if error is None:
-            if message.offset() != offset:
-                break
-            return message
-        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            break
-    else:
-        raise RecordsAway("the brokers do not answer")
-    raise RecordsAway("it is older than the topic keeps records")
+        for message in reader.read(left_s):
+            error = message.error()
+            if error is None and message.offset() == offset:
+                return message
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                raise RecordsAway("nothing has come to that place yet")
+            if error is None or error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+                raise RecordsAway("it is older than the topic keeps records")
+    raise RecordsAway(NO_ANSWER)
 
 
-def _stored(message: Any) -> StoredRecord:
+def _stored(message: Message, most_bytes: int) -> StoredRecord:
     headers = message.headers() or []
     try:
         meta = read_meta(headers)
@@ -74,4 +156,5 @@ def _stored(message: Any) -> StoredRecord:
         raise RecordsAway("the record there is none of ours") from exc
     shown = tuple((name, (value or b"").decode("utf-8", "replace")) for name, value in headers[1:])
     body = message.value() or b""
-    return StoredRecord(meta, shown, body[:SHOWN_BYTES], len(body))
+    at = datetime.fromtimestamp(message.timestamp()[1] / 1_000, UTC)
+    return StoredRecord(meta, shown, body[:most_bytes], len(body), at, message.partition(), message.offset())

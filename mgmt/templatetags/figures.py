@@ -15,7 +15,7 @@ from mgmt.console.wording import cause_in_words, failure_in_words
 
 register = template.Library()
 _NARROW: Final = "\u202f"  # narrow no-break space: groups digits, and keeps a number and its unit on one line
-_FORMS: Final = {"minute": "%H:%M", "second": "%H:%M:%S", "full": "%Y-%m-%d %H:%M:%S"}
+_FORMS: Final = {"minute": "%H:%M", "second": "%H:%M:%S", "full": "%Y-%m-%d %H:%M:%S", "exact": "%H:%M:%S"}
 _PROCESS_COLOURS: Final = {
     "ingest": "hop-1",
     "normalize": "hop-2",
@@ -133,9 +133,10 @@ def clock(moment: datetime | None, form: str = "second") -> SafeString:
     if moment is None:
         return format_html("{}", "-")
     utc = moment.astimezone(UTC)
+    text = utc.strftime(_FORMS[form]) + (f".{utc.microsecond // 1_000:03}" if form == "exact" else "")
     return format_html(
         '<time datetime="{}" data-form="{}">{}</time>',
         utc.isoformat(timespec="milliseconds"),
         form,
-        utc.strftime(_FORMS[form]),
+        text,
     )

@@ -27,6 +27,7 @@
   const FORMS = {
     minute: { hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
     second: { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" },
+    exact: { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" },
     full: { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" },
   };
   const local = (root) => {

@@ -1,42 +1,28 @@
-"""Attempts: the list with its filters and its export, and one message with every try of it."""
+"""Attempts: the list with its filters and its export."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from dataplane.ledger.units import format_position, parse_position
 from mgmt import access
 from mgmt.console.causes import BY_CODE
 from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.pages import for_members, once, part_of, show, viewer_of
 from mgmt.console.told import told
 from mgmt.console.views.pipe import shared
-from mgmt.console.wording import BIN_COLOURS, BINS
-from mgmt.queries.attempts import OUTCOMES, AttemptLine, Filter, attempts_of, latest_attempts
-from mgmt.queries.ledger import accounts
+from mgmt.queries.attempts import OUTCOMES, AttemptLine, Filter, latest_attempts
 
 MOST: Final = 100
-MOST_TRIES: Final = 500
 _COLUMNS: Final = (
     "at", "message_id", "position", "destination", "revision", "number", "outcome", "status", "reason", "address",
     "total_us", "split", "next_at", "gives_up_at", "answer",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where one message is, at one destination."""
-
-    destination: str
-    bin: str
-    colour: str
-    meaning: str
 
 
 @for_members
@@ -67,43 +53,6 @@ def attempts(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
     return show(request, template, context, tenant=pipe.tenant, part=part)
 
 
-@for_members
-@require_safe
-def message(request: HttpRequest, pipe_id: str, position: str) -> HttpResponse:
-    """One message: where it is now at each destination, and every try that is known."""
-    pipe = access.get_pipe(viewer_of(request), pipe_id)
-    try:
-        place = parse_position(position)
-    except ValueError as exc:
-        raise Http404 from exc
-    lines = attempts_of(pipe_id=pipe.id, position=place, most=MOST_TRIES)
-    bucket = lines[0].bucket if lines else _bucket(request.GET.get("minute", ""))
-    places = _places(pipe.id, bucket, place) if bucket is not None else []
-    if not lines and not places:
-        raise Http404
-    context = shared(pipe, "attempts") | {
-        "position": format_position(place),
-        "message_id": lines[0].message_id if lines else "",
-        "bucket": bucket,
-        "places": places,
-        "attempts": told(lines),
-    }
-    template, part = part_of(request, {"tries": "message.html"}) or ("message.html", "")
-    return show(request, template, context, tenant=pipe.tenant, part=part)
-
-
-def _places(pipe_id: str, bucket: int, position: int) -> list[Place]:
-    account = accounts(pipe_id, [bucket])[bucket]
-    found = []
-    for where, bins in {"": account.upstream, **account.destinations}.items():
-        found += [
-            Place(where, str(bin_), BIN_COLOURS.get(bin_, "off"), BINS[bin_])
-            for bin_, units in bins.items()
-            if any(position in positions for _, positions in units.items())
-        ]
-    return found
-
-
 def _wanted(request: HttpRequest) -> Filter:
     """The filters in the URL; a value that no attempt can have is taken as none."""
     outcome, cause = request.GET.get("outcome", ""), request.GET.get("cause", "")
@@ -132,10 +81,6 @@ def _mark(before: str) -> tuple[datetime, int] | None:
     if not (at_us.isdecimal() and row_id.isdecimal() and len(at_us) < 18 and len(row_id) < 18):
         return None
     return datetime.fromtimestamp(int(at_us) // 1_000_000, UTC).replace(microsecond=int(at_us) % 1_000_000), int(row_id)
-
-
-def _bucket(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _rows(lines: list[AttemptLine]) -> Iterator[dict[str, Any]]:

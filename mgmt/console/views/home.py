@@ -3,8 +3,11 @@
 from datetime import datetime
 from functools import partial
 from typing import Final
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -12,6 +15,7 @@ from mgmt import access
 from mgmt.console.pages import as_curl, for_members, once, part_of, show, tenant_of, viewer_of
 from mgmt.console.troubles import trouble_line, troubles_of
 from mgmt.models import Pipe
+from mgmt.queries.find import is_name_of_a_message
 from mgmt.queries.pipes import PipeLine, pipe_lines
 from mgmt.queries.span import span_until
 from mgmt.queries.undelivered import Trouble
@@ -22,8 +26,10 @@ _PARTS: Final = {"undelivered": "home.html", "pipes": "home.html"}
 @for_members
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """The viewer's pipes in the chosen tenant; `q` filters them by name."""
+    """The viewer's pipes in the chosen tenant; `q` filters them by name, or is the id or position of a message."""
     tenant, now, q = tenant_of(request), timezone.now(), request.GET.get("q", "").strip()
+    if is_name_of_a_message(q):
+        return redirect(f"{reverse('console:find')}?{urlencode({'q': q})}")
     pipes = list(access.pipes_of(viewer_of(request)).filter(tenant=tenant).order_by("name")) if tenant else []
     found = [pipe for pipe in pipes if q.lower() in pipe.name.lower()]
     troubles = once(partial(troubles_of, pipes, now))

@@ -1,8 +1,9 @@
 """The pipe page and its reading tabs: overview, attempts, revisions, one minute."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -11,7 +12,8 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from dataplane.ledger.bins import Bin
+from dataplane.ledger.bins import Bin, derive
+from dataplane.ledger.trace import sightings
 from dataplane.ledger.units import format_position
 from mgmt import access
 from mgmt.console.editor.draft import readable
@@ -19,10 +21,11 @@ from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.pages import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
 from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.console.told import shown_attempts
+from mgmt.console.way import last_seen
 from mgmt.console.wording import BINS
 from mgmt.models import Pipe, PipeRevision
 from mgmt.queries.first import first_of
-from mgmt.queries.ledger import accounts
+from mgmt.queries.ledger import Minute, books_of
 from mgmt.queries.minutes import MinuteLine, loss_table, minute_lines
 from mgmt.queries.pipes import rates_of, standings_of
 from mgmt.queries.span import SPANS, Span, span_until, start_of
@@ -49,6 +52,16 @@ class Flow:
     transforms: int
     destinations: list[dict[str, str]]
     per_s: float
+
+
+@dataclass(frozen=True)
+class UnitLine:
+    """A unit in a bin; `last_seen` of a lost one."""
+
+    position: str
+    destination: str
+    child: int
+    last_seen: str
 
 
 def shared(pipe: Pipe, tab: str) -> dict[str, Any]:
@@ -108,8 +121,9 @@ def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponseBase:
     chosen = request.GET.get("bin", "")
     if (kind := request.GET.get("format", "")) in KINDS and chosen in BINS:
         found, _ = _units(pipe.id, bucket, Bin(chosen), MOST_ROWS)
-        rows = ({"position": position, "destination": where, "bin": chosen} for position, where in found)
-        return export(kind, rows, ("position", "destination", "bin"), name=f"units-{pipe.id}-{bucket}")
+        rows = ({**asdict(unit), "bin": chosen} for unit in found)
+        columns = ("position", "destination", "bin", *(("last_seen",) if chosen == Bin.LOST else ()))
+        return export(kind, rows, columns, name=f"units-{pipe.id}-{bucket}")
     lines = minute_lines([pipe.id], Span("", bucket, bucket)).get(pipe.id, [])
     units, more = _units(pipe.id, bucket, Bin(chosen), MOST_UNITS) if chosen in BINS else ([], 0)
     context = shared(pipe, "overview") | {
@@ -161,14 +175,15 @@ def _loss_row(line: MinuteLine) -> dict[str, Any]:
     return row | {name: line.bins.get(name, 0) for name in BINS} | {"unacked": line.unacked, "late": line.late}
 
 
-def _units(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[tuple[str, str]], int]:
-    account = accounts(pipe_id, [bucket])[bucket]
-    found: list[tuple[str, str]] = []
+def _units(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[UnitLine], int]:
+    """The first `most` units of a bin, and how many more there are; of lost ones with where they were seen last."""
+    books = books_of([Minute(pipe_id, bucket)])[Minute(pipe_id, bucket)]
+    account = derive(books)
+    found: list[UnitLine] = []
     total = 0
     for where, bins in {"": account.upstream, **account.destinations}.items():
         total += len(bins[bin_])
-        for position, _child in bins[bin_]:
-            if len(found) == most:
-                break
-            found.append((format_position(position), where))
+        for position, child in islice(bins[bin_], most - len(found)):
+            seen = last_seen(sightings(books, position, child, where)) if bin_ is Bin.LOST else ""
+            found.append(UnitLine(format_position(position), where, child, seen))
     return found, total - len(found)

@@ -67,6 +67,8 @@ OF_NO_ROW = {
     "/pipes/new/",
     "/alerts/",
     "/alerts/channels/",
+    "/find/",
+    "/receipts/<str:message_id>/",
     "/help/causes/",
     "/help/causes/<slug:code>/",
 }

@@ -34,10 +34,10 @@ def answering(*parts: bytes) -> Iterator[str]:
         thread.join(10)
 
 
-def posted(*parts: bytes, keep: int = KEPT_BYTES) -> Answer:
+def posted(*parts: bytes, keep: int = KEPT_BYTES, timeout_ms: int = 5_000) -> Answer:
     sender = Sender(Ground(LOOPBACK))
     with answering(*parts) as url:
-        sender.begin(Post("token", url, ["Expect:"], b"{}", 5_000, keep))
+        sender.begin(Post("token", url, ["Expect:"], b"{}", timeout_ms, keep))
         while sender.active:
             for answer in sender.turn(0.1):
                 sender.close()
@@ -91,7 +91,7 @@ def test_a_redirect_is_an_answer_and_nobody_goes_where_it_points(status: int):
     with socket.create_server(("127.0.0.1", 0)) as elsewhere:
         elsewhere.settimeout(0)
         to = f"http://127.0.0.1:{elsewhere.getsockname()[1]}/"
-        answer = posted(f"HTTP/1.1 {status} Go\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n".encode())
+        answer = posted(f"HTTP/1.1 {status} Go\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n".encode(), timeout_ms=500)
         assert (answer.status, answer.curl_code) == (status, 0)
         with pytest.raises(BlockingIOError):
             elsewhere.accept()

@@ -1,0 +1,101 @@
+"""The message passport: one message's whole way; and finding one by what people have in hand."""
+
+from typing import Final
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from dataplane.ledger.units import format_position, parse_position
+from mgmt import access
+from mgmt.console.lines import Content, readable_body
+from mgmt.console.pages import for_members, part_of, show, tenant_of, viewer_of
+from mgmt.console.views.pipe import shared
+from mgmt.console.way import arrival_of, last_seen, leg_line, stage_line, summary
+from mgmt.console.wording import BINS
+from mgmt.models import Pipe
+from mgmt.queries.find import NEWEST, FoundMessage, find_messages
+from mgmt.queries.passport import NoMessage, Passport, passport
+from mgmt.queries.records import SHOWN_BYTES, RecordsAway
+from mgmt.queries.span import start_of
+
+SETTLED: Final = {"delivered", "filtered", "duplicate", "dead", "cancelled", "lost"}
+MOST_CHILDREN: Final = 20
+
+
+@for_members
+@require_safe
+def message(request: HttpRequest, pipe_id: str, position: str) -> HttpResponse:
+    """One message: every stage with what it changed, every try, every destination; `child` of an exploded one."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    child, bucket = _number(request.GET.get("child", "0")), _number(request.GET.get("minute", ""))
+    try:
+        found = passport(pipe, parse_position(position), child=child or 0, bucket=bucket)
+    except (ValueError, NoMessage) as exc:
+        raise Http404 from exc
+    colour, words = summary(found)
+    arrival = arrival_of(found.record) if found.record else None
+    context = shared(pipe, "attempts") | {
+        "passport": found,
+        "position": format_position(found.position),
+        "colour": colour,
+        "words": words,
+        "arrival": arrival,
+        "starts": start_of(found.bucket),
+        "stages": [stage_line(stage) for stage in found.stages],
+        "legs": [leg_line(leg, arrival.came_at if arrival else None) for leg in found.legs],
+        "meaning": BINS.get(found.bin, ""),
+        "last_seen": last_seen(found.facts) if found.bin == "lost" else "",
+        "content": _content(found),
+        "children": range(min(found.children, MOST_CHILDREN)),
+        "is_open": not _is_settled(found),
+    }
+    template, part = part_of(request, {"passport": "message.html"}) or ("message.html", "")
+    return show(request, template, context, tenant=pipe.tenant, part=part)
+
+
+@for_members
+@require_safe
+def find(request: HttpRequest) -> HttpResponse:
+    """The messages that `q` names in the chosen tenant; a single one is shown at once."""
+    tenant, text = tenant_of(request), request.GET.get("q", "").strip()[:200]
+    pipes = list(access.pipes_of(viewer_of(request)).filter(tenant=tenant)) if tenant else []
+    found, trouble = _find(pipes, text)
+    if len(found) == 1:
+        return redirect(_address(found[0]))
+    names = {pipe.id: pipe.name for pipe in pipes}
+    lines = [(names[one.pipe_id], format_position(one.position), _address(one)) for one in reversed(found)]
+    context = {"q": text, "lines": lines, "trouble": trouble, "newest": NEWEST}
+    return show(request, "find.html", context, tenant=tenant)
+
+
+def _find(pipes: list[Pipe], text: str) -> tuple[list[FoundMessage], str]:
+    if not text or "\x00" in text:
+        return [], ""
+    try:
+        return find_messages(pipes, text), ""
+    except RecordsAway as exc:
+        return [], str(exc)
+
+
+def _address(found: FoundMessage) -> str:
+    path = reverse("console:message", args=[found.pipe_id, format_position(found.position)])
+    return f"{path}?{urlencode({'child': found.child})}" if found.child else path
+
+
+def _content(found: Passport) -> Content:
+    record = found.record
+    if record is None:
+        return Content(reason=f"The message cannot be shown: {found.away}.")
+    body = record.body[:SHOWN_BYTES]
+    return Content(record.headers, readable_body(body), len(body), record.body_bytes)
+
+
+def _is_settled(found: Passport) -> bool:
+    return {found.bin, *(leg.bin for leg in found.legs)} - {""} <= SETTLED
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

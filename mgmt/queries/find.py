@@ -1,0 +1,134 @@
+"""Messages by what people have in hand: our id, a position, or the customer's own id. Kafka itself is the index.
+
+Our ids are UUIDs of version 7: their first 48 bits are the millisecond of ingest, so the topic's index by time leads
+there. A position is a place. Of the customer's own ids there is no index: the newest messages are looked through.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from dataplane.ledger.meta import Meta, read_meta
+from dataplane.ledger.units import parse_position, place_of, position_of
+from dataplane.plan import Plan, StageError, compile_plan
+from dataplane.plan.stage import decode
+from dataplane.spec import parse_pipe_spec
+from mgmt.models import Pipe, PipeRevision, Topic
+from mgmt.queries.records import RecordsAway, messages_since, newest_messages, read_record
+
+OUR_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.(\d{1,6}))?")
+POSITION: Final = re.compile(r"\d{1,4}-\d{1,5}-\d{1,13}")
+CLOCKS_APART: Final = timedelta(seconds=2)  # ingest's clock gives the id, the broker's the time in the index
+NEWEST: Final = 25_000  # messages of each partition that are looked through for a customer's own id
+
+
+@dataclass(frozen=True)
+class FoundMessage:
+    """Where a message is to be seen."""
+
+    pipe_id: str
+    position: int
+    child: int = 0
+
+
+def is_name_of_a_message(text: str) -> bool:
+    """Whether the text can be nothing but our id or a position."""
+    return bool(OUR_ID.fullmatch(text) or POSITION.fullmatch(text))
+
+
+def find_messages(pipes: Iterable[Pipe], text: str) -> list[FoundMessage]:
+    """The messages of these pipes that the text names, the newest last. Raises RecordsAway."""
+    known = {pipe.id: pipe for pipe in pipes if pipe.cell_id}
+    topics = list(Topic.objects.filter(cell_id__in={pipe.cell_id for pipe in known.values()}, purpose="ingest"))
+    if ours := OUR_ID.fullmatch(text):
+        return _by_id(known, topics, text, ours)
+    if POSITION.fullmatch(text):
+        return _by_position(known, topics, text)
+    return _by_own_id(known, topics, text)
+
+
+def _by_id(known: dict[str, Pipe], topics: list[Topic], text: str, parts: re.Match[str]) -> list[FoundMessage]:
+    made_at = datetime.fromtimestamp(int(parts[1] + parts[2], 16) / 1_000, UTC)
+    whole = text.partition(".")[0]
+    for topic in topics:
+        for message in messages_since(topic.name, range(topic.partitions), made_at - CLOCKS_APART):
+            meta = _meta_with(message, whole.encode())
+            if meta is not None and meta.id == whole and meta.pipe in known:
+                return [FoundMessage(meta.pipe, _position(topic, message), int(parts[3] or 0))]
+    return []
+
+
+def _by_position(known: dict[str, Pipe], topics: list[Topic], text: str) -> list[FoundMessage]:
+    try:
+        position = parse_position(text)
+    except ValueError:
+        return []
+    place, found = place_of(position), []
+    for topic in topics:
+        if topic.generation != place.generation or place.partition >= topic.partitions:
+            continue
+        try:
+            meta = read_record(topic.name, place.partition, place.offset).meta
+        except RecordsAway:
+            continue
+        if meta.pipe in known:
+            found.append(FoundMessage(meta.pipe, position))
+    return found
+
+
+def _by_own_id(known: dict[str, Pipe], topics: list[Topic], text: str) -> list[FoundMessage]:
+    own, found = _OwnIds(), []
+    wanted = text.encode()
+    for topic in topics:
+        for message in newest_messages(topic.name, range(topic.partitions), NEWEST):
+            meta = _meta_of(message)
+            if meta is not None and meta.pipe in known and own.is_called(meta, message, text, wanted):
+                found.append(FoundMessage(meta.pipe, _position(topic, message)))
+    return found
+
+
+class _OwnIds:
+    """What customers call their messages: CloudEvents' id, or what stands at the id path of the source."""
+
+    def __init__(self) -> None:
+        self._plans: dict[tuple[str, int], Plan | None] = {}
+
+    def is_called(self, meta: Meta, message: Any, text: str, wanted: bytes) -> bool:
+        if any(name == "ce_id" and value == wanted for name, value in message.headers()[1:]):
+            return True
+        plan = self._plan(meta) if wanted in (body := message.value() or b"") else None
+        fields = plan.sources.get(meta.source) if plan else None
+        if fields is None:
+            return False
+        try:
+            return str(fields.id(decode(body))) == text
+        except StageError:
+            return False  # no JSON
+
+    def _plan(self, meta: Meta) -> Plan | None:
+        name = (meta.pipe, meta.revision)
+        if name not in self._plans:
+            row = PipeRevision.objects.filter(pipe_id=meta.pipe, number=meta.revision).first()
+            self._plans[name] = compile_plan(parse_pipe_spec(row.spec)) if row else None
+        return self._plans[name]
+
+
+def _meta_with(message: Any, part: bytes) -> Meta | None:
+    """Our header, if these bytes are in it."""
+    headers = message.headers()
+    return _meta_of(message) if headers and part in headers[0][1] else None
+
+
+def _meta_of(message: Any) -> Meta | None:
+    try:
+        return read_meta(message.headers() or [])
+    except (KeyError, msgspec.DecodeError):
+        return None
+
+
+def _position(topic: Topic, message: Any) -> int:
+    return position_of(topic.generation, message.partition(), message.offset())

@@ -1,0 +1,140 @@
+"""A message's way in words: what changed, in which order, where a lost one was seen last."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey
+from dataplane.ledger.meta import Meta
+from dataplane.plan.dryrun import Result
+from mgmt.console.way import Change, arrival_of, changes, last_seen, leg_line, stage_line, summary
+from mgmt.queries.again import Stage
+from mgmt.queries.attempts import AttemptLine
+from mgmt.queries.passport import Leg, Passport
+from mgmt.queries.records import StoredRecord
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+TRANSMIT = "transmit:crm"
+ACK, SEE = FactKey(INGEST, Fact.SENT, ACKED), FactKey(INGEST, Fact.SENT, SEEN)
+
+
+def attempt(after_s: float, outcome: str, status: int) -> AttemptLine:
+    at, reason = NOON + timedelta(seconds=after_s), "" if status < 300 else "server-error"
+    return AttemptLine(
+        1,
+        "m",
+        "1-0-7",
+        1,
+        "crm",
+        1,
+        1,
+        at,
+        status,
+        outcome,
+        reason,
+        "203.0.113.9",
+        31_000,
+        (("first byte", 30_000),),
+        None,
+    )
+
+
+def leg(
+    bin_: str, *facts: FactKey, told: dict[FactKey, datetime] | None = None, attempts: tuple[AttemptLine, ...] = ()
+):
+    return Leg("crm", bin_, list(facts), told or {}, list(attempts), left_at=NOON)
+
+
+def passport_of(*legs: Leg, bin_: str = "") -> Passport:
+    return Passport(1, 0, "m", 1, bin_, [], list(legs))
+
+
+def test_what_changed_is_marked_field_by_field():
+    assert changes('{"a":1,"b":2}', '{"a":1,"c":2}') == [
+        Change(" ", "{"),
+        Change(" ", '  "a": 1,'),
+        Change("-", '  "b": 2'),
+        Change("+", '  "c": 2'),
+        Change(" ", "}"),
+    ]
+
+
+def test_what_is_no_json_is_shown_as_text():
+    assert changes("plain", "plain") == [Change(" ", "plain")]
+
+
+@pytest.mark.parametrize(
+    ("result", "words", "colour"),
+    [
+        (Result("m", "passed", '{"a":2}'), "lines: 1 gone, 1 new", "fine"),
+        (Result("m", "passed", '{"a":1}'), "passed unchanged", "fine"),
+        (Result("m", "dead", cause="step", detail="normalize[0] set a: no"), "(normalize[0] set a: no)", "bad"),
+        (Result("m", "filtered", cause="filter"), "ended here", "off"),
+    ],
+)
+def test_a_stage_says_what_it_made_of_the_message(result: Result, words: str, colour: str):
+    line = stage_line(Stage("normalize", '{"a":1}', result, 12))
+    assert words in line.words
+    assert line.colour == colour
+
+
+def test_steps_stand_in_order_of_time_and_nothing_is_told_twice():
+    parked, released = FactKey(TRANSMIT, Fact.PARKED, "1"), FactKey(TRANSMIT, Fact.RELEASED, "1")
+    delivered = FactKey(TRANSMIT, Fact.DELIVERED)
+    told = {released: NOON + timedelta(seconds=11), parked: NOON + timedelta(seconds=1)}
+    found = leg(
+        "delivered",
+        parked,
+        released,
+        delivered,
+        told=told,
+        attempts=(attempt(12, "delivered", 204), attempt(1, "parked", 503)),
+    )
+    line = leg_line(found, NOON - timedelta(seconds=1))
+    assert [step.words for step in line.steps] == ["failed, tried again later", "on its way again", "delivered"]
+    assert (line.left_us, line.took_us) == (1_000_000, 12_031_000)
+
+
+def test_a_good_try_that_was_not_kept_is_known_by_the_ledger():
+    delivered = FactKey(TRANSMIT, Fact.DELIVERED)
+    (step,) = leg_line(leg("delivered", delivered, told={delivered: NOON}), NOON).steps
+    assert (step.words, step.is_about, step.at) == ("delivered", True, NOON)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ((), "nowhere"),
+        ((ACK,), "ACKed by ingest"),
+        ((ACK, SEE), "read by a process lane"),
+        ((ACK, SEE, FactKey(PROCESS, Fact.SENT), FactKey("transform:crm", Fact.SENT)), "left process"),
+        ((FactKey(TRANSMIT, Fact.PARKED, "3"),), "The retrier is past its place"),
+        ((FactKey(TRANSMIT, Fact.RELEASED, "3"),), "The retry lane is past its place"),
+        ((FactKey(TRANSMIT, Fact.REDRIVEN, "3"),), "brought back from the dead letters"),
+        ((FactKey(TRANSMIT, Fact.HELD, "1"),), "The held topic begins after it"),
+    ],
+)
+def test_a_lost_message_was_seen_last_somewhere(facts: tuple[FactKey, ...], words: str):
+    assert words in last_seen(facts)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (passport_of(leg("delivered")), "delivered"),
+        (passport_of(leg("delivered"), leg("delivered")), "delivered to all 2"),
+        (passport_of(leg("delivered"), leg("dead")), "delivered to 1 of 2"),
+        (passport_of(leg("retrying")), "retrying"),
+        (passport_of(bin_="filtered"), "filtered"),
+        (passport_of(), "not in the ledger yet"),
+    ],
+)
+def test_where_it_is_in_one_phrase(found: Passport, words: str):
+    assert summary(found)[1] == words
+
+
+@pytest.mark.parametrize("event_time_us", [0, -(1 << 60), 1 << 60])
+def test_no_clock_of_a_source_breaks_the_page(event_time_us: int):
+    meta = Meta(1, "m", "p", 1, "shop", event_time_us, 1_790_000_000_000_000, 1)
+    arrival = arrival_of(StoredRecord(meta, (), b"{}", 2, NOON))
+    assert arrival.age_us == 1_790_000_000_000_000 - event_time_us

@@ -1,0 +1,73 @@
+"""A unit's way, as the ledger knows it: in the order in which it went, whatever order it was told in."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+
+from dataplane.ledger.bins import Bin, Books
+from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, PROCESS, SEEN, Fact, FactKey, dead_detail
+from dataplane.ledger.trace import bins_of, sightings
+
+TRANSFORM, TRANSMIT = "transform:crm", "transmit:crm"
+UP_TO_THE_ROUTE = [FactKey(INGEST, Fact.SENT, ACKED), FactKey(INGEST, Fact.SENT, SEEN), FactKey(PROCESS, Fact.SENT)]
+LEFT = [*UP_TO_THE_ROUTE, FactKey(TRANSFORM, Fact.SENT)]
+PARKED, RELEASED = FactKey(TRANSMIT, Fact.PARKED, "1"), FactKey(TRANSMIT, Fact.RELEASED, "1")
+WAYS = {
+    "ACKed and never seen": UP_TO_THE_ROUTE[:1],
+    "dead upstream": [*UP_TO_THE_ROUTE[:2], FactKey("normalize", Fact.DEAD, "step")],
+    "delivered at the second try": [*LEFT, PARKED, RELEASED, FactKey(TRANSMIT, Fact.DELIVERED)],
+    "held and released": [
+        *LEFT,
+        FactKey(TRANSMIT, Fact.HELD, "1"),
+        RELEASED,
+        FactKey(TRANSMIT, Fact.PARKED, "2"),
+    ],
+    "dead twice, redriven twice": [
+        *LEFT,
+        PARKED,
+        RELEASED,
+        FactKey(TRANSMIT, Fact.DEAD, "expired"),
+        FactKey(TRANSMIT, Fact.REDRIVEN, "2"),
+        FactKey(TRANSMIT, Fact.PARKED, "3"),
+        FactKey(TRANSMIT, Fact.DEAD, dead_detail("rejected", 2)),
+        FactKey(TRANSMIT, Fact.REDRIVEN, "4"),
+        FactKey(TRANSMIT, Fact.DELIVERED),
+    ],
+}
+
+
+def books_of(way: list[FactKey], *, passed: int = 0) -> Books:
+    others = {FactKey("transmit:audit", Fact.DELIVERED): BitMap64([7])}
+    topics = {"ingest": [("in", 0)], "egress": [("out", 0)]}
+    facts = {**others, **{key: BitMap64([7]) for key in way}}
+    return Books(facts, {("out", 0): 7}, {("in", 0): passed, ("out", 0): passed}, topics)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@given(chance=st.randoms())
+def test_a_way_is_told_in_its_order(way: list[FactKey], chance: random.Random):
+    mixed = list(way)
+    chance.shuffle(mixed)
+    assert sightings(books_of(mixed), 7, 0, "crm") == way
+
+
+def test_another_unit_and_another_destination_are_no_part_of_it():
+    books = books_of(LEFT)
+    assert sightings(books, 8, 0, "crm") == []
+    assert sightings(books, 7, 0, "") == UP_TO_THE_ROUTE
+    assert sightings(books, 7, 0, "audit")[-1] == FactKey("transmit:audit", Fact.DELIVERED)
+
+
+def test_a_child_has_the_way_of_its_message_and_then_its_own():
+    exploded = [FactKey("normalize", Fact.SENT, EXPLODED, 2), FactKey(TRANSFORM, Fact.SENT, "", 2)]
+    books = books_of([*LEFT, *exploded])
+    assert sightings(books, 7, 2, "crm") == [*UP_TO_THE_ROUTE[:2], *exploded]
+
+
+def test_a_unit_is_in_one_bin_at_each_place_where_it_is_due():
+    assert bins_of(books_of(LEFT, passed=8), 7) == {"audit": Bin.DELIVERED, "crm": Bin.LOST}
+    assert bins_of(books_of(UP_TO_THE_ROUTE[:1], passed=7), 7)[""] == Bin.QUEUED
+    assert bins_of(books_of(UP_TO_THE_ROUTE[:1], passed=8), 7)[""] == Bin.LOST

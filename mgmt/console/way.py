@@ -17,6 +17,7 @@ from mgmt.queries.passport import Leg, Passport
 from mgmt.queries.records import StoredRecord
 
 MOST_LINES: Final = 400
+_NEEDS: Final = ("lost", "dead", "held", "retrying", "queued")
 _FACTS: Final = {
     Fact.DELIVERED: ("fine", "delivered"),
     Fact.DEAD: ("bad", "dead"),
@@ -96,7 +97,13 @@ class LegLine:
     leg: Leg
     left_us: int | None  # from ingest to egress
     took_us: int | None  # from egress to the answer
+    whole_us: int | None  # from ingest to the answer
     letter: DeadLetter | None
+
+
+def in_order_of_need(legs: Iterable[Leg]) -> list[Leg]:
+    """Those that need somebody first."""
+    return sorted(legs, key=lambda leg: (_NEEDS.index(leg.bin) if leg.bin in _NEEDS else len(_NEEDS), leg.destination))
 
 
 def summary(passport: Passport) -> tuple[str, str]:
@@ -106,7 +113,7 @@ def summary(passport: Passport) -> tuple[str, str]:
     delivered = sum(leg.bin == "delivered" for leg in passport.legs)
     if delivered == len(passport.legs):
         return "fine", "delivered" if delivered == 1 else f"delivered to all {delivered}"
-    worst = next((bin_ for bin_ in ("lost", "dead", "held", "retrying", "queued") if _any_in(passport, bin_)), "")
+    worst = next((bin_ for bin_ in _NEEDS if _any_in(passport, bin_)), "")
     words = f"delivered to {delivered} of {len(passport.legs)}" if len(passport.legs) > 1 else worst or "unknown yet"
     return BIN_COLOURS.get(worst, "off"), words
 
@@ -120,7 +127,7 @@ def stage_line(stage: Stage) -> StageLine:
         return StageLine(stage.node, words, colour, stage.took_us, changes(stage.before, ""), False, result.peeked)
     lines = changes(stage.before, result.body)
     changed = any(line.sign != " " for line in lines)
-    words = _count(lines) if changed else "passed unchanged"
+    words = f"to {', '.join(result.to)}" if result.to else _count(lines) if changed else "passed unchanged"
     return StageLine(stage.node, words, "fine", stage.took_us, lines, changed, result.peeked)
 
 
@@ -141,7 +148,7 @@ def arrival_of(record: StoredRecord) -> Arrival:
 def leg_line(leg: Leg, came_at: datetime | None) -> LegLine:
     """A destination's part, in words."""
     steps = sorted([*_attempts(leg), *_facts(leg)], key=lambda step: step.at.timestamp() if step.at else float("inf"))
-    ended = [_end_of(step) for step in steps if step.words == "delivered"]
+    answered_at = next((_end_of(step) for step in reversed(steps) if step.words == "delivered"), None)
     return LegLine(
         destination=leg.destination,
         bin=leg.bin,
@@ -152,7 +159,8 @@ def leg_line(leg: Leg, came_at: datetime | None) -> LegLine:
         transform=stage_line(leg.transform) if leg.transform else None,
         leg=leg,
         left_us=_between(came_at, leg.left_at),
-        took_us=_between(leg.left_at, ended[-1] if ended else None),
+        took_us=_between(leg.left_at, answered_at),
+        whole_us=_between(came_at, answered_at),
         letter=leg.letter,
     )
 
@@ -171,14 +179,26 @@ def last_seen(facts: Sequence[FactKey]) -> str:
 
 
 def changes(before: str, after: str) -> list[Change]:
-    """The bodies line by line, at most MOST_LINES; JSON is laid out first, so that a line is a field."""
-    old, new = _laid_out(before), _laid_out(after) if after else []
-    lines = (
-        [Change(line[0], line[2:]) for line in difflib.ndiff(old, new) if line[0] in " -+"]
-        if after
-        else [Change(" ", line) for line in old]
-    )
-    return lines[:MOST_LINES]
+    """The bodies line by line, at most MOST_LINES; JSON is laid out first, so that a line is a field.
+
+    A comma that comes or goes because a neighbour did is no change.
+    """
+    old = _laid_out(before)
+    if not after:
+        return [Change(" ", line) for line in old][:MOST_LINES]
+    new, found = _laid_out(after), list[Change]()
+    matcher = difflib.SequenceMatcher(None, _bare(old), _bare(new), autojunk=False)
+    for what, i, j, k, l_ in matcher.get_opcodes():
+        if what == "equal":
+            found += [Change(" ", line) for line in new[k:l_]]
+        else:
+            found += [Change("-", line) for line in old[i:j]]
+            found += [Change("+", line) for line in new[k:l_]]
+    return found[:MOST_LINES]
+
+
+def _bare(lines: list[str]) -> list[str]:
+    return [line.removesuffix(",") for line in lines]
 
 
 def _end_of(step: Step) -> datetime | None:

@@ -33,7 +33,7 @@
   const local = (root) => {
     for (const time of all("time[data-form]", root)) {
       const moment = new Date(time.dateTime);
-      time.textContent = moment.toLocaleString("sv-SE", FORMS[time.dataset.form]);
+      time.textContent = moment.toLocaleString("sv-SE", FORMS[time.dataset.form]).replace(",", ".");
       time.title = `${moment.toLocaleString("sv-SE", FORMS.full)} ${offset()}`;
     }
     for (const zone of all("[data-zone]", root)) zone.textContent = offset();

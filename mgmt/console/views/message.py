@@ -13,7 +13,7 @@ from mgmt import access
 from mgmt.console.lines import Content, readable_body
 from mgmt.console.pages import for_members, part_of, show, tenant_of, viewer_of
 from mgmt.console.views.pipe import shared
-from mgmt.console.way import arrival_of, last_seen, leg_line, stage_line, summary
+from mgmt.console.way import arrival_of, in_order_of_need, last_seen, leg_line, stage_line, summary
 from mgmt.console.wording import BINS
 from mgmt.models import Pipe
 from mgmt.queries.find import NEWEST, FoundMessage, find_messages
@@ -37,6 +37,7 @@ def message(request: HttpRequest, pipe_id: str, position: str) -> HttpResponse:
         raise Http404 from exc
     colour, words = summary(found)
     arrival = arrival_of(found.record) if found.record else None
+    legs = [leg_line(leg, arrival.came_at if arrival else None) for leg in in_order_of_need(found.legs)]
     context = shared(pipe, "attempts") | {
         "passport": found,
         "position": format_position(found.position),
@@ -45,7 +46,8 @@ def message(request: HttpRequest, pipe_id: str, position: str) -> HttpResponse:
         "arrival": arrival,
         "starts": start_of(found.bucket),
         "stages": [stage_line(stage) for stage in found.stages],
-        "legs": [leg_line(leg, arrival.came_at if arrival else None) for leg in found.legs],
+        "legs": legs,
+        "whole_us": max((line.whole_us for line in legs if line.whole_us is not None), default=None),
         "meaning": BINS.get(found.bin, ""),
         "last_seen": last_seen(found.facts) if found.bin == "lost" else "",
         "content": _content(found),

@@ -37,6 +37,7 @@ class Sample(Struct, frozen=True):
     now_us: int
     pipe: str = ""
     revision: int = 0
+    position: int = 0
 
 
 class Result(Struct, frozen=True):
@@ -115,6 +116,7 @@ class _DryRun:
     def run(self) -> DryRun:
         one = self._sample
         meta = Meta(WIRE_VERSION, one.id, one.pipe, one.revision, one.source, one.event_time_us, one.now_us, 0)
+        meta.position = one.position
         units = self._at("normalize", lambda: self._normalize(_Unit(meta, one.body)))
         if not self._plan.enrich.is_idle:
             units = self._at("enrich", lambda: self._enrich(units))

@@ -38,7 +38,7 @@ class RuleLine:
 class Again:
     """The stages computed anew for one unit. `away` says why that cannot be done."""
 
-    def __init__(self, pipe: Pipe, record: StoredRecord, child: int) -> None:
+    def __init__(self, pipe: Pipe, record: StoredRecord, position: int, child: int) -> None:
         self.meta = record.meta
         self.id = f"{self.meta.id}.{child}" if child else self.meta.id
         self.stages: list[Stage] = []
@@ -54,7 +54,7 @@ class Again:
         spec = parse_pipe_spec(revision.spec)
         plan = plan_of(spec, pipe)
         self.destinations = plan.destinations
-        self._run = run_again(spec, plan, _sample(record), pipe)
+        self._run = run_again(spec, plan, _sample(record, position), pipe)
         self.children = self._run.exploded
         if self.children and not child:
             self.id = f"{self.meta.id}.0"
@@ -92,10 +92,10 @@ class Again:
         return next((one for one in requests if (one.destination, one.id) == (name, self.id)), None)
 
 
-def _sample(record: StoredRecord) -> Sample:
+def _sample(record: StoredRecord, position: int) -> Sample:
     meta = record.meta
     times = (meta.event_time_us, meta.ingest_time_us)
-    return Sample(record.body, meta.source, meta.id, *times, meta.pipe, meta.revision)
+    return Sample(record.body, meta.source, meta.id, *times, meta.pipe, meta.revision, position)
 
 
 def _rules(plan: Plan, spec: PipeSpec, body: str, meta: Meta) -> list[RuleLine]:

@@ -81,7 +81,7 @@ def passport(pipe: Pipe, position: int, *, child: int = 0, bucket: int | None = 
     if record is None and not bins:
         raise NoMessage(away)
     unit = _Unit(pipe, position, child, record, books)
-    again = Again(pipe, record, child) if record else None
+    again = Again(pipe, record, position, child) if record else None
     id_ = again.id if again else rows.message_id
     attempts = [line for line in rows.attempts if line.message_id == id_]
     names = {*bins, *(line.destination for line in attempts), *(again.due if again else ())} - {""}

@@ -185,6 +185,8 @@ def test_every_stage_is_computed_anew_from_the_original(story: Story):
     assert crm.transform is not None
     assert msgspec.json.decode(crm.transform.result.body)["channel"] == "web"
     assert found.not_taken == ["fraud"]
+    assert crm.request is not None
+    assert "penstock-position: 1-1-0" in crm.request.headers
 
 
 def test_its_times_and_bins_are_the_brokers_the_attempts_and_the_ledgers(story: Story):

@@ -181,8 +181,10 @@ def _told(unit: _Unit, names: Iterable[str], attempts: Iterable[AttemptLine]) ->
 def _departures(unit: _Unit, names: Iterable[str]) -> dict[str, datetime]:
     """When the broker took what goes to each destination."""
     departed = {name for name in names if any(key.fact == Fact.SENT for key in _facts_at(unit, name))}
+    if unit.record is None or unit.record.stored_at is None or not departed:
+        return {}
     topic = Topic.objects.filter(cell_id=unit.pipe.cell_id, purpose="egress").order_by("-generation").first()
-    if topic is None or unit.record is None or unit.record.stored_at is None or not departed:
+    if topic is None:
         return {}
     places, since = range(topic.partitions), unit.record.stored_at
     try:

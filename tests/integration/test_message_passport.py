@@ -31,6 +31,7 @@ from tests.db.console.truth import go_live
 
 pytestmark = pytest.mark.django_db
 PARTITIONS = 2
+MANY = 10_000_000
 SPEC = {
     "sources": {"shop": {"id": "order.number", "event_time": "at"}},
     "normalize": [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "note"}],
@@ -79,6 +80,20 @@ class Story:
         offset = self._store("ingest", msgspec.json.encode(body), meta, 1)
         return meta, position_of(1, 1, offset)
 
+    def fill(self, count: int) -> None:
+        """So many messages of other pipes on the ingest topic."""
+        id_ = message_id(time.time_ns() // 1_000, uuid.uuid4().hex[:19])
+        meta = encode_meta(Meta(1, id_, "other", 1, "shop", 0, 0, 0))
+        topic, produce = self.topics["ingest"], self._producer.produce
+        for number in range(count):
+            while True:
+                try:
+                    produce(topic, b"{}", partition=number % PARTITIONS, headers=[(META_HEADER, meta)])
+                    break
+                except BufferError:
+                    self._producer.poll(0.1)
+        self.flush()
+
     def depart(self, meta: Meta, position: int, destination: str) -> None:
         """What process writes for one destination."""
         left = msgspec.structs.replace(meta, position=position, destination=destination)
@@ -120,7 +135,7 @@ class Story:
 
     def flush(self) -> None:
         """Everything is stored."""
-        assert self._producer.flush(10) == 0
+        assert self._producer.flush(60) == 0
 
     def close(self) -> None:
         """Take the topics away."""
@@ -255,3 +270,19 @@ def test_a_receipt_says_where_the_message_stands_and_nothing_of_it(story: Story,
 def test_there_is_no_receipt_of_what_never_came(story: Story, client: Client, message_id: str):
     story.ingest(BODY)
     assert client.get(reverse("console:receipt", args=[message_id])).status_code == 404
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_one_among_ten_million_is_found_within_a_second(story: Story, client: Client):
+    story.fill(MANY // 2)
+    meta, position = tell_a_whole_way(story)
+    story.fill(MANY // 2)
+    client.force_login(story.alice)
+    page = reverse("console:message", args=[story.pipe.id, format_position(position)])
+    for url in (page, f"/find/?q={meta.id}", f"/find/?q={format_position(position)}"):
+        client.get(url)  # the first one loads templates
+        began = time.monotonic()
+        answer = client.get(url)
+        assert answer.status_code in (200, 302), url
+        assert time.monotonic() - began < 1.0, url

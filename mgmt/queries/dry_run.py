@@ -11,7 +11,7 @@ from dataplane.plan import Plan, compile_plan
 from dataplane.plan.dryrun import DryRun, Sample, dry_run
 from dataplane.spec import PipeSpec, SpecError
 from dataplane.tables.sealed import salt_place
-from mgmt.models import Tenant
+from mgmt.models import Pipe, Tenant
 from mgmt.queries.lookups import StoredRows
 from mgmt.services.revisions import checked_spec
 from mgmt.services.secrets import decrypt
@@ -45,7 +45,7 @@ def run_again(spec: PipeSpec, plan: Plan, sample: Sample, pipe: Pipe) -> DryRun:
 
 def plan_of(spec: PipeSpec, pipe: Pipe) -> Plan:
     """The spec compiled with the salt of the pipe's tenant."""
-    return compile_plan(spec, _salt(pipe))
+    return compile_plan(spec, _salt(pipe.tenant))
 
 
 def sample_body(event: Any) -> bytes:

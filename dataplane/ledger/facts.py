@@ -1,5 +1,6 @@
 """Facts: grow-only sets of units. Adding one twice changes nothing, so redelivery never spoils the books."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -64,28 +65,28 @@ class FactBook:
     """Collects facts between two checkpoints of one writer."""
 
     def __init__(self) -> None:
-        self._positions: dict[tuple[str, int, FactKey], list[int]] = {}
+        self._positions: dict[tuple[str, int, FactKey], BitMap64] = defaultdict(BitMap64)
 
     def add(self, pipe: str, bucket: int, key: FactKey, position: int) -> None:
         """One unit."""
-        known = self._positions.get((pipe, bucket, key))
-        if known is None:
-            self._positions[pipe, bucket, key] = [position]
-        else:
-            known.append(position)
+        self._positions[pipe, bucket, key].add(position)
 
     def extend(self, pipe: str, bucket: int, key: FactKey, positions: Iterable[int]) -> None:
-        """Many units of one pipe and bucket."""
-        self._positions.setdefault((pipe, bucket, key), []).extend(positions)
+        """Many units of one pipe and bucket; a range costs as much as one."""
+        known = self._positions[pipe, bucket, key]
+        if isinstance(positions, range):
+            known.add_range(positions.start, positions.stop)
+        else:
+            known.update(positions)
 
     def __len__(self) -> int:
         return len(self._positions)
 
     def take(self) -> list[FactSet]:
         """Everything collected so far, as sets for an audit record; the book is empty afterwards."""
-        taken, self._positions = self._positions, {}
+        taken, self._positions = self._positions, defaultdict(BitMap64)
         return [
-            FactSet(pipe, key.node, bucket, key.fact, key.detail, key.child, BitMap64(positions).serialize())
+            FactSet(pipe, key.node, bucket, key.fact, key.detail, key.child, positions.serialize())
             for (pipe, bucket, key), positions in taken.items()
         ]
 

@@ -4,6 +4,7 @@ position = generation (10 bits) | partition (14 bits) | offset (40 bits): one in
 roaring bitmaps stay small. A unit is (position, child) up to route and (position, child, destination) after it.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 OFFSET_BITS: Final = 40
@@ -28,6 +29,14 @@ def partition_base(generation: int, partition: int) -> int:
     if not 0 <= generation < 1 << GENERATION_BITS or not 0 <= partition < 1 << PARTITION_BITS:
         raise ValueError(f"generation below 1024 and partition below 16384 needed, got {generation}, {partition}")
     return (generation << PARTITION_BITS | partition) << OFFSET_BITS
+
+
+def dense(numbers: list[int]) -> Sequence[int]:
+    """The same numbers, as a range if each is one more than the last: a set takes that at the price of one."""
+    if not numbers:
+        return numbers
+    whole = range(numbers[0], numbers[0] + len(numbers))
+    return whole if numbers == list(whole) else numbers
 
 
 def position_of(generation: int, partition: int, offset: int) -> int:

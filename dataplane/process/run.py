@@ -6,7 +6,9 @@ from typing import Final
 
 from dataplane.ledger.facts import ASKED, DEDUP, EXPLODED, INGEST, LATE, PROCESS, SEEN, Fact, FactBook, FactKey
 from dataplane.ledger.meta import Meta
+from dataplane.ledger.units import dense
 from dataplane.names import transform_node
+from dataplane.process.item import Item
 from dataplane.runtime.lags import LagBook
 
 _SEEN: Final = FactKey(INGEST, Fact.SENT, SEEN)
@@ -14,91 +16,87 @@ _ASKED: Final = FactKey(DEDUP, Fact.SENT, ASKED)
 _THROUGH: Final = FactKey(PROCESS, Fact.SENT)
 
 
-class Departures:
-    """What left one transform stage: its units, and their event times for the lag."""
-
-    def __init__(self, destination: str) -> None:
-        self.node = transform_node(destination)
-        self.positions: list[int] = []
-        self.children: list[Meta] = []  # units other than child 0, if a message was exploded
-        self.times: list[int] = []
-
-
 class Run:
     """Facts and lags of a run, told to the books once every record it produced is stored.
 
     owed:    tokens of the outbox that are still due
     offsets: what to settle then
+    seen:    positions of the messages
+    items:   the messages as they came, while they pass the stages
     through: positions of the units (child 0) that passed every stage up to the route
     """
 
-    def __init__(self, pipe: str, bucket: int, partition: int, offsets: Sequence[int], seen: list[int]) -> None:
+    def __init__(self, pipe: str, bucket: int, partition: int, offsets: Sequence[int], seen: Sequence[int]) -> None:
         self.pipe = pipe
         self.bucket = bucket
         self.partition = partition
         self.offsets = offsets
         self.seen = seen
         self.through = seen
+        self.items: list[Item] = []
         self.owed = 1  # held open until everything has been handed to the outbox
-        self.departures: list[Departures] = []
-        self._units: dict[FactKey, list[int]] = defaultdict(list)
+        self._left: list[tuple[str, Sequence[int]]] = []  # node, event times
+        self._units: dict[FactKey, list[Sequence[int]]] = defaultdict(list)
 
     def dead(self, node: str, cause: str, meta: Meta) -> None:
         """One unit ends at `node`."""
-        self._units[FactKey(node, Fact.DEAD, cause, meta.child)].append(meta.position)
+        self._add(FactKey(node, Fact.DEAD, cause, meta.child), meta)
 
     def filtered(self, node: str, why: str, meta: Meta) -> None:
         """One unit ends at `node` by the tenant's own rule."""
-        self._units[FactKey(node, Fact.FILTERED, why, meta.child)].append(meta.position)
+        self._add(FactKey(node, Fact.FILTERED, why, meta.child), meta)
 
     def asked(self, meta: Meta) -> None:
         """Dedup is asked about one unit."""
-        self._units[_ASKED].append(meta.position)
+        self._add(_ASKED, meta)
 
     def late(self, node: str, meta: Meta) -> None:
         """One unit is too late for a window. It goes on."""
-        self._units[FactKey(node, Fact.SENT, LATE, meta.child)].append(meta.position)
+        self._add(FactKey(node, Fact.SENT, LATE, meta.child), meta)
 
     def duplicate(self, first: str, meta: Meta) -> None:
         """One unit ends at dedup: it repeats the message at this position."""
-        self._units[FactKey(DEDUP, Fact.DUPLICATE, first)].append(meta.position)
+        self._add(FactKey(DEDUP, Fact.DUPLICATE, first), meta)
 
     def exploded(self, children: Iterable[Meta]) -> None:
         """Units that an explode made; child 0 is the message's own unit."""
         for meta in children:
             if meta.child:
-                self._units[FactKey("normalize", Fact.SENT, EXPLODED, meta.child)].append(meta.position)
+                self._add(FactKey("normalize", Fact.SENT, EXPLODED, meta.child), meta)
 
-    def passed(self, metas: Iterable[Meta]) -> None:
+    def passed(self, items: list[Item]) -> None:
         """Exactly these units passed every stage up to the route."""
-        self.through = []
-        for meta in metas:
-            if meta.child:
-                self._units[FactKey(PROCESS, Fact.SENT, "", meta.child)].append(meta.position)
-            else:
-                self.through.append(meta.position)
+        self.through = self._own(items, PROCESS)
 
-    def departures_of(self, destination: str) -> Departures:
-        """Where to note what leaves for a destination."""
-        departures = Departures(destination)
-        self.departures.append(departures)
-        return departures
+    def departed(self, destination: str, items: list[Item], times: Sequence[int]) -> None:
+        """What is left for a destination, with the event times for the lag."""
+        node = transform_node(destination)
+        self._left.append((node, times))
+        self._units[FactKey(node, Fact.SENT)].append(self._own(items, node))
 
     def close(self, facts: FactBook, lags: LagBook, now_us: int) -> None:
         """All of it is stored: file the facts, and the lags on departure."""
         facts.extend(self.pipe, self.bucket, _SEEN, self.seen)
         if self.through:
             facts.extend(self.pipe, self.bucket, _THROUGH, self.through)
-        for departures in self.departures:
-            self._file(departures, facts, lags, now_us)
-        for key, positions in self._units.items():
-            facts.extend(self.pipe, self.bucket, key, positions)
+        for key, units in self._units.items():
+            for positions in units:
+                facts.extend(self.pipe, self.bucket, key, positions)
+        for node, times in self._left:
+            if times:
+                lags.add_pass((self.pipe, node, self.bucket, "out"), now_us, times)
 
-    def _file(self, departures: Departures, facts: FactBook, lags: LagBook, now_us: int) -> None:
-        node = departures.node
-        if departures.positions:
-            facts.extend(self.pipe, self.bucket, FactKey(node, Fact.SENT), departures.positions)
-        for meta in departures.children:
-            facts.add(self.pipe, self.bucket, FactKey(node, Fact.SENT, "", meta.child), meta.position)
-        if departures.times:
-            lags.add_pass((self.pipe, node, self.bucket, "out"), now_us, departures.times)
+    def _add(self, key: FactKey, meta: Meta) -> None:
+        self._units[key].append((meta.position,))
+
+    def _own(self, items: list[Item], node: str) -> Sequence[int]:
+        """Positions of the messages' own units (child 0) among those sent at a node; the others are noted."""
+        if items is self.items:
+            return self.seen
+        own = []
+        for item in items:
+            if item.meta.child:
+                self._add(FactKey(node, Fact.SENT, "", item.meta.child), item.meta)
+            else:
+                own.append(item.meta.position)
+        return dense(own)

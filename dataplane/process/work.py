@@ -9,14 +9,14 @@ from confluent_kafka import Message
 
 from dataplane.ledger.deadletter import Death, dead_headers
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
-from dataplane.ledger.units import partition_base
+from dataplane.ledger.units import dense, partition_base
 from dataplane.names import transform_node
 from dataplane.plan import Plan, StageError
 from dataplane.plan.about import about
 from dataplane.plan.enrich import Enriching
 from dataplane.plan.stage import Stage, Steps, decode, encode
 from dataplane.process.dedup import Asking, verdict_of
-from dataplane.process.item import Item, child_of, item_of
+from dataplane.process.item import UNREAD, Item, child_of, item_of
 from dataplane.process.lookups import Lookups, TenantRows
 from dataplane.process.plans import Plans
 from dataplane.process.run import Run
@@ -29,6 +29,18 @@ from dataplane.stages.steps import DROPPED
 from dataplane.tables.lookup_store import Pinned
 
 _Group = tuple[str, int, int, int]  # pipe, revision, bucket, partition
+
+
+class _Bases(dict[int, int]):
+    """The position of offset 0 by partition."""
+
+    def __init__(self, generation: int) -> None:
+        super().__init__()
+        self._generation = generation
+
+    def __missing__(self, partition: int) -> int:
+        base = self[partition] = partition_base(self._generation, partition)
+        return base
 
 
 class ProcessWork:
@@ -44,41 +56,46 @@ class ProcessWork:
         self._asking = Asking(lane.outbox, topics["dedup"].name if "dedup" in topics else "")
         self._taps = Taps(lane.outbox, topics["taps"].name if "taps" in topics else "")
         self._generation = topics["ingest"].generation
-        self._bases: dict[int, int] = {}
+        self._bases = _Bases(self._generation)
         self._plans = Plans(lane.table, lane.settings.fernet_keys)
         self._tail = Tail(lane)
-        self._waiting: list[Item] = []  # for a plan or a look-up table that is not here yet
+        self._waiting: list[tuple[_Group, list[Item]]] = []  # for a plan or a look-up table that is not here yet
 
     def take(self, messages: Sequence[Message]) -> None:
-        """Run everything whose plan is known; a message that cannot be read is dead at once."""
-        items = []
+        """Run everything whose plan is known; a message that cannot be read is dead at once. A hot loop."""
+        bases, groups = self._bases, defaultdict[_Group, list[Item]](list)
         for message, meta, headers in self._lane.read_all(messages):
+            partition = message.partition()
             if meta.position:  # put back by dedup, under the position that it had
-                items += self._judged(message, meta, headers)
-                continue
-            meta.position = self._base(message.partition()) + message.offset()
-            items.append(item_of(meta, message, headers))
-        self._run_all(items)
+                item = self._judged(message, meta, headers)
+                if item is None:
+                    continue
+            else:
+                meta.position = bases[partition] + message.offset()
+                item = item_of(meta, message, headers)
+            groups[meta.pipe, meta.revision, meta.bucket, partition].append(item)
+        self._run_all(groups.items())
 
-    def _judged(self, message: Message, meta: Meta, headers: Headers) -> list[Item]:
+    def _judged(self, message: Message, meta: Meta, headers: Headers) -> Item | None:
         """What dedup lets go on; a repeat ends here."""
         if first := verdict_of(headers):
             run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
             run.through = []
             run.duplicate(first, meta)
             self.acked(run)
-            return []
+            return None
         item = item_of(meta, message, headers[:-1])
         item.judged = True
-        return [item]
+        return item
 
     def condemn(self, message: Message) -> None:
         """Dead at the first stage, unread."""
         for _, meta, headers in self._lane.read_all([message]):
-            meta.position = meta.position or self._base(message.partition()) + message.offset()
+            meta.position = meta.position or self._bases[message.partition()] + message.offset()
             run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
             run.through = []
-            self._bury(run, "normalize", item_of(meta, message, headers), StageError(CRASHES_LANE, CRASHES_DETAIL))
+            item = item_of(meta, message, headers)
+            self._bury(run, "normalize", item, StageError(CRASHES_LANE, CRASHES_DETAIL))
             self.acked(run)
 
     def turn(self) -> None:
@@ -87,14 +104,10 @@ class ProcessWork:
             waiting, self._waiting = self._waiting, []
             self._run_all(waiting)
 
-    def _run_all(self, items: Iterable[Item]) -> None:
-        groups: dict[_Group, list[Item]] = defaultdict(list)
-        for item in items:
-            meta = item.meta
-            groups[meta.pipe, meta.revision, meta.bucket, item.message.partition()].append(item)
+    def _run_all(self, groups: Iterable[tuple[_Group, list[Item]]]) -> None:
         with self._lookups.pinned() as pinned:
-            for group, members in groups.items():
-                self._run(group, members, pinned)
+            for group, items in groups:
+                self._run(group, items, pinned)
 
     def acked(self, token: Any) -> None:
         """A run's record is stored; the last one closes the run."""
@@ -118,7 +131,7 @@ class ProcessWork:
     def forget(self, partitions: Iterable[int]) -> None:
         """What waits for a plan will be read by the new owner."""
         gone = set(partitions)
-        self._waiting = [item for item in self._waiting if item.message.partition() not in gone]
+        self._waiting = [(group, items) for group, items in self._waiting if group[3] not in gone]
 
     def give_back(self) -> None:
         """What waits for a plan stays uncommitted."""
@@ -128,21 +141,16 @@ class ProcessWork:
         """Let go of the look-up tables."""
         self._lookups.close()
 
-    def _base(self, partition: int) -> int:
-        base = self._bases.get(partition)
-        if base is None:
-            base = self._bases[partition] = partition_base(self._generation, partition)
-        return base
-
     def _run(self, group: _Group, items: list[Item], pinned: Pinned) -> None:
         pipe, revision, bucket, partition = group
         plan = self._plans.find(pipe, revision)
         rows = self._rows(pipe, plan, pinned) if plan is not None else None
         if plan is None or rows is None or self._lacks_topic(plan):
-            self._waiting.extend(items)
+            self._waiting.append((group, items))
             return
-        positions = [item.meta.position for item in items]
-        run = Run(pipe, bucket, partition, [item.message.offset() for item in items], positions)
+        positions = dense([item.meta.position for item in items])
+        run = Run(pipe, bucket, partition, dense([item.message.offset() for item in items]), positions)
+        run.items = items
         results: list[Item] = []  # of windows: they go on from the route
         if plan.windows:
             items, results = parted(items)
@@ -165,8 +173,10 @@ class ProcessWork:
             alive = [*alive, *results]
             times = _times(alive)
         for destination, due in self._route(run, plan, alive, times).items():
-            self._mark(run, transform_node(destination), "in", times if due is alive else _times(due))
-            self._transform(run, plan, destination, due)
+            due_times = times if due is alive else _times(due)
+            self._mark(run, transform_node(destination), "in", due_times)
+            self._transform(run, plan, destination, due, due_times)
+        run.items = []  # bodies are not held until the reports come
         self.acked(run)
 
     def _lacks_topic(self, plan: Plan) -> bool:
@@ -184,24 +194,24 @@ class ProcessWork:
         return alive
 
     def _edit(self, run: Run, steps: Steps, items: list[Item]) -> list[Item]:
-        """The items that come out; those dead or filtered are noted."""
+        """The items that come out, the list itself if these are all; those dead or filtered are noted. A hot loop."""
         if steps.is_idle:
             return items
         alive = []
         for item in items:
             try:
-                value = steps(item.read(), item.about)
+                value = steps(decode(item.body or b"") if item.value is UNREAD else item.value, item.about)
             except StageError as exc:
                 self._bury(run, "normalize", item, exc)
                 continue
             if value is DROPPED:
                 run.filtered("normalize", "filter", item.meta)
             else:
-                item.write(value)
+                item.value, item.body = value, None
                 alive.append(item)
         if steps.peeks:
             self._tail.show("normalize", items)
-        return alive
+        return items if len(alive) == len(items) else alive
 
     def _explode(self, run: Run, stage: Stage, items: list[Item]) -> list[Item]:
         children: list[Item] = []
@@ -240,8 +250,8 @@ class ProcessWork:
     def _route(self, run: Run, plan: Plan, items: list[Item], times: list[int]) -> Mapping[str, list[Item]]:
         """The items due at each destination; without routes all of them at every one."""
         if plan.route is None:
-            if not (plan.normalize.is_idle and plan.enrich.is_idle and plan.dedup is None):
-                run.passed(item.meta for item in items)
+            if items is not run.items:
+                run.passed(items)
             return dict.fromkeys(plan.destinations, items)
         self._mark(run, "route", "in", times)
         routed: dict[str, list[Item]] = {}
@@ -259,20 +269,19 @@ class ProcessWork:
             alive.append(item)
             for name in names:
                 routed.setdefault(name, []).append(item)
-        run.passed(item.meta for item in alive)
+        run.passed(alive)
         self._mark(run, "route", "out", _times(alive))
         return routed
 
-    def _transform(self, run: Run, plan: Plan, destination: str, items: list[Item]) -> None:
-        """One egress record for each item. A hot loop.
+    def _transform(self, run: Run, plan: Plan, destination: str, items: list[Item], times: Sequence[int]) -> None:
+        """One egress record for each item; `times` are theirs. A hot loop.
 
         A message without a key must come to the same partition again, too: transmit remembers what it settled.
         """
         node, stage = transform_node(destination), plan.transform[destination]
         idle, where = stage.is_idle, stage.where
         keyless = run.partition % self._egress.partitions
-        departures = run.departures_of(destination)
-        departed, times = departures.positions, departures.times
+        departed: list[Item] = []
         prefix = f"{destination}\0".encode()
         run.owed += 1
         shipment = self._lane.outbox.shipment(self._egress.name, run)
@@ -293,14 +302,14 @@ class ProcessWork:
             except TooLargeError as exc:
                 self._bury(run, node, item, StageError("too-large", str(exc)))
             else:
-                if meta.child:
-                    departures.children.append(meta)
-                else:
-                    departed.append(meta.position)
-                times.append(meta.event_time_us)
+                departed.append(item)
         shipment.close()
         if stage.before.peeks:
             self._tail.show(node, items)
+        if len(departed) == len(items):
+            run.departed(destination, items, times)
+        else:
+            run.departed(destination, departed, _times(departed))
 
     def _transformed(self, run: Run, plan: Plan, item: Item) -> bytes | None:
         """The body for one destination, None if its steps filter it. Raises StageError.

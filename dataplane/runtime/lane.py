@@ -6,6 +6,7 @@ One thread owns everything here. What a kind of lane does with a message is its 
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -31,7 +32,7 @@ from dataplane.tables.records import CellRecord
 
 log = logging.getLogger(__name__)
 
-BATCH: Final = 2_000
+BATCH: Final = 500  # few enough for what is made of them to stay in the CPU's cache: 2 000 cost a fifth more
 CONTROL_EVERY_S: Final = 0.1
 DRAIN_S: Final = 25.0
 REVOKE_S: Final = 5.0
@@ -254,18 +255,30 @@ class Lane:
 
     def _admit(self, messages: list[Message]) -> list[Message]:
         """Put what was fetched into the windows of its partitions, and leave out what is none of ours. A hot loop."""
-        windows, slot_of, good = self.windows, self.slots.of, []
-        for message in messages:
-            if message.error() is not None:
-                self._trouble(message)
-                continue
-            offset = message.offset()
-            window = windows.get(slot_of(message)) or self._open_window(message)
-            if window is None or offset < window.next_offset:
-                continue  # revoked while this batch was fetched; or in the window already, read again after a resume
-            window.take(offset, len(message))
-            good.append(message)
+        sound = [message for message in messages if message.error() is None]
+        if len(sound) < len(messages):
+            for message in messages:
+                if message.error() is not None:
+                    self._trouble(message)
+        good: list[Message] = []
+        for slot, stretch in groupby(sound, self.slots.of):
+            good += self._admit_stretch(slot, list(stretch))
         return good
+
+    def _admit_stretch(self, slot: int, messages: list[Message]) -> list[Message]:
+        """Messages of one partition, as they follow each other."""
+        window = self.windows.get(slot) or self._open_window(slot, messages[0].offset())
+        if window is None:
+            return []  # revoked while this batch was fetched
+        next_offset, fresh, offsets = window.next_offset, [], []
+        for message in messages:
+            offset = message.offset()
+            if offset >= next_offset:  # else it is in the window already, and was read again after a resume
+                next_offset = offset + 1
+                fresh.append(message)
+                offsets.append(offset)
+        window.take_all(offsets, list(map(len, fresh)))
+        return fresh
 
     def _hand_over(self, messages: list[Message]) -> None:
         """To the work: together, or one at a time where lanes have died of what is here."""
@@ -296,12 +309,11 @@ class Lane:
                 break
         self._crashes.survived(name, time.time())
 
-    def _open_window(self, message: Message) -> AckWindow | None:
-        slot = self.slots.of(message)
+    def _open_window(self, slot: int, offset: int) -> AckWindow | None:
         if slot not in self._ours:
             return None
-        window = self.windows[slot] = AckWindow(message.offset())
-        self._crashes.opened(self._note_name(slot), message.offset(), time.time())
+        window = self.windows[slot] = AckWindow(offset)
+        self._crashes.opened(self._note_name(slot), offset, time.time())
         return window
 
     def _trouble(self, message: Message) -> None:

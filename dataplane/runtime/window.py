@@ -1,7 +1,8 @@
 """The ack window of one partition: what was taken, what is settled, and the prefix that may be committed. Pure."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import lt
 
 
 class AckWindow:
@@ -28,6 +29,18 @@ class AckWindow:
         self._open.add(offset)
         self.bytes += size
         self.next_offset = offset + 1
+
+    def take_all(self, offsets: Sequence[int], sizes: Sequence[int]) -> None:
+        """Messages were read, in this order; ValueError as from `take`, and then none of them counts."""
+        if not offsets:
+            return
+        if not all(map(lt, (self.next_offset - 1, *offsets), offsets)):
+            raise ValueError(f"offsets need to rise from {self.next_offset} on, got {offsets}")
+        self._taken.extend(offsets)
+        self._sizes.extend(sizes)
+        self._open.update(offsets)
+        self.bytes += sum(sizes)
+        self.next_offset = offsets[-1] + 1
 
     def settle(self, offset: int) -> bool:
         """A message is done. Returns whether it was open; one that is not in the window is ignored."""

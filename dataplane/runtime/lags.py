@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dataplane.ledger.audit import LagSet
 from dataplane.ledger.sketch import Sketch
@@ -10,6 +11,20 @@ from dataplane.ledger.sketch import Sketch
 # What a sketch is filed under: pipe, node, bucket, and "in" (on arrival) or "out" (on departure). A plain tuple: one is
 # made for every message.
 LagKey = tuple[str, str, int, str]
+
+
+class _Arrays:
+    """Each list of times as an array, made once: the same messages pass several points."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, NDArray[np.int64]] = {}
+
+    def of(self, times: Sequence[int]) -> NDArray[np.int64]:
+        """`times` must live as long as this does: it is known by its identity."""
+        known = self._known.get(id(times))
+        if known is None:
+            known = self._known[id(times)] = np.array(times, dtype=np.int64)
+        return known
 
 
 class LagBook:
@@ -37,8 +52,9 @@ class LagBook:
     def take(self) -> list[LagSet]:
         """Everything since the last call, as sketches for an audit record."""
         sketches: dict[LagKey, Sketch] = {}
+        arrays = _Arrays()
         for key, passes in self._passes.items():
-            lags = [now_us - np.asarray(times, dtype=np.int64) for now_us, times in passes]
+            lags = [now_us - arrays.of(times) for now_us, times in passes]
             sketches.setdefault(key, Sketch()).add(np.concatenate(lags))
         for key, values in self._singles.items():
             sketches.setdefault(key, Sketch()).add(values)

@@ -1,10 +1,13 @@
 """The test stand: one broker, one cell, processes started and stopped around a measurement."""
 
 import json
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,13 +51,17 @@ class Stand:
         self.cluster.publish_pipe({"crm": url}, normalize=list(normalize))
 
     @contextmanager
-    def running(self, *command: str, ready_s: float = 0.0) -> Iterator[subprocess.Popen[bytes]]:
-        """A process of the data plane for the time of a measurement; it must not end by itself."""
+    def running(self, *command: str, port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
+        """A process of the data plane for the time of a measurement, once it listens at `port`, if it does at all.
+
+        It must not end by itself.
+        """
         name = command[-1].replace("/", "-")
         with (self.box.var / f"{name}.log").open("ab") as log:
             process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.env, stdout=log, stderr=log)
         try:
-            time.sleep(ready_s)
+            while port and process.poll() is None and not _listens(port):
+                time.sleep(0.05)
             if process.poll() is not None:
                 raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}; see {log.name}")
             yield process
@@ -65,7 +72,9 @@ class Stand:
     @contextmanager
     def ingest(self) -> Iterator[subprocess.Popen[bytes]]:
         """One ingest replica."""
-        with self.running("-m", "dataplane.ingest", "--replica", "ingest-1", ready_s=2.0) as process:
+        with self.running("-m", "dataplane.ingest", "--replica", "ingest-1", port=self.port) as process:
+            while not _is_ready(self.port):
+                time.sleep(0.05)
             yield process
 
     @contextmanager
@@ -73,7 +82,7 @@ class Stand:
         """The receiver, with a fresh log."""
         self.log.unlink(missing_ok=True)
         options = ("--port", str(self.receiver_port), "--out", str(self.log))
-        with self.running("-m", "tests.bench.receiver", *options, ready_s=0.5):
+        with self.running("-m", "tests.bench.receiver", *options, port=self.receiver_port):
             yield
 
     def load(self, *, count: int, rate: float = 0, batch: int = 1, connections: int = 64) -> dict[str, Any]:
@@ -111,6 +120,20 @@ class Stand:
             return sum(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in partitions)
         finally:
             consumer.close()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _is_ready(port: int) -> bool:
+    """Whether ingest knows its keys."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except urllib.error.HTTPError:
+        return False
 
 
 @contextmanager

@@ -4,25 +4,69 @@ A thread that waits in `poll` and wakes the loop costs two changes of thread a r
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
 TURN_S: Final = 0.001
-Report = tuple[KafkaError | None, int, int]  # error, partition, offset
+Place = tuple[int, int]  # partition, offset
 
 
 class Batch:
-    """The records of one request: what became of each, and a future for when all are known."""
+    """The records of one request: where each is stored, and a future for when all reports are known.
 
-    __slots__ = ("future", "owed", "reports", "subject")
+    `report` is the delivery callback of every one of them. Whose report it is follows from its partition: an idempotent
+    producer stores the records of a partition in the order in which they were produced. If one of them could not be
+    stored, or nobody can say where, then none of them counts: the sender is told so, and sends them again.
 
-    def __init__(self, size: int, subject: Any, loop: asyncio.AbstractEventLoop) -> None:
+    numbers: by partition, which records of the request went there (their places among those produced)
+    places:  of the records in the order in which they were produced, once all reports are in; [] if they do not count
+    """
+
+    __slots__ = ("_done", "_offsets", "_owed", "failed", "fatal", "future", "numbers", "places", "subject")
+
+    def __init__(self, subject: Any, loop: asyncio.AbstractEventLoop) -> None:
         self.subject = subject  # the caller's own, for `on_done`
-        self.owed = 0
-        self.reports: list[Report | None] = [None] * size
+        self.failed = self.fatal = False
         self.future: asyncio.Future[None] = loop.create_future()
+        self.numbers: dict[int, list[int]] = defaultdict(list)
+        self.places: list[Place] = []
+        self._offsets: dict[int, list[int]] = defaultdict(list)
+        self._owed = 0
+        self._done: list[Batch] = []
+
+    def begin(self, count: int, done: "list[Batch]") -> None:
+        """`count` reports are due; the batch is put into `done` with the last of them."""
+        self._owed, self._done = count, done
+
+    def report(self, error: KafkaError | None, message: Message) -> None:
+        """The report of one record. A hot path."""
+        offset = message.offset()
+        if error is None and offset is not None:
+            self._offsets[message.partition()].append(offset)
+        else:
+            self.failed = True
+            self.fatal |= error is not None and error.fatal()
+        self._owed -= 1
+        if not self._owed:
+            if not self.failed:
+                self.places = self._find_places()
+            self._done.append(self)
+
+    def _find_places(self) -> list[Place]:
+        if not all(before < after for offsets in self._offsets.values() for before, after in pairwise(offsets)):
+            return []
+        if len(self._offsets) == 1:
+            ((partition, offsets),) = self._offsets.items()
+            return [(partition, offset) for offset in offsets]
+        found: dict[int, Place] = {}
+        for partition, numbers in self.numbers.items():
+            places = [(partition, offset) for offset in self._offsets[partition]]
+            found.update(zip(numbers, places, strict=True))
+        return [found[number] for number in range(len(found))]
 
 
 class Acks:
@@ -38,7 +82,7 @@ class Acks:
 
     def produced(self, batch: Batch, count: int) -> None:
         """All records of the batch that could be produced have been: `count` reports are due."""
-        batch.owed = count
+        batch.begin(count, self._done)
         self._waiting += 1
         if not self._armed:
             self._armed = True
@@ -47,7 +91,8 @@ class Acks:
     def _turn(self) -> None:
         self._producer.poll(0)
         if self._done:
-            done, self._done = self._done, []
+            done = self._done[:]
+            self._done.clear()
             self._waiting -= len(done)
             self._on_done(done)
             for batch in done:
@@ -56,10 +101,3 @@ class Acks:
         self._armed = self._waiting > 0
         if self._armed:
             self._loop.call_later(TURN_S, self._turn)
-
-    def report(self, batch: Batch, index: int, error: KafkaError | None, message: Message) -> None:
-        """The delivery callback of one record of a batch, its first two arguments bound."""
-        batch.reports[index] = (error, message.partition() or 0, message.offset() or 0)
-        batch.owed -= 1
-        if not batch.owed:
-            self._done.append(batch)

@@ -6,24 +6,24 @@ import os
 import signal
 import time
 from collections.abc import Collection
-from functools import partial
 from typing import Final
+from zlib import crc32
 
 from confluent_kafka import KafkaException
 from msgspec import Struct
 
-from dataplane.ingest.acks import Acks, Batch, Report
+from dataplane.ingest.acks import Acks, Batch, Place
 from dataplane.ingest.events import Item
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ingest.problems import RefusalError
 from dataplane.ingest.route import Route, Stamper
+from dataplane.ingest.stamp import Spread, partition_of
 from dataplane.ingest.telling import Teller
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.ledger.units import partition_base
 from dataplane.plan import Plan, compile_plan
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import ingest_producer
-from dataplane.runtime.outbox import ANY_PARTITION
 from dataplane.runtime.settings import Settings
 from dataplane.spec.keys import key_digest, key_is_well_formed
 from dataplane.tables.control import ControlReader, snapshot_path
@@ -37,10 +37,14 @@ RETRY_AFTER_S: Final = 2
 
 
 class Request(Struct):
-    """The events of one request on their way to Kafka: where they go, when they came, what each was stamped with."""
+    """The events of one request on their way to Kafka: where they go, when they came, what each was stamped with.
+
+    partition: where those without a key go
+    """
 
     route: Route
     now_us: int
+    partition: int
     metas: list[Meta]
 
 
@@ -79,6 +83,7 @@ class Replica:
         self._routes: dict[str, Route] = {}
         self._routes_at = -1
         self._stamper = Stamper(settings.grace_s * 1_000_000)
+        self._spread = Spread(crc32(name.encode()))
         self._waiting = 0
         self._broken = False
         self._trouble = ""  # why ACKs cannot be journalled
@@ -86,6 +91,7 @@ class Replica:
 
     def start(self) -> None:
         """Begin to read the control topic, collect reports, audit and beat. Call on the loop."""
+        self._loop = asyncio.get_running_loop()
         self._acks = Acks(self._producer, self._on_done)
         self._background = [asyncio.create_task(self._every(CONTROL_EVERY_S))]
 
@@ -139,8 +145,9 @@ class Replica:
 
     async def take(self, route: Route, items: list[Item]) -> list[Verdict]:
         """Store every event and answer for each: 202 after its own delivery report, else why not."""
-        request = Request(route, time.time_ns() // 1_000, [])
-        batch = Batch(len(items), request, asyncio.get_running_loop())
+        now_us = time.time_ns() // 1_000
+        request = Request(route, now_us, self._spread.at(now_us, route.topic.partitions), [])
+        batch = Batch(request, self._loop)
         refused: dict[int, RefusalError] = {}
         for number, item in enumerate(items):
             try:
@@ -152,8 +159,7 @@ class Replica:
             self._waiting += 1
             await batch.future
             self._waiting -= 1
-        generation = route.topic.generation
-        taken = [_verdict(meta, report, generation) for meta, report in zip(request.metas, batch.reports, strict=False)]
+        taken = _verdicts(request, batch.places)
         if not refused:
             return taken
         rest = iter(taken)
@@ -165,13 +171,15 @@ class Replica:
         metas, limit = request.metas, self.settings.max_event_bytes
         if len(event.body) > limit:
             raise RefusalError(413, "event-too-large", f"needs at most {limit} bytes an event, got {len(event.body)}")
+        topic = request.route.topic
         meta, key = self._stamper.stamp(request.route, event, request.now_us)
+        partition = request.partition if key is None else partition_of(key, topic.partitions)
         headers = [(META_HEADER, encode_meta(meta)), *event.headers]
-        report = partial(self._acks.report, batch, len(metas))
         try:
-            self._produce_record(request.route.topic.name, event.body, key, ANY_PARTITION, report, headers=headers)
+            self._produce_record(topic.name, event.body, key, partition, batch.report, headers=headers)
         except (BufferError, KafkaException) as exc:
             raise _unavailable() from exc
+        batch.numbers[partition].append(len(metas))
         metas.append(meta)
 
     def _on_done(self, batches: list[Batch]) -> None:
@@ -188,7 +196,7 @@ class Replica:
         except OSError as exc:
             self._note_journal(f"ACKs cannot be journalled: {exc.strerror}")
             for batch in batches:
-                batch.reports = [None] * len(batch.reports)
+                batch.places = []
             return
         self._note_journal("")
         now_us = time.time_ns() // 1_000
@@ -201,16 +209,16 @@ class Replica:
         stored: dict[tuple[str, str, int], Pass] = {}
         for batch in batches:
             request: Request = batch.subject
+            self._broken |= batch.fatal
             pipe, generation, now_us = request.route.pipe, request.route.topic.generation, request.now_us
-            for meta, report in zip(request.metas, batch.reports, strict=False):
-                if report is None or report[0] is not None:
-                    self._broken |= report is not None and report[0] is not None and report[0].fatal()
-                    continue
-                key = (pipe.cell, pipe.pipe, meta.bucket)
-                found = stored.get(key)
-                if found is None:
-                    found = stored[key] = Pass(Ack(*key, []), [], [])
-                found.ack.positions.append(partition_base(generation, report[1]) + report[2])
+            bases = {partition: partition_base(generation, partition) for partition in batch.numbers}
+            found, bucket = None, -1
+            for meta, (partition, offset) in zip(request.metas, batch.places, strict=False):  # no places: not stored
+                if found is None or meta.bucket != bucket:
+                    bucket = meta.bucket
+                    key = (pipe.cell, pipe.pipe, bucket)
+                    found = stored.get(key) or stored.setdefault(key, Pass(Ack(*key, []), [], []))
+                found.ack.positions.append(bases[partition] + offset)
                 found.event_times_us.append(meta.event_time_us)
                 found.lags_in_us.append(now_us - meta.event_time_us)
         return stored.values()
@@ -237,10 +245,15 @@ class Replica:
                 log.exception("the background turn failed; the next one tries again")
 
 
-def _verdict(meta: Meta, report: Report | None, generation: int) -> Verdict:
-    if report is None or report[0] is not None:
-        return _refused(_unavailable())
-    return Verdict(202, meta.id, f"{generation}-{report[1]}-{report[2]}", meta.bucket)
+def _verdicts(request: Request, places: list[Place]) -> list[Verdict]:
+    """Of what was produced, in its order."""
+    if not places:
+        return [_refused(_unavailable()) for _ in request.metas]
+    generation = request.route.topic.generation
+    return [
+        Verdict(202, meta.id, f"{generation}-{partition}-{offset}", meta.bucket)
+        for meta, (partition, offset) in zip(request.metas, places, strict=True)
+    ]
 
 
 def _refused(refusal: RefusalError) -> Verdict:

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from dataplane.ingest.events import Event
-from dataplane.ingest.stamp import choose_revision, event_time_us, key_bytes, message_id
+from dataplane.ingest.stamp import choose_revision, event_time_us, id_head, id_tail, key_bytes
 from dataplane.ledger.meta import Meta
 from dataplane.ledger.units import MINUTE_US, bucket_of
 from dataplane.names import WIRE_VERSION
@@ -30,12 +30,13 @@ class Stamper:
 
     def __init__(self, grace_us: int) -> None:
         self._grace_us = grace_us
-        self._chance, self._chance_at = "", 0
+        self._tails: list[str] = []
+        self._head, self._head_us = "", 0
 
     def stamp(self, route: Route, event: Event, now_us: int) -> tuple[Meta, bytes | None]:
         """The Meta of an event that came at `now_us` (microseconds since the epoch), and its Kafka key. A hot path."""
         pipe = route.pipe
-        id_ = message_id(now_us, self._chance_digits())
+        id_ = self._message_id(now_us)
         revision = pipe.weights[0][0]
         fields = route.plans[revision].sources[route.source]
         key = key_bytes(pipe.pipe, fields.key(event.value)) if fields.any else None
@@ -51,9 +52,11 @@ class Stamper:
         bucket, off_time = bucket_of(event_us, now_us, self._grace_us)
         return Meta(WIRE_VERSION, id_, pipe.pipe, revision, route.source, event_us, now_us, bucket, off_time), key
 
-    def _chance_digits(self) -> str:
-        at = self._chance_at
-        if at + CHANCE_DIGITS > len(self._chance):
-            self._chance, at = os.urandom(CHANCE_DIGITS * 1_000).hex(), 0
-        self._chance_at = at + CHANCE_DIGITS
-        return self._chance[at : self._chance_at]
+    def _message_id(self, now_us: int) -> str:
+        """As stamp.message_id; what the events of a request share is made once."""
+        if now_us != self._head_us:
+            self._head, self._head_us = id_head(now_us), now_us
+        if not self._tails:
+            chance = os.urandom(CHANCE_DIGITS * 500).hex()
+            self._tails = [id_tail(chance[at : at + CHANCE_DIGITS]) for at in range(0, len(chance), CHANCE_DIGITS)]
+        return self._head + self._tails.pop()

@@ -8,13 +8,24 @@ from typing import Any, Final
 import msgspec
 
 MAX_KEY_BYTES: Final = 256
+SPREAD_US: Final = 10_000  # as librdkafka does by itself (sticky.partitioning.linger.ms)
 _VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}  # two bits are the standard's
 
 
 def message_id(now_us: int, chance: str) -> str:
     """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then 74 bits of chance, given as 19 hexadecimal digits."""
+    return id_head(now_us) + id_tail(chance)
+
+
+def id_head(now_us: int) -> str:
+    """The part of a message id that says when."""
     time = f"{now_us // 1_000:012x}"
-    return f"{time[:8]}-{time[8:]}-7{chance[:3]}-{_VARIANTS[chance[3]]}{chance[4:7]}-{chance[7:]}"
+    return f"{time[:8]}-{time[8:]}-7"
+
+
+def id_tail(chance: str) -> str:
+    """The part of a message id that is chance."""
+    return f"{chance[:3]}-{_VARIANTS[chance[3]]}{chance[4:7]}-{chance[7:]}"
 
 
 def event_time_us(value: Any) -> int | None:
@@ -47,6 +58,27 @@ def key_bytes(pipe: str, value: Any) -> bytes | None:
     if len(text) > MAX_KEY_BYTES:
         text = f"{zlib.crc32(text):08x}".encode() + text[: MAX_KEY_BYTES - 8]
     return pipe.encode() + b"\0" + text
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """Where librdkafka's own partitioner (`consistent_random`) puts a record with this key, which must not be empty."""
+    return zlib.crc32(key) % partitions
+
+
+class Spread:
+    """Which partition takes what has no key: one after the other, each for a while, so that few requests carry many."""
+
+    def __init__(self, first: int) -> None:
+        """`first`: where this replica begins, different from the others'."""
+        self._partition = first
+        self._until_us = 0
+
+    def at(self, now_us: int, partitions: int) -> int:
+        """The partition for what comes at `now_us`."""
+        if now_us >= self._until_us:
+            self._until_us = now_us + SPREAD_US
+            self._partition += 1
+        return self._partition % partitions
 
 
 def choose_revision(weights: Sequence[tuple[int, int]], key: bytes) -> int | None:

@@ -33,7 +33,7 @@ def parse(body: bytes) -> Any:
 
 def parse_all(array: bytes, items: Sequence[bytes]) -> list[Any] | None:
     """The decoded `items` of a JSON array, all at once; None if one of them needs a closer look, by `parse`."""
-    if any(len(item.translate(None, _BRACKETS)) > MAX_DEPTH for item in items):
+    if any(_opened(item) > MAX_DEPTH for item in items):
         return None
     try:
         values: list[Any] = _decode(array)
@@ -51,10 +51,13 @@ def _sentence(exc: Exception, body: bytes) -> str:
 
 def _may_be_deep(body: bytes) -> bool:
     """Depth by brackets alone: exact unless brackets stand in strings, which are then looked at closely."""
-    brackets = body.translate(None, _BRACKETS)
-    if len(brackets) <= MAX_DEPTH or _depth(brackets) <= MAX_DEPTH:
+    if _opened(body) <= MAX_DEPTH or _depth(body.translate(None, _BRACKETS)) <= MAX_DEPTH:
         return False
     return _depth(re.sub(rb'"(?:[^"\\]|\\.)*"', b'""', body)) > MAX_DEPTH
+
+
+def _opened(text: bytes) -> int:
+    return text.count(b"{") + text.count(b"[")
 
 
 def _depth(text: bytes) -> int:

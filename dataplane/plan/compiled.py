@@ -12,17 +12,13 @@ from dataplane.stages.paths import MISSING, compile_path, get
 
 
 class SourceFields:
-    """The fields of an event that a source's settings point at."""
+    """The fields of an event that a source's settings point at. `any`: whether there is one at all."""
 
     def __init__(self, *, event_time: str | None, key: str | None, id: str | None) -> None:  # noqa: A002 (the spec's word)
         self._event_time = compile_path(event_time) if event_time else None
         self._key = compile_path(key) if key else None
         self._id = compile_path(id) if id else None
-
-    @property
-    def any(self) -> bool:
-        """Whether the body must be decoded at all."""
-        return bool(self._event_time or self._key or self._id)
+        self.any = bool(self._event_time or self._key or self._id)
 
     def event_time(self, body: Any) -> Any:
         """The raw value at the event_time path, or None."""

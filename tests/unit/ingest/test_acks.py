@@ -1,0 +1,91 @@
+"""Reports of one request's records: which record each is about, and that all of them count or none."""
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.ingest.acks import Batch
+from dataplane.ingest.stamp import Spread, partition_of
+
+REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
+
+
+class Report:
+    """What a delivery callback is told of a record."""
+
+    def __init__(self, partition: int, offset: int | None) -> None:
+        self._place = (partition, offset)
+
+    def partition(self) -> int:
+        return self._place[0]
+
+    def offset(self) -> int | None:
+        return self._place[1]
+
+
+def batch_of(partitions: Sequence[int]) -> tuple[Batch, list[Batch]]:
+    """A request whose records went to these partitions."""
+    with asyncio.Runner() as runner:
+        batch = Batch("request", runner.get_loop())
+    done: list[Batch] = []
+    for number, partition in enumerate(partitions):
+        batch.numbers[partition].append(number)
+    batch.begin(len(partitions), done)
+    return batch, done
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.randoms(use_true_random=False))
+def test_each_record_finds_its_place_however_the_reports_are_mixed(partitions: list[int], random: Random):
+    batch, done = batch_of(partitions)
+    places = [(partition, 100 + number * 3) for number, partition in enumerate(partitions)]
+    order = sorted(range(len(partitions)), key=lambda number: (random.random(), number))
+    waiting = {partition: iter([place for place in places if place[0] == partition]) for partition in partitions}
+    for number in order:
+        assert not done
+        batch.report(None, Report(*next(waiting[partitions[number]])))
+    assert done == [batch]
+    assert batch.places == places
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        pytest.param([(None, 7), (REFUSED, None)], id="one was not stored"),
+        pytest.param([(None, 7), (None, None)], id="nobody can say where"),
+        pytest.param([(None, 8), (None, 7)], id="not in the order in which they were produced"),
+    ],
+)
+def test_a_request_counts_as_a_whole_or_not_at_all(reports: list[tuple[KafkaError | None, int | None]]):
+    batch, done = batch_of([0, 0])
+    for error, offset in reports:
+        batch.report(error, Report(0, offset))
+    assert done == [batch]
+    assert batch.places == []
+
+
+def test_a_fatal_error_is_remembered():
+    batch, _ = batch_of([0])
+    batch.report(KafkaError(KafkaError._FATAL, "fenced", fatal=True), Report(0, None))
+    assert batch.fatal
+
+
+def test_keys_go_where_librdkafka_would_put_them():
+    producer = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
+    found: dict[bytes, int] = {}
+    keys = [f"pipe\0{number}".encode() for number in range(50)]
+    for key in keys:
+        producer.produce("t", b"v", key, on_delivery=lambda _error, m: found.update({m.key(): m.partition()}))
+    assert producer.flush(20) == 0
+    partitions = len(producer.list_topics("t").topics["t"].partitions)
+    assert partitions > 1
+    assert found == {key: partition_of(key, partitions) for key in keys}
+
+
+def test_what_has_no_key_goes_to_every_partition_in_turn_for_ten_milliseconds_each():
+    spread = Spread(6)
+    assert [spread.at(now_us, 4) for now_us in range(1_000, 51_000, 5_000)] == [3, 3, 0, 0, 1, 1, 2, 2, 3, 3]

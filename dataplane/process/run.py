@@ -72,7 +72,8 @@ class Run:
         """What is left for a destination, with the event times for the lag."""
         node = transform_node(destination)
         self._left.append((node, times))
-        self._units[FactKey(node, Fact.SENT)].append(self._own(items, node))
+        if own := self._own(items, node):
+            self._units[FactKey(node, Fact.SENT)].append(own)
 
     def close(self, facts: FactBook, lags: LagBook, now_us: int) -> None:
         """All of it is stored: file the facts, and the lags on departure."""

@@ -1,14 +1,12 @@
 """A message's passport as a page tells it: steps in order of time, in words, with what each stage changed. Pure."""
 
-import difflib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from dataplane.ledger.facts import Fact, FactKey, cause_of
-from mgmt.console.lines import readable_body
+from mgmt.console.editor.trial import Line, compared
 from mgmt.console.told import AttemptShown, told
 from mgmt.console.wording import BIN_COLOURS, BINS, cause_in_words
 from mgmt.models import DeadLetter
@@ -16,7 +14,6 @@ from mgmt.queries.again import Stage
 from mgmt.queries.passport import Leg, Passport
 from mgmt.queries.records import StoredRecord
 
-MOST_LINES: Final = 400
 _NEEDS: Final = ("lost", "dead", "held", "retrying", "queued")
 _FACTS: Final = {
     Fact.DELIVERED: ("fine", "delivered"),
@@ -40,14 +37,6 @@ _LAST_SEEN: Final = {
 
 
 @dataclass(frozen=True)
-class Change:
-    """A line of a body: kept (" "), gone ("-") or new ("+")."""
-
-    sign: str
-    text: str
-
-
-@dataclass(frozen=True)
 class StageLine:
     """A stage: what it did in words, and the body line by line."""
 
@@ -55,7 +44,7 @@ class StageLine:
     words: str
     colour: str
     took_us: int
-    changes: Sequence[Change]
+    changes: Sequence[Line]
     changed: bool
     peeked: Sequence[str] = ()
 
@@ -124,9 +113,9 @@ def stage_line(stage: Stage) -> StageLine:
     if result.outcome != "passed":
         words = f"ended here: {cause_in_words(result.cause)}" + (f" ({result.detail})" if result.detail else "")
         colour = "bad" if result.outcome == "dead" else "off"
-        return StageLine(stage.node, words, colour, stage.took_us, changes(stage.before, ""), False, result.peeked)
-    lines = changes(stage.before, result.body)
-    changed = any(line.sign != " " for line in lines)
+        return StageLine(stage.node, words, colour, stage.took_us, compared(None, stage.before), False, result.peeked)
+    lines = compared(stage.before, result.body)
+    changed = any(line.kind != "same" for line in lines)
     words = f"to {', '.join(result.to)}" if result.to else _count(lines) if changed else "passed unchanged"
     return StageLine(stage.node, words, "fine", stage.took_us, lines, changed, result.peeked)
 
@@ -178,29 +167,6 @@ def last_seen(facts: Sequence[FactKey]) -> str:
     return f"{key.fact} at {key.node}."
 
 
-def changes(before: str, after: str) -> list[Change]:
-    """The bodies line by line, at most MOST_LINES; JSON is laid out first, so that a line is a field.
-
-    A comma that comes or goes because a neighbour did is no change.
-    """
-    old = _laid_out(before)
-    if not after:
-        return [Change(" ", line) for line in old][:MOST_LINES]
-    new, found = _laid_out(after), list[Change]()
-    matcher = difflib.SequenceMatcher(None, _bare(old), _bare(new), autojunk=False)
-    for what, i, j, k, l_ in matcher.get_opcodes():
-        if what == "equal":
-            found += [Change(" ", line) for line in new[k:l_]]
-        else:
-            found += [Change("-", line) for line in old[i:j]]
-            found += [Change("+", line) for line in new[k:l_]]
-    return found[:MOST_LINES]
-
-
-def _bare(lines: list[str]) -> list[str]:
-    return [line.removesuffix(",") for line in lines]
-
-
 def _end_of(step: Step) -> datetime | None:
     """An attempt is known by its beginning."""
     took_us = step.attempt.fact.total_us if step.attempt else 0
@@ -222,17 +188,9 @@ def _moment(us: int) -> datetime | None:
         return None
 
 
-def _laid_out(body: str) -> list[str]:
-    try:
-        return json.dumps(json.loads(body), indent=2, ensure_ascii=False).splitlines()
-    except (ValueError, RecursionError):
-        return readable_body(body.encode()).splitlines()
-
-
-def _count(lines: Iterable[Change]) -> str:
-    signs = [line.sign for line in lines]
-    gone, new = signs.count("-"), signs.count("+")
-    counts = [f"{number} {word}" for number, word in ((gone, "gone"), (new, "new")) if number]
+def _count(lines: Iterable[Line]) -> str:
+    kinds = [line.kind for line in lines]
+    counts = [f"{number} {kind}" for kind in ("gone", "new") if (number := kinds.count(kind))]
     return f"lines: {', '.join(counts)}"
 
 

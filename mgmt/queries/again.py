@@ -52,9 +52,9 @@ class Again:
             self.away = f"revision {self.meta.revision} is not known"
             return
         spec = parse_pipe_spec(revision.spec)
-        plan = plan_of(spec, pipe)
+        plan = plan_of(spec, pipe.tenant)
         self.destinations = plan.destinations
-        self._run = run_again(spec, plan, _sample(record, position), pipe)
+        self._run = run_again(spec, plan, _sample(record, position), pipe.tenant)
         self.children = self._run.exploded
         if self.children and not child:
             self.id = f"{self.meta.id}.0"

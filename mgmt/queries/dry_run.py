@@ -11,7 +11,7 @@ from dataplane.plan import Plan, compile_plan
 from dataplane.plan.dryrun import DryRun, Sample, dry_run
 from dataplane.spec import PipeSpec, SpecError
 from dataplane.tables.sealed import salt_place
-from mgmt.models import Pipe, Tenant
+from mgmt.models import Tenant
 from mgmt.queries.lookups import StoredRows
 from mgmt.services.revisions import checked_spec
 from mgmt.services.secrets import decrypt
@@ -38,14 +38,14 @@ def dry_run_spec(
     return dry_run(spec, compile_plan(spec, _salt(tenant)), sample, time.perf_counter_ns, rows)
 
 
-def run_again(spec: PipeSpec, plan: Plan, sample: Sample, pipe: Pipe) -> DryRun:
+def run_again(spec: PipeSpec, plan: Plan, sample: Sample, tenant: Tenant) -> DryRun:
     """What a stored message went through, computed anew: hashes as they were, look-up tables as they are now."""
-    return dry_run(spec, plan, sample, time.perf_counter_ns, StoredRows(pipe.tenant_id))
+    return dry_run(spec, plan, sample, time.perf_counter_ns, StoredRows(tenant.id))
 
 
-def plan_of(spec: PipeSpec, pipe: Pipe) -> Plan:
-    """The spec compiled with the salt of the pipe's tenant."""
-    return compile_plan(spec, _salt(pipe.tenant))
+def plan_of(spec: PipeSpec, tenant: Tenant) -> Plan:
+    """The spec compiled with the tenant's salt."""
+    return compile_plan(spec, _salt(tenant))
 
 
 def sample_body(event: Any) -> bytes:

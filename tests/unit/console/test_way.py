@@ -7,7 +7,7 @@ import pytest
 from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey
 from dataplane.ledger.meta import Meta
 from dataplane.plan.dryrun import Result
-from mgmt.console.way import Change, arrival_of, changes, last_seen, leg_line, stage_line, summary
+from mgmt.console.way import arrival_of, last_seen, leg_line, stage_line, summary
 from mgmt.queries.again import Stage
 from mgmt.queries.attempts import AttemptLine
 from mgmt.queries.passport import Leg, Passport
@@ -47,20 +47,6 @@ def leg(
 
 def passport_of(*legs: Leg, bin_: str = "") -> Passport:
     return Passport(1, 0, "m", 1, bin_, [], list(legs))
-
-
-def test_what_changed_is_marked_field_by_field():
-    assert changes('{"a":1,"b":2}', '{"a":1,"c":2}') == [
-        Change(" ", "{"),
-        Change(" ", '  "a": 1,'),
-        Change("-", '  "b": 2'),
-        Change("+", '  "c": 2'),
-        Change(" ", "}"),
-    ]
-
-
-def test_what_is_no_json_is_shown_as_text():
-    assert changes("plain", "plain") == [Change(" ", "plain")]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class SparkLauncher(Struct, frozen=True):
             "PENSTOCK_VAR": str(self.var),
             # the release, too: the worker in which Spark plans a stateful query is not given --py-files
             "PYTHONPATH": os.pathsep.join([str(self._release()), *self._foreign_path()]),
-            "SPARK_HOME": str(_spark_home()),
+            "SPARK_HOME": str(_home_without_zip(self.var / "spark-home")),
             "SPARK_LOCAL_DIRS": str(self.var / "spark"),
             "PYSPARK_PYTHON": sys.executable,  # or workers start whatever `python3` is
             "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -90,6 +90,20 @@ def _spark_home() -> Path:
     if spec is None or spec.origin is None:
         raise RuntimeError("pyspark is not installed for this interpreter")
     return Path(spec.origin).parent
+
+
+def _home_without_zip(home: Path) -> Path:
+    """Spark's home, less `python`: so workers import the installed PySpark, which is compiled, and not its zip.
+
+    Compiling that took each Python worker a second of CPU, and Spark waits 10 s at most for one that plans a query.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    for entry in _spark_home().iterdir():
+        link = home / entry.name
+        if entry.name != "python" and link.resolve() != entry.resolve():  # new, or of a PySpark that has moved
+            link.unlink(missing_ok=True)
+            link.symlink_to(entry)
+    return home
 
 
 def _open_log(path: Path) -> BinaryIO:

@@ -149,6 +149,8 @@ class QueryJob:
             self.outcome = f"failed({type(exc).__name__}): {str(exc)[:300]}"
             log.warning("query %s: %s", name, str(exc)[:4_000])
         finally:
+            if self._streaming is not None:
+                self._streaming.stop()  # when the journal failed it runs on, and the next start would meet it
             journal.close()
             self.query.close()
 

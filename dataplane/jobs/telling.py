@@ -16,7 +16,7 @@ STORED_S: Final = 30.0
 
 
 class NotStoredError(Exception):
-    """Records of a batch are not stored; the query ends, and the batch is done again."""
+    """Records of a batch are not stored, or nobody knows: the query ends, and the batch is done again."""
 
 
 class Teller:
@@ -61,11 +61,8 @@ class Teller:
 
     def highs(self, topic: TopicRecord) -> list[Mark]:
         """The highest offset of each partition: at least as high as what was written last."""
-        marks = []
-        for number in range(topic.partitions):
-            _, end = self._reader.get_watermark_offsets(TopicPartition(topic.name, number), timeout=STORED_S)
-            marks.append(Mark(topic.name, number, end - 1))
-        return marks
+        places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+        return [Mark(topic.name, place.partition, end_of(self._reader, place) - 1) for place in places]
 
     def close(self) -> None:
         """Let go of the broker."""
@@ -75,3 +72,11 @@ class Teller:
             return
         finally:
             self._reader.close()
+
+
+def end_of(reader: Any, place: TopicPartition) -> int:
+    """The next offset of a partition. Raises NotStoredError if the broker does not answer, KafkaException."""
+    bounds = reader.get_watermark_offsets(place, timeout=STORED_S)
+    if bounds is None:
+        raise NotStoredError(f"no answer within {STORED_S:g} s where {place.topic}/{place.partition} ends")
+    return int(bounds[1])

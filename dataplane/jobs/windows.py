@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
@@ -20,7 +21,7 @@ from dataplane.ingest.stamp import key_bytes
 from dataplane.jobs.dedup import kafka_rows
 from dataplane.jobs.queries import Start
 from dataplane.jobs.slots import Recent, Slot
-from dataplane.jobs.telling import NotStoredError, Teller
+from dataplane.jobs.telling import NotStoredError, Teller, end_of
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
@@ -58,7 +59,7 @@ class Aggregating(StatefulProcessor):  # type: ignore[misc]  # PySpark is not ty
                 slot.take(bytes(row.value))
                 continue
             for said in slot.tick(decode_clock(bytes(row.value))):
-                yield Row(said.id, said.pipe, said.revision, said.window, said.key, said.end_us, said.body)
+                yield Row(**msgspec.structs.asdict(said))
         slot.store()
         self._slot.update((slot.recent.encode(), slot.clock_us, slot.due_us))
 
@@ -184,7 +185,7 @@ class Ticking:
     def _passed(self, group: str, topic: TopicRecord) -> bool:
         reader = self._readers[group]
         places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
-        ends = [reader.get_watermark_offsets(place, timeout=10)[1] for place in places]
+        ends = [end_of(reader, place) for place in places]
         while not self._ending.is_set():
             known = reader.committed(places, timeout=10)
             if all(place.offset >= end for place, end in zip(known, ends, strict=True)):

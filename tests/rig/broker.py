@@ -4,11 +4,15 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from localbox.services.kafka import kafka
 from localbox.settings import settings_from
 from localbox.testing import free_ports
+
+READY_S: Final = 120.0  # three on a machine of its own
 
 
 class Broker:
@@ -32,9 +36,17 @@ class Broker:
         assert self._program.probe is not None
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._program.command, stdout=log, stderr=log, start_new_session=True)
-        deadline = time.monotonic() + 60
-        while (why := self._program.probe()) is not None:
-            assert time.monotonic() < deadline, f"Kafka is not there after 60 s: {why}"
+        try:
+            self._wait_ready(self._program.probe)
+        except BaseException:
+            self.kill()  # nobody else would: who could not start it has nothing to stop
+            raise
+
+    @staticmethod
+    def _wait_ready(probe: Callable[[], str | None]) -> None:
+        deadline = time.monotonic() + READY_S
+        while (why := probe()) is not None:
+            assert time.monotonic() < deadline, f"Kafka is not there after {READY_S:g} s: {why}"
             time.sleep(0.1)
 
     def kill(self) -> None:

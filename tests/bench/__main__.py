@@ -13,6 +13,7 @@ from dataplane.names import LaneKind
 from localbox.settings import ROOT
 from tests.bench import lookups
 from tests.bench.delivery import bench_isolation, bench_outage, bench_parked
+from tests.bench.idle import bench_idle
 from tests.bench.language import LARGER, SIMPLE, median_us
 from tests.bench.report import RUNS, Line, alternate, show, write
 from tests.bench.stand import EVENT, FIVE_STEPS, STEPS, Stand, stand
@@ -194,6 +195,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "isolation": bench_isolation,
     "parked": bench_parked,
     "outage": bench_outage,
+    "idle": bench_idle,
 }
 
 

@@ -1,0 +1,156 @@
+"""What ten thousand pipes that nothing comes for cost the busy one of their cell: throughput, memory, and how soon a
+changed spec runs.
+"""
+
+import statistics
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import psutil
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.units import MINUTE_US
+from dataplane.names import WIRE_VERSION
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.records import PipeRecord, PlanRecord, Record
+from tests.bench.client import EVENT
+from tests.bench.report import RUNS, Line
+from tests.bench.stand import STEPS, Stand
+from tests.rig.cluster import PIPE, TENANT
+
+IDLE: Final = 10_000
+EVENTS: Final = 60_000
+MEASURED_S: Final = 120.0
+CHANGES: Final = 5
+_MARK: Final = '"changed":%d'
+
+
+class Run(NamedTuple):
+    """A process lane from its first commit to its last: records a second, and the memory it had (MB)."""
+
+    rate: float
+    rss_mb: float
+
+
+def bench_idle(at: Stand) -> list[Line]:
+    """The same lane over the same events before and after the cell has its idle pipes."""
+    at.pipe(STEPS)
+    alone = [_run(at) for _ in range(RUNS)]
+    publish_idle(at, IDLE)
+    among = [_run(at) for _ in range(RUNS)]
+    rates = Line(
+        f"process among {IDLE:,} idle pipes", "events/s", [run.rate for run in among], [run.rate for run in alone],
+        need="90 % of the rate without them",
+    )  # fmt: skip
+    rates.met = (rates.ratio or 0) >= 0.9
+    before_mb = statistics.median(run.rss_mb for run in alone)
+    grown = Line(
+        f"a lane's memory for {IDLE:,} pipes", "MB", [run.rss_mb - before_mb for run in among], need="under 300 MB"
+    )
+    grown.met = grown.median < 300
+    live = Line("a changed spec runs, without a restart", "s", changes(at), need="under 5 s")
+    live.met = max(live.values) < 5
+    return [rates, grown, live]
+
+
+def publish_idle(at: Stand, count: int) -> None:
+    """So many pipes of the cell, each with a plan of its own."""
+    url = f"http://127.0.0.1:{at.receiver_port}/hook"
+    spec = parse_pipe_spec({"sources": {"shop": {}}, "normalize": STEPS, "destinations": {"crm": {"url": url}}})
+    records: list[Record] = []
+    for number in range(count):
+        name = f"pipe_idle-{number}"
+        records.append(PlanRecord(name, 1, spec, at.cluster.version()))
+        records.append(PipeRecord(name, at.cluster.version(), TENANT, name, at.cluster.cell, "active", [(1, 100)]))
+        if len(records) >= 2_000:
+            at.cluster.publish(*records)
+            records = []
+    at.cluster.publish(*records)
+
+
+def changes(at: Stand) -> list[float]:
+    """Seconds from a changed plan on the control topic to the first message that ran it, several times."""
+    producer = Producer({"bootstrap.servers": at.cluster.kafka, "log_level": 3})
+    taken = []
+    with at.running("-m", "tests.bench.lane", "process"), _reader(at) as reader:
+        _seconds_until(at, producer, reader, b"bench")
+        for number in range(CHANGES):
+            at.cluster.publish(_changed(at, number), _runs_as(at, number))
+            taken.append(_seconds_until(at, producer, reader, (_MARK % number).encode()))
+    return taken
+
+
+def _changed(at: Stand, number: int) -> PlanRecord:
+    step = {"op": "set", "path": "changed", "value": number}
+    destinations = {"crm": {"url": f"http://127.0.0.1:{at.receiver_port}/hook"}}
+    spec = parse_pipe_spec({"sources": {"shop": {}}, "normalize": [*STEPS, step], "destinations": destinations})
+    return PlanRecord(PIPE, number + 2, spec, at.cluster.version())
+
+
+def _runs_as(at: Stand, number: int) -> PipeRecord:
+    """What is stamped with revision 1 runs the new one."""
+    version = at.cluster.version()
+    return PipeRecord(PIPE, version, TENANT, "rig", at.cluster.cell, "active", [(number + 2, 100)], {1: number + 2})
+
+
+def _seconds_until(at: Stand, producer: Producer, reader: Consumer, mark: bytes) -> float:
+    """Until a message comes out with the mark, while one goes in every 20 ms."""
+    began = time.monotonic()
+    while time.monotonic() < began + MEASURED_S:
+        _produce(at, producer, 1)
+        message = reader.poll(0.02)
+        if message is not None and mark in (message.value() or b""):
+            return time.monotonic() - began
+    raise TimeoutError(f"no message with {mark!r} in {MEASURED_S:g} s")
+
+
+def _run(at: Stand) -> Run:
+    """Put events on ingest, then let a lane take them."""
+    producer = Producer({"bootstrap.servers": at.cluster.kafka, "log_level": 3, "queue.buffering.max.messages": EVENTS})
+    _produce(at, producer, EVENTS)
+    topic = at.cluster.topics["ingest"].name
+    start = at.committed("process", topic)
+    end = at.ends(topic)
+    with at.running("-m", "tests.bench.lane", "process") as process:
+        first = last = (0.0, start)
+        deadline = time.monotonic() + MEASURED_S
+        while last[1] < end:
+            assert time.monotonic() < deadline, f"{end - last[1]} of {end - start} are not committed"
+            time.sleep(0.05)
+            now = (time.perf_counter(), at.committed("process", topic))
+            if now[1] > last[1]:
+                first = first if first[0] else now
+                last = now
+        rss_mb = psutil.Process(process.pid).memory_info().rss / 1e6
+    return Run((last[1] - first[1]) / (last[0] - first[0]), rss_mb)
+
+
+def _produce(at: Stand, producer: Producer, count: int) -> None:
+    """Records as ingest writes them."""
+    topic = at.cluster.topics["ingest"]
+    now_us = time.time_ns() // 1_000
+    for number in range(count):
+        meta = Meta(WIRE_VERSION, f"msg_{uuid.uuid4()}", PIPE, 1, "shop", now_us, now_us, now_us // MINUTE_US)
+        producer.produce(
+            topic.name, EVENT, partition=number % topic.partitions, headers=[(META_HEADER, encode_meta(meta))]
+        )
+    assert producer.flush(60) == 0
+
+
+@contextmanager
+def _reader(at: Stand) -> Iterator[Consumer]:
+    """Reads what comes out from now on."""
+    topic = at.cluster.topics["egress"]
+    consumer = Consumer({"bootstrap.servers": at.cluster.kafka, "group.id": "bench-idle", "log_level": 3})
+    places = [TopicPartition(topic.name, partition) for partition in range(topic.partitions)]
+    for place in places:
+        place.offset = consumer.get_watermark_offsets(place, timeout=10)[1]
+    consumer.assign(places)
+    try:
+        yield consumer
+    finally:
+        consumer.close()

@@ -1,16 +1,19 @@
 """Sources with their keys, and destinations with their signing secrets."""
 
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
 from mgmt import access, services
-from mgmt.console.pages import as_curl, for_members, ingest_url, show, viewer_of
+from mgmt.console.pages import as_curl, for_members, ingest_url, once, show, viewer_of
+from mgmt.console.skew import skew_of
 from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.console.views.edit import ShownKey
 from mgmt.console.views.pipe import shared
@@ -71,6 +74,7 @@ def _page(
         "keys": [key] if key else [],
         "signing": signing or [],
         "rotated": bool(signing),
+        "get_skew": once(partial(skew_of, pipe, timezone.now())),
         "curl": as_curl(request, f"pipes/{pipe.id}/sources/"),
     }
     return show(request, "settings.html", context, tenant=pipe.tenant)

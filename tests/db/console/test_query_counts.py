@@ -12,7 +12,7 @@ from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import open_alert, store_dead, store_held
 
 pytestmark = pytest.mark.django_db
-HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 27, 25, 10, 11, 32, 16, 12
+HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 27, 25, 10, 13, 32, 16, 12
 DEAD, HELD, ALERTS = 13, 13, 8
 
 

@@ -158,6 +158,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5_000  # the editor sends four fields for each of a spec's steps
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 _POLICY: dict[str, Any] = {

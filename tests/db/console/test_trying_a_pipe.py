@@ -124,3 +124,13 @@ def test_a_new_pipe_needs_no_url_to_be_tried(alices: Client, tenant: Tenant):
     page = alices.get("/pipes/new/").content.decode()
     assert "POST https://example.com/hooks" in page
     assert "needs" not in re.findall(r'id="destination-0-url-error"[^>]*>([^<]*)<', page)[0]
+
+
+def test_a_pipe_with_very_many_steps_can_be_edited(alices: Client, edited: str):
+    many = {
+        f"{stage}.{part}": ["remove" if part == "op" else "x"] * 100
+        for stage in ("normalize", "transform-0", "transform-1")
+        for part in ("op", "a", "b", "c")
+    }
+    page = alices.post(edited, FORM | many).content.decode()
+    assert page.count('name="transform-1.op"') == 100

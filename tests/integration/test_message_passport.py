@@ -272,6 +272,14 @@ def test_there_is_no_receipt_of_what_never_came(story: Story, client: Client, me
     assert client.get(reverse("console:receipt", args=[message_id])).status_code == 404
 
 
+def test_who_asks_for_too_many_receipts_is_refused(story: Story, client: Client, monkeypatch: pytest.MonkeyPatch):
+    meta, _ = story.ingest(BODY)
+    monkeypatch.setattr("mgmt.console.throttle.RECEIPTS_PER_ADDRESS", 1)
+    url = reverse("console:receipt", args=[meta.id])
+    answers = [client.get(url, REMOTE_ADDR="203.0.113.77").status_code for _ in range(2)]
+    assert answers == [200, 429]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_one_among_ten_million_is_found_within_a_second(story: Story, client: Client):

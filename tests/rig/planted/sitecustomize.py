@@ -87,7 +87,7 @@ def _is_stolen(message: Any) -> bool:
 def _rob(name: str) -> Callable[[ModuleType], None]:
     def change(module: ModuleType) -> None:
         usual = getattr(module, name)
-        setattr(module, name, lambda *told: _Robbed(usual(*told)))
+        setattr(module, name, lambda *told, **named: _Robbed(usual(*told, **named)))
 
     return change
 

@@ -21,6 +21,7 @@ from tests.rig.books import AuditReader
 from tests.rig.broker import Broker
 from tests.rig.cluster import Cluster
 from tests.rig.crash_cells import KILLED, CrashCell, LaneServer
+from tests.rig.crash_elsewhere import ELSEWHERE
 from tests.rig.crash_traffic import ProcessTraffic, RetrierTraffic, Traffic, TransmitTraffic
 from tests.rig.data_plane import until
 from tests.rig.receiver import Receiver
@@ -35,88 +36,6 @@ READING: Final = threading.Lock()  # the books are one for all kinds
 SURE: Final = ("Lane._collect self._work.acked", "Checkpointer.freeze self._outbox.send",
                "Checkpointer.audited self._consumer.commit")  # fmt: skip
 MOSTLY: Final = 0.8  # of the steps that are chosen are passed again; the rest depends on what comes when
-
-# Steps that are not between reading and committing, or that need another accident; who shows them instead.
-ELSEWHERE: Final[dict[str, str]] = {
-    # before the first message, or after the last commit
-    "Lane._await_cell": "it begins",
-    "Lane.run": "it begins and ends",
-    "Lane._close": "it ends",
-    "Plans._compile": "once for each plan",
-    "Plans._salt": "once for each plan",
-    # another accident
-    "Lane._revoked": "a rebalance: test_asleep, test_lane_state_machine",
-    "Lane._lost": "a rebalance: test_asleep, test_lane_state_machine",
-    "Lane._let_go": "a rebalance",
-    "Prefixes.commit_failed": "a rebalance: test_checkpoint",
-    "Prefixes.forget": "a rebalance: test_checkpoint",
-    "Ends.give_up": "a rebalance: test_transmit_work",
-    "Ends.flush self._memories.pop": "a rebalance: test_transmit_work",
-    "Queues.forget": "a rebalance: test_transmit_work",
-    "Queues._may_begin": "a rebalance: test_transmit_work, test_asleep",
-    "Lane._admit self._trouble": "an error of the broker: test_broker",
-    "Lane._trouble": "an error of the broker: test_broker",
-    "Lane._stop_partition": "out of range",
-    "Lane._hand_over": "where lanes have died: test_deadly_event",
-    "Lane._hand_over_alone": "where lanes have died: test_deadly_event",
-    "Lane._fetch self._admit": "where lanes have died: test_deadly_event",
-    "ProcessWork.condemn": "where lanes have died: test_deadly_event",
-    "TransmitWork.condemn": "where lanes have died: test_transmit_work",
-    "RetrierWork.condemn": "where lanes have died: test_retrier_work",
-    # more than a few messages, or more time than a few seconds
-    "Lane._hold_back": "a full window: test_lane_state_machine",
-    "Shipment.send": "a full queue: test_outbox",
-    "Shipment.close": "all reports before the last record: test_outbox",
-    "Outbox.wait": "a full queue: test_outbox",
-    "Outbox.refused": "a topic that refuses: test_outbox, test_what_destinations_ask_for",
-    "Outbox.collect self._post": "a topic that refuses: test_outbox, test_what_destinations_ask_for",
-    "Memory.flush": "after two hundred thousand verdicts: test_memory",
-    "Relief.turn": "a window that few block: test_isolation",
-    "Relief._free": "a window that few block: test_isolation",
-    "Sender.cancel": "a window that few block: test_isolation; a drain of 25 s: test_transmit_work",
-    "TransmitWork.give_back": "a drain of 25 s: test_transmit_work",
-    "ProcessWork._run self._waiting.extend": "a plan that comes late: test_process_work",
-    "ProcessWork.turn": "a plan that comes late: test_process_work",
-    "ProcessWork._transform self._bury": "a body too large: test_process_work",
-    "RetrierWork._forward self._wait": "more of one destination than its pace: test_retrier_work",
-    "Answers._halve": "a batch too large: test_batching",
-    "Answers.take_parcel": "a batch that is not taken whole: test_batching",
-    "Answers._put_each": "a batch that is not taken whole: test_batching",
-    "Queues.add_together": "a batch too large: test_batching",
-    "Queues._let_through": "a probe, or held messages that were chosen: test_isolation, test_mending",
-    "Queues._put_away self._let_through": "a probe, or held messages that were chosen: test_isolation, test_mending",
-    "Queues._park self.add_later": "order in the retry lane: test_order",
-    "Queues.put_aside": "a window that few block: test_isolation, test_order",
-    "Queues._add_ordered self.put_aside": "a crowded retry lane: test_order",
-    "Queues._take_turn": "keys that are held: test_order",
-    "Order.is_held": "keys that are held: test_order",
-    "Answers._wait_in_place": "order in the retry lane: test_order",
-    "Answers._next_round self._wait_in_place": "order in the retry lane: test_order",
-    "Sender._end": "connections with a certificate: test_sender_tls",
-    "Target.may_sign_in": "a token to be fetched: test_signing_in",
-    "TenantRows.row": "look-ups: test_lookups",
-    "ProcessWork._run self._enrich": "look-ups: test_lookups",
-    "ProcessWork._enrich": "look-ups: test_lookups",
-    "Lane._settle_within": "an end with much under way: test_drain, test_transmit_work",
-    "Carrier.tell_again": "a checkpoint that failed: test_moves",
-    "Ends.bury self._order.tell": "a key that is held after a dead letter: test_order",
-    "Moves._refuse": "a move that makes no sense: test_moves",
-    "Moves._begin self._refuse": "a move that makes no sense: test_moves",
-    "Moves._start self._refuse": "a move that makes no sense: test_moves",
-    "Carrier._bring_back self.errand.useless": "what is gone or another's: test_errand",
-    "Carrier._look_at self.errand.ended": "what is gone or another's: test_errand",
-    "EarlyRelease._go_on self._tell": "nothing waits for a destination that is well again: test_moves",
-    "EarlyRelease.close": "an end in the middle of a look: test_moves",
-    "RetrierWork._moment self._probes.moment_us": "a destination that is not well: test_retrier_work",
-    "TokenFetch.ended": "a token to be fetched: test_signing_in",
-    "Target._pause_s": "a token to be fetched: test_signing_in",
-    "RetrierWork._bury": "more of one destination than its pace: test_retrier_work",
-    # what is known of a destination changes; nothing is sent or stored by it
-    "Targets._changed": "test_isolation",
-    "Target.adopt": "test_isolation",
-    "Target.refused": "test_isolation",
-    "Target.sit": "test_isolation",
-}
 
 
 class Campaign:
@@ -265,11 +184,6 @@ def test_the_campaign_passes_every_step(campaigns: dict[LaneKind, Campaign]):
     missing = [step for step in missing if step.place not in passed]
     told = "\n".join(f"{step.file}:{step.line} {step.function}: {step.call}" for step in missing)
     assert not missing, f"add traffic to tests/rig/crash_traffic.py that leads here, or say who shows it:\n{told}"
-
-
-def test_what_is_shown_elsewhere_is_still_a_step():
-    names = {name for kind in KINDS for step in steps_of(kind) for name in (step.function, step.name)}
-    assert ELSEWHERE.keys() <= names, "renamed or gone"
 
 
 def run(campaign: Campaign, steps: Sequence[Step]) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dataplane.names import LANE_KINDS
+from tests.rig.crash_elsewhere import ELSEWHERE
 from tests.rig.steps import steps_in, steps_of
 
 CODE = '''\
@@ -44,3 +45,8 @@ def test_a_pure_module_has_none():
 
 def test_every_kind_of_lane_has_many():
     assert all(len(steps_of(kind)) > 100 for kind in LANE_KINDS)
+
+
+def test_what_the_campaign_leaves_to_others_is_still_a_step():
+    names = {name for kind in LANE_KINDS for step in steps_of(kind) for name in (step.function, step.name)}
+    assert not ELSEWHERE.keys() - names, "renamed or gone: mend tests/rig/crash_elsewhere.py"

@@ -11,6 +11,10 @@ AGAIN, HELD, FINAL = "again", "held", "final"
 ENDINGS: Final = {AGAIN: "tried again", HELD: "held until somebody releases it", FINAL: "final: a dead letter"}
 _KEPT: Final = "Then resume the destination: we send one message, and release the rest if it is accepted."
 _RESEND: Final = "When it is mended, redrive what is dead: the same messages go out again with the same ids."
+_MAKE_ANEW: Final = (
+    "It died before it was ready to be sent, so there is nothing to redrive: when it is mended, send the event once "
+    "more, with the same id."
+)
 _WAITS: Final = "Nothing is lost meanwhile: messages are tried again until the retry span of the destination is over."
 
 
@@ -32,6 +36,10 @@ def _again(code: str, words: str, meaning: str, *todo: str, whose: str = DESTINA
 
 def _final(code: str, words: str, meaning: str, *todo: str, whose: str = DESTINATION) -> Cause:
     return Cause(code, words, meaning, whose, FINAL, (*todo, _RESEND))
+
+
+def _unready(code: str, words: str, meaning: str, *todo: str, whose: str = PIPE) -> Cause:
+    return Cause(code, words, meaning, whose, FINAL, (*todo, _MAKE_ANEW))
 
 
 def _held(code: str, words: str, meaning: str, *todo: str, whose: str = DESTINATION) -> Cause:
@@ -210,42 +218,42 @@ ALL: Final = (
         "Let the source send plain text there, or publish a revision that leaves the header out.",
         whose=SOURCE,
     ),
-    _final(
+    _unready(
         "decode",
         "the body is not JSON",
         "Steps work on JSON, and the body of this event could not be read as such.",
         "Let the source send JSON, or take the steps out of the pipe.",
         whose=SOURCE,
     ),
-    _final(
+    _unready(
         "step",
         "a step could not change it",
         "A step of the pipe did not fit this event: a field was absent or of another type than the step needs.",
         "Publish a revision whose steps fit these events too.",
         whose=PIPE,
     ),
-    _final(
+    _unready(
         "lookup",
         "a key could not be made for a look-up",
         "The expression for the key of a look-up had no value for this event, or one that cannot be a key.",
         "Publish a revision whose `enrich` steps fit these events too.",
         whose=PIPE,
     ),
-    _final(
+    _unready(
         "no-row",
         "its row is not in the look-up table",
         "The revision says that events without a row in the look-up table are dead, and there was none for this one.",
-        "Add the row to the table and redrive, or let such events go on with `on_missing`.",
+        "Add the row to the table, or let such events go on with `on_missing`.",
         whose=PIPE,
     ),
-    _final(
+    _unready(
         "no-table",
         "the look-up table was removed",
         "The revision looks up a table that is not there any more.",
         "Publish a revision without it, or make the table again.",
         whose=PIPE,
     ),
-    _final(
+    _unready(
         "encode",
         "the changed body cannot be written as JSON",
         "After the steps, the body held a value that JSON cannot carry.",
@@ -261,7 +269,7 @@ ALL: Final = (
         "Mend the template in the destination's delivery settings, or give the expression something for such messages.",
         whose=PIPE,
     ),
-    _final(
+    _unready(
         "too-large",
         "it grew too large",
         "After the steps, the message was larger than a message may be.",

@@ -7,12 +7,16 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin
+from dataplane.ledger.units import format_position
+from dataplane.tables.moves import Place, encode_offsets
+from dataplane.tables.records import MoveRecord
 from tests.rig import behaviours as so
 from tests.rig.books import Whole
 from tests.rig.data_plane import DataPlane, until
-from tests.rig.messages import DeadLetter, dead_letters
+from tests.rig.messages import DeadLetter, dead_letters, stored
 from tests.rig.receiver import Received
 
 pytestmark = pytest.mark.timeout(300)
@@ -103,6 +107,44 @@ def test_a_destination_that_is_gone_is_sent_nothing_more_and_the_rest_is_held(ou
 
 def test_a_destination_that_is_removed_cancels_what_waits_for_it(outcome: Outcome):
     assert outcome.whole.at("removed", Bin.CANCELLED) == outcome.positions
+
+
+def test_a_request_is_made_for_each_message_and_what_makes_none_is_dead_unsent(plane: DataPlane):
+    template = {"path": "/made/${body.to}?n=${body.n}", "headers": {"X-Id": "${meta.id}"}, "body": '{"n": body.n}'}
+    key = plane.add_pipe("made", {"crm": {"url": plane.receiver.url("/plain"), "template": template}})
+    events = [{"to": "a/b", "n": "1&x=2"}, {"to": "..", "n": "1"}, {"n": "1"}]
+    status, _, text = plane.post(key, json.dumps(events).encode())
+    assert status == 202
+    sent, *unmade = (item["position"] for item in json.loads(text)["items"])
+    whole = plane.settled("made", {sent, *unmade})
+    assert whole.at("crm", Bin.DELIVERED) == {sent}
+    (received,) = plane.receiver.got["/made/a%2Fb?n=1%26x%3D2"]
+    assert received.headers["x-id"] == received.id
+    assert plane.receiver.bodies[received.id] == b'{"n":"1&x=2"}'
+    letters = dead_letters(plane, "made")
+    assert {letter.position for letter in letters} == set(unmade)
+    assert {(letter.node, letter.cause) for letter in letters} == {("transmit:crm", "template")}
+    assert not plane.receiver.got["/plain"]
+
+
+def test_chosen_held_messages_go_out_of_a_paused_destination_and_the_others_stay(plane: DataPlane):
+    destinations = {"crm": {"url": plane.receiver.url("/chosen")}}
+    key = plane.add_pipe("chosen", destinations)
+    plane.cluster.publish_destinations("chosen", destinations, "paused")
+    time.sleep(1)
+    positions = post(plane, key)
+    until(lambda: plane.whole("chosen").at("crm", Bin.HELD) == positions, "every unit is held", 60)
+    some = list(stored(plane, "held", "chosen"))[:3]
+    places: dict[Place, BitMap64] = {}
+    for record in some:
+        places.setdefault(record.place, BitMap64()).add(record.offset)
+    cell, offsets = plane.cluster.cell, encode_offsets(places)
+    move = MoveRecord("m-chosen", 1, cell, "chosen", "crm", "release", offsets, 100.0, "running", through=True)
+    plane.cluster.publish(move)
+    chosen = {format_position(record.meta.position) for record in some}
+    until(lambda: plane.whole("chosen").at("crm", Bin.DELIVERED) == chosen, "the chosen ones are delivered", 60)
+    assert plane.whole("chosen").at("crm", Bin.HELD) == positions - chosen
+    assert sorted(received.position for received in plane.receiver.got["/chosen"]) == sorted(chosen)
 
 
 def test_while_dead_letters_find_no_place_nothing_is_settled_and_afterwards_nothing_is_lost(plane: DataPlane):

@@ -1,11 +1,15 @@
-"""Reads a cell's dead topic from its beginning."""
+"""Reads a cell's dead and held topics from their beginnings."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 
-from dataplane.ledger.meta import read_meta
+from dataplane.ledger.deadletter import death_of
+from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.ledger.units import format_position
+from dataplane.names import Purpose
+from dataplane.tables.moves import Place
 from tests.rig.data_plane import DataPlane
 
 
@@ -19,18 +23,37 @@ class DeadLetter(NamedTuple):
     body: bytes
 
 
+class Stored(NamedTuple):
+    """One record, and where it lies."""
+
+    place: Place
+    offset: int
+    meta: Meta
+    headers: Headers
+    body: bytes
+
+
 def dead_letters(plane: DataPlane, pipe: str) -> list[DeadLetter]:
     """Everything of one pipe that is dead."""
-    topic = plane.cluster.topics["dead"]
+    found = []
+    for record in stored(plane, "dead", pipe):
+        death = death_of(record.headers)
+        about = (death.node, death.cause, death.detail)
+        found.append(DeadLetter(format_position(record.meta.position), *about, record.body))
+    return found
+
+
+def stored(plane: DataPlane, purpose: Purpose, pipe: str) -> Iterator[Stored]:
+    """Everything of one pipe on a topic."""
+    topic = plane.cluster.topics[purpose]
     consumer = Consumer(
         {
             "bootstrap.servers": plane.broker.address,
-            "group.id": "rig-dead",
+            "group.id": f"rig-{purpose}",
             "enable.auto.commit": False,
             "log_level": 3,
         }
     )
-    found = []
     for partition in range(topic.partitions):
         end = consumer.get_watermark_offsets(TopicPartition(topic.name, partition), timeout=10)[1]
         consumer.assign([TopicPartition(topic.name, partition, 0)])
@@ -41,9 +64,7 @@ def dead_letters(plane: DataPlane, pipe: str) -> list[DeadLetter]:
             assert message.error() is None
             offset = message.offset() + 1
             headers = message.headers() or []
-            meta, more = read_meta(headers), {name: value.decode() for name, value in headers[1:]}
+            meta = read_meta(headers)
             if meta.pipe == pipe:
-                about = (more["penstock-node"], more["penstock-cause"], more["penstock-detail"])
-                found.append(DeadLetter(format_position(meta.position), *about, message.value()))
+                yield Stored((topic.name, partition), offset - 1, meta, headers, message.value())
     consumer.close()
-    return found

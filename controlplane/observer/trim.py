@@ -34,7 +34,7 @@ def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: t
     queries: list[QuerySet[Any]] = [
         Attempt.objects.filter(at__lt=now - timedelta(hours=attempts_keep_h)),
         Heartbeat.objects.filter(at__lt=now - SILENT_FOR),
-        LaneSignal.objects.filter(at__lt=now - SILENT_FOR),
+        LaneSignal.objects.filter(at__lt=now - SILENT_FOR, slow=False),  # told when it changes, and may last for days
         DeadLetter.objects.filter(at__lt=now - ends_keep),
         HeldMessage.objects.filter(at__lt=now - ends_keep),
         OffsetSet.objects.filter(hour__lt=int((now - ends_keep).timestamp()) // HOUR_S),

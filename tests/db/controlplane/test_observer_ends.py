@@ -202,6 +202,15 @@ def test_what_a_lane_says_of_a_breaker_replaces_what_it_said_before(store: Store
     }
 
 
+def test_what_a_lane_said_goes_after_an_hour_unless_it_is_that_a_destination_is_slow(store: Store, placed: Pipe):
+    quick = Signal(SIGNAL_VERSION, "c1", "transmit-0", placed.id, "crm", int(AT.timestamp() * 1e6))
+    slow = msgspec.structs.replace(quick, writer="transmit-slow-0", slow=True)
+    for offset, signal in enumerate((quick, slow)):
+        save(store, Message(SIGNALS, offset, key=signal_key(signal).encode(), value=encode_signal(signal)))
+    trim(AT + timedelta(hours=2), attempts_keep_h=48, facts_keep_d=7, ends_keep=timedelta(days=14))
+    assert list(LaneSignal.objects.values_list("writer", "slow")) == [("transmit-slow-0", True)]
+
+
 def test_a_suspension_of_an_older_record_counts_no_more(store: Store, placed: Pipe):
     version = placed.destinations.get().version
     Destination.objects.update(version=version + 1)

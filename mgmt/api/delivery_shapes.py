@@ -133,6 +133,16 @@ class LetterOut(serializers.Serializer[Any]):
     move = serializers.CharField(source="move_id", allow_null=True, help_text="What brought it back.")
 
 
+class HeldOut(serializers.Serializer[Any]):
+    """A held message. Its body is in the topic until it is released, or the topic drops it."""
+
+    id = serializers.IntegerField()
+    destination = serializers.CharField()
+    message_id = serializers.CharField()
+    key = serializers.CharField()
+    at = serializers.DateTimeField(help_text="When it was held.")
+
+
 class StoredOut(serializers.Serializer[Any]):
     """The message itself, as far as it is shown."""
 
@@ -188,6 +198,12 @@ class LetterPageOut(PageOut):
     """A page of dead letters, newest first."""
 
     results = LetterOut(many=True)
+
+
+class HeldPageOut(PageOut):
+    """A page of held messages, newest first."""
+
+    results = HeldOut(many=True)
 
 
 class MovePageOut(PageOut):

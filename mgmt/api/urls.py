@@ -18,7 +18,15 @@ from mgmt.api.views.alerts import (
 )
 from mgmt.api.views.dry_run import DryRunView
 from mgmt.api.views.lookups import LookupTablesView, LookupTableView, RowView, UploadView
-from mgmt.api.views.moves import AbortMoveView, LettersView, LetterView, MovesView, MoveView, PreviewView
+from mgmt.api.views.moves import (
+    AbortMoveView,
+    HeldMessagesView,
+    LettersView,
+    LetterView,
+    MovesView,
+    MoveView,
+    PreviewView,
+)
 from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
 from mgmt.api.views.revisions import RevisionsView, RevisionView
 from mgmt.api.views.states import (
@@ -109,6 +117,7 @@ urlpatterns = [
     ),
     path("pipes/<row_id:pipe>/dead-letters/", LettersView.as_view(), name="dead-letters"),
     path("pipes/<row_id:pipe>/dead-letters/<number:number>/", LetterView.as_view(), name="dead-letter"),
+    path("pipes/<row_id:pipe>/held-messages/", HeldMessagesView.as_view(), name="held-messages"),
     path("pipes/<row_id:pipe>/moves/", MovesView.as_view(), name="moves"),
     path("pipes/<row_id:pipe>/moves/preview/", PreviewView.as_view(), name="preview-move"),
     path("pipes/<row_id:pipe>/moves/<row_id:move>/", MoveView.as_view(), name="move"),

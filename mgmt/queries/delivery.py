@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from django.db.models import QuerySet
 
-from mgmt.models import DeadLetter, Destination, Move, Pipe
+from mgmt.models import DeadLetter, Destination, HeldMessage, Listed, Move, Pipe
 from mgmt.queries.places import Waiting, waiting
+
+_L = TypeVar("_L", bound=Listed)
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,26 @@ def dead_letters(
     rows = DeadLetter.objects.filter(pipe_id=pipe.id).select_related("move")
     if destination is not None:
         rows = rows.filter(destination=destination)
-    exact = {"cause": cause, "message_id": message_id, "key": key}
-    rows = rows.filter(**{name: value for name, value in exact.items() if value})
-    if since:
-        rows = rows.filter(at__gte=since)
-    if until:
-        rows = rows.filter(at__lt=until)
-    return rows.order_by("-id")
+    return _fitting(rows, cause=cause, message_id=message_id, key=key, at__gte=since, at__lt=until)
+
+
+def held_messages(
+    *,
+    pipe: Pipe,
+    destination: str = "",
+    message_id: str = "",
+    key: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> QuerySet[HeldMessage]:
+    """A pipe's listed held messages that are not on their way, newest first; what is left empty lets all pass."""
+    rows = HeldMessage.objects.filter(pipe_id=pipe.id, move=None)
+    return _fitting(rows, destination=destination, message_id=message_id, key=key, at__gte=since, at__lt=until)
+
+
+def _fitting(rows: QuerySet[_L], **exact: object) -> QuerySet[_L]:
+    """Rows that fit what is not empty, newest first."""
+    return rows.filter(**{name: value for name, value in exact.items() if value}).order_by("-pk")
 
 
 def moves_of(*, pipe: Pipe, destination: str = "") -> QuerySet[Move]:

@@ -12,13 +12,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from mgmt import access
-from mgmt.api.delivery_shapes import ChosenIn, LetterPageOut, MoveIn, MoveOut, MovePageOut, OneLetterOut, PreviewOut
+from mgmt.api.delivery_shapes import (
+    ChosenIn,
+    HeldOut,
+    HeldPageOut,
+    LetterPageOut,
+    MoveIn,
+    MoveOut,
+    MovePageOut,
+    OneLetterOut,
+    PreviewOut,
+)
 from mgmt.api.delivery_shapes import LetterOut as Letter
 from mgmt.api.paging import KeysetPage, RevisionPage, page_of, refused
 from mgmt.api.schema import PAGE_PARAMETERS, answers, operation
 from mgmt.api.views.base import View, body_of
 from mgmt.models import DeadLetter
-from mgmt.queries.delivery import dead_letters, moves_of
+from mgmt.queries.delivery import dead_letters, held_messages, moves_of
 from mgmt.queries.places import Chosen, preview
 from mgmt.queries.records import RecordsAway, StoredRecord, read_record
 from mgmt.services import abort_move, start_move
@@ -31,7 +41,7 @@ FILTERS = [
 
 
 class LetterPage(RevisionPage):
-    """Dead letters, newest first."""
+    """Dead letters or held messages, newest first."""
 
     ordering = "-id"
     position = re.compile(r"[0-9]{1,18}")
@@ -61,6 +71,22 @@ class LetterView(View):
         """A dead letter with its message, read from the topic."""
         letter = access.get_letter(self.user, pipe, number)
         return Response({**Letter(letter).data, **_message(letter)})
+
+
+class HeldMessagesView(View):
+    """A pipe's held messages."""
+
+    @operation(
+        "list_held_messages",
+        parameters=[one for one in FILTERS if one.name != "cause"] + PAGE_PARAMETERS,
+        responses=answers(200, HeldPageOut, "parameter-invalid", "not-found"),
+    )
+    def get(self, request: Request, pipe: str) -> Response:
+        """A pipe's listed held messages, newest first: the first thousand of each hour and destination."""
+        row = access.get_pipe(self.user, pipe)
+        filters = {name: value for name, value in _filters(request).items() if name != "cause"}
+        found, paginator = page_of(held_messages(pipe=row, **filters), request, LetterPage())
+        return paginator.get_paginated_response(HeldOut(found, many=True).data)
 
 
 class MovesView(View):

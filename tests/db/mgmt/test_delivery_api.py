@@ -9,6 +9,7 @@ from mgmt.models import Alert, Cell, DeadLetter, Destination, Pipe, Tenant, User
 from mgmt.queries.places import HOUR_S
 from mgmt.services.places import Found, SetId, add_places
 from tests.db.cast import MakeClient
+from tests.db.console.undelivered import store_held
 
 AT = datetime(2026, 11, 1, 12, 5, tzinfo=UTC)
 DEAD = "penstock.c1.dead.g1"
@@ -77,6 +78,20 @@ def test_dead_letters_come_in_pages_and_by_filter(client: APIClient, base: str):
         5,
     ]
     assert client.get(f"{base}/dead-letters/?since=yesterday").json()["code"] == "parameter-invalid"
+
+
+def test_held_messages_come_in_pages_and_by_filter(client: APIClient, base: str, pipe: Pipe):
+    store_held(pipe, range(100, 105), AT)
+    first = client.get(f"{base}/held-messages/?limit=3").json()
+    rest = client.get(first["next"]).json()
+    listed = first["results"] + rest["results"]
+    assert [(one["message_id"], one["key"]) for one in listed] == [(f"m{n}", f"k{n % 2}") for n in range(104, 99, -1)]
+    queries = ("key=k1", "message_id=m100", "destination=other", "since=2026-11-01T13:00:00Z", "cause=rejected")
+    found = [len(client.get(f"{base}/held-messages/?{query}").json()["results"]) for query in queries]
+    assert found == [2, 1, 0, 0, 5]
+    made = client.post(f"{base}/moves/", {"destination": "crm", "kind": "held", "ids": ["m100"]}).json()
+    assert (made["what"], made["total"]) == ("release", 1)
+    assert len(client.get(f"{base}/held-messages/").json()["results"]) == 4, "what is on its way is held no more"
 
 
 def test_a_redrive_is_previewed_made_once_and_aborted(client: APIClient, base: str):

@@ -24,6 +24,7 @@ RETENTION_MS: Final[dict[Purpose, int]] = {
     "retry-out": 14 * DAY_MS,
     "dead": 14 * DAY_MS,
     "held": 14 * DAY_MS,
+    "lake": 14 * DAY_MS,
     "attempts": 2 * DAY_MS,
     "signals": -1,  # compacted
     "tail": HOUR_MS,  # copies for whoever looks on

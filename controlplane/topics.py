@@ -35,8 +35,11 @@ from dataplane.names import (
     Purpose,
     cell_topic,
     lane_group,
+    output_topic,
     query_group,
 )
+from dataplane.spec import TopicDestination
+from dataplane.tables.records import DestinationRecord
 
 AUDIT_PARTITIONS: Final = 4
 REPORT_BYTES: Final = 4 * 1024 * 1024  # an audit record carries all pipes of one checkpoint
@@ -115,6 +118,12 @@ def first_readers(plans: Mapping[Purpose, TopicPlan], cell: str) -> dict[str, li
     return lanes | {query_group(cell, name): [plans[purpose]] for name, purpose in QUERY_INPUTS.items()}
 
 
+def output_plan(record: DestinationRecord, to: TopicDestination, shape: TopicShape) -> TopicPlan:
+    """The topic that a destination of type `topic` is."""
+    config = _config(shape, to.retention_h * HOUR_MS, shape.max_record_bytes)
+    return TopicPlan(output_topic(record.pipe, record.name), to.partitions, shape.replication, config)
+
+
 def _config(shape: TopicShape, retention_ms: int, max_bytes: int) -> dict[str, str]:
     return {
         "cleanup.policy": "delete",
@@ -146,6 +155,8 @@ class TopicAdmin:
     def ensure(self, plans: Iterable[TopicPlan]) -> dict[str, FoundTopic]:
         """Make what is absent and mend what drifted; who else does so at the same time does no harm."""
         wanted = {plan.name: plan for plan in plans}
+        if not wanted:
+            return {}
         found = self.find(wanted)
         missing = [plan for name, plan in wanted.items() if name not in found]
         if missing:

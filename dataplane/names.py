@@ -31,6 +31,7 @@ Purpose = Literal[
     "tail",
     "dedup",
     "taps",
+    "lake",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 # Topics of one partition: whoever reads them wants one order.
@@ -73,6 +74,11 @@ def cell_topic(cell: str, purpose: Purpose, generation: int) -> str:
 def query_group(cell: str, query: str) -> str:
     """Consumer group whose committed offsets are a query's journal. Nobody joins it."""
     return f"penstock.{cell}.{query}"
+
+
+def output_topic(pipe: str, destination: str) -> str:
+    """The topic that a destination of type `topic` is: `penstock.out.<pipe>.<destination>`, without underscores."""
+    return f"penstock.out.{pipe.replace('_', '-')}.{destination}"
 
 
 def lane_group(cell: str, kind: LaneKind) -> str:

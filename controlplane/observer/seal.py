@@ -2,8 +2,8 @@
 
 A bucket ends when no unit of it can come any more: its minute, the grace, and the time a produce may take are over.
 From then on the ingest topics' ends are the bucket's end. It is sealed when process has passed that end, and the
-readers of egress, and of dedup where it was asked, the last of what the bucket put there. Units that are being retried
-do not hold it up: they are `retrying` in the seal, and late when they settle.
+readers of egress, of dedup and of the lake where they were asked, the last of what the bucket put there. Units that are
+being retried do not hold it up: they are `retrying` in the seal, and late when they settle.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ class Progress(Struct, frozen=True):
     """What decides on one bucket.
 
     ends:   the ingest topics' ends when the bucket ended
-    reach:  the highest offset of each partition, on egress, slow and around dedup, that carries a unit of the bucket
+    reach:  the highest offset of each partition, on egress, slow, lake and around dedup, that carries a unit of it
     passed: for each partition the offset below which its lanes have settled everything
     """
 

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef
 from controlplane.observer.merge import PipeBucket, Place
 from controlplane.observer.seal import Progress, closing_s, first_open_bucket, seal_row, why_open
 from dataplane.ledger.bins import Books, derive
-from dataplane.ledger.facts import DEDUP
+from dataplane.ledger.facts import DEDUP, Fact
 from dataplane.names import Purpose
 from mgmt.models import CloseMark, FactRow, Pipe, Seal, Topic
 from mgmt.queries.ledger import Minute, books_of
@@ -84,6 +84,8 @@ def _progress(books: Books, ends: dict[Place, int]) -> Progress:
     read = _names(books, "egress") | _names(books, "slow")
     if any(key.node == DEDUP for key in books.facts):  # what dedup was asked about comes back on the ingest topic
         read |= _names(books, "dedup") | _names(books, "ingest")
+    if any(key.fact == Fact.STORED for key in books.facts):
+        read |= _names(books, "lake")
     reach = {place: offset for place, offset in books.reach.items() if place[0] in read}
     return Progress(ends, reach, books.passed)
 

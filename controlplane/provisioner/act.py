@@ -1,5 +1,6 @@
 """What the Provisioner's actions do. Each may be done again, by two at once, and be cut short anywhere."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -23,9 +24,20 @@ from controlplane.provisioner.decide import (
     Wait,
 )
 from controlplane.provisioner.records import desired_records
-from controlplane.settings import ControlSettings
-from controlplane.topics import FoundTopic, GroupIsRunningError, TopicAdmin, cell_plans, cluster_plans, first_readers
+from controlplane.settings import ControlSettings, TopicShape
+from controlplane.topics import (
+    FoundTopic,
+    GroupIsRunningError,
+    TopicAdmin,
+    TopicPlan,
+    cell_plans,
+    cluster_plans,
+    first_readers,
+    output_plan,
+)
 from dataplane.names import Purpose
+from dataplane.spec import TopicDestination
+from dataplane.tables.records import DestinationRecord, Record
 from mgmt.models import Cell, Pipe, PipeRevision, Topic
 from mgmt.services import adopt_live_spec
 
@@ -133,13 +145,26 @@ def _bind(cell: str, topics: dict[Purpose, FoundTopic]) -> None:
 
 
 def publish(hands: Hands, *, keys: list[str]) -> None:
-    """Write the records of `keys`; what cannot be built fails its revision instead of stopping the others."""
+    """Write the records of `keys`; what cannot be built fails its revision instead of stopping the others.
+
+    A destination that is a topic has that topic before any lane hears of it.
+    """
     built = desired_records(keys)
     for key, why in built.broken.items():
         _break(key, why)
+    hands.topics.ensure(output_plans(built.records, hands.settings.topics))
     if built.records:
         hands.control.publish(built.records)
         log.info("published", records=len(built.records))
+
+
+def output_plans(records: Iterable[Record], shape: TopicShape) -> list[TopicPlan]:
+    """The topics that these records' destinations are."""
+    return [
+        output_plan(record, record.to, shape)
+        for record in records
+        if isinstance(record, DestinationRecord) and isinstance(record.to, TopicDestination)
+    ]
 
 
 def _break(key: str, why: str) -> None:

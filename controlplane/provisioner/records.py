@@ -16,7 +16,7 @@ from controlplane.provisioner.wanted import (
     plan_key,
     weights_by_pipe,
 )
-from dataplane.spec import SpecError, destination_of, parse_pipe_spec
+from dataplane.spec import SpecError, TableDestination, destination_of, parse_pipe_spec
 from dataplane.tables.moves import encode_offsets
 from dataplane.tables.records import (
     CellRecord,
@@ -28,7 +28,7 @@ from dataplane.tables.records import (
     Record,
     TopicRecord,
 )
-from mgmt.models import ApiKey, Cell, Destination, Move, Pipe, PipeRevision
+from mgmt.models import ApiKey, Cell, Destination, LookupTable, Move, Pipe, PipeRevision
 from mgmt.services.places import united
 
 DestinationState = Literal["active", "paused", "suspended", "removed"]
@@ -109,7 +109,8 @@ def _build_plans(names: list[str], found: dict[str, Record], broken: dict[str, s
 
 def _build_destinations(names: list[str], found: dict[str, Record], broken: dict[str, str]) -> None:
     wanted = set(names)
-    for row in Destination.objects.filter(pipe_id__in={name.partition("/")[0] for name in names}):
+    rows = Destination.objects.filter(pipe_id__in={name.partition("/")[0] for name in names})
+    for row in rows.select_related("pipe"):
         key = destination_key(row.pipe_id, row.name)
         if f"{row.pipe_id}/{row.name}" not in wanted:
             continue
@@ -128,7 +129,14 @@ def _build_destinations(names: list[str], found: dict[str, Record], broken: dict
             credential=row.credential,
             since_us=int(row.state_since.timestamp() * 1_000_000),
             probe=row.probe,
+            table=_table_id(row.pipe.tenant_id, config.table) if isinstance(config, TableDestination) else "",
         )
+
+
+def _table_id(tenant: str, name: str) -> str:
+    """The tenant's look-up table of that name; it cannot be removed while a revision feeds it."""
+    live = LookupTable.objects.filter(tenant_id=tenant, name=name, state=LookupTable.State.LIVE)
+    return live.values_list("id", flat=True).first() or ""
 
 
 def _build_keys(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:

@@ -160,8 +160,11 @@ def _destination_bins(books: Books, name: str) -> Bins:
     known[Bin.HELD] = standing.held
     known[Bin.RETRYING] = waited - standing.lost
     due = due | waited
-    if not _has_passed(books, "egress") or (_reached(books, "slow") and not _has_passed(books, "slow")):
-        known[Bin.QUEUED] = departed - waited
+    on_the_way = not _has_passed(books, "egress") or (_reached(books, "slow") and not _has_passed(books, "slow"))
+    queued = departed - waited if on_the_way else UnitSet()
+    if not _has_passed(books, "lake"):
+        queued = queued | _facts(books, transmit, Fact.STORED)
+    known[Bin.QUEUED] = queued
     known[Bin.LOST] = due
     return _first_match(known, due)
 

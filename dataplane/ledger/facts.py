@@ -32,6 +32,7 @@ class Fact(StrEnum):
     CANCELLED = "cancelled"
     HELD = "held"  # detail: the round, as of parked
     PARKED = "parked"  # detail: the round, from "1"; the unit is on its way through the retrier
+    STORED = "stored"  # on the lake's topic: the lake's query delivers it
     RELEASED = "released"  # detail: the round; the retrier has passed on what was parked or held
     REDRIVEN = "redriven"  # detail: the round; brought back after a dead letter
 

@@ -43,7 +43,7 @@ class LakeDestination(_Kept, tag="lake", tag_field="type", forbid_unknown_fields
 class TopicDestination(_Kept, tag="topic", tag_field="type", forbid_unknown_fields=True, frozen=True):
     """A Kafka topic of the destination's own, for consumer groups of yours. Equal keys share a partition.
 
-    `partitions` may grow later, never shrink.
+    `partitions` stay what they were when the topic was made: with another number, keys would change places.
     """
 
     partitions: Annotated[int, Meta(ge=1, le=48)] = 4

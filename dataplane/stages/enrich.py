@@ -49,7 +49,7 @@ def compile_enrich(step: Enrich) -> tuple[Join, bool]:
     key_of, segments = compile_expr(step.key, EXPRESSION_ROOTS), compile_path(step.into)
 
     def join(body: Any, meta: Any, rows: Rows) -> Any:
-        key = _key(key_of, body, meta)
+        key = row_key_of(key_of, body, meta)
         row = None if key is None else rows.row(step.table, key)
         if row is None:
             if step.on_missing == "keep":
@@ -66,7 +66,8 @@ def compile_enrich(step: Enrich) -> tuple[Join, bool]:
     return join, "meta" in key_of.uses
 
 
-def _key(key_of: Callable[[Any, Any], Any], body: Any, meta: Any) -> str | None:
+def row_key_of(key_of: Callable[[Any, Any], Any], body: Any, meta: Any) -> str | None:
+    """The key of a row as a compiled expression gives it: text, or a whole number as its text. Raises StepError."""
     try:
         key = key_of(body, meta)
     except (EvalError, LimitError) as exc:

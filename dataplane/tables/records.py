@@ -77,6 +77,7 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     credential: Fernet token of the auth's secret as JSON: {"value"} | {"password"} | {"client_secret"} |
                 {"certificate", "key"}; "" if the auth has none
     since_us:   when it came into this state; 0 if that is not known
+    table:      the id of the look-up table that it is; "" for all others
     probe:      the id of one message that goes out although the others are held: somebody asks whether it is mended
     """
 
@@ -89,6 +90,7 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     credential: str = ""
     since_us: int = 0
     probe: str = ""
+    table: str = ""
 
 
 class MoveRecord(Struct, tag="move", tag_field="kind", frozen=True):

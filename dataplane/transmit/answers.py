@@ -87,7 +87,7 @@ class Answers:
 
     def _deliver(self, send: Send, answer: Answer) -> None:
         self._book.delivered(send, answer)
-        self._ends.finish(send, Fact.DELIVERED, "")
+        self._ends.finish(send, Fact.STORED if send.target.is_lake else Fact.DELIVERED, "")
 
     def _put(self, sends: list[Send], answer: Answer, verdict: Verdict, asked_s: float) -> None:
         """Where sends go that failed together."""
@@ -160,6 +160,8 @@ class Answers:
 
 
 def _verdict(target: Target, answer: Answer, now_s: float) -> Verdict:
+    if answer.verdict is not None:
+        return answer.verdict
     if answer.status == 401 and target.tokens is not None and target.tokens.refused(now_s):
         return _SIGN_IN_AGAIN
     return judge(answer.status, answer.curl_code, forbidden=answer.forbidden, rules=target.rules, body=answer.body)

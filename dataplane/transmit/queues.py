@@ -23,6 +23,7 @@ from dataplane.transmit.sender import Post, Sender
 from dataplane.transmit.sends import Parcel, Send
 from dataplane.transmit.signin import begin_fetch
 from dataplane.transmit.targets import Course, Target
+from dataplane.transmit.writer import Writer
 
 SHARED_S: Final = 60.0
 AWAY_DELAY_S: Final = 10.0  # the smallest tier: until then others have had their turn
@@ -37,11 +38,12 @@ PUT_AWAY_A_TURN: Final = 500  # of one destination: a few milliseconds of produc
 class Queues:
     """Every send that waits: at its destination, or for the end of a pause between two local tries."""
 
-    def __init__(self, lane: Lane, ends: Ends, sender: Sender, order: Order) -> None:
+    def __init__(self, lane: Lane, ends: Ends, sender: Sender, writer: Writer, order: Order) -> None:
         self._lane = lane
         self._ends = ends
         self._order = order
         self._sender = sender
+        self._writer = writer
         self._ready: set[Target] = set()  # targets with something in their queue
         self._pausing: list[tuple[float, int, Send]] = []  # heap of local tries by monotonic time
         self._numbers = itertools.count()
@@ -208,9 +210,10 @@ class Queues:
         return now_s - send.taken_s > send.target.patience_s and self._shared(now_s - SHARED_S)
 
     def _send(self, target: Target, now_s: float) -> None:
-        """As many as the destination and the sender have room for; it never has more of the sender than is left."""
+        """As many as the destination and its carrier have room for; it never has more of the carrier than is left."""
         queue, rate = target.queue, target.rate
-        room = min(target.room(now_s), (self._sender.room - target.active + 1) // 2)
+        carrier = self._sender if target.posts else self._writer
+        room = min(target.room(now_s), (carrier.room - target.active + 1) // 2)
         if target.record.to.batch is not None:
             self._send_batches(target, target.record.to.batch, room, now_s)
             return
@@ -262,7 +265,7 @@ class Queues:
     def _begin(self, send: Send) -> None:
         target, meta, began_us = send.target, send.meta, _now_us()
         try:
-            request = request_of(send, began_us // 1_000_000)
+            request = request_of(send, began_us // 1_000_000) if target.posts else None
         except StageError as exc:
             self._ends.bury(send, exc.cause, exc.detail)
             target.refused(exc.cause)
@@ -274,6 +277,9 @@ class Queues:
         send.began_us = began_us
         if not meta.first_us:
             meta.first_us = began_us
+        if request is None:
+            self._writer.begin(send)
+            return
         identity = target.secrets.identity
         self._sender.begin(
             Post(send, request.url, request.headers, request.body, target.timeout_ms, target.keep_bytes, identity)

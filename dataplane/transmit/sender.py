@@ -8,6 +8,7 @@ import pycurl
 from msgspec import Struct
 
 from dataplane.spec.guard import Network, may_connect
+from dataplane.transmit.verdict import Verdict
 
 MAX_TRANSFERS: Final = 512
 MAX_ANSWER_BYTES: Final = 16 * 1024  # of the body, and as much again of headers: then the transfer is ended
@@ -46,6 +47,7 @@ class Answer(Struct):
     """What came of one transfer; times in microseconds since it began, `curl_code` 0 if it went well.
 
     body: as much of it as was to be kept; retry_after: that header's value, "" if there was none
+    verdict: given by whoever needs no judge: there was no HTTP
     """
 
     token: Any
@@ -61,6 +63,7 @@ class Answer(Struct):
     total_us: int = 0
     body: bytes = b""
     retry_after: str = ""
+    verdict: Verdict | None = None
 
 
 class _Lent(socket.socket):

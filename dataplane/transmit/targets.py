@@ -10,7 +10,7 @@ from msgspec import Struct
 from dataplane.ledger.meta import Meta
 from dataplane.plan.outbound import fixed_headers
 from dataplane.plan.template import CompiledTemplate
-from dataplane.spec import OAuth2
+from dataplane.spec import HttpDestination, LakeDestination, OAuth2
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.breaker import Breaker
 from dataplane.transmit.keys import Keys
@@ -79,6 +79,8 @@ class Target:
         """A newer record: what is queued goes to the new address, and what is known of the old one counts no more."""
         to = record.to
         self.record, self.seat = record, seat
+        self.posts = isinstance(to, HttpDestination)
+        self.is_lake = isinstance(to, LakeDestination)
         self.ordered = to.ordered
         self.patience_s = QUEUE_WAIT_S + (to.batch.max_wait_ms / 1_000 if to.batch is not None else 0.0)
         self.secrets = secrets

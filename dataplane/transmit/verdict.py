@@ -74,6 +74,9 @@ CAUSES: Final = (
     "unknown-destination",
     "header-invalid",
     "informational",
+    "topic-unwritable",
+    "row",
+    "too-large",
     "expired",
 )
 OK: Final = Verdict(Outcome.DELIVERED, "")

@@ -6,6 +6,7 @@ retry-out), so that retries never delay first attempts.
 
 import time
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from confluent_kafka import Message
@@ -25,6 +26,7 @@ from dataplane.transmit.registry import Targets
 from dataplane.transmit.relief import Relief
 from dataplane.transmit.sender import Ground, Sender
 from dataplane.transmit.sends import Parcel, Send, sends_of
+from dataplane.transmit.writer import Writer
 
 CUT_SHORT_DELAY_US: Final = 1_000_000
 
@@ -39,7 +41,9 @@ class TransmitWork:
         self._sender = Sender(Ground(settings.destination_allow, settings.https_only, settings.destination_ca))
         self._order = Order(lane)
         self._ends = Ends(lane, self._order)
-        self._queues = Queues(lane, self._ends, self._sender, self._order)
+        name = f"{lane.identity.cell}-{lane.identity.writer}-kept"
+        self._writer = Writer(settings.kafka, name, lane.cell.topics["lake"].name)
+        self._queues = Queues(lane, self._ends, self._sender, self._writer, self._order)
         self._book = AttemptBook(lane)
         self._answers = Answers(self._ends, self._queues, self._book, self._order)
         self._relief = Relief(lane, self._ends, self._queues, self._sender)
@@ -84,7 +88,7 @@ class TransmitWork:
         self._order.turn(now_s)
         self._queues.turn(now_s, shared=self._targets.shared)
         self._sender.tell_all = self._book.samples
-        for answer in self._sender.turn(BUSY_WAIT_S):
+        for answer in chain(self._sender.turn(BUSY_WAIT_S), self._writer.turn()):
             token = answer.token
             if isinstance(token, Send):
                 self._answers.take(token, answer, now_s)
@@ -112,7 +116,7 @@ class TransmitWork:
         """No wait while bytes move: `turn` waits on the sockets."""
         if self._sender.active:
             return 0.0
-        if self._lane.outbox.in_flight:
+        if self._lane.outbox.in_flight or self._writer.active:
             return BUSY_WAIT_S
         return min(IDLE_WAIT_S, max(BUSY_WAIT_S, self._queues.rest_s(time.monotonic())))
 
@@ -137,6 +141,7 @@ class TransmitWork:
     def close(self) -> None:
         """Close connections and files."""
         self._sender.close()
+        self._writer.close()
         self._gossip.close()
         self._order.close()
         self._ends.close()

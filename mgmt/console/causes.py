@@ -253,6 +253,20 @@ ALL: Final = (
         "Publish a revision without it, or make the table again.",
         whose=PIPE,
     ),
+    _final(
+        "row",
+        "it cannot be a row of the look-up table",
+        "A destination of type table takes objects of at most 16 kB, with a key that is text or a whole number.",
+        "Publish a revision whose `key` and steps fit these events.",
+        whose=PIPE,
+    ),
+    _again(
+        "topic-unwritable",
+        "its topic cannot be written",
+        "The destination is a topic, a look-up table or a lake, and Kafka did not take the record in time.",
+        "Look whether Kafka is well, and whether the destination's topic was deleted.",
+        whose=OPERATOR,
+    ),
     _unready(
         "encode",
         "the changed body cannot be written as JSON",

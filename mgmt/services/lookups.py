@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 
+import msgspec
 import structlog
 from django.db import IntegrityError, connection, transaction
-from django.db.models import F
+from django.db.models import BooleanField, F, Func, Q, Value
 from django.utils import timezone
 
-from dataplane.spec import PipeSpec, SpecError
+from dataplane.spec import PipeSpec, SpecError, TableDestination
 from dataplane.spec.names import NAME_PATTERN
 from mgmt.models import LookupRow, LookupTable, PipeRevision, Tenant
 from mgmt.services.errors import InvalidValue, LimitReached, NameTaken, TableGone, TableInUse
@@ -41,8 +42,10 @@ def create_lookup_table(*, tenant: Tenant, name: str) -> LookupTable:
 def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> int:
     """Store all rows or none; how many the upload held. `replace` also removes the rows that it does not hold.
 
-    Raises BadRow (also for a key that stands there twice), LimitReached, TableGone, and what reading `rows` raises.
+    Raises BadRow (also for a key that stands there twice), LimitReached, TableGone, TableInUse, and what reading `rows`
+    raises.
     """
+    _refuse_fed(table)
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE TEMPORARY TABLE uploaded (number bigint, key text NOT NULL, row text NOT NULL) ON COMMIT DROP"
@@ -70,7 +73,8 @@ def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> in
 
 @transaction.atomic
 def put_row(*, table: LookupTable, row: NewRow) -> bool:
-    """Store one row; whether it is new. Raises LimitReached, TableGone."""
+    """Store one row; whether it is new. Raises LimitReached, TableGone, TableInUse."""
+    _refuse_fed(table)
     version = _move_on(table, by=1)
     known = LookupRow.objects.filter(table=table, key=row.key).values_list("row", flat=True).first()
     if known is None:
@@ -81,7 +85,8 @@ def put_row(*, table: LookupTable, row: NewRow) -> bool:
 
 @transaction.atomic
 def remove_row(*, table: LookupTable, key: str) -> None:
-    """Take one row away; its removal is published. Raises LookupRow.DoesNotExist, TableGone."""
+    """Take one row away; its removal is published. Raises LookupRow.DoesNotExist, TableGone, TableInUse."""
+    _refuse_fed(table)
     version = _move_on(table, by=1)
     if not LookupRow.objects.filter(table=table, key=key, row__isnull=False).update(version=version, row=None):
         raise LookupRow.DoesNotExist
@@ -95,19 +100,33 @@ def delete_lookup_table(*, table: LookupTable) -> None:
     Locks the row, as publishing does: no constraint reaches into a spec.
     """
     LookupTable.objects.select_for_update().get(id=table.id)
-    used = PipeRevision.objects.filter(
-        pipe__tenant_id=table.tenant_id, state__in=IN_USE, spec__enrich__contains=[{"table": table.name}]
-    ).select_related("pipe")
-    if revision := used.order_by("pipe__name", "-number").first():
-        raise TableInUse(f"{revision} looks up {table.name}. Publish a revision without it first.")
+    if revision := _using(table, Q(spec__enrich__contains=[{"table": table.name}]) | Q(_feeds(table.name))):
+        raise TableInUse(f"{revision} uses {table.name}. Publish a revision without it first.")
     _move_on(table, by=1)
     LookupTable.objects.filter(id=table.id).update(state=LookupTable.State.REMOVED, row_count=0)
     log.info("look-up table removed", tenant=table.tenant_id, table=table.id)
 
 
+def _using(table: LookupTable, how: Q) -> PipeRevision | None:
+    """The first revision that runs, or will, and uses the table in this way."""
+    used = PipeRevision.objects.filter(how, pipe__tenant_id=table.tenant_id, state__in=IN_USE)
+    return used.select_related("pipe").order_by("pipe__name", "-number").first()
+
+
+def _refuse_fed(table: LookupTable) -> None:
+    """A pipe's rows outrank rows by hand, which would seem to be stored and never be seen. Raises TableInUse."""
+    if revision := _using(table, Q(_feeds(table.name))):
+        raise TableInUse(f"{revision} writes the rows of {table.name}. Publish a revision without it first.")
+
+
 def check_tables(tenant_id: str, spec: PipeSpec) -> None:
-    """Hold all tables that a spec looks up until the transaction ends. Raises SpecError for what the tenant lacks."""
-    wanted = {step.table: number for number, step in reversed(list(enumerate(spec.enrich)))}
+    """Hold all tables that a spec uses until the transaction ends. Raises SpecError for what the tenant lacks."""
+    wanted = {
+        to.table: f"$.destinations.{name}.table"
+        for name, to in spec.destinations.items()
+        if isinstance(to, TableDestination)
+    }
+    wanted |= {step.table: f"$.enrich[{number}].table" for number, step in reversed(list(enumerate(spec.enrich)))}
     if not wanted:
         return
     held = LookupTable.objects.select_for_update(no_key=True).filter(
@@ -115,7 +134,14 @@ def check_tables(tenant_id: str, spec: PipeSpec) -> None:
     )
     missing = wanted.keys() - {table.name for table in held.order_by("id")}
     for name in sorted(missing, key=lambda name: wanted[name]):
-        raise SpecError(f"$.enrich[{wanted[name]}].table", f"needs one of your look-up tables, got {name}")
+        raise SpecError(wanted[name], f"needs one of your look-up tables, got {name}")
+
+
+def _feeds(table: str) -> Func:
+    """Whether a spec has a destination that is this table."""
+    path = '$.destinations.* ? (@.type == "table" && @.table == $name)'
+    named = Value(msgspec.json.encode({"name": table}).decode())
+    return Func(F("spec"), Value(path), named, function="jsonb_path_exists", output_field=BooleanField())
 
 
 def _move_on(table: LookupTable, *, by: int) -> int:

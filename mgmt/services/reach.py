@@ -8,7 +8,7 @@ from django.conf import settings
 from dataplane.spec import Destination, HttpDestination, OAuth2, PipeSpec, SpecError
 from dataplane.spec.guard import parse_networks, why_forbidden
 
-SERVED: Final = {"sources": ("http",), "destinations": ("http",)}
+SERVED: Final = {"sources": ("http",), "destinations": ("http", "topic", "table")}
 
 
 class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller answers

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from confluent_kafka import KafkaError
 from cryptography.fernet import Fernet
 
+from dataplane.ledger.meta import Headers
 from dataplane.names import LaneKind
 from dataplane.spec import HttpDestination, Retry
 from dataplane.tables.records import DestinationRecord
@@ -76,6 +77,40 @@ class MemorySender:
 
     def close(self) -> None:
         self.begun = []
+
+
+class Produced(NamedTuple):
+    """A record as a producer got it."""
+
+    topic: str
+    value: bytes
+    key: bytes | None
+    on_delivery: Any
+    headers: Headers
+
+
+class MemoryProducer:
+    """Records that are reported on when the test says how."""
+
+    def __init__(self) -> None:
+        self.sent: list[Produced] = []
+        self._waiting: list[Produced] = []
+
+    def produce(self, topic: str, value: bytes, key: bytes | None, *, on_delivery: Any, headers: Headers) -> None:
+        self.sent.append(Produced(topic, value, key, on_delivery, headers))
+        self._waiting.append(self.sent[-1])
+
+    def report(self, error: KafkaError | None = None, *, count: int = 1_000) -> None:
+        for record in self._waiting[:count]:
+            record.on_delivery(error, None)
+        del self._waiting[:count]
+
+    def poll(self, wait_s: float) -> int:
+        assert wait_s == 0
+        return 0
+
+    def flush(self, _wait_s: float) -> int:
+        return len(self._waiting)
 
 
 class _End:

@@ -100,6 +100,7 @@ class UploadView(View):
             "role-too-low",
             "not-found",
             "limit-reached",
+            "table-in-use",
             "table-removed",
             "body-too-large",
             "media-type",
@@ -145,6 +146,7 @@ class RowView(View):
             "role-too-low",
             "not-found",
             "limit-reached",
+            "table-in-use",
             "table-removed",
             "body-too-large",
             "media-type",
@@ -161,7 +163,9 @@ class RowView(View):
         return Response(body, status=201 if is_new else 200)
 
     @operation(
-        "delete_lookup_row", request=None, responses=answers(204, None, "role-too-low", "not-found", "table-removed")
+        "delete_lookup_row",
+        request=None,
+        responses=answers(204, None, "role-too-low", "not-found", "table-in-use", "table-removed"),
     )
     def delete(self, _request: Request, table: str, key: str) -> Response:
         """Take a row away."""

@@ -7,6 +7,9 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from controlplane.provisioner.records import desired_records
+from controlplane.provisioner.wanted import destination_key
+from dataplane.tables.records import DestinationRecord
 from mgmt import access
 from mgmt.api.urls import urlpatterns
 from mgmt.models import LookupRow, LookupTable, Membership, Pipe, PipeRevision, Tenant, User
@@ -178,6 +181,30 @@ def test_a_table_in_use_is_not_removed_and_its_name_is_free_afterwards(
     ):
         assert answer.status_code == 404
     assert editor.post(TABLES, {"name": "shops"}).status_code == 201
+
+
+def fed_by_a_pipe(spec: dict[str, Any], name: str = "shops") -> dict[str, Any]:
+    return spec | {"destinations": {"shops": {"type": "table", "table": name, "key": "body.id"}}}
+
+
+def test_a_table_that_a_pipe_feeds_takes_no_rows_by_hand_and_is_not_removed(
+    editor: APIClient, table: LookupTable, tenant: Tenant, alice: User, a_spec: MakeSpec
+):
+    pipe = create_pipe(tenant=tenant, name="orders", spec=fed_by_a_pipe(a_spec()), author=alice)
+    url = f"{TABLES}{table.id}/"
+    for answer in (editor.delete(url), editor.put(f"{url}rows/a/", {}), upload(editor, table, '{"key":"a"}')):
+        assert (answer.status_code, answer.json()["code"]) == (409, "table-in-use")
+    (record,) = desired_records([destination_key(pipe.id, "shops")]).records
+    assert isinstance(record, DestinationRecord)
+    assert record.table == table.id
+    PipeRevision.objects.filter(pipe=pipe).update(state="retired")
+    assert editor.put(f"{url}rows/a/", {}).status_code == 201
+
+
+def test_a_pipe_feeds_tables_of_its_own_tenant(editor: APIClient, table: LookupTable, a_spec: MakeSpec):
+    answer = editor.post("/api/v1/pipes/", {"name": "x", "spec": fed_by_a_pipe(a_spec(), "other")})
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["pointer"]) == (422, "#/spec/destinations/shops/table")
 
 
 # Every route of look-up tables but the list; the first test below says so.

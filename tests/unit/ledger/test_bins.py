@@ -22,6 +22,7 @@ TOPICS: dict[Purpose, list[tuple[str, int]]] = {
     "retry-out": [("ro", 1)],
     "held": [("he", 1)],
     "slow": [("sl", 1)],
+    "lake": [("la", 1)],
 }
 Facts = dict[FactKey, BitMap64]
 Places = dict[tuple[str, int], int]
@@ -319,3 +320,27 @@ def test_what_went_to_the_slow_lane_is_queued_until_that_is_past_it(slow_low: in
     facts = moving(0) | {FactKey(TRANSMIT, Fact.SENT, SLOW): at(0)}
     account = derive(books(facts, passed={("out", 0): 10, ("sl", 0): slow_low}, reach={("sl", 0): 2}))
     assert len(account.destinations["crm"][bin_]) == 1
+
+
+@pytest.mark.parametrize(
+    ("lake_passed", "bin_"), [(4, Bin.QUEUED), (5, Bin.LOST)], ids=["not passed yet", "passed and not delivered"]
+)
+def test_what_lies_on_the_lakes_topic_is_queued_until_its_query_has_passed_it(lake_passed: int, bin_: Bin):
+    facts = moving(1, 2, 3) | {
+        FactKey(TRANSMIT, Fact.STORED): at(1, 2, 3),
+        FactKey(TRANSMIT, Fact.DELIVERED): at(1),
+    }
+    account = derive(books(facts, passed={("out", 0): 10, ("la", 0): lake_passed}, reach={("la", 0): 4}))
+    assert account.destinations["crm"][Bin.DELIVERED] == units(1)
+    assert account.destinations["crm"][bin_] == units(2, 3)
+
+
+def test_what_was_released_into_the_lake_is_queued_there_too():
+    facts = moving(1) | {
+        FactKey(TRANSMIT, Fact.HELD, "1"): at(1),
+        FactKey(TRANSMIT, Fact.RELEASED, "1"): at(1),
+        FactKey(TRANSMIT, Fact.STORED): at(1),
+    }
+    passed = {("out", 0): 10, ("ro", 0): 10, ("he", 0): 10, ("la", 0): 4}
+    account = derive(books(facts, passed=passed, reach={("ro", 0): 4, ("he", 0): 4, ("la", 0): 4}))
+    assert account.destinations["crm"][Bin.QUEUED] == units(1)

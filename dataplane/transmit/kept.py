@@ -1,0 +1,57 @@
+"""The record that a message becomes at a destination that we keep ourselves: on which topic, with what key and body."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from dataplane.ledger.meta import Headers
+from dataplane.ledger.units import format_position
+from dataplane.names import LOOKUP_TOPIC, output_topic
+from dataplane.spec import LakeDestination, TableDestination
+from dataplane.tables.lookups import encode_row, row_key
+from dataplane.tables.records import DestinationRecord
+from dataplane.transmit.sends import Send
+from dataplane.transmit.table_row import RowMaker
+
+KEY_END: Final = b"\0"  # of the destination's name in an egress key
+
+
+class KeptRecord(NamedTuple):
+    """A record to produce."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    headers: Headers
+
+
+Maker = Callable[[Send], KeptRecord]
+
+
+def record_maker(record: DestinationRecord, lake_topic: str) -> Maker:
+    """How messages of this destination are written. The maker raises StageError for one that cannot be."""
+    match record.to:
+        case LakeDestination():
+            return lambda send: KeptRecord(lake_topic, send.key, send.body, send.headers)
+        case TableDestination():
+            return _row_maker(record.table, RowMaker(record.to))
+    topic = output_topic(record.pipe, record.name)
+    return lambda send: KeptRecord(topic, _own_key(send.key), send.body, _own_headers(send))
+
+
+def _row_maker(table: str, make: RowMaker) -> Maker:
+    def maker(send: Send) -> KeptRecord:
+        row = make(send.body, send.meta)
+        return KeptRecord(LOOKUP_TOPIC, row_key(table, row.key), encode_row(row.version, row.row), [])
+
+    return maker
+
+
+def _own_key(key: bytes | None) -> bytes | None:
+    """The customer's key, without the destination's name that egress puts before it."""
+    return key.partition(KEY_END)[2] if key is not None else None
+
+
+def _own_headers(send: Send) -> Headers:
+    """The customer's own, and by what a repeat is known: it carries the same id and position."""
+    position = format_position(send.meta.position).encode()
+    return [("penstock-id", send.meta.id.encode()), ("penstock-position", position), *send.headers[1:]]

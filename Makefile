@@ -15,7 +15,7 @@ DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 
 PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests
 
-.PHONY: help demo up down status secrets test test-long check lint types imports quick reference bench chromium
+.PHONY: help demo up down status secrets test test-long check lint types imports quick reference bench lake-recompute chromium
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -82,6 +82,10 @@ chromium:
 
 reference: $(RUN_STAMP) ## write the page of steps and expressions anew, from the code
 	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
+
+lake-recompute: $(RUN_STAMP) ## write a span of a lake table anew: PIPE= DESTINATION= REVISION= [SINCE= UNTIL=], times as 2026-11-21T12:00:00Z
+	@$(BIN)/python -m localbox run -- $(BIN)/python -m dataplane.jobs.lake_recompute --pipe "$(PIPE)" \
+		--destination "$(DESTINATION)" --revision "$(REVISION)" --since "$(SINCE)" --until "$(UNTIL)"
 
 bench: $(DEV_STAMP) ## measure each hop against a raw baseline, write var/bench/bench.json
 	@$(BIN)/python -m tests.bench $(ONLY)

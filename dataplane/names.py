@@ -60,7 +60,7 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
 }
 
 # The Structured Streaming queries that may run beside a cell's lanes, and the topic that each reads.
-QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps"}
+QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", "lake": "lake"}
 
 # The stages of process, in order; transform and transmit are measured per destination.
 PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")

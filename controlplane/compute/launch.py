@@ -12,6 +12,7 @@ from msgspec import Struct
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import INCARNATION_VARIABLE
 from controlplane.compute.releases import pack_release
+from dataplane.runtime.lake_conf import LAKE_CONF
 
 APPLICATION: Final = Path("dataplane/jobs/cell.py")
 LOG_BYTES: Final = 32 * 1024 * 1024
@@ -21,7 +22,7 @@ class SparkLauncher(Struct, frozen=True):
     """Starts applications with the running interpreter's own PySpark.
 
     root: the directory that holds dataplane/
-    jars: the directory of Spark's jars for Kafka, which only Structured Streaming queries need
+    jars: the directory of Spark's jars for Kafka and the lake, which only Structured Streaming queries need
     """
 
     root: Path
@@ -54,6 +55,7 @@ class SparkLauncher(Struct, frozen=True):
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.memory": "512m",
         }
+        conf |= LAKE_CONF if self.jars else {}
         flags = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         named = ["--cell", desired.cell, "--epoch", str(desired.epoch), "--incarnation", incarnation]
         jars = ",".join(map(str, sorted(self.jars.glob("*.jar")))) if self.jars else ""

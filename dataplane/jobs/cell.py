@@ -15,6 +15,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from dataplane.jobs.dedup import DedupQuery
+from dataplane.jobs.lake import LakeQuery
 from dataplane.jobs.lanes import run_lane
 from dataplane.jobs.queries import Query, QueryKeeper
 from dataplane.jobs.wanted import STABLE_S, LaneName, back_off_s, decide
@@ -29,7 +30,7 @@ log = logging.getLogger("cell")
 
 TURN_S: Final = 0.5
 QUERIES_END_S: Final = 10.0
-QUERIES: Final[tuple[Query, ...]] = (DedupQuery(), WindowsQuery())
+QUERIES: Final[tuple[Query, ...]] = (DedupQuery(), WindowsQuery(), LakeQuery())
 END_S: Final = 35.0  # a lane drains for 25 s and accounts for 5
 
 

@@ -39,10 +39,10 @@ class Plans:
         plan = compile_plan(known.spec)
         if not plan.needs_salt:
             return plan
-        salt = self._salt(pipe)
+        salt = self.salt(pipe)
         return None if salt is None else compile_plan(known.spec, salt)
 
-    def _salt(self, pipe: str) -> bytes | None:
+    def salt(self, pipe: str) -> bytes | None:
         """The tenant's salt, or None if it cannot be opened: no hash is made without it."""
         record = self._table.pipe(pipe)
         try:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
 from dataplane.spec.guard import Network, parse_networks
+from dataplane.spec.kept import parse_lakes
 
 
 class Settings(Struct, frozen=True):
@@ -28,6 +29,8 @@ class Settings(Struct, frozen=True):
     max_unsettled: int  # PENSTOCK_MAX_UNSETTLED: messages in a lane's window, per partition
     web_url: str  # PENSTOCK_WEB_URL: where receipts are
     retry_rate_per_s: float  # PENSTOCK_RETRY_RATE: messages of one destination that a retrier lane brings back a second
+    lakes: tuple[str, ...]  # PENSTOCK_LAKES: URLs below which tables may lie; the first where a spec names none
+    lake_every_s: float  # PENSTOCK_LAKE_EVERY_S: how often what has come is written to the lake
 
 
 def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
@@ -47,5 +50,7 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         checkpoint_ms=int(env.get("PENSTOCK_CHECKPOINT_MS", "200")),
         max_unsettled=int(env.get("PENSTOCK_MAX_UNSETTLED", "20000")),
         web_url=env.get("PENSTOCK_WEB_URL", DEFAULT_WEB).rstrip("/"),
+        lakes=parse_lakes(env.get("PENSTOCK_LAKES", ""), env.get("PENSTOCK_VAR", "var")),
+        lake_every_s=float(env.get("PENSTOCK_LAKE_EVERY_S", "10")),
         retry_rate_per_s=float(env.get("PENSTOCK_RETRY_RATE", "1000")),
     )

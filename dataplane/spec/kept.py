@@ -1,5 +1,7 @@
 """Destinations that Penstock keeps itself: a lake, a topic, a look-up table. They need no address and no secret."""
 
+import re
+from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta, Struct
@@ -69,3 +71,11 @@ def check_table(path: str, to: TableDestination) -> None:
     check_expression(f"{path}.key", to.key)
     if to.remove_when is not None:
         check_expression(f"{path}.remove_when", to.remove_when)
+
+
+def parse_lakes(text: str, var: str) -> tuple[str, ...]:
+    """Comma-separated URLs of stores; without any, the folder `lake` in `var`. Raises ValueError for what is no URL."""
+    lakes = tuple(part.strip() for part in text.split(",") if part.strip()) or (f"file://{Path(var).absolute()}/lake",)
+    if wrong := [lake for lake in lakes if not re.search(ROOT, lake)]:
+        raise ValueError(f"PENSTOCK_LAKES needs URLs of file, s3a, abfss or gs, got {wrong[0]}")
+    return lakes

@@ -267,6 +267,13 @@ ALL: Final = (
         "Look whether Kafka is well, and whether the destination's topic was deleted.",
         whose=OPERATOR,
     ),
+    _again(
+        "lake-unwritable",
+        "its lake cannot be written",
+        "The store of the lake did not take the rows.",
+        "Look at the reason: whether the store is there, and whether Spark may write to it.",
+        whose=OPERATOR,
+    ),
     _unready(
         "encode",
         "the changed body cannot be written as JSON",

@@ -5,10 +5,10 @@ from typing import Final
 
 from django.conf import settings
 
-from dataplane.spec import Destination, HttpDestination, OAuth2, PipeSpec, SpecError
+from dataplane.spec import Destination, HttpDestination, LakeDestination, OAuth2, PipeSpec, SpecError
 from dataplane.spec.guard import parse_networks, why_forbidden
 
-SERVED: Final = {"sources": ("http",), "destinations": ("http", "topic", "table")}
+SERVED: Final = {"sources": ("http",), "destinations": ("http", "lake", "topic", "table")}
 
 
 class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller answers
@@ -16,7 +16,7 @@ class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller a
 
 
 def check_destinations(spec: PipeSpec) -> None:
-    """Raise DestinationForbidden for the first URL that leads where no destination may be.
+    """Raise DestinationForbidden for the first address where no destination may be.
 
     Raise SpecError for a kind of source or destination that lanes of this release do not serve.
     """
@@ -27,6 +27,9 @@ def check_destinations(spec: PipeSpec) -> None:
     for name, destination in spec.destinations.items():
         for field, url in _urls(destination):
             check_outbound(f"$.destinations.{name}.{field}", url)
+        if isinstance(destination, LakeDestination) and destination.root not in (None, *settings.PENSTOCK_LAKES):
+            wanted = f"needs one of the platform's stores, {', '.join(settings.PENSTOCK_LAKES)}"
+            raise DestinationForbidden(f"$.destinations.{name}.root", wanted)
 
 
 def check_outbound(path: str, url: str) -> None:

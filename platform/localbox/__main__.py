@@ -6,6 +6,7 @@ import sys
 
 from localbox.commands import down, status, up
 from localbox.errors import BoxError
+from localbox.jars import SPARK
 from localbox.settings import env_example, new_secrets, settings_from
 
 
@@ -25,7 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
             extra = [name for name in given.extra.split(",") if name]
             return up(settings, names=names, extra=extra, detach=given.detach)
         if given.command == "run":
-            os.execvpe(given.words[0], given.words, settings.env)  # noqa: S606 no shell is wanted
+            env = {**settings.env, "PENSTOCK_SPARK_JARS": str(SPARK.place(settings.cache))}
+            os.execvpe(given.words[0], given.words, env)  # noqa: S606 no shell is wanted
         return down(settings) if given.command == "down" else status(settings)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 or the interpreter complains at its end

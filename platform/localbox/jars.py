@@ -45,7 +45,7 @@ class JarSet(Struct, frozen=True):
 
 
 KAFKA: Final = JarSet("Kafka's jars", "broker", _HERE / "kafka.sha256")
-SPARK: Final = JarSet("Spark's jars for Kafka", "spark", _HERE / "spark.sha256")
+SPARK: Final = JarSet("Spark's jars for Kafka and the lake", "spark", _HERE / "spark.sha256")
 
 
 def ensure_jars(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]) -> None:

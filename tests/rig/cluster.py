@@ -28,7 +28,7 @@ from dataplane.names import (
     lane_group,
     query_group,
 )
-from dataplane.spec import PipeSpec, parse_pipe_spec
+from dataplane.spec import PipeSpec, TableDestination, parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
 from dataplane.tables.control import encode_for_topic
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
@@ -173,7 +173,8 @@ class Cluster:
         fernet = Fernet(self.fernet_key)
         signing = fernet.encrypt(SECRET.encode()).decode()
         for name, to in self._parsed(destinations).destinations.items():
-            record = DestinationRecord(pipe, name, self.version(), state, to, [signing])
+            table = f"tab_{to.table}" if isinstance(to, TableDestination) else ""
+            record = DestinationRecord(pipe, name, self.version(), state, to, [signing], table=table)
             if secret := credentials.get(name):
                 text = bind(json.dumps(dict(secret)), credential_place(pipe, name))
                 record = msgspec.structs.replace(record, credential=fernet.encrypt(text.encode()).decode())

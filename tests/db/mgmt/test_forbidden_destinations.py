@@ -50,3 +50,13 @@ def test_the_api_says_which_field_leads_inside(client_of: MakeClient, tenant: Te
     body = answer.json()
     assert (answer.status_code, body["code"]) == (422, "destination-forbidden")
     assert body["errors"][0]["pointer"] == "#/spec/destinations/crm/url"
+
+
+def test_a_lake_lies_in_a_store_of_the_platform(tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings):
+    settings.PENSTOCK_LAKES = ("s3a://ours/lake", "file:///srv/lake")
+    for root, number in ((None, 1), ("file:///srv/lake", 2)):
+        spec = a_spec() | {"destinations": {"store": {"type": "lake", "root": root}}}
+        create_pipe(tenant=tenant, name=f"kept-{number}", spec=spec, author=alice)
+    spec = a_spec() | {"destinations": {"store": {"type": "lake", "root": "file:///srv/lake/other"}}}
+    with pytest.raises(SpecError, match=r"store\.root: needs one of the platform's stores, s3a://ours/lake"):
+        create_pipe(tenant=tenant, name="beside", spec=spec, author=alice)

@@ -63,4 +63,5 @@ def test_each_lane_group_reads_its_own_topics():
         "penstock.c1.retrier": [f"penstock.c1.{purpose}.g1" for purpose in ("retry-in", *DELAYS_S)],
         "penstock.c1.dedup": ["penstock.c1.dedup.g1"],
         "penstock.c1.windows": ["penstock.c1.taps.g1"],
+        "penstock.c1.lake": ["penstock.c1.lake.g1"],
     }

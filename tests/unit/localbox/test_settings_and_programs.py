@@ -112,7 +112,7 @@ def test_a_jar_that_is_missing_changed_or_not_pinned_is_noticed(tmp_path: Path):
     assert what_differs(tmp_path, pins) == ["changed.jar", "missing.jar", "strange.jar"]
 
 
-@pytest.mark.parametrize(("jars", "count"), [(KAFKA, 46), (SPARK, 4)])
+@pytest.mark.parametrize(("jars", "count"), [(KAFKA, 46), (SPARK, 6)])
 def test_every_jar_is_pinned_by_a_whole_digest(jars: JarSet, count: int):
     assert len(jars.pins) == count
     assert all(len(digest) == 64 for digest in jars.pins.values())

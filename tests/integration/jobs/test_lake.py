@@ -1,0 +1,228 @@
+"""The lake's query on real Spark and Kafka: every row once, whatever is killed, and the ledger knows of each."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pytest
+from confluent_kafka import Producer
+from deltalake import DeltaTable
+
+from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.units import position_of
+from dataplane.names import WIRE_VERSION, Purpose
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.records import PlanRecord
+from localbox.jars import SPARK, ensure_jars
+from localbox.java import find_java
+from localbox.settings import ROOT, settings_from
+from tests.rig.broker import Broker
+from tests.rig.cluster import PIPE, TENANT, Cluster
+from tests.rig.data_plane import until
+
+NOW_US: Final = (int(time.time()) - 86_400) // 3_600 * 3_600_000_000  # a full hour, yesterday
+PARTITIONS: Final = 2
+PATIENCE_S: Final = 400.0  # Spark starts cold, twice, on a machine that may be busy
+COLUMNS: Final = (
+    "id, position, child, pipe, revision, source, epoch_us(event_time), epoch_us(ingest_time), body, body_bytes"
+)
+
+
+class Lake:
+    """A cell that has one lake destination, and its queries as a process."""
+
+    def __init__(self, kafka: str, var: Path, cell: str) -> None:
+        self.var = var
+        self.cluster = Cluster(kafka, cell, PARTITIONS)
+        self.cluster.make_cluster_topics()
+        self.cluster.make_cell_topics(())
+        self.cluster.publish_cell()
+        self.cluster.add_pipe(PIPE, "", {"lake": {"type": "lake"}})
+        self.path = var / "lake" / TENANT / PIPE / "lake"
+        self._producer = Producer({"bootstrap.servers": kafka, "acks": "all", "enable.idempotence": True})
+        self._jars = self._spark_jars()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @staticmethod
+    def _spark_jars() -> Path:
+        settings = settings_from({**os.environ}, dotenv=None)
+        ensure_jars(SPARK, java=find_java(), cache=settings.cache, env=os.environ)
+        return SPARK.place(settings.cache)
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tests.rig.queries_process", self.cluster.cell, str(self._jars)]
+        with (self.var / "queries.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=self._env(), stdout=log, stderr=log, start_new_session=True
+            )
+
+    def recompute(self, *arguments: str) -> str:
+        """Run it to its end; what it said."""
+        command = [sys.executable, "-m", "dataplane.jobs.lake_recompute", "--pipe", PIPE, "--destination", "lake"]
+        done = subprocess.run(
+            [*command, *arguments],
+            cwd=ROOT,
+            env=self._env(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3_000:]
+        return done.stdout
+
+    def _env(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        env = inherited | self.cluster.env(str(self.var), 0) | {"PENSTOCK_SPARK_JARS": str(self._jars)}
+        env |= {"PENSTOCK_LAKE_EVERY_S": "0.2", "PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
+        return env | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+    def kill(self) -> None:
+        """SIGKILL to Python and the JVM at once."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(20)
+            self._process = None
+
+    def put(self, first: int, count: int) -> None:
+        """What a transmit lane writes: messages whose position in partition 0 of ingest is their number."""
+        for number in range(first, first + count):
+            self._produce("lake", number, number % PARTITIONS, position=position_of(1, 0, number), destination="lake")
+        assert self._producer.flush(20) == 0
+
+    def ingest(self, count: int) -> None:
+        """The first of these messages, as ingest writes them."""
+        for number in range(count):
+            self._produce("ingest", number, 0)
+        assert self._producer.flush(20) == 0
+
+    def _produce(self, purpose: Purpose, number: int, partition: int, **more: Any) -> None:
+        at_us = NOW_US + number * 1_000_000
+        meta = Meta(WIRE_VERSION, f"id-{number}", PIPE, 1, "shop", at_us, at_us, at_us // 60_000_000, **more)
+        headers: list[Any] = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
+        topic = self.cluster.topics[purpose].name
+        self._producer.produce(topic, b'{"n":%d}' % number, partition=partition, headers=headers)
+        self._producer.poll(0)
+
+    def rows(self, columns: str = "id") -> list[tuple[Any, ...]]:
+        """Rows as DuckDB reads them from the newest version of the table; none before there is one."""
+        if not DeltaTable.is_deltatable(str(self.path)):
+            return []
+        files = DeltaTable(str(self.path)).file_uris()
+        with duckdb.connect() as db:
+            return db.sql(f"SELECT {columns} FROM read_parquet({files}) ORDER BY position").fetchall()  # noqa: S608
+
+    def version(self) -> int | None:
+        """The newest version of the table."""
+        return DeltaTable(str(self.path)).version() if DeltaTable.is_deltatable(str(self.path)) else None
+
+    def compacted(self, number: int) -> bool:
+        """Whether files were put together; one more message, for only batches with rows count."""
+        self.put(number, 1)
+        return any(entry["operation"] == "OPTIMIZE" for entry in DeltaTable(str(self.path)).history())
+
+    def ids(self) -> list[str]:
+        """The id of every row."""
+        return [id_ for (id_,) in self.rows()]
+
+
+class Reader:
+    """Reads in a loop, and keeps the first sight of a row twice or of rows that went away."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._ending = threading.Event()
+        self.wrong = ""
+        self.reads = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ending.set()
+        self._thread.join(20)
+
+    def _run(self) -> None:
+        most = 0
+        while not self._ending.wait(0.05):
+            ids = self._lake.ids()
+            self.reads += 1
+            if len(set(ids)) < len(ids):
+                self.wrong = self.wrong or f"{len(ids) - len(set(ids))} rows twice"
+            if len(ids) < most:
+                self.wrong = self.wrong or f"{most} rows became {len(ids)}"
+            most = max(most, len(ids))
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    var = tmp_path_factory.mktemp("lake")
+    broker = Broker(var / "broker")
+    broker.start()
+    made = Lake(broker.address, var, "lake1")
+    made.start()
+    yield made
+    made.kill()
+    broker.stop()
+
+
+@pytest.mark.timeout(500)
+def test_rows_are_there_once_with_their_columns_and_repeats_change_nothing(lake: Lake):
+    lake.put(0, 500)
+    until(lambda: len(lake.ids()) >= 500, "500 rows", PATIENCE_S)
+    lake.put(400, 200)
+    until(lambda: "id-599" in lake.ids(), "100 rows more", PATIENCE_S)
+    assert [id_ for id_ in lake.ids() if int(id_[3:]) < 600] == [f"id-{number}" for number in range(600)]
+    at_us = NOW_US + 7_000_000
+    about = ("id-7", position_of(1, 0, 7), 0, PIPE, 1, "shop")
+    assert lake.rows(COLUMNS)[7] == (*about, at_us, at_us, '{"n":7}', None)
+    assert (lake.path / f"date={datetime.fromtimestamp(NOW_US / 1e6, UTC):%Y-%m-%d}").is_dir()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("kills", [1, 10])
+def test_kills_and_compaction_leave_every_row_once(lake: Lake, kills: int):
+    reader = Reader(lake)
+    first = 1_000
+    for _ in range(kills):
+        until(lambda: lake.version() is not None, "the query runs", PATIENCE_S)
+        for number in range(first, first + 2_000, 100):
+            lake.put(number, 100)
+            time.sleep(0.05)
+        first += 2_000
+        lake.kill()
+        lake.start()
+        lake.put(first - 300, 300)
+    wanted = {f"id-{number}" for number in range(1_000, first)}
+    until(lambda: wanted <= set(lake.ids()), "all rows", PATIENCE_S)
+    until(lambda: lake.compacted(first), "files put together", PATIENCE_S)
+    reader.close()
+    assert not reader.wrong
+    assert reader.reads > 20
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_span_is_written_anew_by_another_revision_and_the_rest_stays(lake: Lake):
+    lake.put(0, 100)
+    until(lambda: "id-99" in lake.ids(), "100 rows", PATIENCE_S)
+    before = dict(lake.rows("id, body"))
+    lake.ingest(100)
+    spec = {"sources": {"shop": {}}, "destinations": {"lake": {"type": "lake"}}}
+    steps = [{"op": "filter", "when": "body.n != 50"}, {"op": "set", "path": "x", "value": 1}]
+    lake.cluster.publish(PlanRecord(PIPE, 2, parse_pipe_spec({**spec, "normalize": steps}), lake.cluster.version()))
+    until_ = datetime.fromtimestamp(NOW_US / 1e6 + 80, UTC).isoformat()
+    assert "written anew" in lake.recompute("--revision", "2", "--until", until_)
+    after = dict(lake.rows("id, body"))
+    assert {id_: body for id_, body in after.items() if before.get(id_) != body} == {
+        f"id-{number}": f'{{"n":{number},"x":1}}' for number in range(80) if number != 50
+    }
+    assert before.keys() - after.keys() == {"id-50"}

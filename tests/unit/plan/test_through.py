@@ -1,0 +1,65 @@
+"""A batch job gets of a message what a process lane sends, byte for byte: they run the same stages."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataplane.ledger.meta import Meta, read_meta
+from dataplane.plan import compile_plan
+from dataplane.plan.through import through
+from dataplane.stages.enrich import NoTables
+from tests.rig import process_lane
+
+NAMES = ("crm", "lake")
+TO_INT = {"op": "cast", "path": "a", "to": "int"}
+EXPLODE = {"op": "explode", "path": "lines"}
+CASES = [
+    pytest.param({}, [b'{"a": 1}', b"no JSON"], id="bytes pass untouched"),
+    pytest.param(
+        {"normalize": [{"op": "cast", "path": "n", "to": "decimal"}]}, [b'{"n":"12.50"}', b'{"n":"x"}'], id="decimals"
+    ),
+    pytest.param(
+        {"normalize": [{"op": "cast", "path": "n", "to": "decimal"}], "destinations": ("lake",)},
+        [b'{"n":"12.50"}'],
+        id="decimals, one way",
+    ),
+    pytest.param(
+        {"normalize": [{"op": "filter", "when": "body.a > 1"}]}, [b'{"a":1}', b'{"a":2}', b"{}", b"["], id="filter"
+    ),
+    pytest.param(
+        {"normalize": [EXPLODE, {"op": "filter", "when": "body.lines != 2"}, {"op": "set", "path": "x", "value": 1}]},
+        [b'{"lines":[1,2,3]}', b'{"lines":[]}', b'{"lines":7}', b'{"lines":["a",4]}'],
+        id="explode",
+    ),
+    pytest.param(
+        {
+            "routes": {"rules": [{"when": "body.a == 1", "to": [*NAMES]}, {"when": "body.a == 2", "to": ["lake"]}]},
+            "transform": {"lake": [{"op": "map", "path": "b", "expr": "body.a + 1"}, TO_INT]},
+        },
+        [b'{"a":1}', b'{"a":2.0}', b'{"a":3}', b"{}"],
+        id="routes and steps of one destination",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "bodies"), CASES)
+def test_the_lane_and_the_batch_make_the_same(tmp_path: Path, fields: dict[str, Any], bodies: list[bytes]):
+    record = process_lane.plan(**{"destinations": NAMES, **fields})
+    lane = process_lane.opened(tmp_path, record)
+    messages = [process_lane.arrived(number, body) for number, body in enumerate(bodies)]
+    lane.take(*messages)
+    by_lane = {_told(read_meta(one["headers"]), one["value"]) for one in process_lane.egress(lane)}
+    plan, tables = compile_plan(record.spec), NoTables()
+    by_batch = {
+        _told(unit, body)
+        for message in messages
+        for name in plan.destinations
+        for unit, body in through(plan, name, read_meta(message.headers()), message.value(), tables)
+    }
+    assert by_batch == by_lane
+    assert by_lane
+
+
+def _told(meta: Meta, body: bytes) -> tuple[str, str, int, bytes]:
+    return meta.destination, meta.id, meta.child, body

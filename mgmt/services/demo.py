@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from mgmt.models import Cell, Pipe, Tenant, User
+from mgmt.models import Cell, Pipe, Source, Tenant, User
 from mgmt.services.keys import create_api_key, revoke_api_key
 from mgmt.services.pipes import create_pipe
 from mgmt.services.revisions import publish_revision
@@ -48,9 +48,12 @@ def ensure_demo_pipe(*, url: str, name: str) -> Pipe:
     return pipe
 
 
-def renew_demo_key(*, pipe: Pipe) -> str:
-    """A new key for the demo's sender; those of earlier demos end, for nobody has them any more."""
-    source = pipe.sources.get(name=DEMO_SOURCE)
+def renew_demo_keys(*, pipe: Pipe) -> dict[str, str]:
+    """A new key for each of its sources; those of earlier demos end, for nobody has them any more."""
+    return {source.name: _renewed(source) for source in pipe.sources.order_by("name")}
+
+
+def _renewed(source: Source) -> str:
     for old in source.keys.filter(label=DEMO_KEY, revoked_at=None):
         revoke_api_key(key=old)
     return create_api_key(source=source, label=DEMO_KEY)[1]

@@ -104,6 +104,7 @@ def _demo(settings: BoxSettings) -> list[Program]:
     port = settings.ports["PENSTOCK_RECEIVER_PORT"]
     receiver = (sys.executable, "-m", "localbox.demo.receiver", "--port", str(port))
     url = f"http://127.0.0.1:{port}/"
+    full = ("--full",) if settings.env.get("PIPE") == "full" else ()
     return [
         Program(
             "receiver",
@@ -112,7 +113,9 @@ def _demo(settings: BoxSettings) -> list[Program]:
             probe=partial(tcp_ready, "127.0.0.1", port),
             port=port,
         ),
-        Program("demo-pipe", Stage.SETUP, _manage("demo_pipe", "--url", url), after=("bootstrap",), one_shot=True),
+        Program(
+            "demo-pipe", Stage.SETUP, _manage("demo_pipe", "--url", url, *full), after=("bootstrap",), one_shot=True
+        ),
         Program(
             "sender",
             Stage.DEMO,

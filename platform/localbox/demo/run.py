@@ -4,9 +4,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -36,6 +37,7 @@ class Wish(Struct, frozen=True):
     count: int
     batch: int
     once: bool
+    full: bool
     var: Path
 
 
@@ -48,8 +50,15 @@ def wish_from(env: Mapping[str, str]) -> Wish:
         count=int(_number(env, "COUNT", "1000", int)),
         batch=max(1, int(_number(env, "BATCH", "1", int))),
         once=once,
+        full=_is_full(env),
         var=Path(env.get("PENSTOCK_VAR") or ROOT / "var").expanduser().absolute() / "once",
     )
+
+
+def _is_full(env: Mapping[str, str]) -> bool:
+    if (kind := env.get("PIPE", "")) not in ("", "full"):
+        raise BoxError(f"PIPE: needs to be left out, or full, got {kind!r}")
+    return kind == "full"
 
 
 def run_endless(settings: BoxSettings) -> int:
@@ -61,36 +70,46 @@ def run_endless(settings: BoxSettings) -> int:
     return up(settings, extra=["receiver", "demo-pipe", "sender"])
 
 
-def endless_sender(env: Mapping[str, str], *, stop: Callable[[], bool]) -> Sender:
-    """The sender that the box keeps running; the key is in the log of the step that made it."""
+def endless_senders(env: Mapping[str, str], *, stop: Callable[[], bool]) -> list[Sender]:
+    """The senders that the box keeps running, one for each source; keys are in the log of the step that made them."""
     wish, settings = wish_from(env), settings_from(env)
-    made = last_json_line(settings.logs / "demo-pipe.log")
-    log = settings.var / "demo" / "sent.log"
-    target = Target.of(env["PENSTOCK_INGEST_URL"], made["key"])
-    return Sender(target, read_payloads(wish.events), log=log, rate=wish.rate, batch=wish.batch, stop=stop)
+    keys = last_json_line(settings.logs / "demo-pipe.log")["keys"]
+    payloads, folder, rate = read_payloads(wish.events), settings.var / "demo", wish.rate / len(keys)
+    return [
+        Sender(target, payloads, log=folder / f"sent-{name}.log", rate=rate, batch=wish.batch, stop=stop)
+        for name, key in keys.items()
+        for target in [Target.of(env["PENSTOCK_INGEST_URL"], key)]
+    ]
 
 
-def run_once(wish: Wish) -> int:
-    """A box of its own: start, send, wait until all is settled, compare, stop, print one JSON line."""
-    payloads = read_payloads(wish.events)
-    box = Box(wish.var, extra=["receiver", "demo-pipe"])
-    box.stop()  # what an interrupted run left
+@contextmanager
+def live_box(wish: Wish, env: Mapping[str, str] | None = None) -> Iterator[tuple[Box, dict[str, Any]]]:
+    """A box of its own, and what was made in it: a pipe that is live, its keys."""
+    extra = ["receiver", "demo-pipe"]
+    Box(wish.var, extra=extra).stop()  # what an interrupted run left
     shutil.rmtree(wish.var, ignore_errors=True)
-    box = Box(wish.var, extra=["receiver", "demo-pipe"])
+    box = Box(wish.var, extra=extra, env=env)
     began = time.monotonic()
-    _say("starting a box of its own ...")
+    say("starting a box of its own ...")
     with box:
         os.environ.update(box.env)
         ledger.start_django()
         pipe = last_json_line(box.settings.logs / "demo-pipe.log")
         if not ledger.wait_live(pipe["pipe"], limit_s=LIVE_LIMIT_S):
             raise BoxError(f"the pipe is not live after {LIVE_LIMIT_S:.0f} s: see {box.settings.logs}")
-        _say(f"the pipe is live after {time.monotonic() - began:.1f} s; sending {wish.count} events")
+        say(f"the pipe is live after {time.monotonic() - began:.1f} s; sending {wish.count} events")
+        yield box, pipe
+
+
+def run_once(wish: Wish) -> int:
+    """A box of its own: start, send, wait until all is settled, compare, stop, print one JSON line."""
+    payloads = read_payloads(wish.events)
+    with live_box(wish) as (box, pipe):
         demo = wish.var / "demo"
         target = Target.of(box.env["PENSTOCK_INGEST_URL"], pipe["key"])
         sender = Sender(target, payloads, log=demo / "sent.log", rate=wish.rate, count=wish.count, batch=wish.batch)
         accepted = sender.run()
-        _say(f"{accepted} ACKed; waiting until every unit is settled")
+        say(f"{accepted} ACKed; waiting until every unit is settled")
         accounts = ledger.wait_settled(pipe["pipe"], expected=accepted, limit_s=SETTLE_LIMIT_S)
         books = read_books(read_sent(demo / "sent.log"), read_received(demo / "received.log"))
     result = result_of(books, accounts)
@@ -100,15 +119,16 @@ def run_once(wish: Wish) -> int:
 
 def _verdict(result: Result, wrong: list[str], books: Books, wish: Wish) -> int:
     for text in wrong:
-        _say(text)
+        say(text)
     if len(books.acked) != wish.count:
         wrong.append("")
-        _say(f"{wish.count} events were to be sent, {len(books.acked)} were ACKed")
+        say(f"{wish.count} events were to be sent, {len(books.acked)} were ACKed")
     print(msgspec.json.encode(result).decode(), flush=True)
     return 1 if wrong or result.lost else 0
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """A word to whoever watches; the figures alone go to stdout."""
     print(f"demo: {text}", file=sys.stderr, flush=True)
 
 
@@ -121,13 +141,3 @@ def _number(env: Mapping[str, str], name: str, default: str, kind: Callable[[str
     if number < 0:
         raise BoxError(f"{name}: needs 0 or more, got {text}")
     return number
-
-
-def main() -> int:
-    """Entry point of `make demo`."""
-    try:
-        wish = wish_from(os.environ)
-        return run_once(wish) if wish.once else run_endless(settings_from())
-    except (BoxError, RuntimeError) as exc:
-        print(f"penstock: {exc}", file=sys.stderr)
-        return 1

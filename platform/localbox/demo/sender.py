@@ -12,6 +12,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -285,6 +286,12 @@ class Sender:
             self._broken(line)
 
 
+def run_all(senders: Sequence[Sender]) -> int:
+    """Run them side by side to their end; how many events were ACKed. Raises what the first that failed raised."""
+    with ThreadPoolExecutor(len(senders)) as pool:
+        return sum(pool.map(Sender.run, senders))
+
+
 def parse_answer(read: bytes) -> tuple[int, bytes, bool] | None:
     """(status, body, whether the connection stays), or None while the answer is not whole."""
     end = read.find(b"\r\n\r\n")
@@ -316,12 +323,12 @@ def main() -> None:
     """Send until SIGTERM, with the settings and the key that the demo's box wrote down."""
     import signal
 
-    from localbox.demo.run import endless_sender
+    from localbox.demo.run import endless_senders
 
     ending: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, _frame: ending.append(got))
-    endless_sender(os.environ, stop=lambda: bool(ending)).run()
+    run_all(endless_senders(os.environ, stop=lambda: bool(ending)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,65 @@
+"""The demo's pipe with a bit of everything: two sources, a filter, a look-up, three kinds of destinations."""
+
+from typing import Any, Final
+
+from django.db import transaction
+
+from mgmt.models import LookupTable, Pipe
+from mgmt.services.demo import ensure_demo_tenant
+from mgmt.services.lookups import create_lookup_table, upload_rows
+from mgmt.services.pipes import create_pipe
+from mgmt.services.revisions import publish_revision
+from mgmt.services.row_files import checked_row
+
+TEAMS: Final = "teams"
+# Whose events these are; of all others the default of the look-up says it.
+FULL_TEAMS: Final = {
+    **dict.fromkeys(("push", "pull_request", "pull_request_review", "check_run", "create", "delete"), "code"),
+    **dict.fromkeys(("issues", "issue_comment", "discussion", "label", "milestone"), "talk"),
+}
+
+
+@transaction.atomic
+def ensure_full_demo_pipe(*, url: str, name: str) -> Pipe:
+    """The demo's pipe with a bit of everything, and the look-up table that it joins with."""
+    tenant, owner = ensure_demo_tenant()
+    table = LookupTable.objects.filter(tenant=tenant, name=TEAMS, state=LookupTable.State.LIVE).first()
+    table = table or create_lookup_table(tenant=tenant, name=TEAMS)
+    rows = (checked_row(number, event, {"name": team}) for number, (event, team) in enumerate(FULL_TEAMS.items(), 1))
+    upload_rows(table=table, rows=rows, mode="replace")
+    pipe = Pipe.objects.filter(tenant=tenant, name=name).first()
+    spec = full_spec(url)
+    if pipe is None:
+        return create_pipe(tenant=tenant, name=name, spec=spec, author=owner)
+    newest = pipe.revisions.latest("number")
+    if newest.spec["destinations"].get("receiver", {}).get("url") != url:
+        publish_revision(pipe=pipe, spec=spec, based_on=newest.number, author=owner)
+    return pipe
+
+
+def full_spec(url: str) -> dict[str, Any]:
+    """Two sources, a filter, a look-up, routes to three kinds of destinations, steps of one of them."""
+    return {
+        "sources": {"hooks": {}, "mirror": {"key": "payload.repository.full_name"}},
+        "normalize": [
+            {"op": "filter", "when": 'body.event != "star"'},
+            {"op": "remove", "path": "payload.repository.owner"},
+        ],
+        "enrich": [
+            {"table": TEAMS, "key": "body.event", "into": "team", "on_missing": "default", "default": {"name": "all"}}
+        ],
+        "routes": {
+            "mode": "all",
+            "rules": [
+                {"when": 'body.team.name == "code"', "to": ["receiver"]},
+                {"when": "true", "to": ["lake"]},
+                {"when": 'has(body.payload.action) && body.payload.action == "created"', "to": ["feed"]},
+            ],
+        },
+        "transform": {"feed": [{"op": "keep", "fields": ["event", "team", "payload.action"]}]},
+        "destinations": {
+            "receiver": {"type": "http", "url": url},
+            "lake": {"type": "lake"},
+            "feed": {"type": "topic", "partitions": 2},
+        },
+    }

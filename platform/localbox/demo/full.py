@@ -1,0 +1,76 @@
+"""`make demo ONCE=1 PIPE=full`: two sources, a filter, a look-up, three kinds of destinations; and an account of it.
+
+The script (`account.py`) knows the events, the rows of the table and the logs, and nothing of Penstock; the ledger is
+asked besides, whether anything was lost or is still open.
+"""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from dataplane.ledger.bins import Account, Bin
+from dataplane.names import output_topic
+from localbox.box import Box
+from localbox.demo import ledger
+from localbox.demo.payloads import Payload, read_payloads
+from localbox.demo.run import Wish, live_box, say
+from localbox.demo.sender import Sender, Target, run_all
+
+SETTLE_LIMIT_S: Final = 300.0  # the first batch of a query waits for Spark to warm up
+ACCOUNT: Final = Path(__file__).parent / "account.py"
+_OPEN: Final = (Bin.LOST, Bin.QUEUED, Bin.RETRYING, Bin.HELD, Bin.DEAD)
+
+
+def run_full(wish: Wish) -> int:
+    """Start, send through both sources, wait until all is settled, account, stop."""
+    payloads = read_payloads(wish.events)
+    with live_box(wish, {"PIPE": "full", "PENSTOCK_LAKE_EVERY_S": "2"}) as (box, pipe):
+        accepted = _send(wish, box, pipe["keys"], payloads)
+        say(f"{accepted} ACKed; waiting until every unit is settled")
+        accounts = ledger.wait_settled(pipe["pipe"], expected=accepted, limit_s=SETTLE_LIMIT_S)
+        account = _account(wish, box, pipe, payloads)
+    wrong = _wrong(accounts, accepted=accepted, wanted=wish.count)
+    for text in wrong:
+        say(text)
+    print(account.stdout.strip(), flush=True)
+    print(account.stderr, file=sys.stderr, end="")
+    return 1 if wrong or account.returncode else 0
+
+
+def _send(wish: Wish, box: Box, keys: dict[str, str], payloads: list[Payload]) -> int:
+    """A half of the events through each source."""
+    url, share = box.env["PENSTOCK_INGEST_URL"], wish.count // len(keys)
+    senders = []
+    for number, (name, key) in enumerate(keys.items()):
+        count = wish.count - share * (len(keys) - 1) if not number else share
+        log, rate = _log(wish, name), wish.rate / len(keys)
+        senders.append(Sender(Target.of(url, key), payloads, log=log, rate=rate, count=count, batch=wish.batch))
+    return run_all(senders)
+
+
+def _account(wish: Wish, box: Box, pipe: dict[str, Any], payloads: list[Payload]) -> "subprocess.CompletedProcess[str]":
+    """What the script says of each destination."""
+    from mgmt.services.full_demo import FULL_TEAMS
+
+    demo = wish.var / "demo"
+    events, teams = demo / "events.jsonl.gz", demo / "teams.json"
+    events.write_bytes(gzip.compress(b"\n".join(payload.body for payload in payloads)))
+    teams.write_text(json.dumps(FULL_TEAMS))
+    topic, lake = output_topic(pipe["pipe"], "feed"), wish.var / "lake" / pipe["tenant"] / pipe["pipe"] / "lake"
+    places = [events, teams, box.env["PENSTOCK_KAFKA"], topic, lake, demo / "received.log"]
+    logs = [_log(wish, name) for name in pipe["keys"]]
+    return box.run(sys.executable, str(ACCOUNT), *map(str, [*places, *logs]))
+
+
+def _log(wish: Wish, source: str) -> Path:
+    return wish.var / "demo" / f"sent-{source}.log"
+
+
+def _wrong(accounts: dict[int, Account], *, accepted: int, wanted: int) -> list[str]:
+    """What the ledger has that ought not to be, and events that were not ACKed."""
+    counts = {name: sum(account.count(name) for account in accounts.values()) for name in _OPEN}
+    wrong = [f"{count} {name} in the ledger" for name, count in counts.items() if count]
+    return wrong + ([f"{wanted} events were to be sent, {accepted} were ACKed"] if accepted != wanted else [])

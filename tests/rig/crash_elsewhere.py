@@ -9,7 +9,6 @@ ELSEWHERE: Final[dict[str, str]] = {
     "Lane.run": "it begins and ends",
     "Lane._close": "it ends",
     "Plans._compile": "once for each plan",
-    "Plans._salt": "once for each plan",
     # another accident
     "Lane._revoked": "a rebalance: test_asleep, test_lane_state_machine",
     "Lane._lost": "a rebalance: test_asleep, test_lane_state_machine",

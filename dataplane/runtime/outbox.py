@@ -74,7 +74,8 @@ class Shipment:
             outbox.refused(self._topic, self._token, error)
             return
         partition, offset = message.partition(), message.offset()
-        if offset > self._highs.get(partition, -1):
+        # Stored by an earlier try of the producer's own, it has no offset here; the next record of its partition has.
+        if offset is not None and offset > self._highs.get(partition, -1):
             self._highs[partition] = offset
         self._owed -= 1
         if not self._owed:

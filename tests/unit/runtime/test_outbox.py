@@ -12,13 +12,13 @@ from dataplane.runtime.refusals import MANY
 
 
 class Report:
-    def __init__(self, partition: int, offset: int) -> None:
+    def __init__(self, partition: int, offset: int | None) -> None:
         self._place = (partition, offset)
 
     def partition(self) -> int:
         return self._place[0]
 
-    def offset(self) -> int:
+    def offset(self) -> int | None:
         return self._place[1]
 
 
@@ -60,6 +60,17 @@ def test_a_token_comes_out_once_all_of_its_records_are_stored(producer: ManualPr
     assert outbox.collect() == ["run"]
     assert outbox.collect() == []
     assert [(mark.topic, mark.partition, mark.offset) for mark in outbox.marks()] == [("t", 0, 8)]
+
+
+def test_what_an_earlier_try_had_stored_already_is_stored(producer: ManualProducer):
+    outbox = Outbox(producer)
+    shipment = outbox.shipment("t", "run")
+    for _ in range(2):
+        shipment.send(b"v", None, 0, [])
+    shipment.close()
+    producer.reports = [(None, Report(0, None)), (None, Report(0, 8))]
+    assert outbox.collect() == ["run"]
+    assert [mark.offset for mark in outbox.marks()] == [8]
 
 
 def test_a_shipment_still_open_keeps_its_token(producer: ManualProducer):

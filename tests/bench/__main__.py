@@ -17,6 +17,7 @@ from tests.bench.idle import bench_idle
 from tests.bench.language import LARGER, SIMPLE, median_us
 from tests.bench.report import RUNS, Line, alternate, show, write
 from tests.bench.stand import EVENT, FIVE_STEPS, STEPS, Stand, stand
+from tests.bench.threads import bench_threads
 
 EVENTS = 100_000
 SENDS = 30_000
@@ -192,6 +193,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "transmit": bench_transmit,
     "lookups": bench_lookups,
     "whole": bench_whole,
+    "threads": bench_threads,
     "isolation": bench_isolation,
     "parked": bench_parked,
     "outage": bench_outage,

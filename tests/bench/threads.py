@@ -1,0 +1,235 @@
+"""Thread time: what a message costs the one thread that does Python's work, measured where little else matters.
+
+Rates on a machine that does other work say little. The time that the lane's own thread spends says what the code costs;
+the broker is librdkafka's own mock in this process, on threads of its own. The least of some runs tells most: what is
+interrupted costs more.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from dataplane.ingest.events import read_events
+from dataplane.ingest.replica import Replica
+from dataplane.ingest.stamp import message_id
+from dataplane.jobs.lanes import make_work
+from dataplane.ledger.meta import META_HEADER, Headers, Meta, decode_meta, encode_meta
+from dataplane.ledger.units import MINUTE_US
+from dataplane.names import CONTROL_TOPIC, WIRE_VERSION
+from dataplane.plan.stage import decode, encode
+from dataplane.runtime.garbage import collect_seldom
+from dataplane.runtime.lane import BATCH, Lane, LaneIdentity
+from dataplane.runtime.settings import Settings, settings_from
+from dataplane.tables.control import encode_for_topic
+from dataplane.tables.records import Record
+from tests.bench.client import EVENT
+from tests.bench.raw import SAFE
+from tests.bench.report import RUNS, Line
+from tests.bench.stand import FIVE_STEPS, STEPS
+from tests.rig.cluster import KEY, PIPE, Cluster
+
+COUNT: Final = 16_000  # the mock keeps 5 MB of a partition
+Carry = Callable[[Message], tuple[bytes, Headers]]
+
+
+class MockCluster(Cluster):
+    """A cluster on librdkafka's mock broker: topics come into being when they are asked for, with four partitions."""
+
+    def _make(self, topics: Iterable[NewTopic]) -> None:
+        for topic in topics:
+            self.producer.list_topics(topic.topic, timeout=10)
+
+    def publish(self, *records: Record) -> None:
+        """As Cluster, to the one partition that is read."""
+        for record in records:
+            key, value = encode_for_topic(record)
+            self.producer.produce(CONTROL_TOPIC, key=key, value=value, partition=0)
+        assert self.producer.flush(20) == 0
+
+
+@contextmanager
+def mock_cluster(steps: list[dict[str, Any]]) -> Iterator[tuple[MockCluster, Settings]]:
+    """A cell with one pipe, and the settings of its processes."""
+    broker = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
+    nodes = broker.list_topics(timeout=10).brokers.values()
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as var:
+        cluster = MockCluster(",".join(f"127.0.0.1:{node.port}" for node in nodes))
+        cluster.make_cluster_topics()
+        cluster.make_cell_topics(["process"])
+        cluster.publish_pipe({"crm": "http://127.0.0.1:1/hook"}, normalize=steps)
+        yield cluster, settings_from(cluster.env(var, 1))
+
+
+def fill(cluster: Cluster) -> None:
+    """COUNT events on the ingest topic, as ingest stamps them."""
+    producer = Producer({"bootstrap.servers": cluster.kafka, "queue.buffering.max.messages": 2 * COUNT, **SAFE})
+    topic = cluster.topics["ingest"].name
+    for number in range(COUNT):
+        now_us = time.time_ns() // 1_000
+        id_ = message_id(now_us, os.urandom(10).hex()[:19])
+        meta = Meta(WIRE_VERSION, id_, PIPE, 1, "shop", now_us, now_us, now_us // MINUTE_US)
+        headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
+        producer.produce(topic, EVENT, partition=number // 100 % cluster.partitions, headers=headers)
+    assert producer.flush(60) == 0
+
+
+class Laps:
+    """Thread time from the first message on."""
+
+    def __init__(self) -> None:
+        self._begun = 0.0
+        self._ended = 0.0
+        self._messages = 0
+
+    def begin(self) -> None:
+        """A pass begins; until there are messages it is not counted."""
+        if not self._messages:
+            self._begun = time.thread_time()
+
+    def end(self, messages: int) -> None:
+        """A pass is over."""
+        self._messages += messages
+        self._ended = time.thread_time()
+
+    @property
+    def us(self) -> float:
+        """Microseconds for each message."""
+        return (self._ended - self._begun) / self._messages * 1e6
+
+
+class TimedLane(Lane):
+    """A lane that stops when it has settled COUNT messages."""
+
+    taken = 0
+
+    def _hand_over(self, messages: list[Message]) -> None:
+        self.taken += len(messages)
+        super()._hand_over(messages)
+
+    def _pass(self) -> None:
+        before = self.taken
+        self.laps.begin()
+        super()._pass()
+        self.laps.end(self.taken - before)
+
+    def _must_stop(self) -> bool:
+        drain = super()._must_stop()  # it is here that the control table is refreshed
+        return drain or (self.taken >= COUNT and not any(window.unsettled for window in self.windows.values()))
+
+    def run(self) -> str:
+        """As Lane."""
+        self.laps = Laps()
+        return super().run()
+
+
+def lane_us(steps: list[dict[str, Any]]) -> float:
+    """The process lane, everything on."""
+    with mock_cluster(steps) as (cluster, settings):
+        fill(cluster)
+        lane = TimedLane(LaneIdentity("c1", "process", 0, 1, "bench"), settings, make_work)
+        assert lane.run() == "drained"
+        return lane.laps.us
+
+
+def loop_us(carry: Carry) -> float:
+    """A bare loop that consumes, has `carry` make a record of each message, produces it and hears each report."""
+    with mock_cluster([]) as (cluster, _):
+        fill(cluster)
+        return _loop_us(cluster, carry)
+
+
+def _loop_us(cluster: Cluster, carry: Carry) -> float:
+    consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": "bare", "enable.auto.commit": False})
+    producer = Producer({"bootstrap.servers": cluster.kafka, "queue.buffering.max.messages": 2 * COUNT, **SAFE})
+    source, target = cluster.topics["ingest"].name, cluster.topics["held"].name
+    consumer.assign([TopicPartition(source, partition, 0) for partition in range(cluster.partitions)])
+    stored = seen = 0
+
+    def report(error: Any, _message: Any) -> None:
+        nonlocal stored
+        assert error is None
+        stored += 1
+
+    laps = Laps()
+    while seen < COUNT or stored < COUNT:
+        laps.begin()
+        first = consumer.poll(0.001)
+        messages = [] if first is None else [first, *consumer.consume(BATCH, 0)]
+        for message in messages:
+            body, headers = carry(message)
+            producer.produce(target, body, message.key(), -1, report, headers=headers)
+        producer.poll(0)
+        seen += len(messages)
+        laps.end(len(messages))
+    consumer.close()
+    return laps.us
+
+
+def as_it_came(message: Message) -> tuple[bytes, Headers]:
+    """Nothing is looked at."""
+    return message.value() or b"", message.headers() or []
+
+
+def stamped(message: Message) -> tuple[bytes, Headers]:
+    """Our header is read, and written with position and destination."""
+    headers = message.headers() or []
+    meta = decode_meta(headers[0][1])
+    meta.position, meta.destination = message.partition() << 40 | message.offset(), "crm"
+    return message.value() or b"", [(META_HEADER, encode_meta(meta)), *headers[1:]]
+
+
+def edited(message: Message) -> tuple[bytes, Headers]:
+    """And the body is read, changed as by the two steps, and written: no process lane can do less."""
+    body, headers = stamped(message)
+    value = decode(body)
+    value["bench"] = {"seen": True}
+    value.pop("note", None)
+    return encode(value, ""), headers
+
+
+async def _ingest_us(settings: Settings) -> float:
+    replica = Replica(settings, "ingest-1")
+    replica.start()
+    while replica.ready:
+        await asyncio.sleep(0.05)
+    body, laps = b"[" + b",".join([EVENT] * 100) + b"]", Laps()
+
+    async def send(batches: int) -> None:
+        for _ in range(batches):
+            items, _ = read_events("application/json", body, {})
+            verdicts = await replica.take(replica.route(KEY), items)
+            assert all(verdict.status == 202 for verdict in verdicts)
+
+    laps.begin()
+    await asyncio.gather(*(send(COUNT // 800) for _ in range(8)))
+    laps.end(COUNT // 800 * 800)
+    await replica.stop()
+    return laps.us
+
+
+def ingest_us() -> float:
+    """A replica without HTTP, eight batches of 100 at a time."""
+    with mock_cluster([]) as (_, settings), asyncio.Runner() as runner:
+        return runner.run(_ingest_us(settings))
+
+
+def bench_threads(_at: object) -> list[Line]:
+    """What a message costs the thread that carries it: bare, with what cannot be left out, and in our processes."""
+    collect_seldom()
+    measures: dict[str, Callable[[], float]] = {
+        "thread time, bare loop": lambda: loop_us(as_it_came),
+        "thread time, and our header": lambda: loop_us(stamped),
+        "thread time, and two edits of the body": lambda: loop_us(edited),
+        "thread time, process lane, 2 steps": lambda: lane_us(STEPS),
+        "thread time, process lane, 5 steps and a predicate": lambda: lane_us(FIVE_STEPS),
+        "thread time, ingest, batches of 100, no HTTP": ingest_us,
+    }
+    rounds = [{name: measure() for name, measure in measures.items()} for _ in range(RUNS)]
+    return [Line(name, "us", [min(one[name] for one in rounds)]) for name in measures]

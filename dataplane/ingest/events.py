@@ -20,16 +20,24 @@ _raw_list = msgspec.json.Decoder(list[Raw]).decode
 _raw_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
+class Origin(Struct, frozen=True):
+    """Where an event lies that was read, not posted: the id made of its place, and the key it has there."""
+
+    id: str
+    key: str | None
+
+
 class Event(Struct):
     """One event: the payload's bytes as received, its decoded form if it is JSON, and the headers it carries on.
 
-    time: the event's own time by its envelope (CloudEvents), if it has one
+    time: the event's own time by its envelope (CloudEvents, or Kafka's record), if it has one
     """
 
     body: bytes
     value: Any
     headers: Headers
     time: Any = None
+    origin: Origin | None = None
 
 
 Item = Event | RefusalError

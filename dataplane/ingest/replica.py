@@ -13,11 +13,12 @@ from confluent_kafka import KafkaException
 from msgspec import Struct
 
 from dataplane.ingest.acks import Acks, Batch, Place
-from dataplane.ingest.events import Item
+from dataplane.ingest.events import Event, Item
+from dataplane.ingest.feeds import Feeds
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ingest.problems import RefusalError
 from dataplane.ingest.route import Route, Stamper
-from dataplane.ingest.stamp import Spread, partition_of
+from dataplane.ingest.stamp import Spread, key_bytes, partition_of
 from dataplane.ingest.telling import Teller
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.ledger.units import partition_base
@@ -27,7 +28,7 @@ from dataplane.runtime.kafka import ingest_producer
 from dataplane.runtime.settings import Settings
 from dataplane.spec.keys import key_digest, key_is_well_formed
 from dataplane.tables.control import ControlReader, snapshot_path
-from dataplane.tables.records import KeyRecord, PipeRecord
+from dataplane.tables.records import PipeRecord
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ class Replica:
         self._routes_at = -1
         self._stamper = Stamper(settings.grace_s * 1_000_000)
         self._spread = Spread(crc32(name.encode()))
+        self._feeds = Feeds(settings.clusters, self.table, self._take_fed)
         self._waiting = 0
         self._broken = False
         self._trouble = ""  # why ACKs cannot be journalled
@@ -97,6 +99,7 @@ class Replica:
 
     async def stop(self) -> None:
         """Tell the ledger what is left and leave."""
+        await self._feeds.close()
         for task in self._background:
             task.cancel()
         await asyncio.to_thread(self._teller.finish, 5.0)
@@ -126,19 +129,27 @@ class Replica:
         key = self.table.key(digest)
         if key is None or key.revoked:
             raise _unknown_key()
-        pipe = self.table.pipe(key.pipe)
+        return self._lead(key.pipe, key.source)
+
+    def _lead(self, pipe_id: str, source: str) -> Route:
+        """The route of a source. Raises RefusalError for a closed pipe, one not live yet."""
+        pipe = self.table.pipe(pipe_id)
         cell = self.table.cell(pipe.cell) if pipe else None
         if pipe is None or cell is None or not pipe.weights:
             raise _starting()
         if pipe.state == "closed":
             raise RefusalError(409, "pipe-closed", "this pipe is closed; open it again to send events")
-        return Route(pipe, key.source, cell.topics["ingest"], self._plans(key, pipe))
+        return Route(pipe, source, cell.topics["ingest"], self._plans(source, pipe))
 
-    def _plans(self, key: KeyRecord, pipe: PipeRecord) -> dict[int, Plan]:
+    async def _take_fed(self, pipe: str, source: str, events: list[Event]) -> list[int]:
+        """Events that were read from a Kafka of somebody else's: the status of each. Raises RefusalError."""
+        return [verdict.status for verdict in await self.take(self._lead(pipe, source), [*events])]
+
+    def _plans(self, source: str, pipe: PipeRecord) -> dict[int, Plan]:
         plans = {}
         for revision, _ in pipe.weights:
             record = self.table.plan(pipe.pipe, revision)
-            if record is None or key.source not in record.spec.sources:
+            if record is None or source not in record.spec.sources:
                 raise _starting()
             plans[revision] = compile_plan(record.spec)
         return plans
@@ -173,6 +184,8 @@ class Replica:
             raise RefusalError(413, "event-too-large", f"needs at most {limit} bytes an event, got {len(event.body)}")
         topic = request.route.topic
         meta, key = self._stamper.stamp(request.route, event, request.now_us)
+        if event.origin is not None:
+            meta.id, key = event.origin.id, key or key_bytes(meta.pipe, event.origin.key)
         partition = request.partition if key is None else partition_of(key, topic.partitions)
         headers = [(META_HEADER, encode_meta(meta)), *event.headers]
         try:
@@ -234,6 +247,7 @@ class Replica:
             await asyncio.sleep(seconds)
             try:
                 self._reader.refresh()
+                self._feeds.turn()
                 self._producer.poll(0)  # reports of audits and heartbeats while no request is waiting
                 self._teller.tell_if_due(self.settings.checkpoint_ms / 1_000)
                 if self._pulse.due():

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
+from dataplane.spec.clusters import Clusters, parse_clusters
 from dataplane.spec.guard import Network, parse_networks
 from dataplane.spec.kept import parse_lakes
 
@@ -30,6 +31,7 @@ class Settings(Struct, frozen=True):
     web_url: str  # PENSTOCK_WEB_URL: where receipts are
     retry_rate_per_s: float  # PENSTOCK_RETRY_RATE: messages of one destination that a retrier lane brings back a second
     lakes: tuple[str, ...]  # PENSTOCK_LAKES: URLs below which tables may lie; the first where a spec names none
+    clusters: Clusters  # PENSTOCK_KAFKA_CLUSTERS: a file of the Kafka clusters that sources may read
     lake_every_s: float  # PENSTOCK_LAKE_EVERY_S: how often what has come is written to the lake
 
 
@@ -51,6 +53,12 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         max_unsettled=int(env.get("PENSTOCK_MAX_UNSETTLED", "20000")),
         web_url=env.get("PENSTOCK_WEB_URL", DEFAULT_WEB).rstrip("/"),
         lakes=parse_lakes(env.get("PENSTOCK_LAKES", ""), env.get("PENSTOCK_VAR", "var")),
+        clusters=read_clusters(env.get("PENSTOCK_KAFKA_CLUSTERS", "")),
         lake_every_s=float(env.get("PENSTOCK_LAKE_EVERY_S", "10")),
         retry_rate_per_s=float(env.get("PENSTOCK_RETRY_RATE", "1000")),
     )
+
+
+def read_clusters(path: str) -> Clusters:
+    """The clusters in a file; none without one. Raises OSError, ValueError."""
+    return parse_clusters(Path(path).read_bytes()) if path else {}

@@ -12,6 +12,7 @@ from mgmt.models import Pipe, Tenant, User
 from mgmt.services.errors import NameTaken, PipeClosed
 from mgmt.services.lookups import check_tables
 from mgmt.services.names import checked_name
+from mgmt.services.reach import check_sources
 from mgmt.services.revisions import checked_spec, store_revision
 
 log = structlog.get_logger(__name__)
@@ -25,6 +26,7 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
     checked, name = checked_spec(spec), checked_name("name", name)
     with transaction.atomic():
         check_tables(tenant.id, checked)
+        check_sources(tenant.id, checked)
         try:
             with transaction.atomic():
                 pipe = Pipe.objects.create(tenant=tenant, name=name)

@@ -1,14 +1,12 @@
 """Which addresses destinations may have, checked when a spec is saved; lanes check again at each connect."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from django.conf import settings
 
-from dataplane.spec import Destination, HttpDestination, LakeDestination, OAuth2, PipeSpec, SpecError
+from dataplane.spec import Destination, HttpDestination, KafkaSource, LakeDestination, OAuth2, PipeSpec, SpecError
+from dataplane.spec.clusters import why_not_readable
 from dataplane.spec.guard import parse_networks, why_forbidden
-
-SERVED: Final = {"sources": ("http",), "destinations": ("http", "lake", "topic", "table")}
 
 
 class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller answers
@@ -16,20 +14,24 @@ class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller a
 
 
 def check_destinations(spec: PipeSpec) -> None:
-    """Raise DestinationForbidden for the first address where no destination may be.
-
-    Raise SpecError for a kind of source or destination that lanes of this release do not serve.
-    """
-    for field, parts in (("sources", spec.sources), ("destinations", spec.destinations)):
-        for name, part in parts.items():
-            if (kind := str(part.__struct_config__.tag)) not in SERVED[field]:
-                raise SpecError(f"$.{field}.{name}.type", f"needs one of {', '.join(SERVED[field])}, got {kind}")
+    """Raise DestinationForbidden for the first address where no destination may be."""
     for name, destination in spec.destinations.items():
         for field, url in _urls(destination):
             check_outbound(f"$.destinations.{name}.{field}", url)
         if isinstance(destination, LakeDestination) and destination.root not in (None, *settings.PENSTOCK_LAKES):
             wanted = f"needs one of the platform's stores, {', '.join(settings.PENSTOCK_LAKES)}"
             raise DestinationForbidden(f"$.destinations.{name}.root", wanted)
+
+
+def check_sources(tenant_id: str, spec: PipeSpec) -> None:
+    """Raise SpecError for a topic that this tenant may not read."""
+    for name, source in spec.sources.items():
+        if isinstance(source, KafkaSource) and (why := _unreadable(source, tenant_id)):
+            raise SpecError(f"$.sources.{name}.{why[0]}", why[1])
+
+
+def _unreadable(source: KafkaSource, tenant_id: str) -> tuple[str, str] | None:
+    return why_not_readable(settings.PENSTOCK_KAFKA_CLUSTERS, source, tenant_id)
 
 
 def check_outbound(path: str, url: str) -> None:

@@ -17,7 +17,7 @@ from mgmt.models import Destination, Pipe, PipeRevision, Source, User
 from mgmt.services.destinations import move_destination
 from mgmt.services.errors import PipeClosed, RevisionConflict
 from mgmt.services.lookups import check_tables
-from mgmt.services.reach import check_destinations
+from mgmt.services.reach import check_destinations, check_sources
 from mgmt.services.secrets import encrypt, new_signing_secret
 
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -40,6 +40,7 @@ def publish_revision(*, pipe: Pipe, spec: Mapping[str, Any], based_on: int, auth
             if not Pipe.objects.filter(id=pipe.id).exclude(state=Pipe.State.CLOSED).update(version=F("version") + 1):
                 raise PipeClosed(f"{pipe.name} is closed. Open it again before you publish a revision.")
             check_tables(pipe.tenant_id, checked)
+            check_sources(pipe.tenant_id, checked)
             revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author)
     except IntegrityError as exc:
         raise RevisionConflict(

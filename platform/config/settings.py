@@ -12,6 +12,7 @@ from django.templatetags.static import static
 
 from config.logs import logging_config
 from dataplane import addresses
+from dataplane.spec.clusters import parse_clusters
 from dataplane.spec.kept import parse_lakes
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -113,7 +114,9 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", addresses.DEFAULT_KAFKA)
 PENSTOCK_CELL_MASTER = env.str("PENSTOCK_CELL_MASTER", "local[16,1000]")
 PENSTOCK_DESTINATION_ALLOW = env.str("PENSTOCK_DESTINATION_ALLOW", "" if PRODUCTION else addresses.DEFAULT_ALLOW)
+clusters_file = env.str("PENSTOCK_KAFKA_CLUSTERS", "")
 PENSTOCK_LAKES = parse_lakes(env.str("PENSTOCK_LAKES", ""), env.str("PENSTOCK_VAR", "var"))
+PENSTOCK_KAFKA_CLUSTERS = parse_clusters(Path(clusters_file).read_bytes()) if clusters_file else {}
 PENSTOCK_GRACE_S = env.int("PENSTOCK_GRACE_S", 60)
 PENSTOCK_PARTITIONS = env.int("PENSTOCK_PARTITIONS", 4)
 PENSTOCK_REPLICATION = env.int("PENSTOCK_REPLICATION", 3 if PRODUCTION else 1)

@@ -72,6 +72,7 @@ VARIABLES: Final = (
     Variable("PENSTOCK_CHECKPOINT_MS", "200", "how often a lane audits and commits"),
     Variable("PENSTOCK_MAX_UNSETTLED", "20000", "messages in a lane's window, per partition"),
     Variable("PENSTOCK_RETRY_RATE", "1000", "messages of one destination that a retrier lane brings back a second"),
+    Variable("PENSTOCK_KAFKA_CLUSTERS", "", "file of the Kafka clusters that sources of pipes may read (0482)"),
     Variable("PENSTOCK_LAKES", "", "stores that lake destinations may lie in, as URLs; lake in PENSTOCK_VAR if none"),
     Variable("PENSTOCK_LAKE_EVERY_S", "10", "how often what has come is written to the lake"),
     *PORTS,

@@ -78,7 +78,7 @@ def test_a_message_whose_step_fails_is_dead_and_the_rest_of_its_batch_goes_on(pl
     whole = plane.settled("steps", set(positions))
     assert whole.upstream(Bin.DEAD) == bad
     assert whole.at("crm", Bin.DELIVERED) == set(positions) - bad
-    received = {r.position: json.loads(plane.receiver.bodies[r.id]) for r in plane.receiver.got["/steps"]}
+    received = {r.position: json.loads(r.body) for r in plane.receiver.got["/steps"]}
     assert all(received[positions[n]]["total"] == n + 0.5 for n in range(100) if n % 10 != 3)
     letters = dead_letters(plane, "steps")
     assert {letter.position for letter in letters} == bad

@@ -19,7 +19,7 @@ def delivered(plane: DataPlane, key: str, path: str) -> bytes:
     status, _, _ = plane.post(key, b'{"shop":"berlin"}')
     assert status == 202
     until(lambda: len(plane.receiver.got[path]) > before, "the event is delivered", 60)
-    return plane.receiver.bodies[plane.receiver.got[path][-1].id]
+    return plane.receiver.got[path][-1].body
 
 
 def seen_after(plane: DataPlane, key: str, path: str, vat: bytes) -> float:

@@ -44,7 +44,7 @@ def test_a_key_keeps_its_order_through_an_outage_and_the_deaths_of_both_lanes(pl
     for received in plane.receiver.got["/ordered"]:
         if received.at_ns < mended_ns:
             continue
-        event = json.loads(plane.receiver.bodies[received.id])
+        event = json.loads(received.body)
         seen = first_seen.setdefault(event["customer"], [])
         if event["n"] not in seen:
             seen.append(event["n"])

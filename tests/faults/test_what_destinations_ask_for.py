@@ -120,7 +120,7 @@ def test_a_request_is_made_for_each_message_and_what_makes_none_is_dead_unsent(p
     assert whole.at("crm", Bin.DELIVERED) == {sent}
     (received,) = plane.receiver.got["/made/a%2Fb?n=1%26x%3D2"]
     assert received.headers["x-id"] == received.id
-    assert plane.receiver.bodies[received.id] == b'{"n":"1&x=2"}'
+    assert received.body == b'{"n":"1&x=2"}'
     letters = dead_letters(plane, "made")
     assert {letter.position for letter in letters} == set(unmade)
     assert {(letter.node, letter.cause) for letter in letters} == {("transmit:crm", "template")}

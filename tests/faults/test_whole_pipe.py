@@ -40,7 +40,7 @@ def lines_of(wanted: str) -> Lines:
 
 
 def got(plane: DataPlane, path: str) -> list[Any]:
-    return [msgspec.json.decode(plane.receiver.bodies[one.id]) for one in plane.receiver.got[path]]
+    return [msgspec.json.decode(one.body) for one in plane.receiver.got[path]]
 
 
 def tail(plane: DataPlane, wanted: int) -> set[str]:

@@ -34,7 +34,6 @@ class Receiver:
     def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
         self.answers: dict[str, int | Behaviour] = {}
         self.got: defaultdict[str, list[Received]] = defaultdict(list)
-        self.bodies: dict[str, bytes] = {}  # by message id
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self.port = port
@@ -94,5 +93,4 @@ class Receiver:
         digest = hashlib.sha256(body).hexdigest()
         received = Received(id_, headers.get("penstock-position", ""), digest, time.time_ns(), headers, body)
         self.got[path].append(received)
-        self.bodies[id_] = body
         return received, path

@@ -51,7 +51,7 @@ def counted(events: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, fl
 
 def results(plane: DataPlane, path: str) -> dict[tuple[str, str], tuple[int, float, int]]:
     """What came out, equal ids once. Bodies under one id must be equal, however often they came."""
-    bodies = {received.id: plane.receiver.bodies[received.id] for received in plane.receiver.got[path]}
+    bodies = {received.id: received.body for received in plane.receiver.got[path]}
     digests = {(received.id, received.digest) for received in plane.receiver.got[path]}
     assert len(digests) == len(bodies), "one id, two results"
     found = [json.loads(body) for body in bodies.values()]

@@ -26,7 +26,7 @@ def test_a_lane_that_slept_past_its_session_repeats_only_what_was_in_flight(plan
         return all(beat is not None and beat.state == "running" and beat.partitions for beat in beats)
 
     with plane.sender(key) as sender:
-        until(both_transmit, "both lanes hold partitions", 40)
+        until(both_transmit, "both lanes hold partitions", 120)
         pid = plane.lane_pid("transmit-0")
         os.kill(pid, signal.SIGSTOP)
         time.sleep(ASLEEP_S)

@@ -19,7 +19,7 @@ from tests.rig.data_plane import DataPlane, until
 from tests.rig.messages import DeadLetter, dead_letters, stored
 from tests.rig.receiver import Received
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(420)
 EVENTS: Final = 10
 ASKED_S: Final = 3.0
 SPAN_S: Final = 4
@@ -73,7 +73,7 @@ def outcome(plane: DataPlane) -> Outcome:
     until(lambda: plane.whole(PIPE).at("removed", Bin.RETRYING) == positions, "every unit for another is parked", 60)
     plane.cluster.publish_destinations(PIPE, {"removed": destinations["removed"]}, "removed")
     positions |= post(plane, key)
-    whole = plane.settled(PIPE, positions, 120)
+    whole = plane.settled(PIPE, positions, 240)
     return Outcome(
         positions, whole, {name: plane.receiver.got[f"/{name}"] for name in names}, dead_letters(plane, PIPE)
     )

@@ -22,7 +22,6 @@ from dataplane.names import Purpose
 from dataplane.plan.dedup import Seen, judge
 from dataplane.process.dedup import VERDICT_HEADER, read_question
 from dataplane.spec import PipeSpec
-from dataplane.tables.control import ControlTable
 
 SLOTS: Final = 16
 MOST_ROWS: Final = 10_000  # a batch holds their bodies
@@ -108,9 +107,6 @@ class DedupQuery:
             .foreachBatch(PutBack(start, self._teller))
             .start()
         )
-
-    def turn(self, table: ControlTable, now_s: float) -> None:
-        """Nothing beside its batches."""
 
     def close(self) -> None:
         """Let go of the broker."""

@@ -1,6 +1,5 @@
 """The lake's query: what transmit lanes put on the cell's `lake` topic becomes rows of Delta tables, each once."""
 
-import threading
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -9,10 +8,8 @@ from dataplane.jobs.lake_writer import LakeWriter
 from dataplane.jobs.queries import Start
 from dataplane.names import Purpose
 from dataplane.spec import LakeDestination, PipeSpec
-from dataplane.tables.control import ControlTable
 
 MOST_RECORDS: Final = 50_000  # of a batch: their headers pass through the driver, their bodies do not
-TABLE_WITHIN_S: Final = 30.0
 
 
 class LakeQuery:
@@ -24,8 +21,6 @@ class LakeQuery:
     tasks = 2
 
     def __init__(self) -> None:
-        self._known = threading.Event()
-        self._control: ControlTable | None = None
         self._writer: LakeWriter | None = None
 
     def asked_by(self, spec: PipeSpec) -> bool:
@@ -35,7 +30,7 @@ class LakeQuery:
     def start(self, spark: SparkSession, start: Start) -> Any:
         """From the checkpoint, or from where the journal says."""
         settings = start.settings
-        writer = self._writer = LakeWriter(spark, start.cell, settings, self._table)
+        writer = self._writer = LakeWriter(spark, start.cell, settings, start.table)
         options = {
             "kafka.bootstrap.servers": settings.kafka,
             "subscribe": start.cell.topics[self.reads].name,
@@ -50,17 +45,6 @@ class LakeQuery:
         every = f"{int(settings.lake_every_s * 1_000)} milliseconds"
         return written.option("checkpointLocation", start.checkpoint).trigger(processingTime=every).start()
 
-    def turn(self, table: ControlTable, now_s: float) -> None:  # noqa: ARG002 (the protocol's)
-        """The driver's table is where destinations are looked up."""
-        self._control = table
-        self._known.set()
-
     def close(self) -> None:
         """It has ended."""
         self._writer = None
-
-    def _table(self) -> ControlTable:
-        """The control table. Raises TimeoutError if the driver never came by with it."""
-        if not self._known.wait(TABLE_WITHIN_S) or self._control is None:
-            raise TimeoutError(f"no control table within {TABLE_WITHIN_S} s")
-        return self._control

@@ -6,7 +6,7 @@ to a table that knows them.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -60,9 +60,7 @@ class Failed(Struct, frozen=True):
 class LakeWriter:
     """Writes batch after batch, in the thread of the query that calls it."""
 
-    def __init__(
-        self, spark: SparkSession, cell: CellRecord, settings: Settings, table: Callable[[], ControlTable]
-    ) -> None:
+    def __init__(self, spark: SparkSession, cell: CellRecord, settings: Settings, table: ControlTable) -> None:
         self._spark, self._cell, self._settings, self._table = spark, cell, settings, table
         self._outbox = Outbox(lane_producer(settings.kafka, f"{cell.cell}-lake"))
         self._facts, self._lags = FactBook(), LagBook()
@@ -85,7 +83,7 @@ class LakeWriter:
         self._tell(ends_of(heads))
 
     def _put(self, lot: Lot, records: DataFrame, writing: Writing) -> None:
-        record = self._table().destination(lot.pipe, lot.destination)
+        record = self._table.destination(lot.pipe, lot.destination)
         to = record.to if record is not None else None
         if record is not None and record.state == "removed":
             file_lot(lot.metas.values(), Fact.CANCELLED, self._facts)
@@ -115,7 +113,7 @@ class LakeWriter:
 
     def _path(self, lot: Lot, to: LakeDestination) -> str:
         """Raises NoSuchLakeError."""
-        pipe = self._table().pipe(lot.pipe)
+        pipe = self._table.pipe(lot.pipe)
         if pipe is None:
             raise NoSuchLakeError("the pipe is not known here yet")
         return table_path(self._settings.lakes, to, pipe.tenant, lot.pipe, lot.destination)

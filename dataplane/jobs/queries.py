@@ -40,13 +40,19 @@ SESSION: Final = {
 
 
 class Start(Struct, frozen=True):
-    """What a query is started with. `starting`: Spark's startingOffsets, heeded only where there is no checkpoint."""
+    """What a query is started with.
+
+    table:      the driver's own, which goes on changing
+    checkpoint: its directory, once it is known
+    starting:   Spark's startingOffsets, heeded only where there is no checkpoint
+    """
 
     cell: CellRecord
+    table: ControlTable
     settings: Settings
-    checkpoint: str
-    starting: str
     incarnation: str
+    checkpoint: str = ""
+    starting: str = ""
 
 
 class Query(Protocol):
@@ -67,9 +73,6 @@ class Query(Protocol):
 
     def start(self, spark: SparkSession, start: Start) -> Any:
         """Start it and return Spark's StreamingQuery."""
-
-    def turn(self, table: ControlTable, now_s: float) -> None:
-        """Called twice a second while it runs, on the driver's thread. Must not block."""
 
     def close(self) -> None:
         """It has ended: release what `start` opened."""
@@ -111,14 +114,12 @@ def why_not(query: Query, journalled: Journalled | None, *, has_checkpoint: bool
 class QueryJob:
     """One query in a thread of the driver, in its own FAIR pool."""
 
-    def __init__(
-        self, spark: SparkSession, query: Query, cell: CellRecord, settings: Settings, incarnation: str
-    ) -> None:
+    def __init__(self, spark: SparkSession, query: Query, start: Start) -> None:
         self.query = query
         self.outcome = ""
         self.started = time.monotonic()
-        self._spark, self._cell, self._settings, self._incarnation = spark, cell, settings, incarnation
-        self._topic = cell.topics[query.reads]
+        self._spark, self._start = spark, start
+        self._topic = start.cell.topics[query.reads]
         self._streaming: Any = None
         self._ending = False
         self._noted = ""
@@ -139,7 +140,7 @@ class QueryJob:
 
     def _run(self) -> None:
         name = self.query.name
-        journal = Journal(self._settings.kafka, query_group(self._cell.cell, name), self._topic)
+        journal = Journal(self._start.settings.kafka, query_group(self._start.cell.cell, name), self._topic)
         try:
             self._begin(journal)
             while self._streaming is not None and not self._streaming.awaitTermination(1):
@@ -155,7 +156,7 @@ class QueryJob:
             self.query.close()
 
     def _begin(self, journal: Journal) -> None:
-        checkpoint = checkpoint_of(self._settings.var, self._cell, self.query)
+        checkpoint = checkpoint_of(self._start.settings.var, self._start.cell, self.query)
         known = journal.read()
         has_checkpoint = any((checkpoint / "offsets").glob("[0-9]*"))
         if why := why_not(self.query, known, has_checkpoint=has_checkpoint):
@@ -166,7 +167,7 @@ class QueryJob:
         for setting in SESSION.items():  # here, because a session of Spark SQL costs a cell seconds
             self._spark.conf.set(*setting)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.query.name)
-        start = Start(self._cell, self._settings, str(checkpoint), starting, self._incarnation)
+        start = msgspec.structs.replace(self._start, checkpoint=str(checkpoint), starting=starting)
         self._streaming = self.query.start(self._spark, start)
         if self._ending:
             self._streaming.stop()
@@ -203,12 +204,12 @@ class QueryKeeper:
         now = time.monotonic()
         self._reap(now)
         for query in self._asked.of_cell(cell.cell):
-            if query.name in self._jobs:
-                query.turn(self._table, time.time())
-            elif self._not_before.get(query.name, 0.0) <= now and query.reads in cell.topics:
+            waits = query.name in self._jobs or self._not_before.get(query.name, 0.0) > now
+            if not waits and query.reads in cell.topics:
                 log.info("starting query %s", query.name)
                 self._ended.pop(query.name, None)
-                self._jobs[query.name] = QueryJob(self._spark, query, cell, self._settings, incarnation)
+                start = Start(cell, self._table, self._settings, incarnation)
+                self._jobs[query.name] = QueryJob(self._spark, query, start)
 
     def tasks(self, cell: str) -> int:
         """Task slots that the queries of a cell take; lanes leave them free."""

@@ -29,7 +29,6 @@ from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
 from dataplane.plan.taps import Clock, decode_clock, encode_tap
 from dataplane.spec import PipeSpec
 from dataplane.spec.windows import WINDOW_SOURCE
-from dataplane.tables.control import ControlTable
 from dataplane.tables.records import TopicRecord
 
 log = logging.getLogger("windows")
@@ -97,9 +96,6 @@ class WindowsQuery:
         )
         self._ticking = Ticking(start)
         return streaming
-
-    def turn(self, table: ControlTable, now_s: float) -> None:
-        """Nothing beside its batches and its clock."""
 
     def close(self) -> None:
         """Stop the clock, let go of the broker."""

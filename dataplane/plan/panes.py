@@ -76,10 +76,6 @@ class Compiled:
             return [self._said(pane) for pane in due]
         return [self._said(self._added(panes, pane)) for pane in due]
 
-    def peek(self, panes: Panes) -> list[Closed]:
-        """What open windows would say now."""
-        return [self._said(pane) for pane in sorted(panes.open, key=lambda pane: pane.start_us)]
-
     def _spans(self, at_us: int) -> Iterable[tuple[int, int]]:
         match self._span:
             case Tumbling(size_s) | Running(size_s):

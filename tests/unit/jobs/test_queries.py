@@ -31,9 +31,6 @@ class Counting:
     def start(self, spark: Any, start: Start) -> Any:
         raise NotImplementedError
 
-    def turn(self, table: ControlTable, now_s: float) -> None:
-        raise NotImplementedError
-
     def close(self) -> None:
         raise NotImplementedError
 

@@ -37,13 +37,18 @@ def ensure_staff_user() -> User:
 
 def ensure_demo_pipe(*, url: str, name: str) -> Pipe:
     """The demo's pipe of that name, with a revision that delivers to `url` as its newest."""
-    tenant, owner = ensure_demo_tenant()
     spec = {"sources": {DEMO_SOURCE: {}}, "destinations": {"receiver": {"type": "http", "url": url}}}
+    return ensure_pipe_to_receiver(name=name, spec=spec)
+
+
+def ensure_pipe_to_receiver(*, name: str, spec: dict[str, Any]) -> Pipe:
+    """The demo tenant's pipe of that name; a new revision if its newest leads to another receiver than `spec` does."""
+    tenant, owner = ensure_demo_tenant()
     pipe = Pipe.objects.filter(tenant=tenant, name=name).first()
     if pipe is None:
         return create_pipe(tenant=tenant, name=name, spec=spec, author=owner)
     newest = pipe.revisions.latest("number")
-    if newest.spec["destinations"].get("receiver", {}).get("url") != url:
+    if newest.spec["destinations"].get("receiver", {}).get("url") != spec["destinations"]["receiver"]["url"]:
         publish_revision(pipe=pipe, spec=spec, based_on=newest.number, author=owner)
     return pipe
 

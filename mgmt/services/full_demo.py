@@ -5,10 +5,8 @@ from typing import Any, Final
 from django.db import transaction
 
 from mgmt.models import LookupTable, Pipe
-from mgmt.services.demo import ensure_demo_tenant
+from mgmt.services.demo import ensure_demo_tenant, ensure_pipe_to_receiver
 from mgmt.services.lookups import create_lookup_table, upload_rows
-from mgmt.services.pipes import create_pipe
-from mgmt.services.revisions import publish_revision
 from mgmt.services.row_files import checked_row
 
 TEAMS: Final = "teams"
@@ -22,19 +20,12 @@ FULL_TEAMS: Final = {
 @transaction.atomic
 def ensure_full_demo_pipe(*, url: str, name: str) -> Pipe:
     """The demo's pipe with a bit of everything, and the look-up table that it joins with."""
-    tenant, owner = ensure_demo_tenant()
+    tenant, _ = ensure_demo_tenant()
     table = LookupTable.objects.filter(tenant=tenant, name=TEAMS, state=LookupTable.State.LIVE).first()
     table = table or create_lookup_table(tenant=tenant, name=TEAMS)
     rows = (checked_row(number, event, {"name": team}) for number, (event, team) in enumerate(FULL_TEAMS.items(), 1))
     upload_rows(table=table, rows=rows, mode="replace")
-    pipe = Pipe.objects.filter(tenant=tenant, name=name).first()
-    spec = full_spec(url)
-    if pipe is None:
-        return create_pipe(tenant=tenant, name=name, spec=spec, author=owner)
-    newest = pipe.revisions.latest("number")
-    if newest.spec["destinations"].get("receiver", {}).get("url") != url:
-        publish_revision(pipe=pipe, spec=spec, based_on=newest.number, author=owner)
-    return pipe
+    return ensure_pipe_to_receiver(name=name, spec=full_spec(url))
 
 
 def full_spec(url: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -175,3 +176,15 @@ class DataPlane(Plane):
         self.replicas.close()
         for watcher in (self.offsets, self.heartbeats, self.books, self.receiver, self.broker):
             watcher.stop() if isinstance(watcher, Broker) else watcher.close()
+
+
+@contextlib.contextmanager
+def running_plane(var: Path) -> Iterator[DataPlane]:
+    """A data plane whose cell runs; ended whatever comes of it."""
+    plane = DataPlane(var)
+    try:
+        plane.wait_ready()
+        plane.start_cell()
+        yield plane
+    finally:
+        plane.close()

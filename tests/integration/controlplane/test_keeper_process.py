@@ -110,7 +110,7 @@ def test_killed_and_started_again_it_adopts_and_sigterm_drains_by_record(keepers
     first = started(keepers)
     keepers.end(signal.SIGKILL)
     keepers.start()
-    time.sleep(1.5)
+    time.sleep(4)  # it has begun, looked a few times, and listens to signals
     assert keepers.running() == first, "the application went on, and no second one was started"
     assert keepers.end(signal.SIGTERM) == 0
     assert drained(tmp_path, first)

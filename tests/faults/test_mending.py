@@ -157,11 +157,11 @@ def test_a_paused_pipe_accepts_holds_and_delivers_in_the_end(box: Box, api: Api,
     first = send(box, key, 5)
     until(lambda: set(taken(receiver)) >= first, "delivered")
     api.post(f"{pipe}/pause/")
-    time.sleep(3)  # lanes hear of it within a second or two
-    count = len(taken(receiver))
+    while not standing(api, pipe)["held"]:  # until lanes have heard of it
+        first |= send(box, key, 1)
     held = send(box, key, 50)
-    until(lambda: standing(api, pipe)["held"] >= len(held), "held")
-    assert len(taken(receiver)) == count
+    until(lambda: standing(api, pipe)["held"] >= len(held) + 1, "held", 120)
+    assert not held & set(taken(receiver))
     api.post(f"{pipe}/resume/")
     until(lambda: set(taken(receiver)) >= first | held, "released", 90)
     assert len(taken(receiver)) == len(first | held), "none twice"

@@ -4,6 +4,7 @@ A new step is found by itself, so no list has to be kept; a step that no traffic
 """
 
 import ast
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -20,6 +21,8 @@ _OF_KIND: Final[dict[LaneKind, str]] = {
     "retrier": "retrier",
 }
 _COMPOUND: Final = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.Match, ast.FunctionDef, ast.ClassDef)
+# CPython 3.11 counts the depth of every tree it makes in one place: two threads at once make it stumble (gh-106905)
+_PARSING: Final = threading.Lock()
 
 
 class Step(NamedTuple):
@@ -50,7 +53,8 @@ def steps_of(kind: LaneKind) -> list[Step]:
 
 def steps_in(code: str, file: Path) -> Iterator[Step]:
     """The steps of one module; a pure one has none, for nothing outside it changes while it runs."""
-    module = ast.parse(code)
+    with _PARSING:
+        module = ast.parse(code)
     if "Pure" not in (ast.get_docstring(module) or ""):
         yield from _walk(module, [], file.as_posix())
 

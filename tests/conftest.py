@@ -4,31 +4,14 @@ DATABASE_URL and PENSTOCK_KAFKA in the environment are used as they are; what is
 """
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import environ
 import pytest
 
-from localbox.testing import ROOT, Box
+from localbox.testing import box_of
 
 pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
-
-
-@contextmanager
-def box_of(*names: str) -> Iterator[Box]:
-    """A box with these services alone, under var/test: pytest's own are closed to Postgres's user."""
-    parent = ROOT / "var" / "test"
-    parent.mkdir(parents=True, exist_ok=True)
-    var = Path(tempfile.mkdtemp(prefix=f"{names[0]}-", dir=parent))
-    try:
-        with Box(var, only=names) as box:
-            yield box
-    finally:
-        shutil.rmtree(var, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -41,21 +41,17 @@ def _among(ids: Sequence[FactId] | Sequence[LagId]) -> Q:
 
 
 def load_facts(ids: list[FactId]) -> dict[FactId, bytes]:
-    rows = FactRow.objects.filter(
-        pipe_id__in={i.pipe for i in ids},
-        bucket__in={i.bucket for i in ids},
-        audit_partition__in={i.partition for i in ids},
-    ).values_list("pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition", "positions")
+    rows = FactRow.objects.filter(_among(ids)).values_list(
+        "pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition", "positions"
+    )
     wanted = set(ids)
     return {key: bytes(row[-1]) for row in rows if (key := FactId(*row[:-1])) in wanted}
 
 
 def load_lags(ids: list[LagId]) -> dict[LagId, bytes]:
-    rows = LagRow.objects.filter(
-        pipe_id__in={i.pipe for i in ids},
-        bucket__in={i.bucket for i in ids},
-        audit_partition__in={i.partition for i in ids},
-    ).values_list("pipe_id", "bucket", "node", "way", "audit_partition", "sketch")
+    rows = LagRow.objects.filter(_among(ids)).values_list(
+        "pipe_id", "bucket", "node", "way", "audit_partition", "sketch"
+    )
     wanted = set(ids)
     return {key: bytes(row[-1]) for row in rows if (key := LagId(*row[:-1])) in wanted}
 

@@ -33,14 +33,13 @@ class TopicGoneError(Exception):
 
 
 class LookupKeeper:
-    """A thread from `start` to `close`. `is_keeper` says whether this process writes."""
+    """A thread from `start` to `close`; it writes while the lock is its own."""
 
     def __init__(self, kafka: str, store: LookupStore, folder: Path) -> None:
         self._kafka, self._store = kafka, store
         self._lock_path = folder / "keeper.lock"
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookup-keeper", daemon=True)
-        self.is_keeper = False
         self._told = ""
 
     def start(self) -> None:
@@ -65,12 +64,10 @@ class LookupKeeper:
             try:
                 self._keep()
             finally:
-                self.is_keeper = False
                 os.close(handle)
 
     def _keep(self) -> None:
         """Read for as long as the lock is ours, with a pause after whatever goes wrong."""
-        self.is_keeper = True
         log.info("keeper of look-up tables, from offset %s", self._store.position().offset)
         while not self._ended.is_set():
             pause_s = 1.0

@@ -74,11 +74,6 @@ class ControlTable:
     def __len__(self) -> int:
         return len(self._records)
 
-    def version_of(self, key: str) -> int:
-        """The version known for a key (`record_key`), 0 if none."""
-        record = self._records.get(key)
-        return record.version if record is not None else 0
-
     def cell(self, cell: str) -> CellRecord | None:
         """What a cell should be."""
         return self._get(f"cell/{cell}", CellRecord)

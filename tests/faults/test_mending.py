@@ -3,20 +3,17 @@ alone, on the whole box. A paused pipe accepts, holds, and delivers in the end."
 
 import http.cookiejar
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localbox.testing import ROOT, Box
+from localbox.testing import ROOT, Box, box_of
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
@@ -55,12 +52,8 @@ class Api:
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
-    parent = ROOT / "var" / "test"
-    parent.mkdir(parents=True, exist_ok=True)
-    var = Path(tempfile.mkdtemp(prefix="mending-", dir=parent))
-    with Box(var) as box:
+    with box_of() as box:
         yield box
-    shutil.rmtree(var, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,19 +18,14 @@ from controlplane.compute.port import Desired
 from controlplane.compute.processes import members, signal_all
 from localbox.jars import SPARK, ensure_jars
 from localbox.java import find_java
-from localbox.ports import free_ports
 from localbox.settings import ROOT
-from tests.rig.books import AuditReader
 from tests.rig.broker import Broker
-from tests.rig.cluster import Cluster
 from tests.rig.plane import Plane, until
-from tests.rig.receiver import Receiver
 from tests.rig.trust import Trust
 from tests.rig.watch import Heartbeats, Offsets
 
-__all__ = ["PLANTED", "REPLICAS", "DataPlane", "Replicas", "until"]
+__all__ = ["REPLICAS", "DataPlane", "Replicas", "until"]
 
-PLANTED: Final = Path(__file__).parent / "planted"
 REPLICAS: Final = ("ingest-1", "ingest-2")
 
 
@@ -80,23 +74,15 @@ class DataPlane(Plane):
     def __init__(self, var: Path, partitions: int = 4) -> None:
         self.var = var
         self.partitions = partitions
-        self.broker = Broker(var / "broker")
-        self.broker.start()
-        self.cluster = Cluster(self.broker.address, partitions=partitions)
-        self.cluster.make_topics()
-        self.cluster.publish_cell()
-        self.port = free_ports(1)[0]
+        super().__init__(var, partitions)
         (var / "log").mkdir(parents=True, exist_ok=True)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        shutil.copytree(PLANTED, var / "planted")  # not from the checkout: applications run their release alone
-        path = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "platform", var / "planted")))}
-        self._env = inherited | path | self.cluster.env(str(var), self.port)
+        self._env = inherited | self.env
         self.trust = Trust(var)  # destinations may speak TLS by its certificates
         self._env["PENSTOCK_DESTINATION_CA"] = str(self.trust.ca_file)
         cache = Path(os.environ.get("PENSTOCK_CACHE", "~/.cache/penstock")).expanduser()
         ensure_jars(SPARK, java=find_java(), cache=cache, env=os.environ)
         self._env["PENSTOCK_SPARK_JARS"] = str(SPARK.place(cache))
-        self.receiver = Receiver()
         self.replicas = Replicas(self._env, var / "log")
         self.files = ComputeFiles(var)
         self._keeper_log = var / "log" / "keeper.log"
@@ -111,7 +97,6 @@ class DataPlane(Plane):
             )
         self.heartbeats = Heartbeats(self.broker.address)
         self.offsets = Offsets(self.broker.address, self.cluster.cell, self.cluster.topics)
-        self.books = AuditReader(self.broker.address, self.cluster.topics)
 
     def start_cell(self) -> None:
         """Ask for the application and wait until a lane of every kind beats."""

@@ -1,15 +1,22 @@
 """A data plane as a customer sees it, and its books: what every kind of rig has, whatever runs its lanes."""
 
 import http.client
+import os
+import shutil
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
+from localbox.ports import free_ports
+from localbox.settings import ROOT
 from tests.rig.books import AuditReader, Whole
 from tests.rig.broker import Broker
 from tests.rig.cluster import Cluster, key_of
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
+
+PLANTED: Final = Path(__file__).parent / "planted"
 
 
 def until(truth: Callable[[], object], what: str, limit_s: float = 60.0) -> float:
@@ -24,11 +31,20 @@ def until(truth: Callable[[], object], what: str, limit_s: float = 60.0) -> floa
 class Plane:
     """Ingest on `port`, a broker, a cell's topics, a destination that behaves as told, and the ledger by its audit."""
 
-    broker: Broker
-    cluster: Cluster
-    port: int
-    receiver: Receiver
-    books: AuditReader
+    def __init__(self, var: Path, partitions: int) -> None:
+        """The broker runs; its client in `var / "planted"` is one in which things may go wrong on purpose."""
+        self.broker = Broker(var / "broker")
+        self.broker.start()
+        self.cluster = Cluster(self.broker.address, partitions=partitions)
+        self.cluster.make_topics()
+        self.cluster.publish_cell()
+        self.port = free_ports(1)[0]
+        self.receiver = Receiver()
+        self.books = AuditReader(self.broker.address, self.cluster.topics)
+        # Not from the checkout: applications run their release alone.
+        shutil.copytree(PLANTED, var / "planted")
+        path = os.pathsep.join(map(str, (ROOT, ROOT / "platform", var / "planted")))
+        self.env = {"PYTHONPATH": path} | self.cluster.env(str(var), self.port)
 
     def wait_ready(self) -> None:
         """Both replicas answer."""

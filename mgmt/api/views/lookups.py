@@ -22,6 +22,17 @@ from mgmt.services import create_lookup_table, delete_lookup_table, put_row, rem
 from mgmt.services.lookups import Mode
 from mgmt.services.row_files import BadRow, checked_row, read_rows
 
+# What may be wrong with rows that are stored, one or many.
+ROWS_REFUSED = (
+    "role-too-low",
+    "not-found",
+    "limit-reached",
+    "table-in-use",
+    "table-removed",
+    "body-too-large",
+    "media-type",
+    "row-invalid",
+)
 UPLOAD_PARAMETERS = [
     OpenApiParameter("key", str, description="The column or field that holds the row's key; `key` if left out."),
     OpenApiParameter(
@@ -97,14 +108,7 @@ class UploadView(View):
             200,
             UploadOut,
             "parameter-invalid",
-            "role-too-low",
-            "not-found",
-            "limit-reached",
-            "table-in-use",
-            "table-removed",
-            "body-too-large",
-            "media-type",
-            "row-invalid",
+            *ROWS_REFUSED,
         ),
     )
     def post(self, request: Request, table: str) -> Response:
@@ -143,14 +147,7 @@ class RowView(View):
             200,
             OpenApiTypes.OBJECT,
             "invalid",
-            "role-too-low",
-            "not-found",
-            "limit-reached",
-            "table-in-use",
-            "table-removed",
-            "body-too-large",
-            "media-type",
-            "row-invalid",
+            *ROWS_REFUSED,
         ),
     )
     def put(self, request: Request, table: str, key: str) -> Response:

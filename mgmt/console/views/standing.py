@@ -1,5 +1,7 @@
 """A pipe's standing: closed and opened again, paused and resumed."""
 
+from collections.abc import Callable
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -36,23 +38,21 @@ def reopen_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
 @require_POST
 def pause_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
     """Accepts and holds, for every destination."""
-    pipe = access.get_pipe(viewer_of(request), pipe_id, access.PAUSE)
-    try:
-        services.pause_pipe(pipe=pipe)
-        messages.success(request, f"{pipe.name} is paused: it accepts events and holds them.", "fine")
-    except services.Refused as exc:
-        messages.error(request, str(exc), "bad")
-    return redirect("console:pipe", pipe.id)
+    return _move(request, pipe_id, services.pause_pipe, "is paused: it accepts events and holds them.")
 
 
 @for_members
 @require_POST
 def resume_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
     """Delivers again, what is held first."""
+    return _move(request, pipe_id, services.resume_pipe, "delivers again; what is held goes out in order.")
+
+
+def _move(request: HttpRequest, pipe_id: str, deed: Callable[..., object], words: str) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.PAUSE)
     try:
-        services.resume_pipe(pipe=pipe)
-        messages.success(request, f"{pipe.name} delivers again; what is held goes out in order.", "fine")
+        deed(pipe=pipe)
+        messages.success(request, f"{pipe.name} {words}", "fine")
     except services.Refused as exc:
         messages.error(request, str(exc), "bad")
     return redirect("console:pipe", pipe.id)

@@ -1,5 +1,7 @@
 """Browsers for the fixed cast, and a pipe with a minute of truth behind it."""
 
+from datetime import datetime
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -20,6 +22,18 @@ def browser_of() -> BrowserOf:
         return client
 
     return make
+
+
+@pytest.fixture
+def alices(browser_of: BrowserOf, alice: User) -> Client:
+    """Alice's own browser."""
+    return browser_of(alice)
+
+
+@pytest.fixture
+def now() -> datetime:
+    """The moment at which a test begins."""
+    return timezone.now()
 
 
 @pytest.fixture

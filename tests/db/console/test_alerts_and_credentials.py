@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
 from mgmt.models import Alert, AlertChannel, Destination, Move, Pipe, User
 from mgmt.services import publish_revision
@@ -16,16 +15,6 @@ from tests.db.console.undelivered import open_alert, store_dead
 
 pytestmark = pytest.mark.django_db
 SECRET = "very-secret-token-4711"
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
-
-
-@pytest.fixture
-def alices(browser_of: BrowserOf, alice: User) -> Client:
-    return browser_of(alice)
 
 
 @pytest.fixture

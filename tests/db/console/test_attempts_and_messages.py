@@ -7,15 +7,10 @@ from django.test import Client
 from django.urls import reverse
 
 from mgmt.console.views import attempts as attempt_views
-from mgmt.models import Attempt, User
-from tests.db.console.truth import BrowserOf, Truth
+from mgmt.models import Attempt
+from tests.db.console.truth import Truth
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def alices(browser_of: BrowserOf, alice: User) -> Client:
-    return browser_of(alice)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
 from mgmt.console.views import dead as dead_views
 from mgmt.models import DeadLetter, Destination, LaneSignal, Move, Pipe, User
@@ -16,16 +15,6 @@ from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import store_dead, store_held
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def now() -> datetime:
-    return timezone.now()
-
-
-@pytest.fixture
-def alices(browser_of: BrowserOf, alice: User) -> Client:
-    return browser_of(alice)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from django.urls import reverse
 from mgmt.models import Pipe, Tenant, User
 from mgmt.services import create_lookup_table, publish_revision, put_row
 from mgmt.services.row_files import checked_row
-from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -52,11 +51,6 @@ def edited(pipe: Pipe, tenant: Tenant, alice: User) -> str:
     put_row(table=table, row=checked_row(1, "c-42", {"name": "Ada"}))
     publish_revision(pipe=pipe, spec=SPEC, based_on=1, author=alice)
     return reverse("console:edit_pipe", args=[pipe.id])
-
-
-@pytest.fixture
-def alices(browser_of: BrowserOf, alice: User) -> Client:
-    return browser_of(alice)
 
 
 def out(page: str, name: str) -> str:

@@ -3,10 +3,7 @@
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,13 +11,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from django.db import connection
 from pyroaring import BitMap64
 
-from controlplane.observer.main import observe
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cluster_plans
 from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, encode
 from dataplane.ledger.sketch import Sketch
 from dataplane.names import AUDIT_TOPIC
 from mgmt.models import AuditOffset, FactRow, LagRow, Passed
+from tests.integration.controlplane.observing import observing, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).parents[3]
@@ -72,26 +69,6 @@ def end_of_audit(kafka: str, partition: int) -> int:
         return int(consumer.get_watermark_offsets(TopicPartition(AUDIT_TOPIC, partition), timeout=10)[1])
     finally:
         consumer.close()
-
-
-@contextmanager
-def observing() -> Iterator[None]:
-    ending = threading.Event()
-    thread = threading.Thread(target=observe, args=(ending,))
-    thread.start()
-    try:
-        yield
-    finally:
-        ending.set()
-        thread.join(20)
-        assert not thread.is_alive()
-
-
-def until(truth: Callable[[], object], limit_s: float = 30) -> None:
-    deadline = time.monotonic() + limit_s
-    while not truth():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.1)
 
 
 def test_what_was_written_while_nobody_observed_is_read_later(writer: Writer):

@@ -16,8 +16,7 @@ from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cluster_plans
 from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC
-from localbox.testing import ROOT, Box
-from tests.conftest import box_of
+from localbox.testing import ROOT, Box, box_of
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,8 @@
 """Dead and held messages on real Kafka: each counts once whatever is cut; a move's record carries them to the lanes."""
 
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,7 +14,6 @@ from pyroaring import BitMap64
 
 from controlplane.compute.local import LocalCompute
 from controlplane.control_topic import ControlTopic
-from controlplane.observer.main import observe
 from controlplane.observer.tasks import tend
 from controlplane.provisioner.act import Hands
 from controlplane.provisioner.tasks import Provisioner
@@ -31,6 +28,7 @@ from mgmt.models import Alert, Cell, DeadLetter, Move, OffsetSet, Pipe, User
 from mgmt.queries.places import Chosen, preview
 from mgmt.queries.records import RecordsAway, read_record
 from mgmt.services import create_pipe, create_tenant, start_move
+from tests.integration.controlplane.observing import observing, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SPEC = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}}}
@@ -97,26 +95,6 @@ def pipe(kafka: str, provisioner: Provisioner) -> Iterator[Pipe]:
 @pytest.fixture
 def lane(kafka: str, pipe: Pipe) -> Lane:
     return Lane(kafka, str(pipe.cell_id), pipe.id)
-
-
-@contextmanager
-def observing() -> Iterator[None]:
-    ending = threading.Event()
-    thread = threading.Thread(target=observe, args=(ending,))
-    thread.start()
-    try:
-        yield
-    finally:
-        ending.set()
-        thread.join(20)
-        assert not thread.is_alive()
-
-
-def until(truth: Callable[[], object], limit_s: float = 30) -> None:
-    deadline = time.monotonic() + limit_s
-    while not truth():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.1)
 
 
 def waiting(kind: str) -> int:

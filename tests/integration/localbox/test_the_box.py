@@ -21,8 +21,7 @@ from localbox.running import Running
 from localbox.settings import settings_from
 from localbox.state import Known, read_snapshot
 from localbox.supervisor import living, state_file
-from localbox.testing import ROOT, Box
-from tests.conftest import box_of
+from localbox.testing import ROOT, Box, box_of
 
 
 @pytest.fixture(scope="module")

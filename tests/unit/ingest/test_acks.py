@@ -11,21 +11,9 @@ from hypothesis import strategies as st
 
 from dataplane.ingest.acks import Batch
 from dataplane.ingest.stamp import Spread, partition_of
+from tests.rig.reports import Report
 
 REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
-
-
-class Report:
-    """What a delivery callback is told of a record."""
-
-    def __init__(self, partition: int, offset: int | None) -> None:
-        self._place = (partition, offset)
-
-    def partition(self) -> int:
-        return self._place[0]
-
-    def offset(self) -> int | None:
-        return self._place[1]
 
 
 def batch_of(partitions: Sequence[int]) -> tuple[Batch, list[Batch]]:

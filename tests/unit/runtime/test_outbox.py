@@ -9,17 +9,7 @@ from confluent_kafka import KafkaError
 from dataplane.ledger.meta import Headers
 from dataplane.runtime.outbox import Outbox, ProducerDeadError
 from dataplane.runtime.refusals import MANY
-
-
-class Report:
-    def __init__(self, partition: int, offset: int | None) -> None:
-        self._place = (partition, offset)
-
-    def partition(self) -> int:
-        return self._place[0]
-
-    def offset(self) -> int | None:
-        return self._place[1]
+from tests.rig.reports import Report
 
 
 class ManualProducer:

@@ -19,21 +19,22 @@ class Batch:
     """The records of one request: where each is stored, and a future for when all reports are known.
 
     `report` is the delivery callback of every one of them. Whose report it is follows from its partition: an idempotent
-    producer stores the records of a partition in the order in which they were produced. If one of them could not be
-    stored, or nobody can say where, then none of them counts: the sender is told so, and sends them again.
+    producer stores the records of a partition in the order in which they were produced. If one of a partition could not
+    be stored, or nobody can say where, then none of that partition counts: the sender is told so, and sends them again.
 
     numbers: by partition, which records of the request went there (their places among those produced)
-    places:  of the records in the order in which they were produced, once all reports are in; [] if they do not count
+    places:  of the records in the order in which they were produced, once all reports are in; None: does not count
     """
 
-    __slots__ = ("_done", "_offsets", "_owed", "failed", "fatal", "future", "numbers", "places", "subject")
+    __slots__ = ("_done", "_failed", "_offsets", "_owed", "fatal", "future", "numbers", "places", "subject")
 
     def __init__(self, subject: Any, loop: asyncio.AbstractEventLoop) -> None:
         self.subject = subject  # the caller's own, for `on_done`
-        self.failed = self.fatal = False
+        self.fatal = False
         self.future: asyncio.Future[None] = loop.create_future()
         self.numbers: dict[int, list[int]] = defaultdict(list)
-        self.places: list[Place] = []
+        self.places: list[Place | None] = []
+        self._failed: set[int] = set()
         self._offsets: dict[int, list[int]] = defaultdict(list)
         self._owed = 0
         self._done: list[Batch] = []
@@ -48,25 +49,23 @@ class Batch:
         if error is None and offset is not None:
             self._offsets[message.partition()].append(offset)
         else:
-            self.failed = True
+            self._failed.add(message.partition())
             self.fatal |= error is not None and error.fatal()
         self._owed -= 1
         if not self._owed:
-            if not self.failed:
-                self.places = self._find_places()
+            self.places = self._find_places()
             self._done.append(self)
 
-    def _find_places(self) -> list[Place]:
-        if not all(before < after for offsets in self._offsets.values() for before, after in pairwise(offsets)):
-            return []
-        if len(self._offsets) == 1:
-            ((partition, offsets),) = self._offsets.items()
-            return [(partition, offset) for offset in offsets]
+    def _find_places(self) -> list[Place | None]:
         found: dict[int, Place] = {}
         for partition, numbers in self.numbers.items():
-            places = [(partition, offset) for offset in self._offsets[partition]]
-            found.update(zip(numbers, places, strict=True))
-        return [found[number] for number in range(len(found))]
+            offsets = self._offsets[partition]
+            if partition not in self._failed and all(before < after for before, after in pairwise(offsets)):
+                places = [(partition, offset) for offset in offsets]
+                if len(self.numbers) == 1:
+                    return [*places]
+                found.update(zip(numbers, places, strict=True))
+        return [found.get(number) for number in range(sum(map(len, self.numbers.values())))]
 
 
 class Acks:

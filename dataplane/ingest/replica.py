@@ -209,7 +209,7 @@ class Replica:
         except OSError as exc:
             self._note_journal(f"ACKs cannot be journalled: {exc.strerror}")
             for batch in batches:
-                batch.places = []
+                batch.places = [None] * len(batch.places)
             return
         self._note_journal("")
         now_us = time.time_ns() // 1_000
@@ -226,7 +226,10 @@ class Replica:
             pipe, generation, now_us = request.route.pipe, request.route.topic.generation, request.now_us
             bases = {partition: partition_base(generation, partition) for partition in batch.numbers}
             found, bucket = None, -1
-            for meta, (partition, offset) in zip(request.metas, batch.places, strict=False):  # no places: not stored
+            for meta, place in zip(request.metas, batch.places, strict=True):
+                if place is None:
+                    continue
+                partition, offset = place
                 if found is None or meta.bucket != bucket:
                     bucket = meta.bucket
                     key = (pipe.cell, pipe.pipe, bucket)
@@ -259,14 +262,12 @@ class Replica:
                 log.exception("the background turn failed; the next one tries again")
 
 
-def _verdicts(request: Request, places: list[Place]) -> list[Verdict]:
+def _verdicts(request: Request, places: list[Place | None]) -> list[Verdict]:
     """Of what was produced, in its order."""
-    if not places:
-        return [_refused(_unavailable()) for _ in request.metas]
     generation = request.route.topic.generation
     return [
-        Verdict(202, meta.id, f"{generation}-{partition}-{offset}", meta.bucket)
-        for meta, (partition, offset) in zip(request.metas, places, strict=True)
+        Verdict(202, meta.id, f"{generation}-{place[0]}-{place[1]}", meta.bucket) if place else _refused(_unavailable())
+        for meta, place in zip(request.metas, places, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Reports of one request's records: which record each is about, and that all of them count or none."""
+"""Reports of one request's records: which record each is about, and that all of a partition count or none."""
 
 import asyncio
 from collections.abc import Sequence
@@ -48,12 +48,13 @@ def test_each_record_finds_its_place_however_the_reports_are_mixed(partitions: l
         pytest.param([(None, 8), (None, 7)], id="not in the order in which they were produced"),
     ],
 )
-def test_a_request_counts_as_a_whole_or_not_at_all(reports: list[tuple[KafkaError | None, int | None]]):
-    batch, done = batch_of([0, 0])
+def test_a_partition_counts_as_a_whole_or_not_at_all(reports: list[tuple[KafkaError | None, int | None]]):
+    batch, done = batch_of([0, 1, 0])
     for error, offset in reports:
         batch.report(error, Report(0, offset))
+    batch.report(None, Report(1, 4))
     assert done == [batch]
-    assert batch.places == []
+    assert batch.places == [None, (1, 4), None]
 
 
 def test_a_fatal_error_is_remembered():

@@ -1,6 +1,9 @@
 """The whole box once a run, a Chromium, and a destination that notes what came."""
 
+import json
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
@@ -28,3 +31,11 @@ def receiver() -> Iterator[Receiver]:
     listening = Receiver()
     yield listening
     listening.close()
+
+
+def said_by(box: Box, *words: str) -> dict[str, Any]:
+    """The JSON line that a script prints at its end, run with the box's environment."""
+    done = box.run(sys.executable, *words)
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said

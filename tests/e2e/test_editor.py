@@ -1,21 +1,12 @@
 """The editor in a real browser: results while one types, rows moved by keyboard, and a revision that says the same."""
 
-import json
-import sys
-
 from playwright.sync_api import Browser, Page, expect
 
 from localbox.testing import Box
+from tests.e2e.conftest import said_by
 from tests.e2e.look import Complaints, sign_in
 
 RECEIVER = "http://127.0.0.1:8999/crm"  # nothing listens, and nothing is sent
-
-
-def a_pipe(box: Box) -> dict[str, str]:
-    """A pipe to edit: its id, and alice's password."""
-    made = box.run(sys.executable, "tests/e2e/scene.py", "pipe", "edited", RECEIVER)
-    assert made.returncode == 0, made.stderr
-    return dict(json.loads(made.stdout.splitlines()[-1]))
 
 
 def add_step(page: Page, number: int, op: str, path: str) -> None:
@@ -27,7 +18,7 @@ def add_step(page: Page, number: int, op: str, path: str) -> None:
 
 
 def test_a_pipe_is_edited_by_keyboard_with_its_results_beside_it(whole_box: Box, chrome: Browser):
-    made, complaints = a_pipe(whole_box), Complaints()
+    made, complaints = said_by(whole_box, "tests/e2e/scene.py", "pipe", "edited", RECEIVER), Complaints()
     base = whole_box.env["PENSTOCK_WEB_URL"]
     context = chrome.new_context(storage_state=sign_in(chrome, base, "alice", made["password"]))
     page = context.new_page()

@@ -4,8 +4,6 @@ The pages are found by following links from home and checked against the routes:
 fails here, so a new one cannot be forgotten.
 """
 
-import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from localbox.testing import ROOT, Box
 from mgmt.console.urls import urlpatterns
+from tests.e2e.conftest import said_by
 from tests.e2e.crawl import Found, crawl
 from tests.e2e.look import DIAGONAL, OTHER_DIAGONAL, Complaints, Theme, look, picture, pictures, sign_in, source_of
 from tests.rig.receiver import Receiver
@@ -44,17 +43,14 @@ class Scene(NamedTuple):
 def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
     receiver = Receiver()
     receiver.answers |= {"/refuses": 401, "/busy": 503}
-    said = whole_box.run(sys.executable, "tests/e2e/scene.py", "all", f"http://127.0.0.1:{receiver.port}")
-    assert said.returncode == 0, said.stderr
-    made = json.loads(said.stdout.splitlines()[-1])
+    made = said_by(whole_box, "tests/e2e/scene.py", "all", f"http://127.0.0.1:{receiver.port}")
     found = Scene(
         whole_box, whole_box.env["PENSTOCK_WEB_URL"], made["password"], ROOT / "var" / "look", receiver.url("/fine")
     )
     for name in ("orders", "refunds", "visits", "archive"):
         _send(whole_box, made["keys"][name])
     _wait_for_the_books(chrome, found)
-    said = whole_box.run(sys.executable, "tests/e2e/scene.py", "after")
-    assert said.returncode == 0, said.stderr
+    said_by(whole_box, "tests/e2e/scene.py", "after")
     yield found
     receiver.close()
 

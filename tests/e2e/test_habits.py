@@ -1,0 +1,48 @@
+"""What people are used to: keys, and a theme that stays."""
+
+from playwright.sync_api import Browser, expect
+
+from localbox.testing import Box
+from tests.e2e.conftest import said_by
+
+
+def sign_in_link(box: Box) -> str:
+    """What the box prints when it starts, printed again: each link works once."""
+    return str(said_by(box, "manage.py", "bootstrap")["sign_in_url"])
+
+
+def test_the_console_is_used_by_keyboard(whole_box: Box, chrome: Browser):
+    context = chrome.new_context()
+    page = context.new_page()
+    page.goto(whole_box.env["PENSTOCK_WEB_URL"] + "/sign-in/")
+    expect(page.get_by_label("User name")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Password")).to_be_focused()
+    page.goto(sign_in_link(whole_box))
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    page.get_by_role("link", name="New pipe").press("Enter")
+    expect(page.get_by_role("heading", name="New pipe")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+    expect(page.get_by_role("heading", name="Pipes")).to_be_visible()
+    context.close()
+
+
+def test_the_theme_switch_is_kept_and_needs_no_reload(whole_box: Box, chrome: Browser):
+    context = chrome.new_context(color_scheme="light")
+    page = context.new_page()
+    page.goto(sign_in_link(whole_box))
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    expect(page.get_by_role("button", name="Light")).to_be_visible()
+    context.close()

@@ -127,8 +127,9 @@ class RetrierWork:
         due_us = now_us if self._was_left_behind(parcel) else meta.not_before_us
         if due_us <= now_us and not meta.paced:
             due_us, paced = self._moment(meta, now_us)
-            if due_us > now_us:
-                parcel = parcel._replace(meta=msgspec.structs.replace(meta, not_before_us=due_us, paced=paced))
+            if due_us > now_us:  # the wait it was asked for is over: what it waits for now may be cut short
+                waits = msgspec.structs.replace(meta, not_before_us=due_us, paced=paced, asked_us=0)
+                parcel = parcel._replace(meta=waits)
         if due_us <= now_us:
             self._pass_on(parcel)
         elif parcel.slot >= SLOTS_A_TOPIC and due_us - now_us <= AT_HAND_US:

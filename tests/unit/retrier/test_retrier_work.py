@@ -232,6 +232,13 @@ def test_of_a_destination_that_is_not_well_only_probes_come_back(lane: MemoryLan
     assert not any(meta.paced for meta in others)
 
 
+def test_a_wait_that_was_asked_for_and_is_over_keeps_nobody_from_an_early_release(lane: MemoryLane):
+    known(lane)
+    hear(lane, "open", until_us=NOW + 5 * S)
+    lane.take(*(parked(lane, offset, NOW - S, asked_us=NOW - S) for offset in range(200)))
+    assert {meta.asked_us for meta in metas(lane, "delay-5m")} == {0}
+
+
 def test_what_was_seen_of_an_older_address_counts_no_more(lane: MemoryLane):
     known(lane, version=2)
     hear(lane, "open", until_us=NOW + 60 * S)

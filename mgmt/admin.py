@@ -18,13 +18,16 @@ from mgmt.models import (
     ApiKey,
     Attempt,
     Cell,
+    ControlAction,
     DeadLetter,
     Destination,
     Heartbeat,
     Incident,
+    Lease,
     Membership,
     Move,
     Notice,
+    Pause,
     Pipe,
     PipeRevision,
     Seal,
@@ -32,6 +35,7 @@ from mgmt.models import (
     Tenant,
     Topic,
     User,
+    Verdict,
 )
 
 
@@ -237,3 +241,38 @@ class DeadLetterAdmin(ReadOnlyAdmin):
     list_display = ["at", "pipe_id", "node", "cause", "message_id", "attempts", "move"]
     list_filter = ["cause"]
     search_fields = ["pipe_id", "message_id"]
+
+
+@admin.register(Lease)
+class LeaseAdmin(ReadOnlyAdmin):
+    """Who may change which cell."""
+
+    list_display = ["cell", "holder", "token", "what", "taken_at", "until"]
+    list_filter = ["holder"]
+
+
+@admin.register(Pause)
+class PauseAdmin(ReadOnlyAdmin):
+    """Who keeps which controller from changing what; ended on the controllers' page."""
+
+    list_display = ["controller", "cell", "reason", "by", "since", "until", "ended_at"]
+    list_select_related = ["cell", "by"]
+    list_filter = ["controller"]
+
+
+@admin.register(Verdict)
+class VerdictAdmin(ReadOnlyAdmin):
+    """How each cell is."""
+
+    list_display = ["cell", "state", "reasons", "since", "at"]
+    list_filter = ["state"]
+
+
+@admin.register(ControlAction)
+class ControlActionAdmin(ReadOnlyAdmin):
+    """What was done to cells and pipes, and what was refused."""
+
+    list_display = ["at", "controller", "action", "outcome", "cell", "pipe", "reason", "author"]
+    list_select_related = ["cell", "pipe", "author"]
+    list_filter = ["controller", "outcome"]
+    search_fields = ["pipe__id", "cell__id"]

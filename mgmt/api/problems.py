@@ -60,6 +60,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     ),
     "alert-not-open": Problem(409, "The alert is over, or its probe is under way", "Read it again."),
     "nothing-to-probe": Problem(409, "There is no message to send as a probe", "Resume the destination instead."),
+    "paused-already": Problem(409, "The controller is paused there", "End that pause first."),
     "already-member": Problem(409, "The user is a member already", "Change the role of the membership they have."),
     "body-too-large": Problem(413, "The body is too large", "Send at most 1 MiB."),
     "media-type": Problem(415, "The media type does not fit", "Send application/json."),

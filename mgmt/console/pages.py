@@ -56,6 +56,18 @@ def for_members(view: _View) -> _View:
     return guarded
 
 
+def for_staff(view: _View) -> _View:
+    """Signed-in staff only; for anybody else there is no such page."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not viewer_of(request).is_staff:
+            raise Http404
+        return view(request, *args, **kwargs)
+
+    return for_members(guarded)
+
+
 def viewer_of(request: HttpRequest) -> User:
     """The signed-in user; views that call this require one."""
     user = request.user

@@ -23,6 +23,7 @@ from mgmt.console.views import (
     standing,
     tables,
 )
+from mgmt.console.views.staff import controllers
 
 app_name = "console"
 urlpatterns = [
@@ -39,6 +40,9 @@ urlpatterns = [
     path("tables/", tables.tables, name="tables"),
     path("tables/<str:table_id>/", tables.table, name="table"),
     path("tables/<str:table_id>/remove/", tables.delete_table, name="delete_table"),
+    path("staff/", controllers.controllers, name="staff"),
+    path("staff/pause/", controllers.pause, name="pause_controller"),
+    path("staff/pauses/<int:number>/end/", controllers.end, name="end_pause"),
     path("find/", message.find, name="find"),
     path("receipts/<str:message_id>/", receipt.receipt, name="receipt"),
     path("pipes/new/", edit.new_pipe, name="new_pipe"),

@@ -2,6 +2,7 @@
 
 from mgmt.models.alerts import Alert, AlertChannel, Incident, Notice
 from mgmt.models.cells import Cell, Heartbeat, Topic
+from mgmt.models.control import ControlAction, Controller, Lease, Pause, Verdict
 from mgmt.models.delivery import DeadLetter, HeldMessage, Listed, Move, OffsetSet
 from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
@@ -17,6 +18,8 @@ __all__ = [
     "AuditOffset",
     "Cell",
     "CloseMark",
+    "ControlAction",
+    "Controller",
     "DeadLetter",
     "Destination",
     "FactRow",
@@ -26,6 +29,7 @@ __all__ = [
     "LagRow",
     "LaneSignal",
     "LateCount",
+    "Lease",
     "Listed",
     "LookupRow",
     "LookupTable",
@@ -34,6 +38,7 @@ __all__ = [
     "Notice",
     "OffsetSet",
     "Passed",
+    "Pause",
     "Pipe",
     "PipeRevision",
     "Reach",
@@ -42,4 +47,5 @@ __all__ = [
     "Tenant",
     "Topic",
     "User",
+    "Verdict",
 ]

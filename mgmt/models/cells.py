@@ -11,12 +11,17 @@ def default_lanes() -> dict[str, Any]:
 
 
 class Cell(models.Model):
-    """One isolated set of topics and a Spark application. `epoch` grows when the application is submitted anew."""
+    """One isolated set of topics and a Spark application.
+
+    `epoch` grows when the application is submitted anew. `fence` is the token of the cell's newest lease: who holds an
+    older one writes nothing any more.
+    """
 
     id = models.CharField(primary_key=True, max_length=20)
     version = models.PositiveIntegerField(default=1)
     epoch = models.PositiveIntegerField(default=1)
     lanes = models.JSONField(default=default_lanes)
+    fence = models.BigIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

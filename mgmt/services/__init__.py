@@ -2,6 +2,7 @@
 
 from mgmt.services.alerts import acknowledge_alert, resolve_alert, snooze_alert
 from mgmt.services.channels import add_alert_channel, remove_alert_channel
+from mgmt.services.control import end_pause, pause_controller
 from mgmt.services.destinations import (
     clear_credential,
     pause_destination,
@@ -19,6 +20,7 @@ from mgmt.services.errors import (
     NothingToMove,
     NothingToProbe,
     NotOpen,
+    PausedAlready,
     PipeClosed,
     Refused,
     RevisionConflict,
@@ -43,6 +45,7 @@ __all__ = [
     "NotOpen",
     "NothingToMove",
     "NothingToProbe",
+    "PausedAlready",
     "PipeClosed",
     "Refused",
     "RevisionConflict",
@@ -60,7 +63,9 @@ __all__ = [
     "create_pipe",
     "create_tenant",
     "delete_lookup_table",
+    "end_pause",
     "make_sign_in_link",
+    "pause_controller",
     "pause_destination",
     "pause_pipe",
     "probe_alert",

@@ -73,6 +73,12 @@ class AlreadyMember(Refused):
     code = "already-member"
 
 
+class PausedAlready(Refused):
+    """The controller is paused there by somebody."""
+
+    code = "paused-already"
+
+
 class InvalidValue(Exception):  # noqa: N818
     """A plain field cannot be stored. `field` names it, `reason` says what was needed."""
 

@@ -18,6 +18,8 @@ import django
 
 django.setup()
 
+from django.utils import timezone  # noqa: E402
+
 from mgmt import services  # noqa: E402
 from mgmt.models import Membership, Pipe, Tenant, User  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
@@ -47,6 +49,7 @@ def everything(receiver: str) -> dict[str, Any]:
     services.put_row(table=table, row=checked_row(1, "c-42", {"name": "Ada", "tier": "gold"}))
     steps = [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "order.note"}]
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
+    _pause_deploying()
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     return {"keys": keys, "password": PASSWORD}
 
@@ -84,6 +87,13 @@ def _people() -> tuple[Tenant, User]:
         user.set_password(PASSWORD)
         user.save(update_fields=["password"])
     return tenant, alice
+
+
+def _pause_deploying() -> None:
+    """So that the controllers' page has a pause to show and to end."""
+    services.pause_controller(
+        controller="deploy", cell=None, reason="nobody is here", until=None, by=ensure_staff_user(), now=timezone.now()
+    )
 
 
 def _ask_for_a_token(pipe: Pipe, author: User) -> None:

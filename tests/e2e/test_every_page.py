@@ -81,8 +81,11 @@ def _crawled(chrome: Browser, scene: Scene, who: str, start: str = "/") -> Found
 
 
 def test_every_route_is_reached_by_a_link_or_a_form(chrome: Browser, scene: Scene):
-    found = _crawled(chrome, scene, "alice")
-    assert ROUTES - SIGNED_OUT - SHOWN_FOR_A_WHILE - found.routes - set(found.posts) == set()
+    reached: set[str] = set()
+    for who, start in (("alice", "/"), ("admin", "/staff/")):
+        found = _crawled(chrome, scene, who, start)
+        reached |= found.routes | set(found.posts)
+    assert ROUTES - SIGNED_OUT - SHOWN_FOR_A_WHILE - reached == set()
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,14 @@ def test_every_page_is_clean_at_both_widths_in_both_themes(
     session = sign_in(chrome, scene.base, "alice", scene.password)
     pages = _crawled(chrome, scene, "alice").pages
     look(chrome, pages, complaints, session=session, into=scene.into, corners=corners)
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+def test_the_control_planes_pages_are_clean(chrome: Browser, scene: Scene):
+    complaints = Complaints()
+    session = sign_in(chrome, scene.base, "admin", scene.password)
+    pages = _crawled(chrome, scene, "admin", "/staff/").pages
+    look(chrome, pages, complaints, session=session, into=scene.into, corners=DIAGONAL)
     assert not complaints.found, "\n".join(complaints.found)
 
 

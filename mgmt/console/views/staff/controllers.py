@@ -1,0 +1,83 @@
+"""The controllers: who is paused by whom, who holds which cell; pausing them and letting them go on."""
+
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from mgmt import services
+from mgmt.console.pages import for_staff, once, part_of, show, tenant_of, viewer_of
+from mgmt.models import Cell, Controller, Pause
+from mgmt.queries.control import controller_lines
+
+SPANS: Final[dict[str, timedelta | None]] = {
+    "1 h": timedelta(hours=1),
+    "4 h": timedelta(hours=4),
+    "1 d": timedelta(days=1),
+    "until ended": None,
+}
+
+
+@for_staff
+@require_safe
+def controllers(request: HttpRequest) -> HttpResponse:
+    """What each controller is kept from, and what it holds."""
+    return _page(request, part_of(request, {"list": "staff_controllers.html"}))
+
+
+@for_staff
+@require_POST
+def pause(request: HttpRequest) -> HttpResponse:
+    """Keeps a controller from changing a cell, or any."""
+    now, posted = timezone.now(), request.POST
+    span = SPANS.get(posted.get("for", ""), SPANS["1 h"])
+    try:
+        row = services.pause_controller(
+            controller=posted.get("controller", ""),
+            cell=Cell.objects.get(id=posted["cell"].replace("\x00", "")) if posted.get("cell") else None,
+            reason=posted.get("reason", ""),
+            until=now + span if span else None,
+            by=viewer_of(request),
+            now=now,
+        )
+    except services.InvalidValue as exc:
+        return _page(request, error=f"{exc.field}: {exc.reason}.", typed=posted.dict())
+    except services.Refused as exc:
+        return _page(request, error=str(exc), typed=posted.dict())
+    messages.success(request, f"{str(row).capitalize()}. What is being changed now is ended first.", "fine")
+    return redirect("console:staff")
+
+
+@for_staff
+@require_POST
+def end(request: HttpRequest, number: int) -> HttpResponse:
+    """Lets it go on."""
+    row = Pause.objects.get(id=min(number, 2**63 - 1))
+    if services.end_pause(pause=row, by=viewer_of(request), now=timezone.now()):
+        messages.success(request, f"{row.get_controller_display().capitalize()} goes on.", "fine")
+    return redirect("console:staff")
+
+
+def _page(
+    request: HttpRequest,
+    fragment: tuple[str, str] | None = None,
+    *,
+    error: str = "",
+    typed: dict[str, Any] | None = None,
+) -> HttpResponse:
+    template, part = fragment or ("staff_controllers.html", "")
+    context = {
+        "tab": "controllers",
+        "get_lines": once(partial(controller_lines, timezone.now())),
+        "cells": once(lambda: list(Cell.objects.order_by("id").values_list("id", flat=True))),
+        "controllers": Controller.choices,
+        "spans": list(SPANS),
+        "error": error,
+        "typed": typed or {},
+    }
+    return show(request, template, context, tenant=tenant_of(request), part=part, status=422 if error else 200)

@@ -8,6 +8,7 @@ from django.db import InterfaceError, OperationalError
 
 from controlplane.locks import held
 from controlplane.observer.incidents import watch_incidents
+from controlplane.observer.judging import judge_cells
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import send_due
 from controlplane.settings import control_settings
@@ -21,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @shared_task(name="observer.tend")
 def tend() -> str:
-    """Release what is held no more, judge probes, resolve, wake and tell alerts.
+    """Judge cells and probes, release what is held no more, resolve, wake and tell alerts.
 
     Safe to run twice and to be killed anywhere: places are taken and rows moved by conditional updates and locks of
     their rows, notices are claimed before they are sent. Overlapping runs skip, by a lock that dies with its holder.
@@ -36,6 +37,7 @@ def tend() -> str:
 
 def _tend(now: datetime) -> str:
     done = {
+        "verdicts": judge_cells(now),
         "released": release_leftovers(),
         "judged": judge_probes(now=now),
         "resolved": resolve_what_was_released(now=now) + resolve_what_is_well(now=now),

@@ -1,7 +1,7 @@
 """What the Provisioner's actions do. Each may be done again, by two at once, and be cut short anywhere."""
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from controlplane.compute.port import Compute
 from controlplane.control_topic import ControlTopic
+from controlplane.interlocks import Refusal
+from controlplane.leases import fenced, give_back, note, take
 from controlplane.provisioner.decide import (
     Action,
     EnsureTopics,
@@ -42,6 +44,9 @@ from mgmt.models import Cell, Pipe, PipeRevision, Topic
 from mgmt.services import adopt_live_spec
 
 GENERATION: Final = 1
+ONE_CHANGE: Final = timedelta(
+    seconds=10
+)  # each is one transaction: what a tick leaves behind when it is killed is short
 State = PipeRevision.State
 log = structlog.get_logger(__name__)
 
@@ -71,13 +76,13 @@ def act(hands: Hands, action: Action, now: datetime) -> None:
         case MarkPublished():
             PipeRevision.objects.filter(id=action.revision).update(published_offset=action.offset)
         case StartRamp():
-            start_ramp(revision=action.revision)
+            change_cell(action.revision, "start-ramp", now, start_ramp)
         case GoLive():
-            go_live(revision=action.revision, now=now)
+            change_cell(action.revision, "go-live", now, go_live)
         case Supersede():
             fail_revision(revision=action.revision, reason=f"revision {action.by} overtook it before it was live")
         case Wait():
-            open_revisions().filter(id=action.revision).update(state_reason=action.reason[:300])
+            say_why(action, now)
 
 
 def place_pipe(*, pipe: str, cell: str) -> None:
@@ -175,23 +180,53 @@ def _break(key: str, why: str) -> None:
         PipeRevision.objects.filter(pipe_id=pipe, number=int(number)).update(state=State.FAILED, state_reason=why[:300])
 
 
-def start_ramp(*, revision: int) -> None:
+def change_cell(revision: int, action: str, now: datetime, change: Callable[[PipeRevision, datetime], bool]) -> None:
+    """Do `change` under the cell's lease, and note it. Whoever is refused now is told why by the next look."""
+    row = PipeRevision.objects.select_related("pipe").get(id=revision)
+    what = f"{action} of revision {row.number} of {row.pipe_id}"
+    lease = take(str(row.pipe.cell_id), "provision", what, now, lasts=ONE_CHANGE)
+    if isinstance(lease, Refusal):
+        log.info("not now", cell=row.pipe.cell_id, action=action, reason=lease.why)
+        return
+    try:
+        with fenced(lease):
+            if change(row, now):
+                _note(row, action, "done", now)
+    finally:
+        give_back(lease)
+
+
+def _note(row: PipeRevision, action: str, outcome: str, now: datetime, reason: str = "") -> None:
+    detail = {"revision": row.number}
+    cell, pipe = row.pipe.cell_id, row.pipe_id
+    note("provision", action, outcome=outcome, at=now, cell=cell, pipe=pipe, reason=reason, detail=detail)
+
+
+def start_ramp(row: PipeRevision, _now: datetime) -> bool:
     """requested -> ramping: the pipe's record, at its next version, gives it the traffic."""
-    with transaction.atomic():
-        if not PipeRevision.objects.filter(id=revision, state=State.REQUESTED).update(state=State.RAMPING):
-            return
-        row = PipeRevision.objects.get(id=revision)
-        older = PipeRevision.objects.filter(pipe_id=row.pipe_id, state=State.RAMPING, number__lt=row.number)
-        older.update(state=State.FAILED, state_reason=f"revision {row.number} overtook it before it was live")
-        Pipe.objects.filter(id=row.pipe_id).update(version=F("version") + 1)
+    asked = PipeRevision.objects.filter(id=row.id, state=State.REQUESTED)
+    if not asked.update(state=State.RAMPING, state_reason=""):
+        return False
+    older = PipeRevision.objects.filter(pipe_id=row.pipe_id, state=State.RAMPING, number__lt=row.number)
+    older.update(state=State.FAILED, state_reason=f"revision {row.number} overtook it before it was live")
+    Pipe.objects.filter(id=row.pipe_id).update(version=F("version") + 1)
     log.info("ramping", pipe=row.pipe_id, revision=row.number)
+    return True
 
 
-def go_live(*, revision: int, now: datetime) -> None:
+def go_live(row: PipeRevision, now: datetime) -> bool:
     """ramping -> live: the one before is retired, and destinations take over the new one's addresses."""
-    row = PipeRevision.objects.get(id=revision)
-    if row.state == State.RAMPING and adopt_live_spec(revision=row, now=now):
-        log.info("live", pipe=row.pipe_id, revision=row.number)
+    if row.state != State.RAMPING or not adopt_live_spec(revision=row, now=now):
+        return False
+    log.info("live", pipe=row.pipe_id, revision=row.number)
+    return True
+
+
+def say_why(wait: Wait, now: datetime) -> None:
+    """What a revision waits for, on its row; that the interlocks refused it is noted for the audit, too."""
+    if open_revisions().filter(id=wait.revision).update(state_reason=wait.reason) and wait.refused:
+        row = PipeRevision.objects.select_related("pipe").get(id=wait.revision)
+        _note(row, "ramp", "refused", now, wait.reason)
 
 
 def fail_revision(*, revision: int, reason: str) -> None:

@@ -11,6 +11,7 @@ A revision's way (state of the row -> what the data plane has been told):
     live        destinations take over its addresses; the revision before it is retired, its plan stays published
                 for the messages that were stamped with it
 
+Either step is a change of the cell: it waits, and says so, while the interlocks refuse it (controlplane.interlocks).
 A newer revision ends an older open one (failed, with the reason). Every step is read off the rows and the control
 topic, so a tick that is killed anywhere, or runs twice, finds what it had done and goes on.
 """
@@ -23,6 +24,7 @@ from msgspec import Struct
 
 from controlplane.compute.port import Desired
 from controlplane.control_topic import end_of, missing_records
+from controlplane.interlocks import why_not
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot
 from controlplane.provisioner.wanted import (
     OPEN,
@@ -35,6 +37,7 @@ from controlplane.provisioner.wanted import (
 )
 
 HOLDING_STATES: Final = ("starting", "running", "draining")
+LONGEST_REASON: Final = 300
 NEEDED_LANES: Final = ("process", "transmit")
 
 
@@ -90,10 +93,11 @@ class Supersede(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Say on a revision what it waits for."""
+    """Say on a revision what it waits for. `refused`: the interlocks let nobody provision its cell now."""
 
     revision: int
     reason: str
+    refused: bool = False
 
 
 Action = Place | EnsureTopics | Publish | Submit | MarkPublished | StartRamp | GoLive | Supersede | Wait
@@ -171,10 +175,17 @@ def _step(
         yield MarkPublished(revision.id, end)
     if revision.state == "requested":
         why = why_not_held(cell, end, snapshot.beats) if has_live else ""
-        yield from _wait(revision, why) if why else [StartRamp(revision.id)]
+        yield from _wait(revision, why) if why else _change(look, cell, revision, StartRamp(revision.id))
     else:
         why = why_not_held(cell, end, snapshot.beats)
-        yield from _wait(revision, why) if why else [GoLive(revision.id)]
+        yield from _wait(revision, why) if why else _change(look, cell, revision, GoLive(revision.id))
+
+
+def _change(look: _Look, cell: CellView, revision: RevisionView, action: Action) -> list[Action]:
+    """The action, unless the interlocks keep the Provisioner from changing the cell now."""
+    state = look.snapshot.states.get(cell.id)
+    refusal = why_not("provision", state) if state else None
+    return _wait(revision, refusal.why, refused=True) if refusal else [action]
 
 
 def _not_ready(cell: CellView | None) -> str:
@@ -216,5 +227,6 @@ def _serves(beat: Beat, cell: CellView) -> bool:
     return beat.cell == cell.id and beat.epoch == cell.epoch and beat.kind != "driver"
 
 
-def _wait(revision: RevisionView, reason: str) -> list[Action]:
-    return [] if revision.reason == reason else [Wait(revision.id, reason)]
+def _wait(revision: RevisionView, reason: str, *, refused: bool = False) -> list[Action]:
+    said = reason[:LONGEST_REASON]
+    return [] if revision.reason == said else [Wait(revision.id, said, refused)]

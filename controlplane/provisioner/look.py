@@ -1,4 +1,4 @@
-"""Reads the rows into a Snapshot: nine small queries, however many pipes there are."""
+"""Reads the rows into a Snapshot: a dozen small queries, however many pipes there are."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from controlplane.compute.port import Compute
 from controlplane.control_topic import Published
+from controlplane.leases import cell_states
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
 from dataplane.names import PURPOSES
 from mgmt.models import ApiKey, Cell, Destination, Heartbeat, Move, Pipe, PipeRevision, Topic
@@ -43,6 +44,7 @@ def take_snapshot(
         master=master,
         check_topics=check_topics,
         moves=_moves(now),
+        states=cell_states(now),
     )
 
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from controlplane.compute.port import Desired
 from controlplane.control_topic import Published
+from controlplane.interlocks import CellState
 
 
 class CellView(Struct, frozen=True):
@@ -59,7 +60,10 @@ class Beat(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """Rows, heartbeats, what compute was asked for, and what the control topic holds, at about one moment."""
+    """Rows, heartbeats, what compute was asked for, and what the control topic holds, at about one moment.
+
+    `states`: by cell, what the interlocks ask.
+    """
 
     cells: list[CellView]
     pipes: list[PipeView]
@@ -71,3 +75,4 @@ class Snapshot(Struct, frozen=True):
     master: str
     check_topics: bool = False
     moves: list[Versioned] = []
+    states: Mapping[str, CellState] = {}

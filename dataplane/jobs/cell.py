@@ -109,11 +109,19 @@ class Driver:
             if cell := self._reader.table.cell(self._cell):
                 self._queries.turn(cell, self._incarnation)
             if self._pulse.due():
-                queries = self._queries.states
-                self._pulse.beat("running", self._reader.table.offset, detail=decision.refused, queries=queries)
+                self._beat(decision.refused)
             self._producer.poll(0)
             time.sleep(TURN_S)
         self._end()
+
+    def _beat(self, detail: str) -> None:
+        failing = {
+            f"{kind}-{number}": times + 1
+            for (kind, number), times in self._failures.items()
+            if (job := self._jobs.get((kind, number))) is None or time.monotonic() - job.started <= STABLE_S
+        }
+        offset, queries = self._reader.table.offset, self._queries.states
+        self._pulse.beat("running", offset, detail=detail, queries=queries, failures=failing)
 
     def _start(self, lane: LaneName) -> None:
         kind, number = lane

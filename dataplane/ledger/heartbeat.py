@@ -24,6 +24,7 @@ class Heartbeat(Struct, frozen=True):
     oldest_unsettled_us: int = 0
     detail: str = ""
     queries: dict[str, str] = {}  # of a driver: what each Structured Streaming query is doing
+    failures: dict[str, int] = {}  # of a driver: how often in a row each lane has failed that does not run well yet
 
 
 _decoder = msgspec.json.Decoder(Heartbeat)

@@ -69,7 +69,9 @@ class Verdict(models.Model):
     cell = models.OneToOneField(Cell, models.PROTECT, primary_key=True)
     state = models.CharField(max_length=8, choices=State)
     reasons = models.JSONField(default=list, help_text="Sentences; empty for a stable cell.")
+    silenced = models.JSONField(default=list, help_text="What would be reasons, were they not caused by a change.")
     since = models.DateTimeField(help_text="When it took this state.")
+    turning = models.DateTimeField(null=True, blank=True, help_text="Since when it has looked otherwise.")
     at = models.DateTimeField(help_text="When it was looked at last.")
 
     def __str__(self) -> str:

@@ -1,5 +1,6 @@
 """The access matrix, made from the routes themselves: a new route is in it before anybody thinks of it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +48,7 @@ def _routes(resolver: URLResolver, prefix: str = "/") -> Iterator[Route]:
 ROUTES = list(_routes(get_resolver()))
 # These have matrices of their own: tests/db/mgmt/test_lookup_tables.py, tests/db/console/test_table_pages.py
 LOOKUPS = ("/api/v1/lookup-tables/", "/tables/")
+STAFFS = ("/staff/", "/api/v1/staff/")  # for those who run Penstock, whatever tenants they are of
 OF_A_ROW = [route for route in ROUTES if {"pipe", "pipe_id", "tenant"} & set(route.arguments)]
 # Routes that name no tenant's row. A new one has to be put here on purpose.
 OF_NO_ROW = {
@@ -78,8 +80,18 @@ CASES = [
 
 
 def test_every_route_either_names_a_row_or_is_known_to_name_no_row():
-    others = {route.template for route in ROUTES if not route.template.startswith(LOOKUPS)}
+    others = {route.template for route in ROUTES if not route.template.startswith((*LOOKUPS, *STAFFS))}
     assert others - {route.template for route in OF_A_ROW} <= OF_NO_ROW
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.template.startswith(STAFFS)])
+def test_an_owner_who_is_not_of_the_staff_finds_none_of_its_pages(
+    route: Route, alice: User, client: Client, client_of: MakeClient
+):
+    path = re.sub(r"<[^>]*>", "1", route.template)
+    for method in route.methods():
+        assert getattr(client_of(alice), method)(path).status_code == 404
+        assert getattr(client, method)(path).status_code in (302, 401)
 
 
 @pytest.mark.parametrize(("route", "method"), CASES)

@@ -1,11 +1,14 @@
 """The Provisioner decides from a snapshot alone: each row of the table is one situation and what it does about it."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from controlplane.compute.port import Desired
 from controlplane.control_topic import Published
+from controlplane.interlocks import CellState, PauseView
 from controlplane.provisioner.decide import (
     EnsureTopics,
     GoLive,
@@ -21,6 +24,7 @@ from controlplane.provisioner.decide import (
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
 from controlplane.provisioner.wanted import wanted_versions
 
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MASTER = "local[16,1000]"
 ASKED = Desired("c1", 1, MASTER)
 CELL = CellView("c1", 1, 1, bound=True, desired=ASKED)
@@ -207,3 +211,14 @@ def test_a_revoked_key_is_published_again():
 
 def test_the_plan_of_a_retired_revision_stays_wanted():
     assert "plan/p1@1" in wanted_versions(snapshot(revisions=[revision(1, "retired"), revision(2, "live")]))
+
+
+@pytest.mark.parametrize("state", ["requested", "ramping"])
+def test_a_revision_waits_while_provisioning_is_paused_and_says_who_paused_it(state: str):
+    paused = CellState("c1", [PauseView("provision", "admin", "audit of the books")], None, None, NOW)
+    before = all_published(snapshot(revisions=[revision(1, state)], states={"c1": paused}))
+    found = decide(structs.replace(before, beats=all_hold(99)))
+    said = "provisioning is paused by admin: audit of the books"
+    assert [action for action in found if not isinstance(action, MarkPublished)] == [Wait(1, said, refused=True)]
+    once = structs.replace(before, revisions=[revision(1, state, published_offset=found[0].offset, reason=said)])  # type: ignore[union-attr]
+    assert decide(structs.replace(once, beats=all_hold(99))) == []

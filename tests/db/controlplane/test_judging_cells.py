@@ -1,0 +1,114 @@
+"""Verdicts from rows: heartbeats, seals, lags and leases make one row a cell, at a cost that does not grow."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import DjangoAssertNumQueries
+
+from controlplane.leases import take
+from controlplane.observer.judging import judge_cells, looks
+from dataplane.ledger.sketch import Sketch
+from mgmt.models import Cell, Heartbeat, LagRow, Pipe, Seal, Verdict
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+BUCKET = int(NOW.timestamp() // 60)
+LOOKS = 5
+
+
+def beat(cell: str, writer: str, at: datetime = NOW, **body: Any) -> None:
+    kind = writer.rpartition("-")[0] or writer
+    defaults = {
+        "kind": kind,
+        "epoch": 1,
+        "incarnation": "i",
+        "state": "running",
+        "table_offset": 0,
+        "at": at,
+        "body": body,
+    }
+    Heartbeat.objects.update_or_create(cell=cell, writer=writer, defaults=defaults)
+
+
+@pytest.fixture
+def cell(db: None) -> Cell:
+    for writer in ("driver", "process-0"):
+        beat("c1", writer)
+    return Cell.objects.create(id="c1", lanes={"process": 1})
+
+
+@pytest.fixture
+def placed(pipe: Pipe, cell: Cell) -> Pipe:
+    pipe.cell = cell
+    pipe.save()
+    return pipe
+
+
+def lag(pipe: Pipe, node: str, way: str, lag_us: int) -> None:
+    sketch = Sketch()
+    sketch.add([lag_us])
+    LagRow.objects.create(pipe_id=pipe.id, bucket=BUCKET, node=node, way=way, audit_partition=0, sketch=sketch.encode())
+
+
+def test_a_verdict_is_written_once_and_renewed(cell: Cell):
+    assert [judge_cells(NOW), judge_cells(NOW)] == [1, 0]
+    row = Verdict.objects.get()
+    assert (row.cell_id, row.state, row.reasons, row.at) == ("c1", "stable", [], NOW)
+
+
+def test_a_silent_lane_turns_it_when_that_has_lasted(cell: Cell):
+    judge_cells(NOW)
+    for seconds in (11, 21):
+        beat("c1", "driver", NOW + timedelta(seconds=seconds))
+        judge_cells(NOW + timedelta(seconds=seconds))
+    row = Verdict.objects.get()
+    assert (row.state, row.reasons) == ("unstable", ["process-0 is silent since 12:00:00 UTC"])
+
+
+def test_a_change_under_way_silences_what_it_causes(cell: Cell):
+    judge_cells(NOW)
+    take("c1", "scale", "2 lanes", NOW)
+    beat("c1", "driver", NOW + timedelta(seconds=30))
+    judge_cells(NOW + timedelta(seconds=30))
+    row = Verdict.objects.get()
+    assert (row.state, row.silenced) == ("stable", ["process-0 is silent since 12:00:00 UTC (while scale works)"])
+
+
+def test_what_was_lost_of_late_counts_for_its_cell(placed: Pipe):
+    for minutes, lost in ((5, 3), (20, 9)):
+        at = NOW - timedelta(minutes=minutes)
+        Seal.objects.create(
+            pipe_id=placed.id,
+            bucket=BUCKET - minutes,
+            sealed_at=at,
+            accepted=9,
+            unacked=0,
+            lost=lost,
+            bins={},
+            nodes=[],
+        )
+    assert [one.lost for one in looks(NOW)] == [3]
+
+
+@pytest.mark.parametrize(
+    ("left_s", "arrived_s", "behind_s"),
+    [(0.01, 40, 39), (3_600, 3_640, 0)],
+    ids=["fresh events", "events of an hour ago, whose lag is known to a minute"],
+)
+def test_how_far_process_is_behind_is_said_when_it_is_sure(
+    placed: Pipe, left_s: float, arrived_s: float, behind_s: float
+):
+    lag(placed, "ingest", "out", round(left_s * 1_000_000))
+    lag(placed, "normalize", "in", round(arrived_s * 1_000_000))
+    (one,) = looks(NOW)
+    assert max(0, one.behind_us) == pytest.approx(behind_s * 1_000_000, rel=0.05)
+
+
+def test_looking_costs_the_same_for_many_cells(placed: Pipe, django_assert_num_queries: DjangoAssertNumQueries):
+    with django_assert_num_queries(LOOKS):
+        looks(NOW)
+    for number in range(2, 8):
+        Cell.objects.create(id=f"c{number}")
+        beat(f"c{number}", "driver")
+    with django_assert_num_queries(LOOKS):
+        assert len(looks(NOW)) == 7

@@ -1,0 +1,116 @@
+"""What a release says, the releases next to it understand.
+
+v<N>.json holds records as the releases of wire version N write them: the bytes, and what they say. It is never written
+anew; a new version gets a file of its own. While a release is rolled out, its applications and those of the one before
+read each other's records, and after a rollback the old one reads what the new one left.
+"""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dataplane.ledger.audit import decode_attempts, decode_audit
+from dataplane.ledger.heartbeat import decode_heartbeat
+from dataplane.ledger.meta import META_HEADER, decode_meta
+from dataplane.ledger.sketch import Sketch
+from dataplane.names import WIRE_VERSION
+from dataplane.plan.taps import decode_clock, decode_tap
+from dataplane.process.dedup import ASK_HEADER, read_question
+from dataplane.tables.blocks import decode_block
+from dataplane.tables.lookups import decode_row, decode_table
+from dataplane.tables.moves import decode_ahead, decode_progress
+from dataplane.tables.records import Record, decode_record
+from dataplane.tables.signals import decode_signal
+
+HERE = Path(__file__).parent
+QUANTILES = (0.0, 0.5, 0.95, 1.0)
+JSON_KINDS = ("control", "heartbeat", "table", "row")
+
+
+def quantiles(value: bytes) -> list[int]:
+    sketch = Sketch.decode(value)
+    return [sketch.count, sketch.min_us, sketch.max_us, *map(sketch.quantile, QUANTILES)]
+
+
+CONTROL_RECORDS = [f"control/{kind.__struct_config__.tag}" for kind in Record.__args__]
+READERS: dict[str, Callable[[bytes], Any]] = {
+    **dict.fromkeys(CONTROL_RECORDS, decode_record),
+    "meta": decode_meta,
+    "audit": decode_audit,
+    "attempts": decode_attempts,
+    "heartbeat": decode_heartbeat,
+    "signal": decode_signal,
+    "block": decode_block,
+    "progress": decode_progress,
+    "ahead": decode_ahead,
+    "table": decode_table,
+    "row": decode_row,
+    "tap": decode_tap,
+    "clock": decode_clock,
+    "question": lambda value: read_question([(META_HEADER, b""), (ASK_HEADER, value)]),
+    "sketch": quantiles,
+}
+
+
+def said(name: str, value: bytes) -> Any:
+    """What we take a record to say, as plain JSON."""
+    return json.loads(msgspec.json.encode(READERS[name](value)))
+
+
+def still_says(then: Any, now: Any) -> bool:
+    """Whether everything that was said is said: fields may have come since, none has gone or changed."""
+    if isinstance(then, dict):
+        return isinstance(now, dict) and all(key in now and still_says(then[key], now[key]) for key in then)
+    if isinstance(then, list):
+        return isinstance(now, list) and len(then) <= len(now) and all(map(still_says, then, now))
+    return bool(then == now)
+
+
+def grown(name: str, value: bytes) -> bytes:
+    """The record as a release may write it that adds to it: a field more, or an element more at its end."""
+    if name.partition("/")[0] in JSON_KINDS:
+        return msgspec.json.encode(msgspec.json.decode(value) | {"of_the_next": {"deep": [1]}})
+    return msgspec.msgpack.encode([*msgspec.msgpack.decode(value), {"of the next": [1]}])
+
+
+def frozen() -> list[Any]:
+    """Every record of our version and of the one before."""
+    versions = [version for version in (WIRE_VERSION - 1, WIRE_VERSION) if version]
+    files = {version: json.loads((HERE / f"v{version}.json").read_text()) for version in versions}
+    return [
+        pytest.param(name, base64.b64decode(record["bytes"]), record["says"], id=f"v{version} {name}")
+        for version, records in files.items()
+        for name, record in records.items()
+    ]
+
+
+@pytest.mark.parametrize(("name", "value", "says"), frozen())
+def test_a_record_of_this_version_or_the_one_before_still_says_what_it_said(name: str, value: bytes, says: Any):
+    assert still_says(says, said(name, value)), said(name, value)
+
+
+@pytest.mark.parametrize(("name", "value", "says"), frozen())
+def test_a_record_that_a_later_release_added_to_is_understood(name: str, value: bytes, says: Any):
+    assert still_says(says, said(name, grown(name, value)))
+
+
+def test_every_kind_of_record_is_frozen():
+    assert set(json.loads((HERE / f"v{WIRE_VERSION}.json").read_text())) == set(READERS)
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        pytest.param({"a": 1}, {}, id="a field has gone"),
+        pytest.param({"a": [{"b": 1}]}, {"a": [{"b": 2}]}, id="a value deep inside is another"),
+        pytest.param([1, 2], [1], id="the end is missing"),
+        pytest.param([1, 2], [0, 1, 2], id="a field was put in between"),
+    ],
+)
+def test_what_says_something_else_is_noticed(then: Any, now: Any):
+    assert not still_says(then, now)

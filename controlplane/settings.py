@@ -57,6 +57,8 @@ class ControlSettings(Struct, frozen=True):
     attempt_sample_per_s: int  # successes kept per pipe and second; failures are all kept
     attempts_keep_h: int
     facts_keep_d: int
+    rollout_up_s: float
+    rollout_watch_s: float
 
     @property
     def ends_keep(self) -> timedelta:
@@ -84,6 +86,8 @@ def control_settings() -> ControlSettings:
         attempt_sample_per_s=int(_get("PENSTOCK_ATTEMPT_SAMPLE", 5)),
         attempts_keep_h=int(_get("PENSTOCK_ATTEMPTS_KEEP_H", 72)),
         facts_keep_d=int(_get("PENSTOCK_FACTS_KEEP_D", 30)),
+        rollout_up_s=float(_get("PENSTOCK_ROLLOUT_UP_S", 75)),
+        rollout_watch_s=float(_get("PENSTOCK_ROLLOUT_WATCH_S", 90)),
     )
 
 

@@ -1,7 +1,7 @@
 """The keeper: holds the cells' applications to what compute/<cell>.json asks for.
 
 It imports no Django and needs neither Postgres, Redis nor Celery: applications come back while the control plane is
-dead. Run as `python -m controlplane.compute.keeper` from the repository's root.
+dead. Run as `python -m controlplane.compute.keeper`.
 """
 
 import fcntl
@@ -69,17 +69,14 @@ class KeeperSettings(Struct, frozen=True):
 
     kafka: str
     var: Path
-    root: Path
     jars: Path | None
 
 
 def settings_from_environment() -> KeeperSettings:
-    """PENSTOCK_KAFKA, PENSTOCK_VAR and PENSTOCK_SPARK_JARS; the code is where the keeper was started."""
+    """PENSTOCK_KAFKA, PENSTOCK_VAR and PENSTOCK_SPARK_JARS."""
     var = Path(os.environ.get("PENSTOCK_VAR", "var")).absolute()
     jars = os.environ.get("PENSTOCK_SPARK_JARS")
-    return KeeperSettings(
-        os.environ.get("PENSTOCK_KAFKA", DEFAULT_KAFKA), var, Path.cwd(), Path(jars) if jars else None
-    )
+    return KeeperSettings(os.environ.get("PENSTOCK_KAFKA", DEFAULT_KAFKA), var, Path(jars) if jars else None)
 
 
 def take_lock(var: Path) -> TextIO | None:
@@ -105,7 +102,7 @@ def main() -> int:
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
-    launcher = SparkLauncher(settings.root, settings.var, settings.jars)
+    launcher = SparkLauncher(settings.var, settings.jars)
     keeper = Keeper(ComputeFiles(settings.var), launcher, settings.kafka)
     while not ending.wait(LOOK_S):
         keeper.look(time.monotonic())

@@ -5,7 +5,8 @@ nothing runs  --wish, back-off over-->  RUN  --wish gone or of another epoch--> 
      |                                   | its first process is gone               v
      +------ no process is left ---------+------------------>  TERM (5 s)  -->  KILL
 
-An application that has begun no lane yet is not asked: RUN goes to TERM at once.
+An application that has begun no lane yet is not asked: RUN goes to TERM at once. A wish of another epoch waits for no
+back-off: what failed was not it, and may be a release that it takes the place of.
 """
 
 import signal
@@ -83,11 +84,12 @@ class KeptCell:
         self._not_before = 0.0
         self.starts = 0
         self.running = self._adopt()
+        self._epoch = self.running.epoch if self.running else 0  # of the application that was started last
 
     def step(self, wish: Desired | None, now: float) -> None:
         """Look, and do the next small thing. `now` is monotonic."""
         if self.running is None:
-            if wish is not None and now >= self._not_before:
+            if wish is not None and (now >= self._not_before or wish.epoch != self._epoch):
                 self._start(wish, now)
         elif not self._leader_lives(self.running):
             self._sweep(self.running, now)
@@ -117,8 +119,13 @@ class KeptCell:
     def _start(self, wish: Desired, now: float) -> None:
         incarnation = uuid.uuid4().hex
         self.starts += 1
+        if wish.epoch != self._epoch:
+            self._epoch, self._failures = wish.epoch, 0
+        fresh = Running(
+            self._cell, wish.epoch, incarnation, 0, 0.0, self.starts, master=wish.master, release=wish.release
+        )
         # Written before the start as well: a keeper killed in between finds the application by its incarnation.
-        self._files.started(Running(self._cell, wish.epoch, incarnation, 0, 0.0, self.starts, wish.master))
+        self._files.started(fresh)
         try:
             self._child = self._launcher.start(wish, incarnation)
         except OSError as exc:
@@ -126,10 +133,10 @@ class KeptCell:
             log.error("cannot be started", cell=self._cell, error=str(exc))
             return
         pid = self._child.pid
-        self.running = Running(self._cell, wish.epoch, incarnation, pid, created_at(pid), self.starts, wish.master)
+        self.running = msgspec.structs.replace(fresh, pid=pid, created=created_at(pid))
         self._files.started(self.running)
         self._stage, self._since, self._asked = Stage.RUN, now, False
-        log.info("started", cell=self._cell, epoch=wish.epoch, incarnation=incarnation, pid=pid, start=self.starts)
+        log.info("started", cell=self._cell, epoch=wish.epoch, release=wish.release, incarnation=incarnation, pid=pid)
 
     def _leader_lives(self, running: Running) -> bool:
         if self._child is not None:

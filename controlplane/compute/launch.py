@@ -11,27 +11,26 @@ from msgspec import Struct
 
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import INCARNATION_VARIABLE
-from controlplane.compute.releases import pack_release
+from controlplane.compute.releases import PACKAGE, Releases
 from dataplane.runtime.lake_conf import LAKE_CONF
 
-APPLICATION: Final = Path("dataplane/jobs/cell.py")
 LOG_BYTES: Final = 32 * 1024 * 1024
 
 
 class SparkLauncher(Struct, frozen=True):
     """Starts applications with the running interpreter's own PySpark.
 
-    root: the directory that holds dataplane/
     jars: the directory of Spark's jars for Kafka and the lake, which only Structured Streaming queries need
     """
 
-    root: Path
     var: Path
     jars: Path | None = None
-    application: Path = APPLICATION
 
     def start(self, desired: Desired, incarnation: str) -> "subprocess.Popen[bytes]":
-        """Start one incarnation in a session of its own, so that a Ctrl-C meant for the keeper does not reach it."""
+        """Start one incarnation in a session of its own, so that a Ctrl-C meant for the keeper does not reach it.
+
+        Raises OSError, ReleaseError among them, if that cannot be done.
+        """
         with _open_log(self.var / "log" / f"cell-{desired.cell}.log") as log:
             return subprocess.Popen(
                 self.command(desired, incarnation),
@@ -45,7 +44,7 @@ class SparkLauncher(Struct, frozen=True):
 
     def command(self, desired: Desired, incarnation: str) -> list[str]:
         """The whole command line; the application is told its cell, epoch and incarnation."""
-        release = self._release()
+        releases = Releases(self.var)
         conf = {
             "spark.app.name": f"penstock-{desired.cell}",
             "spark.scheduler.mode": "FAIR",  # lanes run side by side, each in its own pool
@@ -59,8 +58,9 @@ class SparkLauncher(Struct, frozen=True):
         flags = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         named = ["--cell", desired.cell, "--epoch", str(desired.epoch), "--incarnation", incarnation]
         jars = ",".join(map(str, sorted(self.jars.glob("*.jar")))) if self.jars else ""
-        submit = ["--master", desired.master, *flags, "--py-files", str(release), *(["--jars", jars] if jars else [])]
-        return [str(_spark_home() / "bin" / "spark-submit"), *submit, str(self.root / self.application), *named]
+        code = ["--py-files", str(releases.archive(desired.release)), *(["--jars", jars] if jars else [])]
+        program = [str(_spark_home() / "bin" / "spark-submit"), "--master", desired.master, *flags, *code]
+        return [*program, str(releases.application(desired.release)), *named]
 
     def _environment(self, desired: Desired, incarnation: str) -> dict[str, str]:
         env = dict(os.environ)
@@ -68,7 +68,7 @@ class SparkLauncher(Struct, frozen=True):
             INCARNATION_VARIABLE: incarnation,
             "PENSTOCK_VAR": str(self.var),
             # the release, too: the worker in which Spark plans a stateful query is not given --py-files
-            "PYTHONPATH": os.pathsep.join([str(self._release()), *self._foreign_path()]),
+            "PYTHONPATH": os.pathsep.join([str(Releases(self.var).archive(desired.release)), *_foreign_path()]),
             "SPARK_HOME": str(_home_without_zip(self.var / "spark-home")),
             "SPARK_LOCAL_DIRS": str(self.var / "spark"),
             "PYSPARK_PYTHON": sys.executable,  # or workers start whatever `python3` is
@@ -78,13 +78,11 @@ class SparkLauncher(Struct, frozen=True):
             env.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         return env
 
-    def _release(self) -> Path:
-        return pack_release(self.root, self.var / "releases")
 
-    def _foreign_path(self) -> list[str]:
-        """PYTHONPATH without the checkout: the application runs its release."""
-        entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-        return [entry for entry in entries if not Path(entry).resolve().is_relative_to(self.root.resolve())]
+def _foreign_path() -> list[str]:
+    """PYTHONPATH without any other data plane: the application runs its release."""
+    entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    return [entry for entry in entries if not (Path(entry) / PACKAGE).is_dir()]
 
 
 def _spark_home() -> Path:

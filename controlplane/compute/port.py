@@ -10,11 +10,15 @@ from msgspec import Struct
 
 
 class Desired(Struct, frozen=True):
-    """The application a cell should have: one for each (cell, epoch), on the Spark master at this URL."""
+    """The application a cell should have: one for each (cell, epoch), on the Spark master at this URL.
+
+    release: the build that it runs (controlplane.compute.releases)
+    """
 
     cell: str
     epoch: int
     master: str
+    release: str
 
 
 class Running(Struct, frozen=True):
@@ -27,6 +31,7 @@ class Running(Struct, frozen=True):
     created: float
     starts: int
     master: str = ""
+    release: str = ""
 
 
 class Observation(Struct, frozen=True):

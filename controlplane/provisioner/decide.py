@@ -135,8 +135,8 @@ def _cells(snapshot: Snapshot) -> Iterable[Action]:
     for cell in snapshot.cells:
         if not cell.bound or snapshot.check_topics:
             yield EnsureTopics(cell.id)
-        desired = Desired(cell.id, cell.epoch, snapshot.master)
-        if cell.bound and not cell.problem and cell.desired != desired:
+        desired = Desired(cell.id, cell.epoch, snapshot.master, cell.release)
+        if cell.bound and cell.release and not cell.problem and cell.desired != desired:
             yield Submit(desired)
 
 
@@ -193,7 +193,9 @@ def _not_ready(cell: CellView | None) -> str:
         return "waiting for a cell to be placed on"
     if cell.problem:
         return f"cell {cell.id}: {cell.problem}"
-    return "" if cell.bound else f"waiting for the topics of cell {cell.id}"
+    if not cell.bound:
+        return f"waiting for the topics of cell {cell.id}"
+    return "" if cell.release else f"waiting for cell {cell.id} to be given a release of the data plane"
 
 
 def _needed(snapshot: Snapshot, cell: CellView, pipe: PipeView, revision: RevisionView) -> list[str]:

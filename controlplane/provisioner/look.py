@@ -57,6 +57,7 @@ def _cells(compute: Compute, problems: Mapping[str, str]) -> list[CellView]:
             epoch=cell.epoch,
             bound=bound[cell.id] >= len(PURPOSES),
             desired=compute.observe(cell.id).desired,
+            release=cell.release_id or "",
             problem=problems.get(cell.id, ""),
         )
         for cell in Cell.objects.order_by("id")

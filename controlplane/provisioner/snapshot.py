@@ -10,13 +10,17 @@ from controlplane.interlocks import CellState
 
 
 class CellView(Struct, frozen=True):
-    """A cell. `bound`: all its topics are made and bound to Kafka's ids; `problem`: why it must not be touched."""
+    """A cell. `bound`: all its topics are made and bound to Kafka's ids; `problem`: why it must not be touched.
+
+    release: the build that its application is to run; "" as long as it has none
+    """
 
     id: str
     version: int
     epoch: int
     bound: bool
     desired: Desired | None  # what compute was asked for
+    release: str
     problem: str = ""
 
 

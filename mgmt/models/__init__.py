@@ -6,6 +6,7 @@ from mgmt.models.control import ControlAction, Controller, Lease, Pause, Verdict
 from mgmt.models.delivery import DeadLetter, HeldMessage, Listed, Move, OffsetSet
 from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
+from mgmt.models.releases import Release, Rollout, RolloutStep
 from mgmt.models.signals import LaneSignal
 from mgmt.models.tenancy import Membership, Tenant, User
 from mgmt.models.truth import Attempt, AuditOffset, CloseMark, FactRow, LagRow, LateCount, Passed, Reach, Seal
@@ -42,6 +43,9 @@ __all__ = [
     "Pipe",
     "PipeRevision",
     "Reach",
+    "Release",
+    "Rollout",
+    "RolloutStep",
     "Seal",
     "Source",
     "Tenant",

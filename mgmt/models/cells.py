@@ -4,6 +4,8 @@ from typing import Any
 
 from django.db import models
 
+from mgmt.models.releases import Release
+
 
 def default_lanes() -> dict[str, Any]:
     """One lane of each kind: enough for one box."""
@@ -22,6 +24,9 @@ class Cell(models.Model):
     epoch = models.PositiveIntegerField(default=1)
     lanes = models.JSONField(default=default_lanes)
     fence = models.BigIntegerField(default=0)
+    release = models.ForeignKey(
+        Release, models.PROTECT, null=True, blank=True, related_name="cells", help_text="What its application runs."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

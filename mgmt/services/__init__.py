@@ -19,19 +19,23 @@ from mgmt.services.errors import (
     NameTaken,
     NothingToMove,
     NothingToProbe,
+    NothingToRollOut,
     NotOpen,
     PausedAlready,
     PipeClosed,
     Refused,
     RevisionConflict,
+    RolloutOpen,
     TableGone,
     TableInUse,
+    WireTooFar,
 )
 from mgmt.services.keys import create_api_key, revoke_api_key
 from mgmt.services.lookups import create_lookup_table, delete_lookup_table, put_row, remove_row, upload_rows
 from mgmt.services.moves import abort_move, start_move
 from mgmt.services.pipes import close_pipe, create_pipe, pause_pipe, rename_pipe, reopen_pipe, resume_pipe
 from mgmt.services.probes import probe_alert
+from mgmt.services.releases import register_release, request_rollout, roll_back
 from mgmt.services.revisions import adopt_live_spec, publish_revision
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.services.tenants import add_member, create_tenant
@@ -45,12 +49,15 @@ __all__ = [
     "NotOpen",
     "NothingToMove",
     "NothingToProbe",
+    "NothingToRollOut",
     "PausedAlready",
     "PipeClosed",
     "Refused",
     "RevisionConflict",
+    "RolloutOpen",
     "TableGone",
     "TableInUse",
+    "WireTooFar",
     "abort_move",
     "acknowledge_alert",
     "add_alert_channel",
@@ -71,14 +78,17 @@ __all__ = [
     "probe_alert",
     "publish_revision",
     "put_row",
+    "register_release",
     "remove_alert_channel",
     "remove_row",
     "rename_pipe",
     "reopen_pipe",
+    "request_rollout",
     "resolve_alert",
     "resume_destination",
     "resume_pipe",
     "revoke_api_key",
+    "roll_back",
     "rotate_signing_secret",
     "set_credential",
     "signing_secrets",

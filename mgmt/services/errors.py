@@ -79,6 +79,24 @@ class PausedAlready(Refused):
     code = "paused-already"
 
 
+class RolloutOpen(Refused):
+    """A release is being rolled out, or back, and there is one rollout at a time."""
+
+    code = "rollout-open"
+
+
+class NothingToRollOut(Refused):
+    """No cell has another release."""
+
+    code = "nothing-to-roll-out"
+
+
+class WireTooFar(Refused):
+    """A cell's release and this one are more than one version of the wire apart: they would not read each other."""
+
+    code = "wire-too-far"
+
+
 class InvalidValue(Exception):  # noqa: N818
     """A plain field cannot be stored. `field` names it, `reason` says what was needed."""
 

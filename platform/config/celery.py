@@ -14,6 +14,7 @@ from django.conf import settings
 
 TICK_S = 1.0
 TEND_S = 2.0
+DEPLOY_S = 2.0
 # Longer than any task runs (they only look, write and leave), far shorter than an operator's patience.
 VISIBILITY_TIMEOUT_S = 300
 
@@ -51,6 +52,11 @@ app.conf.update(
             "schedule": TICK_S,
             "options": {"expires": 5 * TICK_S},
         },
+        "deployer.tick": {
+            "task": "deployer.tick",
+            "schedule": DEPLOY_S,
+            "options": {"expires": 5 * DEPLOY_S},
+        },
         "observer.tend": {
             "task": "observer.tend",
             "schedule": TEND_S,
@@ -58,4 +64,4 @@ app.conf.update(
         },
     },
 )
-app.autodiscover_tasks(["controlplane.provisioner", "controlplane.lookups", "controlplane.observer"])
+app.autodiscover_tasks([f"controlplane.{room}" for room in ("provisioner", "lookups", "observer", "deployer")])

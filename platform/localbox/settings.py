@@ -75,6 +75,8 @@ VARIABLES: Final = (
     Variable("PENSTOCK_KAFKA_CLUSTERS", "", "file of the Kafka clusters that sources of pipes may read (0482)"),
     Variable("PENSTOCK_LAKES", "", "stores that lake destinations may lie in, as URLs; lake in PENSTOCK_VAR if none"),
     Variable("PENSTOCK_LAKE_EVERY_S", "10", "how often what has come is written to the lake"),
+    Variable("PENSTOCK_ROLLOUT_UP_S", "75", "how soon a cell's lanes must report from a new release, or it goes back"),
+    Variable("PENSTOCK_ROLLOUT_WATCH_S", "90", "how long a cell with a new release is watched before the next one"),
     *PORTS,
 )
 _DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}

@@ -16,6 +16,7 @@ import psutil
 from controlplane.compute.files import ComputeFiles
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import members, signal_all
+from controlplane.compute.releases import Releases
 from localbox.jars import SPARK, ensure_jars
 from localbox.java import find_java
 from localbox.settings import ROOT
@@ -101,7 +102,7 @@ class DataPlane(Plane):
     def start_cell(self) -> None:
         """Ask for the application and wait until a lane of every kind beats."""
         since_us = time.time_ns() // 1_000
-        self.files.wish(Desired(self.cluster.cell, 1, "local[16,1000]"))
+        self.files.wish(Desired(self.cluster.cell, 1, "local[16,1000]", Releases(self.var).pack(ROOT)))
         kinds = {"process", "transmit", "transmit-retry", "retrier"}
 
         def all_beat() -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
+from django.utils.module_loading import import_string
 
 from mgmt.services import make_sign_in_link
 from mgmt.services.demo import ensure_demo_tenant, ensure_first_cell, ensure_staff_user
@@ -13,7 +14,7 @@ from mgmt.services.demo import ensure_demo_tenant, ensure_first_cell, ensure_sta
 class Command(BaseCommand):
     """Prints one JSON line; sign-in links stand in it only where there is a demo."""
 
-    help = "Make the first cell and, in development or with --demo, the demo tenant; print one JSON line."
+    help = "Make the first cell, bring out the installed release, in development make the demo tenant; print JSON."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """`--demo`: the demo's people in production too."""
@@ -22,6 +23,8 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Make what is missing."""
         made = {"cell": ensure_first_cell().id}
+        # By name, for management imports nothing of the control plane (see decision 0302).
+        made["release"] = import_string("controlplane.deployer.register.bring_out")()
         if options["demo"] or not settings.PRODUCTION:
             tenant, alice = ensure_demo_tenant()
             base_url = settings.PENSTOCK_WEB_URL

@@ -17,7 +17,8 @@ from controlplane.compute.kept import KeptCell, Stage, wait_after
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import INCARNATION_VARIABLE, members
 
-WISH = Desired("c1", 1, "local")
+RELEASE = "0123456789abcdef"
+WISH = Desired("c1", 1, "local", RELEASE)
 # An application with a worker that left its process group, as PySpark's daemon does.
 APPLICATION = """
 import os, subprocess, sys, time
@@ -198,7 +199,7 @@ def test_another_epoch_asks_the_old_one_to_stop_and_then_starts(files: ComputeFi
     asked = Asked()
     kept = keep(files, launcher, asked)
     first = started(kept, clock)
-    newer = Desired("c1", 2, "local")
+    newer = Desired("c1", 2, "local", RELEASE)
     kept.step(newer, clock.now)
     assert asked.asked == [("c1", first)]
     launcher.children[0].send_signal(signal.SIGTERM)  # it drains and leaves
@@ -235,9 +236,28 @@ def test_on_a_cluster_lanes_run_elsewhere_so_the_application_is_always_asked(
     asked = Asked()
     launcher.program = "import time; time.sleep(300)"
     kept = keep(files, launcher, asked)
-    kept.step(Desired("c1", 1, "spark://master:7077"), clock.now)
+    kept.step(Desired("c1", 1, "spark://master:7077", RELEASE), clock.now)
     kept.step(None, clock.now)
     assert len(asked.asked) == 1
+
+
+def test_a_wish_of_another_epoch_waits_for_no_failure_of_the_one_before(
+    files: ComputeFiles, launcher: Launcher, clock: Clock
+):
+    kept = keep(files, launcher)
+    launcher.program = "raise SystemExit(3)"
+    for start in (1, 2, 3):
+        kept.step(WISH, clock.now)
+        until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
+        assert kept.starts == start
+        clock.now += 30
+    clock.now -= 30
+    kept.step(WISH, clock.now)
+    assert kept.running is None, "it has to wait for its turn"
+    launcher.program = APPLICATION
+    kept.step(Desired("c1", 2, "local", "fedcba9876543210"), clock.now)
+    assert kept.running is not None
+    assert (kept.running.epoch, kept.running.release) == (2, "fedcba9876543210")
 
 
 def test_what_cannot_be_started_is_tried_again_later(files: ComputeFiles, clock: Clock):

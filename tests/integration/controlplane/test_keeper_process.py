@@ -1,6 +1,7 @@
 """The keeper as a process of its own, without Django: it adopts after kill -9, and stops by a record, not a signal."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from controlplane.compute.files import ComputeFiles
 from controlplane.compute.port import Desired, Running
 from controlplane.compute.processes import members, runs_python_workers, signal_all
+from controlplane.compute.releases import Releases
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cluster_plans
 
@@ -43,9 +45,8 @@ while True:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A checkout whose cell application is the small one."""
-    jobs = tmp_path / "checkout" / "dataplane" / "jobs"
-    jobs.mkdir(parents=True)
-    (jobs / "cell.py").write_text(APPLICATION)
+    shutil.copytree(ROOT / "dataplane", tmp_path / "checkout" / "dataplane")
+    (tmp_path / "checkout" / "dataplane" / "jobs" / "cell.py").write_text(APPLICATION)
     return tmp_path / "checkout"
 
 
@@ -54,16 +55,17 @@ class Keepers:
 
     def __init__(self, root: Path, var: Path, kafka: str) -> None:
         self.files = ComputeFiles(var)
-        self._root = root
+        self._release = Releases(var).pack(root)
         self._env = os.environ | {"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka, "PYTHONPATH": str(ROOT)}
         self._env.pop("DJANGO_SETTINGS_MODULE", None)
         self.process = self.start()
 
     def start(self) -> "subprocess.Popen[bytes]":
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "controlplane.compute.keeper"], cwd=self._root, env=self._env
-        )
+        self.process = subprocess.Popen([sys.executable, "-m", "controlplane.compute.keeper"], cwd=ROOT, env=self._env)
         return self.process
+
+    def wish(self, epoch: int) -> None:
+        self.files.wish(Desired("c1", epoch, "local[1]", self._release))
 
     def running(self) -> Running | None:
         running = self.files.running("c1")
@@ -93,7 +95,7 @@ def until(truth: Callable[[], object], limit_s: float = 60) -> None:
 
 
 def started(keepers: Keepers, epoch: int = 1) -> Running:
-    keepers.files.wish(Desired("c1", epoch, "local[1]"))
+    keepers.wish(epoch)
     until(
         lambda: (now := keepers.running()) is not None and now.epoch == epoch and runs_python_workers(now.incarnation)
     )

@@ -1,5 +1,6 @@
 """The keeper's launcher with the real spark-submit: the application runs, and its end leaves nothing behind."""
 
+import shutil
 import signal
 import sys
 import time
@@ -11,6 +12,7 @@ from controlplane.compute.kept import KeptCell
 from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import members, signal_all
+from controlplane.compute.releases import Releases
 
 ROOT = Path(__file__).parents[3]
 APPLICATION = """
@@ -43,11 +45,15 @@ def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, 
 
 
 def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_path: Path):
-    application = tmp_path / "app.py"
-    application.write_text(APPLICATION.replace("{mark!r}", repr(f"{tmp_path}/mark-")))
-    launcher = SparkLauncher(ROOT, tmp_path, application=application)
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT / "dataplane", checkout / "dataplane")
+    program = checkout / "dataplane" / "jobs" / "cell.py"
+    program.write_text(APPLICATION.replace("{mark!r}", repr(f"{tmp_path}/mark-")))
+    release = Releases(tmp_path).pack(checkout)
+    shutil.rmtree(checkout)
+    launcher = SparkLauncher(tmp_path)
     kept = KeptCell("c1", ComputeFiles(tmp_path), launcher, lambda *_: None, lambda: 0.5)
-    wish = Desired("c1", 1, "local[2,10]")
+    wish = Desired("c1", 1, "local[2,10]", release)
     kept.step(wish, 0.0)
     assert kept.running is not None
     incarnation = kept.running.incarnation

@@ -24,7 +24,7 @@ from controlplane.provisioner.act import Hands
 from controlplane.provisioner.tasks import LOCK, Provisioner
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cell_plans, first_readers
-from dataplane.names import CONTROL_TOPIC, DELAYS_S, PURPOSES, cell_topic, lane_group
+from dataplane.names import CONTROL_TOPIC, DELAYS_S, PURPOSES, WIRE_VERSION, cell_topic, lane_group
 from dataplane.tables.records import (
     CellRecord,
     DestinationRecord,
@@ -35,10 +35,11 @@ from dataplane.tables.records import (
     decode_record,
 )
 from mgmt.models import Cell, Heartbeat, Pipe, PipeRevision, Topic, User
-from mgmt.services import create_api_key, create_pipe, create_tenant, publish_revision, revoke_api_key
+from mgmt.services import create_api_key, create_pipe, create_tenant, publish_revision, register_release, revoke_api_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).parents[3]
+RELEASE = "0123456789abcdef"
 SPEC = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}}}
 
 
@@ -57,7 +58,8 @@ def provisioner(kafka: str, tmp_path: Path) -> Provisioner:
 def cell(kafka: str) -> Iterator[str]:
     """A cell that no other test shares, as its topics are real; they go when the test is over."""
     name = f"t{uuid.uuid4().hex[:8]}"
-    Cell.objects.create(id=name)
+    register_release(release=RELEASE, wire=WIRE_VERSION, about="", now=datetime.now(UTC))
+    Cell.objects.create(id=name, release_id=RELEASE)
     yield name
     admin = AdminClient({"bootstrap.servers": kafka})
     for future in admin.delete_topics([cell_topic(name, purpose, 1) for purpose in PURPOSES]).values():
@@ -130,7 +132,7 @@ def test_a_new_pipe_is_placed_published_and_ramping_after_one_tick(
     assert revision.state_reason == f"waiting for cell {cell}: no process lane has reported in the last seconds"
     kinds = [type(record) for record in of_pipe(pipe)]
     assert kinds.index(PlanRecord) < kinds.index(DestinationRecord) < kinds.index(PipeRecord)
-    assert LocalCompute(tmp_path).observe(cell).desired == Desired(cell, 1, control_settings().cell_master)
+    assert LocalCompute(tmp_path).observe(cell).desired == Desired(cell, 1, control_settings().cell_master, RELEASE)
 
 
 def test_its_topics_are_bound_and_every_lane_group_has_first_offsets(provisioner: Provisioner, kafka: str, cell: str):

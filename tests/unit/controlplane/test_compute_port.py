@@ -9,8 +9,8 @@ from controlplane.compute.local import LocalCompute
 from controlplane.compute.memory import MemoryCompute
 from controlplane.compute.port import Compute, Desired, Running
 
-FIRST = Desired("c1", 1, "local[16,1000]")
-SECOND = Desired("c1", 2, "spark://master:7077")
+FIRST = Desired("c1", 1, "local[16,1000]", "0123456789abcdef")
+SECOND = Desired("c1", 2, "spark://master:7077", "fedcba9876543210")
 
 
 @pytest.fixture(params=["memory", "local"])
@@ -39,7 +39,7 @@ def test_a_stopped_cell_is_asked_for_no_more_and_stopping_twice_is_fine(compute:
 
 def test_cells_do_not_touch_each_other(compute: Compute):
     compute.submit(FIRST)
-    compute.submit(Desired("c2", 7, "local[2,1]"))
+    compute.submit(Desired("c2", 7, "local[2,1]", "0123456789abcdef"))
     compute.stop("c2")
     assert compute.observe("c1").desired == FIRST
 
@@ -51,7 +51,7 @@ def test_an_unknown_cell_has_nothing(compute: Compute):
 
 def test_a_cell_is_no_path(tmp_path: Path):
     with pytest.raises(ValueError, match="cell: needs"):
-        LocalCompute(tmp_path).submit(Desired("../c1", 1, "local"))
+        LocalCompute(tmp_path).submit(Desired("../c1", 1, "local", "0123456789abcdef"))
 
 
 def test_a_broken_wish_is_mended_by_the_next_submit(tmp_path: Path):

@@ -26,8 +26,9 @@ from controlplane.provisioner.wanted import wanted_versions
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MASTER = "local[16,1000]"
-ASKED = Desired("c1", 1, MASTER)
-CELL = CellView("c1", 1, 1, bound=True, desired=ASKED)
+RELEASE = "0123456789abcdef"
+ASKED = Desired("c1", 1, MASTER, RELEASE)
+CELL = CellView("c1", 1, 1, bound=True, desired=ASKED, release=RELEASE)
 PIPE = PipeView("p1", 2, active=True, cell="c1")
 KEY = Versioned("p1", "digest", 1)
 DESTINATION = Versioned("p1", "crm", 1)
@@ -73,7 +74,7 @@ def revision(number: int, state: str, **changes: Any) -> RevisionView:
 
 
 def test_an_unplaced_pipe_goes_to_the_least_loaded_cell():
-    cells = [CELL, CellView("c2", 1, 1, bound=True, desired=Desired("c2", 1, MASTER))]
+    cells = [CELL, CellView("c2", 1, 1, bound=True, desired=Desired("c2", 1, MASTER, RELEASE), release=RELEASE)]
     pipes = [PIPE, PipeView("p2", 1, True, None), PipeView("p3", 1, True, None)]
     placed = [a for a in decide(snapshot(cells=cells, pipes=pipes)) if isinstance(a, Place)]
     assert placed == [Place("p2", "c2"), Place("p3", "c1")]
@@ -85,7 +86,7 @@ def test_without_a_cell_a_pipe_waits_and_says_so():
 
 
 def test_an_unbound_cell_gets_topics_and_is_not_submitted_yet():
-    cell = CellView("c1", 1, 1, bound=False, desired=None)
+    cell = CellView("c1", 1, 1, bound=False, desired=None, release=RELEASE)
     found = decide(snapshot(cells=[cell], pipes=[]))
     assert found == [EnsureTopics("c1")]
 
@@ -94,17 +95,24 @@ def test_an_unbound_cell_gets_topics_and_is_not_submitted_yet():
     "desired",
     [
         pytest.param(None, id="nothing asked for"),
-        pytest.param(Desired("c1", 0, MASTER), id="an older epoch asked for"),
-        pytest.param(Desired("c1", 1, "spark://elsewhere:7077"), id="another master asked for"),
+        pytest.param(Desired("c1", 0, MASTER, RELEASE), id="an older epoch asked for"),
+        pytest.param(Desired("c1", 1, "spark://elsewhere:7077", RELEASE), id="another master asked for"),
     ],
 )
 def test_compute_is_asked_for_what_the_row_says(desired: Desired | None):
-    cell = CellView("c1", 1, 1, bound=True, desired=desired)
+    cell = CellView("c1", 1, 1, bound=True, desired=desired, release=RELEASE)
     assert Submit(ASKED) in decide(snapshot(cells=[cell]))
 
 
+def test_a_cell_without_a_release_runs_nothing_and_says_why():
+    cell = CellView("c1", 1, 1, bound=True, desired=None, release="")
+    found = decide(snapshot(cells=[cell], revisions=[revision(1, "requested")]))
+    assert Wait(1, "waiting for cell c1 to be given a release of the data plane") in found
+    assert not [a for a in found if isinstance(a, Submit | StartRamp)]
+
+
 def test_a_cell_whose_topics_were_made_anew_is_left_alone():
-    cell = CellView("c1", 1, 1, bound=True, desired=None, problem="topic x was deleted")
+    cell = CellView("c1", 1, 1, bound=True, desired=None, release=RELEASE, problem="topic x was deleted")
     found = decide(snapshot(cells=[cell], revisions=[revision(1, "requested")]))
     assert Wait(1, "cell c1: topic x was deleted") in found
     assert not [a for a in found if isinstance(a, Submit | StartRamp)]

@@ -1,31 +1,68 @@
-"""A release is named by its content and made once."""
+"""A release is named by its content, made once, and not run if it is not what its name says."""
 
 import zipfile
 from pathlib import Path
 
-from controlplane.compute.releases import pack_release
+import pytest
+
+from controlplane.compute.releases import ReleaseError, Releases
+from localbox.settings import ROOT
 
 
 def code(root: Path, text: str) -> Path:
-    package = root / "dataplane"
-    package.mkdir(parents=True, exist_ok=True)
-    (package / "__init__.py").write_text(text)
+    jobs = root / "dataplane" / "jobs"
+    jobs.mkdir(parents=True, exist_ok=True)
+    (jobs / "cell.py").write_text(text)
     return root
 
 
-def test_the_same_code_gives_the_same_zip_wherever_it_lies(tmp_path: Path):
-    first = pack_release(code(tmp_path / "a", "x = 1"), tmp_path / "r1")
-    second = pack_release(code(tmp_path / "b", "x = 1"), tmp_path / "r2")
-    assert (first.name, first.read_bytes()) == (second.name, second.read_bytes())
+def test_the_same_code_gives_the_same_release_wherever_it_lies(tmp_path: Path):
+    here, there = Releases(tmp_path / "r1"), Releases(tmp_path / "r2")
+    first, second = here.pack(code(tmp_path / "a", "x = 1")), there.pack(code(tmp_path / "b", "x = 1"))
+    assert first == second
+    assert here.archive(first).read_bytes() == there.archive(second).read_bytes()
 
 
-def test_other_code_gets_another_name_and_the_old_zip_stays(tmp_path: Path):
-    first = pack_release(code(tmp_path, "x = 1"), tmp_path / "r")
-    second = pack_release(code(tmp_path, "x = 2"), tmp_path / "r")
+def test_other_code_is_another_release_and_the_old_one_stays(tmp_path: Path):
+    releases = Releases(tmp_path)
+    first = releases.pack(code(tmp_path, "x = 1"))
+    second = releases.pack(code(tmp_path, "x = 2"))
     assert first != second
-    assert first.exists()
+    assert releases.application(first).read_text() == "x = 1"
+    assert releases.application(second).read_text() == "x = 2"
 
 
-def test_the_zip_can_be_imported_from(tmp_path: Path):
-    path = pack_release(code(tmp_path, "x = 1"), tmp_path / "r")
-    assert zipfile.ZipFile(path).namelist() == ["dataplane/__init__.py"]
+def test_it_holds_the_whole_data_plane_and_nothing_else(tmp_path: Path):
+    releases = Releases(tmp_path)
+    names = zipfile.ZipFile(releases.archive(releases.pack(ROOT))).namelist()
+    assert set(names) == {path.relative_to(ROOT).as_posix() for path in (ROOT / "dataplane").rglob("*.py")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(b"x = 1", b"x = 2", id="another program"),
+        pytest.param(b"PK", b"", id="some bytes less"),
+        pytest.param(b"PK", b"PKPK", id="some bytes more"),
+    ],
+)
+def test_a_build_that_was_changed_is_not_run_until_it_is_built_anew(tmp_path: Path, old: bytes, new: bytes):
+    releases = Releases(tmp_path)
+    release = releases.pack(code(tmp_path, "x = 1"))
+    archive = releases.archive(release)
+    archive.write_bytes(archive.read_bytes().replace(old, new, 1))
+    with pytest.raises(ReleaseError, match="was changed since it was built"):
+        releases.application(release)
+    assert releases.pack(tmp_path) == release
+    assert releases.application(release).read_text() == "x = 1"
+
+
+@pytest.mark.parametrize("release", ["", "../x", "0123456789abcdeg", "0123456789ABCDEF"])
+def test_a_release_is_no_path(tmp_path: Path, release: str):
+    with pytest.raises(ReleaseError, match="needs 16 hexadecimal digits"):
+        Releases(tmp_path).archive(release)
+
+
+def test_a_release_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(ReleaseError, match=r"release 0123456789abcdef: .* is not there"):
+        Releases(tmp_path).archive("0123456789abcdef")

@@ -6,6 +6,7 @@ drains the one before.
 """
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 import structlog
@@ -20,7 +21,7 @@ from controlplane.leases import give_back, keep, note, take
 from mgmt.models import Cell, Lease, Rollout, RolloutStep
 from mgmt.services import roll_back
 
-CONTROLLER = "deploy"
+CONTROLLER: Final = "deploy"
 State = RolloutStep.State
 log = structlog.get_logger(__name__)
 

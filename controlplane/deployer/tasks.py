@@ -32,7 +32,7 @@ def tick() -> str:
     """
     try:
         with held(LOCK) as ours:
-            done = list(_rounds(_policy())) if ours else ["skipped: another tick is at work"]
+            done = list(rounds(_policy(), datetime.now(UTC))) if ours else ["skipped: another tick is at work"]
             return ", ".join(done) or "nothing to do"
     except (OperationalError, InterfaceError) as exc:
         log.warning("tick cut short", reason=f"waiting for Postgres: {exc}")
@@ -44,12 +44,12 @@ def _policy() -> Policy:
     return Policy(up_s=settings.rollout_up_s, watch_s=settings.rollout_watch_s)
 
 
-def _rounds(policy: Policy) -> Iterator[str]:
+def rounds(policy: Policy, now: datetime) -> Iterator[str]:
+    """Act on the open rollout until only waiting is left; what was done, in words."""
     for _ in range(ROUNDS):
         rollout = Rollout.objects.filter(state__in=Rollout.OPEN).first()
         if rollout is None:
             return
-        now = datetime.now(UTC)
         for step in rollout.steps.select_related("cell").filter(state__in=UNDER_WAY):
             remember(step, now)
         actions = decide(take_snapshot(rollout, now, policy))

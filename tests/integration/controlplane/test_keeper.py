@@ -253,11 +253,12 @@ def test_a_wish_of_another_epoch_waits_for_no_failure_of_the_one_before(
         clock.now += 30
     clock.now -= 30
     kept.step(WISH, clock.now)
-    assert kept.running is None, "it has to wait for its turn"
+    assert files.running("c1") is None, "it has to wait for its turn"
     launcher.program = APPLICATION
     kept.step(Desired("c1", 2, "local", "fedcba9876543210"), clock.now)
-    assert kept.running is not None
-    assert (kept.running.epoch, kept.running.release) == (2, "fedcba9876543210")
+    noted = files.running("c1")
+    assert noted is not None
+    assert (noted.epoch, noted.release) == (2, "fedcba9876543210")
 
 
 def test_what_cannot_be_started_is_tried_again_later(files: ComputeFiles, clock: Clock):

@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 from django.db import IntegrityError, transaction
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from mgmt.models import Cell, ControlAction, Release, Rollout, RolloutStep, User
 from mgmt.services.control import note
@@ -34,7 +34,7 @@ def request_rollout(*, release: Release, author: User | None, now: datetime) -> 
 
     Raises NothingToRollOut, WireTooFar, and RolloutOpen while another one is under way.
     """
-    cells = list(Cell.objects.exclude(release=release).exclude(release=None).select_related("release"))
+    cells = list(_cells_of_another(release).select_related("release"))
     if not cells:
         raise NothingToRollOut(f"Every cell has release {release.id} already.")
     for cell in cells:
@@ -59,6 +59,12 @@ def roll_back(*, rollout: Rollout, why: str, author: User | None, now: datetime)
     return True
 
 
+def _cells_of_another(release: Release) -> QuerySet[Cell]:
+    """In the order in which it comes to them."""
+    cells = Cell.objects.exclude(release=release).exclude(release=None)
+    return cells.annotate(size=Count("pipes")).order_by("size", "id")
+
+
 def _check_wire(release: Release, cell: Cell) -> None:
     """Applications of two releases run beside each other while one is rolled out."""
     if cell.release is not None and abs(cell.release.wire - release.wire) > 1:
@@ -70,8 +76,7 @@ def _check_wire(release: Release, cell: Cell) -> None:
 
 def _store(release: Release, author: User | None, now: datetime) -> Rollout:
     rollout = Rollout.objects.create(release=release, author=author, created_at=now)
-    cells = Cell.objects.exclude(release=release).exclude(release=None)
-    for number, cell in enumerate(cells.annotate(size=Count("pipes")).order_by("size", "id"), start=1):
+    for number, cell in enumerate(_cells_of_another(release), start=1):
         RolloutStep.objects.create(rollout=rollout, number=number, cell=cell, came_from_id=str(cell.release_id))
     _audit("roll-out", release.id, author, now, "")
     return rollout

@@ -55,7 +55,8 @@ def test_bootstrap_makes_everything_once():
 
 def test_bootstrap_hands_out_no_links_in_production(settings: Settings):
     settings.PRODUCTION = True
-    assert _call("bootstrap") == {"cell": "c1"}
+    made = _call("bootstrap")
+    assert made == {"cell": "c1", "release": Cell.objects.get().release_id}
     assert not User.objects.exists()
 
 

@@ -91,7 +91,14 @@ def test_gzip_within_the_limit_is_taken(plane: DataPlane, key: str):
     assert plane.post(key, gzip.compress(b'{"a":1}'), content_encoding="gzip")[0] == 202
 
 
-@pytest.mark.parametrize("body", [b'{"a":1}', gzip.compress(b'{"a":1}')[:-4], gzip.compress(b'{"a":1}')[:12]])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"a":1}', id="plain"),
+        pytest.param(gzip.compress(b'{"a":1}')[:-4], id="without its end"),
+        pytest.param(gzip.compress(b'{"a":1}')[:12], id="its beginning"),
+    ],
+)
 def test_gzip_that_is_none_is_400(plane: DataPlane, key: str, body: bytes):
     problem(plane.post(key, body, content_encoding="gzip"), 400, "encoding-invalid")
 

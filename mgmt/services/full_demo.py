@@ -1,4 +1,4 @@
-"""The demo's pipe with a bit of everything: two sources, a filter, a look-up, three kinds of destinations."""
+"""The demo's pipe with a bit of everything: sources, a filter, a look-up, a window, three kinds of destinations."""
 
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ FULL_TEAMS: Final = {
     **dict.fromkeys(("push", "pull_request", "pull_request_review", "check_run", "create", "delete"), "code"),
     **dict.fromkeys(("issues", "issue_comment", "discussion", "label", "milestone"), "talk"),
 }
+_OF_EVENT: Final = 'meta.source != "window:teams"'
 
 
 @transaction.atomic
@@ -29,7 +30,10 @@ def ensure_full_demo_pipe(*, url: str, name: str) -> Pipe:
 
 
 def full_spec(url: str) -> dict[str, Any]:
-    """Two sources, a filter, a look-up, routes to three kinds of destinations, steps of one of them."""
+    """Two sources, a filter, a look-up, a window, routes to three kinds of destinations, steps of one of them.
+
+    What the window says goes to the lake, like everything; the other rules are for events.
+    """
     return {
         "sources": {"hooks": {}, "mirror": {"key": "payload.repository.full_name"}},
         "normalize": [
@@ -39,12 +43,23 @@ def full_spec(url: str) -> dict[str, Any]:
         "enrich": [
             {"table": TEAMS, "key": "body.event", "into": "team", "on_missing": "default", "default": {"name": "all"}}
         ],
+        "windows": {
+            "teams": {
+                "span": {"kind": "tumbling", "size_s": 10},
+                "by": ["team.name"],
+                "late_s": 5,
+                "values": {"repositories": {"op": "distinct", "of": "payload.repository.full_name"}},
+            }
+        },
         "routes": {
             "mode": "all",
             "rules": [
-                {"when": 'body.team.name == "code"', "to": ["receiver"]},
+                {"when": f'{_OF_EVENT} && body.team.name == "code"', "to": ["receiver"]},
                 {"when": "true", "to": ["lake"]},
-                {"when": 'has(body.payload.action) && body.payload.action == "created"', "to": ["feed"]},
+                {
+                    "when": f'{_OF_EVENT} && has(body.payload.action) && body.payload.action == "created"',
+                    "to": ["feed"],
+                },
             ],
         },
         "transform": {"feed": [{"op": "keep", "fields": ["event", "team", "payload.action"]}]},

@@ -64,6 +64,7 @@ QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", 
 
 # The stages of process, in order; transform and transmit are measured per destination.
 PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")
+ENTRANCE: Final = PROCESS_NODES[0]  # where a pipe is held whose messages die in its steps
 
 
 def cell_topic(cell: str, purpose: Purpose, generation: int) -> str:

@@ -20,6 +20,7 @@ from mgmt.models import DeadLetter, Destination, HeldMessage, LaneSignal, Listed
 from mgmt.services.alerts import Failure, note_failures
 from mgmt.services.destinations import suspend_destination
 from mgmt.services.moves import note_progress
+from mgmt.services.pipes import hold_pipe
 from mgmt.services.places import add_places
 from mgmt.services.samples import sample_of
 
@@ -98,13 +99,13 @@ def _view(signal: Signal) -> LaneSignal:
 
 
 def _suspend(signal: Signal) -> bool:
+    """The destination, or the pipe as a whole."""
     reason = clean(signal.reason or (f"answered {signal.status}" if signal.status else ""), 200)
+    cause, of_version = clean(signal.suspended, 40), signal.of_version
+    if not signal.destination:
+        return hold_pipe(pipe_id=signal.pipe, of_version=of_version, cause=cause, reason=reason)
     return suspend_destination(
-        pipe_id=signal.pipe,
-        name=signal.destination,
-        of_version=signal.of_version,
-        cause=clean(signal.suspended, 40),
-        reason=reason,
+        pipe_id=signal.pipe, name=signal.destination, of_version=of_version, cause=cause, reason=reason
     )
 
 

@@ -68,7 +68,8 @@ class Ends(Struct):
             self.progress[progress.move] = progress
             return
         signal = decode_signal(value)
-        self.views[signal.pipe, signal.destination, signal.writer] = signal
+        if signal.destination:
+            self.views[signal.pipe, signal.destination, signal.writer] = signal
         if signal.suspended:
             self.suspensions[signal.pipe, signal.destination] = signal
 

@@ -91,6 +91,7 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
             state=cast(PipeState, pipe.state),
             weights=weights[pipe.id],
             salt=pipe.tenant.mask_salt,
+            cause=pipe.state_cause,
         )
 
 

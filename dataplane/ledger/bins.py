@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 from dataplane.ledger.facts import ACKED, ASKED, DEDUP, EXPLODED, INGEST, PROCESS, SEEN, Fact, FactKey, life_of
 from dataplane.ledger.units import partition_base
 from dataplane.ledger.unitset import UnitSet, union
-from dataplane.names import DELAYS_S, PROCESS_NODES, Purpose, transform_node, transmit_node
+from dataplane.names import DELAYS_S, ENTRANCE, PROCESS_NODES, Purpose, transform_node, transmit_node
 
 Place = tuple[str, int]  # (topic, partition)
 _TRANSFORM = transform_node("")
@@ -142,7 +142,9 @@ def _upstream_bins(books: Books, sent: UnitSet, through: UnitSet) -> Bins:
     for node in UPSTREAM_NODES:
         known = {name: units | known[name] for name, units in _settled_at(books, node).items()}
     due = sent - through
-    known[Bin.QUEUED] = (due - _passed_units(books, "ingest")) | _under_judgement(books)
+    entrance = _at_entrance(books)
+    known[Bin.HELD] = entrance.held
+    known[Bin.QUEUED] = (due - _passed_units(books, "ingest")) | _under_judgement(books) | entrance.waiting
     known[Bin.LOST] = due
     return _first_match(known, due)
 
@@ -155,7 +157,7 @@ def _destination_bins(books: Books, name: str) -> Bins:
     due = union(pair for units in (departed, *known.values()) for pair in units.items())
     rounds = _rounds(books, transmit)
     waited = union(pair for round_ in rounds for pair in round_.begun.items())
-    standing = _where_rounds_stand(books, rounds)
+    standing = _where_rounds_stand(books, rounds, back_on="retry-out")
     known[Bin.DEAD] = _dead_for_good(books, transmit, rounds) | _facts(books, transform, Fact.DEAD)
     known[Bin.HELD] = standing.held
     known[Bin.RETRYING] = waited - standing.lost
@@ -167,6 +169,11 @@ def _destination_bins(books: Books, name: str) -> Bins:
     known[Bin.QUEUED] = queued
     known[Bin.LOST] = due
     return _first_match(known, due)
+
+
+def _at_entrance(books: Books) -> "_Standing":
+    """Units that were held before the steps: where they are now. What is released comes back on the ingest topic."""
+    return _where_rounds_stand(books, _rounds(books, ENTRANCE), back_on="ingest")
 
 
 def _under_judgement(books: Books) -> UnitSet:
@@ -192,10 +199,11 @@ class _Round(Struct, frozen=True):
 
 
 class _Standing(Struct, frozen=True):
-    """Where rounds end: units held, and units that nobody knows any more."""
+    """Where rounds end: units held, units that nobody knows any more, and the others, which are on their way."""
 
     held: UnitSet
     lost: UnitSet
+    waiting: UnitSet
 
 
 def _rounds(books: Books, node: str) -> list[_Round]:
@@ -217,24 +225,25 @@ def _number(detail: str) -> int:
     return int(detail) if detail.isdecimal() else 0
 
 
-def _where_rounds_stand(books: Books, rounds: Sequence[_Round]) -> _Standing:
+def _where_rounds_stand(books: Books, rounds: Sequence[_Round], *, back_on: Purpose) -> _Standing:
     """Follow units from round to round; each later round takes up what an earlier one has left.
 
     Parked and held units are lost where the retrier, or the held topic's own beginning, is past them; what was passed
-    on or brought back is lost where the retry lane is past it. So neither retrying nor held can hide loss.
+    on or brought back is lost where those who read it then are past it. So neither retrying nor held can hide loss.
     """
-    held = lost = UnitSet()
+    held = lost = begun = UnitSet()
     retrier_passed, held_passed = _retrier_has_passed(books), _has_passed(books, "held")
-    retry_lane_passed = _has_passed(books, "retry-out")
+    back_passed = _has_passed(books, back_on)
     for round_ in rounds:
+        begun = begun | round_.begun
         held, lost = held - round_.begun, lost - round_.begun
         waiting = round_.held - round_.released
         held, lost = (held, lost | waiting) if held_passed else (held | waiting, lost)
         if retrier_passed:
             lost = lost | (round_.parked - round_.released)
-        if retry_lane_passed:
+        if back_passed:
             lost = lost | ((round_.parked | round_.held) & round_.released) | round_.redriven
-    return _Standing(held, lost)
+    return _Standing(held, lost, begun - held - lost)
 
 
 def _dead_for_good(books: Books, node: str, rounds: Sequence[_Round]) -> UnitSet:
@@ -297,7 +306,9 @@ def _node_lines(
         lines.append(NodeLine(node, arrived, lost))
         if node == EXPLODES_AT:
             arrived = arrived | exploded
-        arrived = arrived - union(pair for units in _settled_at(books, node).values() for pair in units.items())
+        settled = _settled_at(books, node)
+        settled[Bin.HELD] &= upstream[Bin.HELD]  # what was released has gone on
+        arrived = arrived - union(pair for units in settled.values() for pair in units.items())
         lost = UnitSet()
     for name, bins in destinations.items():
         due = union(pair for units in bins.values() for pair in units.items())

@@ -70,9 +70,12 @@ class Tapping:
         self._late_us = window.late_s * SECOND_US
 
     def tap(self, meta: Meta, body: Any) -> Tap | None:
-        """What the window takes from an event; None if it is late: too far behind our clock, whoever's fault it is."""
+        """What the window takes from an event; None if it is late: too far behind our clock, whoever's fault it is.
+
+        One that was held before the steps is late: the clock has gone on without it.
+        """
         at_us = min(meta.event_time_us, meta.ingest_time_us)
-        if meta.ingest_time_us - at_us > self._late_us:
+        if meta.attempt or meta.ingest_time_us - at_us > self._late_us:
             return None
         by = _sorted.encode([_value(body, path) for path in self._by])
         values = [1 if path is None else _value(body, path) for path in self._values]

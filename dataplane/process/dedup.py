@@ -18,6 +18,7 @@ from dataplane.runtime.outbox import Outbox, TooLargeError
 
 ASK_HEADER: Final = "penstock-dedup"  # the last one of a message on the dedup topic
 VERDICT_HEADER: Final = "penstock-first"  # the last one of a judged message: "" or the position of the first
+JUDGED: Final = (VERDICT_HEADER, b"")  # it goes on
 
 
 class Question(Struct, array_like=True, frozen=True):
@@ -36,10 +37,10 @@ def read_question(headers: Headers) -> Question:
     return _decoder.decode(headers[-1][1])
 
 
-def verdict_of(headers: Headers) -> str:
-    """The position that a judged message repeats, as receipts show it; "" if it goes on."""
+def verdict_of(headers: Headers) -> str | None:
+    """The position that a judged message repeats, as receipts show it; "" if it goes on, None if it was not judged."""
     name, value = headers[-1]
-    return value.decode() if name == VERDICT_HEADER else ""
+    return value.decode() if name == VERDICT_HEADER else None
 
 
 class Asking:

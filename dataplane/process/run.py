@@ -7,7 +7,7 @@ from typing import Final
 from dataplane.ledger.facts import ASKED, DEDUP, EXPLODED, INGEST, LATE, PROCESS, SEEN, Fact, FactBook, FactKey
 from dataplane.ledger.meta import Meta
 from dataplane.ledger.units import dense
-from dataplane.names import transform_node
+from dataplane.names import ENTRANCE, transform_node
 from dataplane.process.item import Item
 from dataplane.runtime.lags import LagBook
 
@@ -24,6 +24,8 @@ class Run:
     seen:    positions of the messages
     items:   the messages as they came, while they pass the stages
     through: positions of the units (child 0) that passed every stage up to the route
+    died:    positions of the messages of which a unit died
+    why:     where and of what the last one did
     """
 
     def __init__(self, pipe: str, bucket: int, partition: int, offsets: Sequence[int], seen: Sequence[int]) -> None:
@@ -34,13 +36,21 @@ class Run:
         self.seen = seen
         self.through = seen
         self.items: list[Item] = []
+        self.died: set[int] = set()
+        self.why = ""
         self.owed = 1  # held open until everything has been handed to the outbox
         self._left: list[tuple[str, Sequence[int]]] = []  # node, event times
         self._units: dict[FactKey, list[Sequence[int]]] = defaultdict(list)
 
     def dead(self, node: str, cause: str, meta: Meta) -> None:
         """One unit ends at `node`."""
+        self.died.add(meta.position)
+        self.why = f"{node}: {cause}"
         self._add(FactKey(node, Fact.DEAD, cause, meta.child), meta)
+
+    def held(self, meta: Meta) -> None:
+        """One message is held before the steps, as the round that its header says."""
+        self._add(FactKey(ENTRANCE, Fact.HELD, str(meta.attempt)), meta)
 
     def filtered(self, node: str, why: str, meta: Meta) -> None:
         """One unit ends at `node` by the tenant's own rule."""

@@ -16,6 +16,7 @@ from dataplane.plan.about import about
 from dataplane.plan.enrich import Enriching
 from dataplane.plan.stage import Stage, Steps, decode, encode
 from dataplane.process.dedup import Asking, verdict_of
+from dataplane.process.holding import Holding
 from dataplane.process.item import UNREAD, Item, child_of, item_of
 from dataplane.process.lookups import Lookups, TenantRows
 from dataplane.process.plans import Plans
@@ -59,6 +60,7 @@ class ProcessWork:
         self._bases = _Bases(self._generation)
         self._plans = Plans(lane.table, lane.settings.fernet_keys)
         self._tail = Tail(lane)
+        self._holding = Holding(lane)
         self._waiting: list[tuple[_Group, list[Item]]] = []  # for a plan or a look-up table that is not here yet
 
     def take(self, messages: Sequence[Message]) -> None:
@@ -66,8 +68,8 @@ class ProcessWork:
         bases, groups = self._bases, defaultdict[_Group, list[Item]](list)
         for message, meta, headers in self._lane.read_all(messages):
             partition = message.partition()
-            if meta.position:  # put back by dedup, under the position that it had
-                item = self._judged(message, meta, headers)
+            if meta.position:  # put back by dedup or released from held, under the position that it had
+                item = self._returned(message, meta, headers)
                 if item is None:
                     continue
             else:
@@ -76,16 +78,17 @@ class ProcessWork:
             groups[meta.pipe, meta.revision, meta.bucket, partition].append(item)
         self._run_all(groups.items())
 
-    def _judged(self, message: Message, meta: Meta, headers: Headers) -> Item | None:
-        """What dedup lets go on; a repeat ends here."""
-        if first := verdict_of(headers):
+    def _returned(self, message: Message, meta: Meta, headers: Headers) -> Item | None:
+        """What was released, and what dedup lets go on; a repeat ends here."""
+        first = verdict_of(headers)
+        if first:
             run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
             run.through = []
             run.duplicate(first, meta)
             self.acked(run)
             return None
-        item = item_of(meta, message, headers[:-1])
-        item.judged = True
+        item = item_of(meta, message, headers if first is None else headers[:-1])
+        item.judged = first is not None
         return item
 
     def condemn(self, message: Message) -> None:
@@ -110,7 +113,9 @@ class ProcessWork:
                 self._run(group, items, pinned)
 
     def acked(self, token: Any) -> None:
-        """A run's record is stored; the last one closes the run."""
+        """A run's record is stored; the last one closes the run. What is told has no token."""
+        if token is None:
+            return
         run: Run = token
         run.owed -= 1
         if not run.owed:
@@ -142,14 +147,18 @@ class ProcessWork:
         self._lookups.close()
 
     def _run(self, group: _Group, items: list[Item], pinned: Pinned) -> None:
-        pipe, revision, bucket, partition = group
+        pipe, revision, *_ = group
+        if self._holding.holds(pipe):
+            run = self._begun(group, items)
+            self._holding.hold(run, items)
+            self.acked(run)
+            return
         plan = self._plans.find(pipe, revision)
         rows = self._rows(pipe, plan, pinned) if plan is not None else None
         if plan is None or rows is None or self._lacks_topic(plan):
             self._waiting.append((group, items))
             return
-        positions = dense([item.meta.position for item in items])
-        run = Run(pipe, bucket, partition, dense([item.message.offset() for item in items]), positions)
+        run = self._begun(group, items)
         run.items = items
         results: list[Item] = []  # of windows: they go on from the route
         if plan.windows:
@@ -177,7 +186,13 @@ class ProcessWork:
             self._mark(run, transform_node(destination), "in", due_times)
             self._transform(run, plan, destination, due, due_times)
         run.items = []  # bodies are not held until the reports come
+        self._holding.note(run, len(items) + len(results))
         self.acked(run)
+
+    def _begun(self, group: _Group, items: list[Item]) -> Run:
+        pipe, _, bucket, partition = group
+        positions = dense([item.meta.position for item in items])
+        return Run(pipe, bucket, partition, dense([item.message.offset() for item in items]), positions)
 
     def _lacks_topic(self, plan: Plan) -> bool:
         """Whether the cell, made by an earlier release, has no topic yet for what the plan asks."""

@@ -1,4 +1,4 @@
-"""An errand: bring these offsets of these places to retry-out, in order.
+"""An errand: bring these offsets of these places to retry-out, in order; before the steps, to the ingest topic.
 
 Pure: what is read and what is stored comes in as calls.
 """
@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 from dataplane.ledger.deadletter import alive_headers
 from dataplane.ledger.facts import Fact, FactKey
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
-from dataplane.names import transmit_node
+from dataplane.names import ENTRANCE, transmit_node
 from dataplane.retrier.pace import Name
 from dataplane.retrier.parcels import plain
 from dataplane.runtime.window import AckWindow
@@ -144,4 +144,5 @@ def brought_back(what: What, meta: Meta, headers: Headers, *, through: bool = Fa
 def fact_of(what: What, meta: Meta) -> FactKey:
     """What is told of a unit that was brought back."""
     fact = Fact.REDRIVEN if what == "redrive" else Fact.RELEASED
-    return FactKey(transmit_node(meta.destination), fact, str(meta.attempt), meta.child)
+    node = transmit_node(meta.destination) if meta.destination else ENTRANCE
+    return FactKey(node, fact, str(meta.attempt), meta.child)

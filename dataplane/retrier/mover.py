@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from dataplane.ledger.deadletter import death_of
 from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.retrier.errand import FAR, Errand, brought_back, fact_of, is_for
-from dataplane.retrier.parcels import way_out
+from dataplane.retrier.parcels import way_back, way_out
 from dataplane.runtime.lane import Lane
 from dataplane.tables.moves import Place
 
@@ -120,11 +120,20 @@ class Carrier:
             self.errand.useless(place, offset)
             return
         self._allowance -= 1
+        meta.revision = self._revision_of(meta)
         meta, headers = brought_back(self.errand.what, meta, headers, through=self.errand.through)
-        topic = self._lane.cell.topics["retry-out"]
-        record = way_out(meta, message.key(), topic.partitions)
+        topic = self._lane.cell.topics["retry-out" if meta.destination else "ingest"]
+        way = way_out if meta.destination else way_back
+        record = way(meta, message.key(), topic.partitions)
         token = Moved(self, place, offset, meta)
         self._lane.outbox.send(topic.name, token, value=message.value(), headers=headers, **record)
+
+    def _revision_of(self, meta: Meta) -> int:
+        """What was held before the steps has not been run: it is run by the revision that most events get now."""
+        pipe = self._lane.table.pipe(meta.pipe)
+        if meta.destination or pipe is None:
+            return meta.revision
+        return max(pipe.weights, key=lambda weight: (weight[1], weight[0]))[0]
 
 
 class _Told:

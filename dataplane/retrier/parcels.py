@@ -35,6 +35,12 @@ def way_out(meta: Meta, key: bytes | None, partitions: int) -> dict[str, Any]:
     return {"partition": place_of(meta.position).partition % partitions} if key is None else {"key": key}
 
 
+def way_back(meta: Meta, key: bytes | None, partitions: int) -> dict[str, Any]:
+    """Partition on the ingest topic: the one that it came from."""
+    partition = place_of(meta.position).partition % partitions
+    return {"partition": partition} if key is None else {"partition": partition, "key": key}
+
+
 def way_in(meta: Meta, key: bytes | None, partitions: int) -> dict[str, Any]:
     """Partition in a tier: a destination has one of its own, so that many messages of it stand in few others' way."""
     partition = crc32(f"{meta.pipe}/{meta.destination}".encode()) % partitions

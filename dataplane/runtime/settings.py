@@ -32,6 +32,8 @@ class Settings(Struct, frozen=True):
     retry_rate_per_s: float  # PENSTOCK_RETRY_RATE: messages of one destination that a retrier lane brings back a second
     lakes: tuple[str, ...]  # PENSTOCK_LAKES: URLs below which tables may lie; the first where a spec names none
     clusters: Clusters  # PENSTOCK_KAFKA_CLUSTERS: a file of the Kafka clusters that sources may read
+    dead_percent: int  # PENSTOCK_DEAD_PERCENT: of a pipe's messages in a minute that may die in its steps, ...
+    dead_least: int  # PENSTOCK_DEAD_LEAST: ... once so many have come; past it the pipe is held
     lake_every_s: float  # PENSTOCK_LAKE_EVERY_S: how often what has come is written to the lake
 
 
@@ -55,6 +57,8 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         lakes=parse_lakes(env.get("PENSTOCK_LAKES", ""), env.get("PENSTOCK_VAR", "var")),
         clusters=read_clusters(env.get("PENSTOCK_KAFKA_CLUSTERS", "")),
         lake_every_s=float(env.get("PENSTOCK_LAKE_EVERY_S", "10")),
+        dead_percent=int(env.get("PENSTOCK_DEAD_PERCENT", "50")),
+        dead_least=int(env.get("PENSTOCK_DEAD_LEAST", "100")),
         retry_rate_per_s=float(env.get("PENSTOCK_RETRY_RATE", "1000")),
     )
 

@@ -4,13 +4,15 @@ A record's Kafka key is `record_key(record)`, its value JSON. Every record carri
 was made from; readers keep the highest. Revocation and removal are records, never tombstones.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
 
 from dataplane.names import LaneKind, Purpose
 from dataplane.spec import Destination, PipeSpec
+
+DEAD_RATE: Final = "dead-rate"  # too many of a pipe's messages die in its steps
 
 
 class TopicRecord(Struct, frozen=True):
@@ -36,7 +38,8 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     """A pipe's routing: where it runs and which revisions get which share (percent) of its keys.
 
     `run_as` redirects messages already stamped with a revision to another one (a rollback: {8: 7}). A paused pipe
-    accepts and holds, as if every destination were paused; a closed one answers 409.
+    accepts and holds, as if every destination were paused; a closed one answers 409. `cause`: why Penstock itself has
+    paused it; "" if a person did. What is paused for DEAD_RATE is held before its steps.
     """
 
     pipe: str
@@ -48,6 +51,7 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     weights: list[tuple[int, int]]
     run_as: dict[int, int] = {}
     salt: str = ""
+    cause: str = ""
 
 
 class PlanRecord(Struct, tag="plan", tag_field="kind", frozen=True):

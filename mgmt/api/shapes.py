@@ -73,6 +73,8 @@ class PipeOut(serializers.Serializer[Any]):
     name = serializers.CharField()
     tenant = serializers.CharField(source="tenant_id")
     state = serializers.ChoiceField(Pipe.State.choices)
+    state_cause = serializers.CharField(help_text="Why Penstock itself has paused it; empty if a person did.")
+    state_reason = serializers.CharField(help_text="What led to that, in words.")
     cell = serializers.CharField(source="cell_id", allow_null=True, help_text="Where it runs; null until it is placed.")
     live_revision = serializers.IntegerField(allow_null=True, help_text="The number that takes events now.")
     newest_revision = serializers.IntegerField(help_text="What a new revision must be based on.")

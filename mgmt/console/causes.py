@@ -290,6 +290,19 @@ ALL: Final = (
         "Mend the template in the destination's delivery settings, or give the expression something for such messages.",
         whose=PIPE,
     ),
+    Cause(
+        "dead-rate",
+        "too many messages die in the pipe's steps",
+        "At least half of the messages of a minute failed in a step, so the pipe is held instead of being emptied into "
+        "dead letters: it accepts events and keeps them, as they came.",
+        PIPE,
+        HELD,
+        (
+            "Read the newest dead letters: they name the step, the path and what was wrong with the value.",
+            "Mend the steps and publish the revision, or mend what is sent.",
+            "Then resume the pipe: what is held runs through the steps of the live revision.",
+        ),
+    ),
     _unready(
         "too-large",
         "it grew too large",

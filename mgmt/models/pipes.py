@@ -31,6 +31,10 @@ class Pipe(models.Model):
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
     state_since = models.DateTimeField(default=timezone.now)
+    state_cause = models.CharField(
+        max_length=40, blank=True, help_text="Why Penstock paused it: a cause of the catalogue; empty if a person did."
+    )
+    state_reason = models.CharField(max_length=200, blank=True, help_text="What led to it, in words.")
 
     class Meta:
         constraints = [

@@ -111,6 +111,11 @@ def waiting(*, pipe_ids: Iterable[str], destination: str = "") -> list[Waiting]:
     return sorted(found, key=lambda one: one.oldest)
 
 
+def held_before_steps(*, pipe_id: str) -> Waiting | None:
+    """What of a pipe is held before its steps, for no destination; None if nothing is."""
+    return next((one for one in waiting(pipe_ids=[pipe_id]) if not one.destination and one.kind == "held"), None)
+
+
 def rows_of(pipe_id: str, chosen: Chosen) -> QuerySet[OffsetSet]:
     """The sets that may hold chosen places, in the order in which places are taken."""
     rows = OffsetSet.objects.filter(pipe_id=pipe_id, destination=chosen.destination, kind=chosen.kind)

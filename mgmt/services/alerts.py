@@ -187,7 +187,7 @@ def _tell_the_end(alert: Alert, now: datetime) -> None:
 
 def _why_well(alert: Alert, now: datetime) -> str:
     if not alert.destination:
-        return "nothing failed for a day" if alert.last_at < now - timedelta(days=1) else ""
+        return _why_pipe_is_well(alert, now)
     row = Destination.objects.filter(pipe=alert.pipe_id, name=alert.destination).first()
     if row is None or row.state == Destination.State.REMOVED:
         return "the destination was removed"
@@ -197,3 +197,10 @@ def _why_well(alert: Alert, now: datetime) -> str:
         pipe_id=alert.pipe_id, destination=alert.destination, outcome="delivered", at__gt=alert.last_at
     )
     return "deliveries go well again" if good.exists() else ""
+
+
+def _why_pipe_is_well(alert: Alert, now: datetime) -> str:
+    """Of an alert about no single destination."""
+    if alert.suspended:
+        return "the pipe was resumed" if alert.pipe.state != Pipe.State.PAUSED else ""
+    return "nothing failed for a day" if alert.last_at < now - timedelta(days=1) else ""

@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 
 from dataplane.tables.moves import MoveProgress
 from mgmt.models import Alert, Destination, Move, OffsetSet, Pipe, User
@@ -87,16 +87,16 @@ def note_progress(*, progress: MoveProgress, now: datetime) -> None:
 
 
 def release_leftovers(*, cell: str | None = None) -> int:
-    """Release what active destinations of running pipes still have held; how many moves that made.
+    """Release what active destinations of running pipes, and these pipes' entrances, still have held; how many moves.
 
     Whoever resumes a destination need do nothing more: this finds what was held, and what lanes that heard of it later
     held after it. One release at a time for each destination keeps their order.
     """
     moves = 0
-    for row in _leftovers(cell)[:_LEFTOVERS_AT_ONCE]:
-        chosen = Chosen(row.name, OffsetSet.Kind.HELD)
+    whose = [(row.pipe, row.name) for row in _leftovers(cell)[:_LEFTOVERS_AT_ONCE]]
+    for pipe, destination in whose + [(pipe, "") for pipe in _held_before_steps(cell)[:_LEFTOVERS_AT_ONCE]]:
         try:
-            start_move(pipe=row.pipe, chosen=chosen)
+            start_move(pipe=pipe, chosen=Chosen(destination, OffsetSet.Kind.HELD))
         except NothingToMove:
             continue  # somebody else took it in between
         moves += 1
@@ -104,16 +104,25 @@ def release_leftovers(*, cell: str | None = None) -> int:
 
 
 def _leftovers(cell: str | None) -> QuerySet[Destination]:
-    place = {"pipe_id": OuterRef("pipe_id")}
-    held = OffsetSet.objects.filter(**place, destination=OuterRef("name"), kind=OffsetSet.Kind.HELD, count__gt=0)
-    busy = Move.objects.filter(
-        **place, destination=OuterRef("name"), what=What.RELEASE, state__in=UNDER_WAY, probe=False
-    )
     # A removed one's messages go out as well: transmit cancels them there, and they are accounted for.
     rows = Destination.objects.filter(
-        Exists(held), ~Exists(busy), state__in=[Destination.State.ACTIVE, Destination.State.REMOVED]
+        _left_over(pipe_id=OuterRef("pipe_id"), destination=OuterRef("name")),
+        state__in=[Destination.State.ACTIVE, Destination.State.REMOVED],
     ).exclude(pipe__state=Pipe.State.PAUSED)
     return (rows.filter(pipe__cell_id=cell) if cell else rows).select_related("pipe").order_by("id")
+
+
+def _held_before_steps(cell: str | None) -> QuerySet[Pipe]:
+    rows = Pipe.objects.filter(_left_over(pipe_id=OuterRef("id"), destination=Value("")))
+    rows = rows.exclude(state=Pipe.State.PAUSED)
+    return (rows.filter(cell_id=cell) if cell else rows).order_by("id")
+
+
+def _left_over(**where: OuterRef | Value) -> Q:
+    """Something is held there, and no release is under way."""
+    held = OffsetSet.objects.filter(**where, kind=OffsetSet.Kind.HELD, count__gt=0)
+    busy = Move.objects.filter(**where, what=What.RELEASE, state__in=UNDER_WAY, probe=False)
+    return Q(Exists(held)) & ~Q(Exists(busy))
 
 
 def _finish(move: Move, now: datetime) -> None:

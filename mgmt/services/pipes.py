@@ -77,13 +77,23 @@ def resume_pipe(*, pipe: Pipe) -> bool:
     return False
 
 
-def _move(pipe: Pipe, was: list[Pipe.State], becomes: Pipe.State) -> bool:
+def hold_pipe(*, pipe_id: str, of_version: int, cause: str, reason: str) -> bool:
+    """Pause it for what a lane saw. False if the row has moved on since the lane read it: the lane looks again."""
+    pipe = Pipe.objects.filter(id=pipe_id, version=of_version).first()
+    return pipe is not None and _move(pipe, [Pipe.State.ACTIVE], Pipe.State.PAUSED, cause=cause, reason=reason)
+
+
+def _move(pipe: Pipe, was: list[Pipe.State], becomes: Pipe.State, *, cause: str = "", reason: str = "") -> bool:
     moved = Pipe.objects.filter(id=pipe.id, state__in=was).update(
-        state=becomes, state_since=timezone.now(), version=F("version") + 1
+        state=becomes,
+        state_cause=cause[:40],
+        state_reason=reason[:200],
+        state_since=timezone.now(),
+        version=F("version") + 1,
     )
     pipe.refresh_from_db()
     if moved:
-        log.info("pipe moved", tenant=pipe.tenant_id, pipe=pipe.id, state=becomes.value)
+        log.info("pipe moved", tenant=pipe.tenant_id, pipe=pipe.id, state=becomes.value, cause=cause)
     return moved == 1
 
 

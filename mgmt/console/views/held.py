@@ -14,6 +14,7 @@ from mgmt.console.views.moves import latest_moves
 from mgmt.console.views.pipe import shared
 from mgmt.models import Destination, Move, Pipe
 from mgmt.queries.delivery import standings
+from mgmt.queries.places import held_before_steps
 
 _PARTS: Final = {"held": "held.html", "moves": "moves.html"}
 
@@ -26,6 +27,7 @@ def held(request: HttpRequest, pipe_id: str) -> HttpResponse:
     context = shared(pipe, "held") | {
         "now": timezone.now(),
         "get_held": once(partial(_lines, pipe)),
+        "get_entrance": once(partial(held_before_steps, pipe_id=pipe.id)),
         "curl": as_curl(request, f"pipes/{pipe.id}/standings/"),
         "get_moves": once(partial(latest_moves, pipe, Move.What.RELEASE)),
     }

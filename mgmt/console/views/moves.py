@@ -35,7 +35,7 @@ def abort_move(request: HttpRequest, pipe_id: str, move_id: str) -> HttpResponse
     """Stops one; what it has not reached stays where it was."""
     move = access.get_move(viewer_of(request), pipe_id, move_id, access.MOVE_MESSAGES)
     if services.abort_move(move=move):
-        words = f"The {move.what} to {move.destination} stops; what is left stays where it was."
+        words = f"The {move.what} to {move.destination or 'the steps'} stops; what is left stays where it was."
         messages.success(request, words, "fine")
     return redirect("console:dead" if move.what == Move.What.REDRIVE else "console:held", pipe_id)
 

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.ledger.deadletter import Death, dead_headers
 from dataplane.ledger.meta import Meta, read_meta
+from dataplane.ledger.units import position_of
 from dataplane.names import Purpose
 from dataplane.retrier import ahead as ahead_module
 from dataplane.retrier import floor as floor_module
@@ -18,7 +20,7 @@ from dataplane.retrier.ahead import SHARE
 from dataplane.retrier.errand import What
 from dataplane.retrier.work import RetrierWork
 from dataplane.tables.moves import Ahead, MoveProgress, decode_ahead, decode_progress, encode_offsets, format_place
-from dataplane.tables.records import MoveRecord
+from dataplane.tables.records import MoveRecord, PipeRecord
 from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encode_signal, signal_key
 from tests.rig.memory_lane import MemoryLane, message
 from tests.rig.memory_topics import MemoryNews, MemoryTopics
@@ -127,6 +129,24 @@ def test_held_messages_come_back_in_order_and_the_ledger_and_the_asker_are_told(
     assert told.reached == {f"{name}/0": 5, f"{name}/1": 6}
     assert {(f.node, f.fact, f.detail) for f in lane.told} == {(NODE, "released", "1")}
     assert sum(not reader.closed for reader in topics.readers) == 1, "only the one that watches where held begins"
+
+
+def test_what_was_held_before_the_steps_goes_back_to_where_it_came_from_for_the_revision_that_is_live(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    place = position_of(1, 3, 77)
+    held(lane, topics, 0, destination="", position=place, key=b"p\0customer-7")
+    weights = [(1, 25), (2, 75)]
+    lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", weights))
+    lane.table.apply(msgspec.structs.replace(asked(lane, {0: [0]}), destination=""))
+    go(lane, clock)
+    assert brought_back(lane) == []
+    (record,) = lane.outbox.of(lane.cell.topics["ingest"].name)
+    meta = read_meta(record["headers"])
+    assert (meta.position, meta.revision, meta.attempt) == (place, 2, 1)
+    assert (record["partition"], record["key"]) == (3, b"p\0customer-7")
+    assert [(f.node, f.fact, f.detail) for f in lane.told] == [("normalize", "released", "1")]
+    assert progress(lane).done
 
 
 def test_the_ledger_is_told_where_held_begins(lane: MemoryLane, topics: MemoryTopics, clock: Clock):

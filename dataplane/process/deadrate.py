@@ -1,0 +1,39 @@
+"""How many of a pipe's messages die in its steps. Past a limit the pipe is to be held, not emptied into dead. Pure."""
+
+from collections import deque
+from typing import Final
+
+from msgspec import Struct
+
+SPAN_S: Final = 60.0
+SLOT_S: Final = 5.0
+
+
+class Limit(Struct, frozen=True):
+    """At most `percent` of the messages of a minute may die, once there are `least` of them."""
+
+    percent: int
+    least: int
+
+
+class DeadRate:
+    """What one lane has seen of one pipe in the last minute, in slots of five seconds."""
+
+    def __init__(self, limit: Limit) -> None:
+        self._limit = limit
+        self._slots: deque[tuple[float, int, int]] = deque()  # when it began, seen, dead
+        self._seen = self._dead = 0
+
+    def note(self, now_s: float, seen: int, dead: int) -> bool:
+        """So many messages came by, and so many of them died; whether the limit is passed. `now_s` never goes back."""
+        while self._slots and self._slots[0][0] <= now_s - SPAN_S:
+            _, old_seen, old_dead = self._slots.popleft()
+            self._seen, self._dead = self._seen - old_seen, self._dead - old_dead
+        began_s = now_s - now_s % SLOT_S
+        _, slot_seen, slot_dead = self._slots.pop() if self._slots and self._slots[-1][0] == began_s else (0.0, 0, 0)
+        self._slots.append((began_s, slot_seen + seen, slot_dead + dead))
+        self._seen, self._dead = self._seen + seen, self._dead + dead
+        return self._seen >= self._limit.least and self._dead * 100 >= self._limit.percent * self._seen
+
+    def __str__(self) -> str:
+        return f"{self._dead} of {self._seen} messages died within a minute"

@@ -15,6 +15,8 @@ from django.views.decorators.http import require_safe
 from dataplane.ledger.bins import Bin, derive
 from dataplane.ledger.trace import sightings
 from dataplane.ledger.units import format_position
+from dataplane.plan.outbound import address_of
+from dataplane.spec import destination_of
 from mgmt import access
 from mgmt.console.editor.draft import readable
 from mgmt.console.export import KINDS, MOST_ROWS, export
@@ -157,8 +159,9 @@ def _flow(pipe: Pipe, per_s: float) -> Flow:
         steps=len(spec.get("normalize", [])),
         transforms=sum(len(steps) for steps in spec.get("transform", {}).values()),
         destinations=[
-            {"name": name, "url": one["url"], "host": urlsplit(one["url"]).netloc, "state": states.get(name, "active")}
+            {"name": name, "url": address_of(to), "host": urlsplit(to.url).netloc, "state": states.get(name, "active")}
             for name, one in spec["destinations"].items()
+            for to in [destination_of(one)]
         ],
         per_s=per_s,
     )

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("mgmt", "0010_control"),
+        ("mgmt", "0011_releases"),
     ]
 
     operations = [

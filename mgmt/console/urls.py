@@ -23,7 +23,7 @@ from mgmt.console.views import (
     standing,
     tables,
 )
-from mgmt.console.views.staff import controllers
+from mgmt.console.views.staff import audit, cells, controllers
 
 app_name = "console"
 urlpatterns = [
@@ -43,6 +43,9 @@ urlpatterns = [
     path("staff/", controllers.controllers, name="staff"),
     path("staff/pause/", controllers.pause, name="pause_controller"),
     path("staff/pauses/<int:number>/end/", controllers.end, name="end_pause"),
+    path("staff/cells/", cells.cells, name="cells"),
+    path("staff/cells/<str:cell_id>/", cells.cell, name="cell"),
+    path("staff/audit/", audit.audit, name="audit"),
     path("find/", message.find, name="find"),
     path("receipts/<str:message_id>/", receipt.receipt, name="receipt"),
     path("pipes/new/", edit.new_pipe, name="new_pipe"),

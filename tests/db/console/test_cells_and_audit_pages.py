@@ -1,0 +1,119 @@
+"""The cells' pages and the audit: what each cell is, who changes it, what was done; for staff, at a fixed cost."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import DjangoAssertNumQueries
+
+from controlplane.leases import take
+from mgmt.models import Cell, ControlAction, Heartbeat, Pipe, User, Verdict
+from mgmt.services import pause_controller
+from mgmt.services.control import note
+from tests.db.console.truth import BrowserOf
+
+pytestmark = pytest.mark.django_db
+CELLS, CELL, AUDIT = 10, 14, 7
+MakeCell = Callable[[str], Cell]
+
+
+@pytest.fixture
+def root() -> User:
+    return User.objects.create_superuser("admin")
+
+
+@pytest.fixture
+def admin(browser_of: BrowserOf, root: User) -> Client:
+    return browser_of(root)
+
+
+@pytest.fixture
+def make_cell() -> MakeCell:
+    def make(name: str) -> Cell:
+        now = timezone.now()
+        cell = Cell.objects.create(id=name, lanes={"process": 2})
+        row = {"kind": "process", "epoch": 1, "incarnation": "i", "table_offset": 0, "state": "running"}
+        body = {"unsettled": 3, "cpu_s": 1.5, "rss_bytes": 70_000_000, "detail": "its topic refuses"}
+        Heartbeat.objects.create(cell=name, writer="process-0", at=now, body=body, **row)
+        reasons = ["process-1 has not been heard of"]
+        Verdict.objects.create(cell=cell, state="unstable", reasons=reasons, since=now, at=now)
+        note("deploy", "roll-out", outcome="refused", at=now, cell=name, reason=f"cell {name} is unstable")
+        return cell
+
+    return make
+
+
+def test_a_cells_page_says_how_it_is_what_runs_and_what_was_done(admin: Client, make_cell: MakeCell, pipe: Pipe):
+    pipe.cell = make_cell("c1")
+    pipe.save()
+    page = admin.get("/staff/cells/c1/").content.decode()
+    for words in (
+        "unstable",
+        "process-1 has not been heard of",
+        "1 of 2",
+        "its topic refuses",
+        "orders",
+        "roll-out",
+        "refused",
+    ):
+        assert words in page, words
+
+
+def test_the_list_names_who_changes_a_cell_and_who_may_not(admin: Client, root: User):
+    Cell.objects.create(id="c1")
+    now = timezone.now()
+    take("c1", "scale", "2 lanes", now)
+    pause_controller(controller="deploy", cell=None, reason="frozen", until=now + timedelta(hours=1), by=root, now=now)
+    page = admin.get("/staff/cells/").content.decode()
+    for words in ("not looked at yet", "scaling: 2 lanes", "deploying is paused everywhere: frozen"):
+        assert words in page, words
+
+
+def test_a_cell_that_is_not_there_is_not_found(admin: Client):
+    assert admin.get("/staff/cells/none/").status_code == 404
+    assert admin.get("/staff/cells/%00/").status_code == 404
+
+
+def test_the_audit_is_filtered_paged_and_a_file(admin: Client, make_cell: MakeCell):
+    make_cell("c1")
+    for number in range(150):
+        note("provision", "go-live", outcome="done", at=timezone.now(), reason=f"number {number}")
+    first = admin.get("/staff/audit/", {"controller": "provision"}).content.decode()
+    assert "number 149" in first
+    assert "roll-out" not in first
+    oldest_shown = ControlAction.objects.get(reason="number 50").id
+    assert f"before={oldest_shown}" in first
+    older = admin.get(f"/staff/audit/?controller=provision&before={oldest_shown}").content.decode()
+    assert "number 49" in older
+    assert "before=" not in older
+    answer = admin.get("/staff/audit/", {"outcome": "refused", "format": "jsonl"})
+    lines = b"".join(answer).decode().splitlines()
+    assert len(lines) == 1
+    assert "cell c1 is unstable" in lines[0]
+
+
+@pytest.mark.parametrize("query", ["before=x", "before=" + "9" * 40, "controller=%00", "cell=nowhere", "format=x"])
+def test_what_no_filter_can_be_breaks_nothing(admin: Client, query: str):
+    assert admin.get(f"/staff/audit/?{query}").status_code == 200
+
+
+@pytest.mark.parametrize(("path", "queries"), [("cells/", CELLS), ("cells/c1/", CELL), ("audit/", AUDIT)])
+def test_a_page_costs_the_same_for_many_cells(
+    admin: Client,
+    make_cell: MakeCell,
+    pipe: Pipe,
+    django_assert_num_queries: DjangoAssertNumQueries,
+    path: str,
+    queries: int,
+):
+    pipe.cell = make_cell("c1")
+    pipe.save()
+    admin.get("/staff/")
+    with django_assert_num_queries(queries):
+        admin.get(f"/staff/{path}")
+    for number in range(2, 6):
+        make_cell(f"c{number}")
+    with django_assert_num_queries(queries):
+        admin.get(f"/staff/{path}")

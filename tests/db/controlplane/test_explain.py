@@ -1,0 +1,72 @@
+"""`manage.py explain`: in words, what keeps a pipe or a cell from moving on, and when it is looked at again."""
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from controlplane.leases import take
+from mgmt.models import Cell, Pipe, User, Verdict
+from mgmt.queries.span import bucket_at
+from mgmt.services import pause_controller
+from tests.db.console.truth import Truth, go_live
+
+NOW = timezone.now()
+
+
+@pytest.fixture
+def placed(pipe: Pipe) -> Pipe:
+    pipe.cell = Cell.objects.create(id="c1")
+    pipe.save()
+    return pipe
+
+
+def explained(name: str) -> str:
+    out = StringIO()
+    call_command("explain", name, stdout=out)
+    return out.getvalue()
+
+
+def test_a_paused_controller_says_who_paused_it_and_when_it_asks_again(placed: Pipe, alice: User):
+    reason = "provisioning is paused by alice: audit"
+    placed.revisions.update(state_reason=reason)
+    pause_controller(controller="provision", cell=None, reason="audit", until=None, by=alice, now=NOW)
+    said = explained("orders")
+    assert f"revision 1 is requested: {reason}; the Provisioner looks again every second" in said
+    assert "provisioning: not now, for provisioning is paused by alice: audit; again when the pause ends" in said
+    assert "deploying: nothing stands against it" in said
+    assert "nothing was delivered in the last 15 minutes" in said
+
+
+def test_an_unstable_cell_says_why_and_that_it_may_be_protected(placed: Pipe):
+    Verdict.objects.create(cell_id="c1", state="unstable", reasons=["process-0 is silent"], since=NOW, at=NOW)
+    said = explained("c1")
+    assert ": process-0 is silent\n" in said
+    assert "again when the cell is stable again; to protect the cell it may all the same" in said
+
+
+def test_a_cell_that_is_being_changed_says_by_whom(placed: Pipe):
+    take("c1", "deploy", "release 7", NOW + timedelta(seconds=1))
+    assert "scaling: not now, for deploying is changing cell c1: release 7; again when that is done" in explained("c1")
+
+
+def test_a_destination_that_holds_and_the_slowest_hop_are_named(placed: Pipe):
+    go_live(placed)
+    truth, bucket = Truth(placed), bucket_at(NOW) - 1
+    for node, way, lag_us in (("ingest", "in", 1_000), ("ingest", "out", 2_000), ("transmit:crm", "out", 40_000)):
+        truth.lag(bucket, node, way, [lag_us])
+    placed.destinations.update(state="suspended", state_cause="rejected", state_reason="answered 401")
+    said = explained(placed.id)
+    assert "destination crm is suspended since" in said
+    assert "answered 401; it holds" in said
+    assert "95 of 100 arrived within 4" in said
+    assert "most of it at transmit" in said
+    assert "revision 1 is live\n" in said
+
+
+@pytest.mark.django_db
+def test_what_nobody_knows_is_said():
+    with pytest.raises(CommandError, match="neither a cell nor a pipe"):
+        explained("nothing")

@@ -9,7 +9,7 @@ from django.conf import settings as django_settings
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA
-from dataplane.names import DELAYS_S, Purpose
+from dataplane.names import DELAYS_S, WHOLE, Purpose
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -46,6 +46,30 @@ class TopicShape(Struct, frozen=True):
     retention_ms: dict[Purpose, int]
 
 
+class RampPolicy(Struct, frozen=True):
+    """How a revision of a pipe with traffic comes live.
+
+    steps:     shares of the keys in percent, growing; the last is 100
+    hold:      each step lasts at least so long
+    evidence:  messages that the ramping revision must have taken for a step to say anything about it
+    patience:  a step without so many goes on after this
+    few:       so many failures are never a reason to go back
+    tolerance: share of messages that may fail beyond the stable revision's rate
+    slower, slower_by_us: its p95 may be so many times the stable one's, or so much more, whichever is larger
+    quiet:     a pipe that took nothing for so long has no traffic to protect: its revisions go live at once
+    """
+
+    steps: tuple[int, ...] = (1, 5, 25, 50, 100)
+    hold: timedelta = timedelta(seconds=30)
+    evidence: int = 20
+    patience: timedelta = timedelta(minutes=5)
+    few: int = 2
+    tolerance: float = 0.01
+    slower: float = 2.0
+    slower_by_us: int = 500_000
+    quiet: timedelta = timedelta(hours=1)
+
+
 class ControlSettings(Struct, frozen=True):
     """Addresses and limits of the control plane."""
 
@@ -59,6 +83,7 @@ class ControlSettings(Struct, frozen=True):
     facts_keep_d: int
     rollout_up_s: float
     rollout_watch_s: float
+    ramp: RampPolicy = RampPolicy()
 
     @property
     def ends_keep(self) -> timedelta:
@@ -88,7 +113,21 @@ def control_settings() -> ControlSettings:
         facts_keep_d=int(_get("PENSTOCK_FACTS_KEEP_D", 30)),
         rollout_up_s=float(_get("PENSTOCK_ROLLOUT_UP_S", 75)),
         rollout_watch_s=float(_get("PENSTOCK_ROLLOUT_WATCH_S", 90)),
+        ramp=RampPolicy(
+            steps=ramp_steps(str(_get("PENSTOCK_RAMP_STEPS", "1,5,25,50,100"))),
+            hold=timedelta(seconds=float(_get("PENSTOCK_RAMP_HOLD_S", 30))),
+            evidence=int(_get("PENSTOCK_RAMP_EVIDENCE", 20)),
+            patience=timedelta(seconds=float(_get("PENSTOCK_RAMP_PATIENCE_S", 300))),
+        ),
     )
+
+
+def ramp_steps(text: str) -> tuple[int, ...]:
+    """The shares that `text` lists, in percent. Raises ValueError unless they grow, from 1 or more to 100."""
+    steps = tuple(int(part) for part in text.split(","))
+    if list(steps) != sorted({*steps}) or steps[0] < 1 or steps[-1] != WHOLE:
+        raise ValueError(f"PENSTOCK_RAMP_STEPS: needs growing percents that end with 100, got {text!r}")
+    return steps
 
 
 def _get(name: str, default: Any) -> Any:

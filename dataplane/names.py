@@ -62,6 +62,9 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
 # The Structured Streaming queries that may run beside a cell's lanes, and the topic that each reads.
 QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", "lake": "lake"}
 
+WHOLE: Final = 100  # percent of a pipe's keys
+RAMP_PREFIX: Final = "ramp:"  # of names that are no place on the way: what passes is booked under its own node as well
+
 # The stages of process, in order; transform and transmit are measured per destination.
 PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")
 ENTRANCE: Final = PROCESS_NODES[0]  # where a pipe is held whose messages die in its steps
@@ -85,6 +88,12 @@ def output_topic(pipe: str, destination: str) -> str:
 def lane_group(cell: str, kind: LaneKind) -> str:
     """Consumer group shared by all lanes of one kind in a cell."""
     return f"penstock.{cell}.{kind}"
+
+
+@cache
+def ramp_node(share: int, revision: int) -> str:
+    """Node name under which a step of a ramp (percent of the keys) books what each of its revisions took."""
+    return f"{RAMP_PREFIX}{share}:{revision}"
 
 
 @cache

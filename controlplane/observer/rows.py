@@ -11,6 +11,7 @@ from pyroaring import BitMap64
 from controlplane.observer.attempts import at_us
 from controlplane.observer.merge import FactId, LagId, PipeBucket, ReachId, Tally, clean
 from dataplane.ledger.heartbeat import Heartbeat
+from dataplane.names import RAMP_PREFIX
 from mgmt.models import FactRow, LagRow, LateCount, Seal
 from mgmt.models import Heartbeat as HeartbeatRow
 
@@ -138,7 +139,8 @@ def _heartbeat_row(heartbeat: Heartbeat) -> HeartbeatRow:
 
 def count_late(changed: Mapping[FactId, bytes], known: Mapping[FactId, bytes], maybe_sealed_before: int) -> None:
     """Count, per fact, the units that sealed buckets gain: their seal does not change any more."""
-    old = [key for key in changed if key.bucket < maybe_sealed_before]
+    late = [key for key in changed if key.bucket < maybe_sealed_before]
+    old = [key for key in late if not key.node.startswith(RAMP_PREFIX)]  # counted under their own nodes
     if not old:
         return
     sealed: set[PipeBucket] = set(

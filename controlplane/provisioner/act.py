@@ -1,8 +1,9 @@
 """What the Provisioner's actions do. Each may be done again, by two at once, and be cut short anywhere."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import structlog
 from django.db import transaction
@@ -20,6 +21,8 @@ from controlplane.provisioner.decide import (
     MarkPublished,
     Place,
     Publish,
+    RaiseShare,
+    RollBack,
     StartRamp,
     Submit,
     Supersede,
@@ -40,15 +43,30 @@ from controlplane.topics import (
 from dataplane.names import Purpose
 from dataplane.spec import TopicDestination
 from dataplane.tables.records import DestinationRecord, Record
-from mgmt.models import Cell, Pipe, PipeRevision, Topic
-from mgmt.services import adopt_live_spec
+from mgmt.models import Cell, Pipe, PipeRevision, Ramp, Topic
+from mgmt.services import RampIsOver, begin_ramp, finish_ramp, raise_share, roll_back_ramp
 
 GENERATION: Final = 1
-ONE_CHANGE: Final = timedelta(
-    seconds=10
-)  # each is one transaction: what a tick leaves behind when it is killed is short
+ONE_CHANGE: Final = timedelta(seconds=10)  # each is one transaction: what a killed tick leaves behind is short
 State = PipeRevision.State
 log = structlog.get_logger(__name__)
+
+
+class Change(NamedTuple):
+    """One change to a cell: what it is called, what makes it (False: it was made already), and how it is noted.
+
+    What goes back is protective: an unstable cell does not stop it.
+    """
+
+    action: str
+    make: Callable[[PipeRevision, datetime], bool]
+    outcome: str = "done"
+    reason: str = ""
+
+    @property
+    def undoes(self) -> bool:
+        """Whether it takes back what was done."""
+        return self.outcome == "rolled back"
 
 
 class Hands(Struct):
@@ -76,9 +94,14 @@ def act(hands: Hands, action: Action, now: datetime) -> None:
         case MarkPublished():
             PipeRevision.objects.filter(id=action.revision).update(published_offset=action.offset)
         case StartRamp():
-            change_cell(action.revision, "start-ramp", now, start_ramp)
+            change_cell(action.revision, Change("start-ramp", partial(start_ramp, share=action.share)), now)
+        case RaiseShare():
+            change_cell(action.revision, Change("raise-share", partial(_raise_share, action=action)), now)
+        case RollBack():
+            back = Change("roll-back", partial(_roll_back, action=action), "rolled back", action.reason)
+            change_cell(action.revision, back, now)
         case GoLive():
-            change_cell(action.revision, "go-live", now, go_live)
+            change_cell(action.revision, Change("go-live", partial(go_live, figures=action.figures)), now)
         case Supersede():
             fail_revision(revision=action.revision, reason=f"revision {action.by} overtook it before it was live")
         case Wait():
@@ -180,18 +203,19 @@ def _break(key: str, why: str) -> None:
         PipeRevision.objects.filter(pipe_id=pipe, number=int(number)).update(state=State.FAILED, state_reason=why[:300])
 
 
-def change_cell(revision: int, action: str, now: datetime, change: Callable[[PipeRevision, datetime], bool]) -> None:
-    """Do `change` under the cell's lease, and note it. Whoever is refused now is told why by the next look."""
+def change_cell(revision: int, change: Change, now: datetime) -> None:
+    """Make the change under the cell's lease, and note it. Whoever is refused now is told why by the next look."""
     row = PipeRevision.objects.select_related("pipe").get(id=revision)
-    what = f"{action} of revision {row.number} of {row.pipe_id}"
-    lease = take(str(row.pipe.cell_id), "provision", what, now, lasts=ONE_CHANGE)
+    what = f"{change.action} of revision {row.number} of {row.pipe_id}"
+    cell = str(row.pipe.cell_id)
+    lease = take(cell, "provision", what, now, lasts=ONE_CHANGE, protective=change.undoes)
     if isinstance(lease, Refusal):
-        log.info("not now", cell=row.pipe.cell_id, action=action, reason=lease.why)
+        log.info("not now", cell=cell, action=change.action, reason=lease.why)
         return
     try:
         with fenced(lease):
-            if change(row, now):
-                _note(row, action, "done", now)
+            if change.make(row, now):
+                _note(row, change.action, change.outcome, now, change.reason)
     finally:
         give_back(lease)
 
@@ -202,21 +226,28 @@ def _note(row: PipeRevision, action: str, outcome: str, now: datetime, reason: s
     note("provision", action, outcome=outcome, at=now, cell=cell, pipe=pipe, reason=reason, detail=detail)
 
 
-def start_ramp(row: PipeRevision, _now: datetime) -> bool:
-    """requested -> ramping: the pipe's record, at its next version, gives it the traffic."""
-    asked = PipeRevision.objects.filter(id=row.id, state=State.REQUESTED)
-    if not asked.update(state=State.RAMPING, state_reason=""):
+def start_ramp(row: PipeRevision, now: datetime, share: int) -> bool:
+    """requested -> ramping: the pipe's record, at its next version, gives it its share of the traffic."""
+    return begin_ramp(revision=row, share=share, now=now)
+
+
+def _raise_share(row: PipeRevision, now: datetime, action: RaiseShare) -> bool:
+    return raise_share(ramp=_ramp(row), share=action.share, figures=action.figures, now=now)
+
+
+def _roll_back(row: PipeRevision, now: datetime, action: RollBack) -> bool:
+    """ramping -> failed, unless a person was faster."""
+    try:
+        roll_back_ramp(ramp=_ramp(row), reason=action.reason, figures=action.figures, now=now)
+    except RampIsOver as exc:
+        log.info("not rolled back", revision=action.revision, reason=str(exc))
         return False
-    older = PipeRevision.objects.filter(pipe_id=row.pipe_id, state=State.RAMPING, number__lt=row.number)
-    older.update(state=State.FAILED, state_reason=f"revision {row.number} overtook it before it was live")
-    Pipe.objects.filter(id=row.pipe_id).update(version=F("version") + 1)
-    log.info("ramping", pipe=row.pipe_id, revision=row.number)
     return True
 
 
-def go_live(row: PipeRevision, now: datetime) -> bool:
+def go_live(row: PipeRevision, now: datetime, figures: Mapping[str, Any]) -> bool:
     """ramping -> live: the one before is retired, and destinations take over the new one's addresses."""
-    if row.state != State.RAMPING or not adopt_live_spec(revision=row, now=now):
+    if row.state != State.RAMPING or not finish_ramp(revision=row, figures=figures, now=now):
         return False
     log.info("live", pipe=row.pipe_id, revision=row.number)
     return True
@@ -227,6 +258,10 @@ def say_why(wait: Wait, now: datetime) -> None:
     if open_revisions().filter(id=wait.revision).update(state_reason=wait.reason) and wait.refused:
         row = PipeRevision.objects.select_related("pipe").get(id=wait.revision)
         _note(row, "ramp", "refused", now, wait.reason)
+
+
+def _ramp(row: PipeRevision) -> Ramp:
+    return Ramp.objects.select_related("revision__pipe", "stable").get(revision=row)
 
 
 def fail_revision(*, revision: int, reason: str) -> None:

@@ -5,9 +5,11 @@ A revision's way (state of the row -> what the data plane has been told):
     requested   its plan and its destinations are published; the pipe's traffic still goes where it went
        |        -> ramping, when every running lane and ingest replica holds them. A pipe without a live revision has
        |           no traffic to protect and does not wait.
-    ramping     the pipe's record gives it all the weight (steps of 1-5-25-50-100 % come later)
+    ramping     the pipe's record gives it its share of the keys: step by step beside the live one, where there is one
+       |           with traffic (controlplane.provisioner.ramping says when it goes on), else all of them at once
        |        -> live, when every one of them holds that record, and at least one process lane, one transmit lane
        |           and one ingest replica run
+       |        -> failed, when it does worse than the live one: that takes everything back
     live        destinations take over its addresses; the revision before it is retired, its plan stays published
                 for the messages that were stamped with it
 
@@ -17,14 +19,15 @@ topic, so a tick that is killed anywhere, or runs twice, finds what it had done 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 
 from controlplane.compute.port import Desired
 from controlplane.control_topic import end_of, missing_records
 from controlplane.interlocks import why_not
+from controlplane.provisioner.ramping import On, Stay, figures_to_keep, first_share, next_step, why_back
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot
 from controlplane.provisioner.wanted import (
     OPEN,
@@ -74,15 +77,33 @@ class MarkPublished(Struct, frozen=True):
 
 
 class StartRamp(Struct, frozen=True):
-    """requested -> ramping; older ramping revisions of the pipe end."""
+    """requested -> ramping; older ramping revisions of the pipe end. `share` 0: everything at once."""
 
     revision: int
+    share: int = 0
+
+
+class RaiseShare(Struct, frozen=True):
+    """On to the ramp's next step; `figures` are those on which this one is left."""
+
+    revision: int
+    share: int
+    figures: Mapping[str, Any]
+
+
+class RollBack(Struct, frozen=True):
+    """ramping -> failed; the live revision takes everything back."""
+
+    revision: int
+    reason: str
+    figures: Mapping[str, Any]
 
 
 class GoLive(Struct, frozen=True):
     """ramping -> live; the one before is retired."""
 
     revision: int
+    figures: Mapping[str, Any] = {}
 
 
 class Supersede(Struct, frozen=True):
@@ -100,7 +121,19 @@ class Wait(Struct, frozen=True):
     refused: bool = False
 
 
-Action = Place | EnsureTopics | Publish | Submit | MarkPublished | StartRamp | GoLive | Supersede | Wait
+Action = (
+    Place
+    | EnsureTopics
+    | Publish
+    | Submit
+    | MarkPublished
+    | StartRamp
+    | RaiseShare
+    | RollBack
+    | GoLive
+    | Supersede
+    | Wait
+)
 
 
 class _Look(Struct, frozen=True):
@@ -155,7 +188,16 @@ def _pipe(look: _Look, cell: CellView | None, pipe: PipeView, revisions: list[Re
         ordered = sorted((r for r in revisions if r.state == state), key=lambda r: r.number)
         yield from (Supersede(r.id, ordered[-1].number) for r in ordered[:-1])
         for revision in ordered[-1:]:
-            yield from _step(look, cell, pipe, revision, has_live)
+            yield from _back(look.snapshot, cell, revision) or _step(look, cell, pipe, revision, has_live)
+
+
+def _back(snapshot: Snapshot, cell: CellView | None, revision: RevisionView) -> list[Action]:
+    """Going back waits for nothing but the end of another change to the cell."""
+    ramp = snapshot.ramps.get(revision.id)
+    why = why_back(ramp, snapshot.policy) if ramp is not None else ""
+    if ramp is None or not why:
+        return []
+    return _change(snapshot, cell, revision, RollBack(revision.id, why, figures_to_keep(ramp)), protective=True)
 
 
 def _step(
@@ -175,16 +217,36 @@ def _step(
         yield MarkPublished(revision.id, end)
     if revision.state == "requested":
         why = why_not_held(cell, end, snapshot.beats) if has_live else ""
-        yield from _wait(revision, why) if why else _change(look, cell, revision, StartRamp(revision.id))
+        share = first_share(snapshot.policy) if has_live and pipe.id not in snapshot.quiet else 0
+        yield from _wait(revision, why) if why else _change(snapshot, cell, revision, StartRamp(revision.id, share))
     else:
         why = why_not_held(cell, end, snapshot.beats)
-        yield from _wait(revision, why) if why else _change(look, cell, revision, GoLive(revision.id))
+        yield from _wait(revision, why) if why else _onward(snapshot, cell, pipe, revision)
 
 
-def _change(look: _Look, cell: CellView, revision: RevisionView, action: Action) -> list[Action]:
+def _onward(snapshot: Snapshot, cell: CellView, pipe: PipeView, revision: RevisionView) -> list[Action]:
+    """The next step of a revision that all hold, if its ramp says so."""
+    ramp = snapshot.ramps.get(revision.id)
+    if ramp is None:
+        return _change(snapshot, cell, revision, GoLive(revision.id))
+    if not pipe.active:
+        return _wait(revision, f"at {ramp.share} % of the keys until the pipe is active again")
+    match next_step(ramp, snapshot.policy, snapshot.now):
+        case Stay(reason):
+            return _wait(revision, reason)
+        case On(None):
+            return _change(snapshot, cell, revision, GoLive(revision.id, figures_to_keep(ramp)))
+        case On(share):
+            assert share is not None  # noqa: S101 - for the type checker
+            return _change(snapshot, cell, revision, RaiseShare(revision.id, share, figures_to_keep(ramp)))
+
+
+def _change(
+    snapshot: Snapshot, cell: CellView | None, revision: RevisionView, action: Action, *, protective: bool = False
+) -> list[Action]:
     """The action, unless the interlocks keep the Provisioner from changing the cell now."""
-    state = look.snapshot.states.get(cell.id)
-    refusal = why_not("provision", state) if state else None
+    state = snapshot.states.get(cell.id) if cell else None
+    refusal = why_not("provision", state, protective=protective) if state else None
     return _wait(revision, refusal.why, refused=True) if refusal else [action]
 
 

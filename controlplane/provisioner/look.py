@@ -10,9 +10,13 @@ from django.db.models import Q
 from controlplane.compute.port import Compute
 from controlplane.control_topic import Published
 from controlplane.leases import cell_states
+from controlplane.provisioner.ramps import ramps_under_way
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
+from controlplane.settings import RampPolicy
+from dataplane.ledger.facts import INGEST, Fact
 from dataplane.names import PURPOSES
-from mgmt.models import ApiKey, Cell, Destination, Heartbeat, Move, Pipe, PipeRevision, Topic
+from mgmt.models import ApiKey, Cell, Destination, FactRow, Heartbeat, Move, Pipe, PipeRevision, Topic
+from mgmt.queries.span import bucket_at
 
 FRESH: Final = timedelta(seconds=5)
 MOVES_FOR: Final = timedelta(days=1)
@@ -26,8 +30,10 @@ def take_snapshot(
     now: datetime,
     problems: Mapping[str, str],
     check_topics: bool,
+    policy: RampPolicy,
 ) -> Snapshot:
     """What there is at about `now`."""
+    revisions = _revisions()
     return Snapshot(
         cells=_cells(compute, problems),
         pipes=[
@@ -36,7 +42,7 @@ def take_snapshot(
                 "id", "version", "state", "cell_id"
             )
         ],
-        revisions=_revisions(),
+        revisions=revisions,
         keys=[Versioned(*row) for row in ApiKey.objects.values_list("source__pipe_id", "digest", "version")],
         destinations=[Versioned(*row) for row in Destination.objects.values_list("pipe_id", "name", "version")],
         beats=_beats(now),
@@ -45,6 +51,10 @@ def take_snapshot(
         check_topics=check_topics,
         moves=_moves(now),
         states=cell_states(now),
+        ramps=ramps_under_way(now),
+        quiet=_quiet({revision.pipe for revision in revisions if revision.state == "requested"}, now - policy.quiet),
+        policy=policy,
+        now=now,
     )
 
 
@@ -69,6 +79,12 @@ def _revisions() -> list[RevisionView]:
         "id", "pipe_id", "number", "state", "published_offset", "state_reason"
     )
     return [RevisionView(*row) for row in rows]
+
+
+def _quiet(pipes: set[str], since: datetime) -> frozenset[str]:
+    """Those of the pipes that took nothing since then."""
+    taken = FactRow.objects.filter(pipe_id__in=pipes, node=INGEST, fact=Fact.SENT, bucket__gte=bucket_at(since))
+    return frozenset(pipes.difference(taken.values_list("pipe_id", flat=True).distinct()))
 
 
 def _moves(now: datetime) -> list[Versioned]:

@@ -1,6 +1,7 @@
 """Builds the control records that are missing, from their rows."""
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -28,7 +29,7 @@ from dataplane.tables.records import (
     Record,
     TopicRecord,
 )
-from mgmt.models import ApiKey, Cell, Destination, LookupTable, Move, Pipe, PipeRevision
+from mgmt.models import ApiKey, Cell, Destination, LookupTable, Move, Pipe, PipeRevision, Ramp
 from mgmt.services.places import united
 
 DestinationState = Literal["active", "paused", "suspended", "removed"]
@@ -75,10 +76,10 @@ def _build_cells(names: list[str], found: dict[str, Record], _broken: dict[str, 
 
 def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
     rows = PipeRevision.objects.filter(pipe_id__in=names, state__in=["ramping", "live"]).order_by()
-    weights = weights_by_pipe(
-        RevisionView(id_, pipe, number, state)
-        for id_, pipe, number, state in rows.values_list("id", "pipe_id", "number", "state")
-    )
+    views = [RevisionView(*row) for row in rows.values_list("id", "pipe_id", "number", "state")]
+    shares = Ramp.objects.filter(revision__in=[view.id for view in views], ended_at=None)
+    weights = weights_by_pipe(views, dict(shares.values_list("revision_id", "share")))
+    run_as = _run_as(names)
     for pipe in Pipe.objects.filter(id__in=names).select_related("tenant"):
         if pipe.cell_id is None or pipe.id not in weights:
             continue
@@ -90,9 +91,19 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
             cell=pipe.cell_id,
             state=cast(PipeState, pipe.state),
             weights=weights[pipe.id],
+            run_as=run_as[pipe.id],
             salt=pipe.tenant.mask_salt,
             cause=pipe.state_cause,
         )
+
+
+def _run_as(pipes: list[str]) -> Mapping[str, dict[int, int]]:
+    """For each pipe: revisions that went back, and the one that runs what they were given."""
+    back = Ramp.objects.filter(revision__pipe__in=pipes, revision__state=PipeRevision.State.FAILED)
+    found: dict[str, dict[int, int]] = defaultdict(dict)
+    for pipe, number, stable in back.values_list("revision__pipe_id", "revision__number", "stable__number"):
+        found[pipe][number] = stable
+    return found
 
 
 def _build_plans(names: list[str], found: dict[str, Record], broken: dict[str, str]) -> None:

@@ -1,12 +1,18 @@
 """What one tick of the Provisioner looks at: plain values, so that deciding needs no database and no Kafka."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
 
 from msgspec import Struct
 
 from controlplane.compute.port import Desired
 from controlplane.control_topic import Published
 from controlplane.interlocks import CellState
+from controlplane.provisioner.ramping import RampView
+from controlplane.settings import RampPolicy
+
+EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class CellView(Struct, frozen=True):
@@ -66,7 +72,8 @@ class Beat(Struct, frozen=True):
 class Snapshot(Struct, frozen=True):
     """Rows, heartbeats, what compute was asked for, and what the control topic holds, at about one moment.
 
-    `states`: by cell, what the interlocks ask.
+    states: by cell, what the interlocks ask
+    ramps: those under way, by their revision's id   quiet: pipes with an open revision and no traffic to protect
     """
 
     cells: list[CellView]
@@ -80,3 +87,7 @@ class Snapshot(Struct, frozen=True):
     check_topics: bool = False
     moves: list[Versioned] = []
     states: Mapping[str, CellState] = {}
+    ramps: Mapping[int, RampView] = {}
+    quiet: frozenset[str] = frozenset()
+    policy: RampPolicy = RampPolicy()
+    now: datetime = EPOCH

@@ -66,6 +66,7 @@ class Provisioner:
                     now=now,
                     problems=self._hands.problems,
                     check_topics=check,
+                    policy=self._hands.settings.ramp,
                 )
             )
             for action in actions:

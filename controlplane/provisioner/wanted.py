@@ -1,9 +1,9 @@
 """Which control records the rows ask for, by key and version. Pure."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from controlplane.provisioner.snapshot import RevisionView, Snapshot
+from dataplane.names import WHOLE
 
 OPEN = ("requested", "ramping")
 
@@ -56,14 +56,27 @@ def wanted_versions(snapshot: Snapshot) -> dict[str, int]:
     return wanted
 
 
-def weights_by_pipe(revisions: Iterable[RevisionView]) -> dict[str, list[tuple[int, int]]]:
-    """The share of each revision in its pipe's traffic: all of it to the newest ramping one, else to the live one."""
-    routed: dict[str, list[int]] = defaultdict(list)
+def weights_by_pipe(
+    revisions: Iterable[RevisionView], shares: Mapping[int, int] | None = None
+) -> dict[str, list[tuple[int, int]]]:
+    """The share of each revision in its pipe's traffic: the newest ramping one's, then what is left to the live one.
+
+    `shares`: those of ramps under way, by the revision's id; a revision that ramps without one takes everything.
+    """
+    shares = shares or {}
+    ramping: dict[str, tuple[int, int]] = {}
     live: dict[str, int] = {}
     for revision in revisions:
         if revision.state == "ramping":
-            routed[revision.pipe].append(revision.number)
+            mine = (revision.number, shares.get(revision.id, 0))
+            ramping[revision.pipe] = max(mine, ramping.get(revision.pipe, mine))
         elif revision.state == "live":
             live[revision.pipe] = revision.number
-    chosen = live | {pipe: max(numbers) for pipe, numbers in routed.items()}
-    return {pipe: [(number, 100)] for pipe, number in chosen.items()}
+    alone = {pipe: [(number, WHOLE)] for pipe, number in live.items()}
+    return alone | {pipe: _weights(*mine, live.get(pipe)) for pipe, mine in ramping.items()}
+
+
+def _weights(number: int, share: int, live: int | None) -> list[tuple[int, int]]:
+    if not share or live is None:
+        return [(number, WHOLE)]
+    return [(number, share), (live, WHOLE - share)]

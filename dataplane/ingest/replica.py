@@ -139,19 +139,21 @@ class Replica:
             raise _starting()
         if pipe.state == "closed":
             raise RefusalError(409, "pipe-closed", "this pipe is closed; open it again to send events")
-        return Route(pipe, source, cell.topics["ingest"], self._plans(source, pipe))
+        plans = self._plans(source, pipe)
+        weights = [(revision, share) for revision, share in pipe.weights if revision in plans]
+        return Route(pipe, source, cell.topics["ingest"], plans, weights)
 
     async def _take_fed(self, pipe: str, source: str, events: list[Event]) -> list[int]:
         """Events that were read from a Kafka of somebody else's: the status of each. Raises RefusalError."""
         return [verdict.status for verdict in await self.take(self._lead(pipe, source), [*events])]
 
     def _plans(self, source: str, pipe: PipeRecord) -> dict[int, Plan]:
-        plans = {}
-        for revision, _ in pipe.weights:
-            record = self.table.plan(pipe.pipe, revision)
-            if record is None or source not in record.spec.sources:
-                raise _starting()
-            plans[revision] = compile_plan(record.spec)
+        """The plans of revisions that name the source: while one ramps, only the other may. Raises RefusalError."""
+        records = [self.table.plan(pipe.pipe, revision) for revision, _ in pipe.weights]
+        known = [record for record in records if record is not None]
+        plans = {record.revision: compile_plan(record.spec) for record in known if source in record.spec.sources}
+        if len(known) < len(records) or not plans:
+            raise _starting()
         return plans
 
     async def take(self, route: Route, items: list[Item]) -> list[Verdict]:

@@ -17,12 +17,16 @@ CHANCE_DIGITS: Final = 19
 
 
 class Route(Struct):
-    """Everything a key leads to, looked up once per change of the control table."""
+    """Everything a key leads to, looked up once per change of the control table.
+
+    weights: those of the pipe's revisions that name the source; of two the last is the stable one
+    """
 
     pipe: PipeRecord
     source: str
     topic: TopicRecord
     plans: dict[int, Plan]
+    weights: list[tuple[int, int]]
 
 
 class Stamper:
@@ -37,12 +41,13 @@ class Stamper:
         """The Meta of an event that came at `now_us` (microseconds since the epoch), and its Kafka key. A hot path."""
         pipe = route.pipe
         id_ = self._message_id(now_us)
-        revision = pipe.weights[0][0]
+        revision = route.weights[-1][0]
         fields = route.plans[revision].sources[route.source]
         key = key_bytes(pipe.pipe, fields.key(event.value)) if fields.any else None
-        if len(pipe.weights) > 1:
-            revision = choose_revision(pipe.weights, key or id_.encode()) or revision
+        if len(route.weights) > 1:
+            revision = choose_revision(route.weights, key or _lot(event, id_)) or revision
             fields = route.plans[revision].sources[route.source]
+            key = key_bytes(pipe.pipe, fields.key(event.value)) if fields.any else None
         given = fields.event_time(event.value) if fields.any else None
         if given is None:
             given = event.time
@@ -60,3 +65,8 @@ class Stamper:
             chance = os.urandom(CHANCE_DIGITS * 500).hex()
             self._tails = [id_tail(chance[at : at + CHANCE_DIGITS]) for at in range(0, len(chance), CHANCE_DIGITS)]
         return self._head + self._tails.pop()
+
+
+def _lot(event: Event, id_: str) -> bytes:
+    """What chooses the revision of an event without a key of the spec's: the same again where it is read again."""
+    return (event.origin.key or event.origin.id if event.origin else id_).encode()

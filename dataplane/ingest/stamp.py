@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
@@ -82,10 +83,16 @@ class Spread:
 
 
 def choose_revision(weights: Sequence[tuple[int, int]], key: bytes) -> int | None:
-    """The revision for a key by ramp weights (percent): sticky by key; None if no revision takes traffic."""
+    """The revision for a key by ramp weights (percent): sticky by key; None if no revision takes traffic.
+
+    Not by the hash that chooses the partition, or one percent would be one partition's; and with the revision in it,
+    or the same keys would be the first of every ramp.
+    """
     if len(weights) == 1 and weights[0][1] >= 100:
         return weights[0][0]
-    place, border = zlib.crc32(key) % 100, 0
+    newest = max((revision for revision, _ in weights), default=0)
+    digest = blake2b(key, digest_size=8, salt=newest.to_bytes(8, "big")).digest()
+    place, border = int.from_bytes(digest, "big") % 100, 0
     for revision, share in weights:
         border += share
         if place < border:

@@ -26,6 +26,7 @@ class Run:
     through: positions of the units (child 0) that passed every stage up to the route
     died:    positions of the messages of which a unit died
     why:     where and of what the last one did
+    ramp:    the node under which it is booked as well while its pipe ramps, else ""
     """
 
     def __init__(self, pipe: str, bucket: int, partition: int, offsets: Sequence[int], seen: Sequence[int]) -> None:
@@ -38,6 +39,7 @@ class Run:
         self.items: list[Item] = []
         self.died: set[int] = set()
         self.why = ""
+        self.ramp = ""
         self.owed = 1  # held open until everything has been handed to the outbox
         self._left: list[tuple[str, Sequence[int]]] = []  # node, event times
         self._units: dict[FactKey, list[Sequence[int]]] = defaultdict(list)
@@ -82,6 +84,8 @@ class Run:
         """What is left for a destination, with the event times for the lag."""
         node = transform_node(destination)
         self._left.append((node, times))
+        if self.ramp:  # from our own clock: revisions are compared, and their keys' sources have clocks that differ
+            self._left.append((self.ramp, [item.meta.ingest_time_us for item in items]))
         if own := self._own(items, node):
             self._units[FactKey(node, Fact.SENT)].append(own)
 

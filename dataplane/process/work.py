@@ -20,6 +20,7 @@ from dataplane.process.holding import Holding
 from dataplane.process.item import UNREAD, Item, child_of, item_of
 from dataplane.process.lookups import Lookups, TenantRows
 from dataplane.process.plans import Plans
+from dataplane.process.ramps import Ramps
 from dataplane.process.run import Run
 from dataplane.process.tail import Tail
 from dataplane.process.tapping import Taps, parted
@@ -59,6 +60,7 @@ class ProcessWork:
         self._generation = topics["ingest"].generation
         self._bases = _Bases(self._generation)
         self._plans = Plans(lane.table, lane.settings.fernet_keys)
+        self._ramps = Ramps(lane.table, lane.facts)
         self._tail = Tail(lane)
         self._holding = Holding(lane)
         self._waiting: list[tuple[_Group, list[Item]]] = []  # for a plan or a look-up table that is not here yet
@@ -76,6 +78,8 @@ class ProcessWork:
                 meta.position = bases[partition] + message.offset()
                 item = item_of(meta, message, headers)
             groups[meta.pipe, meta.revision, meta.bucket, partition].append(item)
+        for items in groups.values():
+            self._ramps.book(items)
         self._run_all(groups.items())
 
     def _returned(self, message: Message, meta: Meta, headers: Headers) -> Item | None:
@@ -98,6 +102,7 @@ class ProcessWork:
             run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
             run.through = []
             item = item_of(meta, message, headers)
+            self._ramps.book([item])
             self._bury(run, "normalize", item, StageError(CRASHES_LANE, CRASHES_DETAIL))
             self.acked(run)
 
@@ -160,6 +165,7 @@ class ProcessWork:
             return
         run = self._begun(group, items)
         run.items = items
+        run.ramp = self._ramps.node(pipe, revision)
         results: list[Item] = []  # of windows: they go on from the route
         if plan.windows:
             items, results = parted(items)

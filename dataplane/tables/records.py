@@ -37,6 +37,7 @@ class CellRecord(Struct, tag="cell", tag_field="kind", frozen=True):
 class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     """A pipe's routing: where it runs and which revisions get which share (percent) of its keys.
 
+    While a revision ramps there are two weights, its own first: what each takes is then booked apart (`ramp_node`).
     `run_as` redirects messages already stamped with a revision to another one (a rollback: {8: 7}). A paused pipe
     accepts and holds, as if every destination were paused; a closed one answers 409. `cause`: why Penstock itself has
     paused it; "" if a person did. What is paused for DEAD_RATE is held before its steps.

@@ -6,6 +6,7 @@ from mgmt.models.control import ControlAction, Controller, Lease, Pause, Verdict
 from mgmt.models.delivery import DeadLetter, HeldMessage, Listed, Move, OffsetSet
 from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
+from mgmt.models.ramps import Ramp, RampStep
 from mgmt.models.releases import Release, Rollout, RolloutStep
 from mgmt.models.signals import LaneSignal
 from mgmt.models.tenancy import Membership, Tenant, User
@@ -42,6 +43,8 @@ __all__ = [
     "Pause",
     "Pipe",
     "PipeRevision",
+    "Ramp",
+    "RampStep",
     "Reach",
     "Release",
     "Rollout",

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from dataplane.ledger.facts import INGEST
 from dataplane.ledger.sketch import Sketch
-from dataplane.names import PROCESS_NODES, transform_node, transmit_node
+from dataplane.names import PROCESS_NODES, RAMP_PREFIX, transform_node, transmit_node
 from mgmt.models import LagRow
 from mgmt.queries.lag import Hop, Passage, end_to_end_us, hops, process_duration_us, shares, side_by_side
 from mgmt.queries.span import Span
@@ -71,6 +71,7 @@ def timing(*, pipe_id: str, span: Span) -> Timing:
     """Lags of one pipe within a span."""
     minutes: dict[int, dict[Point, Sketch]] = {}
     rows = LagRow.objects.filter(pipe_id=pipe_id, bucket__range=(span.first, span.last))
+    rows = rows.exclude(node__startswith=RAMP_PREFIX)  # the same passes once more, told apart by revision
     for bucket, node, way, encoded in rows.values_list("bucket", "node", "way", "sketch").iterator():
         _merge_into(minutes.setdefault(bucket, {}), (node, way), Sketch.decode(bytes(encoded)))
     whole = _merged(minutes.values())

@@ -23,6 +23,7 @@ from mgmt.services.errors import (
     NotOpen,
     PausedAlready,
     PipeClosed,
+    RampIsOver,
     Refused,
     RevisionConflict,
     RolloutOpen,
@@ -35,6 +36,7 @@ from mgmt.services.lookups import create_lookup_table, delete_lookup_table, put_
 from mgmt.services.moves import abort_move, start_move
 from mgmt.services.pipes import close_pipe, create_pipe, pause_pipe, rename_pipe, reopen_pipe, resume_pipe
 from mgmt.services.probes import probe_alert
+from mgmt.services.ramps import begin_ramp, finish_ramp, hold_ramp, raise_share, resume_ramp, roll_back_ramp
 from mgmt.services.releases import register_release, request_rollout, roll_back
 from mgmt.services.revisions import adopt_live_spec, publish_revision
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
@@ -52,6 +54,7 @@ __all__ = [
     "NothingToRollOut",
     "PausedAlready",
     "PipeClosed",
+    "RampIsOver",
     "Refused",
     "RevisionConflict",
     "RolloutOpen",
@@ -63,6 +66,7 @@ __all__ = [
     "add_alert_channel",
     "add_member",
     "adopt_live_spec",
+    "begin_ramp",
     "clear_credential",
     "close_pipe",
     "create_api_key",
@@ -71,6 +75,8 @@ __all__ = [
     "create_tenant",
     "delete_lookup_table",
     "end_pause",
+    "finish_ramp",
+    "hold_ramp",
     "make_sign_in_link",
     "pause_controller",
     "pause_destination",
@@ -78,6 +84,7 @@ __all__ = [
     "probe_alert",
     "publish_revision",
     "put_row",
+    "raise_share",
     "register_release",
     "remove_alert_channel",
     "remove_row",
@@ -87,8 +94,10 @@ __all__ = [
     "resolve_alert",
     "resume_destination",
     "resume_pipe",
+    "resume_ramp",
     "revoke_api_key",
     "roll_back",
+    "roll_back_ramp",
     "rotate_signing_secret",
     "set_credential",
     "signing_secrets",

@@ -31,6 +31,12 @@ class DestinationGone(Refused):
     code = "destination-removed"
 
 
+class RampIsOver(Refused):
+    """The revision is live, or went back, already."""
+
+    code = "ramp-over"
+
+
 class NothingToMove(Refused):
     """The choice fits no held or dead message that is not on its way already."""
 

@@ -104,15 +104,20 @@ def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> b
     others.update(state=State.RETIRED)
     mine.filter(state=State.RAMPING).update(state=State.LIVE, state_reason="", live_at=now or timezone.now())
     Pipe.objects.filter(id=revision.pipe_id).update(version=F("version") + 1)
-    _take_over(revision.pipe_id, revision.spec["destinations"])
+    take_over(revision.pipe_id, revision.spec["destinations"])
     revision.refresh_from_db()
     return True
 
 
-def _take_over(pipe_id: str, wanted: Mapping[str, Any]) -> None:
-    """A paused or suspended destination stays so: whoever mends its address still says when it goes on."""
+def take_over(pipe_id: str, wanted: Mapping[str, Any], *, remove: bool = True) -> None:
+    """Give the pipe's destinations these addresses; those not named are removed, unless `remove` says to leave them.
+
+    A paused or suspended destination stays so: whoever mends its address still says when it goes on.
+    """
     active, removed = Destination.State.ACTIVE, Destination.State.REMOVED
     for row in Destination.objects.filter(pipe_id=pipe_id):
+        if row.name not in wanted and not remove:
+            continue
         config = wanted.get(row.name, row.config)
         state = removed if row.name not in wanted else active if row.state == removed else row.state
         if moved := row.state != state:

@@ -81,6 +81,10 @@ VARIABLES: Final = (
     Variable("PENSTOCK_LAKE_EVERY_S", "10", "how often what has come is written to the lake"),
     Variable("PENSTOCK_ROLLOUT_UP_S", "75", "how soon a cell's lanes must report from a new release, or it goes back"),
     Variable("PENSTOCK_ROLLOUT_WATCH_S", "90", "how long a cell with a new release is watched before the next one"),
+    Variable("PENSTOCK_RAMP_STEPS", "1,5,25,50,100", "shares of the keys, in percent, by which a revision comes live"),
+    Variable("PENSTOCK_RAMP_HOLD_S", "30", "how long each of these steps lasts at least"),
+    Variable("PENSTOCK_RAMP_EVIDENCE", "20", "messages without which a step says nothing"),
+    Variable("PENSTOCK_RAMP_PATIENCE_S", "300", "how long a step waits for so many"),
     *PORTS,
 )
 _DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}

@@ -1,16 +1,19 @@
 """The Provisioner changes a cell under its lease, and what keeps it from that is said and noted."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 from controlplane.leases import take
-from controlplane.provisioner.act import change_cell, go_live, say_why, start_ramp
+from controlplane.provisioner.act import Change, change_cell, go_live, say_why, start_ramp
 from controlplane.provisioner.decide import Wait
 from mgmt.models import Cell, ControlAction, Lease, Pipe, PipeRevision, User
 from mgmt.services import pause_controller
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+START = Change("start-ramp", partial(start_ramp, share=0))
+LIVE = Change("go-live", partial(go_live, figures={}))
 
 
 @pytest.fixture
@@ -26,8 +29,8 @@ def audit() -> list[tuple[str, str, str]]:
 
 
 def test_each_step_is_one_lease_and_one_line_of_the_audit(revision: PipeRevision):
-    change_cell(revision.id, "start-ramp", NOW, start_ramp)
-    change_cell(revision.id, "go-live", NOW, go_live)
+    change_cell(revision.id, START, NOW)
+    change_cell(revision.id, LIVE, NOW)
     revision.refresh_from_db()
     assert revision.state == "live"
     assert audit() == [("start-ramp", "done", ""), ("go-live", "done", "")]
@@ -37,20 +40,20 @@ def test_each_step_is_one_lease_and_one_line_of_the_audit(revision: PipeRevision
 
 def test_a_step_that_was_done_is_not_done_again_nor_noted(revision: PipeRevision):
     for _ in range(2):
-        change_cell(revision.id, "start-ramp", NOW, start_ramp)
+        change_cell(revision.id, START, NOW)
     assert audit() == [("start-ramp", "done", "")]
 
 
 def test_while_another_changes_the_cell_nothing_is_written(revision: PipeRevision):
     take("c1", "deploy", "release 2", NOW)
-    change_cell(revision.id, "start-ramp", NOW, start_ramp)
+    change_cell(revision.id, START, NOW)
     revision.refresh_from_db()
     assert (revision.state, Pipe.objects.get().version, audit()) == ("requested", 1, [])
 
 
 def test_a_pause_between_the_look_and_the_deed_is_heeded(revision: PipeRevision, alice: User):
     pause_controller(controller="provision", cell=None, reason="x", until=NOW + timedelta(hours=1), by=alice, now=NOW)
-    change_cell(revision.id, "start-ramp", NOW, start_ramp)
+    change_cell(revision.id, START, NOW)
     revision.refresh_from_db()
     assert revision.state == "requested"
 

@@ -1,28 +1,33 @@
 """The Provisioner decides from a snapshot alone: each row of the table is one situation and what it does about it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import structs
 
 from controlplane.compute.port import Desired
 from controlplane.control_topic import Published
-from controlplane.interlocks import CellState, PauseView
+from controlplane.interlocks import CellState, LeaseView, PauseView, VerdictView
 from controlplane.provisioner.decide import (
     EnsureTopics,
     GoLive,
     MarkPublished,
     Place,
     Publish,
+    RaiseShare,
+    RollBack,
     StartRamp,
     Submit,
     Supersede,
     Wait,
     decide,
 )
+from controlplane.provisioner.ramping import RampView
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
 from controlplane.provisioner.wanted import wanted_versions
+from mgmt.queries.ramps import Figures
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MASTER = "local[16,1000]"
@@ -137,7 +142,14 @@ def test_a_second_revision_waits_until_all_hold_its_plan():
     rows = [revision(1, "live"), revision(2, "requested")]
     found = decide(all_published(snapshot(revisions=rows, beats=all_hold(3))))
     assert found == [MarkPublished(2, 4), Wait(2, "waiting for process-0: it holds control records up to 3 of 4")]
-    assert decide(all_published(snapshot(revisions=rows, beats=all_hold(4)))) == [MarkPublished(2, 4), StartRamp(2)]
+    found = decide(all_published(snapshot(revisions=rows, beats=all_hold(4))))
+    assert found == [MarkPublished(2, 4), StartRamp(2, share=1)]
+
+
+def test_a_second_revision_of_a_pipe_without_traffic_gets_everything_at_once():
+    rows = [revision(1, "live"), revision(2, "requested")]
+    quiet = frozenset({"p1"})
+    assert StartRamp(2) in decide(all_published(snapshot(revisions=rows, beats=all_hold(4), quiet=quiet)))
 
 
 def test_while_a_second_revision_waits_the_traffic_stays_with_the_first():
@@ -145,6 +157,59 @@ def test_while_a_second_revision_waits_the_traffic_stays_with_the_first():
 
     assert weights_by_pipe([revision(1, "live"), revision(2, "requested")]) == {"p1": [(1, 100)]}
     assert weights_by_pipe([revision(1, "live"), revision(2, "ramping")]) == {"p1": [(2, 100)]}
+    assert weights_by_pipe([revision(1, "live"), revision(2, "ramping")], {2: 5}) == {"p1": [(2, 5), (1, 95)]}
+    assert weights_by_pipe([revision(1, "live"), revision(2, "ramping")], {2: 100}) == {"p1": [(2, 100), (1, 0)]}
+
+
+RAMPING = [revision(1, "live"), revision(2, "ramping", published_offset=6)]
+WELL = Figures(taken=1_000, p95_us=40_000)
+KEPT = {"ramping": msgspec.to_builtins(WELL), "stable": msgspec.to_builtins(WELL)}
+
+
+def at_a_step(**changes: Any) -> Snapshot:
+    """Revision 2 at 5 % of the keys, its step long enough for the next."""
+    began = NOW - timedelta(seconds=31)
+    ramp = RampView(2, 1, 5, began, "", WELL, WELL, flows=True)
+    fields: dict[str, Any] = {"revisions": RAMPING, "beats": all_hold(99), "ramps": {2: ramp}, "now": NOW}
+    return all_published(snapshot(**fields | changes))
+
+
+def test_a_ramp_goes_on_when_its_step_was_well():
+    assert decide(at_a_step()) == [RaiseShare(2, 25, KEPT)]
+
+
+def test_a_ramp_at_everything_goes_live():
+    whole = RampView(2, 1, 100, NOW - timedelta(seconds=31), "", WELL, WELL, flows=True)
+    assert decide(at_a_step(ramps={2: whole})) == [GoLive(2, KEPT)]
+
+
+def test_a_ramp_waits_until_all_hold_its_weights():
+    (found,) = decide(at_a_step(beats=all_hold(5)))
+    assert isinstance(found, Wait)
+
+
+def test_a_ramp_of_a_paused_pipe_stays_where_it_is():
+    paused = PipeView("p1", 2, active=False, cell="c1")
+    assert decide(at_a_step(pipes=[paused])) == [Wait(2, "at 5 % of the keys until the pipe is active again")]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, id="at any time"),
+        pytest.param({"beats": []}, id="while no lane is heard of"),
+        pytest.param({"pipes": [PipeView("p1", 2, active=False, cell="c1")]}, id="while the pipe is paused"),
+        pytest.param(
+            {"cells": [structs.replace(CELL, problem="a topic was deleted")]},
+            id="while its cell has a problem",
+        ),
+    ],
+)
+def test_a_ramp_whose_messages_fail_goes_back(changes: dict[str, Any]):
+    bad = RampView(2, 1, 5, NOW, "", Figures(taken=40, failed=12), WELL, flows=True)
+    (found,) = decide(at_a_step(ramps={2: bad}, **changes))
+    assert isinstance(found, RollBack)
+    assert found.reason.startswith("12 of its 40 messages failed at 5 % of the keys")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +268,7 @@ def test_a_newer_request_overtakes_an_older_one():
     rows = [revision(1, "live"), revision(2, "requested"), revision(3, "requested")]
     found = decide(all_published(snapshot(revisions=rows, beats=all_hold(99))))
     assert found[0] == Supersede(2, 3)
-    assert found[-1] == StartRamp(3)
+    assert found[-1] == StartRamp(3, share=1)
 
 
 def test_a_live_pipe_at_rest_asks_for_nothing():
@@ -219,6 +284,22 @@ def test_a_revoked_key_is_published_again():
 
 def test_the_plan_of_a_retired_revision_stays_wanted():
     assert "plan/p1@1" in wanted_versions(snapshot(revisions=[revision(1, "retired"), revision(2, "live")]))
+
+
+def test_an_unstable_cell_freezes_a_ramp_and_keeps_none_from_going_back():
+    unwell = CellState("c1", [], None, VerdictView("unstable", ["the lag grows"], NOW, NOW), NOW)
+    (found,) = decide(at_a_step(states={"c1": unwell}))
+    assert found == Wait(2, "cell c1 is unstable since 2026-11-21 12:00:00 UTC: the lag grows", refused=True)
+    bad = RampView(2, 1, 5, NOW, "", Figures(taken=40, failed=12), WELL, flows=True)
+    (found,) = decide(at_a_step(states={"c1": unwell}, ramps={2: bad}))
+    assert isinstance(found, RollBack)
+
+
+def test_a_ramp_goes_back_after_another_change_to_the_cell_has_ended():
+    lease = LeaseView("scale", "one lane more", NOW + timedelta(seconds=20))
+    bad = RampView(2, 1, 5, NOW, "", Figures(taken=40, failed=12), WELL, flows=True)
+    (found,) = decide(at_a_step(states={"c1": CellState("c1", [], lease, None, NOW)}, ramps={2: bad}))
+    assert isinstance(found, Wait)
 
 
 @pytest.mark.parametrize("state", ["requested", "ramping"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.ingest.stamp import MAX_KEY_BYTES, choose_revision, event_time_us, key_bytes, message_id
+from dataplane.ingest.stamp import MAX_KEY_BYTES, choose_revision, event_time_us, key_bytes, message_id, partition_of
 from dataplane.ledger.units import MINUTE_US, bucket_of
 
 NOW = 1_790_000_000_123_456
@@ -136,6 +136,17 @@ def test_shares_are_met_within_tolerance(share: int):
     counts = Counter(choose_revision([(8, share), (7, 100 - share)], id_.encode()) for id_ in ids)
     expected = 200 * share
     assert abs(counts[8] - expected) < 4 * (expected * (1 - share / 100)) ** 0.5 + 1
+
+
+def test_one_percent_of_the_keys_is_no_single_partitions_matter():
+    chosen = [key for n in range(20_000) if choose_revision([(8, 1), (7, 99)], key := f"p\0{n}".encode()) == 8]
+    assert {partition_of(key, 4) for key in chosen} == {0, 1, 2, 3}
+
+
+def test_another_ramp_begins_with_other_keys():
+    keys = [f"p\0{n}".encode() for n in range(2_000)]
+    first, second = ({key for key in keys if choose_revision([(n, 5), (7, 95)], key) == n} for n in (8, 9))
+    assert len(first & second) < len(first) / 2
 
 
 @pytest.mark.parametrize(("shares", "expected"), [([(1, 0)], None), ([], None), ([(1, 0), (2, 0)], None)])

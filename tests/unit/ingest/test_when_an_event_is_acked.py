@@ -22,7 +22,7 @@ from dataplane.tables.records import PipeRecord, TopicRecord
 DESTINATIONS = {"crm": {"type": "http", "url": "http://crm.example/"}}
 SPEC = parse_pipe_spec({"sources": {"shop": {}}, "destinations": DESTINATIONS})
 PIPE = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
-ROUTE = Route(PIPE, "shop", TopicRecord("in", 3, 4, ""), {1: compile_plan(SPEC)})
+ROUTE = Route(PIPE, "shop", TopicRecord("in", 3, 4, ""), {1: compile_plan(SPEC)}, [(1, 100)])
 
 
 class Place:

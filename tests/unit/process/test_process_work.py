@@ -7,6 +7,7 @@ import pytest
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import partition_base
 from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
+from dataplane.tables.records import PipeRecord
 from tests.rig.memory_lane import MemoryMessage, message
 from tests.rig.process_lane import arrived, dead, egress, opened, plan
 
@@ -145,6 +146,49 @@ def test_buckets_and_lags_are_kept_apart(tmp_path: Path):
     lags = {(lag.node, lag.bucket, lag.way) for lag in lane.lags.take()}
     expected = {("normalize", "in"), ("normalize", "out"), ("transform:crm", "in"), ("transform:crm", "out")}
     assert lags == {(node, bucket, way) for node, way in expected for bucket in (10, 11)}
+
+
+def ramping(share: int, version: int = 2) -> PipeRecord:
+    return PipeRecord("p", version, "t", "orders", "c1", "active", [(8, share), (7, 100 - share)])
+
+
+def test_while_a_pipe_ramps_what_each_revision_takes_is_booked_apart_by_step(tmp_path: Path):
+    lane = opened(tmp_path, plan(7), plan(8, normalize=[CAST]))
+    lane.table.apply(ramping(5))
+    lane.take(arrived(1, b'{"n":"x"}', revision=8), arrived(2, revision=7), arrived(3, revision=7))
+    lane.table.apply(ramping(25, version=3))
+    lane.take(arrived(4, b'{"n":"1"}', revision=8))
+    lane.store()
+    filed = lane.filed()
+    assert {key[0]: count for key, count in filed.items() if key[0].startswith("ramp:")} == {
+        "ramp:5:8": 1,
+        "ramp:5:7": 2,
+        "ramp:25:8": 1,
+    }
+    lags = {lag.node for lag in lane.lags.take() if lag.node.startswith("ramp:")}
+    assert lags == {"ramp:5:7", "ramp:25:8"}, "what died in a step did not get through"
+
+
+def test_what_waits_for_its_plan_is_booked_while_it_waits(tmp_path: Path):
+    lane = opened(tmp_path, plan(7))
+    lane.table.apply(ramping(5))
+    lane.take(arrived(1, revision=8))
+    assert lane.filed() == {("ramp:5:8", "sent", ""): 1}
+
+
+def test_what_lanes_died_of_is_booked_for_the_revision_that_may_have_killed_them(tmp_path: Path):
+    lane = opened(tmp_path, plan(7), plan(8))
+    lane.table.apply(ramping(5))
+    lane.condemn(arrived(5, revision=8))
+    lane.store()
+    assert lane.filed()["ramp:5:8", "sent", ""] == 1
+
+
+def test_a_pipe_that_does_not_ramp_books_nothing_apart(tmp_path: Path):
+    lane = opened(tmp_path, plan(1))
+    lane.take(arrived(1))
+    lane.store()
+    assert not [key for key in lane.filed() if key[0].startswith("ramp:")]
 
 
 def test_what_lanes_died_of_is_dead_without_a_step_having_seen_it(tmp_path: Path):

@@ -1,0 +1,34 @@
+"""What each revision of a ramping pipe took, booked apart by step: so that the ledger can tell them apart.
+
+A unit's bins are derived as ever; whoever asks what became of a revision's messages meets them with its set.
+"""
+
+from collections.abc import Sequence
+
+from dataplane.ledger.facts import Fact, FactBook, FactKey
+from dataplane.ledger.units import dense
+from dataplane.names import ramp_node
+from dataplane.process.item import Item
+from dataplane.tables.control import ControlTable
+
+
+class Ramps:
+    """Books messages when they are taken, so that those which then wait, or kill their lane, are among them."""
+
+    def __init__(self, table: ControlTable, facts: FactBook) -> None:
+        self._table = table
+        self._facts = facts
+
+    def node(self, pipe: str, revision: int) -> str:
+        """Where a revision's messages are booked now; "" while its pipe does not ramp."""
+        record = self._table.pipe(pipe)
+        if record is None or len(record.weights) < 2:
+            return ""
+        return ramp_node(record.weights[0][1], revision)
+
+    def book(self, items: Sequence[Item]) -> None:
+        """These messages of one pipe, revision and bucket begin. Doing it again changes nothing."""
+        first = items[0].meta
+        if node := self.node(first.pipe, first.revision):
+            positions = dense([item.meta.position for item in items])
+            self._facts.extend(first.pipe, first.bucket, FactKey(node, Fact.SENT), positions)

@@ -1,0 +1,154 @@
+"""What a ramp's two revisions made of their messages: the sets that lanes booked, met with the bins of the ledger."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+from pyroaring import BitMap64
+
+from dataplane.ledger.bins import Account, Bin, Books, derive
+from dataplane.ledger.facts import Fact, FactKey
+from dataplane.ledger.sketch import Sketch
+from dataplane.names import ramp_node
+from mgmt.models import FactRow, LagRow, Ramp
+from mgmt.queries.ledger import Minute, books_of
+from mgmt.queries.span import MINUTE_S, bucket_at
+
+LOOK_BACK: Final = 30  # minutes of a step that are compared: what is older has had its say
+MOST_MINUTES: Final = 240
+FAILED: Final = (Bin.DEAD, Bin.RETRYING)
+QUANTILE: Final = 0.95
+STUCK_S: Final = 30  # from the end of a message's minute on, while others pass
+
+
+class Figures(Struct, frozen=True):
+    """What became of one revision's messages during one step of a ramp.
+
+    failed: dead, or refused and waiting for their next try   filtered: ended by the revision's own rules
+    stuck:  still before the route when their minute is well over   lost: as the ledger says
+    p95_us: from ingest to the destinations' topic, the 95th percentile; None if nothing got so far
+    """
+
+    taken: int = 0
+    failed: int = 0
+    filtered: int = 0
+    stuck: int = 0
+    lost: int = 0
+    p95_us: int | None = None
+
+
+class Taker(NamedTuple):
+    """One revision of a pipe, during one step."""
+
+    pipe_id: str
+    share: int
+    revision: int
+
+    @property
+    def node(self) -> str:
+        """Where lanes booked what it took."""
+        return ramp_node(self.share, self.revision)
+
+
+class TakenUnit(NamedTuple):
+    """A unit that a ramping revision took, and the bin in which it is now."""
+
+    bucket: int
+    position: int
+    child: int
+    destination: str
+    bin: Bin
+
+
+def figures_of(takers: Iterable[Taker], now: datetime) -> dict[Taker, Figures]:
+    """The figures of each, with seven queries whatever their number."""
+    wanted = {(taker.pipe_id, taker.node): taker for taker in takers}
+    minutes = _minutes(wanted, bucket_at(now) - LOOK_BACK)
+    books = books_of(minute for found in minutes.values() for minute in found)
+    accounts = {minute: derive(one) for minute, one in books.items()}
+    p95 = _p95(wanted, minutes)
+    return {
+        taker: add_up(
+            (figures(books[minute], accounts[minute], taker.node, minute.bucket, now) for minute in minutes[taker]),
+            p95.get(taker),
+        )
+        for taker in wanted.values()
+    }
+
+
+def figures(books: Books, account: Account, node: str, bucket: int, now: datetime) -> Figures:
+    """One minute's part, without the lag. Pure."""
+    taken = books.facts.get(FactKey(node, Fact.SENT), BitMap64())
+    is_over = now.timestamp() > (bucket + 1) * MINUTE_S + STUCK_S
+    return Figures(
+        taken=len(taken),
+        failed=len(taken & _messages(account, FAILED)),
+        filtered=len(taken & _messages(account, (Bin.FILTERED,))),
+        stuck=len(taken & account.upstream[Bin.QUEUED].positions()) if is_over else 0,
+        lost=len(taken & _messages(account, (Bin.LOST,))),
+    )
+
+
+def add_up(parts: Iterable[Figures], p95_us: int | None = None) -> Figures:
+    """The sum of some minutes."""
+    known = list(parts)
+    sums = {
+        name: sum(getattr(part, name) for part in known) for name in ("taken", "failed", "filtered", "stuck", "lost")
+    }
+    return Figures(**sums, p95_us=p95_us)
+
+
+def touched(ramp: Ramp) -> Iterable[TakenUnit]:
+    """Every unit that the ramping revision took at any step, with the bin it is in now; the newest minute first."""
+    takers = [Taker(ramp.revision.pipe_id, step.share, ramp.revision.number) for step in ramp.steps.all()]
+    wanted = {(taker.pipe_id, taker.node): taker for taker in takers}
+    minutes = {minute for found in _minutes(wanted, 0).values() for minute in found}
+    books = books_of(sorted(minutes)[-MOST_MINUTES:])
+    for minute in sorted(books, reverse=True):
+        yield from taken_units(minute.bucket, books[minute], [taker.node for taker in takers])
+
+
+def taken_units(bucket: int, books: Books, nodes: Sequence[str]) -> Iterable[TakenUnit]:
+    """The units of one minute that were booked under these nodes. Pure."""
+    taken = BitMap64()
+    for node in nodes:
+        taken |= books.facts.get(FactKey(node, Fact.SENT), BitMap64())
+    account = derive(books)
+    for where, bins in {"": account.upstream, **account.destinations}.items():
+        for name, units in bins.items():
+            for child, positions in units.items():
+                yield from (TakenUnit(bucket, place, child, where, name) for place in positions & taken)
+
+
+def _messages(account: Account, names: Sequence[Bin]) -> BitMap64:
+    """The messages of which some unit is in one of these bins."""
+    found = BitMap64()
+    bins = (account.upstream, *account.destinations.values())
+    for _, positions in (pair for one in bins for name in names for pair in one[name].items()):
+        found |= positions
+    return found
+
+
+def _minutes(wanted: Mapping[tuple[str, str], Taker], first: int) -> Mapping[Taker, list[Minute]]:
+    rows = FactRow.objects.filter(
+        pipe_id__in={pipe for pipe, _ in wanted}, node__in={node for _, node in wanted}, bucket__gte=first
+    )
+    found: dict[Taker, list[Minute]] = defaultdict(list)
+    for pipe_id, node, bucket in rows.values_list("pipe_id", "node", "bucket").distinct():
+        if taker := wanted.get((pipe_id, node)):
+            found[taker].append(Minute(pipe_id, bucket))
+    return found
+
+
+def _p95(wanted: Mapping[tuple[str, str], Taker], minutes: Mapping[Taker, list[Minute]]) -> dict[Taker, int]:
+    buckets = {minute.bucket for found in minutes.values() for minute in found}
+    rows = LagRow.objects.filter(
+        pipe_id__in={pipe for pipe, _ in wanted}, node__in={node for _, node in wanted}, bucket__in=buckets, way="out"
+    )
+    sketches: dict[Taker, Sketch] = defaultdict(Sketch)
+    for pipe_id, node, encoded in rows.values_list("pipe_id", "node", "sketch"):
+        if taker := wanted.get((pipe_id, node)):
+            sketches[taker].merge(Sketch.decode(bytes(encoded)))
+    return {taker: sketch.quantile(QUANTILE) for taker, sketch in sketches.items() if sketch.count}

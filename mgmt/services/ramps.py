@@ -1,0 +1,147 @@
+"""Ramps: a revision's share raised step by step, held, or taken back whole. The provisioner publishes what rows say."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from dataplane.names import WHOLE
+from mgmt.models import Pipe, PipeRevision, Ramp, RampStep, User
+from mgmt.services.errors import RampIsOver
+from mgmt.services.revisions import adopt_live_spec, take_over
+
+log = structlog.get_logger(__name__)
+State, Outcome = PipeRevision.State, Ramp.Outcome
+
+
+@transaction.atomic
+def begin_ramp(*, revision: PipeRevision, share: int, now: datetime) -> bool:
+    """requested -> ramping, at its first share; a pipe without a live revision, or share 0, gives it everything.
+
+    Older revisions that ramp end as overtaken. False if somebody else has begun, or ended, it.
+    """
+    asked = PipeRevision.objects.filter(id=revision.id, state=State.REQUESTED)
+    if not asked.update(state=State.RAMPING, state_reason=""):
+        return False
+    _overtake(revision, now)
+    stable = PipeRevision.objects.filter(pipe_id=revision.pipe_id, state=State.LIVE).first()
+    if stable is not None and share:
+        ramp = Ramp.objects.create(revision=revision, stable=stable, share=share, began_at=now)
+        _open_step(ramp, share, now)
+    _publish(revision.pipe_id)
+    log.info("ramping", pipe=revision.pipe_id, revision=revision.number, share=share or WHOLE)
+    return True
+
+
+@transaction.atomic
+def raise_share(*, ramp: Ramp, share: int, figures: Mapping[str, Any], now: datetime) -> bool:
+    """On to the next step; `figures` are those on which the one before was left. False if it moved meanwhile."""
+    moved = Ramp.objects.filter(revision=ramp.revision_id, share__lt=share, ended_at=None, held_at=None)
+    if not moved.update(share=share):
+        return False
+    _close_step(ramp, figures, now)
+    _open_step(ramp, share, now)
+    _publish(ramp.revision.pipe_id)
+    log.info("ramp step", pipe=ramp.revision.pipe_id, revision=ramp.revision.number, share=share)
+    return True
+
+
+@transaction.atomic
+def finish_ramp(*, revision: PipeRevision, figures: Mapping[str, Any], now: datetime) -> bool:
+    """ramping -> live: the stable one is retired. False if the revision is no longer ramping, or is held."""
+    ramp = Ramp.objects.filter(revision=revision).first()
+    if ramp is not None:
+        mine = Ramp.objects.filter(revision=revision, ended_at=None, held_at=None)
+        if not mine.update(ended_at=now, outcome=Outcome.LIVE):
+            return False
+        _close_step(ramp, figures, now)
+    return adopt_live_spec(revision=revision, now=now)
+
+
+@transaction.atomic
+def roll_back_ramp(
+    *, ramp: Ramp, reason: str, now: datetime, by: User | None = None, figures: Mapping[str, Any] | None = None
+) -> None:
+    """All keys back to the stable revision, which from now on also runs what the other was given. Raises RampIsOver.
+
+    A person may do this at any time, whatever state the cell is in: it is one row, and the next tick publishes it.
+    """
+    _end(ramp, Outcome.ROLLED_BACK, reason=reason, now=now, by=by, figures=figures or {})
+
+
+@transaction.atomic
+def hold_ramp(*, ramp: Ramp, by: User, now: datetime) -> bool:
+    """Let it go no further; it still goes back if it fails. False if it was held already. Raises RampIsOver."""
+    held = _under_way(ramp).filter(held_at=None).update(held_at=now, held_by=by)
+    ramp.refresh_from_db()
+    _refuse_over(ramp)
+    return held == 1
+
+
+@transaction.atomic
+def resume_ramp(*, ramp: Ramp) -> bool:
+    """Let it go on. False if it was not held. Raises RampIsOver."""
+    resumed = _under_way(ramp).exclude(held_at=None).update(held_at=None, held_by=None)
+    ramp.refresh_from_db()
+    _refuse_over(ramp)
+    return resumed == 1
+
+
+def _end(
+    ramp: Ramp,
+    outcome: Ramp.Outcome,
+    *,
+    reason: str,
+    now: datetime,
+    by: User | None = None,
+    figures: Mapping[str, Any] | None = None,
+) -> None:
+    ended = _under_way(ramp).update(ended_at=now, ended_by=by, outcome=outcome, reason=reason[:300])
+    ramp.refresh_from_db()
+    if not ended:
+        raise RampIsOver(f"The ramp of revision {ramp.revision.number} is over: {ramp.outcome}.")
+    PipeRevision.objects.filter(id=ramp.revision_id).update(state=State.FAILED, state_reason=reason[:300])
+    _close_step(ramp, figures or {}, now)
+    if ramp.share == WHOLE:
+        take_over(ramp.revision.pipe_id, ramp.stable.spec["destinations"])
+    _publish(ramp.revision.pipe_id)
+    log.warning(
+        "ramp ended", pipe=ramp.revision.pipe_id, revision=ramp.revision.number, outcome=outcome, share=ramp.share
+    )
+
+
+def _overtake(revision: PipeRevision, now: datetime) -> None:
+    reason = f"revision {revision.number} overtook it before it was live"
+    older = PipeRevision.objects.filter(pipe_id=revision.pipe_id, state=State.RAMPING, number__lt=revision.number)
+    for row in older.select_related("ramp"):
+        ramp = Ramp.objects.filter(revision=row, ended_at=None).first()
+        if ramp is not None:
+            _end(ramp, Outcome.OVERTAKEN, reason=reason, now=now)
+    older.update(state=State.FAILED, state_reason=reason)
+
+
+def _open_step(ramp: Ramp, share: int, now: datetime) -> None:
+    """At the last step destinations take over the revision's addresses, so that these are tried before it is live."""
+    RampStep.objects.create(ramp=ramp, share=share, began_at=now)
+    if share == WHOLE:
+        take_over(ramp.revision.pipe_id, ramp.revision.spec["destinations"], remove=False)
+
+
+def _close_step(ramp: Ramp, figures: Mapping[str, Any], now: datetime) -> None:
+    RampStep.objects.filter(ramp=ramp, ended_at=None).update(ended_at=now, figures=dict(figures))
+
+
+def _under_way(ramp: Ramp) -> QuerySet[Ramp]:
+    return Ramp.objects.filter(revision=ramp.revision_id, ended_at=None)
+
+
+def _refuse_over(ramp: Ramp) -> None:
+    if ramp.ended_at is not None:
+        raise RampIsOver(f"The ramp of revision {ramp.revision.number} is over: {ramp.outcome}.")
+
+
+def _publish(pipe_id: str) -> None:
+    Pipe.objects.filter(id=pipe_id).update(version=F("version") + 1)

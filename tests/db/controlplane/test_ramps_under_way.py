@@ -1,0 +1,134 @@
+"""What the Provisioner reads of ramps, and what of them it tells the data plane."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pyroaring import BitMap64
+
+from controlplane.provisioner.look import _quiet
+from controlplane.provisioner.ramps import ramps_under_way
+from controlplane.provisioner.records import desired_records
+from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.units import position_of
+from dataplane.tables.records import PipeRecord
+from mgmt.models import FactRow, LagRow, Pipe, PipeRevision, Ramp, User
+from mgmt.queries.ramps import Figures
+from mgmt.queries.span import bucket_at
+from mgmt.services import begin_ramp, hold_ramp, publish_revision, raise_share, roll_back_ramp
+from tests.db.cast import MakeSpec
+from tests.db.console.truth import go_live
+
+NOW = datetime(2026, 11, 21, 12, 0, 10, tzinfo=UTC)
+BUCKET = bucket_at(NOW)
+
+
+@pytest.fixture
+def ramp(pipe: Pipe, alice: User, a_spec: MakeSpec) -> Ramp:
+    go_live(pipe)
+    second = publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
+    begin_ramp(revision=second, share=50, now=NOW)
+    return Ramp.objects.select_related("revision", "stable").get()
+
+
+def fact(pipe: Pipe, node: str, fact: str, offsets: range, detail: str = "") -> None:
+    positions = BitMap64(position_of(1, 0, offset) for offset in offsets)
+    FactRow.objects.create(
+        pipe_id=pipe.id,
+        bucket=BUCKET,
+        node=node,
+        fact=fact,
+        detail=detail,
+        audit_partition=0,
+        positions=positions.serialize(),
+        count=len(positions),
+    )
+
+
+def lag(pipe: Pipe, node: str, lags_us: list[int]) -> None:
+    sketch = Sketch()
+    sketch.add(lags_us)
+    row: dict[str, Any] = {"pipe_id": pipe.id, "bucket": BUCKET, "node": node, "way": "out", "audit_partition": 0}
+    LagRow.objects.create(**row, sketch=sketch.encode())
+
+
+def some_traffic(pipe: Pipe) -> None:
+    """Revision 2 took 0-9, of which two died; revision 1 took 10-29."""
+    for detail in ("acked", "seen"):
+        fact(pipe, "ingest", "sent", range(30), detail)
+    fact(pipe, "ramp:50:2", "sent", range(10))
+    fact(pipe, "ramp:50:1", "sent", range(10, 30))
+    fact(pipe, "normalize", "dead", range(2), "step")
+    lag(pipe, "ramp:50:2", [2_000] * 8)
+    lag(pipe, "ramp:50:1", [1_000] * 20)
+
+
+def record_of(pipe: Pipe) -> PipeRecord:
+    (record,) = desired_records([f"pipe/{pipe.id}"]).records
+    assert isinstance(record, PipeRecord)
+    return record
+
+
+def test_both_revisions_have_their_own_figures(ramp: Ramp, pipe: Pipe):
+    some_traffic(pipe)
+    view = ramps_under_way(NOW)[ramp.revision_id]
+    assert (view.ramping.taken, view.ramping.failed, view.stable.taken, view.stable.failed) == (10, 2, 20, 0)
+    assert view.ramping.p95_us == pytest.approx(2_000, rel=0.02)
+    assert view.stable.p95_us == pytest.approx(1_000, rel=0.02)
+    assert view.flows
+
+
+def test_ramps_are_read_with_the_same_number_of_queries_whatever_their_steps(ramp: Ramp, pipe: Pipe):
+    some_traffic(pipe)
+    with CaptureQueriesContext(
+        connection,
+    ) as few:
+        ramps_under_way(NOW)
+    raise_share(ramp=ramp, share=100, figures={}, now=NOW)
+    with CaptureQueriesContext(connection) as more:
+        ramps_under_way(NOW)
+    assert len(more) <= len(few)
+
+
+def test_where_the_stable_revision_takes_nothing_any_more_its_last_figures_count(ramp: Ramp, pipe: Pipe):
+    some_traffic(pipe)
+    raise_share(ramp=ramp, share=100, figures={"stable": {"taken": 20, "failed": 1, "p95_us": 7}}, now=NOW)
+    view = ramps_under_way(NOW)[ramp.revision_id]
+    assert view.stable == Figures(taken=20, failed=1, p95_us=7)
+    assert not view.flows
+
+
+def test_who_holds_a_ramp_is_named(ramp: Ramp, bob: User):
+    hold_ramp(ramp=ramp, by=bob, now=NOW)
+    assert ramps_under_way(NOW)[ramp.revision_id].held_by == "bob"
+
+
+def test_the_pipes_record_gives_each_its_share_the_ramping_one_first(ramp: Ramp, pipe: Pipe):
+    assert ramp.share == 50
+    assert (record_of(pipe).weights, record_of(pipe).run_as) == ([(2, 50), (1, 50)], {})
+
+
+def test_after_going_back_the_stable_revision_also_runs_what_the_other_was_given(ramp: Ramp, pipe: Pipe):
+    roll_back_ramp(ramp=ramp, reason="bad", now=NOW)
+    assert (record_of(pipe).weights, record_of(pipe).run_as) == ([(1, 100)], {2: 1})
+    assert not ramps_under_way(NOW)
+
+
+def test_what_went_back_stays_redirected_when_later_revisions_are_live(
+    ramp: Ramp, pipe: Pipe, alice: User, a_spec: MakeSpec
+):
+    roll_back_ramp(ramp=ramp, reason="bad", now=NOW)
+    publish_revision(pipe=pipe, spec=a_spec(), based_on=2, author=alice)
+    go_live(pipe)
+    assert PipeRevision.objects.get(pipe=pipe, number=3).state == "live"
+    assert (record_of(pipe).weights, record_of(pipe).run_as) == ([(3, 100)], {2: 1})
+
+
+def test_a_pipe_is_quiet_when_it_took_nothing_since_then(pipe: Pipe):
+    hour_ago = NOW - timedelta(hours=1)
+    assert _quiet({pipe.id}, hour_ago) == {pipe.id}
+    some_traffic(pipe)
+    assert _quiet({pipe.id}, hour_ago) == frozenset()
+    assert _quiet({pipe.id}, NOW + timedelta(minutes=2)) == {pipe.id}

@@ -1,0 +1,85 @@
+"""Which revision an event is stamped with while its pipe ramps, and under which key it goes."""
+
+from typing import Any
+
+import pytest
+
+from dataplane.ingest.events import Event, Origin
+from dataplane.ingest.problems import RefusalError
+from dataplane.ingest.replica import Replica
+from dataplane.ingest.route import Route, Stamper
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.control import ControlTable
+from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord, Record, TopicRecord
+
+NOW_US = 1_000_000
+CELL = CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")})
+
+
+def plan(revision: int, **sources: Any) -> PlanRecord:
+    destinations = {"crm": {"type": "http", "url": "http://crm.example/"}}
+    return PlanRecord("p", revision, parse_pipe_spec({"sources": sources, "destinations": destinations}))
+
+
+def replica_of(*plans: PlanRecord, weights: list[tuple[int, int]]) -> Replica:
+    """One that knows the pipe, without clients."""
+    replica = Replica.__new__(Replica)
+    replica.table = ControlTable()
+    records: list[Record] = [CELL, *plans, PipeRecord("p", 1, "t", "orders", "c1", "active", weights)]
+    for record in records:
+        replica.table.apply(record)
+    return replica
+
+
+def route(source: str, *plans: PlanRecord, weights: list[tuple[int, int]]) -> Route:
+    return replica_of(*plans, weights=weights)._lead("p", source)
+
+
+def event(key: str, **changes: Any) -> Event:
+    return Event(b"{}", {"old": key, "new": f"{key}!"}, [], **changes)
+
+
+def test_a_key_sticks_to_its_revision_whatever_else_the_events_say():
+    way = route("shop", plan(7, shop={"key": "old"}), plan(8, shop={"key": "old"}), weights=[(8, 50), (7, 50)])
+    stamper = Stamper(0)
+    seen = {key: {stamper.stamp(way, event(key), NOW_US + n)[0].revision for n in range(20)} for key in "abcdefgh"}
+    assert all(len(revisions) == 1 for revisions in seen.values())
+    assert set.union(*seen.values()) == {7, 8}
+
+
+def test_each_revision_has_its_own_key_and_the_stable_ones_decides():
+    way = route("shop", plan(7, shop={"key": "old"}), plan(8, shop={"key": "new"}), weights=[(8, 50), (7, 50)])
+    keys = {meta.revision: key for meta, key in (Stamper(0).stamp(way, event(one), NOW_US) for one in "abcdefgh")}
+    assert keys[7] is not None
+    assert keys[8] is not None
+    assert not keys[7].endswith(b"!")
+    assert keys[8].endswith(b"!")
+
+
+def test_a_source_that_only_the_ramping_revision_names_is_its_alone():
+    way = route("new", plan(7, shop={}), plan(8, shop={}, new={}), weights=[(8, 1), (7, 99)])
+    assert {Stamper(0).stamp(way, event(one), NOW_US)[0].revision for one in "abcdefgh"} == {8}
+
+
+def test_a_source_that_the_ramping_revision_names_no_more_stays_with_the_stable_one():
+    way = route("old", plan(7, old={}), plan(8, shop={}), weights=[(8, 50), (7, 50)])
+    assert {Stamper(0).stamp(way, event(one), NOW_US)[0].revision for one in "abcdefgh"} == {7}
+
+
+@pytest.mark.parametrize(
+    ("source", "plans"),
+    [
+        pytest.param("shop", [plan(7, shop={})], id="the plan of one revision is not here yet"),
+        pytest.param("none", [plan(7, shop={}), plan(8, shop={})], id="no revision names the source"),
+    ],
+)
+def test_what_cannot_be_stamped_yet_is_refused(source: str, plans: list[PlanRecord]):
+    with pytest.raises(RefusalError):
+        route(source, *plans, weights=[(8, 50), (7, 50)])
+
+
+def test_what_is_read_again_from_a_kafka_gets_the_same_revision_again():
+    way = route("shop", plan(7, shop={}), plan(8, shop={}), weights=[(8, 50), (7, 50)])
+    for origin in (Origin("0197-place", None), Origin("0197-other", "k")):
+        read = event("x", origin=origin)
+        assert len({Stamper(0).stamp(way, read, NOW_US + n)[0].revision for n in range(20)}) == 1

@@ -19,6 +19,7 @@ from mgmt.models import (
     Move,
     Pipe,
     PipeRevision,
+    Ramp,
     Source,
     Tenant,
     User,
@@ -38,6 +39,7 @@ MAKE_KEY: Final = Role.EDITOR
 REVOKE_KEY: Final = Role.EDITOR
 ROTATE_SECRET: Final = Role.EDITOR
 PAUSE: Final = Role.OPERATOR  # and resume: a pipe or a destination
+STEER_RAMP: Final = Role.OPERATOR  # hold, resume, roll back
 MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, abort
 HANDLE_ALERT: Final = Role.OPERATOR  # acknowledge, snooze, resolve, probe
 SET_CREDENTIAL: Final = Role.EDITOR
@@ -93,6 +95,12 @@ def get_pipe(user: User, pipe_id: str, need: str = READ) -> Pipe:
 def get_revision(user: User, pipe_id: str, number: int, need: str = READ) -> PipeRevision:
     """A revision of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
     return PipeRevision.objects.select_related("pipe", "author").get(pipe=get_pipe(user, pipe_id, need), number=number)
+
+
+def get_ramp(user: User, pipe_id: str, number: int, need: str = READ) -> Ramp:
+    """The ramp of a revision of a pipe of the user's, as far as it had one. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Ramp.objects.select_related("revision__pipe__tenant", "stable__pipe", "held_by", "ended_by")
+    return rows.get(revision__pipe=get_pipe(user, pipe_id, need), revision__number=number)
 
 
 def get_source(user: User, pipe_id: str, name: str, need: str = READ) -> Source:

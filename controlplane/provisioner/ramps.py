@@ -1,14 +1,12 @@
 """Ramps under way as the Provisioner sees them, with the figures of both revisions at their present step."""
 
 from datetime import datetime
-from typing import Any
 
-import msgspec
 from django.db.models import Prefetch
 
 from controlplane.provisioner.ramping import RampView
 from mgmt.models import Ramp, RampStep
-from mgmt.queries.ramps import Figures, Taker, figures_of
+from mgmt.queries.ramps import Figures, figures_of, kept_figures, takers_of
 
 
 def ramps_under_way(now: datetime) -> dict[int, RampView]:
@@ -18,14 +16,9 @@ def ramps_under_way(now: datetime) -> dict[int, RampView]:
     ramps = list(rows)
     if not ramps:
         return {}
-    figures = figures_of((taker for ramp in ramps for taker in takers_of(ramp)), now)
-    return {ramp.revision_id: view_of(ramp, *(figures[taker] for taker in takers_of(ramp))) for ramp in ramps}
-
-
-def takers_of(ramp: Ramp) -> tuple[Taker, Taker]:
-    """The ramping revision and the stable one, at the ramp's present step."""
-    pipe = ramp.revision.pipe_id
-    return Taker(pipe, ramp.share, ramp.revision.number), Taker(pipe, ramp.share, ramp.stable.number)
+    takers = {ramp.revision_id: takers_of(ramp, ramp.share) for ramp in ramps}
+    figures = figures_of((taker for both in takers.values() for taker in both), now)
+    return {ramp.revision_id: view_of(ramp, *(figures[taker] for taker in takers[ramp.revision_id])) for ramp in ramps}
 
 
 def view_of(ramp: Ramp, ramping: Figures, stable: Figures) -> RampView:
@@ -38,12 +31,10 @@ def view_of(ramp: Ramp, ramping: Figures, stable: Figures) -> RampView:
         began_at=now.began_at,
         held_by=ramp.held_by.username if ramp.held_by else "",
         ramping=ramping,
-        stable=stable if stable.taken else next((kept for step in before if (kept := _kept(step)).taken), stable),
+        stable=stable if stable.taken else next((kept for kept in map(_stable, before) if kept.taken), stable),
         flows=bool(ramping.taken or stable.taken),
     )
 
 
-def _kept(step: RampStep) -> Figures:
-    """What the stable revision's figures were when the step was left."""
-    figures: Any = step.figures.get("stable", {})
-    return msgspec.convert(figures, Figures)
+def _stable(step: RampStep) -> Figures:
+    return kept_figures(step, "stable")

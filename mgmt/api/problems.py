@@ -55,6 +55,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
     ),
     "table-removed": Problem(409, "The look-up table was removed", "Make it again, or another one."),
     "destination-removed": Problem(409, "The destination was removed", "Publish a revision that has it again."),
+    "ramp-over": Problem(409, "The ramp is over", "The revision is live, or went back. Read it again."),
     "nothing-to-move": Problem(
         409, "There is no such message to bring back", "It is on its way already, or your choice fits none: preview it."
     ),

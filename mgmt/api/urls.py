@@ -28,6 +28,7 @@ from mgmt.api.views.moves import (
     PreviewView,
 )
 from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
+from mgmt.api.views.ramps import HoldRampView, RampView, ResumeRampView, RollBackRampView, TakenView
 from mgmt.api.views.revisions import RevisionsView, RevisionView
 from mgmt.api.views.states import (
     CredentialView,
@@ -83,6 +84,15 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/reopen/", ReopenPipeView.as_view(), name="reopen-pipe"),
     path("pipes/<row_id:pipe>/revisions/", RevisionsView.as_view(), name="revisions"),
     path("pipes/<row_id:pipe>/revisions/<number:number>/", RevisionView.as_view(), name="revision"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/", RampView.as_view(), name="ramp"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/taken/", TakenView.as_view(), name="taken"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/hold/", HoldRampView.as_view(), name="hold-ramp"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/resume/", ResumeRampView.as_view(), name="resume-ramp"),
+    path(
+        "pipes/<row_id:pipe>/revisions/<number:number>/ramp/roll-back/",
+        RollBackRampView.as_view(),
+        name="roll-back-ramp",
+    ),
     path("pipes/<row_id:pipe>/sources/", SourcesView.as_view(), name="sources"),
     path("pipes/<row_id:pipe>/keys/", KeysView.as_view(), name="keys"),
     path("pipes/<row_id:pipe>/keys/<row_id:key>/revoke/", RevokeKeyView.as_view(), name="revoke-key"),

@@ -33,6 +33,7 @@ class May:
     edit: bool  # revisions, keys, secrets
     close: bool
     pause: bool  # and resume
+    steer: bool  # a ramp: hold, resume, roll back
     move: bool  # release, redrive, abort
     handle: bool  # alerts
     credential: bool
@@ -128,6 +129,7 @@ def may_of(role: str | None) -> May:
         edit=access.may(role, access.PUBLISH_REVISION),
         close=access.may(role, access.CLOSE_PIPE),
         pause=access.may(role, access.PAUSE),
+        steer=access.may(role, access.STEER_RAMP),
         move=access.may(role, access.MOVE_MESSAGES),
         handle=access.may(role, access.HANDLE_ALERT),
         credential=access.may(role, access.SET_CREDENTIAL),

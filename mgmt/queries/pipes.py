@@ -20,12 +20,16 @@ _LIVE, _FAILED = PipeRevision.State.LIVE, PipeRevision.State.FAILED
 
 @dataclass(frozen=True)
 class Standing:
-    """A pipe's state in words: `kind` is live, coming, failed, paused or closed; `reason` says what it waits for."""
+    """A pipe's state in words: `kind` is live, coming, failed, paused or closed; `reason` says what it waits for.
+
+    share: percent of the keys that the next revision takes, while it ramps beside the live one
+    """
 
     kind: str
     revision: int
     next_revision: int | None = None
     reason: str = ""
+    share: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def pipe_lines(*, pipes: Sequence[Pipe], troubles: Sequence[Trouble], span: Span
 
 def standings_of(pipes: Sequence[Pipe]) -> dict[str, Standing]:
     """What each pipe does, from its newest and its live revision."""
-    revisions = PipeRevision.objects.filter(pipe__in=pipes).defer("spec")
+    revisions = PipeRevision.objects.filter(pipe__in=pipes).select_related("ramp").defer("spec")
     newest = {row.pipe_id: row for row in revisions.order_by("pipe", "-number").distinct("pipe")}
     live = {row.pipe_id: row for row in revisions.filter(state=_LIVE)}
     return {pipe.id: standing(pipe, newest.get(pipe.id), live.get(pipe.id)) for pipe in pipes}
@@ -82,7 +86,9 @@ def standing(pipe: Pipe, newest: PipeRevision | None, live: PipeRevision | None)
     if newest.state == _FAILED:
         return Standing("failed", number, newest.number if live else None, newest.state_reason)
     if newest.state in (_REQUESTED, _RAMPING):
-        return Standing("live" if live else "coming", number, newest.number if live else None, newest.state_reason)
+        share = newest.ramp.share if hasattr(newest, "ramp") else None
+        kind, coming = ("live", newest.number) if live else ("coming", None)
+        return Standing(kind, number, coming, newest.state_reason, share)
     return Standing("live", number)
 
 

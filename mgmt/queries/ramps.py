@@ -1,23 +1,28 @@
 """What a ramp's two revisions made of their messages: the sets that lanes booked, met with the bins of the ledger."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec import Struct
 from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Account, Bin, Books, derive
 from dataplane.ledger.facts import Fact, FactKey
 from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.units import format_position
 from dataplane.names import ramp_node
-from mgmt.models import FactRow, LagRow, Ramp
+from mgmt.models import FactRow, LagRow, Ramp, RampStep
 from mgmt.queries.ledger import Minute, books_of
 from mgmt.queries.span import MINUTE_S, bucket_at
 
 LOOK_BACK: Final = 30  # minutes of a step that are compared: what is older has had its say
 MOST_MINUTES: Final = 240
+MOST_UNITS: Final = 200
 FAILED: Final = (Bin.DEAD, Bin.RETRYING)
 QUANTILE: Final = 0.95
 STUCK_S: Final = 30  # from the end of a message's minute on, while others pass
@@ -52,6 +57,15 @@ class Taker(NamedTuple):
         return ramp_node(self.share, self.revision)
 
 
+@dataclass(frozen=True)
+class StepLine:
+    """A step of a ramp with the figures of its two revisions: as it was left, or as they are now."""
+
+    row: RampStep
+    ramping: Figures
+    stable: Figures
+
+
 class TakenUnit(NamedTuple):
     """A unit that a ramping revision took, and the bin in which it is now."""
 
@@ -60,6 +74,31 @@ class TakenUnit(NamedTuple):
     child: int
     destination: str
     bin: Bin
+
+
+def takers_of(ramp: Ramp, share: int) -> tuple[Taker, Taker]:
+    """The ramping revision and the stable one, at one step."""
+    pipe = ramp.revision.pipe_id
+    return Taker(pipe, share, ramp.revision.number), Taker(pipe, share, ramp.stable.number)
+
+
+def kept_figures(step: RampStep, which: str) -> Figures:
+    """The figures of `ramping` or `stable` on which a step was left; all zero if nobody judged it."""
+    return msgspec.convert(step.figures.get(which, {}), Figures)
+
+
+def step_lines(ramp: Ramp, now: datetime) -> list[StepLine]:
+    """The steps in the order in which they came."""
+    steps = list(ramp.steps.all())
+    open_ones = [taker for step in steps if not step.figures for taker in takers_of(ramp, step.share)]
+    current = figures_of(open_ones, now) if open_ones else {}
+    return [_step_line(ramp, step, current) for step in steps]
+
+
+def _step_line(ramp: Ramp, step: RampStep, current: Mapping[Taker, Figures]) -> StepLine:
+    if step.figures:
+        return StepLine(step, kept_figures(step, "ramping"), kept_figures(step, "stable"))
+    return StepLine(step, *(current[taker] for taker in takers_of(ramp, step.share)))
 
 
 def figures_of(takers: Iterable[Taker], now: datetime) -> dict[Taker, Figures]:
@@ -100,14 +139,37 @@ def add_up(parts: Iterable[Figures], p95_us: int | None = None) -> Figures:
     return Figures(**sums, p95_us=p95_us)
 
 
-def touched(ramp: Ramp) -> Iterable[TakenUnit]:
-    """Every unit that the ramping revision took at any step, with the bin it is in now; the newest minute first."""
+def taken_by(ramp: Ramp) -> list[TakenUnit]:
+    """Every unit that the ramping revision took at any step, with the bin it is in now; the newest minute first.
+
+    Of a ramp that was held for long the newest minutes, at most MOST_MINUTES.
+    """
     takers = [Taker(ramp.revision.pipe_id, step.share, ramp.revision.number) for step in ramp.steps.all()]
     wanted = {(taker.pipe_id, taker.node): taker for taker in takers}
     minutes = {minute for found in _minutes(wanted, 0).values() for minute in found}
     books = books_of(sorted(minutes)[-MOST_MINUTES:])
-    for minute in sorted(books, reverse=True):
-        yield from taken_units(minute.bucket, books[minute], [taker.node for taker in takers])
+    nodes = [taker.node for taker in takers]
+    return [unit for minute in sorted(books, reverse=True) for unit in taken_units(minute.bucket, books[minute], nodes)]
+
+
+def bins_of(units: Iterable[TakenUnit]) -> dict[str, int]:
+    """How many of the units are in each bin, in the order of the bins; empty ones are left out."""
+    counts = Counter(unit.bin for unit in units)
+    return {name.value: counts[name] for name in Bin if counts[name]}
+
+
+def shown(units: Iterable[TakenUnit], most: int) -> list[dict[str, Any]]:
+    """The first of the units, as people read them."""
+    return [
+        {
+            "position": format_position(unit.position),
+            "child": unit.child,
+            "destination": unit.destination,
+            "bin": unit.bin.value,
+            "bucket": unit.bucket,
+        }
+        for unit in islice(units, most)
+    ]
 
 
 def taken_units(bucket: int, books: Books, nodes: Sequence[str]) -> Iterable[TakenUnit]:

@@ -9,7 +9,8 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from dataplane.names import WHOLE
-from mgmt.models import Pipe, PipeRevision, Ramp, RampStep, User
+from mgmt.models import ControlAction, Pipe, PipeRevision, Ramp, RampStep, User
+from mgmt.services.control import note
 from mgmt.services.errors import RampIsOver
 from mgmt.services.revisions import adopt_live_spec, take_over
 
@@ -69,7 +70,10 @@ def roll_back_ramp(
 
     A person may do this at any time, whatever state the cell is in: it is one row, and the next tick publishes it.
     """
-    _end(ramp, Outcome.ROLLED_BACK, reason=reason, now=now, by=by, figures=figures or {})
+    words = f"rolled back at {ramp.share} % of the keys by {by.username}{': ' if reason else ''}" if by else ""
+    _end(ramp, Outcome.ROLLED_BACK, reason=words + reason, now=now, by=by, figures=figures or {})
+    if by is not None:
+        _note(ramp, "roll-back", by, now, reason)
 
 
 @transaction.atomic
@@ -78,15 +82,19 @@ def hold_ramp(*, ramp: Ramp, by: User, now: datetime) -> bool:
     held = _under_way(ramp).filter(held_at=None).update(held_at=now, held_by=by)
     ramp.refresh_from_db()
     _refuse_over(ramp)
+    if held:
+        _note(ramp, "hold-ramp", by, now)
     return held == 1
 
 
 @transaction.atomic
-def resume_ramp(*, ramp: Ramp) -> bool:
+def resume_ramp(*, ramp: Ramp, by: User, now: datetime) -> bool:
     """Let it go on. False if it was not held. Raises RampIsOver."""
     resumed = _under_way(ramp).exclude(held_at=None).update(held_at=None, held_by=None)
     ramp.refresh_from_db()
     _refuse_over(ramp)
+    if resumed:
+        _note(ramp, "resume-ramp", by, now)
     return resumed == 1
 
 
@@ -141,6 +149,13 @@ def _under_way(ramp: Ramp) -> QuerySet[Ramp]:
 def _refuse_over(ramp: Ramp) -> None:
     if ramp.ended_at is not None:
         raise RampIsOver(f"The ramp of revision {ramp.revision.number} is over: {ramp.outcome}.")
+
+
+def _note(ramp: Ramp, action: str, by: User, now: datetime, reason: str = "") -> None:
+    pipe = ramp.revision.pipe
+    detail = {"revision": ramp.revision.number, "share": ramp.share}
+    place = {"cell": pipe.cell_id, "pipe": pipe.id}
+    note(ControlAction.PERSON, action, outcome="done", at=now, reason=reason, author=by, detail=detail, **place)
 
 
 def _publish(pipe_id: str) -> None:

@@ -105,7 +105,7 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
 def revisions(request: HttpRequest, pipe_id: str) -> HttpResponse:
     """Every revision with its state, author and spec."""
     pipe = access.get_pipe(viewer_of(request), pipe_id)
-    rows = list(pipe.revisions.select_related("author"))
+    rows = list(pipe.revisions.select_related("author", "ramp"))
     for row in rows:
         row.spec_text = readable(row.spec)  # type: ignore[attr-defined]
     context = shared(pipe, "revisions") | {

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mgmt.models import Destination, Pipe, PipeRevision, Ramp, RampStep, User
+from mgmt.models import ControlAction, Destination, Pipe, PipeRevision, Ramp, RampStep, User
 from mgmt.services import (
     RampIsOver,
     adopt_live_spec,
@@ -116,7 +116,8 @@ def test_a_ramp_that_goes_back_leaves_the_stable_revision_live_and_says_why(
     for row in (ramp, second, live):
         row.refresh_from_db()
     assert (ramp.outcome, ramp.ended_by) == (Outcome.ROLLED_BACK, bob)
-    assert (second.state, second.state_reason) == (State.FAILED, "12 of its 40 messages failed")
+    said = "rolled back at 1 % of the keys by bob: 12 of its 40 messages failed"
+    assert (second.state, second.state_reason) == (State.FAILED, said)
     assert live.state == State.LIVE
 
 
@@ -133,15 +134,16 @@ def test_a_held_ramp_goes_neither_on_nor_live_until_it_is_resumed(ramp: Ramp, se
     assert not hold_ramp(ramp=ramp, by=bob, now=NOW)
     assert not raise_share(ramp=ramp, share=5, figures={}, now=NOW)
     assert not finish_ramp(revision=second, figures={}, now=NOW)
-    assert resume_ramp(ramp=ramp)
+    assert resume_ramp(ramp=ramp, by=bob, now=NOW)
     assert raise_share(ramp=ramp, share=5, figures={}, now=NOW)
+    assert [row.action for row in ControlAction.objects.filter(author=bob)] == ["hold-ramp", "resume-ramp"]
 
 
 def test_a_held_ramp_may_be_rolled_back(ramp: Ramp, bob: User):
     hold_ramp(ramp=ramp, by=bob, now=NOW)
     roll_back_ramp(ramp=ramp, reason="asked", now=NOW, by=bob)
     with pytest.raises(RampIsOver):
-        resume_ramp(ramp=ramp)
+        resume_ramp(ramp=ramp, by=bob, now=NOW)
 
 
 def test_a_newer_revision_ends_an_older_ramp(ramp: Ramp, pipe: Pipe, alice: User, a_spec: MakeSpec):

@@ -11,8 +11,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from mgmt import access
-from mgmt.models import Alert, DeadLetter, Membership, Move, Pipe, Tenant, User
-from mgmt.services import add_alert_channel, add_member, create_api_key, create_pipe
+from mgmt.models import Alert, DeadLetter, Membership, Move, Pipe, PipeRevision, Ramp, Tenant, User
+from mgmt.services import add_alert_channel, add_member, begin_ramp, create_api_key, create_pipe
 from tests.db.cast import MakeClient, MakeSpec
 
 Role = Membership.Role
@@ -127,6 +127,9 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/close/"): access.CLOSE_PIPE,
     ("post", "/api/v1/pipes/{pipe}/reopen/"): access.CLOSE_PIPE,
     ("post", "/api/v1/pipes/{pipe}/revisions/"): access.PUBLISH_REVISION,
+    ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/hold/"): access.STEER_RAMP,
+    ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/resume/"): access.STEER_RAMP,
+    ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/roll-back/"): access.STEER_RAMP,
     ("post", "/api/v1/pipes/{pipe}/keys/"): access.MAKE_KEY,
     ("post", "/api/v1/pipes/{pipe}/keys/{key}/revoke/"): access.REVOKE_KEY,
     ("post", "/api/v1/pipes/{pipe}/destinations/crm/rotate-secret/"): access.ROTATE_SECRET,
@@ -162,6 +165,7 @@ def test_a_role_may_do_what_the_table_says_and_no_more(
     add_member(tenant=tenant, user=member, role=role)
     key, _plaintext = create_api_key(source=pipe.sources.get())
     ids = {name: row.id for name, row in delivery_rows(pipe).items()} | {"pipe": pipe.id, "key": key.id}
+    ramp_of(pipe)
     answer = getattr(client_of(member), method)(path.format(**ids, tenant=tenant.id), {})
     if access.may(role, NEEDS[method, path]):
         # An empty body may be wrong, or there is nothing to send as a probe: but it was looked at.
@@ -224,6 +228,14 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
     alert = Alert.objects.create(pipe=pipe, destination="crm", cause="tls", opened_at=now, last_at=now)
     channel, _ = add_alert_channel(tenant=pipe.tenant, kind="mail", target="a@example.com")
     return {"move": move, "letter": letter, "alert": alert, "channel": channel}
+
+
+def ramp_of(pipe: Pipe) -> Ramp:
+    """Its first revision is live, its second one ramps."""
+    pipe.revisions.update(state="live")
+    second = PipeRevision.objects.create(pipe=pipe, number=2, spec=pipe.revisions.get().spec)
+    begin_ramp(revision=second, share=1, now=timezone.now())
+    return Ramp.objects.get(revision=second)
 
 
 def test_only_who_may_make_pipes_makes_one(pipe: Pipe, tenant: Tenant, client_of: MakeClient, a_spec: MakeSpec):

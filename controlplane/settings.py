@@ -84,6 +84,7 @@ class ControlSettings(Struct, frozen=True):
     rollout_up_s: float
     rollout_watch_s: float
     ramp: RampPolicy = RampPolicy()
+    lanes_max: int  # of one kind in a cell, where staff have said nothing else
 
     @property
     def ends_keep(self) -> timedelta:
@@ -119,6 +120,7 @@ def control_settings() -> ControlSettings:
             evidence=int(_get("PENSTOCK_RAMP_EVIDENCE", 20)),
             patience=timedelta(seconds=float(_get("PENSTOCK_RAMP_PATIENCE_S", 300))),
         ),
+        lanes_max=int(_get("PENSTOCK_LANES_MAX", 1)),
     )
 
 

@@ -30,6 +30,7 @@ from mgmt.models import (
     Pause,
     Pipe,
     PipeRevision,
+    ScaleGroup,
     Seal,
     Source,
     Tenant,
@@ -276,3 +277,12 @@ class ControlActionAdmin(ReadOnlyAdmin):
     list_select_related = ["cell", "pipe", "author"]
     list_filter = ["controller", "outcome"]
     search_fields = ["pipe__id", "cell__id"]
+
+
+@admin.register(ScaleGroup)
+class ScaleGroupAdmin(ReadOnlyAdmin):
+    """What is wanted of each group of lanes; changed on the scaling page."""
+
+    list_display = ["cell", "kind", "minimum", "maximum", "target", "goal_s", "why", "at"]
+    list_select_related = ["cell"]
+    list_filter = ["kind"]

@@ -93,6 +93,8 @@ class Decision(Struct, frozen=True):
 
 def decide(group: Group) -> Decision:
     """The next number of lanes; the one there is as long as nothing is known."""
+    if not group.lanes:
+        return _stay(group, "no lanes are wanted")
     within = _within(group)
     if within != group.lanes:
         return _change(group, within, f"the policy allows {group.policy.minimum} to {group.policy.maximum}")

@@ -24,7 +24,7 @@ from mgmt.console.views import (
     standing,
     tables,
 )
-from mgmt.console.views.staff import audit, cells, controllers
+from mgmt.console.views.staff import audit, cells, controllers, scaling
 
 app_name = "console"
 urlpatterns = [
@@ -47,6 +47,8 @@ urlpatterns = [
     path("staff/cells/", cells.cells, name="cells"),
     path("staff/cells/<str:cell_id>/", cells.cell, name="cell"),
     path("staff/audit/", audit.audit, name="audit"),
+    path("staff/scaling/", scaling.scaling, name="scaling"),
+    path("staff/scaling/<slug:cell>/<slug:kind>/", scaling.scale_group, name="scale_group"),
     path("find/", message.find, name="find"),
     path("receipts/<str:message_id>/", receipt.receipt, name="receipt"),
     path("pipes/new/", edit.new_pipe, name="new_pipe"),

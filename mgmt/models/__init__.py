@@ -8,6 +8,7 @@ from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
 from mgmt.models.ramps import Ramp, RampStep
 from mgmt.models.releases import Release, Rollout, RolloutStep
+from mgmt.models.scaling import ScaleGroup, ScaleSample
 from mgmt.models.signals import LaneSignal
 from mgmt.models.tenancy import Membership, Tenant, User
 from mgmt.models.truth import Attempt, AuditOffset, CloseMark, FactRow, LagRow, LateCount, Passed, Reach, Seal
@@ -49,6 +50,8 @@ __all__ = [
     "Release",
     "Rollout",
     "RolloutStep",
+    "ScaleGroup",
+    "ScaleSample",
     "Seal",
     "Source",
     "Tenant",

@@ -39,6 +39,7 @@ from mgmt.services.probes import probe_alert
 from mgmt.services.ramps import begin_ramp, finish_ramp, hold_ramp, raise_share, resume_ramp, roll_back_ramp
 from mgmt.services.releases import register_release, request_rollout, roll_back
 from mgmt.services.revisions import adopt_live_spec, publish_revision
+from mgmt.services.scaling import set_scale_policy
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.services.tenants import add_member, create_tenant
 
@@ -100,6 +101,7 @@ __all__ = [
     "roll_back_ramp",
     "rotate_signing_secret",
     "set_credential",
+    "set_scale_policy",
     "signing_secrets",
     "snooze_alert",
     "start_move",

@@ -15,6 +15,7 @@ from django.conf import settings
 TICK_S = 1.0
 TEND_S = 2.0
 DEPLOY_S = 2.0
+SCALE_S = 5.0
 # Longer than any task runs (they only look, write and leave), far shorter than an operator's patience.
 VISIBILITY_TIMEOUT_S = 300
 
@@ -62,6 +63,12 @@ app.conf.update(
             "schedule": TEND_S,
             "options": {"expires": 5 * TEND_S},
         },
+        "autoscaler.tick": {
+            "task": "autoscaler.tick",
+            "schedule": SCALE_S,
+            "options": {"expires": SCALE_S},
+        },
     },
 )
-app.autodiscover_tasks([f"controlplane.{room}" for room in ("provisioner", "lookups", "observer", "deployer")])
+ROOMS = ("provisioner", "lookups", "observer", "deployer", "autoscaler")
+app.autodiscover_tasks([f"controlplane.{room}" for room in ROOMS])

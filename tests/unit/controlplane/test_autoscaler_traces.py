@@ -57,13 +57,10 @@ def gaps_s(run: Run, first: int) -> list[int]:
     return [after - before for before, after in pairwise(run.reversals(first))]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("trace", TRACES)
-def test_it_keeps_its_goal_for_less_than_the_best_fixed_group_and_turns_at_most_once_in_ten_minutes(
-    trace: str, seed: int
-):
+def test_it_keeps_its_goal_for_less_than_the_best_fixed_group_and_turns_at_most_once_in_ten_minutes(trace: str):
     rates, limits = TRACES[trace]
-    traffic = noisy(rates, seed)
+    traffic = noisy(rates, seed=1)
     scaled = run_scaled(traffic, 2, limits, POLICY)
     fixed = best_fixed(traffic, limits, GOAL_S, KEPT)
     assert scaled.within(GOAL_S) >= KEPT
@@ -115,7 +112,7 @@ def test_the_traces_find_an_autoscaler_that_flaps():
 levels = st.lists(st.tuples(st.integers(0, 9_000), st.integers(20, 700)), min_size=1, max_size=6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(levels=levels, outside=st.sampled_from([float("inf"), 2_000.0, 300.0]), lane_cpu=st.sampled_from([1.0, 0.4]))
 def test_whatever_comes_lanes_stay_within_the_policy_and_none_is_taken_back_soon_after_one_was_added(
     levels: list[tuple[int, int]], outside: float, lane_cpu: float

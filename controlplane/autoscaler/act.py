@@ -1,0 +1,118 @@
+"""What the Autoscaler's decisions do: lanes of a cell, written under its lease, and seen to have come about."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from math import isfinite
+from typing import Final
+
+import msgspec
+import structlog
+from django.db.models import F
+
+from controlplane.autoscaler.decide import SOON_S, Decision, Group
+from controlplane.autoscaler.load import latest, mean
+from controlplane.interlocks import Refusal
+from controlplane.leases import LeaseLostError, fenced, give_back, note, take
+from dataplane.names import LaneKind
+from mgmt.models import Cell, Controller, Lease, ScaleGroup
+
+LASTS: Final = timedelta(seconds=60)  # lanes start within 20 s, and drain within 30
+log = structlog.get_logger(__name__)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One group's next number of lanes, and all there is to say about it."""
+
+    kind: LaneKind
+    before: int
+    decision: Decision
+
+    @property
+    def is_out(self) -> bool:
+        """Whether lanes are added."""
+        return self.decision.lanes > self.before
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.before} -> {self.decision.lanes}"
+
+
+def act(cell: str, groups: Mapping[LaneKind, Group], decisions: Mapping[LaneKind, Decision], now: datetime) -> str:
+    """Do what was decided on a cell's groups, and say of each why. Returns what was done, in words.
+
+    Lanes are added first, whatever the Observer says of the cell; what may be taken back waits until it is stable.
+    """
+    wanted = [Change(kind, group.lanes, decisions[kind]) for kind, group in groups.items()]
+    changes = [change for change in wanted if change.decision.lanes != change.before]
+    first = [change for change in changes if change.is_out] or changes
+    refused = _change(cell, first, now, protective=any(change.is_out for change in first)) if first else None
+    done = [] if refused else first
+    for change in wanted:
+        if change in changes and change not in done:
+            _say_why_not(cell, change, now, refused)
+        else:
+            _say(cell, change)
+        ScaleGroup.objects.filter(cell=cell, kind=change.kind).update(seen=_seen(groups[change.kind]), at=now)
+    return ", ".join(map(str, done))
+
+
+def _change(cell: str, changes: list[Change], now: datetime, *, protective: bool) -> Refusal | None:
+    """Write the numbers of lanes under the cell's lease, which is kept until lanes have followed."""
+    lease = take(cell, "scale", ", ".join(map(str, changes)), now, protective=protective, lasts=LASTS)
+    if isinstance(lease, Refusal):
+        return lease
+    try:
+        with fenced(lease):
+            row = Cell.objects.get(id=cell)
+            lanes = row.lanes | {change.kind: change.decision.lanes for change in changes}
+            Cell.objects.filter(id=cell).update(lanes=lanes, version=F("version") + 1)
+            for change in changes:
+                _note(cell, change, now)
+    except LeaseLostError as exc:
+        return Refusal(str(exc), "at the next look")
+    log.info("scaled", cell=cell, lanes=lanes, what=lease.what)
+    return None
+
+
+def _note(cell: str, change: Change, now: datetime) -> None:
+    detail = {"kind": change.kind, "before": change.before, "lanes": change.decision.lanes}
+    action = "scale-out" if change.is_out else "scale-in"
+    note("scale", action, outcome="done", at=now, cell=cell, reason=change.decision.why, detail=detail)
+
+
+def _say(cell: str, change: Change) -> None:
+    """The last word on a group, and what the next decision has to know of this one."""
+    memory, why = msgspec.to_builtins(change.decision.memory), change.decision.why[:300]
+    ScaleGroup.objects.filter(cell=cell, kind=change.kind).update(memory=memory, why=why)
+
+
+def _say_why_not(cell: str, change: Change, now: datetime, refused: Refusal | None) -> None:
+    """That a change has to wait; what was not done leaves no memory of having been done."""
+    lanes = change.decision.lanes
+    why = f"{lanes} lanes are wanted, but {refused.why if refused else 'lanes of another kind come first'}"[:300]
+    row = ScaleGroup.objects.filter(cell=cell, kind=change.kind)
+    if row.exclude(why=why).update(why=why) and refused:
+        detail = {"kind": change.kind, "lanes": lanes}
+        note("scale", "scale", outcome="refused", at=now, cell=cell, reason=why, detail=detail)
+
+
+def _seen(group: Group) -> dict[str, float]:
+    """The load of the last seconds, as the page shows it."""
+    if not group.figures:
+        return {}
+    load = mean(latest(group.figures, SOON_S))
+    shown = {name: getattr(load, name) for name in ("lanes", "cpu", "came", "settled", "backlog")}
+    return shown | ({"lag_s": load.lag_s} if isfinite(load.lag_s) else {})
+
+
+def finish(cell: str, lanes: Mapping[str, int], reporting: Mapping[str, int], now: datetime) -> None:
+    """Give a lease of ours back once lanes have followed, or when they have had their time."""
+    lease = Lease.objects.filter(cell=cell, holder=Controller.SCALE).first()
+    if lease is None:
+        return
+    behind = {kind: (reporting.get(kind, 0), count) for kind, count in lanes.items() if reporting.get(kind, 0) != count}
+    if behind and now < lease.until:
+        return
+    if give_back(lease) and behind:
+        reason = "; ".join(f"{there} of {count} {kind} lanes report" for kind, (there, count) in behind.items())
+        note("scale", "scale", outcome="unfinished", at=now, cell=cell, reason=f"after {lease.what}: {reason}")
+        log.warning("lanes did not follow", cell=cell, reason=reason)

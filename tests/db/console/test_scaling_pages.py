@@ -1,0 +1,94 @@
+"""The scaling pages: staff see what each group does and why, and say within what its number may change."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import DjangoAssertNumQueries
+
+from mgmt.models import Cell, ControlAction, ScaleGroup, User
+from mgmt.services.control import note
+from tests.db.console.truth import BrowserOf
+
+pytestmark = pytest.mark.django_db
+LIST, GROUP = 5, 6
+SEEN = {"lanes": 2, "cpu": 1.3, "came": 840.0, "settled": 800.0, "backlog": 1_200, "lag_s": 1.5}
+
+
+@pytest.fixture
+def admin(browser_of: BrowserOf) -> Client:
+    cell = Cell.objects.create(id="c1")
+    ScaleGroup.objects.create(cell=cell, kind="process", maximum=4, why="CPU 65% of a core in each lane", seen=SEEN)
+    return browser_of(User.objects.create_superuser("admin"))
+
+
+def policy(**changes: str) -> dict[str, str]:
+    return {"minimum": "2", "maximum": "6", "target": "60", "goal": "2.5"} | changes
+
+
+def test_others_find_no_such_page(browser_of: BrowserOf, alice: User, admin: Client):
+    assert browser_of(alice).get("/staff/scaling/").status_code == 404
+    assert browser_of(alice).post("/staff/scaling/c1/process/", policy()).status_code == 404
+    assert ScaleGroup.objects.get().maximum == 4
+
+
+def test_a_group_shows_its_load_and_the_last_word_on_it(admin: Client):
+    page = admin.get("/staff/scaling/").content.decode()
+    assert "CPU 65% of a core in each lane" in page
+    assert "65.0" in page
+    assert "1 to 4" in page
+
+
+def test_a_ceiling_is_explained(admin: Client):
+    ScaleGroup.objects.update(memory={"ceiling": 0.5})
+    assert "Lanes stand still at 50.0" in admin.get("/staff/scaling/c1/process/").content.decode()
+
+
+def test_a_policy_is_kept_and_the_audit_names_who_set_it(admin: Client):
+    assert admin.post("/staff/scaling/c1/process/", policy()).status_code == 302
+    group = ScaleGroup.objects.get()
+    assert (group.minimum, group.maximum, group.target, group.goal_s) == (2, 6, 0.6, 2.5)
+    row = ControlAction.objects.get()
+    assert (row.action, row.cell_id, str(row.author)) == ("scale-policy", "c1", "admin")
+    assert "process: 2 to 6 lanes" in admin.get("/staff/scaling/c1/process/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"minimum": "0"}, "minimum: needs 1 to 64, got 0"),
+        ({"maximum": "1"}, "maximum: needs 2 to 64, got 1"),
+        ({"target": "nan"}, "target: needs 5 to 100 % of a core"),
+        ({"target": "101"}, "target: needs 5 to 100 % of a core"),
+        ({"goal": "0"}, "goal: needs more than 0"),
+        ({"goal": "soon"}, "goal: needs a number"),
+        ({"minimum": "1e400"}, "minimum: needs a whole number"),
+        ({"minimum": "1.5"}, "minimum: needs a whole number"),
+    ],
+)
+def test_a_policy_that_cannot_be_met_is_refused_and_what_was_typed_stays(
+    admin: Client, changes: dict[str, str], says: str
+):
+    answer = admin.post("/staff/scaling/c1/process/", policy(**changes))
+    assert answer.status_code == 422
+    assert says in answer.content.decode()
+    assert f'value="{next(iter(changes.values()))}"' in answer.content.decode()
+    assert ScaleGroup.objects.get().maximum == 4
+
+
+@pytest.mark.parametrize("path", ["c9/process", "c1/nobody", "c1/proc%00ess"])
+def test_a_group_that_is_not_there_is_not_found(admin: Client, path: str):
+    assert admin.get(f"/staff/scaling/{path}/").status_code == 404
+
+
+def test_the_pages_cost_the_same_however_many_there_are(
+    admin: Client, django_assert_num_queries: DjangoAssertNumQueries
+):
+    for number in range(2, 6):
+        cell = Cell.objects.create(id=f"c{number}")
+        ScaleGroup.objects.create(cell=cell, kind="process", maximum=4)
+        note("scale", "scale-out", outcome="done", at=timezone.now(), cell="c1", detail={"kind": "process"})
+    admin.get("/staff/scaling/")
+    with django_assert_num_queries(LIST):
+        admin.get("/staff/scaling/")
+    with django_assert_num_queries(GROUP):
+        admin.get("/staff/scaling/c1/process/")

@@ -1,0 +1,192 @@
+"""The Autoscaler on rows: what heartbeats and offsets say becomes lanes, under the cell's lease, with a reason."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from controlplane.autoscaler.act import act, finish
+from controlplane.autoscaler.decide import Decision, Group, Memory, decide
+from controlplane.autoscaler.look import ensure_groups, figures, groups_of, reporting
+from controlplane.leases import take
+from dataplane.names import LANE_KINDS, LaneKind
+from mgmt.models import Cell, ControlAction, Heartbeat, Lease, ScaleGroup, ScaleSample, User, Verdict
+from mgmt.services import pause_controller
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+MOST = 4
+
+
+@pytest.fixture
+def cell() -> Cell:
+    cell = Cell.objects.create(id="c1")
+    ensure_groups(MOST)
+    return cell
+
+
+def sample(cell: Cell, at: datetime, cpu_s: float, came: int, settled: int, lanes: int = 1) -> None:
+    clocks = {f"process-{n}": {"pid": n + 1, "at_s": at.timestamp(), "cpu_s": cpu_s} for n in range(lanes)}
+    ScaleSample.objects.create(cell=cell.id, kind="process", at=at, lanes=clocks, came=came, settled=settled)
+
+
+def busy(cell: Cell, now: datetime = NOW) -> None:
+    """A minute in which one process lane is at its end: 2 000 messages a second come, half of them are settled."""
+    for ago_s in range(60, -1, -5):
+        done_s = 60 - ago_s
+        sample(cell, now - timedelta(seconds=ago_s), 0.98 * done_s, 2_000 * done_s, 1_000 * done_s)
+
+
+def turn(cell: Cell, now: datetime = NOW) -> str:
+    """A tick without Kafka."""
+    cell.refresh_from_db()
+    rows = list(ScaleGroup.objects.filter(cell=cell))
+    groups = groups_of(rows, cell.lanes, now)
+    return act(cell.id, groups, {kind: decide(group) for kind, group in groups.items()}, now)
+
+
+def group(cell: Cell, kind: str = "process") -> ScaleGroup:
+    return ScaleGroup.objects.get(cell=cell, kind=kind)
+
+
+def beat(cell: Cell, writer: str, kind: str, at: datetime = NOW, **body: Any) -> None:
+    fields = {"kind": kind, "epoch": 1, "incarnation": "x", "state": "running", "table_offset": 1, "at": at}
+    Heartbeat.objects.update_or_create(cell=cell.id, writer=writer, defaults=fields | {"body": body})
+
+
+def test_every_group_of_a_cell_has_a_policy_and_only_two_kinds_grow_by_themselves(cell: Cell):
+    assert dict(ScaleGroup.objects.values_list("kind", "maximum")) == dict.fromkeys(LANE_KINDS, 1) | {
+        "process": MOST,
+        "transmit": MOST,
+    }
+    ensure_groups(MOST)
+    assert ScaleGroup.objects.count() == len(LANE_KINDS)
+
+
+def test_lanes_that_a_person_gave_a_cell_before_stay():
+    Cell.objects.create(id="c2", lanes={"process": 7, "transmit": 1, "retrier": 2})
+    ensure_groups(MOST)
+    assert dict(ScaleGroup.objects.values_list("kind", "maximum"))["process"] == 7
+    assert dict(ScaleGroup.objects.values_list("kind", "maximum"))["retrier"] == 2
+
+
+def test_a_lane_at_its_end_gets_others_beside_it_and_the_audit_says_why(cell: Cell):
+    busy(cell)
+    assert turn(cell) == "process 1 -> 4"
+    cell.refresh_from_db()
+    assert cell.lanes["process"] == 4
+    assert cell.lanes["transmit"] == 1
+    assert cell.version == 2, "drivers follow the cell's record"
+    row = ControlAction.objects.get()
+    assert (row.controller, row.action, row.outcome, row.cell_id) == ("scale", "scale-out", "done", "c1")
+    assert "CPU 98% of a core in each lane" in row.reason
+    seen = group(cell).seen
+    assert (seen["lanes"], seen["came"], seen["settled"]) == (1, 2_000, 1_000)
+    assert row.detail == {"kind": "process", "before": 1, "lanes": 4}
+    assert msgspec.convert(group(cell).memory, Memory).full_s == NOW.timestamp()
+
+
+def test_the_lease_is_held_until_lanes_have_followed(cell: Cell):
+    busy(cell)
+    turn(cell)
+    cell.refresh_from_db()
+    finish(cell.id, cell.lanes, {"process": 2}, NOW + timedelta(seconds=5))
+    assert Lease.objects.get().holder == "scale"
+    finish(cell.id, cell.lanes, cell.lanes, NOW + timedelta(seconds=10))
+    assert Lease.objects.get().holder == ""
+    assert ControlAction.objects.count() == 1
+
+
+def test_lanes_that_do_not_follow_are_told_when_their_time_is_over(cell: Cell):
+    busy(cell)
+    turn(cell)
+    cell.refresh_from_db()
+    finish(cell.id, cell.lanes, cell.lanes | {"process": 3}, NOW + timedelta(seconds=61))
+    assert Lease.objects.get().holder == ""
+    last = ControlAction.objects.latest("id")
+    assert last.outcome == "unfinished"
+    assert "3 of 4 process lanes report" in last.reason
+
+
+def test_a_lease_of_somebody_else_is_left_alone(cell: Cell):
+    take(cell.id, "deploy", "release 7", NOW)
+    finish(cell.id, cell.lanes, cell.lanes, NOW + timedelta(seconds=5))
+    assert Lease.objects.get().holder == "deploy"
+
+
+def test_scaling_that_is_paused_changes_nothing_and_says_who_paused_it_once(cell: Cell, alice: User):
+    pause_controller(controller="scale", cell=None, reason="a rehearsal", until=None, by=alice, now=NOW)
+    busy(cell)
+    assert turn(cell) == ""
+    assert turn(cell) == ""
+    cell.refresh_from_db()
+    assert cell.lanes["process"] == 1
+    assert group(cell).why == "4 lanes are wanted, but scaling is paused by alice: a rehearsal"
+    assert ControlAction.objects.filter(outcome="refused").count() == 1
+    assert group(cell).memory == {}, "what was not done is not remembered as done"
+
+
+def test_while_somebody_else_changes_the_cell_scaling_waits(cell: Cell):
+    take(cell.id, "deploy", "release 7", NOW)
+    busy(cell)
+    assert turn(cell) == ""
+    assert "deploying is changing cell c1: release 7" in group(cell).why
+
+
+class TestOfAnUnstableCell:
+    @pytest.fixture(autouse=True)
+    def _unstable(self, cell: Cell) -> None:
+        Verdict.objects.create(cell=cell, state="unstable", reasons=["lag rises"], since=NOW, at=NOW)
+
+    def test_lanes_are_added_all_the_same(self, cell: Cell):
+        busy(cell)
+        assert turn(cell) == "process 1 -> 4"
+
+    def test_none_is_taken_back(self, cell: Cell):
+        Cell.objects.filter(id=cell.id).update(lanes=cell.lanes | {"process": 3})
+        assert decided(cell, {"process": 2}) == ""
+        assert "2 lanes are wanted, but cell c1 is unstable" in group(cell).why
+
+    def test_adding_one_kind_comes_before_taking_back_another(self, cell: Cell):
+        Cell.objects.filter(id=cell.id).update(lanes=cell.lanes | {"process": 3})
+        assert decided(cell, {"process": 2, "transmit": 2}) == "transmit 1 -> 2"
+        assert group(cell).why == "2 lanes are wanted, but lanes of another kind come first"
+
+
+def decided(cell: Cell, wanted: Mapping[LaneKind, int]) -> str:
+    cell.refresh_from_db()
+    rows = ScaleGroup.objects.filter(cell=cell, kind__in=wanted)
+    groups: dict[LaneKind, Group] = groups_of(rows, cell.lanes, NOW)
+    decisions = {kind: Decision(lanes, "because", Memory()) for kind, lanes in wanted.items()}
+    return act(cell.id, groups, decisions, NOW)
+
+
+def test_two_changes_of_the_same_kind_are_one_transaction(cell: Cell):
+    Cell.objects.filter(id=cell.id).update(lanes=cell.lanes | {"process": 3, "transmit": 3})
+    assert decided(cell, {"process": 2, "transmit": 1}) == "process 3 -> 2, transmit 3 -> 1"
+    cell.refresh_from_db()
+    assert (cell.lanes["process"], cell.lanes["transmit"], cell.version) == (2, 1, 2)
+
+
+def test_a_cell_without_lanes_is_left_without(cell: Cell):
+    Cell.objects.filter(id=cell.id).update(lanes=dict.fromkeys(LANE_KINDS, 0))
+    assert turn(cell) == ""
+    assert group(cell).why == "no lanes are wanted"
+
+
+def test_figures_are_differences_and_a_process_that_is_new_counts_from_its_second_beat(cell: Cell):
+    sample(cell, NOW, 100.0, 0, 0)
+    sample(cell, NOW + timedelta(seconds=5), 102.5, 5_000, 4_000)
+    sample(cell, NOW + timedelta(seconds=10), 104.0, 10_000, 10_000, lanes=2)
+    first, second = figures(cell.id, "process", NOW)
+    assert (first.cpu, first.came, first.settled, first.backlog) == (0.5, 1_000, 800, 1_000)
+    assert (second.lanes, second.cpu, second.backlog) == (2, 0.3, 0)
+
+
+def test_who_reports_is_counted_by_kind_and_the_silent_are_not(cell: Cell):
+    beat(cell, "process-0", "process")
+    beat(cell, "process-1", "process")
+    beat(cell, "transmit-0", "transmit", NOW - timedelta(seconds=6))
+    assert reporting(cell.id, NOW) == {"process": 2}

@@ -83,8 +83,8 @@ class ControlSettings(Struct, frozen=True):
     facts_keep_d: int
     rollout_up_s: float
     rollout_watch_s: float
-    ramp: RampPolicy = RampPolicy()
     lanes_max: int  # of one kind in a cell, where staff have said nothing else
+    ramp: RampPolicy = RampPolicy()
 
     @property
     def ends_keep(self) -> timedelta:

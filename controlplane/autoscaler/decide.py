@@ -2,8 +2,8 @@
 
 Out quickly: what the last minute asks for at the target, or the last ten seconds beyond what lanes can do, is given at
 once. In slowly: only what ten minutes at their busiest did not need is taken back, when not all lanes there are have
-been needed for as long as the group's patience lasts. Patience is ten minutes, and twice as long whenever lanes that
-were taken back had to be added again before it was over.
+been needed for as long as the group's patience lasts. Patience is ten minutes at least; it doubles when lanes that were
+taken back have to be added again before it is over, and halves when that comes later.
 
     work (cores) = messages that come a second x CPU seconds that one message costs
     lanes needed = work of a minute / target,
@@ -66,6 +66,7 @@ class Memory(Struct, frozen=True):
     """What the group's earlier decisions leave to the next one."""
 
     full_s: float = 0.0  # when all lanes there were had work last
+    out_s: float = 0.0  # when lanes were added last
     in_s: float = 0.0  # when lanes were taken back last
     patience_s: float = PATIENCE_S
     ceiling: float = 0.0  # CPU of one lane beyond which it does not get, in cores; 0 if none was seen
@@ -216,10 +217,12 @@ def _stay(group: Group, why: str) -> Decision:
 
 
 def _change(group: Group, lanes: int, why: str) -> Decision:
-    """Lanes added soon after some were taken back: that was too early, and patience grows; else it is as at first."""
+    """Lanes added soon after some were taken back: that was too early, and patience grows. Later: it was right."""
     memory = group.memory
     if lanes < group.lanes:
         return Decision(lanes, why, _remember(group, in_s=group.now_s, full_s=group.now_s).memory)
-    soon = group.now_s - memory.in_s < memory.patience_s
-    patience_s = min(2 * memory.patience_s, MOST_PATIENCE_S) if soon else PATIENCE_S
-    return Decision(lanes, why, _remember(group, patience_s=patience_s, full_s=group.now_s).memory)
+    patience_s = memory.patience_s
+    if memory.in_s > memory.out_s:
+        soon = group.now_s - memory.in_s < patience_s
+        patience_s = min(2 * patience_s, MOST_PATIENCE_S) if soon else max(patience_s / 2, PATIENCE_S)
+    return Decision(lanes, why, _remember(group, out_s=group.now_s, full_s=group.now_s, patience_s=patience_s).memory)

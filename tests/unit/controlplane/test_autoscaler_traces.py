@@ -71,7 +71,8 @@ def test_it_keeps_its_goal_for_less_than_the_best_fixed_group_and_turns_at_most_
 def test_bursts_that_come_again_before_patience_is_over_are_waited_for_after_the_first_few():
     scaled = run_scaled(noisy(bursts(1200, 4500, every_s=720, lasts_s=60), 5), 2, CPU_BOUND, POLICY)
     assert scaled.within(GOAL_S) >= KEPT
-    assert len([gap for gap in gaps_s(scaled, 2) if gap < 600]) <= 2
+    assert len(scaled.reversals(2)) <= 10, "of 80, if each burst were answered and forgotten"
+    assert len([gap for gap in gaps_s(scaled, 2) if gap < 600]) <= 3
 
 
 def test_a_lane_with_a_lock_shows_its_ceiling_and_the_target_goes_below_it():

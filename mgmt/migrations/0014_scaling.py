@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('mgmt', '0012_pipes_held_by_penstock'),
+        ('mgmt', '0013_ramps'),
     ]
 
     operations = [

@@ -1,14 +1,10 @@
 """The live tail: copies of what peek steps showed, for whoever looks on. No promise is about them."""
 
 from collections.abc import Iterable
-from typing import Final
 
-from dataplane.ledger.deadletter import NODE_HEADER
-from dataplane.ledger.meta import META_HEADER, encode_meta
+from dataplane.ledger.peek import Peek, peek_headers
 from dataplane.process.item import Item
 from dataplane.runtime.lane import Lane
-
-PEEK_HEADER: Final = "penstock-peek"
 
 
 class Tail:
@@ -23,10 +19,6 @@ class Tail:
         """What the steps of a node saw of these, those that died or were filtered behind the peek included."""
         for item in items:
             for name, body in item.about.peeked if self._topic else ():
-                headers = [
-                    (META_HEADER, encode_meta(item.meta)),
-                    (NODE_HEADER, node.encode()),
-                    (PEEK_HEADER, name.encode()),
-                ]
+                headers = peek_headers(Peek(item.meta, node, name))
                 self._outbox.show(self._topic, body, item.meta.pipe.encode(), headers)
             item.about.peeked.clear()

@@ -23,6 +23,7 @@ from mgmt.console.views import (
     sign_in,
     standing,
     tables,
+    tail,
 )
 from mgmt.console.views.staff import audit, cells, controllers, scaling
 
@@ -77,6 +78,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/resume/", ramp.resume_ramp, name="resume_ramp"),
     path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/roll-back/", ramp.roll_back_ramp, name="roll_back_ramp"),
     path("pipes/<str:pipe_id>/minutes/<int:bucket>/", pipe.minute, name="minute"),
+    path("pipes/<str:pipe_id>/tail/", tail.tail, name="tail"),
     path("pipes/<str:pipe_id>/edit/", edit.edit_pipe, name="edit_pipe"),
     path("pipes/<str:pipe_id>/close/", standing.close_pipe, name="close_pipe"),
     path("pipes/<str:pipe_id>/reopen/", standing.reopen_pipe, name="reopen_pipe"),

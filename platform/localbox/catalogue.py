@@ -18,6 +18,7 @@ from localbox.settings import ROOT, BoxSettings
 SERVICES: Final = ("postgres", "redis", "kafka")
 _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
 INGEST_REPLICAS: Final = ("ingest-1", "ingest-2")
+WEB_THREADS: Final = 20  # four for pages, and one for each who looks at a live tail (mgmt.tail.MOST_VIEWERS)
 DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, the application some more to leave
 
 
@@ -53,7 +54,9 @@ def _setup() -> list[Program]:
 def _control(settings: BoxSettings) -> list[Program]:
     host, port = settings.env["PENSTOCK_WEB_HOST"], settings.ports["PENSTOCK_WEB_PORT"]
     web = [_tool("granian"), "--interface", "wsgi", "--host", host, "--port", str(port), "--workers", "1"]
-    web += ["--blocking-threads", "4", "--no-ws", "--log-level", "warning", "config.wsgi:application"]
+    # A stream would go on for minutes: who looks on is cut off after some seconds, and comes again to the next process.
+    web += ["--blocking-threads", str(WEB_THREADS), "--workers-kill-timeout", "3", "--no-ws"]
+    web += ["--log-level", "warning", "config.wsgi:application"]
     worker = ["--pool", "threads", "--concurrency", "2", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     beat = ["--pidfile=", "--schedule", str(settings.var / "celerybeat-schedule")]
     celery = (_tool("celery"), "-A", "config")

@@ -148,4 +148,5 @@
   });
   document.addEventListener("htmx:afterSettle", () => { prepare(document); markInvalid(); enter(); });
   document.addEventListener("htmx:oobAfterSwap", markInvalid);
+  document.addEventListener("penstock:added", (event) => prepare(event.detail)); // by what streams into a page
 })();

@@ -47,7 +47,8 @@ def everything(receiver: str) -> dict[str, Any]:
     }
     table = services.create_lookup_table(tenant=tenant, name="customers")
     services.put_row(table=table, row=checked_row(1, "c-42", {"name": "Ada", "tier": "gold"}))
-    steps = [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "order.note"}]
+    steps: list[dict[str, Any]] = [{"op": "peek", "name": "raw", "share": 1}]
+    steps += [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "order.note"}]
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
     _pause_deploying()
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
@@ -61,10 +62,10 @@ def nobody() -> str:
         return f"http://127.0.0.1:{taken.getsockname()[1]}/away"
 
 
-def one_pipe(name: str, url: str) -> dict[str, Any]:
-    """A pipe with the one destination crm."""
+def one_pipe(name: str, url: str, steps: str = "[]") -> dict[str, Any]:
+    """A pipe with the one destination crm; `steps` of normalize as JSON."""
     tenant, alice = _people()
-    key = _make(tenant, alice, name, {"crm": url}, [])
+    key = _make(tenant, alice, name, {"crm": url}, json.loads(steps))
     return {"key": key, "pipe": Pipe.objects.get(tenant=tenant, name=name).id, "password": PASSWORD}
 
 
@@ -103,7 +104,7 @@ def _ask_for_a_token(pipe: Pipe, author: User) -> None:
     services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=author)
 
 
-def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: list[dict[str, str]]) -> str:
+def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: list[dict[str, Any]]) -> str:
     destinations = {where: {"type": "http", "url": url} for where, url in urls.items()}
     spec = {"sources": {"shop": {"event_time": "created_at"}}, "normalize": steps, "destinations": destinations}
     pipe = services.create_pipe(tenant=tenant, name=name, spec=spec, author=author)

@@ -36,7 +36,7 @@ from mgmt.queries.timing import Timing, timing
 MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
-TABS: Final = ("overview", "attempts", "dead", "held", "revisions", "settings")
+TABS: Final = ("overview", "attempts", "dead", "held", "tail", "revisions", "settings")
 _LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late")
 _PARTS: Final = {
     "head": "pipe_base.html",
@@ -93,7 +93,7 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_series_rows": once(lambda: _series_rows(get_timing())),
         "get_loss": once(partial(loss_table, pipe_id=pipe.id, span=span, most=MOST_MINUTES)),
         "get_attempts": once(partial(shown_attempts, pipe.id, MOST_ATTEMPTS_HERE)),
-        "several": len(_newest(pipe).spec["destinations"]) > 1,
+        "several": len(newest_revision(pipe).spec["destinations"]) > 1,
         "curl": as_curl(request, f"pipes/{pipe.id}/"),
     }
     template, part = part_of(request, _PARTS) or ("pipe.html", "")
@@ -147,12 +147,13 @@ def _tab(request: HttpRequest) -> str:
     return tab if tab in TABS else "overview"
 
 
-def _newest(pipe: Pipe) -> PipeRevision:
+def newest_revision(pipe: Pipe) -> PipeRevision:
+    """The live revision, or the newest of a pipe that has none yet."""
     return pipe.revisions.filter(state=PipeRevision.State.LIVE).first() or pipe.revisions.latest("number")
 
 
 def _flow(pipe: Pipe, per_s: float) -> Flow:
-    spec: Mapping[str, Any] = _newest(pipe).spec
+    spec: Mapping[str, Any] = newest_revision(pipe).spec
     states = dict(pipe.destinations.values_list("name", "state"))
     return Flow(
         sources=list(spec["sources"]),

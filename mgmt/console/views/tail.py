@@ -1,0 +1,84 @@
+"""The live tail of a pipe: what its peek steps show, as a page and, at the same address, as a stream of events."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import close_old_connections
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.http import require_safe
+
+from dataplane.expr import ExprError
+from mgmt import access
+from mgmt.console.pages import for_members, show, viewer_of
+from mgmt.console.views.pipe import newest_revision, shared
+from mgmt.models import Pipe, Topic
+from mgmt.queries.records import RecordsAway
+from mgmt.queries.tail import newest_copies, peek_steps, tail_of
+from mgmt.tail import Cursor, Judge, Stream, TailFullError, hub, parse_cursor, shown
+
+MOST: Final = 50
+EVENT_STREAM: Final = "text/event-stream"
+AGAIN_S: Final = 5
+NOBODY: Final = Judge("false")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is there when the page opens; `trouble` says why that could not be read."""
+
+    copies: list[dict[str, Any]]
+    cursor: Cursor | None = None
+    trouble: str = ""
+
+
+@for_members
+@require_safe
+def tail(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
+    """The newest copies that pass `filter`; for who accepts a stream, one that begins behind the cursor `after`."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    text, topic = request.GET.get("filter", "").strip(), tail_of(pipe)
+    try:
+        judge, refused = Judge(text), ""
+    except ExprError as exc:
+        judge, refused = NOBODY, str(exc)
+    if EVENT_STREAM in request.headers.get("Accept", ""):
+        return _refusal(422, refused) if refused else _stream(request, pipe, topic, judge)
+    context = shared(pipe, "tail") | {
+        "text": text,
+        "refused": refused,
+        "shown": Shown([]) if refused else _newest(pipe, topic, judge),
+        "steps": peek_steps(newest_revision(pipe).spec),
+        "is_live": topic is not None and not refused,
+    }
+    return show(request, "tail.html", context, tenant=pipe.tenant, status=422 if refused else 200)
+
+
+def _newest(pipe: Pipe, topic: Topic | None, judge: Judge) -> Shown:
+    if topic is None:
+        return Shown([])
+    try:
+        copies, cursor = newest_copies(topic, pipe.id, judge, MOST)
+    except RecordsAway as exc:
+        return Shown([], trouble=str(exc))
+    return Shown([shown(copy) for copy in copies], cursor)
+
+
+def _stream(request: HttpRequest, pipe: Pipe, topic: Topic | None, judge: Judge) -> HttpResponseBase:
+    if topic is None:
+        return _refusal(503, "The pipe is not placed on a cell yet.")
+    after = parse_cursor(request.headers.get("Last-Event-ID", "") or request.GET.get("after", ""))
+    try:
+        stream = Stream(hub(), judge, topic=topic.name, generation=topic.generation, pipe=pipe.id, after=after)
+    except TailFullError:
+        return _refusal(503, "As many look on as this server has room for. Try again when somebody has left.")
+    close_old_connections()  # the stream asks Postgres nothing, and would keep its connection for minutes
+    response = StreamingHttpResponse(stream, content_type=EVENT_STREAM)
+    response["Cache-Control"] = "no-store"
+    response["X-Accel-Buffering"] = "no"  # or a proxy such as nginx would keep it back
+    return response
+
+
+def _refusal(status: int, why: str) -> HttpResponse:
+    headers = {"Retry-After": str(AGAIN_S)} if status == 503 else {}
+    return HttpResponse(f"{why}\n", status=status, headers=headers, content_type="text/plain")

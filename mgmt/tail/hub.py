@@ -1,0 +1,162 @@
+"""The process's one reader of tail topics: a thread that runs while somebody looks on, and fans out what it reads."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from django.conf import settings
+
+from mgmt.tail.copies import copy_of
+from mgmt.tail.viewer import KEPT, Feed, Viewer
+
+log = logging.getLogger(__name__)
+
+MOST_VIEWERS: Final = (
+    16  # each keeps a thread of the web server for as long as it looks; catalogue.py has room for them
+)
+NO_ANSWER: Final = "the brokers do not answer"
+_AT_ONCE: Final = 500
+_WAIT_S: Final = 0.1
+_ANSWER_S: Final = 3.0
+_AGAIN_S: Final = 1.0
+
+
+class TailFullError(Exception):
+    """As many look on as this process has room for."""
+
+
+class Hub:
+    """Who looks on at which topic. `trouble` says why nothing comes, "" if something can."""
+
+    def __init__(self, kafka: str) -> None:
+        self._kafka = kafka
+        self._feeds: dict[str, Feed] = {}
+        self._lock = threading.Lock()
+        self._reader: threading.Thread | None = None
+        self.trouble = ""
+
+    @property
+    def viewers(self) -> int:
+        """How many look on."""
+        return sum(len(feed.viewers) for feed in self._feeds.copy().values())
+
+    def join(self, topic: str, viewer: Viewer) -> None:
+        """Let somebody look on, until `leave`. Raises TailFullError."""
+        with self._lock:
+            if self.viewers >= MOST_VIEWERS:
+                raise TailFullError
+            self._feeds.setdefault(topic, Feed()).join(viewer)
+            if self._reader is None:
+                self._reader = threading.Thread(target=self._read, name="live-tail", daemon=True)
+                self._reader.start()
+
+    def leave(self, topic: str, viewer: Viewer) -> None:
+        """Somebody looks on no more. Safe to call twice; the last one takes the topic along."""
+        with self._lock:
+            feed = self._feeds.get(topic)
+            if feed is None or viewer not in feed.viewers:
+                return
+            feed.viewers.remove(viewer)
+            if not feed.viewers:
+                del self._feeds[topic]
+
+    def _read(self) -> None:
+        while self._is_wanted():
+            try:
+                self._read_until_trouble()
+            except KafkaException:
+                self.trouble = NO_ANSWER
+                log.warning("the live tail cannot read: %s", NO_ANSWER)
+                time.sleep(_AGAIN_S)
+
+    def _is_wanted(self) -> bool:
+        """Whether anybody looks on; if not, the thread that asks is the reader no more."""
+        with self._lock:
+            if not self._feeds:
+                self._reader = None
+            return bool(self._feeds)
+
+    def _read_until_trouble(self) -> None:
+        """Follow what is looked at. Raises KafkaException when no broker answers any more."""
+        with _Client(self._kafka) as client:
+            while feeds := self._feeds.copy():
+                for topic in [topic for topic, feed in client.feeds.items() if feeds.get(topic) is not feed]:
+                    client.drop(topic)
+                for topic in feeds.keys() - client.feeds.keys():
+                    self._begin(client, topic, feeds[topic])
+                self.trouble = ""
+                self._add(client.read())
+
+    def _begin(self, client: "_Client", topic: str, feed: Feed) -> None:
+        first, end = client.ends(topic)
+        with self._lock:
+            feed.begin(first, end)
+        client.follow(topic, feed, first)
+
+    def _add(self, messages: Iterable[Message]) -> None:
+        with self._lock:
+            for message in messages:
+                feed, copy = self._feeds.get(message.topic()), copy_of(message)
+                if feed and copy:
+                    feed.add(copy)
+
+
+class _Client:
+    """A consumer of the last copies of some topics. Commits nothing."""
+
+    def __init__(self, kafka: str) -> None:
+        self.feeds: dict[str, Feed] = {}
+        self._are_away = False
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": kafka,
+                "group.id": "penstock.tail",  # the client wants a name; nothing is ever committed
+                "enable.auto.commit": False,
+                "auto.offset.reset": "latest",
+                "fetch.wait.max.ms": 100,
+                "queued.max.messages.kbytes": 8 * 1024,
+                "error_cb": self._note,
+                "log_level": 0,
+            }
+        )
+
+    def __enter__(self) -> "_Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._consumer.close()
+
+    def ends(self, topic: str) -> tuple[int, int]:
+        """The first offset that is worth reading, and the one that is not written yet."""
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_ANSWER_S)
+        return max(low, high - KEPT), high
+
+    def follow(self, topic: str, feed: Feed, first: int) -> None:
+        """Read a topic for this feed from there, too."""
+        self._consumer.incremental_assign([TopicPartition(topic, 0, first)])
+        self.feeds[topic] = feed
+
+    def drop(self, topic: str) -> None:
+        """Read it no more."""
+        self._consumer.incremental_unassign([TopicPartition(topic, 0)])
+        del self.feeds[topic]
+
+    def read(self) -> list[Message]:
+        """What there is, after a moment. Raises KafkaException when all brokers are away."""
+        found = self._consumer.consume(_AT_ONCE, _WAIT_S)
+        if self._are_away:
+            raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+        return [message for message in found if message.error() is None]
+
+    def _note(self, error: KafkaError) -> None:
+        self._are_away = self._are_away or error.code() == KafkaError._ALL_BROKERS_DOWN
+
+
+@cache
+def hub() -> Hub:
+    """This process's."""
+    return Hub(settings.PENSTOCK_KAFKA)

@@ -1,0 +1,89 @@
+// The live tail: server-sent events into the table's top. Pausing leaves the stream and keeps its place.
+(() => {
+  "use strict";
+  const MOST_ROWS = 200;
+  const AGAIN_MS = 5000;
+  const at = (id) => document.getElementById(id);
+
+  const rowOf = (copy, address) => {
+    const row = at("tail-row").content.firstElementChild.cloneNode(true);
+    const slot = (name) => row.querySelector(`[data-slot=${name}]`);
+    slot("at").dateTime = copy.at;
+    slot("step").textContent = copy.step;
+    slot("node").textContent = copy.node;
+    slot("message").href = address.replace("POSITION", copy.position) + (copy.child ? `?child=${copy.child}` : "");
+    slot("message").firstElementChild.textContent = copy.message;
+    slot("body").textContent = copy.is_cut ? `${copy.body} …` : copy.body;
+    return row;
+  };
+
+  const wordsOf = (standing) => {
+    if (standing.trouble) return `Nothing can come: ${standing.trouble}.`;
+    const words = [];
+    if (standing.left_out) words.push(`Sampled: ${standing.shown} of ${standing.shown + standing.left_out} in the last second are shown.`);
+    if (standing.unjudged) words.push(`For ${standing.unjudged} the filter had no value.`);
+    return words.join(" ") || "Live.";
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const sheet = document.querySelector("[data-tail]");
+    if (!sheet) return;
+    const rows = at("tail-rows");
+    const pause = at("tail-pause");
+    let cursor = sheet.dataset.cursor;
+    let source = null;
+    let missed = 0;
+    let paused = false;
+
+    const say = (words) => {
+      const text = missed ? `${words} ${missed} came too fast for this page and are not shown.` : words;
+      if (at("tail-standing").textContent !== text) at("tail-standing").textContent = text;
+    };
+    const add = (copy) => {
+      rows.prepend(rowOf(copy, sheet.dataset.message));
+      while (rows.children.length > MOST_ROWS) rows.lastElementChild.remove();
+      at("tail-empty").hidden = true;
+      document.dispatchEvent(new CustomEvent("penstock:added", { detail: rows.firstElementChild }));
+    };
+    const gap = () => {
+      const row = rows.insertRow(0);
+      const cell = row.insertCell();
+      cell.colSpan = 4;
+      cell.className = "wait";
+      cell.textContent = "Messages may have passed here that are kept no more.";
+    };
+    const open = () => {
+      source = new EventSource(sheet.dataset.tail + encodeURIComponent(cursor));
+      source.addEventListener("copy", (event) => { cursor = event.lastEventId; add(JSON.parse(event.data)); });
+      source.addEventListener("standing", (event) => {
+        cursor = event.lastEventId || cursor;
+        const standing = JSON.parse(event.data);
+        missed += standing.missed;
+        if (standing.gap) gap();
+        say(wordsOf(standing));
+      });
+      source.onerror = () => {
+        if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+        say(`The stream ended; we try again in ${AGAIN_MS / 1000} s.`);
+        source = null;
+        window.setTimeout(() => { if (!source && !paused) open(); }, AGAIN_MS);
+      };
+    };
+    const close = () => {
+      if (source) source.close();
+      source = null;
+    };
+    pause.addEventListener("click", () => {
+      paused = !paused;
+      pause.textContent = paused ? "Go on" : "Pause";
+      if (paused) {
+        close();
+        say("Paused; what comes meanwhile is shown when you go on, as far as it is kept.");
+      } else {
+        open();
+      }
+    });
+    window.addEventListener("pagehide", close);
+    open();
+  });
+})();

@@ -1,0 +1,202 @@
+"""The live tail on real Kafka and behind the real web server: who looks on sees what passes, and nobody waits."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dataplane.ledger.peek import peek_headers
+from localbox.ports import free_ports
+from localbox.settings import ROOT
+from mgmt.tail import Copy, Cursor, Hub, Judge, Stream, TailFullError
+from mgmt.tail.hub import MOST_VIEWERS
+from mgmt.tail.viewer import Viewer
+from tests.rig.copies import copy_at
+from tests.rig.plane import until
+
+BIG = b"x" * 50_000
+FLOOD = 2_000  # of these: a hundred megabytes
+
+
+class Topic:
+    """A tail topic and whoever writes to it."""
+
+    def __init__(self, kafka: str) -> None:
+        self.kafka, self.name = kafka, f"tail-{uuid.uuid4().hex[:8]}"
+        AdminClient({"bootstrap.servers": kafka}).create_topics([NewTopic(self.name, 1, 1)])[self.name].result(20)
+        self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
+
+    def write(self, *copies: Copy) -> None:
+        for copy in copies:
+            self._producer.produce(self.name, copy.body, headers=peek_headers(copy.peek))
+        assert self._producer.flush(20) == 0
+
+    def stream(self, hub: Hub, after: int | None = None, judge: str = "") -> Stream:
+        cursor = None if after is None else Cursor(1, after)
+        return Stream(hub, Judge(judge), topic=self.name, generation=1, pipe="p", after=cursor)
+
+
+@pytest.fixture
+def topic(kafka_servers: str) -> Topic:
+    return Topic(kafka_servers)
+
+
+@pytest.fixture
+def hub(kafka_servers: str) -> Hub:
+    return Hub(kafka_servers)
+
+
+def events(chunks: Iterator[bytes], name: str = "copy") -> Iterator[dict[str, Any]]:
+    """The data of the events of this name, as a browser takes them apart."""
+    for chunk in chunks:
+        for block in chunk.decode().split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in block.splitlines())
+            if fields.get("event") == name:
+                yield {**json.loads(fields["data"]), "cursor": fields.get("id")}
+
+
+def test_several_look_on_through_one_reader_and_each_sees_its_own(topic: Topic, hub: Hub):
+    topic.write(copy_at(0, {"n": 0}))
+    with closing(topic.stream(hub, -1)) as all_, closing(topic.stream(hub, -1, "body.n > 1")) as some:
+        topic.write(copy_at(1, {"n": 1}), copy_at(2, {"n": 2}, pipe="q"), copy_at(3, {"n": 3}))
+        from_all, from_some = events(iter(all_)), events(iter(some))
+        assert [next(from_all)["body"] for _ in range(3)] == ['{"n":0}', '{"n":1}', '{"n":3}']
+        found = next(from_some)
+        assert (found["body"], found["cursor"], found["step"], found["node"]) == ('{"n":3}', "1-3", "here", "normalize")
+        assert hub.viewers == 2
+    assert hub.viewers == 0
+    until(lambda: hub._reader is None, "the reader leaves with the last viewer", 10)
+
+
+def test_who_comes_back_goes_on_behind_the_cursor_though_the_reader_was_gone(topic: Topic, hub: Hub):
+    topic.write(*(copy_at(n, n) for n in range(3)))
+    with closing(topic.stream(hub, -1)) as stream:
+        assert next(events(iter(stream)))["cursor"] == "1-0"
+    until(lambda: hub._reader is None, "the reader has left", 10)
+    topic.write(copy_at(3, 3))
+    with closing(topic.stream(hub, 0)) as stream:
+        found = events(iter(stream))
+        assert [next(found)["body"] for _ in range(3)] == ["1", "2", "3"]
+
+
+def test_an_empty_hour_still_says_once_a_second_that_it_lives_and_where_it_is(topic: Topic, hub: Hub):
+    topic.write(copy_at(0, 0, pipe="q"))
+    with closing(topic.stream(hub, -1)) as stream:
+        told = events(iter(stream), "standing")
+        found = [next(told) for _ in range(3)]
+    assert found[-1] == {
+        "shown": 0, "left_out": 0, "unjudged": 0, "missed": 0, "gap": False, "trouble": "", "cursor": "1-0",
+    }  # fmt: skip
+
+
+def test_nobody_is_let_in_when_there_is_no_room(topic: Topic, hub: Hub):
+    viewers = [Viewer("p") for _ in range(MOST_VIEWERS)]
+    for viewer in viewers:
+        hub.join(topic.name, viewer)
+    with pytest.raises(TailFullError):
+        topic.stream(hub)
+    for viewer in viewers:
+        hub.leave(topic.name, viewer)
+    topic.stream(hub).close()
+
+
+def test_brokers_that_do_not_answer_are_told_of():
+    hub = Hub(f"127.0.0.1:{free_ports(1)[0]}")
+    with closing(Stream(hub, Judge(), topic="none", generation=1, pipe="p")) as stream:
+        told = events(iter(stream), "standing")
+        until(lambda: next(told)["trouble"] == "the brokers do not answer", "it is told", 20)
+
+
+class Served:
+    """The rig's application on the web server that pages run on."""
+
+    def __init__(self, topic: Topic, log: Path) -> None:
+        self.port = free_ports(1)[0]
+        granian = str(Path(sys.executable).parent / "granian")
+        command = [
+            granian,
+            "--interface",
+            "wsgi",
+            "--port",
+            str(self.port),
+            "--workers",
+            "1",
+            "--blocking-threads",
+            "8",
+        ]
+        given = {"PENSTOCK_KAFKA": topic.kafka, "PENSTOCK_TAIL_TOPIC": topic.name}
+        env = os.environ | given | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [*command, "--no-ws", "tests.rig.tail_server:application"], env=env, stdout=out, stderr=out
+            )
+        until(self._answers, "the server answers", 30)
+
+    def viewers(self) -> int:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as connection:
+            connection.request("GET", "/viewers")
+            return int(connection.getresponse().read())
+
+    def look(self) -> socket.socket:
+        """Ask for the stream of pipe p, and read nothing yet."""
+        asking = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        asking.sendall(b"GET /tail/p HTTP/1.1\r\nHost: here\r\n\r\n")
+        return asking
+
+    def rss_bytes(self) -> int:
+        family = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
+        return sum(one.memory_info().rss for one in family)
+
+    def _answers(self) -> bool:
+        try:
+            return self.viewers() >= 0
+        except OSError:
+            return False
+
+
+@pytest.fixture
+def served(topic: Topic, tmp_path: Path) -> Iterator[Served]:
+    server = Served(topic, tmp_path / "granian.log")
+    yield server
+    server.process.terminate()
+    server.process.wait(30)
+
+
+def test_a_browser_that_reads_nothing_holds_up_nobody_and_fills_no_memory(topic: Topic, served: Served):
+    topic.write(copy_at(0, 0))
+    slow, quick = served.look(), served.look()
+    until(lambda: served.viewers() == 2, "both look on", 10)
+    before = served.rss_bytes()
+    topic.write(*(copy_at(n, raw=BIG) for n in range(FLOOD)))
+    topic.write(copy_at(FLOOD, {"last": True}))
+    with quick.makefile("rb") as lines:
+        began = time.monotonic()
+        while (line := lines.readline()) and b'"last' not in line:
+            assert time.monotonic() - began < 20
+        assert b"last" in line
+    assert served.rss_bytes() - before < 80_000_000  # of a hundred that passed; what is kept is bounded
+    for one in (slow, quick):
+        one.close()
+    until(lambda: served.viewers() == 0, "both are known to be gone", 10)
+
+
+def test_a_server_that_is_told_to_stop_does_not_wait_for_who_looks_on(topic: Topic, served: Served):
+    with closing(served.look()):
+        until(lambda: served.viewers() == 1, "somebody looks on", 10)
+        began = time.monotonic()
+        served.process.terminate()
+        served.process.wait(30)
+        assert time.monotonic() - began < 8

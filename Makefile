@@ -80,8 +80,9 @@ chromium:
 			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
 
-reference: $(RUN_STAMP) ## write the page of steps and expressions anew, from the code
+reference: $(RUN_STAMP) ## write the pages of steps and expressions and of metrics anew, from the code
 	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
+	@$(BIN)/python -c 'from dataplane.metrics import page; print(page(), end="")' > docs/reference/metrics.md
 
 lake-recompute: $(RUN_STAMP) ## write a span of a lake table anew: PIPE= DESTINATION= REVISION= [SINCE= UNTIL=], times as 2026-11-21T12:00:00Z
 	@$(BIN)/python -m localbox run -- $(BIN)/python -m dataplane.jobs.lake_recompute --pipe "$(PIPE)" \

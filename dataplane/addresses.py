@@ -13,6 +13,7 @@ REDIS_PORT: Final = 8803
 KAFKA_PORT: Final = 8804
 KAFKA_CONTROLLER_PORT: Final = 8805
 RECEIVER_PORT: Final = 8806
+METRICS_PORT: Final = 8810
 
 DEFAULT_ALLOW: Final = "127.0.0.0/8,::1/128"  # networks delivered to although they are not public
 DEFAULT_KAFKA: Final = f"127.0.0.1:{KAFKA_PORT}"

@@ -1,12 +1,14 @@
 """The one way by which tenants' rows reach a request, and the one table of who may do what.
 
 Another tenant's row is not found, exactly as a missing one is not: DoesNotExist, which views turn into 404. A row of
-one's own tenant that asks for a higher role is Forbidden, which they turn into 403.
+one's own tenant that asks for a higher role is Forbidden, which they turn into 403. The
+log's lines of a request name the tenant and the pipe that it got here.
 """
 
 from typing import Final
 
 from django.db.models import F, QuerySet
+from structlog.contextvars import bind_contextvars
 
 from mgmt.models import (
     Alert,
@@ -81,6 +83,7 @@ def pipes_of(user: User) -> QuerySet[Pipe]:
 def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
     """A tenant of the user's. Raises Tenant.DoesNotExist, Forbidden."""
     tenant = tenants_of(user).get(id=_storable(tenant_id))
+    bind_contextvars(tenant=tenant.id)
     _require(user, tenant.id, need)
     return tenant
 
@@ -88,6 +91,7 @@ def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
 def get_pipe(user: User, pipe_id: str, need: str = READ) -> Pipe:
     """A pipe of the user's, with its tenant. Raises Pipe.DoesNotExist, Forbidden."""
     pipe = pipes_of(user).select_related("tenant").get(id=_storable(pipe_id))
+    bind_contextvars(tenant=pipe.tenant_id, pipe=pipe.id)
     _require(user, pipe.tenant_id, need)
     return pipe
 

@@ -23,6 +23,7 @@ from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.port import Desired
 from controlplane.compute.stopping import ask_to_stop
 from dataplane.addresses import DEFAULT_KAFKA
+from dataplane.runtime.board import Board, Reading
 
 LOOK_S: Final = 0.25
 log = structlog.get_logger(__name__)
@@ -51,6 +52,13 @@ class Keeper:
         for kept in self._cells.values():
             kept.step(None, now)
         return all(kept.running is None for kept in self._cells.values())
+
+    def readings(self) -> list[Reading]:
+        """How many applications are asked for, and how many run."""
+        return [
+            Reading("penstock_keeper_wanted_applications", sum(wish is not None for wish in self._wishes.values())),
+            Reading("penstock_keeper_applications", sum(kept.running is not None for kept in self._cells.values())),
+        ]
 
     def _wish(self, cell: str) -> Desired | None:
         """What is asked for; a file that cannot be read changes nothing."""
@@ -104,6 +112,9 @@ def main() -> int:
         signal.signal(number, lambda *_: ending.set())
     launcher = SparkLauncher(settings.var, settings.jars)
     keeper = Keeper(ComputeFiles(settings.var), launcher, settings.kafka)
+    board = Board()
+    board.reads(keeper.readings)
+    board.serve()
     while not ending.wait(LOOK_S):
         keeper.look(time.monotonic())
     while not keeper.look_to_the_end(time.monotonic()):

@@ -19,6 +19,7 @@ from controlplane.observer.reader import Reader, start_offset, topics_to_read
 from controlplane.observer.rows import raise_marks
 from controlplane.observer.seal import first_open_bucket
 from controlplane.observer.sealing import Sealer
+from controlplane.observer.shown import Shown
 from controlplane.observer.store import PartitionLostError, Store
 from controlplane.observer.trim import trim
 from controlplane.settings import ControlSettings, control_settings
@@ -37,11 +38,13 @@ log = structlog.get_logger(__name__)
 class Session:
     """From one connection to Postgres to the next: what is owned, read and not yet stored lives as long as it does."""
 
-    def __init__(self, settings: ControlSettings) -> None:
+    def __init__(self, settings: ControlSettings, shown: Shown) -> None:
         self._settings = settings
+        self._shown = shown
         self._reader = Reader(settings.kafka)
         self._store = Store()
         self._sealer = Sealer(settings.grace_s)
+        shown.begin(self._sealer)
         self._sampler = Sampler(settings.attempt_sample_per_s)
         self._batch = Batch(self._sampler)
         self._due = dict.fromkeys(("discover", "store", "seal", "trim"), 0.0)
@@ -50,8 +53,10 @@ class Session:
         """Read what there is, and do what is due. Raises what ends the session."""
         if self._is_due("discover", DISCOVER_S):
             self.discover()
-        for message in self._reader.read(wait_s):
+        messages = self._reader.read(wait_s)
+        for message in messages:
             self._batch.add(message)
+        self._shown.read(messages, time.time())
         if self._batch.is_full or self._is_due("store", STORE_S):
             self.store()
         if self._is_due("seal", SEAL_S):
@@ -65,7 +70,8 @@ class Session:
         if batch.records:
             now = datetime.now(UTC)
             ended = first_open_bucket(now, self._settings.grace_s)
-            self._store.save(batch, maybe_sealed_before=ended, now=now)
+            with self._shown.storing():
+                self._store.save(batch, maybe_sealed_before=ended, now=now)
             self._sealer.remember(batch.tally.cells)
 
     def discover(self) -> None:
@@ -118,10 +124,11 @@ class Session:
 
 def observe(ending: threading.Event) -> None:
     """Run sessions until `ending` is set. A session that fails leaves nothing behind: the next reads from the rows."""
-    settings = control_settings()
+    settings, shown = control_settings(), Shown()
+    shown.serve()
     failures = 0
     while not ending.is_set():
-        session, began = Session(settings), time.monotonic()
+        session, began = Session(settings, shown), time.monotonic()
         try:
             while not ending.is_set():
                 session.step()

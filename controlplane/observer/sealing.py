@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 from django.db.models import Exists, OuterRef
+from msgspec import Struct
 
 from controlplane.observer.merge import PipeBucket, Place
 from controlplane.observer.seal import Progress, closing_s, first_open_bucket, seal_row, why_open
@@ -21,6 +22,14 @@ Bounds = Callable[[Place], tuple[int, int]]
 log = structlog.get_logger(__name__)
 
 
+class Sums(Struct):
+    """What was sealed since the Sealer began: minutes of pipes, their messages, and the units lost in them."""
+
+    minutes: int = 0
+    accepted: int = 0
+    lost: int = 0
+
+
 class Sealer:
     """The buckets of an Observer's partitions that are not sealed yet."""
 
@@ -28,6 +37,12 @@ class Sealer:
         self._grace_s = grace_s
         self._open: dict[PipeBucket, str] = {}
         self._alarmed: set[PipeBucket] = set()
+        self.sums = Sums()
+
+    @property
+    def open_minutes(self) -> int:
+        """How many there are."""
+        return len(self._open)
 
     def remember(self, cells: dict[PipeBucket, str]) -> None:
         """Buckets that got facts, and the cell each runs in."""
@@ -56,8 +71,14 @@ class Sealer:
             else:
                 seals.append(seal_row(minute.pipe_id, minute.bucket, derive(books), now))
         Seal.objects.bulk_create(seals, ignore_conflicts=True)
+        self._count(seals)
         self._forget((seal.pipe_id, seal.bucket) for seal in seals)
         return len(seals)
+
+    def _count(self, seals: list[Seal]) -> None:
+        self.sums.minutes += len(seals)
+        self.sums.accepted += sum(seal.accepted for seal in seals)
+        self.sums.lost += sum(seal.lost for seal in seals)
 
     def _without_sealed(self, due: list[PipeBucket]) -> list[PipeBucket]:
         """Late facts bring sealed buckets back to mind: they stay as they are."""

@@ -2,9 +2,7 @@
 
 import argparse
 import asyncio
-import logging
 import signal
-import sys
 from typing import Final
 
 import uvloop
@@ -14,7 +12,9 @@ from granian.server.embed import Server
 
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.replica import Replica
+from dataplane.runtime.board import Board
 from dataplane.runtime.garbage import collect_seldom
+from dataplane.runtime.logs import log_as_json
 from dataplane.runtime.settings import settings_from
 
 DRAIN_S: Final = 25.0
@@ -26,6 +26,10 @@ async def serve(name: str) -> None:
     replica = Replica(settings, name)
     replica.start()
     app = IngestApp(replica)
+    board = Board()
+    board.reads(app.readings)
+    board.reads(replica.readings)
+    board.serve()
     sweeper = asyncio.create_task(app.sweep())
     server = Server(
         app,
@@ -53,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m dataplane.ingest", description=__doc__)
     parser.add_argument("--replica", required=True, help="this replica's own name; it must be stable over restarts")
     arguments = parser.parse_args()
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_as_json(replica=arguments.replica)
     collect_seldom()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(arguments.replica))

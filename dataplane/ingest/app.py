@@ -6,6 +6,8 @@ import io
 import itertools
 import logging
 import os
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 from zlib import error as ZlibError  # noqa: N812
 
@@ -15,6 +17,7 @@ from dataplane.ingest.events import read_events
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.replica import Replica, Verdict
 from dataplane.ingest.slow import SlowBodies
+from dataplane.runtime.board import Reading
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +48,7 @@ class IngestApp:
         self._receipts = f"{replica.settings.web_url}/receipts/"
         self._slow = SlowBodies(BODY_TIMEOUT_S)
         self.active = 0
+        self.answers: Counter[int] = Counter()  # of POSTs of events, by status
 
     async def sweep(self) -> None:
         """End requests whose body does not come, for ever."""
@@ -55,7 +59,8 @@ class IngestApp:
         self.active += 1
         try:
             if scope.path == EVENTS and scope.method == "POST":
-                await self._events(scope.headers, protocol)
+                status = await self._events(scope.headers, protocol)
+                self.answers[status] += 1
             else:
                 self._probe(scope, protocol)
         except RefusalError as refusal:
@@ -65,6 +70,11 @@ class IngestApp:
             self._refuse(protocol, RefusalError(500, "internal", "the event was not taken; send it again"))
         finally:
             self.active -= 1
+
+    def readings(self) -> Iterator[Reading]:
+        """How requests were answered."""
+        for status, count in self.answers.copy().items():
+            yield Reading("penstock_ingest_answers_total", count, (str(status),))
 
     def _probe(self, scope: Any, protocol: Any) -> None:
         match scope.path:
@@ -82,7 +92,8 @@ class IngestApp:
         body = _encode({"status": reason or "ready", "replica": self._replica.name})
         protocol.response_bytes(503 if reason else 200, [JSON], body)
 
-    async def _events(self, headers: Any, protocol: Any) -> None:
+    async def _events(self, headers: Any, protocol: Any) -> int:
+        """Take what came and answer; the status. Raises RefusalError."""
         route = self._replica.route(_key(headers.get("authorization")))
         body = self._plain(headers, await self._body(headers, protocol))
         ce = _NO_ATTRIBUTES
@@ -91,15 +102,15 @@ class IngestApp:
         items, is_batch = read_events(headers.get("content-type", ""), body, ce)
         verdicts = await self._replica.take(route, items)
         if is_batch:
-            _answer_batch(protocol, verdicts, f"{self._receipts}{{id}}/")
-        else:
-            self._answer_one(protocol, verdicts[0])
+            return _answer_batch(protocol, verdicts, f"{self._receipts}{{id}}/")
+        return self._answer_one(protocol, verdicts[0])
 
-    def _answer_one(self, protocol: Any, verdict: Verdict) -> None:
+    def _answer_one(self, protocol: Any, verdict: Verdict) -> int:
         if verdict.status != 202:
             retry_after_s = 2 if verdict.status == 503 else 0
             raise RefusalError(verdict.status, verdict.code, verdict.detail, retry_after_s=retry_after_s)
         protocol.response_bytes(202, [JSON, ("location", f"{self._receipts}{verdict.id}/")], _encode(verdict))
+        return 202
 
     async def _body(self, headers: Any, protocol: Any) -> bytes:
         """The body as it was sent. Raises RefusalError if it is too large or comes too slowly."""
@@ -148,6 +159,7 @@ class IngestApp:
         return RefusalError(413, "body-too-large", f"needs at most {self._limit} bytes, decompressed")
 
     def _refuse(self, protocol: Any, refusal: RefusalError) -> None:
+        self.answers[refusal.status] += 1
         headers = [PROBLEM]
         if refusal.retry_after_s:
             headers.append(("retry-after", str(refusal.retry_after_s)))
@@ -167,13 +179,15 @@ def _key(authorization: str | None) -> str:
     return key.strip()
 
 
-def _answer_batch(protocol: Any, verdicts: list[Verdict], receipts: str) -> None:
+def _answer_batch(protocol: Any, verdicts: list[Verdict], receipts: str) -> int:
     accepted = sum(verdict.status == 202 for verdict in verdicts)
     body = _encode(BatchAnswer(accepted, len(verdicts) - accepted, verdicts, receipts))
     headers = [JSON]
     if any(verdict.status == 503 for verdict in verdicts):
         headers.append(("retry-after", "2"))
-    protocol.response_bytes(202 if accepted == len(verdicts) else _worst(verdicts, accepted), headers, body)
+    status = 202 if accepted == len(verdicts) else _worst(verdicts, accepted)
+    protocol.response_bytes(status, headers, body)
+    return status
 
 
 def _worst(verdicts: list[Verdict], accepted: int) -> int:

@@ -5,7 +5,8 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
 from typing import Final
 from zlib import crc32
 
@@ -23,6 +24,7 @@ from dataplane.ingest.telling import Teller
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.ledger.units import partition_base
 from dataplane.plan import Plan, compile_plan
+from dataplane.runtime.board import Reading
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import ingest_producer
 from dataplane.runtime.settings import Settings
@@ -87,6 +89,7 @@ class Replica:
         self._spread = Spread(crc32(name.encode()))
         self._feeds = Feeds(settings.clusters, self.table, self._take_fed)
         self._waiting = 0
+        self._events: Counter[str] = Counter()  # by outcome
         self._broken = False
         self._trouble = ""  # why ACKs cannot be journalled
         self._background: list[asyncio.Task[None]] = []
@@ -112,6 +115,14 @@ class Replica:
     def ready(self) -> str:
         """Empty if events can be taken, else why not."""
         return "" if len(self.table) or self._reader.at_end else "the control topic has not been read yet"
+
+    def readings(self) -> Iterator[Reading]:
+        """What became of events, and how the replica feels."""
+        for outcome in ("acked", "refused", "unavailable"):
+            yield Reading("penstock_ingest_events_total", self._events[outcome], (outcome,))
+        yield Reading("penstock_ingest_waiting_requests", self._waiting)
+        yield Reading("penstock_ingest_ready", not self.ready)
+        yield Reading("penstock_ingest_journal_failing", bool(self._trouble))
 
     def route(self, key: str) -> Route:
         """Where a key leads. Raises RefusalError for an unknown or revoked key, a closed pipe, one not live yet."""
@@ -173,8 +184,13 @@ class Replica:
             await batch.future
             self._waiting -= 1
         taken = _verdicts(request, batch.places)
+        away = batch.places.count(None)
+        self._events["unavailable"] += away
+        self._events["acked"] += len(taken) - away
         if not refused:
             return taken
+        for why in refused.values():
+            self._events["unavailable" if why.status == 503 else "refused"] += 1
         rest = iter(taken)
         return [_refused(refused[n]) if n in refused else next(rest) for n in range(len(items))]
 

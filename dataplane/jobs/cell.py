@@ -7,7 +7,6 @@ import argparse
 import logging
 import os
 import random
-import sys
 import time
 from typing import Final
 
@@ -23,6 +22,7 @@ from dataplane.jobs.windows import WindowsQuery
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.lane import LaneIdentity
+from dataplane.runtime.logs import log_as_json
 from dataplane.runtime.settings import settings_from
 from dataplane.tables.control import ControlReader, snapshot_path
 
@@ -172,7 +172,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--epoch", type=int, required=True)
     parser.add_argument("--incarnation", required=True)
     arguments = parser.parse_args(argv)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_as_json(cell=arguments.cell, lane="driver")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     Driver(arguments.cell, arguments.epoch, arguments.incarnation).run()
 

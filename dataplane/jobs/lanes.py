@@ -1,8 +1,6 @@
 """What runs inside a Spark task: one lane, made, run and closed there (Spark forks and reuses its Python workers)."""
 
-import logging
 import random
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ from pyspark import TaskContext
 from dataplane.jobs.wanted import STABLE_S, back_off_s
 from dataplane.runtime.garbage import collect_seldom
 from dataplane.runtime.lane import Lane, LaneError, LaneIdentity, Work
+from dataplane.runtime.logs import log_as_json
 from dataplane.runtime.settings import settings_from
 
 REJOIN_WAIT_S: Final = 1.0
@@ -42,9 +41,9 @@ def run_lane(identities: Iterable[LaneIdentity]) -> Iterator[str]:
 
     A lane catches its own errors; only the death of the process is a failure of the Spark task, which Spark repeats.
     """
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     collect_seldom()
     for identity in identities:
+        log_as_json(cell=identity.cell, lane=identity.writer)
         settings = settings_from()
         pause_s = pause_before(settings.var / "data" / "lanes" / f"{identity.cell}-{identity.writer}", time.time())
         context = TaskContext.get()

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from localbox.jars import SPARK, ensure_jars
 from localbox.java import find_java
 from localbox.probes import http_ready, tcp_ready
@@ -18,6 +20,7 @@ from localbox.settings import ROOT, BoxSettings
 SERVICES: Final = ("postgres", "redis", "kafka")
 _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
 INGEST_REPLICAS: Final = ("ingest-1", "ingest-2")
+SHOWN: Final = ("web", "worker", "observer", "keeper", *INGEST_REPLICAS)  # in the order of their ports for metrics
 WEB_THREADS: Final = 20  # four for pages, and one for each who looks at a live tail (mgmt.tail.MOST_VIEWERS)
 DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, the application some more to leave
 
@@ -29,7 +32,8 @@ def programs(settings: BoxSettings, names: Sequence[str] = (), extra: Sequence[s
     """
     services = [make(settings) for name, make in _SERVICE_MAKERS.items() if not names or name in names]
     demo = [program for program in _demo(settings) if program.name in (*names, *extra)]
-    every = [*services, *_setup(), *_control(settings), *_data_plane(settings), *demo]
+    ours = [_shown(settings, program) for program in (*_control(settings), *_data_plane(settings))]
+    every = [*services, *_setup(), *ours, *demo]
     if not names:
         return every
     if unknown := set(names) - {program.name for program in every}:
@@ -40,8 +44,15 @@ def programs(settings: BoxSettings, names: Sequence[str] = (), extra: Sequence[s
 
 def without_others(program: Program, names: frozenset[str]) -> Program:
     """The program, waiting only for those among `names`; the rest is taken as being there."""
-    fields = {field: getattr(program, field) for field in program.__struct_fields__}
-    return Program(**fields | {"after": tuple(name for name in program.after if name in names)})
+    return replace(program, after=tuple(name for name in program.after if name in names))
+
+
+def _shown(settings: BoxSettings, program: Program) -> Program:
+    """The program with a place of its own to serve its metrics at, if it has any."""
+    if program.name not in SHOWN:
+        return program
+    port = settings.ports["PENSTOCK_METRICS_PORT"] + SHOWN.index(program.name)
+    return replace(program, env=program.env | {"PENSTOCK_METRICS": f"127.0.0.1:{port}"})
 
 
 def _setup() -> list[Program]:

@@ -36,6 +36,11 @@ PORTS: Final = (
         "PENSTOCK_KAFKA_CONTROLLER_PORT", str(defaults.KAFKA_CONTROLLER_PORT), "the same Kafka, for its own controller"
     ),
     Variable("PENSTOCK_RECEIVER_PORT", str(defaults.RECEIVER_PORT), "the demo's built-in receiver"),
+    Variable(
+        "PENSTOCK_METRICS_PORT",
+        str(defaults.METRICS_PORT),
+        "the first of six ports on which the box's processes serve their metrics",
+    ),
 )
 VARIABLES: Final = (
     Variable("DATABASE_URL", "", "Postgres that is not the box's own, such as postgresql://user:word@host:5432/name"),
@@ -51,6 +56,7 @@ VARIABLES: Final = (
     Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names that pages answer to, comma-separated"),
     Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest listens on"),
     Variable("PENSTOCK_INGEST_URL", "", "how sources reach ingest; follows host and port"),
+    Variable("PENSTOCK_METRICS", "", "where one process serves its metrics, host:port; the box gives each its own"),
     Variable("PENSTOCK_PARTITIONS", "4", "partitions of a cell's topics"),
     Variable("PENSTOCK_REPLICATION", "", "copies of each topic: 1 in development, 3 in production"),
     Variable("PENSTOCK_MIN_ISR", "", "copies that must have a record before it is ACKed: 1, in production 2"),

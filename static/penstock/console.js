@@ -71,27 +71,58 @@
     document.dispatchEvent(new Event("penstock:theme"));
   });
 
-  // Keys: / search, ? help, g h home, g a alerts.
-  let before = "";
+  // Keys: an element says in data-keys how it is reached, such as "g h" or "/"; the help lists those of the page. Whoever
+  // speaks or types by other means turns single keys off (WCAG 2.1.4); this browser remembers it.
+  const NO_KEYS = "penstock.no-keys";
   const help = () => document.getElementById("help");
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.matches("input, textarea, select, [contenteditable]")) return;
-    if (event.key === "/") {
-      const search = document.getElementById("search");
-      if (search) { event.preventDefault(); search.focus(); search.select(); }
-    } else if (event.key === "?" && help()) {
-      event.preventDefault();
-      help().showModal();
-    } else if (before === "g" && event.key === "h") {
-      window.location.assign("/");
-    } else if (before === "g" && event.key === "a") {
-      window.location.assign("/alerts/");
+  const withKeys = (pressed) => [...all("[data-keys]")].find((element) => element.dataset.keys === pressed);
+  const reach = (element) => {
+    if (element.matches("input")) { element.focus(); element.select(); } else element.click();
+  };
+  const step = (by) => {
+    const links = [...all("main .sheet tbody th a:first-of-type")];
+    const at = links.indexOf(document.activeElement);
+    const next = links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + by))];
+    if (next) next.focus();
+  };
+  const listKeys = () => {
+    const list = document.getElementById("page-keys");
+    list.replaceChildren();
+    for (const element of all("[data-keys]")) {
+      const keys = document.createElement("dt");
+      keys.append(...element.dataset.keys.split(" ").map((key) => {
+        const shown = document.createElement("kbd");
+        shown.textContent = key;
+        return shown;
+      }));
+      const words = document.createElement("dd");
+      words.textContent = (element.dataset.keysFor || element.textContent).trim().toLowerCase();
+      list.append(keys, words);
     }
+  };
+  const openHelp = () => {
+    listKeys();
+    document.getElementById("no-keys").checked = window.localStorage.getItem(NO_KEYS) === "1";
+    help().showModal();
+  };
+  let before = "";
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.key === "Shift") return;
+    if (event.target.matches("input, textarea, select, [contenteditable]") || document.querySelector("dialog[open]")) return;
+    if (window.localStorage.getItem(NO_KEYS) === "1") return;
+    const wanted = withKeys(`${before} ${event.key}`) || withKeys(event.key);
     before = event.key;
+    if (wanted) {
+      event.preventDefault();
+      before = "";
+      reach(wanted);
+    } else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.id === "no-keys") window.localStorage.setItem(NO_KEYS, event.target.checked ? "1" : "0");
   });
   document.addEventListener("click", (event) => {
-    if (event.target.closest("[data-help]")) help().showModal();
+    if (event.target.closest("[data-help]")) openHelp();
     if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
     for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
   });

@@ -12,6 +12,7 @@ def sign_in_link(box: Box) -> str:
 
 
 def test_the_console_is_used_by_keyboard(whole_box: Box, chrome: Browser):
+    said_by(whole_box, "tests/e2e/scene.py", "pipe", "by-keys", "http://127.0.0.1:8999/crm")  # nothing is sent there
     context = chrome.new_context()
     page = context.new_page()
     page.goto(whole_box.env["PENSTOCK_WEB_URL"] + "/sign-in/")
@@ -25,14 +26,41 @@ def test_the_console_is_used_by_keyboard(whole_box: Box, chrome: Browser):
     expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("new pipe")
+    expect(keys).to_contain_text("look-up tables")
     page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
-    page.get_by_role("link", name="New pipe").press("Enter")
+    expect(keys).to_be_hidden()
+    page.keyboard.press("j")
+    expect(page.locator("main tbody th a").first).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("p")
+    page.keyboard.press("l")
+    expect(page.get_by_role("heading", name="Messages as they pass")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("h")
+    page.keyboard.press("n")
     expect(page.get_by_role("heading", name="New pipe")).to_be_visible()
     page.keyboard.press("g")
     page.keyboard.press("h")
     expect(page.get_by_role("heading", name="Pipes")).to_be_visible()
+    context.close()
+
+
+def test_single_keys_are_turned_off_for_who_speaks_or_slips(whole_box: Box, chrome: Browser):
+    context = chrome.new_context()
+    page = context.new_page()
+    page.goto(sign_in_link(whole_box))
+    page.get_by_role("button", name="Keyboard help").click()
+    page.get_by_label("No single keys in this browser").check()
+    page.get_by_role("button", name="Close").click()
+    page.reload()
+    page.keyboard.press("n")
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Pipes")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    page.get_by_role("button", name="Keyboard help").click()
+    expect(page.get_by_label("No single keys in this browser")).to_be_checked()
     context.close()
 
 

@@ -2,13 +2,13 @@
 
 import http.client
 import json
-import sys
 from contextlib import closing
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from localbox.testing import ROOT, Box
+from tests.e2e.conftest import said_by
 from tests.e2e.look import Complaints, pictures, sign_in
 from tests.rig.receiver import Receiver
 
@@ -33,9 +33,8 @@ def rows(page: Page) -> list[str]:
 
 def test_messages_are_shown_as_they_pass(whole_box: Box, chrome: Browser, receiver: Receiver):
     steps = json.dumps([PEEK])
-    made = whole_box.run(sys.executable, "tests/e2e/scene.py", "pipe", "watched", receiver.url("/crm"), steps)
-    assert made.returncode == 0, made.stderr
-    scene, base = json.loads(made.stdout.splitlines()[-1]), whole_box.env["PENSTOCK_WEB_URL"]
+    scene = said_by(whole_box, "tests/e2e/scene.py", "pipe", "watched", receiver.url("/crm"), steps)
+    base = whole_box.env["PENSTOCK_WEB_URL"]
     context = chrome.new_context(storage_state=sign_in(chrome, base, "alice", scene["password"]))
     page, complaints = context.new_page(), Complaints()
     complaints.watch(page)

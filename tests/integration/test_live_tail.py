@@ -36,7 +36,8 @@ class Topic:
 
     def __init__(self, kafka: str) -> None:
         self.kafka, self.name = kafka, f"tail-{uuid.uuid4().hex[:8]}"
-        AdminClient({"bootstrap.servers": kafka}).create_topics([NewTopic(self.name, 1, 1)])[self.name].result(20)
+        admin = AdminClient({"bootstrap.servers": kafka})  # kept until it has answered
+        admin.create_topics([NewTopic(self.name, 1, 1)])[self.name].result(20)
         self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
 
     def write(self, *copies: Copy) -> None:

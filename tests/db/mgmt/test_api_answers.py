@@ -168,6 +168,6 @@ def test_logs_name_the_deed_and_no_secret(api: APIClient, pipe: Pipe):
     with structlog.testing.capture_logs() as lines:
         key = api.post(f"/api/v1/pipes/{pipe.id}/keys/", {"source": "shop"}).json()["key"]
         secret = api.post(f"/api/v1/pipes/{pipe.id}/destinations/crm/rotate-secret/").json()["secret"]
-    assert [line["event"] for line in lines] == ["key made", "signing secret rotated"]
+    assert [line["event"] for line in lines] == ["key made", "request", "signing secret rotated", "request"]
     assert key not in str(lines)
     assert secret not in str(lines)

@@ -10,6 +10,7 @@ from django.test.utils import override_settings
 from controlplane.control_topic import ControlTopic, ControlTopicError
 from controlplane.kafka import producer
 from controlplane.observer.main import Session
+from controlplane.observer.shown import Shown
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cluster_plans
 from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
@@ -61,7 +62,7 @@ def read_again(topic: ControlTopic, limit_s: float = 60) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_observer_reads_on_in_the_same_session(box: Box, broker: str):
-    session = Session(control_settings())
+    session = Session(control_settings(), Shown())
     try:
         session.step()
         restart(box)

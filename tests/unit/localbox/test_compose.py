@@ -14,7 +14,7 @@ from localbox.settings import ROOT, VARIABLES, new_secrets, settings_from
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 ENV: dict[str, str] = COMPOSE["x-env"]
 READERS = [ROOT / "platform" / "config" / "settings.py", ROOT / "dataplane" / "runtime" / "settings.py"]
-BOX_ONLY = re.compile(r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER)_PORT")
+BOX_ONLY = re.compile(r"PENSTOCK_CACHE|PENSTOCK_(POSTGRES|REDIS|KAFKA|KAFKA_CONTROLLER|RECEIVER|METRICS)_PORT")
 
 
 def read_by_settings() -> set[str]:

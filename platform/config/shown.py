@@ -1,0 +1,20 @@
+"""What a process that serves pages shows as metrics."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dataplane.runtime.board import Board, Reading
+from mgmt.tail import hub
+
+BOARD: Final = Board()
+REQUEST_S: Final = BOARD.histogram("penstock_web_request_seconds")
+
+
+def serve_web() -> None:
+    """Where PENSTOCK_METRICS says."""
+    BOARD.reads(_viewers)
+    BOARD.serve()
+
+
+def _viewers() -> Iterator[Reading]:
+    yield Reading("penstock_web_tail_viewers", hub().viewers)

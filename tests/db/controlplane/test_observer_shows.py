@@ -1,0 +1,83 @@
+"""What the Observer serves as metrics: itself, the heartbeats, the sums; the rows' part goes while they are away."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from django.db import OperationalError
+
+from controlplane.observer import shown
+from controlplane.observer.sealing import Sealer
+from controlplane.observer.shown import Shown, counts, heartbeats, stored
+from dataplane.ledger.heartbeat import Heartbeat as Beat
+from dataplane.metrics import METRICS
+from dataplane.names import AUDIT_TOPIC
+from dataplane.runtime.board import process_readings
+from mgmt.models import Heartbeat, OffsetSet, Pipe
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def beat(writer: str, at: datetime, state: str = "running") -> None:
+    said = Beat("c1", writer, "process", 1, "i", 0, state, 0, 1, "h", 2.5, 4_096, ["ingest/0"], 7)
+    Heartbeat.objects.create(
+        cell="c1", writer=writer, kind="process", epoch=1, incarnation="i", state=state, table_offset=0, at=at,
+        body=msgspec.to_builtins(said),
+    )  # fmt: skip
+
+
+def record(at_ms: int) -> SimpleNamespace:
+    return SimpleNamespace(topic=lambda: AUDIT_TOPIC, timestamp=lambda: (1, at_ms))
+
+
+def test_what_a_lane_said_of_itself_is_shown_with_its_age_until_it_is_forgotten():
+    beat("process-0", NOW - timedelta(seconds=3))
+    beat("process-1", NOW - timedelta(hours=1))
+    found = {reading.name.removeprefix("penstock_writer_"): reading for reading in heartbeats(NOW)}
+    assert {reading.labels for reading in found.values()} == {("c1", "process-0", "process")}
+    assert {name: reading.value for name, reading in found.items()} == {
+        "heartbeat_age_seconds": 3, "running": True, "cpu_seconds_total": 2.5, "resident_bytes": 4_096,
+        "unsettled_messages": 7, "partitions": 1,
+    }  # fmt: skip
+
+
+def test_what_waits_for_somebody_is_summed_over_all_pipes(pipe: Pipe):
+    for count in (2, 5):
+        OffsetSet.objects.create(
+            pipe_id=pipe.id, destination="crm", kind="dead", cause="rejected", topic="t", partition=count, hour=1,
+            offsets=b"", count=count, seen=count, marks=[],
+        )  # fmt: skip
+    found = {(reading.name, reading.labels): reading.value for reading in counts()}
+    assert found["penstock_waiting_messages", ("dead",)] == 7
+    assert found["penstock_waiting_messages", ("held",)] == 0
+    assert found["penstock_open_alerts", ("opened",)] == 0
+    assert found["penstock_pipes", ("active",)] == 1
+
+
+def test_every_metric_of_the_observer_is_served():
+    beat("process-0", datetime.now(UTC))
+    told = Shown()
+    told.begin(Sealer(60))
+    told.read([record(10_000)], now_s=12.5)
+    families = {family.name for family in told.registry.collect()}
+    families |= {reading.name.removesuffix("_total") for reading in (*told.own(), *stored())}
+    own = {reading.name.removesuffix("_total") for reading in process_readings()}
+    assert families - own == {metric.name.removesuffix("_total") for metric in METRICS if metric.part == "observer"}
+
+
+def test_it_is_behind_by_the_age_of_the_newest_record_and_not_at_all_when_nothing_comes():
+    told = Shown()
+    told.read([record(9_000), record(10_000)], 12.5)
+    assert {reading.name: reading.value for reading in told.own()}["penstock_observer_behind_seconds"] == 2.5
+    told.read([], 99.0)
+    assert {reading.name: reading.value for reading in told.own()}["penstock_observer_behind_seconds"] == 0
+
+
+def test_without_postgres_the_rest_is_still_served(monkeypatch: pytest.MonkeyPatch):
+    def away(_: datetime) -> None:
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(shown, "heartbeats", away)
+    assert stored() == []

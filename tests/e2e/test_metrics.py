@@ -1,0 +1,40 @@
+"""Every process of the whole box serves the metrics that the list promises of it, and nothing else."""
+
+import http.client
+import re
+import urllib.request
+from contextlib import closing
+
+from dataplane.metrics import METRICS
+from localbox.catalogue import SHOWN
+from localbox.testing import Box
+from tests.rig.plane import until
+
+
+def served(box: Box, process: str) -> set[str]:
+    """The names at the process's own port."""
+    port = int(box.env["PENSTOCK_METRICS_PORT"]) + SHOWN.index(process)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return set(re.findall(r"^# TYPE (\S+) ", answer.read().decode(), re.MULTILINE)) - {"python_info"}
+
+
+def part_of(process: str) -> str:
+    return process.partition("-")[0]
+
+
+def post_with_no_key(box: Box) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", int(box.env["PENSTOCK_INGEST_PORT"]), timeout=10)) as asking:
+        asking.request("POST", "/v1/events", b"{}")
+        assert asking.getresponse().status == 401
+
+
+def test_every_process_serves_its_part_of_the_list(whole_box: Box):
+    def missing() -> set[tuple[str, str]]:
+        post_with_no_key(whole_box)
+        wanted = {(process, metric.name) for process in SHOWN for metric in METRICS
+                  if metric.part in ("every process", part_of(process))}  # fmt: skip
+        found = {(process, name) for process in SHOWN for name in served(whole_box, process)}
+        assert {(part_of(process), name) for process, name in found - wanted if not name.endswith("_created")} == set()
+        return wanted - found
+
+    until(lambda: not missing(), "all of it is served", 60)

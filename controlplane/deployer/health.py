@@ -16,7 +16,7 @@ from mgmt.models import FactRow, LagRow, Pipe
 MINUTE_S: Final = 60
 BEFORE: Final = 10  # minutes that a release is compared with
 ENDED: Final = (Fact.DELIVERED, Fact.FILTERED, Fact.DUPLICATE, Fact.DEAD, Fact.PARKED, Fact.HELD, Fact.CANCELLED)
-FAILED: Final = (Fact.DEAD, Fact.PARKED)
+FAILED: Final = (Fact.DEAD, Fact.PARKED, Fact.HELD)
 ON_THE_WAY: Final = timedelta(seconds=20)
 QUANTILE: Final = 0.95
 

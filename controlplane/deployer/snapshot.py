@@ -10,7 +10,7 @@ class Health(Struct, frozen=True):
     """How a cell's messages did over some whole minutes.
 
     accepted: units that ingest ACKed;  ended: how many times a unit came to an end or to another try at a destination
-    failed:   of these, those that are dead or wait for another try
+    failed:   of these, those that are dead, held, or wait for another try
     p95_us:   95th percentile of the lag at the end of the way, in microseconds; None if nothing was delivered
     """
 

@@ -25,7 +25,7 @@ from mgmt.console.views import (
     tables,
     tail,
 )
-from mgmt.console.views.staff import audit, cells, controllers, scaling
+from mgmt.console.views.staff import audit, cells, controllers, releases, scaling
 
 app_name = "console"
 urlpatterns = [
@@ -50,6 +50,9 @@ urlpatterns = [
     path("staff/audit/", audit.audit, name="audit"),
     path("staff/scaling/", scaling.scaling, name="scaling"),
     path("staff/scaling/<slug:cell>/<slug:kind>/", scaling.scale_group, name="scale_group"),
+    path("staff/releases/", releases.releases, name="releases"),
+    path("staff/releases/<slug:release>/roll-out/", releases.roll_out, name="roll_out"),
+    path("staff/rollouts/<int:number>/roll-back/", releases.roll_back, name="roll_back"),
     path("find/", message.find, name="find"),
     path("receipts/<str:message_id>/", receipt.receipt, name="receipt"),
     path("pipes/new/", edit.new_pipe, name="new_pipe"),

@@ -20,6 +20,7 @@ django.setup()
 
 from django.utils import timezone  # noqa: E402
 
+from dataplane.names import WIRE_VERSION  # noqa: E402
 from mgmt import services  # noqa: E402
 from mgmt.models import Membership, Pipe, Tenant, User  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
@@ -51,6 +52,7 @@ def everything(receiver: str) -> dict[str, Any]:
     steps += [{"op": "rename", "path": "order.total", "to": "order.amount"}, {"op": "remove", "path": "order.note"}]
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
     _pause_deploying()
+    _ask_for_a_release()
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     return {"keys": keys, "password": PASSWORD}
 
@@ -95,6 +97,13 @@ def _pause_deploying() -> None:
     services.pause_controller(
         controller="deploy", cell=None, reason="nobody is here", until=None, by=ensure_staff_user(), now=timezone.now()
     )
+
+
+def _ask_for_a_release() -> None:
+    """So that the releases' page has a rollout to show and to turn back; it waits, as deploying is paused."""
+    now = timezone.now()
+    release = services.register_release(release="f" * 16, wire=WIRE_VERSION, about="the next one", now=now)
+    services.request_rollout(release=release, author=ensure_staff_user(), now=now)
 
 
 def _ask_for_a_token(pipe: Pipe, author: User) -> None:

@@ -64,6 +64,7 @@ class Cluster:
 
     def __init__(self, kafka: str, cell: str = "c1", partitions: int = 4) -> None:
         self.kafka, self.cell, self.partitions = kafka, cell, partitions
+        self.epoch = 1  # of the cell's application
         self.admin = AdminClient({"bootstrap.servers": kafka, "log_level": 3})
         self.producer = Producer({"bootstrap.servers": kafka, "acks": "all", "log_level": 3})
         self.fernet_key = Fernet.generate_key().decode()
@@ -188,7 +189,7 @@ class Cluster:
     def publish_cell(self, **lanes: int) -> None:
         """How many lanes of each kind (`transmit_retry` for transmit-retry); one each unless said."""
         wanted: dict[LaneKind, int] = {kind: lanes.get(kind.replace("-", "_"), 1) for kind in LANE_KINDS}
-        self.publish(CellRecord(self.cell, self.version(), 1, wanted, self.topics))
+        self.publish(CellRecord(self.cell, self.version(), self.epoch, wanted, self.topics))
 
     def stop(self, incarnation: str) -> None:
         """Ask an application to drain."""

@@ -102,7 +102,7 @@ class DataPlane(Plane):
     def start_cell(self) -> None:
         """Ask for the application and wait until a lane of every kind beats."""
         since_us = time.time_ns() // 1_000
-        self.files.wish(Desired(self.cluster.cell, 1, "local[16,1000]", Releases(self.var).pack(ROOT)))
+        self.ask_for(self.cluster.epoch, Releases(self.var).pack(ROOT))
         kinds = {"process", "transmit", "transmit-retry", "retrier"}
 
         def all_beat() -> bool:
@@ -111,6 +111,13 @@ class DataPlane(Plane):
             return kinds <= {beat.kind for beat in beats if beat.at_us > since_us and beat.state == "running"}
 
         until(all_beat, "a heartbeat of every kind of lane", 240)  # Spark starts slowly where others work, too
+
+    def ask_for(self, epoch: int, release: str) -> None:
+        """What the Provisioner does when a cell's row has another epoch: submits it, and tells its lanes."""
+        self.files.wish(Desired(self.cluster.cell, epoch, "local[16,1000]", release))
+        if epoch != self.cluster.epoch:
+            self.cluster.epoch = epoch
+            self.cluster.publish_cell()
 
     def drain_cell(self) -> str:
         """Ask for no application and wait for its end; returns the keeper's line about it."""

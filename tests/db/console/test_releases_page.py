@@ -1,0 +1,96 @@
+"""The releases' page: staff see which cell runs what and how a rollout goes, ask for one and turn it back."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import DjangoAssertNumQueries
+
+from mgmt.models import Cell, Release, Rollout, RolloutStep, User
+from mgmt.services import register_release, request_rollout
+from tests.db.console.truth import BrowserOf
+
+pytestmark = pytest.mark.django_db
+OLD, NEW = "0" * 16, "1" * 16
+PAGE = 8
+
+
+def release(id_: str, note: str = "") -> Release:
+    return register_release(release=id_, wire=1, about=note, now=timezone.now())
+
+
+@pytest.fixture
+def admin(browser_of: BrowserOf) -> Client:
+    Cell.objects.create(id="c1", release=release(OLD))
+    release(NEW, "the next one")
+    return browser_of(User.objects.create_superuser("admin"))
+
+
+def page(admin: Client) -> str:
+    return admin.get("/staff/releases/").content.decode()
+
+
+def test_others_find_no_such_page(browser_of: BrowserOf, alice: User, admin: Client, client: Client):
+    assert browser_of(alice).get("/staff/releases/").status_code == 404
+    assert browser_of(alice).post(f"/staff/releases/{NEW}/roll-out/").status_code == 404
+    assert client.get("/staff/releases/")["Location"] == "/sign-in/?next=/staff/releases/"
+    assert not Rollout.objects.exists()
+
+
+def test_a_release_is_asked_for_and_shown_on_its_way(admin: Client):
+    assert "the next one" in page(admin)
+    assert f"Roll out {OLD}" not in page(admin), "every cell has it"
+    admin.post(f"/staff/releases/{NEW}/roll-out/")
+    rollout = Rollout.objects.get()
+    assert rollout.author == User.objects.get(username="admin")
+    RolloutStep.objects.update(
+        state="watching",
+        why="up, and watched for 90 s",
+        touched_at=timezone.now(),
+        before={"ended": 1_000, "failed": 5, "p95_us": 20_000},
+        found={"ended": 400, "failed": 10, "p95_us": 38_000},
+    )
+    shown = page(admin)
+    measured = ("0.5\u202f%", "2.5\u202f%", "20\u202fms", "38\u202fms")
+    for words in ("running", "canary", "up, and watched for 90 s", *measured):
+        assert words in shown, words
+
+
+def test_a_second_one_is_refused_with_what_to_do(admin: Client):
+    admin.post(f"/staff/releases/{NEW}/roll-out/")
+    answer = admin.post(f"/staff/releases/{NEW}/roll-out/")
+    assert answer.status_code == 422
+    assert "Another rollout is under way. Wait for its end, or roll it back." in answer.content.decode()
+    assert Rollout.objects.count() == 1
+
+
+def test_one_is_turned_back_with_a_reason_and_not_without(admin: Client):
+    rollout = request_rollout(release=Release.objects.get(id=NEW), author=None, now=timezone.now())
+    assert f"Roll back {NEW}" in page(admin)
+    assert admin.post(f"/staff/rollouts/{rollout.id}/roll-back/", {"reason": " "}).status_code == 422
+    admin.post(f"/staff/rollouts/{rollout.id}/roll-back/", {"reason": "customers complain"})
+    rollout.refresh_from_db()
+    assert (rollout.state, rollout.why) == ("rolling back", "customers complain")
+    assert f"Roll back {NEW}" not in page(admin)
+    assert "customers complain" in page(admin)
+
+
+@pytest.mark.parametrize(
+    "path", ["/staff/releases/nowhere/roll-out/", "/staff/rollouts/99999999999999999999999/roll-back/"]
+)
+def test_what_is_not_there_is_not_found(admin: Client, path: str):
+    assert admin.post(path, {"reason": "x"}).status_code == 404
+
+
+def test_it_costs_the_same_for_one_rollout_and_for_five(
+    admin: Client, django_assert_num_queries: DjangoAssertNumQueries
+):
+    page(admin)
+    for number in range(5):
+        Cell.objects.create(id=f"d{number}", release_id=OLD)
+        row = request_rollout(release=release(f"{number + 2}" * 16), author=None, now=timezone.now())
+        Rollout.objects.filter(id=row.id).update(state="done")
+        if number == 0:
+            with django_assert_num_queries(PAGE):
+                page(admin)
+    with django_assert_num_queries(PAGE):
+        page(admin)

@@ -1,6 +1,5 @@
 """`manage.py explain`: in words, what keeps a pipe or a cell from moving on, and when it is looked at again."""
 
-from datetime import timedelta
 from io import StringIO
 
 import pytest
@@ -12,8 +11,6 @@ from mgmt.models import Cell, Pipe, User, Verdict
 from mgmt.queries.span import bucket_at
 from mgmt.services import pause_controller
 from tests.db.console.truth import Truth, go_live
-
-NOW = timezone.now()
 
 
 @pytest.fixture
@@ -32,7 +29,7 @@ def explained(name: str) -> str:
 def test_a_paused_controller_says_who_paused_it_and_when_it_asks_again(placed: Pipe, alice: User):
     reason = "provisioning is paused by alice: audit"
     placed.revisions.update(state_reason=reason)
-    pause_controller(controller="provision", cell=None, reason="audit", until=None, by=alice, now=NOW)
+    pause_controller(controller="provision", cell=None, reason="audit", until=None, by=alice, now=timezone.now())
     said = explained("orders")
     assert f"revision 1 is requested: {reason}; the Provisioner looks again every second" in said
     assert "provisioning: not now, for provisioning is paused by alice: audit; again when the pause ends" in said
@@ -41,20 +38,21 @@ def test_a_paused_controller_says_who_paused_it_and_when_it_asks_again(placed: P
 
 
 def test_an_unstable_cell_says_why_and_that_it_may_be_protected(placed: Pipe):
-    Verdict.objects.create(cell_id="c1", state="unstable", reasons=["process-0 is silent"], since=NOW, at=NOW)
+    now = timezone.now()
+    Verdict.objects.create(cell_id="c1", state="unstable", reasons=["process-0 is silent"], since=now, at=now)
     said = explained("c1")
     assert ": process-0 is silent\n" in said
     assert "again when the cell is stable again; to protect the cell it may all the same" in said
 
 
 def test_a_cell_that_is_being_changed_says_by_whom(placed: Pipe):
-    take("c1", "deploy", "release 7", NOW + timedelta(seconds=1))
+    take("c1", "deploy", "release 7", timezone.now())
     assert "scaling: not now, for deploying is changing cell c1: release 7; again when that is done" in explained("c1")
 
 
 def test_a_destination_that_holds_and_the_slowest_hop_are_named(placed: Pipe):
     go_live(placed)
-    truth, bucket = Truth(placed), bucket_at(NOW) - 1
+    truth, bucket = Truth(placed), bucket_at(timezone.now()) - 1
     for node, way, lag_us in (("ingest", "in", 1_000), ("ingest", "out", 2_000), ("transmit:crm", "out", 40_000)):
         truth.lag(bucket, node, way, [lag_us])
     placed.destinations.update(state="suspended", state_cause="rejected", state_reason="answered 401")

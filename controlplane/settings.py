@@ -56,7 +56,8 @@ class RampPolicy(Struct, frozen=True):
     few:       so many failures are never a reason to go back
     tolerance: share of messages that may fail beyond the stable revision's rate
     slower, slower_by_us: its p95 may be so many times the stable one's, or so much more, whichever is larger
-    quiet:     a pipe that took nothing for so long has no traffic to protect: its revisions go live at once
+    recently:  what a pipe took within it says how soon its steps come to their evidence; those that would not in
+               `patience` are left out, and a pipe that takes too little for any changes over at once
     """
 
     steps: tuple[int, ...] = (1, 5, 25, 50, 100)
@@ -67,7 +68,7 @@ class RampPolicy(Struct, frozen=True):
     tolerance: float = 0.01
     slower: float = 2.0
     slower_by_us: int = 500_000
-    quiet: timedelta = timedelta(hours=1)
+    recently: timedelta = timedelta(hours=1)
 
 
 class ControlSettings(Struct, frozen=True):

@@ -217,7 +217,7 @@ def _step(
         yield MarkPublished(revision.id, end)
     if revision.state == "requested":
         why = why_not_held(cell, end, snapshot.beats) if has_live else ""
-        share = first_share(snapshot.policy) if has_live and pipe.id not in snapshot.quiet else 0
+        share = first_share(snapshot.policy, snapshot.recent.get(pipe.id, 0)) if has_live else 0
         yield from _wait(revision, why) if why else _change(snapshot, cell, revision, StartRamp(revision.id, share))
     else:
         why = why_not_held(cell, end, snapshot.beats)

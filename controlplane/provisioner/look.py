@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Q
+from django.db.models import Q, Sum
 
 from controlplane.compute.port import Compute
 from controlplane.control_topic import Published
@@ -13,7 +13,7 @@ from controlplane.leases import cell_states
 from controlplane.provisioner.ramps import ramps_under_way
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
 from controlplane.settings import RampPolicy
-from dataplane.ledger.facts import INGEST, Fact
+from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.names import PURPOSES
 from mgmt.models import ApiKey, Cell, Destination, FactRow, Heartbeat, Move, Pipe, PipeRevision, Topic
 from mgmt.queries.span import bucket_at
@@ -52,7 +52,7 @@ def take_snapshot(
         moves=_moves(now),
         states=cell_states(now),
         ramps=ramps_under_way(now),
-        quiet=_quiet({revision.pipe for revision in revisions if revision.state == "requested"}, now - policy.quiet),
+        recent=_recent({row.pipe for row in revisions if row.state == "requested"}, now - policy.recently),
         policy=policy,
         now=now,
     )
@@ -81,10 +81,12 @@ def _revisions() -> list[RevisionView]:
     return [RevisionView(*row) for row in rows]
 
 
-def _quiet(pipes: set[str], since: datetime) -> frozenset[str]:
-    """Those of the pipes that took nothing since then."""
-    taken = FactRow.objects.filter(pipe_id__in=pipes, node=INGEST, fact=Fact.SENT, bucket__gte=bucket_at(since))
-    return frozenset(pipes.difference(taken.values_list("pipe_id", flat=True).distinct()))
+def _recent(pipes: set[str], since: datetime) -> dict[str, int]:
+    """How many messages each of the pipes took since then."""
+    taken = FactRow.objects.filter(
+        pipe_id__in=pipes, node=INGEST, fact=Fact.SENT, detail=ACKED, bucket__gte=bucket_at(since)
+    )
+    return dict(taken.order_by().values_list("pipe_id").annotate(messages=Sum("count")))
 
 
 def _moves(now: datetime) -> list[Versioned]:

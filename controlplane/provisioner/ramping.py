@@ -101,9 +101,13 @@ def figures_to_keep(ramp: RampView) -> Mapping[str, Any]:
     return {"ramping": msgspec.to_builtins(ramp.ramping), "stable": msgspec.to_builtins(ramp.stable)}
 
 
-def first_share(policy: RampPolicy) -> int:
-    """The share that a ramp begins with."""
-    return next(iter(policy.steps), WHOLE)
+def first_share(policy: RampPolicy, recent: int) -> int:
+    """The share that a ramp begins with: the first that can say anything in time. 0: none can, so there is no ramp.
+
+    recent: messages that the pipe took within `policy.recently`; at that rate a step must come to its evidence.
+    """
+    whole = recent * (policy.patience / policy.recently)
+    return next((share for share in policy.steps if whole * share / WHOLE >= policy.evidence), 0)
 
 
 def _is_slow(ours: Figures, theirs: Figures, policy: RampPolicy) -> bool:

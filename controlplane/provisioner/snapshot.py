@@ -73,7 +73,7 @@ class Snapshot(Struct, frozen=True):
     """Rows, heartbeats, what compute was asked for, and what the control topic holds, at about one moment.
 
     states: by cell, what the interlocks ask
-    ramps: those under way, by their revision's id   quiet: pipes with an open revision and no traffic to protect
+    ramps: those under way, by their revision's id   recent: messages that pipes with a requested revision took of late
     """
 
     cells: list[CellView]
@@ -88,6 +88,6 @@ class Snapshot(Struct, frozen=True):
     moves: list[Versioned] = []
     states: Mapping[str, CellState] = {}
     ramps: Mapping[int, RampView] = {}
-    quiet: frozenset[str] = frozenset()
+    recent: Mapping[str, int] = {}
     policy: RampPolicy = RampPolicy()
     now: datetime = EPOCH

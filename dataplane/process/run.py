@@ -85,7 +85,8 @@ class Run:
         node = transform_node(destination)
         self._left.append((node, times))
         if self.ramp:  # from our own clock: revisions are compared, and their keys' sources have clocks that differ
-            self._left.append((self.ramp, [item.meta.ingest_time_us for item in items]))
+            since = [item.meta.ingest_time_us for item in items if not item.judged]  # to wait for dedup is asked for
+            self._left.append((self.ramp, since))
         if own := self._own(items, node):
             self._units[FactKey(node, Fact.SENT)].append(own)
 

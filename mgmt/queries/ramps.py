@@ -25,7 +25,7 @@ MOST_MINUTES: Final = 240
 MOST_UNITS: Final = 200
 FAILED: Final = (Bin.DEAD, Bin.RETRYING)
 QUANTILE: Final = 0.95
-STUCK_S: Final = 30  # from the end of a message's minute on, while others pass
+STUCK_S: Final = 90  # from the end of a message's minute on: longer than grace, or what comes late would seem to wait
 
 
 class Figures(Struct, frozen=True):

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pyroaring import BitMap64
 
-from controlplane.provisioner.look import _quiet
+from controlplane.provisioner.look import _recent
 from controlplane.provisioner.ramps import ramps_under_way
 from controlplane.provisioner.records import desired_records
 from dataplane.ledger.sketch import Sketch
@@ -126,9 +126,10 @@ def test_what_went_back_stays_redirected_when_later_revisions_are_live(
     assert (record_of(pipe).weights, record_of(pipe).run_as) == ([(3, 100)], {2: 1})
 
 
-def test_a_pipe_is_quiet_when_it_took_nothing_since_then(pipe: Pipe):
+def test_what_a_pipe_took_of_late_is_counted_once(pipe: Pipe):
     hour_ago = NOW - timedelta(hours=1)
-    assert _quiet({pipe.id}, hour_ago) == {pipe.id}
+    assert _recent({pipe.id}, hour_ago) == {}
     some_traffic(pipe)
-    assert _quiet({pipe.id}, hour_ago) == frozenset()
-    assert _quiet({pipe.id}, NOW + timedelta(minutes=2)) == {pipe.id}
+    assert _recent({pipe.id}, hour_ago) == {pipe.id: 30}
+    assert _recent({pipe.id}, NOW + timedelta(minutes=2)) == {}
+    assert _recent(set(), hour_ago) == {}

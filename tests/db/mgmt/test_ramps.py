@@ -1,6 +1,6 @@
 """A ramp in its rows: shares only grow, it ends once, and who ends it is written down."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -119,6 +119,15 @@ def test_a_ramp_that_goes_back_leaves_the_stable_revision_live_and_says_why(
     said = "rolled back at 1 % of the keys by bob: 12 of its 40 messages failed"
     assert (second.state, second.state_reason) == (State.FAILED, said)
     assert live.state == State.LIVE
+
+
+@pytest.mark.parametrize(("minutes", "state"), [(1, Destination.State.ACTIVE), (-1, Destination.State.SUSPENDED)])
+def test_a_destination_that_was_suspended_while_it_ramped_is_sent_to_again(
+    ramp: Ramp, pipe: Pipe, minutes: int, state: str
+):
+    pipe.destinations.update(state=Destination.State.SUSPENDED, state_since=NOW + timedelta(minutes=minutes))
+    roll_back_ramp(ramp=ramp, reason="bad", now=NOW)
+    assert pipe.destinations.get(name="crm").state == state
 
 
 def test_a_ramp_ends_once(ramp: Ramp, second: PipeRevision):

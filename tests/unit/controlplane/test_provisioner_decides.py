@@ -37,6 +37,7 @@ CELL = CellView("c1", 1, 1, bound=True, desired=ASKED, release=RELEASE)
 PIPE = PipeView("p1", 2, active=True, cell="c1")
 KEY = Versioned("p1", "digest", 1)
 DESTINATION = Versioned("p1", "crm", 1)
+BUSY = {"p1": 1_000_000}
 
 
 def beat(writer: str, kind: str, offset: int, **changes: Any) -> Beat:
@@ -142,14 +143,15 @@ def test_a_second_revision_waits_until_all_hold_its_plan():
     rows = [revision(1, "live"), revision(2, "requested")]
     found = decide(all_published(snapshot(revisions=rows, beats=all_hold(3))))
     assert found == [MarkPublished(2, 4), Wait(2, "waiting for process-0: it holds control records up to 3 of 4")]
-    found = decide(all_published(snapshot(revisions=rows, beats=all_hold(4))))
+    found = decide(all_published(snapshot(revisions=rows, beats=all_hold(4), recent=BUSY)))
     assert found == [MarkPublished(2, 4), StartRamp(2, share=1)]
 
 
-def test_a_second_revision_of_a_pipe_without_traffic_gets_everything_at_once():
+@pytest.mark.parametrize(("recent", "share"), [({}, 0), ({"p1": 100}, 0), ({"p1": 5_000}, 5), (BUSY, 1)])
+def test_a_ramp_begins_where_its_pipes_traffic_can_say_anything(recent: dict[str, int], share: int):
     rows = [revision(1, "live"), revision(2, "requested")]
-    quiet = frozenset({"p1"})
-    assert StartRamp(2) in decide(all_published(snapshot(revisions=rows, beats=all_hold(4), quiet=quiet)))
+    found = decide(all_published(snapshot(revisions=rows, beats=all_hold(4), recent=recent)))
+    assert StartRamp(2, share) in found
 
 
 def test_while_a_second_revision_waits_the_traffic_stays_with_the_first():
@@ -266,7 +268,7 @@ def test_a_reason_that_stands_already_is_not_written_again():
 
 def test_a_newer_request_overtakes_an_older_one():
     rows = [revision(1, "live"), revision(2, "requested"), revision(3, "requested")]
-    found = decide(all_published(snapshot(revisions=rows, beats=all_hold(99))))
+    found = decide(all_published(snapshot(revisions=rows, beats=all_hold(99), recent=BUSY)))
     assert found[0] == Supersede(2, 3)
     assert found[-1] == StartRamp(3, share=1)
 

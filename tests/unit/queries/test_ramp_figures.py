@@ -10,7 +10,7 @@ from mgmt.queries.ramps import Figures, add_up, figures, taken_units
 
 BUCKET = 100
 SOON = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=BUCKET, seconds=30)
-LATER = SOON + timedelta(minutes=2)
+LATER = SOON + timedelta(minutes=3)
 OURS, THEIRS = "ramp:5:8", "ramp:5:7"
 
 

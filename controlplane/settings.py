@@ -30,6 +30,7 @@ RETENTION_MS: Final[dict[Purpose, int]] = {
     "tail": HOUR_MS,  # copies for whoever looks on
     "dedup": 7 * DAY_MS,
     "taps": 7 * DAY_MS,
+    "panes": 14 * DAY_MS,  # compacted as well: who has had no event for so long is not asked about
     "blocked": 14 * DAY_MS,  # compacted as well: what blocked a key has ended long before
 }
 AUDIT_RETENTION_MS: Final = 7 * DAY_MS

@@ -94,7 +94,7 @@ def _cleaned(purpose: Purpose) -> dict[str, str]:
             return COMPACTED
         case "tail":
             return {"segment.ms": str(HOUR_MS)}
-        case "blocked":
+        case "blocked" | "panes":
             return COMPACTED | {"cleanup.policy": "compact,delete"}
     return {}
 

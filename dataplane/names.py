@@ -31,6 +31,7 @@ Purpose = Literal[
     "tail",
     "dedup",
     "taps",
+    "panes",
     "lake",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)

@@ -9,7 +9,7 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.units import OFFSET_BITS
 from dataplane.plan.panes import Panes, compile_window
-from dataplane.plan.taps import Tap, decode_tap, key_of, result_body, result_id
+from dataplane.plan.taps import Tap, current_body, decode_tap, key_of, result_body, result_id
 
 KEPT: Final = 1 << 16  # positions remembered behind the highest of a partition: more than a lane's window
 
@@ -31,6 +31,13 @@ class Result(Struct, frozen=True):
     key: bytes
     end_us: int
     body: bytes
+
+
+class Current(Struct, frozen=True):
+    """What the open windows of a key say now, for whoever asks; no body: it has none open any more."""
+
+    key: bytes
+    body: bytes | None
 
 
 _decoder = msgspec.msgpack.Decoder(Kept)
@@ -73,6 +80,7 @@ class Slot:
         self._keys, self.recent = keys, recent
         self.clock_us, self.due_us = clock_us, due_us
         self._open: dict[bytes, Kept] = {}
+        self._changed: dict[bytes, Kept] = {}
 
     def take(self, value: bytes) -> None:
         """An event that a window takes."""
@@ -83,7 +91,7 @@ class Slot:
         kept = self._open.get(key) or self._load(key) or Kept(tap)
         if tap.revision > kept.last.revision:
             kept.last = tap
-        self._open[key] = kept
+        self._open[key] = self._changed[key] = kept
         window = compile_window(tap.definition)
         window.take(kept.panes, tap.at_us, tap.values)
         self._note_due(window.due_us(kept.panes))
@@ -98,6 +106,12 @@ class Slot:
         for (key,), (value,) in list(self._keys.iterator()):
             yield from self._close(bytes(key), decode_kept(bytes(value)))
 
+    def current(self) -> Iterator[Current]:
+        """Every key that this batch has changed, once, as it is at the end of it."""
+        for key, kept in self._changed.items():
+            open_ = compile_window(kept.last.definition).current(kept.panes)
+            yield Current(key, current_body(kept.last, open_, self.clock_us) if open_ else None)
+
     def store(self) -> None:
         """Put what has changed into Spark's state."""
         for key, kept in self._open.items():
@@ -107,6 +121,8 @@ class Slot:
     def _close(self, key: bytes, kept: Kept) -> Iterator[Result]:
         window, tap = compile_window(kept.last.definition), kept.last
         closed = window.close(kept.panes, self.clock_us)
+        if closed:
+            self._changed[key] = kept
         for said in closed:
             id_ = result_id(key, said)
             yield Result(id_, tap.pipe, tap.revision, tap.window, tap.by, said.end_us, result_body(tap, said))

@@ -28,7 +28,9 @@ class Teller:
         self._reader = Consumer({"bootstrap.servers": kafka, "group.id": f"penstock.{cell}.{writer}", "log_level": 3})
         self._refused = ""
 
-    def produce(self, topic: str, value: bytes, stored: Callable[[Any], None] | None = None, **record: Any) -> None:
+    def produce(
+        self, topic: str, value: bytes | None, stored: Callable[[Any], None] | None = None, **record: Any
+    ) -> None:
         """Produce a record; `stored` is called with its report. Nothing is certain before `await_stored`."""
 
         def report(error: Any, message: Any) -> None:

@@ -26,7 +26,7 @@ from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
 from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
-from dataplane.plan.taps import Clock, decode_clock, encode_tap
+from dataplane.plan.taps import Clock, decode_clock, encode_tap, pane_place
 from dataplane.spec import PipeSpec
 from dataplane.spec.windows import WINDOW_SOURCE
 from dataplane.tables.records import TopicRecord
@@ -37,6 +37,7 @@ SLOTS: Final = 16
 MOST_ROWS: Final = 20_000
 TICK_S: Final = 1.0
 BEHIND_US: Final = 10_000_000  # longer than ingest lets a record wait for its report, plus clocks that differ
+# Without an id: what the open windows of a key say now.
 RESULT_ROW: Final = "id string, pipe string, revision int, window string, key binary, end_us long, body binary"
 _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
 
@@ -50,7 +51,7 @@ class Aggregating(StatefulProcessor):  # type: ignore[misc]  # PySpark is not ty
         self._slot = handle.getValueState("slot", "recent binary, clock_us long, due_us long")
 
     def handleInputRows(self, _slot: Any, rows: Iterable[Row], _timers: TimerValues) -> Iterator[Row]:  # noqa: N802
-        """In: taps of one slot, and clocks. Out: the results of windows that closed."""
+        """In: taps of one slot, and clocks. Out: the results of windows that closed, what changed keys say now."""
         known = self._slot.get() or (b"", 0, 0)
         slot = Slot(self._keys, Recent(bytes(known[0])), known[1], known[2])
         for row in sorted(rows, key=lambda row: row.offset):
@@ -59,6 +60,8 @@ class Aggregating(StatefulProcessor):  # type: ignore[misc]  # PySpark is not ty
                 continue
             for said in slot.tick(decode_clock(bytes(row.value))):
                 yield Row(**msgspec.structs.asdict(said))
+        for now in slot.current():
+            yield Row(id=None, pipe=None, revision=None, window=None, key=now.key, end_us=None, body=now.body)
         slot.store()
         self._slot.update((slot.recent.encode(), slot.clock_us, slot.due_us))
 
@@ -106,20 +109,33 @@ class WindowsQuery:
 
 
 class Entering:
-    """The end of a batch: results are produced to the ingest topic, as ingest would, and booked as ACKed."""
+    """The end of a batch: results are produced to the ingest topic, as ingest would, and booked as ACKed.
+
+    What keys say now goes to the compacted `panes` topic, where a cell made by an earlier release may have none yet.
+    """
 
     def __init__(self, start: Start, teller: Teller) -> None:
         self._teller, self._ingest = teller, start.cell.topics["ingest"]
+        self._panes = start.cell.topics.get("panes")
         self._grace_us = start.settings.grace_s * 1_000_000
 
     def __call__(self, batch: DataFrame, _number: int) -> None:
         """Safe to run twice with the same batch: the results come again under their ids."""
         facts = FactBook()
         for row in batch.toLocalIterator():
-            self._enter(row, facts, time.time_ns() // 1_000)
+            if row.id is None:
+                self._show(row)
+            else:
+                self._enter(row, facts, time.time_ns() // 1_000)
         self._teller.await_stored()
         if len(facts):
             self._teller.tell(facts, [], [], WindowsQuery.name)
+
+    def _show(self, row: Row) -> None:
+        if self._panes is not None:
+            key, body = bytes(row.key), None if row.body is None else bytes(row.body)
+            place = pane_place(key, self._panes.partitions)
+            self._teller.produce(self._panes.name, body, key=key, partition=place)
 
     def _enter(self, row: Row, facts: FactBook, now_us: int) -> None:
         stamp = bucket_of(row.end_us, now_us, self._grace_us)

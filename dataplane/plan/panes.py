@@ -6,7 +6,7 @@ it can get no more events: results do not depend on when, in which order, or in 
 """
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final
 
 import msgspec
@@ -75,6 +75,13 @@ class Compiled:
         if not isinstance(self._span, Running):
             return [self._said(pane) for pane in due]
         return [self._said(self._added(panes, pane)) for pane in due]
+
+    def current(self, panes: Panes) -> list[Closed]:
+        """What open windows say so far, in the order of time; a running one says all that came since its beginning."""
+        if not isinstance(self._span, Running):
+            return [self._said(pane) for pane in sorted(panes.open, key=lambda pane: pane.start_us)]
+        parts = [*([panes.total] if panes.total else []), *sorted(panes.open, key=lambda pane: pane.start_us)]
+        return [self._said(reduce(self._merged, parts))] if parts else []
 
     def _spans(self, at_us: int) -> Iterable[tuple[int, int]]:
         match self._span:

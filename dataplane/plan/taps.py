@@ -63,7 +63,7 @@ class Tapping:
 
     def __init__(self, name: str, window: Window) -> None:
         self.name, self.node = name, window_node(name)
-        self._definition = _sorted.encode(window)
+        self.definition = _sorted.encode(window)
         self._by = [compile_path(path) for path in window.by]
         # whatever an event is, it counts
         self._values = [None if value.of is None else compile_path(value.of) for value in window.values.values()]
@@ -77,16 +77,30 @@ class Tapping:
         at_us = min(meta.event_time_us, meta.ingest_time_us)
         if meta.attempt or meta.ingest_time_us - at_us > self._late_us:
             return None
-        by = _sorted.encode([_value(body, path) for path in self._by])
+        by = key_values([_value(body, path) for path in self._by])
         values = [1 if path is None else _value(body, path) for path in self._values]
         where = (meta.position, meta.child, meta.bucket)
-        return Tap(meta.pipe, meta.revision, self.name, self._definition, by, at_us, values, *where)
+        return Tap(meta.pipe, meta.revision, self.name, self.definition, by, at_us, values, *where)
+
+
+def key_values(values: list[Any]) -> bytes:
+    """The values of a key as they travel."""
+    return _sorted.encode(values)
 
 
 def key_of(tap: Tap) -> bytes:
     """16 bytes for (pipe, window as it is defined, key): what is aggregated together."""
-    parts = (tap.pipe.encode(), tap.window.encode(), tap.definition, tap.by)
-    return blake2b(b"\0".join(parts), digest_size=16).digest()
+    return key_digest(tap.pipe, tap.window, tap.definition, tap.by)
+
+
+def key_digest(pipe: str, window: str, definition: bytes, by: bytes) -> bytes:
+    """The same from its parts."""
+    return blake2b(b"\0".join((pipe.encode(), window.encode(), definition, by)), digest_size=16).digest()
+
+
+def pane_place(key: bytes, partitions: int) -> int:
+    """The partition of the `panes` topic on which a key's current values are."""
+    return int.from_bytes(key[:4]) % partitions
 
 
 def result_id(key: bytes, closed: Closed) -> str:
@@ -97,10 +111,27 @@ def result_id(key: bytes, closed: Closed) -> str:
 
 def result_body(tap: Tap, closed: Closed) -> bytes:
     """The message that a closed window is."""
+    return msgspec.json.encode({"window": tap.window, **_span_of(closed), "by": _key_of(tap), **_counted(closed)})
+
+
+def current_body(tap: Tap, open_: list[Closed], clock_us: int) -> bytes:
+    """What the open windows of a key say; `as_of`: all that came before is in; null at the beginning."""
+    panes = [{**_span_of(one), **_counted(one)} for one in open_]
+    as_of = _iso(clock_us) if clock_us else None
+    return msgspec.json.encode({"window": tap.window, "by": _key_of(tap), "as_of": as_of, "open": panes})
+
+
+def _key_of(tap: Tap) -> Mapping[str, Any]:
     definition = msgspec.json.decode(tap.definition, type=Window)
-    by: Mapping[str, Any] = dict(zip(definition.by, msgspec.json.decode(tap.by), strict=True))
-    said = {"window": tap.window, "start": _iso(closed.start_us), "end": _iso(closed.end_us), "by": by}
-    return msgspec.json.encode({**said, "events": closed.events, "values": closed.values})
+    return dict(zip(definition.by, msgspec.json.decode(tap.by), strict=True))
+
+
+def _span_of(closed: Closed) -> Mapping[str, Any]:
+    return {"start": _iso(closed.start_us), "end": _iso(closed.end_us)}
+
+
+def _counted(closed: Closed) -> Mapping[str, Any]:
+    return {"events": closed.events, "values": closed.values}
 
 
 def _iso(at_us: int) -> str:

@@ -46,6 +46,7 @@ from mgmt.api.views.ways import (
     RotateSecretView,
     SourcesView,
 )
+from mgmt.api.views.windows import CurrentView, WindowsView
 
 
 class RowId(StringConverter):
@@ -125,6 +126,8 @@ urlpatterns = [
         CredentialView.as_view(),
         name="credential",
     ),
+    path("pipes/<row_id:pipe>/windows/", WindowsView.as_view(), name="windows"),
+    path("pipes/<row_id:pipe>/windows/<spec_name:name>/", CurrentView.as_view(), name="window"),
     path("pipes/<row_id:pipe>/dead-letters/", LettersView.as_view(), name="dead-letters"),
     path("pipes/<row_id:pipe>/dead-letters/<number:number>/", LetterView.as_view(), name="dead-letter"),
     path("pipes/<row_id:pipe>/held-messages/", HeldMessagesView.as_view(), name="held-messages"),

@@ -24,6 +24,7 @@ from mgmt.console.views import (
     standing,
     tables,
     tail,
+    windows,
 )
 from mgmt.console.views.staff import audit, cells, controllers, releases, scaling
 
@@ -75,6 +76,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/snooze/", alerts.snooze_alert, name="snooze_alert"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/resolve/", alerts.resolve_alert, name="resolve_alert"),
     path("pipes/<str:pipe_id>/alerts/<str:alert_id>/probe/", alerts.probe_alert, name="probe_alert"),
+    path("pipes/<str:pipe_id>/windows/", windows.windows, name="windows"),
     path("pipes/<str:pipe_id>/revisions/", pipe.revisions, name="revisions"),
     path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/", ramp.ramp, name="ramp"),
     path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/hold/", ramp.hold_ramp, name="hold_ramp"),

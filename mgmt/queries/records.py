@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
 from dataplane.ledger.meta import Meta, read_meta
@@ -96,6 +96,21 @@ def messages_since(topic: str, partitions: Sequence[int], since: datetime) -> It
         at_ms = int(since.timestamp() * 1_000)
         asked = [TopicPartition(topic, partition, at_ms) for partition in partitions]
         yield from _read_from(reader, reader.client.offsets_for_times(asked, timeout=READ_S))
+
+
+def newest_of_key(topic: str, partition: int, key: bytes) -> Message | None:
+    """The last record of a key on a partition, None if there is none. Raises RecordsAway, also after READ_S."""
+    deadline, found = time.monotonic() + READ_S, None
+    with _reading("earliest") as reader:
+        reader.client.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+        while (left_s := deadline - time.monotonic()) > 0:
+            for message in reader.read(left_s):
+                error = message.error()
+                if error is None and message.key() == key:
+                    found = message
+                elif error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    return found
+    raise RecordsAway(NO_ANSWER)
 
 
 def newest_messages(topic: str, partitions: Sequence[int], most: int) -> Iterator[Message]:

@@ -1,6 +1,6 @@
 """How figures read on pages: durations in ms or s, grouped counts, shares. Presentation only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -107,6 +107,19 @@ def pretty(body: str) -> str:
 def of(counts: dict[str, int], name: str) -> int:
     """The count under a name, 0 if it is absent."""
     return counts.get(name, 0)
+
+
+@register.filter
+def entry(values: Mapping[str, Any], name: str) -> Any:
+    """What a mapping has under a name; "-" if that is nothing."""
+    value = values.get(name)
+    return "-" if value is None else value
+
+
+@register.filter
+def nth(values: Sequence[str], number: int) -> str:
+    """One of several, "" past their end."""
+    return values[number] if number < len(values) else ""
 
 
 @register.filter

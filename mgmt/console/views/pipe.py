@@ -36,7 +36,7 @@ from mgmt.queries.timing import Timing, timing
 MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
-TABS: Final = ("overview", "attempts", "dead", "held", "tail", "revisions", "settings")
+TABS: Final = ("overview", "attempts", "dead", "held", "tail", "windows", "revisions", "settings")
 _LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late")
 _PARTS: Final = {
     "head": "pipe_base.html",

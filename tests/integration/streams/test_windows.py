@@ -7,9 +7,14 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
+from pytest_django import Settings
 
 from dataplane.ledger.facts import LATE, Fact
+from dataplane.plan.taps import Tapping, key_digest, key_values, pane_place
+from dataplane.spec.windows import Window
+from mgmt.queries.records import newest_of_key
 from tests.rig.data_plane import DataPlane, until
 from tests.rig.killing import Killer
 
@@ -102,6 +107,35 @@ def check_results(plane: DataPlane, pipe: str, *, batches: int, size: int, kills
 @pytest.mark.timeout(500)
 def test_results_equal_a_count_over_what_was_sent_although_the_application_is_killed(plane: DataPlane):
     check_results(plane, "windows", batches=12, size=40, kills=1, limit_s=240)
+
+
+@pytest.mark.timeout(500)
+def test_what_a_window_says_so_far_is_read_by_its_key(plane: DataPlane, settings: Settings):
+    settings.PENSTOCK_KAFKA = plane.broker.address
+    window = BY_SHOP | {"span": {"kind": "tumbling", "size_s": 3_600}}
+    targets = {"crm": {"url": plane.receiver.url("/now")}}
+    key = plane.add_pipe("now", targets, sources={"shop": {"event_time": "at"}}, windows={"w": window})
+    chance = random.Random(5)
+    sent = [event(chance) for _ in range(60)]
+    post(plane, key, sent)
+
+    tapping = Tapping("w", msgspec.convert(window, type=Window))
+    topic = plane.cluster.topics["panes"]
+
+    def said(shop: str) -> list[tuple[int, float]]:
+        digest = key_digest("now", "w", tapping.definition, key_values([shop]))
+        record = newest_of_key(topic.name, pane_place(digest, topic.partitions), digest)
+        found = json.loads(record.value())["open"] if record is not None else []
+        return [(pane["values"]["n"], pane["values"]["total"]) for pane in found]
+
+    for shop in ("berlin", "rome"):
+        of = [one["amount"] for one in sent if one["shop"] == shop]
+        until(lambda shop=shop, of=of: sums(said(shop)) == (len(of), sum(of)), f"what it says of {shop}", 60)  # type: ignore[misc]
+
+
+def sums(panes: list[tuple[int, float]]) -> tuple[int, float]:
+    """Over an hour's end there are two."""
+    return sum(n for n, _ in panes), sum(total for _, total in panes)
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from celery import shared_task
 from django.db import InterfaceError, OperationalError
 
 from controlplane.locks import held
+from controlplane.observer.digest import send_digests
 from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.judging import judge_cells
 from controlplane.observer.long_held import warn_of_long_held
@@ -45,5 +46,6 @@ def _tend(now: datetime) -> str:
         "long held": warn_of_long_held(now, control_settings().ends_keep),
         "incidents": watch_incidents(now),
         "told": send_due(now),
+        "digests": send_digests(now),
     }
     return ", ".join(f"{name} {count}" for name, count in done.items() if count) or "nothing to do"

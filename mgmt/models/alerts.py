@@ -76,6 +76,7 @@ class AlertChannel(models.Model):
     target = models.CharField(max_length=2_000, help_text="A mail address or a URL.")
     secret = models.TextField(blank=True, help_text="Sealed signing secret of a webhook.")
     created_at = models.DateTimeField(auto_now_add=True)
+    digest_at = models.DateTimeField(null=True, help_text="When its next digest is due; of a mail address only.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "target"], name="one_channel_per_target")]

@@ -1,6 +1,7 @@
 """Rows of a look-up table by key, and who looks the table up."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,13 @@ def rows_of(table: LookupTable, *, begins: str = "", after: str = "") -> RowsPag
     found = LookupRow.objects.filter(table=table, row__isnull=False, key__startswith=_storable(begins))
     rows = list(found.filter(key__gt=_storable(after)).order_by("key")[: PAGE + 1])
     return RowsPage(rows[:PAGE], rows[PAGE - 1].key if len(rows) > PAGE else "")
+
+
+def all_rows(table: LookupTable, *, begins: str = "") -> Iterator[dict[str, str]]:
+    """Every row whose key begins so, as key and JSON text, in the order of keys. They are read as they are taken."""
+    found = LookupRow.objects.filter(table=table, row__isnull=False, key__startswith=_storable(begins))
+    for key, row in found.order_by("key").values_list("key", "row").iterator():
+        yield {"key": key, "row": row or ""}
 
 
 def row_text(table: LookupTable, key: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django import template
 from django.utils.html import format_html
@@ -11,6 +12,7 @@ from django.utils.safestring import SafeString
 from dataplane.plan.outbound import address_of
 from dataplane.spec import destination_of
 from mgmt.console.editor.trial import pretty as pretty_body
+from mgmt.console.sorting import Order
 from mgmt.console.wording import cause_in_words, failure_in_words
 
 register = template.Library()
@@ -153,3 +155,14 @@ def clock(moment: datetime | None, form: str = "second") -> SafeString:
         form,
         text,
     )
+
+
+@register.simple_tag(takes_context=True)
+def sortable(context: Mapping[str, Any], column: str, words: str, kind: str = "") -> SafeString:
+    """The heading of a column by which the page's list can be ordered: a link to that, and then to the other way."""
+    order: Order = context["order"]
+    is_it = order.column == column
+    falls = not order.falls if is_it else kind == "n"  # of figures one looks for the largest
+    sort = format_html(' aria-sort="{}"', "descending" if order.falls else "ascending") if is_it else ""
+    query = urlencode({name: value for name, value in (("q", context["q"]), ("sort", Order(column, falls))) if value})
+    return format_html('<th scope="col" class="{}"{}><a href="?{}">{}</a></th>', kind, sort, query, words)

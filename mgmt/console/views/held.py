@@ -1,13 +1,15 @@
 """What is held: how many for each destination, since when and why, and the way to let them go."""
 
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mgmt import access
+from mgmt.console.export import KINDS, export
 from mgmt.console.lines import HeldLine, held_line
 from mgmt.console.pages import as_curl, for_members, once, part_of, show, viewer_of
 from mgmt.console.views.moves import latest_moves
@@ -16,14 +18,17 @@ from mgmt.models import Destination, Move, Pipe
 from mgmt.queries.delivery import standings
 from mgmt.queries.places import held_before_steps
 
+_COLUMNS: Final = ("destination", "state", "why", "since", "messages", "oldest")
 _PARTS: Final = {"held": "held.html", "moves": "moves.html"}
 
 
 @for_members
 @require_safe
-def held(request: HttpRequest, pipe_id: str) -> HttpResponse:
-    """Each destination that holds messages, or would hold the next one."""
+def held(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
+    """Each destination that holds messages, or would hold the next one; `format` makes a file of them."""
     pipe = access.get_pipe(viewer_of(request), pipe_id)
+    if (kind := request.GET.get("format", "")) in KINDS:
+        return export(kind, map(_row, _lines(pipe)), _COLUMNS, name=f"held-{pipe.id}")
     context = shared(pipe, "held") | {
         "now": timezone.now(),
         "get_held": once(partial(_lines, pipe)),
@@ -38,3 +43,9 @@ def held(request: HttpRequest, pipe_id: str) -> HttpResponse:
 def _lines(pipe: Pipe) -> list[HeldLine]:
     lines = [held_line(one) for one in standings(pipe=pipe) if one.destination.state != Destination.State.REMOVED]
     return [line for line in lines if line.fact.held or line.fact.holds]
+
+
+def _row(line: HeldLine) -> dict[str, Any]:
+    """A destination in a file."""
+    of_row = {"destination": line.row.name, "state": line.row.state, "why": line.words, "since": line.row.state_since}
+    return of_row | {"messages": line.fact.held, "oldest": line.fact.held_since}

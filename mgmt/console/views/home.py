@@ -1,18 +1,22 @@
 """Home: is everything delivered, and if not, what and since when; and the pipes."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mgmt import access
+from mgmt.console.export import KINDS, export
 from mgmt.console.pages import as_curl, for_members, once, part_of, show, tenant_of, viewer_of
+from mgmt.console.sorting import Order, arranged, order_of, page_after
 from mgmt.console.troubles import trouble_line, troubles_of
 from mgmt.models import Pipe
 from mgmt.queries.find import is_name_of_a_message
@@ -20,34 +24,72 @@ from mgmt.queries.pipes import PipeLine, pipe_lines
 from mgmt.queries.span import span_until
 from mgmt.queries.undelivered import Trouble
 
+MOST_PIPES: Final = 100
 _PARTS: Final = {"undelivered": "home.html", "pipes": "home.html"}
+_BY_NAME: Final = Order("name")
+_COLUMNS: Final[Mapping[str, Callable[[PipeLine], Any]]] = {
+    "name": lambda line: line.pipe.name,
+    "in": lambda line: line.per_s,
+    "lag": lambda line: line.lag_p95_us,
+    "delivered": lambda line: line.delivered,
+    "lost": lambda line: line.lost_sealed,
+    "needs": lambda line: (line.needs_you, line.causes),
+}
+_FIGURES: Final = ("per_s", "lag_p95_us", "delivered", "lost_sealed", "causes", "needs_you")
+_FILE_COLUMNS: Final = ("pipe", "name", "state", "revision", *_FIGURES)
 
 
 @for_members
 @require_safe
-def home(request: HttpRequest) -> HttpResponse:
-    """The viewer's pipes in the chosen tenant; `q` filters them by name, or is the id or position of a message."""
+def home(request: HttpRequest) -> HttpResponseBase:
+    """The viewer's pipes in the chosen tenant; `q` filters them by name, or is the id or position of a message.
+
+    `sort` orders them by a column, `after` begins behind a pipe, `format` makes a file of all that fit.
+    """
     tenant, now, q = tenant_of(request), timezone.now(), request.GET.get("q", "").strip()
     if is_name_of_a_message(q):
         return redirect(f"{reverse('console:find')}?{urlencode({'q': q})}")
     pipes = list(access.pipes_of(viewer_of(request)).filter(tenant=tenant).order_by("name")) if tenant else []
     found = [pipe for pipe in pipes if q.lower() in pipe.name.lower()]
     troubles = once(partial(troubles_of, pipes, now))
+    order = order_of(request.GET.get("sort", ""), _COLUMNS, _BY_NAME)
+    get_lines = once(lambda: _lines(found, troubles(), now, order))
+    if (kind := request.GET.get("format", "")) in KINDS:
+        return export(kind, map(_row, get_lines()), _FILE_COLUMNS, name="pipes")
+    after = request.GET.get("after", "")
+    get_page = once(lambda: page_after(get_lines(), _id_of, after, MOST_PIPES))
+    kept = {name: value for name, value in (("q", q), ("sort", request.GET.get("sort", ""))) if value}
     context = {
         "q": q,
         "now": now,
+        "order": order,
+        "after": after,
+        "query": urlencode(kept),
         "has_pipes": bool(pipes),
         "get_troubles": once(lambda: [trouble_line(trouble) for trouble in troubles()]),
         "get_trouble_sum": once(lambda: _sum(troubles())),
-        "get_lines": once(lambda: _lines(found, troubles(), now)),
+        "get_lines": once(lambda: get_page()[0]),
+        "get_next": once(lambda: get_page()[1]),
         "curl": as_curl(request, "pipes/"),
     }
     template, part = part_of(request, _PARTS) or ("home.html", "")
     return show(request, template, context, tenant=tenant, part=part)
 
 
-def _lines(pipes: list[Pipe], troubles: list[Trouble], now: datetime) -> list[PipeLine]:
-    return pipe_lines(pipes=pipes, troubles=troubles, span=span_until("1h", now), now=now) if pipes else []
+def _lines(pipes: list[Pipe], troubles: list[Trouble], now: datetime, order: Order) -> list[PipeLine]:
+    lines = pipe_lines(pipes=pipes, troubles=troubles, span=span_until("1h", now), now=now) if pipes else []
+    return arranged(lines, _COLUMNS[order.column], falls=order.falls)
+
+
+def _id_of(line: PipeLine) -> str:
+    return line.pipe.id
+
+
+def _row(line: PipeLine) -> dict[str, object]:
+    """A pipe in a file."""
+    who = {"pipe": line.pipe.id, "name": line.pipe.name}
+    standing = {"state": line.standing.kind, "revision": line.standing.revision}
+    return who | standing | {name: getattr(line, name) for name in _FIGURES}
 
 
 def _sum(troubles: list[Trouble]) -> dict[str, object]:

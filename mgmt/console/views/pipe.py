@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -38,6 +38,7 @@ MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
 TABS: Final = ("overview", "attempts", "dead", "held", "tail", "windows", "revisions", "settings")
 _LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late")
+_REVISION_COLUMNS: Final = ("number", "state", "state_reason", "created_at", "author", "spec")
 _PARTS: Final = {
     "head": "pipe_base.html",
     "waiting": "pipe_waiting.html",
@@ -102,10 +103,12 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
 
 @for_members
 @require_safe
-def revisions(request: HttpRequest, pipe_id: str) -> HttpResponse:
-    """Every revision with its state, author and spec."""
+def revisions(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
+    """Every revision with its state, author and spec; `format` makes a file of them."""
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     rows = list(pipe.revisions.select_related("author", "ramp"))
+    if (kind := request.GET.get("format", "")) in KINDS:
+        return export(kind, map(_revision_row, rows), _REVISION_COLUMNS, name=f"revisions-{pipe.id}")
     for row in rows:
         row.spec_text = readable(row.spec)  # type: ignore[attr-defined]
     context = shared(pipe, "revisions") | {
@@ -172,6 +175,11 @@ def _series_rows(measured: Timing) -> list[tuple[Any, tuple[float | None, ...]]]
     series = measured.series
     rows = zip(map(start_of, series.buckets), series.values, strict=True)
     return [row for row in rows if series.names]
+
+
+def _revision_row(row: PipeRevision) -> dict[str, Any]:
+    fields = {name: getattr(row, name) for name in _REVISION_COLUMNS}
+    return fields | {"author": row.author.get_username() if row.author else ""}
 
 
 def _loss_row(line: MinuteLine) -> dict[str, Any]:

@@ -4,27 +4,31 @@ import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, cast
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from mgmt import access, services
+from mgmt.console.export import KINDS, export
 from mgmt.console.pages import as_curl, for_members, once, show, tenant_of, viewer_of
 from mgmt.models import LookupRow, LookupTable, Tenant
-from mgmt.queries.lookup_rows import revisions_using, row_text, rows_of
+from mgmt.queries.lookup_rows import all_rows, revisions_using, row_text, rows_of
 from mgmt.services.lookups import Mode
 from mgmt.services.row_files import BadRow, UploadTooLarge, checked_row, read_rows
 
+_COLUMNS: Final = ("id", "name", "row_count", "progress", "changed_at")
 _MODES: Final = ("merge", "replace")
 
 
 @for_members
 @require_http_methods(["GET", "POST"])
-def tables(request: HttpRequest) -> HttpResponse:
-    """The tenant's tables; a POST makes one."""
+def tables(request: HttpRequest) -> HttpResponseBase:
+    """The tenant's tables, as a file too; a POST makes one."""
     chosen = tenant_of(request)
     if chosen is None:
         raise Tenant.DoesNotExist
@@ -43,10 +47,13 @@ def tables(request: HttpRequest) -> HttpResponse:
 
 @for_members
 @require_http_methods(["GET", "POST"])
-def table(request: HttpRequest, table_id: str) -> HttpResponse:
-    """One table: who uses it, its rows by key. A POST stores a row, takes one away or stores a file of them."""
+def table(request: HttpRequest, table_id: str) -> HttpResponseBase:
+    """One table: who uses it, its rows by key, as a file too. A POST stores a row, takes one away, or stores a file."""
     if request.method != "POST":
         found = access.get_lookup_table(viewer_of(request), table_id)
+        if (kind := request.GET.get("format", "")) in KINDS:
+            rows = all_rows(found, begins=request.GET.get("q", "").strip())
+            return export(kind, rows, ("key", "row"), name=f"rows-{found.name}")
         return _page(request, found, _row_to_change(found, request.GET.get("edit", "")))
     found = access.get_lookup_table(viewer_of(request), table_id, access.CHANGE_LOOKUPS)
     act = {"put": _put, "remove": _remove, "upload": _upload}.get(request.POST.get("action", ""), _put)
@@ -133,8 +140,11 @@ def _row_to_change(found: LookupTable, key: str) -> dict[str, Any]:
         return {"key": key}
 
 
-def _list(request: HttpRequest, tenant: Tenant, *, typed: str = "", error: str = "") -> HttpResponse:
+def _list(request: HttpRequest, tenant: Tenant, *, typed: str = "", error: str = "") -> HttpResponseBase:
     mine = access.lookup_tables_of(viewer_of(request)).filter(tenant=tenant).order_by("name")
+    if (kind := request.GET.get("format", "")) in KINDS and not error:
+        rows = ({name: getattr(one, name) for name in _COLUMNS} for one in mine)
+        return export(kind, rows, _COLUMNS, name="look-up-tables")
     context = {"tables": list(mine), "typed": typed, "error": error, "curl": as_curl(request, "lookup-tables/")}
     return show(request, "tables.html", context, tenant=tenant, status=422 if error else 200)
 
@@ -145,6 +155,7 @@ def _page(request: HttpRequest, found: LookupTable, more: Mapping[str, Any], sta
     context = {
         "table": found,
         "begins": begins,
+        "query": urlencode({"q": begins}) if begins else "",
         "after": after,
         "users": revisions_using(found),
         "get_rows": once(partial(rows_of, found, begins=begins, after=after)),

@@ -1,0 +1,111 @@
+"""The morning mail: what is down and nothing else, once a day, and none where all is well."""
+
+from datetime import UTC, datetime, timedelta
+from smtplib import SMTPServerDisconnected
+from typing import Any
+
+import pytest
+from django.core import mail
+
+from controlplane.observer import digest
+from controlplane.observer.digest import next_digest, send_digests
+from mgmt.models import Alert, AlertChannel, Destination, Pipe, PipeRevision, Seal, Tenant, User
+from mgmt.services import add_alert_channel, create_pipe
+from tests.db.cast import MakeSpec
+from tests.db.console.truth import go_live
+
+pytestmark = pytest.mark.django_db
+EVENING = datetime(2026, 11, 20, 21, tzinfo=UTC)
+MORNING = datetime(2026, 11, 21, 7, tzinfo=UTC)
+
+
+@pytest.fixture
+def channel(tenant: Tenant) -> AlertChannel:
+    row, _ = add_alert_channel(tenant=tenant, kind="mail", target="ops@example.com")
+    assert send_digests(EVENING) == 0  # from now on it is due in the morning
+    return row
+
+
+def alert(pipe: Pipe, **fields: Any) -> None:
+    given = {"destination": "crm", "cause": "rejected", "opened_at": EVENING, "last_at": EVENING, "count": 3}
+    Alert.objects.create(pipe=pipe, **given | fields)
+
+
+@pytest.mark.parametrize(
+    ("now", "due"),
+    [
+        (MORNING - timedelta(minutes=1), MORNING),
+        (MORNING, MORNING + timedelta(days=1)),
+        (EVENING, MORNING),
+        (datetime(2026, 12, 31, 8, tzinfo=UTC), datetime(2027, 1, 1, 7, tzinfo=UTC)),
+    ],
+)
+def test_the_next_one_is_due_the_next_morning(now: datetime, due: datetime):
+    assert next_digest(now) == due
+
+
+def test_it_lists_what_is_down_with_where_to_look(channel: AlertChannel, pipe: Pipe):
+    alert(pipe)
+    alert(pipe, cause="timeout", state=Alert.State.ACKNOWLEDGED)
+    Destination.objects.filter(pipe=pipe).update(state="suspended", state_cause="rejected", state_since=EVENING)
+    PipeRevision.objects.filter(pipe=pipe).update(state="failed", state_reason="its topics cannot be made")
+    Seal.objects.create(pipe_id=pipe.id, bucket=1, sealed_at=MORNING, accepted=9, unacked=0, lost=2, bins={}, nodes=[])
+    assert send_digests(MORNING) == 1
+    (sent,) = mail.outbox
+    assert (sent.to, sent.subject) == (["ops@example.com"], "[Penstock] 5 things are down at Alice's")
+    for said in (
+        "orders to crm: rejected, 3 messages since 2026-11-20 21:00 UTC\n",
+        "orders to crm: timeout, 3 messages since 2026-11-20 21:00 UTC; somebody is on it",
+        "orders to crm: suspended since",
+        "orders: revision 1 failed: its topics cannot be made",
+        "orders: 2 lost in the last day",
+        f"/pipes/{pipe.id}/",
+    ):
+        assert said in sent.body
+
+
+def test_where_all_is_well_no_mail_comes(channel: AlertChannel, pipe: Pipe):
+    go_live(pipe)
+    alert(pipe, state=Alert.State.RESOLVED, resolved_at=EVENING)
+    alert(pipe, cause="timeout", state=Alert.State.SNOOZED, snoozed_until=MORNING + timedelta(days=1))
+    Seal.objects.create(pipe_id=pipe.id, bucket=1, sealed_at=EVENING - timedelta(days=1), accepted=9, unacked=0, lost=2,
+                        bins={}, nodes=[])  # fmt: skip
+    assert send_digests(MORNING) == 0
+    assert mail.outbox == []
+
+
+def test_it_comes_once_a_day(channel: AlertChannel, pipe: Pipe):
+    alert(pipe)
+    assert [send_digests(MORNING + timedelta(minutes=minutes)) for minutes in (0, 1, 120)] == [1, 0, 0]
+    assert send_digests(MORNING + timedelta(days=1)) == 1
+
+
+def test_what_the_mail_server_refuses_is_tried_again_after_an_hour(
+    channel: AlertChannel, pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+):
+    def away(*_: Any) -> None:
+        raise SMTPServerDisconnected("gone")
+
+    alert(pipe)
+    with monkeypatch.context() as without:
+        without.setattr(digest, "send_mail", away)
+        assert send_digests(MORNING) == 0
+    assert send_digests(MORNING + timedelta(minutes=59)) == 0
+    assert send_digests(MORNING + timedelta(minutes=60)) == 1
+
+
+def test_one_that_somebody_else_has_claimed_is_left_to_them(channel: AlertChannel, pipe: Pipe):
+    alert(pipe)
+    channel.refresh_from_db()
+    assert digest._claim(channel, MORNING)
+    assert not digest._claim(channel, MORNING)
+
+
+def test_webhooks_and_other_tenants_get_none(channel: AlertChannel, alice: User, a_spec: MakeSpec, charlie: User):
+    theirs = Tenant.objects.get(name="Charlie's")
+    add_alert_channel(tenant=theirs, kind="mail", target="charlie@example.com")
+    pipe = create_pipe(tenant=channel.tenant, name="theirs not", spec=a_spec(), author=alice)
+    alert(pipe)
+    send_digests(EVENING)
+    assert send_digests(MORNING) == 1
+    assert [sent.to for sent in mail.outbox] == [["ops@example.com"]]

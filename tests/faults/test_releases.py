@@ -3,7 +3,6 @@
 import logging
 import os
 import shutil
-import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,8 @@ import pytest
 from pytest_django import Settings
 
 from controlplane.compute.releases import Releases
-from controlplane.deployer.snapshot import Policy
+from controlplane.deployer.health import health_before
+from controlplane.deployer.snapshot import Health, Policy
 from controlplane.deployer.tasks import rounds
 from dataplane.ledger.bins import Bin
 from dataplane.names import LANE_KINDS, WIRE_VERSION
@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
 log = logging.getLogger(__name__)
 BACK_S: Final = 120.0
 RATE: Final = 60.0
+POLICY: Final = Policy(up_s=75, watch_s=90)
 JOB, REQUEST = "jobs/cell.py", "transmit/request.py"
 AT_START = 'raise SystemExit("planted")\n'
 AFTER_A_WHILE = "import os, threading\nthreading.Timer(25, os._exit, [9]).start()\n"
@@ -109,6 +110,10 @@ def sends_to(plane: DataPlane, pipe: str) -> Sender:
     return plane.sender(plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(f"/{pipe}")}}), RATE)
 
 
+def known_health(plane: DataPlane) -> Health:
+    return health_before(plane.cluster.cell, datetime.now(UTC))
+
+
 def nothing_is_lost(plane: DataPlane, pipe: str, sender: Sender) -> None:
     """The three books say the same; what the bad release made dead is named as that."""
     whole = plane.settled(pipe, sender.positions, 120)
@@ -146,8 +151,8 @@ def test_a_release_that_comes_up_and_is_bad_is_taken_back_within_two_minutes(
     rolling = Rolling(plane, pipe)
     bad = build(plane, scratch, file, **planted)
     with sends_to(plane, pipe) as sender, observing():
-        time.sleep(130)  # a whole minute to compare with
-        rollout, took = rolling.out(bad, Policy(up_s=75, watch_s=90))
+        until(lambda: known_health(plane).ended > POLICY.enough, "something to compare with", 180)
+        rollout, took = rolling.out(bad, POLICY)
     assert rollout.state == "rolled back"
     assert why in rollout.why
     assert took <= allowed_s()
@@ -159,7 +164,7 @@ def test_a_good_release_goes_out_under_load_and_nothing_is_lost_or_comes_twice(p
     rolling = Rolling(plane, "good")
     good = build(plane, scratch, JOB, after="# another build\n")
     with sends_to(plane, "good") as sender, observing():
-        rollout, _ = rolling.out(good, Policy(up_s=75, watch_s=90))
+        rollout, _ = rolling.out(good, POLICY)
     assert (rollout.state, Cell.objects.get().release) == ("done", good)
     nothing_is_lost(plane, "good", sender)
     assert Counter(received.position for received in plane.receiver.got["/good"]) == Counter(sender.positions)

@@ -81,7 +81,7 @@ def _of_time(found: Timing) -> str:
 def _of_state(state: CellState) -> list[str]:
     verdict = state.verdict
     if verdict is None:
-        lines = [f"cell {state.cell} has not been looked at yet"]
+        lines = [f"cell {state.cell} has not been heard of yet"]
     else:
         said = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
         lines = [f"cell {state.cell} is {verdict.state} since {_clock(verdict.since)}{said}"]

@@ -21,9 +21,10 @@ log = structlog.get_logger(__name__)
 
 
 def judge_cells(now: datetime) -> int:
-    """Renew every cell's verdict; how many turned."""
+    """Renew the verdict on every cell of which anything was ever heard; how many turned."""
     before = {row.cell_id: row for row in Verdict.objects.all()}
-    return sum(_store(look, before.get(look.cell), now) for look in looks(now))
+    heard = [look for look in looks(now) if look.beats or look.cell in before]
+    return sum(_store(look, before.get(look.cell), now) for look in heard)
 
 
 def looks(now: datetime) -> list[Look]:

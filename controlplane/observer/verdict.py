@@ -115,9 +115,9 @@ def _silent(beat: Beat | None, now: datetime) -> str:
 
 def _why_unknown(look: Look) -> str:
     """Silence everywhere says something about who listens, not about the cells."""
-    if not look.anything_heard:
-        return "nothing is heard of any process: Kafka or the Observer may be away, the cells may be well"
-    return "" if look.beats else "nothing has been heard of it yet"
+    if look.anything_heard:
+        return ""
+    return "nothing is heard of any process: Kafka or the Observer may be away, the cells may be well"
 
 
 def _turned(before: Judged, seems: Judged) -> Judged:

@@ -47,6 +47,12 @@ class RevisionPage(KeysetPage):
     position = re.compile(r"[0-9]{1,9}")
 
 
+class NumberPage(KeysetPage):
+    """Rows whose id is a number."""
+
+    position = re.compile(r"[0-9]{1,18}")
+
+
 class Page(NamedTuple):
     """A page of rows and who can make the answer from them."""
 

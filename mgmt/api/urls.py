@@ -16,6 +16,7 @@ from mgmt.api.views.alerts import (
     ResolveAlertView,
     SnoozeAlertView,
 )
+from mgmt.api.views.control import CellsView, ControlActionsView, EndPauseView, PausesView
 from mgmt.api.views.dry_run import DryRunView
 from mgmt.api.views.lookups import LookupTablesView, LookupTableView, RowView, UploadView
 from mgmt.api.views.moves import (
@@ -104,6 +105,10 @@ urlpatterns = [
         RotateSecretView.as_view(),
         name="rotate-secret",
     ),
+    path("staff/cells/", CellsView.as_view(), name="cells"),
+    path("staff/pauses/", PausesView.as_view(), name="pauses"),
+    path("staff/pauses/<number:pause>/end/", EndPauseView.as_view(), name="end-pause"),
+    path("staff/actions/", ControlActionsView.as_view(), name="control-actions"),
     path("lookup-tables/", LookupTablesView.as_view(), name="lookup-tables"),
     path("lookup-tables/<row_id:table>/", LookupTableView.as_view(), name="lookup-table"),
     path("lookup-tables/<row_id:table>/upload/", UploadView.as_view(), name="upload-lookup-rows"),

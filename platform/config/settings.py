@@ -251,6 +251,8 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "mgmt.api.schema.add_spec_types"],
     "ENUM_NAME_OVERRIDES": {
+        "Controller": "mgmt.models.control.Controller",
+        "WhoActs": "mgmt.models.control.ControlAction.CONTROLLERS",
         "PipeState": "mgmt.models.pipes.Pipe.State",
         "RevisionState": "mgmt.models.pipes.PipeRevision.State",
         "DestinationState": "mgmt.models.pipes.Destination.State",

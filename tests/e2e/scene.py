@@ -2,6 +2,7 @@
 
     python tests/e2e/scene.py all http://127.0.0.1:9999               (the receiver; in the box's environment)
     python tests/e2e/scene.py pipe repairs http://127.0.0.1:9999/crm
+    python tests/e2e/scene.py people
     python tests/e2e/scene.py after                                   (when the first failures are in the books)
 
 /fine answers 204, /refuses a 4xx, /busy a 5xx: the receiver is told so by the test. Nobody listens where visits go.
@@ -64,6 +65,12 @@ def nobody() -> str:
         return f"http://127.0.0.1:{taken.getsockname()[1]}/away"
 
 
+def people() -> dict[str, Any]:
+    """A customer, alice, and an admin, without a pipe."""
+    _people()
+    return {"password": PASSWORD}
+
+
 def one_pipe(name: str, url: str, steps: str = "[]") -> dict[str, Any]:
     """A pipe with the one destination crm; `steps` of normalize as JSON."""
     tenant, alice = _people()
@@ -124,5 +131,10 @@ def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: lis
 
 
 if __name__ == "__main__":
-    deeds: dict[str, Callable[..., dict[str, Any]]] = {"all": everything, "pipe": one_pipe, "after": after}
+    deeds: dict[str, Callable[..., dict[str, Any]]] = {
+        "all": everything,
+        "people": people,
+        "pipe": one_pipe,
+        "after": after,
+    }
     sys.stdout.write(json.dumps(deeds[sys.argv[1]](*sys.argv[2:])))

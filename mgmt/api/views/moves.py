@@ -1,6 +1,5 @@
 """Dead letters, and the moves that bring dead and held messages back."""
 
-import re
 from datetime import datetime
 from typing import Any
 
@@ -24,7 +23,7 @@ from mgmt.api.delivery_shapes import (
     PreviewOut,
 )
 from mgmt.api.delivery_shapes import LetterOut as Letter
-from mgmt.api.paging import KeysetPage, RevisionPage, page_of, refused
+from mgmt.api.paging import KeysetPage, NumberPage, page_of, refused
 from mgmt.api.schema import PAGE_PARAMETERS, answers, operation
 from mgmt.api.views.base import View, body_of
 from mgmt.models import DeadLetter
@@ -40,13 +39,6 @@ FILTERS = [
 ]
 
 
-class LetterPage(RevisionPage):
-    """Dead letters or held messages, newest first."""
-
-    ordering = "-id"
-    position = re.compile(r"[0-9]{1,18}")
-
-
 class LettersView(View):
     """A pipe's dead letters."""
 
@@ -59,7 +51,7 @@ class LettersView(View):
         """A pipe's listed dead letters, newest first. Of a storm the first thousand of each hour are listed."""
         row = access.get_pipe(self.user, pipe)
         rows = dead_letters(pipe=row, **_filters(request))
-        found, paginator = page_of(rows, request, LetterPage())
+        found, paginator = page_of(rows, request, NumberPage())
         return paginator.get_paginated_response(Letter(found, many=True).data)
 
 
@@ -85,7 +77,7 @@ class HeldMessagesView(View):
         """A pipe's listed held messages, newest first: the first thousand of each hour and destination."""
         row = access.get_pipe(self.user, pipe)
         filters = {name: value for name, value in _filters(request).items() if name != "cause"}
-        found, paginator = page_of(held_messages(pipe=row, **filters), request, LetterPage())
+        found, paginator = page_of(held_messages(pipe=row, **filters), request, NumberPage())
         return paginator.get_paginated_response(HeldOut(found, many=True).data)
 
 

@@ -67,7 +67,7 @@ def test_the_list_names_who_changes_a_cell_and_who_may_not(admin: Client, root: 
     take("c1", "scale", "2 lanes", now)
     pause_controller(controller="deploy", cell=None, reason="frozen", until=now + timedelta(hours=1), by=root, now=now)
     page = admin.get("/staff/cells/").content.decode()
-    for words in ("not looked at yet", "scaling: 2 lanes", "deploying is paused everywhere: frozen"):
+    for words in ("not heard of yet", "scaling: 2 lanes", "deploying is paused everywhere: frozen"):
         assert words in page, words
 
 

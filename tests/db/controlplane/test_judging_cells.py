@@ -56,6 +56,12 @@ def test_a_verdict_is_written_once_and_renewed(cell: Cell):
     assert (row.cell_id, row.state, row.reasons, row.at) == ("c1", "stable", [], NOW)
 
 
+def test_a_cell_of_which_nothing_was_ever_heard_has_no_verdict_that_could_stop_its_first_pipe(cell: Cell):
+    Cell.objects.create(id="c2")
+    judge_cells(NOW)
+    assert [row.cell_id for row in Verdict.objects.all()] == ["c1"]
+
+
 def test_a_silent_lane_turns_it_when_that_has_lasted(cell: Cell):
     judge_cells(NOW)
     for seconds in (11, 21):

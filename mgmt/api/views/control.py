@@ -1,0 +1,91 @@
+"""The control plane, for staff: cells, pauses of controllers, the audit. For anybody else there is no such thing."""
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mgmt.api.control_shapes import CellOut, ControlActionOut, ControlActionPageOut, PauseIn, PauseOut
+from mgmt.api.paging import NumberPage, page_of, refused
+from mgmt.api.schema import PAGE_PARAMETERS, answers, operation
+from mgmt.api.views.base import View, body_of
+from mgmt.models import Cell, ControlAction, Pause
+from mgmt.queries.control import cell_lines, control_actions, open_pauses
+from mgmt.services import end_pause, pause_controller
+
+CELL = OpenApiParameter("cell", str, description="Only what was done to this cell.")
+CONTROLLER = OpenApiParameter("controller", str, enum=[value for value, _ in ControlAction.CONTROLLERS])
+
+
+class StaffView(View):
+    """A view for those who run Penstock."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """After signing in, before anything is looked up."""
+        super().initial(request, *args, **kwargs)
+        if not self.user.is_staff:
+            raise NotFound
+
+
+class CellsView(StaffView):
+    """The cells."""
+
+    @operation("list_cells", responses=answers(200, CellOut(many=True), "not-found"))
+    def get(self, _request: Request) -> Response:
+        """Every cell with its verdict, its lanes and who changes it. For staff."""
+        return Response(CellOut(cell_lines(timezone.now()), many=True).data)
+
+
+class PausesView(StaffView):
+    """Controllers that are held back."""
+
+    @operation("list_pauses", responses=answers(200, PauseOut(many=True), "not-found"))
+    def get(self, _request: Request) -> Response:
+        """The pauses that hold now, the oldest first. For staff."""
+        return Response(PauseOut(open_pauses(timezone.now()), many=True).data)
+
+    @operation(
+        "pause_controller",
+        request=PauseIn,
+        responses=answers(201, PauseOut, "invalid", "not-found", "paused-already", "body-too-large", "media-type"),
+    )
+    def post(self, request: Request) -> Response:
+        """Keep a controller from changing a cell, or any. What it is doing now is ended first. For staff."""
+        body = body_of(request, PauseIn)
+        named = body.pop("cell")
+        cell = Cell.objects.get(id=named.replace("\x00", "")) if named is not None else None
+        row = pause_controller(**body, cell=cell, by=self.user, now=timezone.now())
+        return Response(PauseOut(row).data, status=201)
+
+
+class EndPauseView(StaffView):
+    """Ending a pause."""
+
+    @operation("end_pause", request=None, responses=answers(200, PauseOut, "not-found"))
+    def post(self, _request: Request, pause: int) -> Response:
+        """Let the controller go on; of no effect if it does already. For staff."""
+        row = Pause.objects.select_related("by").get(id=pause)
+        end_pause(pause=row, by=self.user, now=timezone.now())
+        row.refresh_from_db()
+        return Response(PauseOut(row).data)
+
+
+class ControlActionsView(StaffView):
+    """The audit."""
+
+    @operation(
+        "list_control_actions",
+        parameters=[CONTROLLER, CELL, *PAGE_PARAMETERS],
+        responses=answers(200, ControlActionPageOut, "parameter-invalid", "not-found"),
+    )
+    def get(self, request: Request) -> Response:
+        """What was done to cells and pipes, and what was refused, newest first. For staff."""
+        controller, cell = (request.query_params.get(name, "") for name in ("controller", "cell"))
+        if controller not in ("", *dict(ControlAction.CONTROLLERS)):
+            raise refused("controller", f"needs one of {', '.join(dict(ControlAction.CONTROLLERS))}")
+        asked = control_actions(controller=controller, cell=cell.replace("\x00", ""))
+        rows, paginator = page_of(asked, request, NumberPage())
+        return paginator.get_paginated_response(ControlActionOut(rows, many=True).data)

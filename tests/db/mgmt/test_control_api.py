@@ -1,0 +1,78 @@
+"""The control plane through the API: staff see cells, pause controllers and read the audit; others find nothing."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from controlplane.leases import take
+from mgmt.models import Cell, User, Verdict
+from tests.db.cast import MakeClient
+
+pytestmark = pytest.mark.django_db
+BASE = "/api/v1/staff"
+PAUSE: dict[str, Any] = {"controller": "provision", "reason": "audit of the books"}
+
+
+@pytest.fixture
+def admin(client_of: MakeClient) -> APIClient:
+    Cell.objects.create(id="c1")
+    return client_of(User.objects.create_superuser("admin"))
+
+
+def posted(client: APIClient, path: str, body: dict[str, Any] | None = None) -> Any:
+    return client.post(f"{BASE}/{path}", body or {}, format="json")
+
+
+def test_a_pause_is_made_listed_and_ended(admin: APIClient):
+    made = posted(admin, "pauses/", PAUSE | {"cell": "c1"})
+    assert made.status_code == 201
+    said = made.json()
+    assert (said["controller"], said["cell"], said["by"], said["until"]) == ("provision", "c1", "admin", None)
+    assert [one["id"] for one in admin.get(f"{BASE}/pauses/").json()] == [said["id"]]
+    for _ in range(2):
+        assert posted(admin, f"pauses/{said['id']}/end/").json()["ended_at"] is not None
+    assert admin.get(f"{BASE}/pauses/").json() == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"controller": "observe"}, 400),
+        ({"reason": ""}, 400),
+        ({"until": "2020-01-01T00:00:00Z"}, 400),
+        ({"cell": "none"}, 404),
+        ({"extra": 1}, 400),
+    ],
+)
+def test_what_makes_no_sense_is_refused(admin: APIClient, changed: dict[str, Any], status: int):
+    assert posted(admin, "pauses/", PAUSE | changed).status_code == status
+
+
+def test_a_second_pause_of_the_same_is_a_conflict(admin: APIClient):
+    codes = [posted(admin, "pauses/", PAUSE).json().get("code") for _ in range(2)]
+    assert codes == [None, "paused-already"]
+
+
+def test_cells_come_with_their_verdict_their_lease_and_their_pauses(admin: APIClient):
+    now = timezone.now()
+    take("c1", "deploy", "release 7", now)
+    Verdict.objects.create(cell_id="c1", state="unstable", reasons=["process-0 is silent"], since=now, at=now)
+    posted(admin, "pauses/", PAUSE)
+    (cell,) = admin.get(f"{BASE}/cells/").json()
+    assert (cell["id"], cell["lanes"]["process"], cell["heard"]) == ("c1", 1, {})
+    assert cell["verdict"]["reasons"] == ["process-0 is silent"]
+    assert cell["lease"]["what"] == "release 7"
+    assert [pause["reason"] for pause in cell["pauses"]] == ["audit of the books"]
+
+
+def test_the_audit_comes_in_pages_and_by_controller(admin: APIClient):
+    for _ in range(2):
+        made = posted(admin, "pauses/", PAUSE).json()
+        posted(admin, f"pauses/{made['id']}/end/")
+    first = admin.get(f"{BASE}/actions/", {"limit": 3}).json()
+    assert [one["action"] for one in first["results"]] == ["resume-provision", "pause-provision", "resume-provision"]
+    assert [one["action"] for one in admin.get(first["next"]).json()["results"]] == ["pause-provision"]
+    assert admin.get(f"{BASE}/actions/", {"controller": "deploy"}).json()["results"] == []
+    assert admin.get(f"{BASE}/actions/", {"controller": "x"}).json()["code"] == "parameter-invalid"

@@ -136,3 +136,41 @@ def test_steps_are_read_from_text():
     assert ramp_steps("1,5,25,50,100") == POLICY.steps
     assert ramp_steps("100") == (100,)
     assert timedelta(seconds=30) == POLICY.hold
+
+
+TICK_S, PER_S = 2, 100
+
+
+def gone_back(bad_from: int) -> tuple[int, int, int] | None:
+    """A ramp at 100 messages a second whose revision fails from one share on.
+
+    Returns the share at which it went back, the seconds that this share had lasted, and how many messages had failed;
+    None if it went live.
+    """
+    share, began, passed = POLICY.steps[0], NOW, 0
+    while True:
+        ours = round(PER_S * passed * share / 100)
+        ramping = Figures(taken=ours, failed=ours if share >= bad_from else 0, p95_us=40_000)
+        stable = Figures(taken=max(PER_S * passed - ours, 1), p95_us=40_000)
+        view = ramp(ramping, stable, share=share, began_at=began)
+        if why_back(view, POLICY):
+            return share, passed, ramping.failed
+        follows = next_step(view, POLICY, began + timedelta(seconds=passed))
+        if follows == On(None):
+            return None
+        if isinstance(follows, On) and follows.share is not None:
+            share, began, passed = follows.share, began + timedelta(seconds=passed), 0
+        passed += TICK_S
+
+
+@pytest.mark.parametrize("share", POLICY.steps)
+def test_a_revision_that_turns_bad_at_a_step_goes_back_within_seconds_and_touched_its_share_alone(share: int):
+    went = gone_back(bad_from=share)
+    assert went is not None
+    at, seconds, failed = went
+    assert (at, seconds <= 10) == (share, True)
+    assert 0 < failed <= PER_S * seconds * share / 100
+
+
+def test_a_revision_that_never_turns_bad_goes_live():
+    assert gone_back(bad_from=101) is None

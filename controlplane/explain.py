@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from controlplane.interlocks import WORDS, CellState, Controller, why_not
 from controlplane.leases import cell_states
-from mgmt.models import Cell, ControlAction, Destination, Pipe, PipeRevision
+from mgmt.models import Cell, ControlAction, Destination, Pipe, PipeRevision, ScaleGroup
 from mgmt.queries.control import control_actions
 from mgmt.queries.span import span_until
 from mgmt.queries.timing import Timing, timing
@@ -35,10 +35,11 @@ def explain(name: str, now: datetime) -> list[str]:
 
 
 def about_cell(cell: str, now: datetime) -> list[str]:
-    """How the cell is, who may change it now, and what was done last."""
+    """How the cell is, who may change it now, what its lanes do, and what was done last."""
     state = cell_states(now, [cell])[cell]
+    groups = ScaleGroup.objects.filter(cell=cell).exclude(why="").order_by("id")
     done = [_deed(row) for row in control_actions(cell=cell)[:ACTIONS]]
-    return [*_of_state(state), *done]
+    return [*_of_state(state), *map(_of_group, groups), *done]
 
 
 def about_pipe(pipe: Pipe, now: datetime) -> list[str]:
@@ -94,6 +95,10 @@ def _of_controller(controller: Controller, state: CellState) -> str:
         return f"{WORDS[controller]}: nothing stands against it"
     protects = "" if why_not(controller, state, protective=True) else "; to protect the cell it may all the same"
     return f"{WORDS[controller]}: not now, for {refusal.why}; again {refusal.again}{protects}"
+
+
+def _of_group(row: ScaleGroup) -> str:
+    return f"{row.kind} lanes, {row.minimum} to {row.maximum} of them: {row.why}"
 
 
 def _deed(row: ControlAction) -> str:

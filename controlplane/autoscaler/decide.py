@@ -102,7 +102,7 @@ def decide(group: Group) -> Decision:
     if not group.figures or group.figures[-1].at_s < group.now_s - STALE_S:
         return _stay(group, "no figures of the last seconds")
     if (reporting := group.figures[-1].lanes) < group.lanes:
-        return _stay(group, f"{reporting} of {group.lanes} lanes report; waiting for the others")
+        return _stay(group, f"{reporting} of {group.lanes} wanted report; waiting for the others")
     load = mean(latest(group.figures, SOON_S))
     group = _judge(group, load)
     needed = lanes_for(group, load)
@@ -134,7 +134,7 @@ def _out(group: Group, load: Load, needed: int) -> Decision | None:
         return None
     lanes = min(needed, group.policy.maximum)
     if lanes == group.lanes:
-        return _stay(group, f"{needed} lanes are asked for, {lanes} is the most: another cell comes next")
+        return _stay(group, f"{needed} are asked for, and {lanes} is the most: another cell comes next")
     return _change(group, lanes, f"the work asks for {load.work:.2f} cores; {_words(group, load)}")
 
 
@@ -154,7 +154,7 @@ def _try(group: Group, load: Load) -> Decision | None:
     if group.memory.trial is not None:
         return _stay(group, f"{words}; a trial of one lane more is under way")
     if group.lanes >= group.policy.maximum:
-        return _stay(group, f"{words}; {group.lanes} lanes are the most")
+        return _stay(group, f"{words}; {group.lanes} is the most")
     trial = Trial(group.now_s, group.lanes, steady.settled, steady.cpu / group.lanes)
     return _change(_remember(group, trial=trial), group.lanes + 1, f"trial of one lane more: {words}")
 

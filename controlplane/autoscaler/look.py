@@ -77,12 +77,16 @@ def kind_of(row: ScaleGroup) -> LaneKind:
 
 
 def figures(cell: str, kind: str, since: datetime) -> list[Figure]:
-    """What a group did since then, in order of time."""
+    """What a group did since then, in order of time.
+
+    Only process and transmit can be behind: in the others messages wait on purpose, and none of them is late.
+    """
     rows = ScaleSample.objects.filter(cell=cell, kind=kind, at__gte=since).order_by("at")
-    return figures_of(
+    found = figures_of(
         Sample(at.timestamp(), msgspec.convert(lanes, dict[str, LaneClock]), came, settled)
         for at, lanes, came, settled in rows.values_list("at", "lanes", "came", "settled")
     )
+    return found if kind in GROWING else [msgspec.structs.replace(figure, backlog=0) for figure in found]
 
 
 def reporting(cell: str, now: datetime) -> dict[str, int]:

@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from controlplane.leases import take
-from mgmt.models import Cell, Pipe, User, Verdict
+from mgmt.models import Cell, Pipe, ScaleGroup, User, Verdict
 from mgmt.queries.span import bucket_at
 from mgmt.services import pause_controller
 from tests.db.console.truth import Truth, go_live
@@ -48,6 +48,11 @@ def test_an_unstable_cell_says_why_and_that_it_may_be_protected(placed: Pipe):
 def test_a_cell_that_is_being_changed_says_by_whom(placed: Pipe):
     take("c1", "deploy", "release 7", timezone.now())
     assert "scaling: not now, for deploying is changing cell c1: release 7; again when that is done" in explained("c1")
+
+
+def test_why_lanes_are_as_many_as_they_are_is_said(placed: Pipe):
+    ScaleGroup.objects.create(cell_id="c1", kind="process", maximum=4, why="a trial has shown that more do not help")
+    assert "process lanes, 1 to 4 of them: a trial has shown that more do not help" in explained("orders")
 
 
 def test_a_destination_that_holds_and_the_slowest_hop_are_named(placed: Pipe):

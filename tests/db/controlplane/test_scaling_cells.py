@@ -185,6 +185,15 @@ def test_figures_are_differences_and_a_process_that_is_new_counts_from_its_secon
     assert (second.lanes, second.cpu, second.backlog) == (2, 0.3, 0)
 
 
+def test_what_waits_on_purpose_is_not_late(cell: Cell):
+    for ago_s in (10, 5, 0):
+        row = {"at": NOW - timedelta(seconds=ago_s), "lanes": {}, "came": 9_000_000, "settled": 0}
+        ScaleSample.objects.create(cell=cell.id, kind="retrier", **row)
+        ScaleSample.objects.create(cell=cell.id, kind="transmit", **row)
+    assert {figure.backlog for figure in figures(cell.id, "retrier", NOW - timedelta(minutes=1))} == {0}
+    assert {figure.backlog for figure in figures(cell.id, "transmit", NOW - timedelta(minutes=1))} == {9_000_000}
+
+
 def test_who_reports_is_counted_by_kind_and_the_silent_are_not(cell: Cell):
     beat(cell, "process-0", "process")
     beat(cell, "process-1", "process")

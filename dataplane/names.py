@@ -64,6 +64,7 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
 QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", "lake": "lake"}
 
 WHOLE: Final = 100  # percent of a pipe's keys
+NOT_HEARD: Final = 0  # in place of the share, where it is not known yet
 RAMP_PREFIX: Final = "ramp:"  # of names that are no place on the way: what passes is booked under its own node as well
 
 # The stages of process, in order; transform and transmit are measured per destination.

@@ -23,7 +23,6 @@ class RampView(Struct, frozen=True):
     """A ramp under way, at its present step.
 
     stable: the figures of the stable revision at this step, or, where it takes nothing any more, at its last with some
-    flows:  the pipe took messages during this step, by whichever revision
     """
 
     revision: int
@@ -33,7 +32,6 @@ class RampView(Struct, frozen=True):
     held_by: str
     ramping: Figures
     stable: Figures
-    flows: bool
 
 
 class Back(Struct, frozen=True):
@@ -80,7 +78,7 @@ def next_step(ramp: RampView, policy: RampPolicy, now: datetime) -> On | Stay:
     if now < due:
         return Stay(f"at {ramp.share} % of the keys until {_clock(due)}")
     latest = ramp.began_at + policy.patience
-    if ramp.flows and ramp.ramping.taken < policy.evidence and now < latest:
+    if ramp.ramping.taken < policy.evidence and now < latest:
         return Stay(
             f"at {ramp.share} % of the keys, until it has taken {policy.evidence} messages; "
             f"at the latest until {_clock(latest)}"

@@ -32,7 +32,6 @@ def view_of(ramp: Ramp, ramping: Figures, stable: Figures) -> RampView:
         held_by=ramp.held_by.username if ramp.held_by else "",
         ramping=ramping,
         stable=stable if stable.taken else next((kept for kept in map(_stable, before) if kept.taken), stable),
-        flows=bool(ramping.taken or stable.taken),
     )
 
 

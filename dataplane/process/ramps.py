@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dataplane.ledger.facts import Fact, FactBook, FactKey
 from dataplane.ledger.units import dense
-from dataplane.names import ramp_node
+from dataplane.names import NOT_HEARD, ramp_node
 from dataplane.process.item import Item
 from dataplane.tables.control import ControlTable
 
@@ -20,11 +20,18 @@ class Ramps:
         self._facts = facts
 
     def node(self, pipe: str, revision: int) -> str:
-        """Where a revision's messages are booked now; "" while its pipe does not ramp."""
+        """Where a revision's messages are booked now; "" while its pipe does not ramp.
+
+        One that the pipe's record does not name yet was stamped by who heard of its ramp before us: its share is
+        not known.
+        """
         record = self._table.pipe(pipe)
-        if record is None or len(record.weights) < 2:
+        if record is None or not record.weights:
             return ""
-        return ramp_node(record.weights[0][1], revision)
+        newest, share = record.weights[0]
+        if len(record.weights) > 1:
+            return ramp_node(share, revision)
+        return ramp_node(NOT_HEARD, revision) if revision > newest and revision not in record.run_as else ""
 
     def book(self, items: Sequence[Item]) -> None:
         """These messages of one pipe, revision and bucket begin. Doing it again changes nothing."""

@@ -15,7 +15,7 @@ from dataplane.ledger.bins import Account, Bin, Books, derive
 from dataplane.ledger.facts import Fact, FactKey
 from dataplane.ledger.sketch import Sketch
 from dataplane.ledger.units import format_position
-from dataplane.names import ramp_node
+from dataplane.names import NOT_HEARD, ramp_node
 from mgmt.models import FactRow, LagRow, Ramp, RampStep
 from mgmt.queries.ledger import Minute, books_of
 from mgmt.queries.span import MINUTE_S, bucket_at
@@ -144,7 +144,8 @@ def taken_by(ramp: Ramp) -> list[TakenUnit]:
 
     Of a ramp that was held for long the newest minutes, at most MOST_MINUTES.
     """
-    takers = [Taker(ramp.revision.pipe_id, step.share, ramp.revision.number) for step in ramp.steps.all()]
+    shares = [NOT_HEARD, *(step.share for step in ramp.steps.all())]
+    takers = [Taker(ramp.revision.pipe_id, share, ramp.revision.number) for share in shares]
     wanted = {(taker.pipe_id, taker.node): taker for taker in takers}
     minutes = {minute for found in _minutes(wanted, 0).values() for minute in found}
     books = books_of(sorted(minutes)[-MOST_MINUTES:])

@@ -171,7 +171,7 @@ KEPT = {"ramping": msgspec.to_builtins(WELL), "stable": msgspec.to_builtins(WELL
 def at_a_step(**changes: Any) -> Snapshot:
     """Revision 2 at 5 % of the keys, its step long enough for the next."""
     began = NOW - timedelta(seconds=31)
-    ramp = RampView(2, 1, 5, began, "", WELL, WELL, flows=True)
+    ramp = RampView(2, 1, 5, began, "", WELL, WELL)
     fields: dict[str, Any] = {"revisions": RAMPING, "beats": all_hold(99), "ramps": {2: ramp}, "now": NOW}
     return all_published(snapshot(**fields | changes))
 
@@ -181,7 +181,7 @@ def test_a_ramp_goes_on_when_its_step_was_well():
 
 
 def test_a_ramp_at_everything_goes_live():
-    whole = RampView(2, 1, 100, NOW - timedelta(seconds=31), "", WELL, WELL, flows=True)
+    whole = RampView(2, 1, 100, NOW - timedelta(seconds=31), "", WELL, WELL)
     assert decide(at_a_step(ramps={2: whole})) == [GoLive(2, KEPT)]
 
 
@@ -208,7 +208,7 @@ def test_a_ramp_of_a_paused_pipe_stays_where_it_is():
     ],
 )
 def test_a_ramp_whose_messages_fail_goes_back(changes: dict[str, Any]):
-    bad = RampView(2, 1, 5, NOW, "", Figures(taken=40, failed=12), WELL, flows=True)
+    bad = RampView(2, 1, 5, NOW, "", Figures(taken=40, failed=12), WELL)
     (found,) = decide(at_a_step(ramps={2: bad}, **changes))
     assert isinstance(found, RollBack)
     assert found.reason.startswith("12 of its 40 messages failed at 5 % of the keys")
@@ -292,14 +292,14 @@ def test_an_unstable_cell_freezes_a_ramp_and_keeps_none_from_going_back():
     unwell = CellState("c1", [], None, VerdictView("unstable", ["the lag grows"], NOW, NOW), NOW)
     (found,) = decide(at_a_step(states={"c1": unwell}))
     assert found == Wait(2, "cell c1 is unstable since 2026-11-21 12:00:00 UTC: the lag grows", refused=True)
-    bad = RampView(2, 1, 5, NOW, "", Figures(taken=40, failed=12), WELL, flows=True)
+    bad = RampView(2, 1, 5, NOW, "", Figures(taken=40, failed=12), WELL)
     (found,) = decide(at_a_step(states={"c1": unwell}, ramps={2: bad}))
     assert isinstance(found, RollBack)
 
 
 def test_a_ramp_goes_back_after_another_change_to_the_cell_has_ended():
     lease = LeaseView("scale", "one lane more", NOW + timedelta(seconds=20))
-    bad = RampView(2, 1, 5, NOW, "", Figures(taken=40, failed=12), WELL, flows=True)
+    bad = RampView(2, 1, 5, NOW, "", Figures(taken=40, failed=12), WELL)
     (found,) = decide(at_a_step(states={"c1": CellState("c1", [], lease, None, NOW)}, ramps={2: bad}))
     assert isinstance(found, Wait)
 

@@ -23,7 +23,6 @@ def ramp(ramping: Figures = WELL, stable: Figures = WELL, **changes: Any) -> Ram
         "share": 5,
         "began_at": NOW - POLICY.hold,
         "held_by": "",
-        "flows": True,
     }
     return RampView(ramping=ramping, stable=stable, **fields | changes)
 
@@ -120,10 +119,6 @@ def test_what_a_step_waits_for_is_said_in_words(changes: dict[str, Any], reason:
 def test_a_step_without_enough_messages_goes_on_when_its_patience_is_over():
     slow = ramp(Figures(taken=3), began_at=NOW - POLICY.patience)
     assert next_step(slow, POLICY, NOW) == On(25)
-
-
-def test_where_nothing_flows_no_messages_are_waited_for():
-    assert next_step(ramp(Figures(), Figures(), flows=False), POLICY, NOW) == On(25)
 
 
 @pytest.mark.parametrize("text", ["", "1,5", "5,1,100", "0,100", "1,1,100", "1,100,200", "a,100"])

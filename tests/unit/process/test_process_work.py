@@ -184,6 +184,16 @@ def test_what_lanes_died_of_is_booked_for_the_revision_that_may_have_killed_them
     assert lane.filed()["ramp:5:8", "sent", ""] == 1
 
 
+def test_what_was_stamped_by_who_heard_of_the_ramp_before_the_lane_is_booked_all_the_same(tmp_path: Path):
+    lane = opened(tmp_path, plan(1), plan(2))
+    lane.take(arrived(1, revision=2))
+    lane.store()
+    assert lane.filed()["ramp:0:2", "sent", ""] == 1
+    lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "active", [(1, 100)], {2: 1}))
+    lane.take(arrived(2, revision=2))
+    assert not [key for key in lane.filed() if key[0].startswith("ramp:")], "it runs as the stable one"
+
+
 def test_a_pipe_that_does_not_ramp_books_nothing_apart(tmp_path: Path):
     lane = opened(tmp_path, plan(1))
     lane.take(arrived(1))

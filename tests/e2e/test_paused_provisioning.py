@@ -30,9 +30,9 @@ def test_a_paused_provisioner_says_so_to_admin_and_customer_and_goes_on_when_res
 
     admin, customer = signed_in("admin"), signed_in("alice")
     admin.goto(f"{base}/staff/")
-    admin.get_by_label("Controller").select_option("provision")
+    admin.get_by_label("Controller", exact=True).select_option("provision")
     admin.get_by_label("For", exact=True).select_option("until ended")
-    admin.get_by_label("Reason").fill(REASON)
+    admin.get_by_label("Reason", exact=True).fill(REASON)
     admin.get_by_role("button", name="Pause", exact=True).click()
     expect(admin.locator("#list")).to_contain_text("paused everywhere")
 

@@ -67,7 +67,7 @@ app.conf.update(
         "autoscaler.tick": {
             "task": "autoscaler.tick",
             "schedule": SCALE_S,
-            "options": {"expires": SCALE_S},
+            "options": {"expires": 5 * SCALE_S},
         },
     },
 )

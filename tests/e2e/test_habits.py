@@ -33,7 +33,7 @@ def test_the_console_is_used_by_keyboard(whole_box: Box, chrome: Browser):
     expect(keys).to_be_hidden()
     page.keyboard.press("j")
     expect(page.locator("main tbody th a").first).to_be_focused()
-    page.keyboard.press("Enter")
+    page.get_by_role("link", name="by-keys", exact=True).first.press("Enter")
     expect(page.get_by_role("link", name="Live tail")).to_be_visible()
     page.keyboard.press("p")
     page.keyboard.press("l")

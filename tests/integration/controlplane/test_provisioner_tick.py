@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from controlplane.compute.port import Desired
 from controlplane.control_topic import ControlTopic
 from controlplane.kafka import admin_client
 from controlplane.locks import held
-from controlplane.provisioner.act import Hands
+from controlplane.provisioner.act import ONE_CHANGE, Hands
 from controlplane.provisioner.tasks import LOCK, Provisioner
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cell_plans, first_readers
@@ -307,8 +308,11 @@ def test_a_tick_killed_anywhere_is_finished_by_the_next(
     assert revision_of(pipe).state == "requested"
     made = TopicAdmin(control_settings().kafka).find(cell_topic(cell, purpose, 1) for purpose in PURPOSES)
     assert len(made) == len(PURPOSES), "the kill came after the topics were made"
-    provisioner.tick()
-    assert revision_of(pipe).state == "ramping"
+    deadline = time.monotonic() + 2 * ONE_CHANGE.total_seconds()  # what it was killed over is its own for so long
+    while revision_of(pipe).state != "ramping":
+        assert time.monotonic() < deadline, revision_of(pipe).state_reason
+        provisioner.tick()
+        time.sleep(0.2)
     assert {topic.topic_id for topic in Topic.objects.filter(cell=cell)} == {found.topic_id for found in made.values()}
     keys = [type(record).__name__ for record in of_pipe(pipe)]
     assert len(keys) == len(set(keys)), "each record once"

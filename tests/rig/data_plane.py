@@ -151,8 +151,14 @@ class DataPlane(Plane):
         raise LookupError("the JVM has no Python driver at this moment")
 
     def lane_pid(self, writer: str) -> int:
-        """The Python worker of a lane, by its own heartbeat."""
-        self.heartbeats.refresh()
+        """The Python worker of a lane, by its own heartbeat; one that has died is waited for until it is back."""
+
+        def lives() -> bool:
+            self.heartbeats.refresh()
+            beat = self.heartbeats.latest.get(writer)
+            return beat is not None and psutil.pid_exists(beat.pid)
+
+        until(lives, f"{writer} lives", 90)
         return self.heartbeats.latest[writer].pid
 
     def close(self) -> None:

@@ -20,8 +20,7 @@ class Broker:
 
     def __init__(self, var: Path) -> None:
         given = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "")} | free_ports()
-        if cache := os.environ.get("PENSTOCK_CACHE"):
-            given["PENSTOCK_CACHE"] = cache
+        given |= {name: os.environ[name] for name in ("PENSTOCK_CACHE", "JAVA_TOOL_OPTIONS") if name in os.environ}
         settings = settings_from(given | {"PENSTOCK_VAR": str(var)}, dotenv=None)
         self.address = settings.env["PENSTOCK_KAFKA"]
         self._program = kafka(settings)

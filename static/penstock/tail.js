@@ -75,7 +75,7 @@
     };
     pause.addEventListener("click", () => {
       paused = !paused;
-      pause.textContent = paused ? "Go on" : "Pause";
+      pause.textContent = paused ? "Go on" : "Pause the view";
       if (paused) {
         close();
         say("Paused; what comes meanwhile is shown when you go on, as far as it is kept.");

@@ -19,11 +19,12 @@ import django
 
 django.setup()
 
+from django.db import transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from dataplane.names import WIRE_VERSION  # noqa: E402
 from mgmt import services  # noqa: E402
-from mgmt.models import Membership, Pipe, Tenant, User  # noqa: E402
+from mgmt.models import Membership, Pipe, Ramp, Tenant, User  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
 from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
 from mgmt.services.row_files import checked_row  # noqa: E402
@@ -79,7 +80,8 @@ def one_pipe(name: str, url: str, steps: str = "[]") -> dict[str, Any]:
 
 
 def after() -> dict[str, Any]:
-    """A closed pipe, a paused one, and a redrive that takes its time, as soon as there is something to redrive."""
+    """A closed pipe, a paused one, a held ramp, and, as soon as something is dead, a redrive that takes its time."""
+    _ramp(Pipe.objects.get(name="refunds"))
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
     services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))
     orders = Pipe.objects.get(name="orders")
@@ -94,8 +96,9 @@ def after() -> dict[str, Any]:
 def _people() -> tuple[Tenant, User]:
     tenant, alice = ensure_demo_tenant()
     for user in (alice, ensure_staff_user()):
-        user.set_password(PASSWORD)
-        user.save(update_fields=["password"])
+        if not user.check_password(PASSWORD):  # a new one would end the sessions that a test has begun
+            user.set_password(PASSWORD)
+            user.save(update_fields=["password"])
     return tenant, alice
 
 
@@ -111,6 +114,16 @@ def _ask_for_a_release() -> None:
     now = timezone.now()
     release = services.register_release(release="f" * 16, wire=WIRE_VERSION, about="the next one", now=now)
     services.request_rollout(release=release, author=ensure_staff_user(), now=now)
+
+
+@transaction.atomic
+def _ramp(pipe: Pipe) -> None:
+    """A revision beside the live one, at a quarter of the keys until somebody lets it go on."""
+    alice = User.objects.get(username="alice")
+    spec = pipe.revisions.get(number=1).spec
+    revision = services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice)
+    services.begin_ramp(revision=revision, share=25, now=timezone.now())
+    services.hold_ramp(ramp=Ramp.objects.get(revision=revision), by=alice, now=timezone.now())
 
 
 def _ask_for_a_token(pipe: Pipe, author: User) -> None:

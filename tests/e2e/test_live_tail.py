@@ -46,7 +46,7 @@ def test_messages_are_shown_as_they_pass(whole_box: Box, chrome: Browser, receiv
     send(whole_box, scene["key"], b'{"n":1}')
     expect(page.locator("#tail-rows")).to_contain_text('{"n":1}', timeout=SHOWN_MS)
 
-    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Pause the view").click()
     send(whole_box, scene["key"], b'{"n":2}')
     receiver_has(page, receiver, 2)
     assert rows(page) == ['{"n":1}']
@@ -55,7 +55,7 @@ def test_messages_are_shown_as_they_pass(whole_box: Box, chrome: Browser, receiv
     assert rows(page) == ['{"n":2}', '{"n":1}']
 
     page.get_by_label("Only where").fill("body.n > 1 && meta.step == 'raw'")
-    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("button", name="Filter", exact=True).click()
     expect(page.locator("#tail-standing")).to_contain_text("Live.", timeout=SHOWN_MS)
     assert rows(page) == ['{"n":2}']
     send(whole_box, scene["key"], b'{"n":0}')

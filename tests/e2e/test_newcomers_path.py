@@ -134,7 +134,7 @@ def test_a_newcomer_makes_a_pipe_sees_it_break_mends_it_and_gets_everything(
     page.goto(sample["sign_in_url"])  # the one address: it is printed, not typed
     row = page.locator("#pipes tbody tr", has_text="demo")
     expect(row).to_contain_text("live", timeout=LIVE_MS)
-    expect(row).to_contain_text(re.compile(r"\d m?s"), timeout=ARRIVES_MS)  # a lag: it moves
+    expect(row).to_contain_text(re.compile(r"\d\s?m?s"), timeout=ARRIVES_MS)  # a lag: it moves
 
     make_pipe(page, receiver.url("/crm"))
     expect(page.get_by_role("heading", name="first orders is made")).to_be_visible()

@@ -101,22 +101,22 @@ def see_it_delivered(page: Page) -> None:
 def find_the_cause(page: Page) -> None:
     """From the bell to the alert, the destination, what is held, and back."""
     page.get_by_role("link", name=BELL).click()
-    expect(page.locator("#list")).to_contain_text("crm: answered 401", timeout=TOLD_MS)
-    page.locator("#list tbody th a", has_text="crm: answered 401").click()
+    expect(page.locator("#list")).to_contain_text("main: answered 401", timeout=TOLD_MS)
+    page.locator("#list tbody th a", has_text="main: answered 401").click()
     expect(page.locator("#alert-now")).to_contain_text("401 and 403 speak of credentials")
     page.get_by_role("button", name="I am on it").click()
     expect(page.locator("#alert-now")).to_contain_text("acknowledged")
-    page.get_by_role("link", name="Destination crm").click()
+    page.get_by_role("link", name="Destination main").click()
     expect(page.locator("#state")).to_contain_text("suspended", timeout=TOLD_MS)
     page.get_by_role("link", name="Held", exact=True).first.click()
     expect(page.locator("#held tbody tr")).to_contain_text("Resume and release", timeout=TOLD_MS)
     page.get_by_role("link", name=BELL).click()
-    page.locator("#list tbody th a", has_text="crm: answered 401").click()
+    page.locator("#list tbody th a", has_text="main: answered 401").click()
 
 
 def see_nothing_left(page: Page) -> None:
     """The destination is well, and nothing of it waits anywhere."""
-    page.get_by_role("link", name="Destination crm").click()
+    page.get_by_role("link", name="Destination main").click()
     expect(page.locator("#state")).to_contain_text("active")
     page.get_by_role("link", name="Dead letters", exact=True).click()
     expect(page.locator("#heaps")).to_contain_text("No dead letter waits", timeout=TOLD_MS)

@@ -12,510 +12,301 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
-        ("auth", "0012_alter_user_first_name_max_length"),
+        ('auth', '0012_alter_user_first_name_max_length'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="Cell",
+            name='Cell',
             fields=[
-                ("id", models.CharField(max_length=20, primary_key=True, serialize=False)),
-                ("version", models.PositiveIntegerField(default=1)),
-                ("epoch", models.PositiveIntegerField(default=1)),
-                ("lanes", models.JSONField(default=mgmt.models.cells.default_lanes)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ('id', models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ('version', models.PositiveIntegerField(default=1)),
+                ('epoch', models.PositiveIntegerField(default=1)),
+                ('lanes', models.JSONField(default=mgmt.models.cells.default_lanes)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name="User",
+            name='User',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("password", models.CharField(max_length=128, verbose_name="password")),
-                ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
-                (
-                    "is_superuser",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Designates that this user has all permissions without explicitly assigning them.",
-                        verbose_name="superuser status",
-                    ),
-                ),
-                (
-                    "username",
-                    models.CharField(
-                        error_messages={"unique": "A user with that username already exists."},
-                        help_text="Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.",
-                        max_length=150,
-                        unique=True,
-                        validators=[django.contrib.auth.validators.UnicodeUsernameValidator()],
-                        verbose_name="username",
-                    ),
-                ),
-                ("first_name", models.CharField(blank=True, max_length=150, verbose_name="first name")),
-                ("last_name", models.CharField(blank=True, max_length=150, verbose_name="last name")),
-                ("email", models.EmailField(blank=True, max_length=254, verbose_name="email address")),
-                (
-                    "is_staff",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Designates whether the user can log into this admin site.",
-                        verbose_name="staff status",
-                    ),
-                ),
-                (
-                    "is_active",
-                    models.BooleanField(
-                        default=True,
-                        help_text="Designates whether this user should be treated as active. Unselect this instead of deleting accounts.",
-                        verbose_name="active",
-                    ),
-                ),
-                ("date_joined", models.DateTimeField(default=django.utils.timezone.now, verbose_name="date joined")),
-                (
-                    "groups",
-                    models.ManyToManyField(
-                        blank=True,
-                        help_text="The groups this user belongs to. A user will get all permissions granted to each of their groups.",
-                        related_name="user_set",
-                        related_query_name="user",
-                        to="auth.group",
-                        verbose_name="groups",
-                    ),
-                ),
-                (
-                    "user_permissions",
-                    models.ManyToManyField(
-                        blank=True,
-                        help_text="Specific permissions for this user.",
-                        related_name="user_set",
-                        related_query_name="user",
-                        to="auth.permission",
-                        verbose_name="user permissions",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('password', models.CharField(max_length=128, verbose_name='password')),
+                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
+                ('is_superuser', models.BooleanField(default=False, help_text='Designates that this user has all permissions without explicitly assigning them.', verbose_name='superuser status')),
+                ('username', models.CharField(error_messages={'unique': 'A user with that username already exists.'}, help_text='Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.', max_length=150, unique=True, validators=[django.contrib.auth.validators.UnicodeUsernameValidator()], verbose_name='username')),
+                ('first_name', models.CharField(blank=True, max_length=150, verbose_name='first name')),
+                ('last_name', models.CharField(blank=True, max_length=150, verbose_name='last name')),
+                ('email', models.EmailField(blank=True, max_length=254, verbose_name='email address')),
+                ('is_staff', models.BooleanField(default=False, help_text='Designates whether the user can log into this admin site.', verbose_name='staff status')),
+                ('is_active', models.BooleanField(default=True, help_text='Designates whether this user should be treated as active. Unselect this instead of deleting accounts.', verbose_name='active')),
+                ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
+                ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
+                ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
             ],
             options={
-                "verbose_name": "user",
-                "verbose_name_plural": "users",
-                "abstract": False,
+                'verbose_name': 'user',
+                'verbose_name_plural': 'users',
+                'abstract': False,
             },
             managers=[
-                ("objects", django.contrib.auth.models.UserManager()),
+                ('objects', django.contrib.auth.models.UserManager()),
             ],
         ),
         migrations.CreateModel(
-            name="Attempt",
+            name='Attempt',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("pipe_id", models.CharField(max_length=32)),
-                ("destination", models.CharField(max_length=40)),
-                ("message_id", models.CharField(max_length=64)),
-                ("position", models.BigIntegerField()),
-                ("revision", models.PositiveIntegerField()),
-                ("bucket", models.IntegerField()),
-                ("number", models.PositiveIntegerField()),
-                ("at", models.DateTimeField()),
-                ("status", models.PositiveIntegerField()),
-                ("outcome", models.CharField(max_length=10)),
-                ("reason", models.CharField(blank=True, max_length=200)),
-                ("address", models.CharField(blank=True, max_length=64)),
-                ("timing_us", models.JSONField(help_text="{dns, connect, tls, first_byte, total}")),
-                ("next_at", models.DateTimeField(null=True)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pipe_id', models.CharField(max_length=32)),
+                ('destination', models.CharField(max_length=40)),
+                ('message_id', models.CharField(max_length=64)),
+                ('position', models.BigIntegerField()),
+                ('revision', models.PositiveIntegerField()),
+                ('bucket', models.IntegerField()),
+                ('number', models.PositiveIntegerField()),
+                ('at', models.DateTimeField()),
+                ('status', models.PositiveIntegerField()),
+                ('outcome', models.CharField(max_length=10)),
+                ('reason', models.CharField(blank=True, max_length=200)),
+                ('address', models.CharField(blank=True, max_length=64)),
+                ('timing_us', models.JSONField(help_text='{dns, connect, tls, first_byte, total}')),
+                ('next_at', models.DateTimeField(null=True)),
             ],
             options={
-                "indexes": [models.Index(fields=["pipe_id", "-at"], name="latest_attempts_of_a_pipe")],
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("pipe_id", "destination", "position", "number", "at"), name="attempt_stored_once"
-                    )
-                ],
+                'indexes': [models.Index(fields=['pipe_id', '-at'], name='latest_attempts_of_a_pipe')],
+                'constraints': [models.UniqueConstraint(fields=('pipe_id', 'destination', 'position', 'number', 'at'), name='attempt_stored_once')],
             },
         ),
         migrations.CreateModel(
-            name="AuditOffset",
+            name='AuditOffset',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("topic", models.CharField(max_length=120)),
-                ("partition", models.PositiveIntegerField()),
-                ("next_offset", models.BigIntegerField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('topic', models.CharField(max_length=120)),
+                ('partition', models.PositiveIntegerField()),
+                ('next_offset', models.BigIntegerField()),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("topic", "partition"), name="one_audit_offset_per_partition")
-                ],
+                'constraints': [models.UniqueConstraint(fields=('topic', 'partition'), name='one_audit_offset_per_partition')],
             },
         ),
         migrations.CreateModel(
-            name="FactRow",
+            name='FactRow',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("pipe_id", models.CharField(max_length=32)),
-                ("bucket", models.IntegerField(help_text="Minutes since the epoch.")),
-                ("node", models.CharField(max_length=60)),
-                ("fact", models.CharField(max_length=10)),
-                ("detail", models.CharField(blank=True, max_length=60)),
-                ("child", models.PositiveIntegerField(default=0)),
-                ("audit_partition", models.PositiveIntegerField()),
-                ("positions", models.BinaryField(help_text="Serialized 64-bit roaring bitmap.")),
-                ("count", models.PositiveIntegerField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pipe_id', models.CharField(max_length=32)),
+                ('bucket', models.IntegerField(help_text='Minutes since the epoch.')),
+                ('node', models.CharField(max_length=60)),
+                ('fact', models.CharField(max_length=10)),
+                ('detail', models.CharField(blank=True, max_length=60)),
+                ('child', models.PositiveIntegerField(default=0)),
+                ('audit_partition', models.PositiveIntegerField()),
+                ('positions', models.BinaryField(help_text='Serialized 64-bit roaring bitmap.')),
+                ('count', models.PositiveIntegerField()),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition"),
-                        name="one_set_per_fact",
-                    )
-                ],
+                'constraints': [models.UniqueConstraint(fields=('pipe_id', 'bucket', 'node', 'fact', 'detail', 'child', 'audit_partition'), name='one_set_per_fact')],
             },
         ),
         migrations.CreateModel(
-            name="Heartbeat",
+            name='Heartbeat',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("cell", models.CharField(blank=True, max_length=20)),
-                ("writer", models.CharField(max_length=60)),
-                ("kind", models.CharField(max_length=16)),
-                ("epoch", models.PositiveIntegerField()),
-                ("incarnation", models.CharField(max_length=40)),
-                ("state", models.CharField(max_length=10)),
-                ("table_offset", models.BigIntegerField()),
-                ("at", models.DateTimeField()),
-                ("body", models.JSONField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('cell', models.CharField(blank=True, max_length=20)),
+                ('writer', models.CharField(max_length=60)),
+                ('kind', models.CharField(max_length=16)),
+                ('epoch', models.PositiveIntegerField()),
+                ('incarnation', models.CharField(max_length=40)),
+                ('state', models.CharField(max_length=10)),
+                ('table_offset', models.BigIntegerField()),
+                ('at', models.DateTimeField()),
+                ('body', models.JSONField()),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("cell", "writer"), name="one_heartbeat_per_writer")],
+                'constraints': [models.UniqueConstraint(fields=('cell', 'writer'), name='one_heartbeat_per_writer')],
             },
         ),
         migrations.CreateModel(
-            name="LagRow",
+            name='LagRow',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("pipe_id", models.CharField(max_length=32)),
-                ("bucket", models.IntegerField()),
-                ("node", models.CharField(max_length=60)),
-                ("way", models.CharField(max_length=3)),
-                ("audit_partition", models.PositiveIntegerField()),
-                ("sketch", models.BinaryField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pipe_id', models.CharField(max_length=32)),
+                ('bucket', models.IntegerField()),
+                ('node', models.CharField(max_length=60)),
+                ('way', models.CharField(max_length=3)),
+                ('audit_partition', models.PositiveIntegerField()),
+                ('sketch', models.BinaryField()),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("pipe_id", "bucket", "node", "way", "audit_partition"), name="one_sketch_per_way"
-                    )
-                ],
+                'constraints': [models.UniqueConstraint(fields=('pipe_id', 'bucket', 'node', 'way', 'audit_partition'), name='one_sketch_per_way')],
             },
         ),
         migrations.CreateModel(
-            name="Membership",
+            name='Membership',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "role",
-                    models.CharField(
-                        choices=[
-                            ("viewer", "Viewer"),
-                            ("operator", "Operator"),
-                            ("editor", "Editor"),
-                            ("owner", "Owner"),
-                        ],
-                        max_length=8,
-                    ),
-                ),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="memberships",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('role', models.CharField(choices=[('viewer', 'Viewer'), ('operator', 'Operator'), ('editor', 'Editor'), ('owner', 'Owner')], max_length=8)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
             ],
         ),
         migrations.CreateModel(
-            name="Passed",
+            name='Passed',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("topic", models.CharField(max_length=120)),
-                ("partition", models.PositiveIntegerField()),
-                ("offset", models.BigIntegerField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('topic', models.CharField(max_length=120)),
+                ('partition', models.PositiveIntegerField()),
+                ('offset', models.BigIntegerField()),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("topic", "partition"), name="one_mark_per_partition")],
+                'constraints': [models.UniqueConstraint(fields=('topic', 'partition'), name='one_mark_per_partition')],
             },
         ),
         migrations.CreateModel(
-            name="Pipe",
+            name='Pipe',
             fields=[
-                (
-                    "id",
-                    models.CharField(
-                        default=functools.partial(mgmt.models.ids.new_id, *("pipe",), **{}),
-                        editable=False,
-                        max_length=32,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("name", models.CharField(max_length=80)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[("active", "Active"), ("closed", "Closed")], default="active", max_length=6
-                    ),
-                ),
-                ("version", models.PositiveIntegerField(default=1)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "cell",
-                    models.ForeignKey(
-                        blank=True,
-                        help_text="Where it was placed.",
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="pipes",
-                        to="mgmt.cell",
-                    ),
-                ),
+                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('pipe',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=80)),
+                ('state', models.CharField(choices=[('active', 'Active'), ('closed', 'Closed')], default='active', max_length=6)),
+                ('version', models.PositiveIntegerField(default=1)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('cell', models.ForeignKey(blank=True, help_text='Where it was placed.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='pipes', to='mgmt.cell')),
             ],
         ),
         migrations.CreateModel(
-            name="Reach",
+            name='Reach',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("pipe_id", models.CharField(max_length=32)),
-                ("bucket", models.IntegerField()),
-                ("topic", models.CharField(max_length=120)),
-                ("partition", models.PositiveIntegerField()),
-                ("offset", models.BigIntegerField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pipe_id', models.CharField(max_length=32)),
+                ('bucket', models.IntegerField()),
+                ('topic', models.CharField(max_length=120)),
+                ('partition', models.PositiveIntegerField()),
+                ('offset', models.BigIntegerField()),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("pipe_id", "bucket", "topic", "partition"), name="one_reach_per_partition"
-                    )
-                ],
+                'constraints': [models.UniqueConstraint(fields=('pipe_id', 'bucket', 'topic', 'partition'), name='one_reach_per_partition')],
             },
         ),
         migrations.CreateModel(
-            name="Seal",
+            name='Seal',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("pipe_id", models.CharField(max_length=32)),
-                ("bucket", models.IntegerField()),
-                ("sealed_at", models.DateTimeField()),
-                ("accepted", models.PositiveIntegerField()),
-                ("unacked", models.PositiveIntegerField()),
-                ("lost", models.PositiveIntegerField()),
-                ("bins", models.JSONField()),
-                ("nodes", models.JSONField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pipe_id', models.CharField(max_length=32)),
+                ('bucket', models.IntegerField()),
+                ('sealed_at', models.DateTimeField()),
+                ('accepted', models.PositiveIntegerField()),
+                ('unacked', models.PositiveIntegerField()),
+                ('lost', models.PositiveIntegerField()),
+                ('bins', models.JSONField()),
+                ('nodes', models.JSONField()),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("pipe_id", "bucket"), name="sealed_once")],
+                'constraints': [models.UniqueConstraint(fields=('pipe_id', 'bucket'), name='sealed_once')],
             },
         ),
         migrations.CreateModel(
-            name="Source",
+            name='Source',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=40)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "pipe",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="sources", to="mgmt.pipe"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=40)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('pipe', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sources', to='mgmt.pipe')),
             ],
         ),
         migrations.CreateModel(
-            name="ApiKey",
+            name='ApiKey',
             fields=[
-                (
-                    "id",
-                    models.CharField(
-                        default=functools.partial(mgmt.models.ids.new_id, *("key",), **{}),
-                        editable=False,
-                        max_length=32,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("label", models.CharField(blank=True, max_length=80)),
-                (
-                    "prefix",
-                    models.CharField(
-                        help_text="The first characters, shown so that people can tell keys apart.", max_length=16
-                    ),
-                ),
-                ("digest", models.CharField(help_text="SHA-256 of the whole key, hex.", max_length=64, unique=True)),
-                ("version", models.PositiveIntegerField(default=1)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("revoked_at", models.DateTimeField(null=True)),
-                (
-                    "source",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="keys", to="mgmt.source"
-                    ),
-                ),
+                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('key',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('label', models.CharField(blank=True, max_length=80)),
+                ('prefix', models.CharField(help_text='The first characters, shown so that people can tell keys apart.', max_length=16)),
+                ('digest', models.CharField(help_text='SHA-256 of the whole key, hex.', max_length=64, unique=True)),
+                ('version', models.PositiveIntegerField(default=1)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('revoked_at', models.DateTimeField(null=True)),
+                ('source', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='keys', to='mgmt.source')),
             ],
         ),
         migrations.CreateModel(
-            name="Tenant",
+            name='Tenant',
             fields=[
-                (
-                    "id",
-                    models.CharField(
-                        default=functools.partial(mgmt.models.ids.new_id, *("ten",), **{}),
-                        editable=False,
-                        max_length=32,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("name", models.CharField(max_length=80)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "members",
-                    models.ManyToManyField(
-                        related_name="tenants", through="mgmt.Membership", to=settings.AUTH_USER_MODEL
-                    ),
-                ),
+                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('ten',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=80)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('members', models.ManyToManyField(related_name='tenants', through='mgmt.Membership', to=settings.AUTH_USER_MODEL)),
             ],
         ),
         migrations.AddField(
-            model_name="pipe",
-            name="tenant",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="pipes", to="mgmt.tenant"
-            ),
+            model_name='pipe',
+            name='tenant',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='pipes', to='mgmt.tenant'),
         ),
         migrations.AddField(
-            model_name="membership",
-            name="tenant",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="memberships", to="mgmt.tenant"
-            ),
+            model_name='membership',
+            name='tenant',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='mgmt.tenant'),
         ),
         migrations.CreateModel(
-            name="Topic",
+            name='Topic',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("purpose", models.CharField(max_length=12)),
-                ("generation", models.PositiveIntegerField(default=1)),
-                ("name", models.CharField(max_length=120, unique=True)),
-                ("topic_id", models.CharField(max_length=40)),
-                ("partitions", models.PositiveIntegerField()),
-                (
-                    "cell",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="topics", to="mgmt.cell"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('purpose', models.CharField(max_length=12)),
+                ('generation', models.PositiveIntegerField(default=1)),
+                ('name', models.CharField(max_length=120, unique=True)),
+                ('topic_id', models.CharField(max_length=40)),
+                ('partitions', models.PositiveIntegerField()),
+                ('cell', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='topics', to='mgmt.cell')),
             ],
         ),
         migrations.CreateModel(
-            name="Destination",
+            name='Destination',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=40)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[("active", "Active"), ("removed", "Removed")], default="active", max_length=9
-                    ),
-                ),
-                ("config", models.JSONField()),
-                ("secrets", models.JSONField(default=list)),
-                ("version", models.PositiveIntegerField(default=1)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "pipe",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="destinations", to="mgmt.pipe"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=40)),
+                ('state', models.CharField(choices=[('active', 'Active'), ('removed', 'Removed')], default='active', max_length=9)),
+                ('config', models.JSONField()),
+                ('secrets', models.JSONField(default=list)),
+                ('version', models.PositiveIntegerField(default=1)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('pipe', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='destinations', to='mgmt.pipe')),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(fields=("pipe", "name"), name="destination_name_once_per_pipe")
-                ],
+                'constraints': [models.UniqueConstraint(fields=('pipe', 'name'), name='destination_name_once_per_pipe')],
             },
         ),
         migrations.CreateModel(
-            name="PipeRevision",
+            name='PipeRevision',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("number", models.PositiveIntegerField()),
-                ("spec", models.JSONField(help_text="Checked by dataplane.spec before it is stored.")),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("requested", "Requested"),
-                            ("ramping", "Ramping"),
-                            ("live", "Live"),
-                            ("retired", "Retired"),
-                            ("failed", "Failed"),
-                        ],
-                        default="requested",
-                        max_length=9,
-                    ),
-                ),
-                (
-                    "state_reason",
-                    models.CharField(blank=True, help_text="Why it waits or failed, in words.", max_length=300),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "published_offset",
-                    models.BigIntegerField(help_text="Control topic offset just after its records.", null=True),
-                ),
-                ("live_at", models.DateTimeField(null=True)),
-                (
-                    "author",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "pipe",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="revisions", to="mgmt.pipe"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveIntegerField()),
+                ('spec', models.JSONField(help_text='Checked by dataplane.spec before it is stored.')),
+                ('state', models.CharField(choices=[('requested', 'Requested'), ('ramping', 'Ramping'), ('live', 'Live'), ('retired', 'Retired'), ('failed', 'Failed')], default='requested', max_length=9)),
+                ('state_reason', models.CharField(blank=True, help_text='Why it waits or failed, in words.', max_length=300)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('published_offset', models.BigIntegerField(help_text='Control topic offset just after its records.', null=True)),
+                ('live_at', models.DateTimeField(null=True)),
+                ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('pipe', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='revisions', to='mgmt.pipe')),
             ],
             options={
-                "ordering": ["pipe", "-number"],
-                "constraints": [
-                    models.UniqueConstraint(fields=("pipe", "number"), name="revision_number_once_per_pipe"),
-                    models.UniqueConstraint(
-                        condition=models.Q(("state", "live")), fields=("pipe",), name="one_live_revision_per_pipe"
-                    ),
-                ],
+                'ordering': ['pipe', '-number'],
+                'constraints': [models.UniqueConstraint(fields=('pipe', 'number'), name='revision_number_once_per_pipe'), models.UniqueConstraint(condition=models.Q(('state', 'live')), fields=('pipe',), name='one_live_revision_per_pipe')],
             },
         ),
         migrations.AddConstraint(
-            model_name="source",
-            constraint=models.UniqueConstraint(fields=("pipe", "name"), name="source_name_once_per_pipe"),
+            model_name='source',
+            constraint=models.UniqueConstraint(fields=('pipe', 'name'), name='source_name_once_per_pipe'),
         ),
         migrations.AddConstraint(
-            model_name="pipe",
-            constraint=models.UniqueConstraint(fields=("tenant", "name"), name="pipe_name_once_per_tenant"),
+            model_name='pipe',
+            constraint=models.UniqueConstraint(fields=('tenant', 'name'), name='pipe_name_once_per_tenant'),
         ),
         migrations.AddConstraint(
-            model_name="membership",
-            constraint=models.UniqueConstraint(fields=("tenant", "user"), name="one_membership_per_user_and_tenant"),
+            model_name='membership',
+            constraint=models.UniqueConstraint(fields=('tenant', 'user'), name='one_membership_per_user_and_tenant'),
         ),
         migrations.AddConstraint(
-            model_name="topic",
-            constraint=models.UniqueConstraint(
-                fields=("cell", "purpose", "generation"), name="topic_generation_once_per_cell"
-            ),
+            model_name='topic',
+            constraint=models.UniqueConstraint(fields=('cell', 'purpose', 'generation'), name='topic_generation_once_per_cell'),
         ),
     ]

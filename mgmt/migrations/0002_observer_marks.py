@@ -4,40 +4,37 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("mgmt", "0001_initial"),
+        ('mgmt', '0001_initial'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="CloseMark",
+            name='CloseMark',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("cell", models.CharField(max_length=20)),
-                ("bucket", models.IntegerField()),
-                ("ends", models.JSONField()),
-                ("noted_at", models.DateTimeField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('cell', models.CharField(max_length=20)),
+                ('bucket', models.IntegerField()),
+                ('ends', models.JSONField()),
+                ('noted_at', models.DateTimeField()),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("cell", "bucket"), name="bucket_closed_once_per_cell")],
+                'constraints': [models.UniqueConstraint(fields=('cell', 'bucket'), name='bucket_closed_once_per_cell')],
             },
         ),
         migrations.CreateModel(
-            name="LateCount",
+            name='LateCount',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("pipe_id", models.CharField(max_length=32)),
-                ("bucket", models.IntegerField()),
-                ("node", models.CharField(max_length=60)),
-                ("fact", models.CharField(max_length=10)),
-                ("count", models.PositiveIntegerField()),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pipe_id', models.CharField(max_length=32)),
+                ('bucket', models.IntegerField()),
+                ('node', models.CharField(max_length=60)),
+                ('fact', models.CharField(max_length=10)),
+                ('count', models.PositiveIntegerField()),
             ],
             options={
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("pipe_id", "bucket", "node", "fact"), name="one_late_count_per_fact"
-                    )
-                ],
+                'constraints': [models.UniqueConstraint(fields=('pipe_id', 'bucket', 'node', 'fact'), name='one_late_count_per_fact')],
             },
         ),
     ]

@@ -4,33 +4,27 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("mgmt", "0005_delivery"),
+        ('mgmt', '0005_delivery'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="LaneSignal",
+            name='LaneSignal',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("pipe_id", models.CharField(max_length=32)),
-                ("destination", models.CharField(max_length=40)),
-                ("writer", models.CharField(max_length=80)),
-                ("at", models.DateTimeField()),
-                ("breaker", models.CharField(max_length=9)),
-                (
-                    "until",
-                    models.DateTimeField(
-                        help_text="While the breaker is open: when the first probe may be sent.", null=True
-                    ),
-                ),
-                ("reason", models.CharField(blank=True, max_length=200)),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('pipe_id', models.CharField(max_length=32)),
+                ('destination', models.CharField(max_length=40)),
+                ('writer', models.CharField(max_length=80)),
+                ('at', models.DateTimeField()),
+                ('breaker', models.CharField(max_length=9)),
+                ('until', models.DateTimeField(help_text='While the breaker is open: when the first probe may be sent.', null=True)),
+                ('reason', models.CharField(blank=True, max_length=200)),
             ],
             options={
-                "indexes": [models.Index(fields=["at"], name="views_by_age")],
-                "constraints": [
-                    models.UniqueConstraint(fields=("pipe_id", "destination", "writer"), name="one_view_per_lane")
-                ],
+                'indexes': [models.Index(fields=['at'], name='views_by_age')],
+                'constraints': [models.UniqueConstraint(fields=('pipe_id', 'destination', 'writer'), name='one_view_per_lane')],
             },
         ),
     ]

@@ -7,73 +7,48 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("mgmt", "0006_lane_signals"),
+        ('mgmt', '0006_lane_signals'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="LookupTable",
+            name='LookupTable',
             fields=[
-                (
-                    "id",
-                    models.CharField(
-                        default=functools.partial(mgmt.models.ids.new_id, *("tab",), **{}),
-                        editable=False,
-                        max_length=32,
-                        primary_key=True,
-                        serialize=False,
-                    ),
-                ),
-                ("name", models.CharField(max_length=40)),
-                (
-                    "state",
-                    models.CharField(choices=[("live", "Live"), ("removed", "Removed")], default="live", max_length=7),
-                ),
-                ("row_count", models.PositiveIntegerField(default=0)),
-                ("version", models.BigIntegerField(default=1)),
-                ("sent_version", models.BigIntegerField(default=0)),
-                ("published_version", models.BigIntegerField(default=0)),
-                ("published_to", models.CharField(blank=True, help_text="Kafka's id of the topic.", max_length=40)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("changed_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "tenant",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="lookup_tables", to="mgmt.tenant"
-                    ),
-                ),
+                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('tab',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=40)),
+                ('state', models.CharField(choices=[('live', 'Live'), ('removed', 'Removed')], default='live', max_length=7)),
+                ('row_count', models.PositiveIntegerField(default=0)),
+                ('version', models.BigIntegerField(default=1)),
+                ('sent_version', models.BigIntegerField(default=0)),
+                ('published_version', models.BigIntegerField(default=0)),
+                ('published_to', models.CharField(blank=True, help_text="Kafka's id of the topic.", max_length=40)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('changed_at', models.DateTimeField(auto_now_add=True)),
+                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='lookup_tables', to='mgmt.tenant')),
             ],
         ),
         migrations.CreateModel(
-            name="LookupRow",
+            name='LookupRow',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("key", models.CharField(max_length=400)),
-                ("version", models.BigIntegerField()),
-                ("row", models.TextField(null=True)),
-                (
-                    "table",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="rows", to="mgmt.lookuptable"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('key', models.CharField(max_length=400)),
+                ('version', models.BigIntegerField()),
+                ('row', models.TextField(null=True)),
+                ('table', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rows', to='mgmt.lookuptable')),
             ],
         ),
         migrations.AddConstraint(
-            model_name="lookuptable",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state", "live")),
-                fields=("tenant", "name"),
-                name="lookup_table_name_once_per_tenant",
-            ),
+            model_name='lookuptable',
+            constraint=models.UniqueConstraint(condition=models.Q(('state', 'live')), fields=('tenant', 'name'), name='lookup_table_name_once_per_tenant'),
         ),
         migrations.AddConstraint(
-            model_name="lookuprow",
-            constraint=models.UniqueConstraint(fields=("table", "key"), name="one_row_per_key"),
+            model_name='lookuprow',
+            constraint=models.UniqueConstraint(fields=('table', 'key'), name='one_row_per_key'),
         ),
         migrations.AddConstraint(
-            model_name="lookuprow",
-            constraint=models.UniqueConstraint(fields=("table", "version"), name="one_row_per_version"),
+            model_name='lookuprow',
+            constraint=models.UniqueConstraint(fields=('table', 'version'), name='one_row_per_version'),
         ),
     ]

@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 from django.db.models import Q
 
-from controlplane.interlocks import WORDS, CellState, Controller, why_not
+from controlplane.interlocks import WORDS, CellState, Controller, clock, why_not
 from controlplane.leases import cell_states
 from mgmt.models import Cell, ControlAction, Destination, Pipe, PipeRevision, ScaleGroup
 from mgmt.queries.control import control_actions
@@ -68,7 +68,7 @@ def _of_revision(row: PipeRevision) -> str:
 
 def _of_destination(row: Destination) -> str:
     why = row.state_reason or row.state_cause
-    return f"destination {row.name} is {row.state} since {_clock(row.state_since)}{f': {why}' if why else ''}; it holds"
+    return f"destination {row.name} is {row.state} since {clock(row.state_since)}{f': {why}' if why else ''}; it holds"
 
 
 def _of_time(found: Timing) -> str:
@@ -85,7 +85,7 @@ def _of_state(state: CellState) -> list[str]:
         lines = [f"cell {state.cell} has not been heard of yet"]
     else:
         said = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
-        lines = [f"cell {state.cell} is {verdict.state} since {_clock(verdict.since)}{said}"]
+        lines = [f"cell {state.cell} is {verdict.state} since {clock(verdict.since)}{said}"]
     return [*lines, *(_of_controller(controller, state) for controller in get_args(Controller))]
 
 
@@ -103,8 +103,4 @@ def _of_group(row: ScaleGroup) -> str:
 
 def _deed(row: ControlAction) -> str:
     who = row.author.username if row.author else row.get_controller_display()
-    return f"{_clock(row.at)} {who}: {row.action} {row.outcome}{f', for {row.reason}' if row.reason else ''}"
-
-
-def _clock(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{clock(row.at)} {who}: {row.action} {row.outcome}{f', for {row.reason}' if row.reason else ''}"

@@ -82,13 +82,11 @@ def pauses_of(controller: str, view: CellState) -> Iterable[PauseView]:
 
 def _paused(controller: Controller, view: CellState) -> Refusal | None:
     for pause in pauses_of(controller, view):
-        until = f" until {_clock(pause.until)}" if pause.until else ""
+        until = f" until {clock(pause.until)}" if pause.until else ""
         where = f" on cell {pause.cell}" if pause.cell else ""
         return Refusal(
             why=f"{WORDS[controller]} is paused{where} by {pause.by}{until}: {pause.reason}",
-            again=f"at {_clock(pause.until)}, or when somebody ends the pause"
-            if pause.until
-            else "when the pause ends",
+            again=f"at {clock(pause.until)}, or when somebody ends the pause" if pause.until else "when the pause ends",
         )
     return None
 
@@ -99,7 +97,7 @@ def _leased(view: CellState) -> Refusal | None:
         return None
     return Refusal(
         why=f"{WORDS[lease.holder]} is changing cell {view.cell}: {lease.what}",
-        again=f"when that is done, at the latest at {_clock(lease.until)}",
+        again=f"when that is done, at the latest at {clock(lease.until)}",
     )
 
 
@@ -108,15 +106,14 @@ def _unwell(view: CellState) -> Refusal | None:
     if verdict is None:
         return None
     if view.now - verdict.at > BELIEVED:
-        return Refusal(
-            f"nobody has looked at cell {view.cell} since {_clock(verdict.at)}", "when it is looked at again"
-        )
+        return Refusal(f"nobody has looked at cell {view.cell} since {clock(verdict.at)}", "when it is looked at again")
     if verdict.state == "stable":
         return None
     said = "; ".join(verdict.reasons) or "no reason is known"
-    why = f"cell {view.cell} is {verdict.state} since {_clock(verdict.since)}: {said}"
+    why = f"cell {view.cell} is {verdict.state} since {clock(verdict.since)}: {said}"
     return Refusal(why, "when the cell is stable again")
 
 
-def _clock(moment: datetime) -> str:
+def clock(moment: datetime) -> str:
+    """A moment for people."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -12,10 +12,10 @@ from typing import Final
 
 import structlog
 from django.db import transaction
-from django.db.models import Q
 
 from controlplane.interlocks import CellState, Controller, LeaseView, PauseView, Refusal, VerdictView, why_not
-from mgmt.models import Cell, Lease, Pause, Verdict
+from mgmt.models import Cell, Lease, Verdict
+from mgmt.queries.control import open_pauses
 from mgmt.services.control import note
 
 __all__ = ["LASTS", "LeaseLostError", "cell_states", "fenced", "give_back", "keep", "note", "take"]
@@ -93,8 +93,7 @@ def cell_states(now: datetime, cells: Iterable[str] | None = None) -> dict[str, 
 
 
 def _pauses(now: datetime) -> dict[str | None, list[PauseView]]:
-    rows = Pause.objects.filter(Q(until=None) | Q(until__gt=now), ended_at=None).order_by("id")
     found: dict[str | None, list[PauseView]] = defaultdict(list)
-    for row in rows.select_related("by"):
+    for row in open_pauses(now):
         found[row.cell_id].append(PauseView(row.controller, row.by.username, row.reason, row.until, row.cell_id))
     return found

@@ -4,10 +4,13 @@ A lock and not a conditional UPDATE, because what is guarded (Kafka's topics, a 
 row that says "mine" outlives its owner.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from django.db import DatabaseError, InterfaceError, connection
+import structlog
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+log = structlog.get_logger(__name__)
 
 
 def try_lock(name: str) -> bool:
@@ -44,3 +47,13 @@ def held(name: str) -> Iterator[bool]:
     finally:
         if taken:
             unlock(name)
+
+
+def alone(name: str, run: Callable[[], str]) -> str:
+    """What `run` says it did, under the lock, or why not: a tick that overlaps skips, and none waits for Postgres."""
+    try:
+        with held(name) as ours:
+            return run() if ours else "skipped: another tick is at work"
+    except (OperationalError, InterfaceError) as exc:
+        log.warning("tick cut short", lock=name, reason=f"waiting for Postgres: {exc}")
+        return "waiting for Postgres"

@@ -2,19 +2,18 @@
 
 from collections import defaultdict
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import structlog
 from celery import shared_task
 from confluent_kafka import KafkaException
-from django.db import InterfaceError, OperationalError
 
 from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import decide
 from controlplane.autoscaler.look import ensure_groups, groups_of, reporting, take_samples
 from controlplane.autoscaler.offsets import Offsets
-from controlplane.locks import held
+from controlplane.locks import alone
 from controlplane.settings import control_settings
 from mgmt.models import Cell, ScaleGroup
 
@@ -32,11 +31,7 @@ class Autoscaler:
     def tick(self, now: datetime) -> str:
         """One pass under the lock. Returns what was done, in words."""
         try:
-            with held(LOCK) as ours:
-                return self._run(now) if ours else "skipped: another tick is at work"
-        except (OperationalError, InterfaceError) as exc:
-            log.warning("tick cut short", reason=f"waiting for Postgres: {exc}")
-            return "waiting for Postgres"
+            return alone(LOCK, partial(self._run, now))
         except KafkaException as exc:
             log.warning("tick cut short", reason=f"waiting for Kafka: {exc}")
             return "waiting for Kafka"

@@ -17,7 +17,7 @@ from controlplane.deployer.decide import Action, Begin, End, Finish, Return, Ret
 from controlplane.deployer.health import health_before, health_since
 from controlplane.deployer.look import lease_of, pids
 from controlplane.interlocks import Refusal
-from controlplane.leases import give_back, keep, note, take
+from controlplane.leases import LeaseLostError, fenced, give_back, keep, note, take
 from mgmt.models import Cell, Lease, Rollout, RolloutStep
 from mgmt.services import roll_back
 
@@ -27,7 +27,14 @@ log = structlog.get_logger(__name__)
 
 
 def act(action: Action, now: datetime) -> None:
-    """Do one action."""
+    """Do one action; nothing of it where somebody has taken the cell meanwhile: the next tick looks anew."""
+    try:
+        _act(action, now)
+    except LeaseLostError as exc:
+        log.info("not now", action=type(action).__name__, reason=str(exc))
+
+
+def _act(action: Action, now: datetime) -> None:
     match action:
         case Begin():
             begin(step=_step(action.step), now=now)
@@ -123,7 +130,7 @@ def _move(step: int, old: str, new: str, **fields: object) -> bool:
 
 def _give(lease: Lease, release: str, now: datetime, action: str) -> None:
     """The cell's row says what is to run; fenced, like all that a holder writes."""
-    ours = Cell.objects.filter(id=lease.cell_id, fence__lte=lease.token)
-    ours.update(release=release, epoch=F("epoch") + 1, version=F("version") + 1, fence=lease.token)
+    with fenced(lease):
+        Cell.objects.filter(id=lease.cell_id).update(release=release, epoch=F("epoch") + 1, version=F("version") + 1)
     note(CONTROLLER, action, outcome="done", at=now, cell=lease.cell_id, detail={"release": release})
     log.info("release given", cell=lease.cell_id, release=release, action=action)

@@ -12,8 +12,8 @@ from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.ledger.sketch import Sketch
 from dataplane.names import transmit_node
 from mgmt.models import FactRow, LagRow, Pipe
+from mgmt.queries.span import bucket_at
 
-MINUTE_S: Final = 60
 BEFORE: Final = 10  # minutes that a release is compared with
 ENDED: Final = (Fact.DELIVERED, Fact.FILTERED, Fact.DUPLICATE, Fact.DEAD, Fact.PARKED, Fact.HELD, Fact.CANCELLED)
 FAILED: Final = (Fact.DEAD, Fact.PARKED, Fact.HELD)
@@ -21,14 +21,9 @@ ON_THE_WAY: Final = timedelta(seconds=20)
 QUANTILE: Final = 0.95
 
 
-def minute_of(moment: datetime) -> int:
-    """The bucket that a moment falls in."""
-    return int(moment.timestamp()) // MINUTE_S
-
-
 def health_before(cell: str, now: datetime) -> Health:
     """Of the whole minutes before now."""
-    minute = minute_of(now)
+    minute = bucket_at(now)
     return _health(cell, range(minute - BEFORE, minute))
 
 
@@ -37,7 +32,7 @@ def health_since(cell: str, up_at: datetime, now: datetime) -> Health:
 
     A minute counts from its 20th second on: before that, more of it is on the way than has come to an end.
     """
-    return _health(cell, range(minute_of(up_at) + 1, minute_of(now - ON_THE_WAY) + 1))
+    return _health(cell, range(bucket_at(up_at) + 1, bucket_at(now - ON_THE_WAY) + 1))
 
 
 def _health(cell: str, minutes: range) -> Health:

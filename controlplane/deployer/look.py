@@ -7,7 +7,6 @@ from typing import Final
 import msgspec
 
 from controlplane.deployer.decide import step_to_take
-from controlplane.deployer.health import health_since
 from controlplane.deployer.snapshot import CellSight, Health, Policy, RolloutView, Snapshot, StepView
 from controlplane.interlocks import why_not
 from controlplane.leases import cell_states
@@ -18,7 +17,7 @@ DRIVER: Final = "driver"
 
 
 def take_snapshot(rollout: Rollout, now: datetime, policy: Policy) -> Snapshot:
-    """What there is at about `now`. Of the cells only that of the step to take is looked at."""
+    """What there is at about `now`, after `remember`. Of the cells only that of the step to take is looked at."""
     rows = {row.id: row for row in rollout.steps.select_related("cell")}
     view = RolloutView(rollout.id, rollout.release_id, rollout.state, [_step(row) for row in rows.values()])
     step = step_to_take(view)
@@ -66,7 +65,7 @@ def _sight(step: RolloutStep, now: datetime) -> CellSight:
         missing=quietest if silent[quietest] > FRESH_S else "",
         silent_s=silent[quietest],
         deaths=max((len(known) - 1 for known in step.lanes.values()), default=0),
-        found=health_since(step.cell_id, step.up_at, now) if step.up_at else Health(),
+        found=msgspec.convert(step.found, Health),
     )
 
 

@@ -4,22 +4,19 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-import structlog
 from celery import shared_task
-from django.db import InterfaceError, OperationalError
 
 from controlplane.deployer.act import act, remember
 from controlplane.deployer.decide import Say, decide
 from controlplane.deployer.look import take_snapshot
 from controlplane.deployer.snapshot import Policy
-from controlplane.locks import held
+from controlplane.locks import alone
 from controlplane.settings import control_settings
 from mgmt.models import Rollout, RolloutStep
 
 ROUNDS: Final = 8  # between two waits a rollout takes two steps at most: more would be a decision that flaps
 LOCK: Final = "deployer"
 UNDER_WAY: Final = (RolloutStep.State.STARTING, RolloutStep.State.WATCHING, RolloutStep.State.RETURNING)
-log = structlog.get_logger(__name__)
 
 
 @shared_task(name="deployer.tick")
@@ -30,13 +27,11 @@ def tick() -> str:
     updates, in one transaction with the cell's release and its lease. Ticks that overlap skip, by an advisory lock
     that dies with its holder. Nothing waits in here: what is not ready is looked at again by the next tick.
     """
-    try:
-        with held(LOCK) as ours:
-            done = list(rounds(_policy(), datetime.now(UTC))) if ours else ["skipped: another tick is at work"]
-            return ", ".join(done) or "nothing to do"
-    except (OperationalError, InterfaceError) as exc:
-        log.warning("tick cut short", reason=f"waiting for Postgres: {exc}")
-        return "waiting for Postgres"
+    return alone(LOCK, _run)
+
+
+def _run() -> str:
+    return ", ".join(rounds(_policy(), datetime.now(UTC))) or "nothing to do"
 
 
 def _policy() -> Policy:

@@ -13,6 +13,7 @@ from dataplane.ledger.facts import INGEST
 from dataplane.ledger.sketch import GAMMA, Sketch
 from dataplane.names import PROCESS_NODES
 from mgmt.models import Cell, Heartbeat, LagRow, Lease, Pipe, Seal, Verdict
+from mgmt.queries.span import bucket_at
 
 LOST_FOR: Final = timedelta(minutes=10)
 OLDEST_SEALED: Final = timedelta(hours=1)  # a minute that is sealed now began at most about so long ago
@@ -59,7 +60,7 @@ def _beats(now: datetime) -> tuple[Mapping[str, list[Beat]], bool]:
 
 def _lost(now: datetime) -> dict[str, int]:
     """By cell: what is missing in minutes that were sealed of late."""
-    since = int((now - OLDEST_SEALED).timestamp() // 60)
+    since = bucket_at(now - OLDEST_SEALED)
     rows = Seal.objects.filter(bucket__gte=since, sealed_at__gte=now - LOST_FOR, lost__gt=0)
     lost = dict(rows.values_list("pipe_id").annotate(Sum("lost")))
     return _by_cell(lost, sum)
@@ -67,7 +68,7 @@ def _lost(now: datetime) -> dict[str, int]:
 
 def _behind_us(now: datetime) -> dict[str, int]:
     """By cell: how long messages waited for process in this minute and the one before, p95, of its slowest pipe."""
-    minute = int(now.timestamp() // 60)
+    minute = bucket_at(now)
     points = {INGEST: "out", PROCESS_NODES[0]: "in"}
     sketches: dict[tuple[str, str], Sketch] = defaultdict(Sketch)
     rows = LagRow.objects.filter(bucket__gte=minute - 1, bucket__lte=minute, node__in=points)

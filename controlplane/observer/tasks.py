@@ -2,11 +2,9 @@
 
 from datetime import UTC, datetime
 
-import structlog
 from celery import shared_task
-from django.db import InterfaceError, OperationalError
 
-from controlplane.locks import held
+from controlplane.locks import alone
 from controlplane.observer.digest import send_digests
 from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.judging import judge_cells
@@ -18,7 +16,6 @@ from mgmt.services.moves import release_leftovers
 from mgmt.services.probes import judge_probes
 
 LOCK = "observer.tend"
-log = structlog.get_logger(__name__)
 
 
 @shared_task(name="observer.tend")
@@ -28,15 +25,11 @@ def tend() -> str:
     Safe to run twice and to be killed anywhere: places are taken and rows moved by conditional updates and locks of
     their rows, notices are claimed before they are sent. Overlapping runs skip, by a lock that dies with its holder.
     """
-    try:
-        with held(LOCK) as ours:
-            return _tend(datetime.now(UTC)) if ours else "skipped: another one is at work"
-    except (OperationalError, InterfaceError) as exc:
-        log.warning("tending cut short", reason=f"waiting for Postgres: {exc}")
-        return "waiting for Postgres"
+    return alone(LOCK, _tend)
 
 
-def _tend(now: datetime) -> str:
+def _tend() -> str:
+    now = datetime.now(UTC)
     done = {
         "verdicts": judge_cells(now),
         "released": release_leftovers(),

@@ -8,11 +8,10 @@ from typing import Final
 import structlog
 from celery import shared_task
 from confluent_kafka import KafkaException
-from django.db import InterfaceError, OperationalError
 
 from controlplane.compute.local import LocalCompute
 from controlplane.control_topic import ControlTopic, ControlTopicError
-from controlplane.locks import held
+from controlplane.locks import alone
 from controlplane.provisioner.act import Hands, act, ensure_cluster_topics, open_revisions
 from controlplane.provisioner.decide import Wait, decide
 from controlplane.provisioner.look import take_snapshot
@@ -34,12 +33,7 @@ class Provisioner:
 
     def tick(self) -> str:
         """One pass under the lock. Returns what was done, in words."""
-        try:
-            with held(LOCK) as ours:
-                return self._run() if ours else "skipped: another tick is at work"
-        except (OperationalError, InterfaceError) as exc:
-            log.warning("tick cut short", reason=f"waiting for Postgres: {exc}")
-            return "waiting for Postgres"
+        return alone(LOCK, self._run)
 
     def _run(self) -> str:
         try:

@@ -57,15 +57,13 @@ class Batch:
             self._done.append(self)
 
     def _find_places(self) -> list[Place | None]:
-        found: dict[int, Place] = {}
+        found: list[Place | None] = [None] * sum(map(len, self.numbers.values()))
         for partition, numbers in self.numbers.items():
             offsets = self._offsets[partition]
             if partition not in self._failed and all(before < after for before, after in pairwise(offsets)):
-                places = [(partition, offset) for offset in offsets]
-                if len(self.numbers) == 1:
-                    return [*places]
-                found.update(zip(numbers, places, strict=True))
-        return [found.get(number) for number in range(sum(map(len, self.numbers.values())))]
+                for number, offset in zip(numbers, offsets, strict=True):
+                    found[number] = (partition, offset)
+        return found
 
 
 class Acks:

@@ -159,6 +159,11 @@ def bins_of(units: Iterable[TakenUnit]) -> dict[str, int]:
     return {name.value: counts[name] for name in Bin if counts[name]}
 
 
+def in_bin(units: Iterable[TakenUnit], name: str) -> Iterable[TakenUnit]:
+    """Those of the units that are in this bin; all, where none is named."""
+    return (unit for unit in units if not name or unit.bin == name)
+
+
 def shown(units: Iterable[TakenUnit], most: int) -> list[dict[str, Any]]:
     """The first of the units, as people read them."""
     return [

@@ -111,7 +111,7 @@ def _end(
     ended = _under_way(ramp).update(ended_at=now, ended_by=by, outcome=outcome, reason=reason[:300])
     ramp.refresh_from_db()
     if not ended:
-        raise RampIsOver(f"The ramp of revision {ramp.revision.number} is over: {ramp.outcome}.")
+        raise _is_over(ramp)
     PipeRevision.objects.filter(id=ramp.revision_id).update(state=State.FAILED, state_reason=reason[:300])
     _close_step(ramp, figures or {}, now)
     if ramp.share == WHOLE:
@@ -159,7 +159,11 @@ def _under_way(ramp: Ramp) -> QuerySet[Ramp]:
 
 def _refuse_over(ramp: Ramp) -> None:
     if ramp.ended_at is not None:
-        raise RampIsOver(f"The ramp of revision {ramp.revision.number} is over: {ramp.outcome}.")
+        raise _is_over(ramp)
+
+
+def _is_over(ramp: Ramp) -> RampIsOver:
+    return RampIsOver(f"The ramp of revision {ramp.revision.number} is over: {ramp.outcome}.")
 
 
 def _note(ramp: Ramp, action: str, by: User, now: datetime, reason: str = "") -> None:

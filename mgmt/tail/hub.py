@@ -15,9 +15,8 @@ from mgmt.tail.viewer import KEPT, Feed, Viewer
 
 log = logging.getLogger(__name__)
 
-MOST_VIEWERS: Final = (
-    16  # each keeps a thread of the web server for as long as it looks; catalogue.py has room for them
-)
+# Each keeps a thread of the web server for as long as it looks; catalogue.py has room for them.
+MOST_VIEWERS: Final = 16
 NO_ANSWER: Final = "the brokers do not answer"
 _AT_ONCE: Final = 500
 _WAIT_S: Final = 0.1

@@ -12,7 +12,7 @@ from mgmt.api.ramp_shapes import RampOut, RollBackIn, TakenOut
 from mgmt.api.schema import answers, operation
 from mgmt.api.views.base import View, body_of
 from mgmt.models import Ramp
-from mgmt.queries.ramps import MOST_UNITS, bins_of, shown, step_lines, taken_by
+from mgmt.queries.ramps import MOST_UNITS, bins_of, in_bin, shown, step_lines, taken_by
 from mgmt.services import hold_ramp, resume_ramp, roll_back_ramp
 
 
@@ -48,7 +48,7 @@ class TakenView(View):
         if chosen and chosen not in list(Bin):
             raise refused("bin", f"needs one of {', '.join(Bin)}")
         units = taken_by(access.get_ramp(self.user, pipe, number))
-        lines = shown((unit for unit in units if not chosen or unit.bin == chosen), MOST_UNITS)
+        lines = shown(in_bin(units, chosen), MOST_UNITS)
         return Response(TakenOut({"bins": bins_of(units), "units": lines}).data)
 
 

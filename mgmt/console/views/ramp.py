@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -11,14 +11,13 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from dataplane.ledger.bins import Bin
 from mgmt import access, services
 from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.pages import as_curl, for_members, once, part_of, show, viewer_of
 from mgmt.console.views.pipe import shared
 from mgmt.console.wording import BINS
 from mgmt.models import Ramp
-from mgmt.queries.ramps import MOST_UNITS, bins_of, shown, step_lines, taken_by
+from mgmt.queries.ramps import MOST_UNITS, bins_of, in_bin, shown, step_lines, taken_by
 
 _PARTS: Final = {"ramp": "ramp.html", "taken": "ramp.html"}
 _COLUMNS: Final = ("position", "child", "destination", "bin")
@@ -34,12 +33,12 @@ def ramp(request: HttpRequest, pipe_id: str, number: int) -> HttpResponseBase:
     chosen = request.GET.get("bin", "") if request.GET.get("bin", "") in BINS else ""
     get_units = once(partial(taken_by, row))
     if (kind := request.GET.get("format", "")) in KINDS:
-        return export(kind, shown(_in(get_units(), chosen), MOST_ROWS), _COLUMNS, name=f"taken-{pipe.id}-{number}")
+        return export(kind, shown(in_bin(get_units(), chosen), MOST_ROWS), _COLUMNS, name=f"taken-{pipe.id}-{number}")
     context = shared(pipe, "revisions") | {
         "ramp": row,
         "get_steps": once(lambda: step_lines(row, timezone.now())),
         "get_bins": once(lambda: bins_of(get_units())),
-        "get_units": once(lambda: shown(_in(get_units(), chosen), MOST_UNITS)),
+        "get_units": once(lambda: shown(in_bin(get_units(), chosen), MOST_UNITS)),
         "chosen": chosen,
         "most": MOST_UNITS,
         "curl": as_curl(request, f"pipes/{pipe.id}/revisions/{number}/ramp/"),
@@ -81,7 +80,3 @@ def _steer(request: HttpRequest, pipe_id: str, number: int, deed: Callable[..., 
     except services.RampIsOver as exc:
         messages.error(request, str(exc), "bad")
     return redirect("console:ramp", pipe_id, number)
-
-
-def _in(units: Any, chosen: str) -> Any:
-    return (unit for unit in units if not chosen or unit.bin is Bin(chosen))

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from controlplane.compute.releases import Releases
 from controlplane.deployer import act
-from controlplane.deployer.health import health_before, health_since, minute_of
+from controlplane.deployer.health import health_before, health_since
 from controlplane.deployer.look import wanted
 from controlplane.deployer.register import bring_out, register_build
 from controlplane.deployer.snapshot import Health, Policy
@@ -32,6 +32,7 @@ from mgmt.models import (
     User,
     Verdict,
 )
+from mgmt.queries.span import bucket_at
 from mgmt.services import (
     InvalidValue,
     NothingToRollOut,
@@ -331,7 +332,7 @@ def fact(pipe: Pipe, minute: int, node: str, name: str, count: int, detail: str 
 
 def test_health_is_measured_over_whole_minutes_before_and_since(cells: list[Cell], pipe: Pipe):
     Pipe.objects.update(cell="c1")
-    this = minute_of(NOW)
+    this = bucket_at(NOW)
     for minute, dead in ((this - 1, 5), (this, 500), (this + 1, 60)):
         fact(pipe, minute, "ingest", "sent", 1_000, "acked")
         fact(pipe, minute, "transmit:crm", "delivered", 1_000 - dead)

@@ -6,20 +6,18 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from pyroaring import BitMap64
 
 from controlplane.provisioner.look import _recent
 from controlplane.provisioner.ramps import ramps_under_way
 from controlplane.provisioner.records import desired_records
 from dataplane.ledger.sketch import Sketch
-from dataplane.ledger.units import position_of
 from dataplane.tables.records import PipeRecord
-from mgmt.models import FactRow, LagRow, Pipe, PipeRevision, Ramp, User
+from mgmt.models import LagRow, Pipe, PipeRevision, Ramp, User
 from mgmt.queries.ramps import Figures
 from mgmt.queries.span import bucket_at
 from mgmt.services import begin_ramp, hold_ramp, publish_revision, raise_share, roll_back_ramp
 from tests.db.cast import MakeSpec
-from tests.db.console.truth import go_live
+from tests.db.console.truth import Truth, go_live
 
 NOW = datetime(2026, 11, 21, 12, 0, 10, tzinfo=UTC)
 BUCKET = bucket_at(NOW)
@@ -34,17 +32,7 @@ def ramp(pipe: Pipe, alice: User, a_spec: MakeSpec) -> Ramp:
 
 
 def fact(pipe: Pipe, node: str, fact: str, offsets: range, detail: str = "") -> None:
-    positions = BitMap64(position_of(1, 0, offset) for offset in offsets)
-    FactRow.objects.create(
-        pipe_id=pipe.id,
-        bucket=BUCKET,
-        node=node,
-        fact=fact,
-        detail=detail,
-        audit_partition=0,
-        positions=positions.serialize(),
-        count=len(positions),
-    )
+    Truth(pipe).fact(BUCKET, node, fact, [*offsets], detail)
 
 
 def lag(pipe: Pipe, node: str, lags_us: list[int]) -> None:

@@ -19,7 +19,7 @@ class Heartbeat(Struct, frozen=True):
     host: str
     cpu_s: float
     rss_bytes: int
-    partitions: list[str] = []
+    partitions: list[str] = []  # those that a lane owns, read or not
     unsettled: int = 0
     oldest_unsettled_us: int = 0
     detail: str = ""

@@ -366,7 +366,7 @@ class Lane:
         self._pulse.beat(
             state,
             self.table.offset,
-            partitions=[self._name(slot) for slot in sorted(self.windows)],
+            partitions=[self._name(slot) for slot in sorted(self._ours)],
             unsettled=sum(window.unsettled for window in self.windows.values()),
             detail=self._stopped_at or self.outbox.trouble,
         )

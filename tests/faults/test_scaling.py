@@ -23,7 +23,8 @@ def shared(plane: DataPlane, lanes: int) -> bool:
 
 def scale_to(plane: DataPlane, lanes: int) -> None:
     plane.cluster.publish_cell(process=lanes, transmit=lanes)
-    until(lambda: shared(plane, lanes), f"{lanes} lanes of each kind share the partitions", 60)
+    what = f"{lanes} lanes of each kind share the partitions"
+    until(lambda: shared(plane, lanes), what, 120, seen=lambda: list(plane.heartbeats.latest.values()))
 
 
 def more(got: Sized, count: int) -> bool:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from localbox.ports import free_ports
 from localbox.settings import ROOT
 from tests.rig.books import AuditReader, Whole
@@ -19,11 +21,14 @@ from tests.rig.sender import Sender
 PLANTED: Final = Path(__file__).parent / "planted"
 
 
-def until(truth: Callable[[], object], what: str, limit_s: float = 60.0) -> float:
-    """Wait until something holds; returns how many seconds it took."""
+def until(
+    truth: Callable[[], object], what: str, limit_s: float = 60.0, *, seen: Callable[[], object] | None = None
+) -> float:
+    """Wait until something holds; returns how many seconds it took. `seen` says what there was instead."""
     began = time.monotonic()
     while not truth():
-        assert time.monotonic() - began < limit_s, f"not within {limit_s:g} s: {what}"
+        if time.monotonic() - began >= limit_s:
+            pytest.fail(f"not within {limit_s:g} s: {what}" + (f"; instead: {seen()}" if seen else ""))
         time.sleep(0.1)
     return time.monotonic() - began
 

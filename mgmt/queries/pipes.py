@@ -82,7 +82,7 @@ def standing(pipe: Pipe, newest: PipeRevision | None, live: PipeRevision | None)
     if pipe.state == Pipe.State.PAUSED:
         return Standing("paused", number)
     if newest is None:
-        return Standing("failed", 0, reason="It has no revision.")
+        return Standing("failed", 0, reason="It has no revision")
     if newest.state == _FAILED:
         return Standing("failed", number, newest.number if live else None, newest.state_reason)
     if newest.state in (_REQUESTED, _RAMPING):

@@ -15,8 +15,8 @@ from tests.rig.receiver import Receiver
 
 @pytest.fixture(scope="session")
 def whole_box() -> Iterator[Box]:
-    """Every service and every process of ours, with real Kafka and Spark."""
-    with box_of() as box:
+    """Every service and every process of ours, with real Kafka and Spark; ramps take seconds, not minutes."""
+    with box_of(env={"PENSTOCK_RAMP_HOLD_S": "3", "PENSTOCK_RAMP_EVIDENCE": "5"}) as box:
         yield box
 
 

@@ -4,6 +4,7 @@
     python tests/e2e/scene.py pipe repairs http://127.0.0.1:9999/crm
     python tests/e2e/scene.py people
     python tests/e2e/scene.py after                                   (when the first failures are in the books)
+    python tests/e2e/scene.py go-on                                   (whatever a test left paused)
 
 /fine answers 204, /refuses a 4xx, /busy a 5xx: the receiver is told so by the test. Nobody listens where visits go.
 """
@@ -24,7 +25,7 @@ from django.utils import timezone  # noqa: E402
 
 from dataplane.names import WIRE_VERSION  # noqa: E402
 from mgmt import services  # noqa: E402
-from mgmt.models import Membership, Pipe, Ramp, Tenant, User  # noqa: E402
+from mgmt.models import Membership, Pause, Pipe, Ramp, Tenant, User  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
 from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
 from mgmt.services.row_files import checked_row  # noqa: E402
@@ -102,6 +103,13 @@ def _people() -> tuple[Tenant, User]:
     return tenant, alice
 
 
+def go_on() -> dict[str, Any]:
+    """End what pauses provisioning, so that a test which failed on its way stops nobody behind it."""
+    staff, now = ensure_staff_user(), timezone.now()
+    paused = Pause.objects.filter(controller="provision", ended_at=None)
+    return {"ended": [services.end_pause(pause=pause, by=staff, now=now) for pause in paused]}
+
+
 def _pause_deploying() -> None:
     """So that the controllers' page has a pause to show and to end."""
     services.pause_controller(
@@ -149,5 +157,6 @@ if __name__ == "__main__":
         "people": people,
         "pipe": one_pipe,
         "after": after,
+        "go-on": go_on,
     }
     sys.stdout.write(json.dumps(deeds[sys.argv[1]](*sys.argv[2:])))

@@ -1,6 +1,7 @@
 """An admin pauses provisioning; a customer publishes and is told why it waits; resumed, it goes live."""
 
 import sys
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -17,6 +18,13 @@ SAID_MS: Final = 60_000
 REASON: Final = "the books are audited"
 
 
+@pytest.fixture
+def afterwards_unpaused(whole_box: Box) -> Iterator[None]:
+    yield
+    said_by(whole_box, "tests/e2e/scene.py", "go-on")
+
+
+@pytest.mark.usefixtures("afterwards_unpaused")
 def test_a_paused_provisioner_says_so_to_admin_and_customer_and_goes_on_when_resumed(
     whole_box: Box, chrome: Browser, receiver: Receiver
 ):

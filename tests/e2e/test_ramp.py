@@ -1,0 +1,80 @@
+"""A revision is watched as it takes all keys step by step; a bad one goes back by itself, and nothing is lost."""
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from localbox.testing import Box
+from tests.e2e.conftest import said_by
+from tests.e2e.look import Complaints, sign_in
+from tests.rig.plane import until
+from tests.rig.receiver import Receiver
+from tests.rig.sender import Sender
+
+pytestmark = pytest.mark.timeout(900)
+PER_S = 50
+RECENT = 600  # messages of the last hour, without which no step could come to its evidence in time
+LIVE_MS, STEPS_MS, SHOWN_MS = 240_000, 180_000, 60_000  # a box beside others needs its time
+GOES_BACK_S = 120
+
+
+def add_step(page: Page, number: int, op: str, path: str, label: str, value: str) -> None:
+    page.get_by_role("button", name="Add a step", exact=True).click()
+    operation = page.get_by_label(f"Operation of step {number}", exact=True)
+    expect(operation).to_be_focused()
+    if operation.input_value() != op:
+        operation.select_option(op)
+    field = page.get_by_label(f"{label} of step {number}", exact=True)
+    expect(field).to_be_visible()
+    page.get_by_label(f"Path of step {number}", exact=True).fill(path)
+    field.select_option(value) if op == "cast" else field.fill(value)
+
+
+def publish(page: Page, home: str, number: int) -> None:
+    page.get_by_role("button", name=f"Publish revision {number}").click()
+    page.wait_for_url(home)
+    page.get_by_role("link", name="Watch it").click(timeout=SHOWN_MS)
+    expect(page.get_by_role("heading", name=f"Ramp of ramped@{number}")).to_be_visible()
+
+
+def test_a_ramp_is_watched_to_its_end_and_a_bad_revision_goes_back_on_screen(
+    whole_box: Box, chrome: Browser, receiver: Receiver
+):
+    base, complaints, got = whole_box.env["PENSTOCK_WEB_URL"], Complaints(), receiver.got["/ramped"]
+    made = said_by(whole_box, "tests/e2e/scene.py", "pipe", "ramped", receiver.url("/ramped"))
+    home = f"{base}/pipes/{made['pipe']}/"
+    page = chrome.new_context(storage_state=sign_in(chrome, base, "alice", made["password"])).new_page()
+    complaints.watch(page)
+    page.goto(home)
+    expect(page.locator("#pipe-head")).to_contain_text("live", timeout=LIVE_MS)
+    with Sender(int(whole_box.env["PENSTOCK_INGEST_PORT"]), made["key"], PER_S) as sender:
+        until(lambda: len(got) > RECENT, "enough messages for a ramp", 60)
+        page.goto(f"{home}edit/")
+        add_step(page, 1, "rename", "note", "New path", "words")
+        publish(page, home, 2)
+        ramp = page.locator("#ramp")
+        expect(ramp).to_contain_text("It took over at", timeout=STEPS_MS)
+        for share in ("25 %", "50 %", "100 %"):
+            expect(ramp.get_by_role("rowheader", name=share, exact=True)).to_be_visible()
+
+        page.goto(f"{home}edit/")
+        add_step(page, 2, "cast", "words", "Type", "int")
+        publish(page, home, 3)
+        began = time.monotonic()
+        expect(ramp).to_contain_text("by itself", timeout=GOES_BACK_S * 1_000)
+        assert time.monotonic() - began < GOES_BACK_S
+        expect(ramp).to_contain_text(re.compile(r"\d+ of its \d+ messages failed at \d+ % of the keys"))
+
+    def dead() -> set[str]:
+        file = page.request.get(f"{home}revisions/3/ramp/?bin=dead&format=csv")
+        return {line.split(",")[0] for line in file.text().splitlines()[1:]}
+
+    until(lambda: dead() | {one.position for one in got} == sender.positions, "each is delivered or named as dead", 90)
+    assert 0 < len(dead()) < len(sender.positions) / 4
+    assert len(got) + len(dead()) == len(sender.positions), "each delivered once, and no dead one"
+    page.goto(home)
+    expect(page.locator("#pipe-head")).to_contain_text("Revision 2 goes on with all keys")
+    page.context.close()
+    assert complaints.found == []

@@ -12,6 +12,7 @@ from msgspec import Struct
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import INCARNATION_VARIABLE
 from controlplane.compute.releases import PACKAGE, Releases
+from controlplane.compute.standalone import cluster_conf
 from dataplane.runtime.lake_conf import LAKE_CONF
 
 LOG_BYTES: Final = 32 * 1024 * 1024
@@ -54,12 +55,12 @@ class SparkLauncher(Struct, frozen=True):
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.memory": "512m",
         }
-        conf |= LAKE_CONF if self.jars else {}
+        conf |= cluster_conf(desired.master, incarnation) | (LAKE_CONF if self.jars else {})
         flags = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         named = ["--cell", desired.cell, "--epoch", str(desired.epoch), "--incarnation", incarnation]
         jars = ",".join(map(str, sorted(self.jars.glob("*.jar")))) if self.jars else ""
         code = ["--py-files", str(releases.archive(desired.release)), *(["--jars", jars] if jars else [])]
-        program = [str(_spark_home() / "bin" / "spark-submit"), "--master", desired.master, *flags, *code]
+        program = [str(spark_home() / "bin" / "spark-submit"), "--master", desired.master, *flags, *code]
         return [*program, str(releases.application(desired.release)), *named]
 
     def _environment(self, desired: Desired, incarnation: str) -> dict[str, str]:
@@ -85,7 +86,8 @@ def _foreign_path() -> list[str]:
     return [entry for entry in entries if not (Path(entry) / PACKAGE).is_dir()]
 
 
-def _spark_home() -> Path:
+def spark_home() -> Path:
+    """Where the running interpreter's PySpark lies. Raises RuntimeError if it has none."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise RuntimeError("pyspark is not installed for this interpreter")
@@ -98,7 +100,7 @@ def _home_without_zip(home: Path) -> Path:
     Compiling that took each Python worker a second of CPU, and Spark waits 10 s at most for one that plans a query.
     """
     home.mkdir(parents=True, exist_ok=True)
-    for entry in _spark_home().iterdir():
+    for entry in spark_home().iterdir():
         link = home / entry.name
         if entry.name != "python" and link.resolve() != entry.resolve():  # new, or of a PySpark that has moved
             link.unlink(missing_ok=True)

@@ -74,7 +74,7 @@ class Driver:
         self._cell, self._epoch, self._incarnation = cell, epoch, incarnation
         self._spark = SparkSession.builder.appName(f"penstock-{cell}").getOrCreate()
         self._spark.sparkContext.setLogLevel("WARN")
-        self._slots = self._spark.sparkContext.defaultParallelism
+        self._slots = slots_of(self._spark)
         self._reader = ControlReader(self._settings.kafka, snapshot_path(self._settings.var))
         self._producer = lane_producer(self._settings.kafka, f"{cell}-driver")
         self._pulse = Pulse(
@@ -163,6 +163,14 @@ class Driver:
         if os.getppid() != self._parent:
             log.error("the JVM is gone; leaving")
             os._exit(75)
+
+
+def slots_of(spark: SparkSession) -> int:
+    """How many tasks may run at once: those of a local master, or of all executors that a cluster may give us."""
+    conf = spark.sparkContext.getConf()
+    if conf.get("spark.dynamicAllocation.enabled") == "true":
+        return int(conf.get("spark.dynamicAllocation.maxExecutors")) * int(conf.get("spark.executor.cores"))
+    return int(spark.sparkContext.defaultParallelism)
 
 
 def main(argv: list[str] | None = None) -> None:

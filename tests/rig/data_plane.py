@@ -75,23 +75,24 @@ class DataPlane(Plane):
     def __init__(self, var: Path, partitions: int = 4) -> None:
         self.var = var
         self.partitions = partitions
+        self.master = "local[16,1000]"  # Spark's, for applications asked for from now on
         super().__init__(var, partitions)
         (var / "log").mkdir(parents=True, exist_ok=True)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        self._env = inherited | self.env
+        self.process_env = inherited | self.env
         self.trust = Trust(var)  # destinations may speak TLS by its certificates
-        self._env["PENSTOCK_DESTINATION_CA"] = str(self.trust.ca_file)
+        self.process_env["PENSTOCK_DESTINATION_CA"] = str(self.trust.ca_file)
         cache = Path(os.environ.get("PENSTOCK_CACHE", "~/.cache/penstock")).expanduser()
         ensure_jars(SPARK, java=find_java(), cache=cache, env=os.environ)
-        self._env["PENSTOCK_SPARK_JARS"] = str(SPARK.place(cache))
-        self.replicas = Replicas(self._env, var / "log")
+        self.process_env["PENSTOCK_SPARK_JARS"] = str(SPARK.place(cache))
+        self.replicas = Replicas(self.process_env, var / "log")
         self.files = ComputeFiles(var)
         self._keeper_log = var / "log" / "keeper.log"
         with self._keeper_log.open("ab") as log:
             self._keeper = subprocess.Popen(
                 [sys.executable, "-m", "controlplane.compute.keeper"],
                 cwd=ROOT,
-                env=self._env,
+                env=self.process_env,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -114,7 +115,7 @@ class DataPlane(Plane):
 
     def ask_for(self, epoch: int, release: str) -> None:
         """What the Provisioner does when a cell's row has another epoch: submits it, and tells its lanes."""
-        self.files.wish(Desired(self.cluster.cell, epoch, "local[16,1000]", release))
+        self.files.wish(Desired(self.cluster.cell, epoch, self.master, release))
         if epoch != self.cluster.epoch:
             self.cluster.epoch = epoch
             self.cluster.publish_cell()

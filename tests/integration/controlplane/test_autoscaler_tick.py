@@ -1,0 +1,78 @@
+"""The Autoscaler's tick against real Kafka and Postgres: offsets become figures, and a busy group gets lanes."""
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from controlplane.autoscaler.offsets import Offsets
+from controlplane.autoscaler.tasks import Autoscaler
+from controlplane.compute.memory import MemoryCompute
+from controlplane.control_topic import ControlTopic
+from controlplane.kafka import consumer, producer
+from controlplane.provisioner.act import Hands, ensure_cell_topics
+from controlplane.settings import control_settings
+from controlplane.topics import TopicAdmin
+from dataplane.names import PURPOSES, cell_topic, lane_group
+from mgmt.models import Cell, ControlAction, Heartbeat, ScaleGroup, ScaleSample
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MOST = 4
+
+
+@pytest.fixture
+def cell(kafka: str) -> Iterator[str]:
+    """A cell with real topics; they go when the test is over."""
+    name = f"t{uuid.uuid4().hex[:8]}"
+    Cell.objects.create(id=name)
+    hands = Hands(control_settings(), TopicAdmin(kafka), ControlTopic(kafka), MemoryCompute(), {})
+    ensure_cell_topics(hands, cell=name)
+    yield name
+    admin = AdminClient({"bootstrap.servers": kafka})
+    for future in admin.delete_topics([cell_topic(name, purpose, 1) for purpose in PURPOSES]).values():
+        future.exception()
+
+
+def send(kafka: str, cell: str, count: int) -> None:
+    writer = producer(kafka)
+    for number in range(count):
+        writer.produce(cell_topic(cell, "ingest", 1), b"x", partition=number % 4)
+    assert writer.flush(20) == 0
+
+
+def settle(kafka: str, cell: str, each: int) -> None:
+    reader = consumer(kafka, lane_group(cell, "process"))
+    topic = cell_topic(cell, "ingest", 1)
+    reader.commit(offsets=[TopicPartition(topic, number, each) for number in range(4)], asynchronous=False)
+    reader.close()
+
+
+def beat(cell: str, at: datetime, cpu_s: float) -> None:
+    fields = {"kind": "process", "epoch": 1, "incarnation": "x", "state": "running", "table_offset": 1, "at": at}
+    body = {"pid": 7, "cpu_s": cpu_s}
+    Heartbeat.objects.update_or_create(cell=cell, writer="process-0", defaults=fields | {"body": body})
+
+
+def test_a_group_that_is_busy_and_behind_gets_lanes(kafka: str, cell: str):
+    scaler = Autoscaler(Offsets(kafka), MOST)
+    now = datetime.now(UTC)
+    for turn in range(2):
+        send(kafka, cell, 8_000)
+        settle(kafka, cell, 1_000 * turn)
+        beat(cell, now + timedelta(seconds=5 * turn), 4.9 * turn)
+        said = scaler.tick(now + timedelta(seconds=5 * turn))
+    assert said == "process 1 -> 3"
+    assert Cell.objects.get(id=cell).lanes["process"] == 3
+    assert ControlAction.objects.get().action == "scale-out"
+    newest = ScaleSample.objects.filter(kind="process").latest("at")
+    assert (newest.came, newest.settled) == (16_000, 4_000)
+    seen = ScaleGroup.objects.get(kind="process").seen
+    assert (seen["came"], seen["settled"], seen["backlog"]) == (1_600, 800, 12_000)
+
+
+def test_without_a_broker_it_says_so(cell: str):
+    assert Autoscaler(Offsets("127.0.0.1:1"), MOST).tick(datetime.now(UTC)) == "waiting for Kafka"
+    assert not ScaleSample.objects.exists()

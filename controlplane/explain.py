@@ -13,6 +13,7 @@ from controlplane.interlocks import WORDS, CellState, Controller, clock, why_not
 from controlplane.leases import cell_states
 from mgmt.models import Cell, ControlAction, Destination, Pipe, PipeRevision, ScaleGroup
 from mgmt.queries.control import control_actions
+from mgmt.queries.patterns import told_now
 from mgmt.queries.span import span_until
 from mgmt.queries.timing import Timing, timing
 
@@ -49,6 +50,7 @@ def about_pipe(pipe: Pipe, now: datetime) -> list[str]:
     lines += [
         _of_destination(row) for row in pipe.destinations.exclude(state__in=["active", "removed"]).order_by("name")
     ]
+    lines += [f"unusual since {clock(found.since)}: {found.words}" for found in told_now([pipe.id])]
     lines.append(_of_time(timing(pipe_id=pipe.id, span=span_until(SPAN, now))))
     return [*lines, *(about_cell(pipe.cell_id, now) if pipe.cell_id else ["it waits for a cell to be placed on"])]
 

@@ -21,6 +21,7 @@ from mgmt.models import (
     ControlAction,
     DeadLetter,
     Destination,
+    Finding,
     Heartbeat,
     Incident,
     Lease,
@@ -277,6 +278,15 @@ class ControlActionAdmin(ReadOnlyAdmin):
     list_select_related = ["cell", "pipe", "author"]
     list_filter = ["controller", "outcome"]
     search_fields = ["pipe__id", "cell__id"]
+
+
+@admin.register(Finding)
+class FindingAdmin(ReadOnlyAdmin):
+    """What was unusual of pipes."""
+
+    list_display = ["pipe", "kind", "since", "ended_at", "words", "silenced"]
+    list_select_related = ["pipe"]
+    list_filter = ["kind"]
 
 
 @admin.register(ScaleGroup)

@@ -1,4 +1,4 @@
-"""The Observer's Celery task: what follows from its rows as time goes on, and needs no reading of Kafka."""
+"""The Observer's Celery tasks: what follows from its rows as time goes on, and needs no reading of Kafka."""
 
 from datetime import UTC, datetime
 
@@ -10,12 +10,14 @@ from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.judging import judge_cells
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import send_due
+from controlplane.observer.patterns import watch_patterns
 from controlplane.settings import control_settings
 from mgmt.services.alerts import resolve_what_is_well, resolve_what_was_released, wake_snoozed
 from mgmt.services.moves import release_leftovers
 from mgmt.services.probes import judge_probes
 
 LOCK = "observer.tend"
+PATTERNS_LOCK = "observer.patterns"
 
 
 @shared_task(name="observer.tend")
@@ -26,6 +28,20 @@ def tend() -> str:
     their rows, notices are claimed before they are sent. Overlapping runs skip, by a lock that dies with its holder.
     """
     return alone(LOCK, _tend)
+
+
+@shared_task(name="observer.watch_patterns")
+def watch() -> str:
+    """Look for unusual patterns in the blocks that have ended since.
+
+    Safe to run twice and to be killed anywhere: a pipe keeps each of its blocks once. Overlapping runs skip.
+    """
+    return alone(PATTERNS_LOCK, _watch)
+
+
+def _watch() -> str:
+    told = watch_patterns(datetime.now(UTC), control_settings().grace_s)
+    return f"told {told}" if told else "nothing unusual"
 
 
 def _tend() -> str:

@@ -11,12 +11,14 @@ from mgmt.models import (
     CloseMark,
     DeadLetter,
     FactRow,
+    Finding,
     Heartbeat,
     HeldMessage,
     LagRow,
     LaneSignal,
     Move,
     OffsetSet,
+    PatternHour,
     Reach,
     Seal,
 )
@@ -26,6 +28,7 @@ AT_ONCE: Final = 5_000
 SILENT_FOR: Final = timedelta(hours=1)
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
+HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
 
 
 def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: timedelta) -> int:
@@ -40,6 +43,8 @@ def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: t
         OffsetSet.objects.filter(hour__lt=int((now - ends_keep).timestamp()) // HOUR_S),
         Move.objects.filter(finished_at__lt=now - ends_keep),
         Alert.objects.filter(resolved_at__lt=now - ALERTS_FOR),
+        Finding.objects.filter(ended_at__lt=now - ALERTS_FOR),
+        PatternHour.objects.filter(hour__lt=int((now - HOURS_FOR).timestamp()) // HOUR_S),
         CloseMark.objects.filter(noted_at__lt=now - MARKS_FOR),
         *(_sealed(model, facts_before) for model in (FactRow, LagRow, Reach)),
     ]

@@ -28,6 +28,7 @@ from mgmt.api.views.moves import (
     MoveView,
     PreviewView,
 )
+from mgmt.api.views.patterns import PatternsView
 from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
 from mgmt.api.views.ramps import HoldRampView, RampView, ResumeRampView, RollBackRampView, TakenView
 from mgmt.api.views.revisions import RevisionsView, RevisionView
@@ -131,6 +132,7 @@ urlpatterns = [
         CredentialView.as_view(),
         name="credential",
     ),
+    path("pipes/<row_id:pipe>/patterns/", PatternsView.as_view(), name="patterns"),
     path("pipes/<row_id:pipe>/windows/", WindowsView.as_view(), name="windows"),
     path("pipes/<row_id:pipe>/windows/<spec_name:name>/", CurrentView.as_view(), name="window"),
     path("pipes/<row_id:pipe>/dead-letters/", LettersView.as_view(), name="dead-letters"),

@@ -5,6 +5,7 @@ from mgmt.models.cells import Cell, Heartbeat, Topic
 from mgmt.models.control import ControlAction, Controller, Lease, Pause, Verdict
 from mgmt.models.delivery import DeadLetter, HeldMessage, Listed, Move, OffsetSet
 from mgmt.models.lookups import LookupRow, LookupTable
+from mgmt.models.patterns import Finding, PatternHour, PatternMark
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
 from mgmt.models.ramps import Ramp, RampStep
 from mgmt.models.releases import Release, Rollout, RolloutStep
@@ -26,6 +27,7 @@ __all__ = [
     "DeadLetter",
     "Destination",
     "FactRow",
+    "Finding",
     "Heartbeat",
     "HeldMessage",
     "Incident",
@@ -41,6 +43,8 @@ __all__ = [
     "Notice",
     "OffsetSet",
     "Passed",
+    "PatternHour",
+    "PatternMark",
     "Pause",
     "Pipe",
     "PipeRevision",

@@ -85,15 +85,20 @@ def timing(*, pipe_id: str, span: Span) -> Timing:
     )
 
 
-def end_to_end_p95(pipe_ids: Sequence[str], span: Span) -> dict[str, int]:
-    """For each pipe that delivered something in the span: the 95th percentile of its end-to-end lag."""
+def end_to_end(pipe_ids: Sequence[str], span: Span) -> dict[str, Sketch]:
+    """For each pipe that delivered something in the span: its end-to-end lags."""
     rows = LagRow.objects.filter(
         pipe_id__in=pipe_ids, bucket__range=(span.first, span.last), node__startswith=_TRANSMIT, way="out"
     )
     found: dict[str, Sketch] = {}
     for pipe_id, encoded in rows.values_list("pipe_id", "sketch").iterator():
         _merge_into(found, pipe_id, Sketch.decode(bytes(encoded)))
-    return {pipe_id: sketch.quantile(SHARE_QUANTILE) for pipe_id, sketch in found.items() if sketch.count}
+    return {pipe_id: sketch for pipe_id, sketch in found.items() if sketch.count}
+
+
+def end_to_end_p95(pipe_ids: Sequence[str], span: Span) -> dict[str, int]:
+    """For each pipe that delivered something in the span: the 95th percentile of its end-to-end lag."""
+    return {pipe_id: sketch.quantile(SHARE_QUANTILE) for pipe_id, sketch in end_to_end(pipe_ids, span).items()}
 
 
 def passages(sketches: Mapping[Point, Sketch], quantile: float) -> list[Passage]:

@@ -16,6 +16,7 @@ TICK_S = 1.0
 TEND_S = 2.0
 DEPLOY_S = 2.0
 SCALE_S = 5.0
+PATTERNS_S = 30.0
 # Longer than any task runs (they only look, write and leave), far shorter than an operator's patience.
 VISIBILITY_TIMEOUT_S = 300
 
@@ -63,6 +64,11 @@ app.conf.update(
             "task": "observer.tend",
             "schedule": TEND_S,
             "options": {"expires": 5 * TEND_S},
+        },
+        "observer.watch_patterns": {
+            "task": "observer.watch_patterns",
+            "schedule": PATTERNS_S,
+            "options": {"expires": PATTERNS_S},
         },
         "autoscaler.tick": {
             "task": "autoscaler.tick",

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import django
+import msgspec
 
 django.setup()
 
@@ -25,7 +26,9 @@ from django.utils import timezone  # noqa: E402
 
 from dataplane.names import WIRE_VERSION  # noqa: E402
 from mgmt import services  # noqa: E402
-from mgmt.models import Membership, Pause, Pipe, Ramp, Tenant, User  # noqa: E402
+from mgmt.models import Finding, Membership, PatternHour, Pause, Pipe, Ramp, Tenant, User  # noqa: E402
+from mgmt.patterns.blocks import IN_HOUR, Block, block_at, hour_of  # noqa: E402
+from mgmt.patterns.judge import Watch  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
 from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
 from mgmt.services.row_files import checked_row  # noqa: E402
@@ -81,8 +84,9 @@ def one_pipe(name: str, url: str, steps: str = "[]") -> dict[str, Any]:
 
 
 def after() -> dict[str, Any]:
-    """A closed pipe, a paused one, a held ramp, and, as soon as something is dead, a redrive that takes its time."""
+    """A closed pipe, a paused one, a held ramp, one with unusual patterns, and a redrive that takes its time."""
     _ramp(Pipe.objects.get(name="refunds"))
+    _watch(Pipe.objects.get(name="visits"))
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
     services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))
     orders = Pipe.objects.get(name="orders")
@@ -132,6 +136,19 @@ def _ramp(pipe: Pipe) -> None:
     revision = services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice)
     services.begin_ramp(revision=revision, share=25, now=timezone.now())
     services.hold_ramp(ramp=Ramp.objects.get(revision=revision), by=alice, now=timezone.now())
+
+
+def _watch(pipe: Pipe) -> None:
+    """Four hours as usual, something that is told since, and something that was silenced."""
+    now = timezone.now()
+    hour, block = hour_of(block_at(now)), msgspec.to_builtins(Block(1_000, 990, 10, 990, 40_000))
+    for back in range(1, 5):
+        PatternHour.objects.create(pipe_id=pipe.id, hour=hour - back, blocks=[block] * IN_HOUR)
+    watch = msgspec.to_builtins(Watch(block_at(now), outside=2, told=True))
+    words = "0 events/min where 200 are usual in the hours before"
+    Finding.objects.create(pipe=pipe, kind="quiet", since=now, told_at=now, words=words, watch=watch)
+    words, silenced = "a lag p95 of 9 s where 0 s is usual in the hours before", "while cell c1 is unstable"
+    Finding.objects.create(pipe=pipe, kind="slow", since=now, ended_at=now, words=words, silenced=silenced)
 
 
 def _ask_for_a_token(pipe: Pipe, author: User) -> None:

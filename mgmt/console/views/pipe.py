@@ -29,6 +29,7 @@ from mgmt.models import Pipe, PipeRevision
 from mgmt.queries.first import first_of
 from mgmt.queries.ledger import Minute, books_of
 from mgmt.queries.minutes import MinuteLine, loss_table, minute_lines
+from mgmt.queries.patterns import told_now
 from mgmt.queries.pipes import rates_of, standings_of
 from mgmt.queries.span import SPANS, Span, span_until, start_of
 from mgmt.queries.timing import Timing, timing
@@ -36,7 +37,7 @@ from mgmt.queries.timing import Timing, timing
 MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
-TABS: Final = ("overview", "attempts", "dead", "held", "tail", "windows", "revisions", "settings")
+TABS: Final = ("overview", "attempts", "dead", "held", "tail", "windows", "patterns", "revisions", "settings")
 _LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late")
 _REVISION_COLUMNS: Final = ("number", "state", "state_reason", "created_at", "author", "spec")
 _PARTS: Final = {
@@ -69,7 +70,8 @@ class UnitLine:
 
 def shared(pipe: Pipe, tab: str) -> dict[str, Any]:
     """What every tab of a pipe needs."""
-    return {"pipe": pipe, "tab": tab, "standing": standings_of([pipe])[pipe.id]}
+    unusual = once(lambda: list(told_now([pipe.id])))
+    return {"pipe": pipe, "tab": tab, "standing": standings_of([pipe])[pipe.id], "get_unusual": unusual}
 
 
 @for_members

@@ -12,8 +12,8 @@ from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import open_alert, store_dead, store_held
 
 pytestmark = pytest.mark.django_db
-HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 27, 25, 10, 13, 32, 16, 12
-DEAD, HELD, ALERTS = 13, 15, 8
+HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 27, 26, 11, 14, 33, 17, 13
+DEAD, HELD, ALERTS, PATTERNS = 14, 16, 8, 11
 
 
 def test_home_costs_the_same_for_one_pipe_and_for_five(
@@ -46,8 +46,9 @@ def test_home_costs_the_same_for_one_pipe_and_for_five(
         ("destinations/crm/", DESTINATION),
         ("destinations/crm/delivery/", DELIVERY),
         ("messages/1-0-7/", MESSAGE),
+        ("patterns/", PATTERNS),
     ],
-    ids=["overview", "attempts", "settings", "destination", "delivery", "message"],
+    ids=["overview", "attempts", "settings", "destination", "delivery", "message", "patterns"],
 )
 def test_a_tab_of_the_pipe_page(
     browser_of: BrowserOf,

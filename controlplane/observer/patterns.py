@@ -1,0 +1,140 @@
+"""Watches pipes for unusual patterns: each block once, in batches of pipes. mgmt.patterns says what is unusual."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+import structlog
+from django.db import transaction
+from msgspec import Struct
+
+from controlplane.observer.explained import Circumstances, circumstances
+from controlplane.observer.seal import closing_s
+from mgmt.models import Finding, PatternHour, PatternMark, Pipe
+from mgmt.patterns.blocks import Block, Known, block_at, hour_of, place_in_hour, start_of
+from mgmt.patterns.judge import PATTERNS, TOLD_AFTER, Watch, follow, read
+from mgmt.patterns.usual import HOURS_BACK
+from mgmt.queries.blocks import blocks_of, hours_of, with_block
+
+AT_ONCE: Final = 500  # pipes in a transaction
+CATCH_UP: Final = 12  # blocks; what is older was missed, and is not judged from what is known now
+Open = Mapping[tuple[str, str], Finding]
+log = structlog.get_logger(__name__)
+
+
+class Seen(Struct, frozen=True):
+    """One pipe's block, and what is known of the hours that matter for it."""
+
+    pipe: Pipe
+    block: Block
+    known: Known
+
+
+class Followed(Struct, frozen=True):
+    """A finding's row, what it has become (None: forgotten), and its words."""
+
+    row: Finding
+    watch: Watch | None
+    words: str
+
+
+def watch_patterns(now: datetime, grace_s: int) -> int:
+    """Judge every block that has ended and was not judged; how many findings were told.
+
+    Safe to be killed anywhere: a pipe whose hour has the block is passed over, and the mark moves when all have it.
+    """
+    newest = block_at(now - timedelta(seconds=closing_s(grace_s))) - 1
+    mark, _ = PatternMark.objects.get_or_create(defaults={"block": newest - 1})
+    told = 0
+    for number in range(max(mark.block, newest - CATCH_UP) + 1, newest + 1):
+        told += _watch_block(number, now)
+        PatternMark.objects.filter(block__lt=number).update(block=number)
+    return told
+
+
+def _watch_block(number: int, now: datetime) -> int:
+    """One block of all pipes whose cells were heard of. What is closed has no patterns any more."""
+    Finding.objects.filter(pipe__state=Pipe.State.CLOSED, ended_at=None).update(ended_at=now)
+    around = circumstances(start_of(number), start_of(number + 1))
+    pipes = list(Pipe.objects.filter(cell__in=around.heard).exclude(state=Pipe.State.CLOSED).order_by("id"))
+    batches = (pipes[first : first + AT_ONCE] for first in range(0, len(pipes), AT_ONCE))
+    return sum(_watch_batch(batch, number, around, now) for batch in batches)
+
+
+@transaction.atomic
+def _watch_batch(pipes: Sequence[Pipe], number: int, around: Circumstances, now: datetime) -> int:
+    """Eight queries at most, however many pipes."""
+    ids = [pipe.id for pipe in pipes]
+    rows = Finding.objects.filter(pipe__in=ids, ended_at=None)
+    open_: Open = {(row.pipe_id, row.kind): row for row in rows}
+    seen = list(_seen(pipes, number, {pipe for pipe, _ in open_}))
+    _keep(seen, number)
+    followed = [found for one in seen for found in _followed(one, number, around, open_)]
+    for found in followed:
+        _write(found, number, now)
+    return _store(followed)
+
+
+def _seen(pipes: Sequence[Pipe], number: int, watched: set[str]) -> Iterator[Seen]:
+    """Pipes not judged yet that have, or had at these hours, any event at all."""
+    ids, hour = [pipe.id for pipe in pipes], hour_of(number)
+    blocks = blocks_of(ids, number)
+    hours = hours_of(ids, [hour, *(hour - back for back in HOURS_BACK)])
+    for pipe in pipes:
+        block, known = blocks.get(pipe.id, Block()), hours.get(pipe.id, {})
+        judged = hour in known and known[hour][place_in_hour(number)] is not None
+        lives = block.volume or pipe.id in watched or any(one and one.volume for of in known.values() for one in of)
+        if lives and not judged:
+            yield Seen(pipe, block, known)
+
+
+def _keep(seen: Sequence[Seen], number: int) -> None:
+    hour, place = hour_of(number), place_in_hour(number)
+    PatternHour.objects.bulk_create(
+        [
+            PatternHour(
+                pipe_id=one.pipe.id,
+                hour=hour,
+                blocks=msgspec.to_builtins(with_block(one.known.get(hour), place, one.block)),
+            )
+            for one in seen
+        ],
+        update_conflicts=True,
+        unique_fields=["pipe_id", "hour"],
+        update_fields=["blocks"],
+    )
+
+
+def _followed(one: Seen, number: int, around: Circumstances, open_: Open) -> Iterator[Followed]:
+    """What there is to be stored of the pipe's findings."""
+    readings = read(one.block, one.known, hour_of(number))
+    for pattern in PATTERNS:
+        reading, row = readings[pattern.signal.name], open_.get((one.pipe.id, pattern.name))
+        before = msgspec.convert(row.watch, Watch) if row else None
+        shows = reading.shows(pattern)
+        watch = follow(before, number, shows=shows, silenced=around.silenced(one.pipe, pattern))
+        if watch or row:
+            found = row or Finding(pipe=one.pipe, kind=pattern.name, since=start_of(number))
+            yield Followed(found, watch, reading.words if shows else found.words)
+
+
+def _write(found: Followed, number: int, now: datetime) -> None:
+    """Bring the row to what its watch says."""
+    row, watch = found.row, found.watch
+    if watch is None:
+        return
+    if watch.told and not row.told_at:
+        row.told_at = now
+        log.info("unusual pattern", pipe=row.pipe_id, kind=row.kind, since=row.since.isoformat(), words=found.words)
+    row.ended_at = start_of(number + 1) if watch.over else None
+    row.words, row.silenced, row.watch = found.words[:200], watch.silenced[:200], msgspec.to_builtins(watch)
+
+
+def _store(followed: Sequence[Followed]) -> int:
+    """At most three statements; how many findings are told for the first time."""
+    kept = [found.row for found in followed if found.watch]
+    Finding.objects.filter(pk__in=[found.row.pk for found in followed if not found.watch]).delete()
+    Finding.objects.bulk_update([row for row in kept if row.pk], ["words", "silenced", "told_at", "ended_at", "watch"])
+    Finding.objects.bulk_create([row for row in kept if not row.pk])
+    return sum(1 for found in followed if found.watch and found.watch.told and found.watch.outside == TOLD_AFTER)

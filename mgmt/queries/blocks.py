@@ -1,0 +1,58 @@
+"""What pipes did in a block, from the ledger, and what is known of the hours before: few queries, many pipes."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from django.db.models import Q, Sum
+
+from dataplane.ledger.facts import ACKED, INGEST, Fact
+from dataplane.names import RAMP_PREFIX
+from mgmt.models import FactRow, PatternHour
+from mgmt.patterns.blocks import IN_HOUR, Block, Hour, Known, minutes_of
+from mgmt.queries.span import Span
+from mgmt.queries.timing import end_to_end
+
+P95: Final = 0.95
+_ACCEPTED = Q(node=INGEST, fact=Fact.SENT, detail=ACKED)
+_DELIVERED = Q(fact=Fact.DELIVERED)
+_FAILED = Q(fact=Fact.DEAD) | Q(fact=Fact.PARKED, detail="1")
+
+
+def blocks_of(pipe_ids: Sequence[str], number: int) -> dict[str, Block]:
+    """Block `number` of each pipe of which the ledger has anything in it: two queries."""
+    minutes = minutes_of(number)
+    rows = FactRow.objects.filter(_ACCEPTED | _DELIVERED | _FAILED, pipe_id__in=pipe_ids, bucket__in=list(minutes))
+    counts = (
+        rows.exclude(node__startswith=RAMP_PREFIX)
+        .values_list("pipe_id")
+        .annotate(
+            accepted=Sum("count", filter=_ACCEPTED, default=0),
+            delivered=Sum("count", filter=_DELIVERED, default=0),
+            failed=Sum("count", filter=_FAILED, default=0),
+        )
+    )
+    lags = end_to_end(pipe_ids, Span("", minutes[0], minutes[-1]))
+    return {
+        pipe: Block(accepted, delivered, failed, lags[pipe].count, lags[pipe].quantile(P95))
+        if pipe in lags
+        else Block(accepted, delivered, failed)
+        for pipe, accepted, delivered, failed in counts
+    }
+
+
+def hours_of(pipe_ids: Collection[str], hours: Collection[int]) -> Mapping[str, Known]:
+    """What is known of these hours of these pipes."""
+    found: dict[str, dict[int, Hour]] = defaultdict(dict)
+    rows = PatternHour.objects.filter(pipe_id__in=pipe_ids, hour__in=hours)
+    for pipe, hour, blocks in rows.values_list("pipe_id", "hour", "blocks").iterator():
+        found[pipe][hour] = msgspec.convert(blocks, list[Block | None])
+    return found
+
+
+def with_block(hour: Hour | None, place: int, block: Block) -> list[Block | None]:
+    """The hour with one block more."""
+    blocks: list[Block | None] = list(hour) if hour is not None else [None] * IN_HOUR
+    blocks[place] = block
+    return blocks

@@ -1,0 +1,284 @@
+"""Unusual patterns from rows: each block once, whatever is killed; silenced while explained; at what cost."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pyroaring import BitMap64
+
+from controlplane.leases import note
+from controlplane.observer.patterns import CATCH_UP, watch_patterns
+from controlplane.observer.trim import trim
+from dataplane.ledger.sketch import Sketch
+from mgmt.models import (
+    Cell,
+    FactRow,
+    Finding,
+    LagRow,
+    Notice,
+    PatternHour,
+    PatternMark,
+    Pipe,
+    PipeRevision,
+    Ramp,
+    Tenant,
+    User,
+    Verdict,
+)
+from mgmt.patterns.blocks import IN_HOUR, MINUTES, Block, block_at, hour_of, minutes_of
+from mgmt.patterns.usual import HOURS_BACK
+from mgmt.queries.blocks import blocks_of
+from mgmt.services import create_pipe
+from tests.db.cast import MakeSpec
+from tests.db.console.truth import Truth
+
+GRACE_S: Final = 60
+START: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOW: Final = datetime(2026, 11, 21, 12, 7, 1, tzinfo=UTC)  # the first moment at which START's block is over
+FIRST: Final = block_at(START)
+BLOCK: Final = timedelta(minutes=MINUTES)
+GOOD: Final = Block(1_000, 1_000, 0, 1_000, 40_000)
+Does = Callable[[int, Block], None]
+
+
+@pytest.fixture
+def cell(db: None) -> Cell:
+    cell = Cell.objects.create(id="c1")
+    Verdict.objects.create(cell=cell, state="stable", since=START - timedelta(days=1), at=NOW + timedelta(days=1))
+    return cell
+
+
+@pytest.fixture
+def placed(pipe: Pipe, cell: Cell) -> Pipe:
+    pipe.cell = cell
+    pipe.save()
+    PatternMark.objects.create(block=FIRST - 1)
+    had(pipe, GOOD)
+    return pipe
+
+
+@pytest.fixture
+def does(placed: Pipe) -> Does:
+    """What the ledger says of a block of the pipe, all in its second minute."""
+
+    def does(number: int, block: Block) -> None:
+        truth, bucket = Truth(placed), minutes_of(number)[1]
+        for node, fact, detail, count in (
+            ("ingest", "sent", "acked", block.volume),
+            ("transmit:crm", "delivered", "", block.delivered),
+            ("transmit:crm", "dead", "rejected", block.failed),
+        ):
+            truth.fact(bucket, node, fact, list(range(count)), detail)
+        if block.arrived:
+            truth.lag(bucket, "transmit:crm", "out", [block.lag_p95_us] * block.arrived)
+
+    return does
+
+
+def had(pipe: Pipe, block: Block, *, before: int = FIRST) -> None:
+    """It did the same in each block of the hours that are compared."""
+    hours = [PatternHour(pipe_id=pipe.id, hour=hour_of(before) - back) for back in HOURS_BACK]
+    for row in hours:
+        row.blocks = msgspec.to_builtins([block] * IN_HOUR)
+    PatternHour.objects.bulk_create(hours)
+
+
+def told() -> list[tuple[str, str]]:
+    return list(Finding.objects.exclude(told_at=None).order_by("id").values_list("kind", "words"))
+
+
+def test_a_stop_is_a_note_when_its_second_block_is_over_and_nobody_is_alerted(placed: Pipe):
+    assert watch_patterns(NOW, GRACE_S) == 0
+    assert watch_patterns(NOW + BLOCK - timedelta(seconds=2), GRACE_S) == 0
+    assert told() == []
+    assert watch_patterns(NOW + BLOCK, GRACE_S) == 1
+    row = Finding.objects.get()
+    assert (row.since, row.told_at, row.ended_at) == (START, NOW + BLOCK, None)
+    assert told() == [("quiet", "0 events/min where 200 are usual at this hour of the week")]
+    assert (placed.alerts.count(), Notice.objects.count()) == (0, 0)
+
+
+def test_it_is_over_when_two_blocks_were_as_usual(placed: Pipe, does: Does):
+    for number in (2, 3):
+        does(FIRST + number, GOOD)
+    told_at_all = [watch_patterns(NOW + number * BLOCK, GRACE_S) for number in range(4)]
+    assert told_at_all == [0, 1, 0, 0]
+    assert Finding.objects.get().ended_at == START + 4 * BLOCK
+
+
+def test_what_was_seen_once_is_forgotten(placed: Pipe, does: Does):
+    watch_patterns(NOW, GRACE_S)
+    assert Finding.objects.get().told_at is None
+    does(FIRST + 1, GOOD)
+    watch_patterns(NOW + BLOCK, GRACE_S)
+    assert not Finding.objects.exists()
+
+
+def test_a_block_is_read_from_the_ledger_and_what_ramps_is_not_counted_twice(placed: Pipe, does: Does):
+    does(FIRST, Block(30, 25, 5, 25, 40_000))
+    truth = Truth(placed)
+    truth.fact(minutes_of(FIRST)[4], "transmit:crm", "parked", [31, 32], "1")
+    truth.fact(minutes_of(FIRST)[4], "transmit:crm", "parked", [31], "2")
+    truth.fact(minutes_of(FIRST)[1], "ramp:2:transmit:crm", "dead", [1, 2], "rejected")
+    truth.fact(minutes_of(FIRST)[4] + 1, "ingest", "sent", [40], "acked")
+    found = blocks_of([placed.id], FIRST)[placed.id]
+    assert found == Block(30, 25, 7, 25, found.lag_p95_us)
+    assert found.lag_p95_us == pytest.approx(40_000, rel=0.02)
+
+
+def test_a_run_that_is_repeated_changes_nothing(placed: Pipe):
+    watch_patterns(NOW, GRACE_S)
+    before = (list(Finding.objects.values()), list(PatternHour.objects.order_by("id").values()))
+    PatternMark.objects.update(block=FIRST - 1)  # as one that was killed before it moved the mark leaves it
+    watch_patterns(NOW + timedelta(seconds=9), GRACE_S)
+    assert (list(Finding.objects.values()), list(PatternHour.objects.order_by("id").values())) == before
+
+
+def test_blocks_that_were_missed_are_judged_in_order_an_hour_back_at_most(placed: Pipe):
+    watch_patterns(NOW + 3 * BLOCK, GRACE_S)
+    assert (told(), PatternMark.objects.get().block) == (
+        [("quiet", "0 events/min where 200 are usual at this hour of the week")],
+        FIRST + 3,
+    )
+    watch_patterns(NOW + (3 + 2 * CATCH_UP) * BLOCK, GRACE_S)
+    kept = PatternHour.objects.filter(pipe_id=placed.id, hour__gte=hour_of(FIRST)).order_by("hour")
+    assert [sum(block is not None for block in row.blocks) for row in kept] == [4, 8, 4]
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        pytest.param({"state": "unknown"}, id="nothing is heard"),
+        pytest.param({"since": START + timedelta(minutes=6)}, id="heard again only since"),
+        pytest.param({"at": START}, id="nobody has judged since"),
+    ],
+)
+def test_what_nobody_heard_is_neither_judged_nor_kept(placed: Pipe, verdict: dict[str, object]):
+    Verdict.objects.update(**verdict)
+    watch_patterns(NOW + BLOCK, GRACE_S)
+    assert not Finding.objects.exists()
+    assert not PatternHour.objects.filter(hour=hour_of(FIRST)).exists()
+
+
+SLOW: Final = Block(1_000, 1_000, 0, 1_000, 30_000_000)
+FAILING: Final = Block(1_000, 500, 500, 1_000, 40_000)
+STOPPED: Final = Block(0, 0, 0, 0)
+
+
+def deploys(pipe: Pipe) -> None:
+    note("deploy", "give-release", outcome="done", at=START + timedelta(minutes=6), cell="c1")
+
+
+def scales(pipe: Pipe) -> None:
+    note("scale", "scale", outcome="done", at=START - timedelta(minutes=4), cell="c1")
+
+
+def ramps(pipe: Pipe) -> None:
+    stable = pipe.revisions.get()
+    revision = PipeRevision.objects.create(pipe=pipe, number=2, spec=stable.spec, state="ramping")
+    Ramp.objects.create(revision=revision, stable=stable, share=5, began_at=START - timedelta(minutes=1))
+
+
+def pauses(pipe: Pipe) -> None:
+    Pipe.objects.filter(id=pipe.id).update(state="paused")
+
+
+def shakes(pipe: Pipe) -> None:
+    Verdict.objects.update(state="unstable")
+
+
+@pytest.mark.parametrize(
+    ("happens", "block", "silenced"),
+    [
+        (deploys, SLOW, "while a release was deployed on cell c1"),
+        (scales, SLOW, "while lanes were changed on cell c1"),
+        (ramps, SLOW, "while revision 2 ramped, which its own gate watches"),
+        (ramps, FAILING, "while revision 2 ramped, which its own gate watches"),
+        (pauses, SLOW, "while the pipe is paused"),
+        (shakes, SLOW, "while cell c1 is unstable"),
+        (deploys, FAILING, None),
+        (deploys, STOPPED, None),
+        (ramps, STOPPED, None),
+    ],
+)
+def test_what_a_change_explains_is_listed_and_not_told(
+    placed: Pipe, does: Does, happens: Callable[[Pipe], None], block: Block, silenced: str | None
+):
+    happens(placed)
+    for number in (FIRST, FIRST + 1):
+        does(number, block)
+    watch_patterns(NOW + BLOCK, GRACE_S)
+    row = Finding.objects.get()
+    assert (row.silenced, row.told_at is None) == (silenced or "", silenced is not None)
+
+
+def test_a_closed_pipe_is_not_watched_and_an_idle_one_leaves_no_rows(placed: Pipe, cell: Cell, alice: User):
+    Pipe.objects.filter(id=placed.id).update(state="closed")
+    idle = create_pipe(tenant=placed.tenant, name="idle", spec=placed.revisions.get().spec, author=alice)
+    Pipe.objects.filter(id=idle.id).update(cell=cell)
+    before = PatternHour.objects.count()
+    watch_patterns(NOW + BLOCK, GRACE_S)
+    assert (Finding.objects.count(), PatternHour.objects.count()) == (0, before)
+
+
+def test_what_was_unusual_of_a_pipe_is_over_when_it_is_closed(placed: Pipe):
+    watch_patterns(NOW + BLOCK, GRACE_S)
+    Pipe.objects.filter(id=placed.id).update(state="closed")
+    watch_patterns(NOW + 2 * BLOCK, GRACE_S)
+    assert Finding.objects.get().ended_at == NOW + 2 * BLOCK
+
+
+def test_more_pipes_cost_no_more_queries(placed: Pipe, tenant: Tenant, alice: User, a_spec: MakeSpec):
+    def queries(now: datetime) -> int:
+        with CaptureQueriesContext(connection) as asked:
+            watch_patterns(now, GRACE_S)
+        return len(asked)
+
+    with_one = queries(NOW)
+    for number in range(20):
+        pipe = create_pipe(tenant=tenant, name=f"more {number}", spec=a_spec(), author=alice)
+        Pipe.objects.filter(id=pipe.id).update(cell=placed.cell)
+        had(pipe, GOOD)
+    assert queries(NOW + BLOCK) <= with_one + 1  # findings are brought up to date beside those that are new
+    assert Finding.objects.count() == 21
+
+
+def test_hours_that_are_compared_no_more_go(placed: Pipe):
+    def kept() -> int:
+        trim(NOW + timedelta(days=8, hours=1), attempts_keep_h=1, facts_keep_d=1, ends_keep=timedelta(days=1))
+        return PatternHour.objects.count()
+
+    assert kept() == len(HOURS_BACK) - 2  # three and four weeks were 29 days ago
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_ten_thousand_busy_pipes_take_less_than_a_tenth_of_a_core(placed: Pipe, tenant: Tenant):
+    pipes = [Pipe(tenant=tenant, name=f"more {number}", cell=placed.cell) for number in range(10_000)]
+    Pipe.objects.bulk_create(pipes)
+    for pipe in pipes:
+        had(pipe, GOOD)
+    sketch = Sketch()
+    sketch.add(range(20_000, 60_000, 40))
+    positions = BitMap64(range(200)).serialize()
+    for minute in minutes_of(FIRST):
+        places = [{"pipe_id": pipe.id, "bucket": minute, "audit_partition": 0} for pipe in pipes]
+        LagRow.objects.bulk_create(
+            [LagRow(**place, node="transmit:crm", way="out", sketch=sketch.encode()) for place in places], 5_000
+        )
+        for node, fact, detail in (("ingest", "sent", "acked"), ("transmit:crm", "delivered", "")):
+            rows = [
+                FactRow(**place, node=node, fact=fact, detail=detail, positions=positions, count=200)
+                for place in places
+            ]
+            FactRow.objects.bulk_create(rows, 5_000)
+    began_s = time.process_time()
+    watch_patterns(NOW, GRACE_S)
+    took_s = time.process_time() - began_s
+    assert PatternHour.objects.filter(hour=hour_of(FIRST)).count() == 10_001
+    assert took_s < 6 * MINUTES, f"{took_s:.1f} s"

@@ -26,6 +26,7 @@ from dataplane.names import (
     Purpose,
     cell_topic,
     lane_group,
+    output_topic,
     query_group,
 )
 from dataplane.spec import PipeSpec, TableDestination, parse_pipe_spec
@@ -95,6 +96,10 @@ class Cluster:
             self._commit_first_offsets(query_group(self.cell, query), [names[purpose]], self._partitions_of(purpose))
         for purpose, name in names.items():
             self.topics[purpose] = TopicRecord(name, 1, self._partitions_of(purpose), "")
+
+    def make_output_topic(self, pipe: str, destination: str) -> None:
+        """The topic that a destination of type `topic` is."""
+        self._make([NewTopic(output_topic(pipe, destination), 1, 1)])
 
     def _make(self, topics: Iterable[NewTopic]) -> None:
         for future in self.admin.create_topics(list(topics)).values():

@@ -18,7 +18,7 @@ from pyroaring import BitMap64
 from dataplane.ledger.deadletter import Death, dead_headers
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta, read_meta
 from dataplane.ledger.units import format_position, position_of
-from dataplane.names import INPUTS_OF, WIRE_VERSION, LaneKind, Purpose, lane_group, transmit_node
+from dataplane.names import INPUTS_OF, WIRE_VERSION, LaneKind, Purpose, lane_group, output_topic, transmit_node
 from dataplane.tables.moves import encode_offsets
 from dataplane.tables.records import MoveRecord
 from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encode_signal, signal_key
@@ -196,8 +196,19 @@ class CrashCell:
         return int(self._group.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
 
     def read(self, purpose: Purpose, below: int | None = None) -> Iterator[Meta]:
-        """What stands on one of its topics, up to an offset if one is given."""
-        topic = self.cluster.topics[purpose].name
+        """What stands on one of its topics, up to an offset if one is given, with positions as a lane has them."""
+        for message in self._messages(self.cluster.topics[purpose].name, below):
+            with contextlib.suppress(KeyError):  # junk
+                meta = read_meta(message.headers() or [])
+                meta.position = meta.position or position_of(1, 0, message.offset())
+                yield meta
+
+    def written(self, pipe: str, destination: str) -> list[tuple[str, bytes]]:
+        """Position and body of each record on the topic that a destination is."""
+        found = self._messages(output_topic(pipe, destination))
+        return [(dict(one.headers())["penstock-position"].decode(), one.value()) for one in found]
+
+    def _messages(self, topic: str, below: int | None = None) -> Iterator[Any]:
         offset, end = 0, self._end(topic) if below is None else below
         reader = Consumer({"bootstrap.servers": self.cluster.kafka, "group.id": "rig-read", "log_level": 0})
         with contextlib.closing(reader):
@@ -207,5 +218,4 @@ class CrashCell:
                 assert message is not None
                 assert message.error() is None
                 offset = message.offset() + 1
-                with contextlib.suppress(KeyError):  # junk
-                    yield read_meta(message.headers() or [])
+                yield message

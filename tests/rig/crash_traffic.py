@@ -60,7 +60,7 @@ class _Steady:
 
 
 class TransmitTraffic(_Steady):
-    """Destinations that take, refuse, fail, throttle, forget to answer or are gone; removed, paused, unknown ones."""
+    """Destinations that take, refuse, fail, throttle, forget to answer, are gone, removed, paused, unknown; a topic."""
 
     kind: LaneKind
     input: Purpose
@@ -99,11 +99,17 @@ class TransmitTraffic(_Steady):
         destinations["in-order"]["ordered"] = destinations["in-order-fails"]["ordered"] = True
         if self.kind == "transmit-retry":  # which waits in place until its span is over
             destinations["in-order-fails"]["retry"] = {"local_tries": 1, "span_s": 1}
+        destinations["feed"] = {"type": "topic"}
+        cell.cluster.make_output_topic(pipe, "feed")
         cell.cluster.publish_destinations(pipe, destinations)
         cell.cluster.publish_destinations(pipe, {"removed": destinations["removed"]}, "removed")
         cell.cluster.publish_destinations(pipe, {"paused": destinations["paused"]}, "paused")
         cell.send_junk(self.input)
-        sent = {name: cell.send(self.input, pipe, name, EACH) for name in (*answers, "unknown") if "order" not in name}
+        sent = {
+            name: cell.send(self.input, pipe, name, EACH)
+            for name in destinations.keys() | {"unknown"}
+            if "order" not in name
+        }
         for name in ("in-order", "in-order-fails"):
             sent[name] = cell.send(self.input, pipe, name, EACH, key=f"{name}\0key".encode())
         return sent
@@ -122,6 +128,7 @@ class TransmitTraffic(_Steady):
             "forgets": Fact.DELIVERED,
             "batches": Fact.DELIVERED,
             "in-order": Fact.DELIVERED,
+            "feed": Fact.DELIVERED,
             "refuses": Fact.DEAD,
             "fails": Fact.PARKED,
             "throttles": Fact.PARKED,
@@ -139,6 +146,9 @@ class TransmitTraffic(_Steady):
         assert failed == dict.fromkeys(ways, sent["in-order-fails"])
         for name in ("takes", "forgets", "in-order"):
             self._check_delivered(pipe, name, sent[name])
+        written = cell.written(pipe, "feed")
+        assert {position for position, _ in written} == sent["feed"]
+        assert len(set(written)) == EACH, "a record that comes again is the same"
         first = dict.fromkeys(received.position for received in self._receiver.got[f"/{pipe}/in-order"])
         assert list(first) == sorted(sent["in-order"], key=parse_offset), "no later one of a key before an earlier one"
         for name in ("removed", "paused", "unknown"):

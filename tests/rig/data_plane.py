@@ -136,6 +136,11 @@ class DataPlane(Plane):
 
     # -- whom to kill ----------------------------------------------------------------------------------------------
 
+    def is_running(self) -> bool:
+        """Whether the cell's application has a process that is not known to have ended."""
+        running = self.files.running(self.cluster.cell)
+        return running is not None and bool(running.pid)
+
     def driver_pid(self) -> int:
         """The JVM that spark-submit became."""
         running = self.files.running(self.cluster.cell)

@@ -17,5 +17,6 @@ class Killer:
         """Wait until something has come to the path since the last time, then SIGKILL the application's JVM."""
         got = self._plane.receiver.got[self._path]
         until(lambda: len(got) > self._delivered, f"a message comes to {self._path}", 240)
+        until(self._plane.is_running, "the application is back", 240)  # what came may be the last of the one before
         os.kill(self._plane.driver_pid(), signal.SIGKILL)
         self._delivered = len(got)

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -99,7 +100,7 @@ def run(order: Order) -> int:
     outcome = Lane(identity, settings_from(), make_work).run()
     sys.settrace(None)
     if order.seen:
-        Path(order.seen).write_bytes(msgspec.json.encode(sorted(tracer.seen)))
+        Path(order.seen).write_bytes(msgspec.json.encode(sorted(tracer.seen.copy())))  # other threads go on
     return 0 if outcome == "drained" else 3
 
 
@@ -111,6 +112,8 @@ def fork(order: Order) -> int:
     code = 4
     try:
         code = run(order)
+    except BaseException:
+        traceback.print_exc()  # nobody above will: the process ends here
     finally:
         os._exit(code)
 

@@ -1,9 +1,10 @@
 """The keeper: holds the cells' applications to what compute/<cell>.json asks for.
 
 It imports no Django and needs neither Postgres, Redis nor Celery: applications come back while the control plane is
-dead. Run as `python -m controlplane.compute.keeper`.
+dead. Run as `python -m controlplane.compute.keeper`; in a cell's pod with `--wish`, the one that there is.
 """
 
+import argparse
 import fcntl
 import os
 import random
@@ -14,12 +15,14 @@ import time
 from pathlib import Path
 from typing import Final, TextIO
 
+import msgspec
 import structlog
 from msgspec import Struct
 
 from controlplane.compute.files import BrokenFileError, ComputeFiles
 from controlplane.compute.kept import KeptCell, Launcher
 from controlplane.compute.launch import SparkLauncher
+from controlplane.compute.pods import pod_from
 from controlplane.compute.port import Desired
 from controlplane.compute.stopping import ask_to_stop
 from dataplane.addresses import DEFAULT_KAFKA
@@ -100,8 +103,11 @@ def take_lock(var: Path) -> TextIO | None:
     return file
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Keep cells until SIGTERM or Ctrl-C; then stop them all, each by its record, and leave."""
+    parser = argparse.ArgumentParser(prog="python -m controlplane.compute.keeper", description=__doc__)
+    parser.add_argument("--wish", help="the application to keep, as JSON, when nobody else writes wishes here")
+    wish = parser.parse_args(argv).wish
     settings = settings_from_environment()
     lock = take_lock(settings.var)
     if lock is None:
@@ -110,8 +116,11 @@ def main() -> int:
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
-    launcher = SparkLauncher(settings.var, settings.jars)
-    keeper = Keeper(ComputeFiles(settings.var), launcher, settings.kafka)
+    files = ComputeFiles(settings.var)
+    if wish:
+        files.wish(msgspec.json.decode(wish, type=Desired))
+    launcher = SparkLauncher(settings.var, settings.jars, pod_from(os.environ))
+    keeper = Keeper(files, launcher, settings.kafka)
     board = Board()
     board.reads(keeper.readings)
     board.serve()

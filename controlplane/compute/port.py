@@ -9,6 +9,10 @@ from typing import Protocol
 from msgspec import Struct
 
 
+class ComputeError(Exception):
+    """The place that was asked does not answer, or refuses: ask again later."""
+
+
 class Desired(Struct, frozen=True):
     """The application a cell should have: one for each (cell, epoch), on the Spark master at this URL.
 
@@ -42,7 +46,10 @@ class Observation(Struct, frozen=True):
 
 
 class Compute(Protocol):
-    """One adapter a kind of place; every method may be called again with the same arguments at any time."""
+    """One adapter a kind of place; every method may be called again with the same arguments at any time.
+
+    Each may raise ComputeError.
+    """
 
     def submit(self, desired: Desired) -> None:
         """Ask for this application; an older epoch of the cell drains and ends first."""

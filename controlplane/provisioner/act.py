@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from msgspec import Struct
 
-from controlplane.compute.port import Compute
+from controlplane.compute.port import Compute, ComputeError, Desired
 from controlplane.control_topic import ControlTopic
 from controlplane.interlocks import Refusal
 from controlplane.leases import fenced, give_back, note, take
@@ -70,13 +70,18 @@ class Change(NamedTuple):
 
 
 class Hands(Struct):
-    """What acting needs. `problems`: cells that must not be touched, and why, as found by the last check."""
+    """What acting needs.
+
+    problems: cells that must not be touched, and why, as found by the last check
+    refused:  cells for which compute did not do what this tick asked, and why
+    """
 
     settings: ControlSettings
     topics: TopicAdmin
     control: ControlTopic
     compute: Compute
     problems: dict[str, str]
+    refused: dict[str, str] = {}
 
 
 def act(hands: Hands, action: Action, now: datetime) -> None:
@@ -89,8 +94,7 @@ def act(hands: Hands, action: Action, now: datetime) -> None:
         case Publish():
             publish(hands, keys=action.keys)
         case Submit():
-            hands.compute.submit(action.desired)
-            log.info("submitted", cell=action.desired.cell, epoch=action.desired.epoch)
+            submit(hands, action.desired)
         case MarkPublished():
             PipeRevision.objects.filter(id=action.revision).update(published_offset=action.offset)
         case StartRamp():
@@ -106,6 +110,17 @@ def act(hands: Hands, action: Action, now: datetime) -> None:
             fail_revision(revision=action.revision, reason=f"revision {action.by} overtook it before it was live")
         case Wait():
             say_why(action, now)
+
+
+def submit(hands: Hands, desired: Desired) -> None:
+    """Ask compute for it. That it does not answer is the trouble of this cell alone, and the next tick asks again."""
+    try:
+        hands.compute.submit(desired)
+    except ComputeError as exc:
+        hands.refused[desired.cell] = f"waiting for compute: {exc}"
+        log.warning("not submitted", cell=desired.cell, epoch=desired.epoch, error=str(exc))
+        return
+    log.info("submitted", cell=desired.cell, epoch=desired.epoch)
 
 
 def place_pipe(*, pipe: str, cell: str) -> None:

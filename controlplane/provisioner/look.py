@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db.models import Q, Sum
 
-from controlplane.compute.port import Compute
+from controlplane.compute.port import Compute, ComputeError, Desired
 from controlplane.control_topic import Published
 from controlplane.leases import cell_states
 from controlplane.provisioner.ramps import ramps_under_way
@@ -60,18 +60,34 @@ def take_snapshot(
 
 def _cells(compute: Compute, problems: Mapping[str, str]) -> list[CellView]:
     bound = Counter(Topic.objects.values_list("cell_id", flat=True))
+    cells = list(Cell.objects.order_by("id"))
+    wishes, away = _wishes(compute, [cell.id for cell in cells])
     return [
         CellView(
             id=cell.id,
             version=cell.version,
             epoch=cell.epoch,
             bound=bound[cell.id] >= len(PURPOSES),
-            desired=compute.observe(cell.id).desired,
+            desired=wishes.get(cell.id),
             release=cell.release_id or "",
-            problem=problems.get(cell.id, ""),
+            problem=problems.get(cell.id, "" if cell.id in wishes else away),
         )
-        for cell in Cell.objects.order_by("id")
+        for cell in cells
     ]
+
+
+def _wishes(compute: Compute, cells: list[str]) -> tuple[dict[str, Desired | None], str]:
+    """What compute was asked for; without those that it does not answer for, and then why.
+
+    After the first of these no more is asked: each would cost the tick as long again, and it publishes keys, too.
+    """
+    wishes: dict[str, Desired | None] = {}
+    try:
+        for cell in cells:
+            wishes[cell] = compute.observe(cell).desired
+    except ComputeError as exc:
+        return wishes, f"waiting for compute: {exc}"
+    return wishes, ""
 
 
 def _revisions() -> list[RevisionView]:

@@ -1,5 +1,6 @@
 """The Provisioner's Celery task: look, decide, act, until nothing but waiting is left."""
 
+import os
 import time
 from datetime import UTC, datetime
 from functools import cache
@@ -9,7 +10,7 @@ import structlog
 from celery import shared_task
 from confluent_kafka import KafkaException
 
-from controlplane.compute.local import LocalCompute
+from controlplane.compute.choose import compute_at
 from controlplane.control_topic import ControlTopic, ControlTopicError
 from controlplane.locks import alone
 from controlplane.provisioner.act import Hands, act, ensure_cluster_topics, open_revisions
@@ -48,6 +49,7 @@ class Provisioner:
         check = time.monotonic() >= self._check_at
         if check:
             ensure_cluster_topics(self._hands)
+        self._hands.refused.clear()
         done: list[str] = []
         for _ in range(ROUNDS):
             self._hands.control.refresh()
@@ -58,7 +60,7 @@ class Provisioner:
                     published=self._hands.control.published,
                     master=self._hands.settings.cell_master,
                     now=now,
-                    problems=self._hands.problems,
+                    problems=self._hands.refused | self._hands.problems,
                     check_topics=check,
                     policy=self._hands.settings.ramp,
                 )
@@ -82,7 +84,7 @@ def provisioner() -> Provisioner:
             settings=settings,
             topics=TopicAdmin(settings.kafka),
             control=ControlTopic(settings.kafka),
-            compute=LocalCompute(settings.var),
+            compute=compute_at(settings.cell_master, settings.var, os.environ),
             problems={},
         )
     )

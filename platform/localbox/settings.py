@@ -61,7 +61,11 @@ VARIABLES: Final = (
     Variable("PENSTOCK_REPLICATION", "", "copies of each topic: 1 in development, 3 in production"),
     Variable("PENSTOCK_MIN_ISR", "", "copies that must have a record before it is ACKed: 1, in production 2"),
     Variable("PENSTOCK_GRACE_S", "60", "how late an event may be for its own minute"),
-    Variable("PENSTOCK_CELL_MASTER", "local[16,1000]", "where Spark runs the cells: local[N,F] or spark://..."),
+    Variable(
+        "PENSTOCK_CELL_MASTER",
+        "local[16,1000]",
+        "where Spark runs the cells: local[N,F], spark://... or k8s://https://...",
+    ),
     Variable("PENSTOCK_LANES_MAX", "", "lanes of one kind in a cell unless staff say otherwise: half of the cores"),
     Variable("PENSTOCK_MAX_EVENT_BYTES", "262144", "the largest event"),
     Variable("PENSTOCK_MAX_BODY_BYTES", "5242880", "the largest request, after decompression"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from controlplane.compute.launch import spark_home
+from controlplane.compute.installed import spark_home
 from controlplane.compute.standalone import EXECUTOR_MB, master_command, worker_command
 from localbox.ports import free_ports
 from tests.rig.plane import until

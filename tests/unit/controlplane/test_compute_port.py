@@ -1,21 +1,34 @@
 """One suite for every adapter of the compute port."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from controlplane.compute.files import BrokenFileError, ComputeFiles
+from controlplane.compute.kubernetes import KubernetesCompute
 from controlplane.compute.local import LocalCompute
 from controlplane.compute.memory import MemoryCompute
+from controlplane.compute.pods import Pod
 from controlplane.compute.port import Compute, Desired, Running
+from localbox.settings import ROOT
+from tests.rig.kubernetes_api import cluster
 
+TEMPLATES = ROOT / "deploy" / "kubernetes" / "cells"
 FIRST = Desired("c1", 1, "local[16,1000]", "0123456789abcdef")
 SECOND = Desired("c1", 2, "spark://master:7077", "fedcba9876543210")
 
 
-@pytest.fixture(params=["memory", "local"])
-def compute(request: pytest.FixtureRequest, tmp_path: Path) -> Compute:
-    return MemoryCompute() if request.param == "memory" else LocalCompute(tmp_path)
+@pytest.fixture(params=["memory", "local", "kubernetes"])
+def compute(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Compute]:
+    match request.param:
+        case "memory":
+            yield MemoryCompute()
+        case "local":
+            yield LocalCompute(tmp_path)
+        case _:
+            with cluster(tmp_path) as there:
+                yield KubernetesCompute(there.api, Pod("worker-1", "penstock", "10.0.0.1", "penstock:1.2.3"), TEMPLATES)
 
 
 def test_what_is_submitted_is_what_is_observed(compute: Compute):

@@ -8,8 +8,9 @@ import pytest
 import yaml
 from cryptography.fernet import Fernet
 
-from localbox.catalogue import SERVICES, programs
-from localbox.settings import ROOT, VARIABLES, new_secrets, settings_from
+from localbox.catalogue import SERVICES
+from localbox.settings import ROOT, VARIABLES, new_secrets
+from tests.rig.box_programs import box_programs, plain
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 ENV: dict[str, str] = COMPOSE["x-env"]
@@ -38,15 +39,15 @@ def test_every_variable_that_is_read_is_set():
 
 
 def test_every_program_of_the_box_is_there_and_nothing_else(tmp_path: Path):
-    box = programs(settings_from({"PENSTOCK_VAR": str(tmp_path), **_foreign()}, dotenv=None))
+    box = box_programs(tmp_path)
     assert {program.name for program in box} == set(COMPOSE["services"])
 
 
 def test_each_runs_the_boxs_command(tmp_path: Path):
-    box = programs(settings_from({"PENSTOCK_VAR": str(tmp_path), **_foreign()}, dotenv=None))
+    box = box_programs(tmp_path)
     for program in box:
         if program.command:
-            assert _plain(COMPOSE["services"][program.name]["command"]) == _plain(program.command), program.name
+            assert plain(COMPOSE["services"][program.name]["command"]) == plain(program.command), program.name
 
 
 def test_images_are_pinned_by_a_whole_version():
@@ -84,14 +85,3 @@ def test_no_secret_has_a_default():
 def _service(name: str) -> dict[str, Any]:
     found: dict[str, Any] = COMPOSE["services"][name]
     return found
-
-
-def _foreign() -> dict[str, str]:
-    return {"DATABASE_URL": "postgresql://x@y/z", "REDIS_URL": "redis://y", "PENSTOCK_KAFKA": "y:1"}
-
-
-def _plain(command: Any) -> list[str]:
-    """Without directories, addresses and how much is logged."""
-    words = [re.sub(r".*/", "", word) for word in command]
-    words = ["python" if word.startswith("python") else word for word in words]
-    return [word for word in words if word not in ("127.0.0.1", "0.0.0.0", "--log-level", "-l", "warning")]  # noqa: S104

@@ -1,0 +1,23 @@
+"""Which adapter of the port serves a master."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from controlplane.compute.api_server import ApiServer
+from controlplane.compute.kubernetes import KubernetesCompute
+from controlplane.compute.local import LocalCompute
+from controlplane.compute.pods import MASTER, pod_from
+from controlplane.compute.port import Compute
+
+
+def compute_at(master: str, var: Path, env: Mapping[str, str]) -> Compute:
+    """Kubernetes for k8s://https://..., which can be asked only from a pod; else the keeper on this host.
+
+    Raises ValueError.
+    """
+    if not master.startswith(MASTER):
+        return LocalCompute(var)
+    pod = pod_from(env)
+    if pod is None:
+        raise ValueError(f"PENSTOCK_CELL_MASTER: {master} needs POD_NAME and its like, so a pod, to be asked from")
+    return KubernetesCompute(ApiServer(master.removeprefix(MASTER)), pod)

@@ -1,0 +1,34 @@
+"""The installed PySpark, and what of this installation a cell's application must not see."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+from controlplane.compute.releases import PACKAGE
+
+
+def spark_home() -> Path:
+    """Where the running interpreter's PySpark lies. Raises RuntimeError if it has none."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("pyspark is not installed for this interpreter")
+    return Path(spec.origin).parent
+
+
+def home_without_zip(home: Path) -> Path:
+    """Spark's home, less `python`: so workers import the installed PySpark, which is compiled, and not its zip.
+
+    Compiling that took each Python worker a second of CPU, and Spark waits 10 s at most for one that plans a query.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    for entry in spark_home().iterdir():
+        link = home / entry.name
+        if entry.name != "python" and link.resolve() != entry.resolve():  # new, or of a PySpark that has moved
+            link.unlink(missing_ok=True)
+            link.symlink_to(entry)
+    return home
+
+
+def foreign_path(path: str) -> list[str]:
+    """PYTHONPATH without any other data plane: the application runs its release."""
+    return [entry for entry in filter(None, path.split(os.pathsep)) if not (Path(entry) / PACKAGE).is_dir()]

@@ -1,0 +1,23 @@
+"""The box's programs, to hold against the files that start the same ones elsewhere."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from localbox.catalogue import programs
+from localbox.program import Program
+from localbox.settings import settings_from
+
+
+def box_programs(var: Path) -> list[Program]:
+    """All of them, with services that are not the box's own."""
+    foreign = {"DATABASE_URL": "postgresql://x@y/z", "REDIS_URL": "redis://y", "PENSTOCK_KAFKA": "y:1"}
+    return programs(settings_from({"PENSTOCK_VAR": str(var), **foreign}, dotenv=None))
+
+
+def plain(command: Iterable[str]) -> list[str]:
+    """Without directories, addresses, replicas' names and how much is logged."""
+    words = [re.sub(r".*/", "", word) for word in command]
+    words = ["python" if word.startswith("python") else word for word in words]
+    words = [re.sub(r"ingest-\d+|\$\(POD_NAME\)", "<replica>", word) for word in words]
+    return [word for word in words if word not in ("127.0.0.1", "0.0.0.0", "--log-level", "-l", "warning")]  # noqa: S104

@@ -1,0 +1,231 @@
+"""Cells on Kubernetes: what is asked of the cluster and of Spark, as far as it can be seen without one."""
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controlplane.compute import executor
+from controlplane.compute.api_server import ApiServer
+from controlplane.compute.choose import compute_at
+from controlplane.compute.files import ComputeFiles
+from controlplane.compute.installed import spark_home
+from controlplane.compute.kubernetes import KubernetesCompute
+from controlplane.compute.launch import SparkLauncher
+from controlplane.compute.local import LocalCompute
+from controlplane.compute.pods import Pod, deployment, pod_from, spark_conf, wish_in
+from controlplane.compute.port import ComputeError, Desired
+from controlplane.compute.processes import INCARNATION_VARIABLE
+from controlplane.compute.releases import Releases
+from controlplane.compute.standalone import cluster_conf
+from localbox.settings import ROOT
+from tests.rig.kubernetes_api import Cluster, cluster
+
+MASTER = "k8s://https://kubernetes.default.svc"
+POD = Pod("cell-a-xyz", "penstock", "10.0.0.7", "penstock:1.2.3")
+ENV = {"POD_NAME": POD.name, "POD_NAMESPACE": POD.namespace, "POD_IP": POD.ip, "POD_IMAGE": POD.image}
+DESIRED = Desired("a", 3, MASTER, "0123456789abcdef")
+TEMPLATES = ROOT / "deploy" / "kubernetes" / "cells"
+CELL = yaml.safe_load((TEMPLATES / "cell.yaml").read_text())
+JARS = spark_home() / "jars"
+SET_BY_SPARK = {
+    "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@10.0.0.7:4040",
+    "SPARK_EXECUTOR_ID": "7",
+    "SPARK_EXECUTOR_CORES": "1",
+    "SPARK_EXECUTOR_MEMORY": "512m",
+    "SPARK_APPLICATION_ID": "spark-1",
+    "SPARK_EXECUTOR_POD_IP": "10.0.0.8",
+    "SPARK_EXECUTOR_POD_NAME": "cell-a-exec-7",
+    "SPARK_RESOURCE_PROFILE_ID": "0",
+    **{f"SPARK_JAVA_OPT_{number}": f"-Dn={number}" for number in range(11)},
+}
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[Cluster]:
+    with cluster(tmp_path) as made:
+        yield made
+
+
+def known_to_spark(class_name: str, jar: str = "spark-kubernetes") -> bytes:
+    return zipfile.ZipFile(next(JARS.glob(f"{jar}_*.jar"))).read(f"org/apache/spark/{class_name}.class")
+
+
+def test_a_cells_deployment_says_what_it_was_made_for_and_runs_the_image_of_who_asks():
+    made = deployment(CELL, DESIRED, POD)
+    container = made["spec"]["template"]["spec"]["containers"][0]
+    assert wish_in(made) == DESIRED
+    assert container["image"] == POD.image
+    assert {"name": "POD_IMAGE", "value": POD.image} in container["env"]
+    assert made["metadata"]["name"] == "cell-a"
+
+
+def test_cells_are_told_apart_by_a_label_that_selector_and_pod_share():
+    made = deployment(CELL, DESIRED, POD)
+    selector, pod = made["spec"]["selector"]["matchLabels"], made["spec"]["template"]["metadata"]["labels"]
+    assert selector["penstock-cell"] == "a"
+    assert selector.items() <= pod.items()
+
+
+def test_another_epoch_or_release_is_another_pod_and_the_template_stays_as_it_is():
+    before = yaml.safe_dump(CELL)
+    pods = [
+        yaml.safe_dump(deployment(CELL, wish, POD)["spec"]["template"])
+        for wish in (DESIRED, Desired("a", 4, MASTER, DESIRED.release), Desired("a", 3, MASTER, "fedcba9876543210"))
+    ]
+    assert len({*pods}) == 3
+    assert yaml.safe_dump(CELL) == before
+
+
+def test_what_the_pod_is_told_is_the_wish_that_its_keeper_keeps(tmp_path: Path):
+    arguments = deployment(CELL, DESIRED, POD)["spec"]["template"]["spec"]["containers"][0]["args"]
+    program = [sys.executable, "-m", "controlplane.compute.keeper", *arguments]
+    env = {"PENSTOCK_VAR": str(tmp_path), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **ENV}
+    with subprocess.Popen(program, env=env, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as kept:
+        assert kept.stdout is not None
+        tried = next(line for line in kept.stdout if "cannot be started" in line)
+        kept.terminate()
+    assert kept.returncode == 0
+    assert f"release {DESIRED.release}" in tried, "there is no such release here, so it ends with the attempt"
+    assert ComputeFiles(tmp_path).desired("a") == DESIRED
+
+
+@pytest.mark.parametrize("annotations", [{}, {"penstock-wish": "{"}, {"penstock-wish": '{"cell": 1}'}])
+def test_a_deployment_whose_wish_cannot_be_read_counts_as_none(annotations: dict[str, str]):
+    assert wish_in({"metadata": {"annotations": annotations}}) is None
+    assert wish_in({"metadata": {}}) is None
+
+
+def test_submitting_what_stands_there_already_only_reads(there: Cluster):
+    compute = KubernetesCompute(there.api, POD, TEMPLATES)
+    compute.submit(DESIRED)
+    there.calls.clear()
+    compute.submit(DESIRED)
+    assert there.calls == ["GET"]
+
+
+def test_a_renewed_token_is_used_at_once(there: Cluster):
+    compute = KubernetesCompute(there.api, POD, TEMPLATES)
+    token = there.api.account / "token"
+    good = token.read_text()
+    token.write_text("an old one")
+    with pytest.raises(ComputeError, match="401, Unauthorized"):
+        compute.observe("a")
+    token.write_text(good)
+    assert compute.observe("a").desired is None
+
+
+def test_a_refusal_says_what_was_asked_and_why_not(there: Cluster):
+    there.refuses = True
+    with pytest.raises(ComputeError, match=r"GET /apis/apps/v1/.*cell-a: 403, deployments.apps is forbidden"):
+        KubernetesCompute(there.api, POD, TEMPLATES).submit(DESIRED)
+
+
+def test_a_server_that_nobody_vouches_for_is_not_told_the_token(there: Cluster, tmp_path: Path):
+    with cluster(_folder(tmp_path / "other")) as other:
+        stranger = ApiServer(other.api.url, there.api.account)
+        with pytest.raises(ComputeError, match=r"does not answer: .*CERTIFICATE_VERIFY_FAILED"):
+            stranger.get("/apis")
+        assert other.calls == []
+
+
+def test_no_server_is_an_error_of_compute(there: Cluster):
+    with pytest.raises(ComputeError, match="does not answer"):
+        ApiServer("https://127.0.0.1:1", there.api.account).get("/apis")
+
+
+def test_the_master_chooses_the_adapter(tmp_path: Path):
+    assert isinstance(compute_at("local[16,1000]", tmp_path, {}), LocalCompute)
+    chosen = compute_at(MASTER, tmp_path, ENV)
+    assert isinstance(chosen, KubernetesCompute)
+    assert (chosen.api.url, chosen.pod) == ("https://kubernetes.default.svc", POD)
+    with pytest.raises(ValueError, match="needs POD_NAME"):
+        compute_at(MASTER, tmp_path, {})
+
+
+def test_a_pod_that_says_only_half_of_itself_is_an_error():
+    assert pod_from({}) is None
+    with pytest.raises(KeyError):
+        pod_from({"POD_NAME": "x"})
+
+
+def test_spark_knows_every_setting_that_it_is_told():
+    known = known_to_spark("deploy/k8s/Config$") + known_to_spark("internal/config/package$", "spark-core")
+    told = cluster_conf(MASTER, "0" * 32) | spark_conf("a", "0" * 32, POD)
+    told.pop(f"spark.executorEnv.{INCARNATION_VARIABLE}")
+    assert len(told) > 20
+    assert [name for name in told if name.removesuffix("penstock-cell").encode() not in known] == []
+
+
+def test_executors_belong_to_the_drivers_pod_and_find_it():
+    conf = spark_conf("a", "0123456789" * 3, POD)
+    assert conf["spark.kubernetes.driver.pod.name"] == POD.name
+    assert conf["spark.driver.host"] == POD.ip
+    assert conf["spark.kubernetes.executor.podNamePrefix"] == "cell-a-01234567"
+
+
+def test_the_longest_cells_executors_have_names_that_spark_takes():
+    # Spark refuses a prefix of more than 47 characters.
+    assert len(spark_conf("a" * 20, "0" * 32, POD)["spark.kubernetes.executor.podNamePrefix"]) <= 47
+
+
+def test_the_whole_command_names_master_and_executors_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PENSTOCK_FERNET_KEYS", "canary")
+    wish = Desired("a", 3, MASTER, Releases(tmp_path).pack(ROOT))
+    command = SparkLauncher(tmp_path, pod=POD).command(wish, "0" * 32)
+    assert command[command.index("--master") + 1] == MASTER
+    assert f"spark.kubernetes.container.image={POD.image}" in command
+    assert "spark.dynamicAllocation.enabled=true" in command, "executors follow lanes, as on any cluster"
+    assert command[-6:] == ["--cell", "a", "--epoch", "3", "--incarnation", "0" * 32]
+    assert not any("canary" in word for word in command)
+
+
+def test_a_local_master_is_told_nothing_of_pods_and_one_of_pods_needs_one(tmp_path: Path):
+    release = Releases(tmp_path).pack(ROOT)
+    local = SparkLauncher(tmp_path).command(Desired("a", 3, "local[16,1000]", release), "0" * 32)
+    assert not any("kubernetes" in word or "dynamicAllocation" in word for word in local)
+    with pytest.raises(OSError, match="only for drivers that run in its pods"):
+        SparkLauncher(tmp_path).command(Desired("a", 3, MASTER, release), "0" * 32)
+
+
+def test_sparks_executor_knows_every_option_that_it_is_given():
+    backend = known_to_spark("scheduler/cluster/k8s/KubernetesExecutorBackend$")
+    assert [option for option in executor.OPTIONS if option.encode() not in backend] == []
+    assert executor.MAIN.endswith(".KubernetesExecutorBackend")
+
+
+def test_spark_sets_every_variable_that_the_executor_reads():
+    known = known_to_spark("deploy/k8s/Constants$")
+    read = [*executor.OPTIONS.values(), executor.JAVA_OPTION, "SPARK_EXECUTOR_MEMORY", "SPARK_CLASSPATH"]
+    assert [name for name in read if name.encode() not in known] == []
+
+
+def test_an_executor_is_started_as_spark_says_its_java_options_in_order(tmp_path: Path):
+    command = executor.command(SET_BY_SPARK, tmp_path)
+    assert command[0] == "java"
+    assert command[1:12] == [f"-Dn={number}" for number in range(11)]
+    assert command[12:14] == ["-Xms512m", "-Xmx512m"]
+    assert command[command.index("-cp") + 1] == f"{tmp_path}/jars/*"
+    assert command[command.index("--podName") + 1] == "cell-a-exec-7"
+
+
+@pytest.mark.parametrize("missing", [*executor.OPTIONS.values(), "SPARK_EXECUTOR_MEMORY"])
+def test_an_executor_without_a_variable_of_sparks_says_which(missing: str, tmp_path: Path):
+    with pytest.raises(KeyError, match=missing):
+        executor.command({name: value for name, value in SET_BY_SPARK.items() if name != missing}, tmp_path)
+
+
+def test_an_executor_sees_no_data_plane_but_the_one_that_spark_ships(tmp_path: Path):
+    env = executor.environment({"PYTHONPATH": f"{ROOT}:/elsewhere", "PENSTOCK_KAFKA": "k:1"}, tmp_path)
+    assert env["PYTHONPATH"] == "/elsewhere"
+    assert env["PENSTOCK_KAFKA"] == "k:1"
+    assert env["PYSPARK_PYTHON"] == sys.executable
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path

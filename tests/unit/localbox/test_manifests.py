@@ -1,0 +1,293 @@
+"""deploy/kubernetes against the code and the schemas: it may not drift from what the box starts and the settings read.
+
+There is no cluster here. What a schema can say is checked by it, strictly; what it cannot, by the tests below.
+"""
+
+import re
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from django.urls import resolve
+
+from controlplane.compute import kept
+from controlplane.compute.pods import TEMPLATES, Pod, deployment
+from controlplane.compute.port import Desired
+from dataplane.ingest.__main__ import DRAIN_S
+from localbox.catalogue import SERVICES
+from localbox.settings import ROOT
+from tests.rig.box_programs import box_programs, plain
+
+FOLDER = ROOT / "deploy" / "kubernetes"
+GUIDE = (ROOT / "docs" / "kubernetes.md").read_text()
+VERSIONS = ("1.30.0", kubernetes_validate.latest_version())
+KUSTOMIZATION: dict[str, Any] = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
+CELL = deployment(
+    yaml.safe_load((FOLDER / "cells" / "cell.yaml").read_text()),
+    Desired("a", 1, "k8s://https://kubernetes.default.svc", "0123456789abcdef"),
+    Pod("worker-1", "penstock", "10.0.0.1", "penstock:0.1.0"),
+)
+EXECUTOR = yaml.safe_load((FOLDER / "cells" / "executor.yaml").read_text())
+APPLIED: list[dict[str, Any]] = [
+    document for name in KUSTOMIZATION["resources"] for document in yaml.safe_load_all((FOLDER / name).read_text())
+]
+ALL = [*APPLIED, CELL, EXECUTOR]
+PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+COMPOSE: dict[str, str] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["x-env"]
+
+
+def titled(manifest: dict[str, Any]) -> str:
+    return f"{manifest['kind']} {manifest['metadata'].get('name', '')}"
+
+
+def pod_of(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The pod's specification, {} if it has none."""
+    inner: dict[str, Any] = manifest.get("spec", {})
+    return inner if manifest["kind"] == "Pod" else inner.get("template", {}).get("spec", {})
+
+
+def labels_of(manifest: dict[str, Any]) -> dict[str, str]:
+    holder = manifest if manifest["kind"] == "Pod" else manifest["spec"]["template"]
+    found: dict[str, str] = holder["metadata"]["labels"]
+    return found
+
+
+def containers(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*pod_of(manifest).get("initContainers", []), *pod_of(manifest).get("containers", [])]
+
+
+def one(kind: str, name: str) -> dict[str, Any]:
+    (found,) = [m for m in APPLIED if m["kind"] == kind and m["metadata"]["name"] == name]
+    return found
+
+
+WITH_PODS = [pytest.param(m, id=titled(m)) for m in ALL if pod_of(m)]
+CONFIG: dict[str, str] = one("ConfigMap", "penstock")["data"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("manifest", [pytest.param(m, id=titled(m)) for m in ALL if m is not EXECUTOR])
+def test_each_is_what_its_schema_says_and_nothing_beside(manifest: dict[str, Any], version: str):
+    kubernetes_validate.validate(manifest, version, strict=True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_executors_template_is_a_pod_once_spark_has_named_it(version: str):
+    kubernetes_validate.validate(EXECUTOR, version, strict=True)
+    assert [container["name"] for container in containers(EXECUTOR)] == ["executor"]
+
+
+def test_a_word_that_no_schema_knows_is_found():
+    wrong = yaml.safe_load((FOLDER / "web.yaml").read_text().split("---")[2].replace("preStop", "beforeStop"))
+    with pytest.raises(kubernetes_validate.ValidationError, match="beforeStop"):
+        kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
+
+
+def test_every_file_is_applied():
+    named = {*KUSTOMIZATION["resources"], *KUSTOMIZATION["configMapGenerator"][0]["files"], "kustomization.yaml"}
+    assert {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.yaml")} == named
+
+
+def test_every_program_of_the_box_is_there_with_its_command(tmp_path: Path):
+    commands = [plain(container["command"]) for manifest in ALL for container in containers(manifest)]
+    ours = {p.name: plain(p.command) for p in box_programs(tmp_path) if p.command and p.name not in SERVICES}
+    assert len(ours) == 9
+    assert [name for name, command in ours.items() if command not in commands] == []
+
+
+def test_variables_are_those_of_the_containers_and_secret_ones_are_in_no_file():
+    secret = re.findall(r"--from-literal=([A-Z_]+)=", GUIDE)
+    assert {*CONFIG} | {*secret} == {*COMPOSE}
+    assert not {*CONFIG} & {*secret}
+    assert {name for name in COMPOSE if re.search("KEY|DATABASE_URL|REDIS_URL|MAIL_URL", name)} == {*secret}
+    assert [titled(m) for m in ALL if m["kind"] == "Secret"] == []
+
+
+def test_a_cell_never_sees_what_opens_the_control_plane():
+    for manifest in (CELL, EXECUTOR, one("StatefulSet", "ingest")):
+        for container in containers(manifest):
+            assert {"secretRef": {"name": "penstock-control"}} not in container["envFrom"], titled(manifest)
+
+
+def test_secrets_that_pods_name_are_those_that_the_guide_makes():
+    made = {*re.findall(r"create secret generic ([a-z-]+)", GUIDE)}
+    named = {
+        source["secretRef"]["name"]
+        for manifest in ALL
+        for container in containers(manifest)
+        for source in container["envFrom"]
+        if "secretRef" in source
+    }
+    assert named == made
+
+
+def test_volumes_and_config_maps_that_pods_name_are_there():
+    claims = {m["metadata"]["name"] for m in APPLIED if m["kind"] == "PersistentVolumeClaim"}
+    maps = {generated["name"] for generated in KUSTOMIZATION["configMapGenerator"]}
+    for manifest in ALL:
+        volumes = pod_of(manifest).get("volumes", [])
+        assert {v["persistentVolumeClaim"]["claimName"] for v in volumes if "persistentVolumeClaim" in v} <= claims
+        assert {v["configMap"]["name"] for v in volumes if "configMap" in v} <= maps
+
+
+@pytest.mark.parametrize("manifest", WITH_PODS)
+def test_every_mount_has_its_volume(manifest: dict[str, Any]):
+    claims = manifest.get("spec", {}).get("volumeClaimTemplates", [])
+    volumes = {v["name"] for v in pod_of(manifest)["volumes"]} | {c["metadata"]["name"] for c in claims}
+    for container in containers(manifest):
+        assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+
+
+def test_templates_are_where_the_code_looks_for_them():
+    mounts = [c["volumeMounts"] for m in (CELL, one("Deployment", "worker")) for c in pod_of(m)["containers"]]
+    for mount in mounts:
+        assert {"name": "cells", "mountPath": str(TEMPLATES), "readOnly": True} in mount
+    assert {Path(f).name for f in KUSTOMIZATION["configMapGenerator"][0]["files"]} == {"cell.yaml", "executor.yaml"}
+
+
+@pytest.mark.parametrize("manifest", WITH_PODS)
+def test_nothing_runs_as_root_writes_to_its_image_or_gains_rights(manifest: dict[str, Any]):
+    context = pod_of(manifest)["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in containers(manifest):
+        own = container["securityContext"]
+        assert own["allowPrivilegeEscalation"] is False
+        assert own["readOnlyRootFilesystem"] is True
+        assert own["capabilities"] == {"drop": ["ALL"]}
+        assert {"/var/penstock", "/tmp"} <= {mount["mountPath"] for mount in container["volumeMounts"]}  # noqa: S108
+
+
+@pytest.mark.parametrize("manifest", WITH_PODS)
+def test_only_who_asks_for_something_has_a_token(manifest: dict[str, Any]):
+    pod = pod_of(manifest)
+    assert pod["automountServiceAccountToken"] is (pod.get("serviceAccountName") in ("worker", "cell"))
+
+
+def test_roles_are_bound_to_accounts_that_are_there_and_allow_no_wildcard():
+    accounts = {m["metadata"]["name"] for m in APPLIED if m["kind"] == "ServiceAccount"}
+    roles = {m["metadata"]["name"]: m["rules"] for m in APPLIED if m["kind"] == "Role"}
+    bindings = [m for m in APPLIED if m["kind"] == "RoleBinding"]
+    assert {subject["name"] for binding in bindings for subject in binding["subjects"]} == accounts
+    assert {binding["roleRef"]["name"] for binding in bindings} == {*roles}
+    words = [word for rule in chain(*roles.values()) for word in (*rule["resources"], *rule["verbs"])]
+    assert "*" not in words
+    assert "secrets" not in words
+    assert [m for m in APPLIED if m["kind"].startswith("Cluster")] == []
+
+
+@pytest.mark.parametrize("manifest", [pytest.param(m, id=titled(m)) for m in ALL if pod_of(m) and m["kind"] != "Job"])
+def test_pods_are_spread_over_zones_by_their_own_labels(manifest: dict[str, Any]):
+    (spread,) = pod_of(manifest)["topologySpreadConstraints"]
+    assert spread["topologyKey"] == "topology.kubernetes.io/zone"
+    assert spread["labelSelector"]["matchLabels"].items() <= labels_of(manifest).items()
+
+
+def test_selectors_find_the_pods_that_they_are_for():
+    pods = [labels_of(m) for m in ALL if pod_of(m)]
+    wanted = [m["spec"]["selector"] for m in ALL if m["kind"] == "Service"]
+    wanted += [
+        m["spec"]["selector"]["matchLabels"] for m in ALL if "matchLabels" in m.get("spec", {}).get("selector", {})
+    ]
+    assert [selector for selector in wanted if not any(selector.items() <= labels.items() for labels in pods)] == []
+
+
+def test_whoever_has_several_replicas_keeps_all_but_one_through_an_eviction():
+    several = {m["metadata"]["name"] for m in APPLIED if pod_of(m) and m["spec"].get("replicas", 0) > 1} | {"ingest"}
+    budgets = {m["metadata"]["name"]: m["spec"] for m in APPLIED if m["kind"] == "PodDisruptionBudget"}
+    assert {*budgets} == several
+    assert {budget["maxUnavailable"] for budget in budgets.values()} == {1}
+
+
+def test_each_has_the_time_to_drain_that_the_box_gives_it(tmp_path: Path):
+    box = {program.name: program.stop_grace_s for program in box_programs(tmp_path)}
+    needed = {"web": box["web"], "worker": box["worker"], "beat": box["beat"], "observer": box["observer"]}
+    for name, seconds in needed.items():
+        assert grace_s(one("Deployment", name)) >= seconds + wait_s(one("Deployment", name)), name
+    ingest = one("StatefulSet", "ingest")
+    assert grace_s(ingest) >= max(box["ingest-1"], DRAIN_S + 5) + wait_s(ingest)
+    assert grace_s(CELL) >= max(box["keeper"], kept.DRAIN_S + 2 * kept.TERM_S)
+
+
+def grace_s(manifest: dict[str, Any]) -> float:
+    return float(pod_of(manifest)["terminationGracePeriodSeconds"])
+
+
+def wait_s(manifest: dict[str, Any]) -> float:
+    """How long requests may still come after the end was asked for."""
+    hook = pod_of(manifest)["containers"][0].get("lifecycle", {"preStop": {"exec": {"command": ["sleep", "0"]}}})
+    return float(hook["preStop"]["exec"]["command"][1])
+
+
+def test_who_takes_requests_goes_on_until_none_are_sent_to_it():
+    assert wait_s(one("Deployment", "web")) >= 5
+    assert wait_s(one("StatefulSet", "ingest")) >= 5
+
+
+@pytest.mark.parametrize(("kind", "name"), [("Deployment", "web"), ("StatefulSet", "ingest")])
+def test_probes_ask_what_is_there_and_liveness_needs_no_other_service(kind: str, name: str):
+    (container,) = pod_of(one(kind, name))["containers"]
+    paths = {
+        probe: container[probe]["httpGet"]["path"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")
+    }
+    assert paths == {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
+    ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+    assert ports["http"] == CONFIG[f"PENSTOCK_{name.upper()}_PORT"]
+    assert ports["metrics"] == CONFIG["PENSTOCK_METRICS"].rpartition(":")[2]
+
+
+def test_probes_are_routes_of_the_code():
+    assert [resolve(path).view_name for path in ("/livez", "/readyz")] == ["livez", "readyz"]
+    ingest = (ROOT / "dataplane" / "ingest" / "app.py").read_text()
+    assert {*re.findall(r'case "(/\w+)"', ingest)} == {"/livez", "/readyz"}
+
+
+def test_pages_answer_to_the_name_that_probes_call_them_by():
+    (container,) = pod_of(one("Deployment", "web"))["containers"]
+    hosts = CONFIG["PENSTOCK_ALLOWED_HOSTS"].split(",")
+    for probe in PROBES:
+        (header,) = container[probe]["httpGet"]["httpHeaders"]
+        assert header["name"] == "Host"
+        assert header["value"] in hosts
+
+
+def test_production_keeps_three_copies_and_acks_with_two():
+    assert (CONFIG["PENSTOCK_ENV"], CONFIG["PENSTOCK_REPLICATION"], CONFIG["PENSTOCK_MIN_ISR"]) == (
+        "production",
+        "3",
+        "2",
+    )
+
+
+def test_a_cell_drains_before_the_next_one_of_it_begins():
+    assert CELL["spec"]["strategy"] == {"type": "Recreate"}
+    assert CELL["spec"]["replicas"] == 1
+
+
+def test_a_cells_driver_and_its_executors_see_the_same_checkpoints_and_lake():
+    shared = [
+        {m["mountPath"]: m["subPath"] for m in container["volumeMounts"] if m["name"] == "shared"}
+        for container in (*containers(CELL), *containers(EXECUTOR))
+    ]
+    both = {"/var/penstock/data/checkpoints": "checkpoints", "/var/penstock/lake": "lake"}
+    assert all(both.items() <= mounts.items() for mounts in shared)
+
+
+def test_every_image_is_the_one_that_kustomize_sets_and_the_worker_hands_on_its_own():
+    images = {container["image"] for manifest in APPLIED for container in containers(manifest)}
+    assert images == {KUSTOMIZATION["images"][0]["name"]}
+    (replacement,) = KUSTOMIZATION["replacements"]
+    assert "[name=POD_IMAGE]" in replacement["targets"][0]["fieldPaths"][0]
+    (worker,) = pod_of(one("Deployment", "worker"))["containers"]
+    assert {"POD_NAME", "POD_NAMESPACE", "POD_IP", "POD_IMAGE"} == {variable["name"] for variable in worker["env"]}
+
+
+def test_executors_do_not_reach_the_nodes_metadata():
+    policy = one("NetworkPolicy", "no-metadata-for-executors")["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels_of(EXECUTOR).items()
+    everywhere = [to["ipBlock"] for to in policy["egress"][0]["to"]]
+    assert all(block["except"] for block in everywhere)
+    assert "169.254.0.0/16" in everywhere[0]["except"]

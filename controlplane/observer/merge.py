@@ -12,11 +12,13 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.audit import Audit, FactSet, LagSet
 from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.usage import Spent, spent
 
 Place = tuple[str, int]  # (topic, partition)
 PipeBucket = tuple[str, int]
 DETAIL_CHARS: Final = 60
 NODE_CHARS: Final = 60
+DAY_US: Final = 86_400_000_000
 
 
 class FactId(NamedTuple):
@@ -50,6 +52,15 @@ class ReachId(NamedTuple):
     partition: int
 
 
+class UsageId(NamedTuple):
+    """The row of what a pipe took of one kind of process in a day (since the epoch); pipe NOBODY: what none took."""
+
+    pipe: str
+    day: int
+    cell: str
+    kind: str
+
+
 class Tally(Struct):
     """What some audit records say together. `cells`: the cell that each (pipe, bucket) runs in."""
 
@@ -58,6 +69,7 @@ class Tally(Struct):
     reach: dict[ReachId, int] = field(default_factory=dict)
     passed: dict[Place, int] = field(default_factory=dict)
     cells: dict[PipeBucket, str] = field(default_factory=dict)
+    usage: dict[UsageId, Spent] = field(default_factory=dict)
 
     def add(self, audit: Audit, partition: int) -> None:
         """Add one record, read from this partition of the audit topic."""
@@ -68,11 +80,21 @@ class Tally(Struct):
         for mark in audit.inputs:
             place = (mark.topic, mark.partition)
             self.passed[place] = max(self.passed.get(place, 0), mark.offset)
+        self._add_usage(audit)
         for pipe, bucket in {(fact.pipe, fact.bucket) for fact in audit.facts}:
             self.cells[pipe, bucket] = audit.cell
             for mark in audit.outputs:
                 reach = ReachId(pipe, bucket, mark.topic, mark.partition)
                 self.reach[reach] = max(self.reach.get(reach, 0), mark.offset)
+
+    def _add_usage(self, audit: Audit) -> None:
+        """Divided record by record: who was busy for whom is known best where it was measured."""
+        if audit.usage is None:
+            return
+        for pipe, part in spent(audit.usage).items():
+            key = UsageId(pipe, audit.at_us // DAY_US, audit.cell, audit.kind)
+            known = self.usage.get(key)
+            self.usage[key] = part if known is None else known + part
 
 
 def tally(audits: Iterable[tuple[int, Audit]]) -> Tally:

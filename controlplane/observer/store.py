@@ -24,6 +24,7 @@ from controlplane.observer.rows import (
     save_heartbeats,
     save_lags,
 )
+from controlplane.observer.usage import add_usage
 from mgmt.models import Attempt, AuditOffset
 
 
@@ -69,6 +70,7 @@ class Store:
         save_facts(facts)
         save_lags(lags)
         raise_marks(tally)
+        add_usage(tally.usage)
         return [facts, lags]
 
     def _merge_facts(self, tally: Tally, maybe_sealed_before: int) -> dict[FactId, bytes]:

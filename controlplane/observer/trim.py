@@ -21,6 +21,7 @@ from mgmt.models import (
     PatternHour,
     Reach,
     Seal,
+    Usage,
 )
 from mgmt.queries.places import HOUR_S
 
@@ -29,6 +30,7 @@ SILENT_FOR: Final = timedelta(hours=1)
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
 HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
+USAGE_FOR: Final = timedelta(days=400)  # a year and the month that it is compared with
 
 
 def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: timedelta) -> int:
@@ -45,6 +47,7 @@ def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: t
         Alert.objects.filter(resolved_at__lt=now - ALERTS_FOR),
         Finding.objects.filter(ended_at__lt=now - ALERTS_FOR),
         PatternHour.objects.filter(hour__lt=int((now - HOURS_FOR).timestamp()) // HOUR_S),
+        Usage.objects.filter(day__lt=(now - USAGE_FOR).date()),
         CloseMark.objects.filter(noted_at__lt=now - MARKS_FOR),
         *(_sealed(model, facts_before) for model in (FactRow, LagRow, Reach)),
     ]

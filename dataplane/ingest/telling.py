@@ -13,8 +13,10 @@ from dataplane.ledger.audit import AUDIT_VERSION, Audit, encode
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
 from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.lags import LagBook
+from dataplane.runtime.usage import UsageBook
 
 _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
+_ALL_CELLS: Final = ""  # usage is told of the process, which serves all of them
 
 
 class Books:
@@ -28,10 +30,11 @@ class Books:
 class Teller:
     """`acked` and `lag` collect, `tell_if_due` sends. Records that fail are sent again, unchanged, until stored."""
 
-    def __init__(self, producer: Producer, journal: AckJournal, replica: str) -> None:
+    def __init__(self, producer: Producer, journal: AckJournal, replica: str, usage: UsageBook) -> None:
         self._producer = producer
         self._journal = journal
         self._replica = replica
+        self._usage = usage
         self._books: dict[str, Books] = defaultdict(Books)
         self._telling: dict[str, bytes] = {}  # cell -> audit record not yet known to be stored
         self._under_way: set[str] = set()
@@ -58,13 +61,15 @@ class Teller:
         if self._begun:  # here and not where the report comes: only one thread may move the journal's files
             self._begun = False
             self._journal.told()
-        if time.monotonic() >= self._due and any(len(books.facts) for books in self._books.values()):
+        told = self._usage.is_due or any(len(books.facts) for books in self._books.values())
+        if told and time.monotonic() >= self._due:
             self._due = time.monotonic() + every_s
             self._begin()
 
     def finish(self, seconds: float) -> None:
         """Tell everything that is left, for at most so long; the journal keeps what could not be told."""
         deadline = time.monotonic() + seconds
+        self._usage.hasten()
         while time.monotonic() < deadline:
             self.tell_if_due(0)
             if not self._telling and not self._begun:
@@ -80,6 +85,9 @@ class Teller:
             facts, lags = book.facts.take(), book.lags.take()
             audit = Audit(AUDIT_VERSION, cell, self._replica, INGEST, now_us, [], [], facts, lags)
             self._telling[cell] = encode(audit)
+        if (usage := self._usage.take_if_due()) is not None:
+            audit = Audit(AUDIT_VERSION, _ALL_CELLS, self._replica, INGEST, now_us, [], [], [], [], usage)
+            self._telling[_ALL_CELLS] = encode(audit)
         self._send()
 
     def _send(self) -> None:

@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from dataplane.ledger.usage import Usage
+
 AUDIT_VERSION: Final = 1
 
 
@@ -55,7 +57,10 @@ class Mark(Struct, array_like=True, frozen=True):
 
 
 class Audit(Struct, array_like=True, frozen=True):
-    """One checkpoint of one writer (a lane such as `process-0`, or an ingest replica such as `ingest-1`)."""
+    """One checkpoint of one writer (a lane such as `process-0`, or an ingest replica such as `ingest-1`).
+
+    usage: now and then, what the writer spent since it said so last; of ingest in records of their own, for cell ""
+    """
 
     version: int
     cell: str
@@ -66,6 +71,7 @@ class Audit(Struct, array_like=True, frozen=True):
     outputs: list[Mark]
     facts: list[FactSet]
     lags: list[LagSet]
+    usage: Usage | None = None
 
 
 class Attempt(Struct, array_like=True, frozen=True):

@@ -78,8 +78,9 @@ class ProcessWork:
                 meta.position = bases[partition] + message.offset()
                 item = item_of(meta, message, headers)
             groups[meta.pipe, meta.revision, meta.bucket, partition].append(item)
-        for items in groups.values():
+        for (pipe, *_), items in groups.items():
             self._ramps.book(items)
+            self._lane.usage.add(pipe, len(items), sum([len(item.original) for item in items]), 0)
         self._run_all(groups.items())
 
     def _returned(self, message: Message, meta: Meta, headers: Headers) -> Item | None:
@@ -114,8 +115,12 @@ class ProcessWork:
 
     def _run_all(self, groups: Iterable[tuple[_Group, list[Item]]]) -> None:
         with self._lookups.pinned() as pinned:
+            began_ns = time.monotonic_ns()
             for group, items in groups:
                 self._run(group, items, pinned)
+                ended_ns = time.monotonic_ns()
+                self._lane.usage.add(group[0], 0, 0, ended_ns - began_ns)  # it waits for nobody: CPU, or nearly so
+                began_ns = ended_ns
 
     def acked(self, token: Any) -> None:
         """A run's record is stored; the last one closes the run. What is told has no token."""

@@ -126,6 +126,7 @@ class Carrier:
         way = way_out if meta.destination else way_back
         record = way(meta, message.key(), topic.partitions)
         token = Moved(self, place, offset, meta)
+        self._lane.usage.add(meta.pipe, 1, len(message.value() or b""), 1)
         self._lane.outbox.send(topic.name, token, value=message.value(), headers=headers, **record)
 
     def _revision_of(self, meta: Meta) -> int:

@@ -196,6 +196,7 @@ class RetrierWork:
         message, meta = parcel.message, parcel.meta
         headers = [(META_HEADER, encode_meta(meta)), *plain(parcel.headers)[1:], *more]
         token = Passed(parcel.slot, message.offset(), meta, fact)
+        self._lane.usage.add(meta.pipe, 1, len(message.value() or b""), 1)
         self._lane.outbox.send(topic.name, token, value=message.value(), headers=headers, **way)
 
     # -- the loop's questions --------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from dataplane.runtime.outbox import Outbox, ProducerDeadError
 from dataplane.runtime.settings import Settings
 from dataplane.runtime.slots import Slots
 from dataplane.runtime.tally import Tally
+from dataplane.runtime.usage import UsageBook
 from dataplane.runtime.watchdog import Watchdog
 from dataplane.runtime.window import AckWindow
 from dataplane.tables.control import ControlReader, ControlTable, snapshot_path
@@ -103,11 +104,12 @@ class LaneError(Exception):
 
 
 class Lane:
-    """One lane from opening to drain. A Work may use its settings, table, outbox, facts, lags and tally."""
+    """One lane from opening to drain. A Work may use its settings, table, outbox, books and tally."""
 
     def __init__(self, identity: LaneIdentity, settings: Settings, make_work: "Callable[[Lane], Work]") -> None:
         self.identity = identity
         self.settings = settings
+        self.usage = UsageBook()
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
         self.table: ControlTable = self._reader.table
         self.cell = self._await_cell()
@@ -226,9 +228,12 @@ class Lane:
         self._watchdog.pat()
         messages = self._fetch()
         if messages:
+            self.usage.turn(idle=False)
             self._hand_over(messages)
         self._work.turn()
         self._collect(0.0)
+        if not messages:
+            self.usage.turn(idle=not (self._work.in_flight() or self.outbox.in_flight))
         now = time.monotonic()
         if now >= self._checkpoint_due and not self._checkpointer.busy:
             self._checkpoint_due = now + self.settings.checkpoint_ms / 1_000
@@ -358,7 +363,7 @@ class Lane:
 
     def _freeze(self) -> None:
         self._work.report()
-        self._checkpointer.freeze(self.windows, self.facts.take(), self.lags.take())
+        self._checkpointer.freeze(self.windows, self.facts.take(), self.lags.take(), self.usage.take_if_due())
 
     def _beat(self, state: str) -> None:
         self._crashes.expire(time.time())
@@ -466,6 +471,7 @@ class Lane:
             self._work.turn()
             self._collect(0.005)
         self._work.give_back()
+        self.usage.hasten()
         self._settle_within(REVOKE_S)
         self._beat("drained")
 

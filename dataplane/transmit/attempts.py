@@ -29,11 +29,13 @@ class AttemptBook:
     def delivered(self, send: Send, answer: Answer) -> None:
         """A try that went well; one of many."""
         self._delivered += 1
+        self._lane.usage.add(send.meta.pipe, 1, len(send.body), 1)
         if self._delivered <= SAMPLE:
             self._attempts.append(_attempt(send, answer, "delivered", "", 0))
 
     def failed(self, send: Send, answer: Answer, outcome: str, reason: str, next_us: int = 0) -> None:
         """A try that did not; `next_us` is when the next one is due, if there is one."""
+        self._lane.usage.add(send.meta.pipe, 1, len(send.body), 1)
         self._attempts.append(_attempt(send, answer, outcome, reason, next_us))
 
     def report(self) -> None:

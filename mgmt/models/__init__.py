@@ -13,6 +13,7 @@ from mgmt.models.scaling import ScaleGroup, ScaleSample
 from mgmt.models.signals import LaneSignal
 from mgmt.models.tenancy import Membership, Tenant, User
 from mgmt.models.truth import Attempt, AuditOffset, CloseMark, FactRow, LagRow, LateCount, Passed, Reach, Seal
+from mgmt.models.usage import Usage
 
 __all__ = [
     "Alert",
@@ -60,6 +61,7 @@ __all__ = [
     "Source",
     "Tenant",
     "Topic",
+    "Usage",
     "User",
     "Verdict",
 ]

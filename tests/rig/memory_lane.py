@@ -15,6 +15,7 @@ from dataplane.runtime.outbox import TooLargeError
 from dataplane.runtime.settings import settings_from
 from dataplane.runtime.slots import Slots
 from dataplane.runtime.tally import Tally
+from dataplane.runtime.usage import UsageBook
 from dataplane.runtime.window import AckWindow
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, TopicRecord
@@ -119,7 +120,7 @@ class MemoryLane:
         self.cell = CellRecord("c1", 1, 1, {}, topics)
         self.slots = Slots([topics[purpose].name for purpose in INPUTS_OF[kind]])
         self.outbox = MemoryOutbox()
-        self.facts, self.lags, self.tally = FactBook(), LagBook(), Tally()
+        self.facts, self.lags, self.tally, self.usage = FactBook(), LagBook(), Tally(), UsageBook()
         self.windows: dict[int, AckWindow] = {}
         self.ours = set(range(PARTITIONS))
         self.asleep = False

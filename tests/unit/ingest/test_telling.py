@@ -10,7 +10,9 @@ from pyroaring import BitMap64
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ingest.telling import Teller
 from dataplane.ledger.audit import Audit, decode_audit
+from dataplane.ledger.usage import PipeUsage
 from dataplane.names import AUDIT_TOPIC
+from dataplane.runtime.usage import UsageBook
 
 Report = Callable[[KafkaError | None, Any], None]
 
@@ -24,7 +26,7 @@ class MemoryProducer:
 
     def produce(self, topic: str, value: bytes, *, key: str, on_delivery: Report) -> None:
         assert topic == AUDIT_TOPIC
-        assert key in ("c1", "c2")
+        assert key in ("c1", "c2", "")
         if self.full:
             raise BufferError
         self.sent.append((value, on_delivery))
@@ -37,7 +39,7 @@ class MemoryProducer:
 
 def teller(folder: Path, producer: MemoryProducer) -> tuple[Teller, AckJournal]:
     journal = AckJournal(folder, "ingest-1")
-    return Teller(producer, journal, "ingest-1"), journal
+    return Teller(producer, journal, "ingest-1", UsageBook()), journal
 
 
 def answer(told: Teller, journal: AckJournal, *positions: int, cell: str = "c1") -> None:
@@ -137,3 +139,28 @@ def test_finish_gives_up_in_time_and_leaves_the_rest_in_the_journal(tmp_path: Pa
     answer(told, journal, 1)
     told.finish(0.02)
     assert left_behind(tmp_path) == {1}
+
+
+def test_what_was_spent_is_told_apart_for_all_cells_and_with_no_traffic_too(tmp_path: Path):
+    producer = MemoryProducer()
+    journal, usage = AckJournal(tmp_path, "ingest-1"), UsageBook()
+    told = Teller(producer, journal, "ingest-1", usage)
+    told.tell_if_due(0)
+    assert not producer.sent, "not due yet"
+    usage.add("p", 2, 30, 12)
+    usage.hasten()
+    told.tell_if_due(0)
+    audit = producer.report()
+    assert audit.usage is not None
+    assert (audit.cell, audit.kind, audit.facts, audit.usage.pipes) == ("", "ingest", [], [PipeUsage("p", 2, 30, 12)])
+    told.tell_if_due(0)
+    assert not producer.sent, "nothing more is due"
+
+
+def test_finish_tells_what_was_spent_since(tmp_path: Path):
+    producer = MemoryProducer()
+    usage = UsageBook()
+    told = Teller(producer, AckJournal(tmp_path, "ingest-1"), "ingest-1", usage)
+    usage.add("p", 1, 1, 11)
+    told.finish(0.02)
+    assert producer.report().usage is not None

@@ -12,8 +12,10 @@ from dataplane.ingest import replica as module
 from dataplane.ingest.acks import Acks
 from dataplane.ingest.events import Event, Item
 from dataplane.ingest.journal import AckJournal
+from dataplane.ingest.problems import RefusalError
 from dataplane.ingest.replica import Replica, Verdict
 from dataplane.ingest.route import Route
+from dataplane.ledger.usage import PipeUsage
 from dataplane.plan import compile_plan
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
@@ -114,5 +116,19 @@ def test_a_request_is_acked_only_when_all_its_reports_are_good(tmp_path: Path, p
         journal = AckJournal(tmp_path / "data" / "acks", "ingest-1")
         assert journal.left_behind == [], "what was not answered is not told as ACKed"
         journal.close()
+
+    with_replica(tmp_path, story)
+
+
+def test_a_request_is_noted_for_its_pipe_with_the_events_that_were_taken(tmp_path: Path, producer: SlowProducer):
+    async def story(replica: Replica) -> None:
+        refused = RefusalError(422, "invalid", "no")
+        task = await taken(replica, [*events("{}", "[1]"), refused])
+        producer.report(None, None)
+        await task
+        replica._usage.hasten()
+        usage = replica._usage.take_if_due()
+        assert usage is not None
+        assert usage.pipes == [PipeUsage("p", 2, 5, module.REQUEST_EFFORT + 3)]
 
     with_replica(tmp_path, story)

@@ -297,3 +297,12 @@ def test_a_message_that_kills_lanes_is_dead_at_its_destination(lane: MemoryLane)
     (letter,) = lane.outbox.of(lane.cell.topics["dead"].name)
     assert death_of(letter["headers"]) == Death("transmit:crm", CRASHES_LANE, CRASHES_DETAIL)
     assert LEAVE_HEADER not in dict(letter["headers"])
+
+
+def test_what_it_passes_on_is_noted_for_its_pipe(lane: MemoryLane):
+    lane.take(parked(lane, 0, NOW, body=b"now"), parked(lane, 1, NOW + 60 * S, body=b"later"))
+    lane.work.turn()
+    lane.usage.hasten()
+    usage = lane.usage.take_if_due()
+    assert usage is not None
+    assert [(one.units, one.size_bytes) for one in usage.pipes] == [(2, 8)]

@@ -355,3 +355,17 @@ def test_an_unreadable_envelope_is_buried_whole(tmp_path: Path):
     (record,) = lane.outbox.of(lane.cell.topics["dead"].name)
     assert (record["value"], record["headers"][-1]) == (b"payload", ("penstock-cause", b"envelope"))
     work.close()
+
+
+def test_every_try_is_noted_for_its_pipe_with_the_bytes_that_were_sent(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination(retry=Retry(local_tries=1)))
+    lane.take(message(5, b'{"a":1}'), message(6, b"{}"))
+    work.turn()
+    sender.answer(503)
+    sender.answer(204)
+    work.turn()
+    lane.usage.hasten()
+    usage = lane.usage.take_if_due()
+    assert usage is not None
+    assert [(one.units, one.size_bytes, one.effort) for one in usage.pipes] == [(2, 9, 2)]
+    work.close()

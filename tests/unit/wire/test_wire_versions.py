@@ -75,7 +75,10 @@ def grown(name: str, value: bytes) -> bytes:
     """The record as a release may write it that adds to it: a field more, or an element more at its end."""
     if name.partition("/")[0] in JSON_KINDS:
         return msgspec.json.encode(msgspec.json.decode(value) | {"of_the_next": {"deep": [1]}})
-    return msgspec.msgpack.encode([*msgspec.msgpack.decode(value), {"of the next": [1]}])
+    elements, now = msgspec.msgpack.decode(value), READERS[name](value)
+    if isinstance(now, msgspec.Struct):  # elements that came since it was frozen stand before those of the next release
+        elements += [getattr(now, field) for field in now.__struct_fields__[len(elements) :]]
+    return msgspec.msgpack.encode([*elements, {"of the next": [1]}])
 
 
 def frozen() -> list[Any]:

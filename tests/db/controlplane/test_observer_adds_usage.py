@@ -1,0 +1,127 @@
+"""What writers spent, in the days' rows: every microsecond once, however it is read, and gone when it is old."""
+
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pytest_django.fixtures import DjangoAssertNumQueries
+
+from controlplane.observer.attempts import Sampler
+from controlplane.observer.batch import Batch
+from controlplane.observer.merge import UsageId, tally
+from controlplane.observer.store import PartitionLostError, Store
+from controlplane.observer.trim import trim
+from controlplane.observer.usage import add_usage
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, encode
+from dataplane.ledger.usage import PipeUsage, Spent, Usage
+from dataplane.names import AUDIT_TOPIC
+from mgmt.models import AuditOffset
+from mgmt.models import Usage as UsageRow
+from tests.db.controlplane.test_observer_stores import AUDIT, Message
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+PIPES = 10_000
+
+
+def told(usage: Usage, at: datetime = NOON, cell: str = "c1", kind: str = "process") -> Audit:
+    return Audit(AUDIT_VERSION, cell, f"{kind}-0", kind, int(at.timestamp()) * 1_000_000, [], [], [], [], usage)
+
+
+def row(pipe: str | None, **of: str) -> tuple[int, int, int]:
+    found = UsageRow.objects.get(pipe_id=pipe, **of)
+    return found.units, found.size_bytes, found.cpu_us
+
+
+def save(store: Store, first: int, *audits: Audit) -> None:
+    batch = Batch(Sampler(5))
+    for number, audit in enumerate(audits):
+        batch.add(Message(AUDIT, first + number, encode(audit)))
+    store.save(batch, maybe_sealed_before=0, now=NOON)
+
+
+@pytest.fixture
+def store() -> Store:
+    AuditOffset.objects.create(topic=AUDIT_TOPIC, partition=0, next_offset=0)
+    made = Store()
+    made.offsets = {AUDIT: 0}
+    return made
+
+
+def test_what_pipes_spent_is_added_up_by_day_cell_and_kind(store: Store):
+    usage = Usage(900, 100, [PipeUsage("p1", 3, 30, 2), PipeUsage("p2", 5, 50, 1)])
+    save(store, 0, told(usage), told(usage))
+    save(store, 2, told(usage), told(usage, kind="transmit"), told(usage, NOON + timedelta(days=1)))
+    assert row("p1", day="2026-01-01", kind="process") == (9, 90, 1_800)
+    assert row("p2", day="2026-01-01", kind="transmit") == (5, 50, 300)
+    assert row("p1", day="2026-01-02") == (3, 30, 600)
+    assert row(None, day="2026-01-01", kind="process") == (0, 0, 300)
+
+
+def test_what_ingest_spent_is_of_no_cell(store: Store):
+    save(store, 0, told(Usage(7, 0, [PipeUsage("p1", 1, 10, 11)]), cell="", kind="ingest"))
+    assert row("p1", cell="", kind="ingest") == (1, 10, 7)
+
+
+def test_an_observer_that_lost_its_partition_adds_nothing(store: Store):
+    AuditOffset.objects.update(next_offset=9)
+    with pytest.raises(PartitionLostError):
+        save(store, 0, told(Usage(7, 0, [])))
+    assert not UsageRow.objects.exists()
+
+
+def test_writers_of_the_release_before_say_nothing_of_it(store: Store):
+    save(store, 0, Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, [], [], [], []))
+    assert not UsageRow.objects.exists()
+
+
+usages = st.builds(
+    Usage,
+    st.integers(0, 10**9),
+    st.integers(0, 10**9),
+    st.lists(
+        st.builds(PipeUsage, st.sampled_from(["p1", "p2"]), st.integers(0, 99), st.integers(0, 999), st.integers(0, 9)),
+        max_size=2,
+        unique_by=lambda one: one.pipe,
+    ),
+)
+writers = st.lists(
+    st.tuples(usages, st.sampled_from(["c1", "c2"]), st.sampled_from(["process", "transmit"]), st.integers(0, 2)),
+    max_size=8,
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(writers, st.integers(0, 8))
+def test_the_rows_of_a_cell_are_what_its_processes_told_to_the_last_microsecond(
+    said: list[tuple[Usage, str, str, int]], cut: int
+):
+    UsageRow.objects.all().delete()
+    audits = [told(usage, NOON + timedelta(days=days), cell, kind) for usage, cell, kind, days in said]
+    for some in (audits[:cut], audits[cut:]):
+        add_usage(tally((0, audit) for audit in some).usage)
+    wanted: Counter[tuple[str, str]] = Counter()
+    for usage, cell, kind, _ in said:
+        wanted[cell, kind] += usage.busy_us + usage.idle_us
+    found: Counter[tuple[str, str]] = Counter()
+    for one in UsageRow.objects.all():
+        found[one.cell, one.kind] += one.cpu_us
+    assert +found == +wanted
+
+
+def test_ten_thousand_pipes_are_one_statement(django_assert_num_queries: DjangoAssertNumQueries):
+    day = (NOON.date() - date(1970, 1, 1)).days
+    usage = {UsageId(f"p{number}", day, "c1", "process"): Spent(1, 10, 100) for number in range(PIPES)}
+    for _ in range(2):
+        with django_assert_num_queries(1):
+            add_usage(usage)
+    assert UsageRow.objects.filter(cpu_us=200, day=NOON.date()).count() == PIPES
+
+
+def test_what_is_older_than_thirteen_months_goes(store: Store):
+    save(store, 0, told(Usage(7, 0, [])))
+    for days, left in ((400, True), (402, False)):
+        trim(NOON + timedelta(days=days), attempts_keep_h=72, facts_keep_d=30, ends_keep=timedelta(days=14))
+        assert UsageRow.objects.exists() == left

@@ -40,6 +40,7 @@ from mgmt.api.views.states import (
     ResumePipeView,
     StandingsView,
 )
+from mgmt.api.views.usage import AllUsageView, PipeUsageView
 from mgmt.api.views.ways import (
     DestinationsView,
     DestinationView,
@@ -109,6 +110,7 @@ urlpatterns = [
     path("staff/cells/", CellsView.as_view(), name="cells"),
     path("staff/pauses/", PausesView.as_view(), name="pauses"),
     path("staff/pauses/<number:pause>/end/", EndPauseView.as_view(), name="end-pause"),
+    path("staff/usage/", AllUsageView.as_view(), name="all-usage"),
     path("staff/actions/", ControlActionsView.as_view(), name="control-actions"),
     path("lookup-tables/", LookupTablesView.as_view(), name="lookup-tables"),
     path("lookup-tables/<row_id:table>/", LookupTableView.as_view(), name="lookup-table"),
@@ -133,6 +135,7 @@ urlpatterns = [
         name="credential",
     ),
     path("pipes/<row_id:pipe>/patterns/", PatternsView.as_view(), name="patterns"),
+    path("pipes/<row_id:pipe>/usage/", PipeUsageView.as_view(), name="usage"),
     path("pipes/<row_id:pipe>/windows/", WindowsView.as_view(), name="windows"),
     path("pipes/<row_id:pipe>/windows/<spec_name:name>/", CurrentView.as_view(), name="window"),
     path("pipes/<row_id:pipe>/dead-letters/", LettersView.as_view(), name="dead-letters"),

@@ -25,9 +25,10 @@ from mgmt.console.views import (
     standing,
     tables,
     tail,
+    usage,
     windows,
 )
-from mgmt.console.views.staff import audit, cells, controllers, releases, scaling
+from mgmt.console.views.staff import audit, cells, controllers, releases, scaling, spending
 
 app_name = "console"
 urlpatterns = [
@@ -41,6 +42,7 @@ urlpatterns = [
     path("alerts/channels/", channels.channels, name="channels"),
     path("help/causes/", causes.causes, name="causes"),
     path("help/causes/<slug:code>/", causes.cause, name="cause"),
+    path("usage/", usage.usage, name="usage"),
     path("tables/", tables.tables, name="tables"),
     path("tables/<str:table_id>/", tables.table, name="table"),
     path("tables/<str:table_id>/remove/", tables.delete_table, name="delete_table"),
@@ -52,6 +54,7 @@ urlpatterns = [
     path("staff/audit/", audit.audit, name="audit"),
     path("staff/scaling/", scaling.scaling, name="scaling"),
     path("staff/scaling/<slug:cell>/<slug:kind>/", scaling.scale_group, name="scale_group"),
+    path("staff/usage/", spending.spending, name="spending"),
     path("staff/releases/", releases.releases, name="releases"),
     path("staff/releases/<slug:release>/roll-out/", releases.roll_out, name="roll_out"),
     path("staff/rollouts/<int:number>/roll-back/", releases.roll_back, name="roll_back"),

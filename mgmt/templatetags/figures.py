@@ -46,6 +46,23 @@ def duration(us: object) -> str:
 
 
 @register.filter
+def cpu_s(us: int) -> str:
+    """CPU in seconds, without the unit: figures of one column are compared."""
+    seconds = us / 1_000_000
+    return count(round(seconds)) if seconds >= 1_000 else f"{seconds:.1f}" if seconds >= 10 else f"{seconds:.2f}"
+
+
+@register.filter
+def size(size_bytes: int) -> str:
+    """An amount of data in the unit in which it has one to three digits before the point."""
+    amount, units = float(size_bytes), iter(("B", "kB", "MB", "GB", "TB"))
+    unit = next(units)
+    while amount >= 999.5 and unit != "TB":
+        amount, unit = amount / 1_000, next(units)
+    return f"{amount:.0f}{_NARROW}{unit}" if unit == "B" or amount >= 99.95 else f"{amount:.1f}{_NARROW}{unit}"
+
+
+@register.filter
 def took(us: int) -> str:
     """A short piece of work: in microseconds while these are few."""
     return f"{us}{_NARROW}µs" if us < 1_000 else duration(us)

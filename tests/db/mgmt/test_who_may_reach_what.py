@@ -66,6 +66,7 @@ OF_NO_ROW = {
     "/sign-out/",
     "/theme/",
     "/tenant/",
+    "/usage/",
     "/pipes/new/",
     "/alerts/",
     "/alerts/channels/",

@@ -12,3 +12,10 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
     """Kafka, two ingest replicas, the cell under its keeper, a receiver."""
     with running_plane(tmp_path_factory.mktemp("plane")) as plane:
         yield plane
+
+
+@pytest.fixture(autouse=True)
+def _begins_with_a_whole_plane(request: pytest.FixtureRequest) -> None:
+    """Tests come in any order, and some kill what the next one needs."""
+    if "plane" in request.fixturenames and isinstance(plane := request.getfixturevalue("plane"), DataPlane):
+        plane.wait_whole()

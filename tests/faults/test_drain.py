@@ -6,14 +6,14 @@ from collections import Counter
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.rig.data_plane import DataPlane
+from tests.rig.data_plane import DataPlane, until
 
 
 @pytest.mark.timeout(600)
 def test_a_drain_under_load_loses_nothing_and_repeats_nothing(plane: DataPlane):
     key = plane.add_pipe("drain", {"crm": {"url": plane.receiver.url("/drain")}})
     with plane.sender(key) as sender:
-        time.sleep(2)
+        until(lambda: len(plane.receiver.got["/drain"]) > 100, "work is under way", 60)
         ended = plane.drain_cell()
         plane.start_cell()
         time.sleep(2)

@@ -28,6 +28,7 @@ from tests.rig.watch import Heartbeats, Offsets
 __all__ = ["REPLICAS", "DataPlane", "Replicas", "until"]
 
 REPLICAS: Final = ("ingest-1", "ingest-2")
+FRESH_US: Final = 5_000_000
 
 
 class Replicas:
@@ -104,14 +105,23 @@ class DataPlane(Plane):
         """Ask for the application and wait until a lane of every kind beats."""
         since_us = time.time_ns() // 1_000
         self.ask_for(self.cluster.epoch, Releases(self.var).pack(ROOT))
-        kinds = {"process", "transmit", "transmit-retry", "retrier"}
+        until(
+            lambda: self._all_beat(since_us), "a heartbeat of every kind of lane", 240
+        )  # Spark starts slowly at times
 
-        def all_beat() -> bool:
-            self.heartbeats.refresh()
-            beats = self.heartbeats.latest.values()
-            return kinds <= {beat.kind for beat in beats if beat.at_us > since_us and beat.state == "running"}
+    def wait_whole(self) -> None:
+        """The application runs, and a lane of every kind: who was here before may have left while it came back."""
 
-        until(all_beat, "a heartbeat of every kind of lane", 240)  # Spark starts slowly where others work, too
+        def whole() -> bool:
+            return self.is_running() and self._all_beat(time.time_ns() // 1_000 - FRESH_US)
+
+        until(whole, "the application with all its lanes", 120, seen=lambda: list(self.heartbeats.latest.values()))
+
+    def _all_beat(self, since_us: int) -> bool:
+        self.heartbeats.refresh()
+        beats = self.heartbeats.latest.values()
+        kinds = {beat.kind for beat in beats if beat.at_us > since_us and beat.state == "running"}
+        return kinds >= {"process", "transmit", "transmit-retry", "retrier"}
 
     def ask_for(self, epoch: int, release: str) -> None:
         """What the Provisioner does when a cell's row has another epoch: submits it, and tells its lanes."""

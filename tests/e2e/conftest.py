@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from localbox.testing import Box, box_of
 from tests.e2e.look import chromium
 from tests.rig.receiver import Receiver
+
+
+expect.set_options(timeout=20_000)  # a box beside others takes its time to answer; what is waited for is the same
 
 
 @pytest.fixture(scope="session")

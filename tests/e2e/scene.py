@@ -26,7 +26,7 @@ from django.utils import timezone  # noqa: E402
 
 from dataplane.names import WIRE_VERSION  # noqa: E402
 from mgmt import services  # noqa: E402
-from mgmt.models import Finding, Membership, PatternHour, Pause, Pipe, Ramp, Tenant, User  # noqa: E402
+from mgmt.models import Finding, Membership, PatternHour, Pause, Pipe, PipeRevision, Ramp, Tenant, User  # noqa: E402
 from mgmt.patterns.blocks import IN_HOUR, Block, block_at, hour_of  # noqa: E402
 from mgmt.patterns.judge import Watch  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
@@ -34,6 +34,7 @@ from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E4
 from mgmt.services.row_files import checked_row  # noqa: E402
 
 TOLD_S = 60
+LIVE_S = 180
 SLOW_PER_S = 0.02
 PASSWORD = "a long password for looking"
 
@@ -85,7 +86,11 @@ def one_pipe(name: str, url: str, steps: str = "[]") -> dict[str, Any]:
 
 def after() -> dict[str, Any]:
     """A closed pipe, a paused one, a held ramp, one with unusual patterns, and a redrive that takes its time."""
-    _ramp(Pipe.objects.get(name="refunds"))
+    refunds, deadline = Pipe.objects.get(name="refunds"), time.monotonic() + LIVE_S
+    while not refunds.revisions.filter(number=1, state=PipeRevision.State.LIVE).exists():
+        assert time.monotonic() < deadline, "refunds is not live, so no revision can ramp beside it"
+        time.sleep(0.5)
+    _ramp(refunds)
     _watch(Pipe.objects.get(name="visits"))
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
     services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))

@@ -12,7 +12,6 @@ from localbox.testing import Box, box_of
 from tests.e2e.look import chromium
 from tests.rig.receiver import Receiver
 
-
 expect.set_options(timeout=20_000)  # a box beside others takes its time to answer; what is waited for is the same
 
 

@@ -15,7 +15,7 @@ from tests.rig.receiver import Receiver
 pytestmark = pytest.mark.timeout(600)
 PEEK = {"op": "peek", "name": "raw", "share": 1}
 LIVE_MS = 90_000
-SHOWN_MS = 20_000
+SHOWN_MS = 60_000
 
 
 def send(box: Box, key: str, body: bytes) -> None:

@@ -16,7 +16,7 @@ from tests.rig.sender import Sender
 pytestmark = pytest.mark.timeout(900)
 PER_S = 50
 RECENT = 600  # messages of the last hour, without which no step could come to its evidence in time
-LIVE_MS, STEPS_MS, SHOWN_MS = 240_000, 180_000, 60_000  # a box beside others needs its time
+LIVE_MS, STEPS_MS, BEGINS_S = 240_000, 180_000, 180  # a box beside others needs its time
 GOES_BACK_S = 120
 
 
@@ -35,7 +35,15 @@ def add_step(page: Page, number: int, op: str, path: str, label: str, value: str
 def publish(page: Page, home: str, number: int) -> None:
     page.get_by_role("button", name=f"Publish revision {number}").click()
     page.wait_for_url(home)
-    page.get_by_role("link", name="Watch it").click(timeout=SHOWN_MS)
+    page.get_by_role("link", name="Revisions").click()
+    ramp = page.locator(f'a[href$="/revisions/{number}/ramp/"]').first
+
+    def begun() -> bool:
+        page.reload()
+        return ramp.is_visible()
+
+    until(begun, f"the ramp of revision {number} begins, once its cell is stable", BEGINS_S)
+    ramp.click()
     expect(page.get_by_role("heading", name=f"Ramp of ramped@{number}")).to_be_visible()
 
 

@@ -9,7 +9,7 @@ from django.db.models import Sum
 
 from controlplane.deployer.snapshot import Health
 from dataplane.ledger.facts import ACKED, INGEST, Fact
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.sketch import P95, Sketch
 from dataplane.names import transmit_node
 from mgmt.models import FactRow, LagRow, Pipe
 from mgmt.queries.span import bucket_at
@@ -18,7 +18,6 @@ BEFORE: Final = 10  # minutes that a release is compared with
 ENDED: Final = (Fact.DELIVERED, Fact.FILTERED, Fact.DUPLICATE, Fact.DEAD, Fact.PARKED, Fact.HELD, Fact.CANCELLED)
 FAILED: Final = (Fact.DEAD, Fact.PARKED, Fact.HELD)
 ON_THE_WAY: Final = timedelta(seconds=20)
-QUANTILE: Final = 0.95
 
 
 def health_before(cell: str, now: datetime) -> Health:
@@ -58,4 +57,4 @@ def _p95(sketches: Iterable[bytes]) -> int | None:
     together = Sketch()
     for encoded in sketches:
         together.merge(Sketch.decode(encoded))
-    return together.quantile(QUANTILE) if together.count else None
+    return together.quantile(P95) if together.count else None

@@ -52,7 +52,7 @@ def _of_cells(verdicts: list[Verdict], start: datetime, end: datetime) -> Mappin
     deeds = ControlAction.objects.filter(
         at__gte=since, at__lte=end, controller__in=_CHANGES, cell__isnull=False, outcome="done"
     )
-    leases = Lease.objects.filter(Q(taken_at__lte=end), until__gt=start, holder__in=_CHANGES)
+    leases = Lease.objects.filter(taken_at__lte=end, until__gt=start, holder__in=_CHANGES)
     for cell, controller in [*deeds.values_list("cell", "controller"), *leases.values_list("cell", "holder")]:
         found[str(cell)][cast(Cause, controller)] = f"while {_CHANGES[controller]} cell {cell}"
     for row in verdicts:

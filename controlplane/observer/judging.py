@@ -10,14 +10,13 @@ from django.db.models import Sum
 
 from controlplane.observer.verdict import SILENT, Beat, Judged, Look, State, judge
 from dataplane.ledger.facts import INGEST
-from dataplane.ledger.sketch import GAMMA, Sketch
+from dataplane.ledger.sketch import GAMMA, P95, Sketch
 from dataplane.names import PROCESS_NODES
 from mgmt.models import Cell, Heartbeat, LagRow, Lease, Pipe, Seal, Verdict
 from mgmt.queries.span import bucket_at
 
 LOST_FOR: Final = timedelta(minutes=10)
 OLDEST_SEALED: Final = timedelta(hours=1)  # a minute that is sealed now began at most about so long ago
-P95: Final = 0.95
 log = structlog.get_logger(__name__)
 
 

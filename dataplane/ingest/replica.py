@@ -144,6 +144,8 @@ class Replica:
 
     def _find(self, digest: str) -> Route:
         key = self.table.key(digest)
+        if key is None and not self._reader.at_end:
+            raise _unread()  # a 401 is final to its sender, and the key may be newer than the snapshot
         if key is None or key.revoked:
             raise _unknown_key()
         return self._lead(key.pipe, key.source)
@@ -316,6 +318,11 @@ def _unavailable() -> RefusalError:
 
 def _unknown_key() -> RefusalError:
     return RefusalError(401, "key-invalid", "this API key is not known, or was revoked")
+
+
+def _unread() -> RefusalError:
+    detail = "which API keys there are is still being read; send this again"
+    return RefusalError(503, "unavailable", detail, retry_after_s=RETRY_AFTER_S)
 
 
 def _starting() -> RefusalError:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 GAMMA: Final = 1.02
+P95: Final = 0.95  # by which lags are compared and pies are cut
 _LOG_GAMMA: Final = math.log(GAMMA)
 
 

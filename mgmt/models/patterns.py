@@ -22,7 +22,7 @@ class PatternHour(models.Model):
 
 
 class PatternMark(models.Model):
-    """The newest block that was judged, moved in the transaction that stores what came of it: each is judged once."""
+    """The newest block that every pipe was judged by; who already has a block is passed over if it comes again."""
 
     block = models.IntegerField()
 

@@ -2,19 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
 
 import msgspec
 from django.db.models import Q, Sum
 
 from dataplane.ledger.facts import ACKED, INGEST, Fact
+from dataplane.ledger.sketch import P95
 from dataplane.names import RAMP_PREFIX
 from mgmt.models import FactRow, PatternHour
 from mgmt.patterns.blocks import IN_HOUR, Block, Hour, Known, minutes_of
 from mgmt.queries.span import Span
 from mgmt.queries.timing import end_to_end
 
-P95: Final = 0.95
 _ACCEPTED = Q(node=INGEST, fact=Fact.SENT, detail=ACKED)
 _DELIVERED = Q(fact=Fact.DELIVERED)
 _FAILED = Q(fact=Fact.DEAD) | Q(fact=Fact.PARKED, detail="1")

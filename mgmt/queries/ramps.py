@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Account, Bin, Books, derive
 from dataplane.ledger.facts import Fact, FactKey
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.sketch import P95, Sketch
 from dataplane.ledger.units import format_position
 from dataplane.names import NOT_HEARD, ramp_node
 from mgmt.models import FactRow, LagRow, Ramp, RampStep
@@ -24,7 +24,6 @@ LOOK_BACK: Final = 30  # minutes of a step that are compared: what is older has 
 MOST_MINUTES: Final = 240
 MOST_UNITS: Final = 200
 FAILED: Final = (Bin.DEAD, Bin.RETRYING)
-QUANTILE: Final = 0.95
 STUCK_S: Final = 90  # from the end of a message's minute on: longer than grace, or what comes late would seem to wait
 
 
@@ -219,4 +218,4 @@ def _p95(wanted: Mapping[tuple[str, str], Taker], minutes: Mapping[Taker, list[M
     for pipe_id, node, encoded in rows.values_list("pipe_id", "node", "sketch"):
         if taker := wanted.get((pipe_id, node)):
             sketches[taker].merge(Sketch.decode(bytes(encoded)))
-    return {taker: sketch.quantile(QUANTILE) for taker, sketch in sketches.items() if sketch.count}
+    return {taker: sketch.quantile(P95) for taker, sketch in sketches.items() if sketch.count}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dataplane.ledger.facts import INGEST
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.sketch import P95, Sketch
 from dataplane.names import PROCESS_NODES, RAMP_PREFIX, transform_node, transmit_node
 from mgmt.models import LagRow
 from mgmt.queries.lag import Hop, Passage, end_to_end_us, hops, process_duration_us, shares, side_by_side
@@ -15,7 +15,6 @@ _K = TypeVar("_K")
 Point = tuple[str, str]  # (node, way)
 _TRANSFORM, _TRANSMIT = transform_node(""), transmit_node("")
 _COMMON = (INGEST, *PROCESS_NODES[:3])
-SHARE_QUANTILE = 0.95
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def timing(*, pipe_id: str, span: Span) -> Timing:
     for bucket, node, way, encoded in rows.values_list("bucket", "node", "way", "sketch").iterator():
         _merge_into(minutes.setdefault(bucket, {}), (node, way), Sketch.decode(bytes(encoded)))
     whole = _merged(minutes.values())
-    travelled = passages(whole, SHARE_QUANTILE)
+    travelled = passages(whole, P95)
     return Timing(
         nodes=tuple(_node_lag(node, whole) for node in in_travel_order({node for node, _ in whole})),
         pie=tuple(HopShare(hop, share) for hop, share in shares(hops(side_by_side(travelled)))),
@@ -98,7 +97,7 @@ def end_to_end(pipe_ids: Sequence[str], span: Span) -> dict[str, Sketch]:
 
 def end_to_end_p95(pipe_ids: Sequence[str], span: Span) -> dict[str, int]:
     """For each pipe that delivered something in the span: the 95th percentile of its end-to-end lag."""
-    return {pipe_id: sketch.quantile(SHARE_QUANTILE) for pipe_id, sketch in end_to_end(pipe_ids, span).items()}
+    return {pipe_id: sketch.quantile(P95) for pipe_id, sketch in end_to_end(pipe_ids, span).items()}
 
 
 def passages(sketches: Mapping[Point, Sketch], quantile: float) -> list[Passage]:
@@ -144,7 +143,7 @@ def _node_lag(node: str, sketches: Mapping[Point, Sketch]) -> NodeLag:
 def _percentiles(sketch: Sketch | None) -> Percentiles | None:
     if sketch is None or not sketch.count:
         return None
-    return Percentiles(sketch.quantile(0.5), sketch.quantile(0.95), sketch.quantile(0.99), sketch.max_us, sketch.count)
+    return Percentiles(sketch.quantile(0.5), sketch.quantile(P95), sketch.quantile(0.99), sketch.max_us, sketch.count)
 
 
 def _difference(node: str, lag_in: Percentiles | None, lag_out: Percentiles | None) -> Percentiles | None:
@@ -169,7 +168,7 @@ def _series(minutes: Mapping[int, Mapping[Point, Sketch]], span: Span) -> ShareS
     names: dict[str, None] = {}
     for group in groups:
         merged = _merged(minutes[bucket] for bucket in group if bucket in minutes)
-        parts = {hop.name: share for hop, share in shares(hops(side_by_side(passages(merged, SHARE_QUANTILE))))}
+        parts = {hop.name: share for hop, share in shares(hops(side_by_side(passages(merged, P95))))}
         names |= dict.fromkeys(parts)
         found.append(parts)
     values = tuple(tuple(parts.get(name, 0.0) if parts else None for name in names) for parts in found)

@@ -1,20 +1,14 @@
 """The editor in a real browser: results while one types, rows moved by keyboard, and a revision that says the same."""
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from localbox.testing import Box
 from tests.e2e.conftest import said_by
+from tests.e2e.editing import add_step
 from tests.e2e.look import Complaints, sign_in
 
+VALUE = "Value, as JSON or text"
 RECEIVER = "http://127.0.0.1:8999/crm"  # nothing listens, and nothing is sent
-
-
-def add_step(page: Page, number: int, op: str, path: str) -> None:
-    page.get_by_role("button", name="Add a step", exact=True).click()
-    expect(page.get_by_label(f"Operation of step {number}", exact=True)).to_be_focused()
-    page.get_by_label(f"Operation of step {number}", exact=True).select_option(op)
-    expect(page.get_by_label(f"Value, as JSON or text of step {number}", exact=True)).to_be_visible()
-    page.get_by_label(f"Path of step {number}", exact=True).fill(path)
 
 
 def test_a_pipe_is_edited_by_keyboard_with_its_results_beside_it(whole_box: Box, chrome: Browser):
@@ -24,8 +18,8 @@ def test_a_pipe_is_edited_by_keyboard_with_its_results_beside_it(whole_box: Box,
     page = context.new_page()
     complaints.watch(page)
     page.goto(f"{base}/pipes/{made['pipe']}/edit/")
-    add_step(page, 1, "set", "first")
-    add_step(page, 2, "set", "second")
+    add_step(page, 1, "set", "first", VALUE)
+    add_step(page, 2, "set", "second", VALUE)
     expect(page.locator("#out-normalize .new").last).to_contain_text('"second"')
 
     page.get_by_label("Path of step 2", exact=True).press("Alt+ArrowUp")

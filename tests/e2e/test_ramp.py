@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from localbox.testing import Box
 from tests.e2e.conftest import said_by
+from tests.e2e.editing import add_step
 from tests.e2e.look import Complaints, sign_in
 from tests.rig.plane import until
 from tests.rig.receiver import Receiver
@@ -18,18 +19,6 @@ PER_S = 50
 RECENT = 600  # messages of the last hour, without which no step could come to its evidence in time
 LIVE_MS, STEPS_MS, BEGINS_S = 240_000, 180_000, 180  # a box beside others needs its time
 GOES_BACK_S = 120
-
-
-def add_step(page: Page, number: int, op: str, path: str, label: str, value: str) -> None:
-    page.get_by_role("button", name="Add a step", exact=True).click()
-    operation = page.get_by_label(f"Operation of step {number}", exact=True)
-    expect(operation).to_be_focused()
-    if operation.input_value() != op:
-        operation.select_option(op)
-    field = page.get_by_label(f"{label} of step {number}", exact=True)
-    expect(field).to_be_visible()
-    page.get_by_label(f"Path of step {number}", exact=True).fill(path)
-    field.select_option(value) if op == "cast" else field.fill(value)
 
 
 def publish(page: Page, home: str, number: int) -> None:
@@ -60,7 +49,7 @@ def test_a_ramp_is_watched_to_its_end_and_a_bad_revision_goes_back_on_screen(
     with Sender(int(whole_box.env["PENSTOCK_INGEST_PORT"]), made["key"], PER_S) as sender:
         until(lambda: len(got) > RECENT, "enough messages for a ramp", 60)
         page.goto(f"{home}edit/")
-        add_step(page, 1, "rename", "note", "New path", "words")
+        add_step(page, 1, "rename", "note", "New path").fill("words")
         publish(page, home, 2)
         ramp = page.locator("#ramp")
         expect(ramp).to_contain_text("It took over at", timeout=STEPS_MS)
@@ -68,7 +57,7 @@ def test_a_ramp_is_watched_to_its_end_and_a_bad_revision_goes_back_on_screen(
             expect(ramp.get_by_role("rowheader", name=share, exact=True)).to_be_visible()
 
         page.goto(f"{home}edit/")
-        add_step(page, 2, "cast", "words", "Type", "int")
+        add_step(page, 2, "cast", "words", "Type").select_option("int")
         publish(page, home, 3)
         began = time.monotonic()
         expect(ramp).to_contain_text("by itself", timeout=GOES_BACK_S * 1_000)

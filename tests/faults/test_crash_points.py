@@ -35,7 +35,7 @@ READING: Final = threading.Lock()  # the books are one for all kinds
 # Every lane passes these, whatever it is given: before something done is noted, before that is told, before the commit.
 SURE: Final = ("Lane._collect self._work.acked", "Checkpointer.freeze self._outbox.send",
                "Checkpointer.audited self._consumer.commit")  # fmt: skip
-MOSTLY: Final = 0.7  # of the steps that are chosen are passed again; the rest depends on what comes when
+MOSTLY: Final = 0.8  # of the steps that are chosen are passed again; the rest depends on what comes when
 
 
 class Campaign:
@@ -181,8 +181,7 @@ def test_the_campaign_passes_every_step(campaigns: dict[LaneKind, Campaign]):
     with ThreadPoolExecutor(len(campaigns)) as pool:  # each of them mostly waits
         passed = set().union(*pool.map(lambda campaign: campaign.lines, campaigns.values()))
     steps = {step for kind in KINDS for step in steps_of(kind) if not step.function.endswith("__init__")}
-    missing = [step for step in sorted(steps) if not {step.function, step.name} & ELSEWHERE.keys()]
-    missing = [step for step in missing if step.place not in passed]
+    missing = [step for step in sorted(steps) if is_promised(step) and step.place not in passed]
     told = "\n".join(f"{step.file}:{step.line} {step.function}: {step.call}" for step in missing)
     assert not missing, f"add traffic to tests/rig/crash_traffic.py that leads here, or say who shows it:\n{told}"
 
@@ -195,6 +194,11 @@ def run(campaign: Campaign, steps: Sequence[Step]) -> None:
 
 def on_the_way(campaign: Campaign, kind: LaneKind) -> list[Step]:
     return [step for step in steps_of(kind) if step.place in campaign.lines]
+
+
+def is_promised(step: Step) -> bool:
+    """Whether the traffic leads there each time, as nobody else shows it."""
+    return not {step.function, step.name} & ELSEWHERE.keys()
 
 
 @pytest.mark.timeout(600)
@@ -210,7 +214,7 @@ def test_a_kill_around_audit_and_commit_loses_nothing(campaigns: dict[LaneKind, 
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kill_at_some_steps_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
-    steps = on_the_way(campaigns[kind], kind)
+    steps = [step for step in on_the_way(campaigns[kind], kind) if is_promised(step)]
     run(campaigns[kind], random.Random(20_261_121).sample(steps, A_FEW))
 
 

@@ -1,7 +1,6 @@
 """A policy, the Autoscaler, the cell's record, its driver, its lanes: the whole chain in a box, under traffic."""
 
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from localbox.demo.payloads import SHIPPED, read_payloads
-from localbox.demo.sender import Sender, Target
-from localbox.state import last_json_line
 from localbox.testing import ROOT, Box
 from tests.rig.data_plane import until
+from tests.rig.demo_traffic import DemoTraffic, demo_box
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 RATE, COUNT = 100.0, 9_000
@@ -35,7 +32,7 @@ DEEDS = "SELECT DISTINCT action, outcome FROM mgmt_controlaction WHERE controlle
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
-    with Box(tmp_path / "var", extra=["receiver", "demo-pipe"]) as running:
+    with demo_box(tmp_path / "var") as running:
         yield running
 
 
@@ -53,18 +50,11 @@ def scale_to(box: Box, lanes: int) -> None:
 
 
 def test_a_policy_makes_two_lanes_of_one_and_one_again_and_nothing_is_lost(box: Box):
-    pipe = last_json_line(box.settings.logs / "demo-pipe.log")
-    target = Target.of(box.env["PENSTOCK_INGEST_URL"], pipe["key"])
-    log = box.var / "demo" / "sent.log"
-    sender = Sender(target, read_payloads(SHIPPED), log=log, rate=RATE, count=COUNT)
-    sending = threading.Thread(target=sender.run, daemon=True)
-    sending.start()
+    traffic = DemoTraffic(box, rate=RATE, count=COUNT)
     until(lambda: asked(box, "SELECT id FROM mgmt_scalegroup"), "the Autoscaler has looked at the cell", 90)
     scale_to(box, 2)
     scale_to(box, 1)
-    assert sending.is_alive(), "both changes came under traffic"
-    sending.join(240)
-    assert not sending.is_alive()
-    accounted = box.run(sys.executable, "-m", "tests.rig.account", pipe["pipe"], timeout_s=240)
-    assert accounted.returncode == 0, accounted.stdout + accounted.stderr
+    assert traffic.goes_on, "both changes came under traffic"
+    traffic.wait(240)
+    traffic.assert_accounted()
     assert asked(box, DEEDS) == [("scale-in", "done"), ("scale-out", "done")]

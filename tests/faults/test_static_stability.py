@@ -2,8 +2,6 @@
 
 import os
 import signal
-import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +10,9 @@ import psutil
 import pytest
 
 from controlplane.compute.files import ComputeFiles
-from localbox.demo.payloads import SHIPPED, read_payloads
-from localbox.demo.sender import Sender, Target
-from localbox.state import last_json_line
 from localbox.testing import Box
 from tests.rig.data_plane import until
+from tests.rig.demo_traffic import DemoTraffic, demo_box
 
 RATE = 100.0
 COUNT = 4_000
@@ -25,7 +21,7 @@ CELL = "c1"
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
-    with Box(tmp_path / "var", extra=["receiver", "demo-pipe"]) as running:
+    with demo_box(tmp_path / "var") as running:
         yield running
 
 
@@ -52,12 +48,7 @@ def kill_the_driver(box: Box) -> int:
 
 @pytest.mark.timeout(400)
 def test_deliveries_go_on_and_the_ledger_is_exact_afterwards(box: Box):
-    pipe = last_json_line(box.settings.logs / "demo-pipe.log")
-    target = Target.of(box.env["PENSTOCK_INGEST_URL"], pipe["key"])
-    log = box.var / "demo" / "sent.log"
-    sender = Sender(target, read_payloads(SHIPPED), log=log, rate=RATE, count=COUNT)
-    sending = threading.Thread(target=sender.run, daemon=True)
-    sending.start()
+    traffic = DemoTraffic(box, rate=RATE, count=COUNT)
     until(lambda: received(box) > 300, "the first deliveries", 90)
 
     sleepers = asleep(box.pid("postgres")) + asleep(box.pid("redis"))
@@ -72,11 +63,9 @@ def test_deliveries_go_on_and_the_ledger_is_exact_afterwards(box: Box):
         for process in sleepers:
             process.resume()
 
-    sending.join(180)
-    assert not sending.is_alive()
+    traffic.wait(180)
     until(lambda: received(box) >= COUNT, "the last deliveries", 60)
-    accounted = box.run(sys.executable, "-m", "tests.rig.account", pipe["pipe"], timeout_s=180)
-    assert accounted.returncode == 0, accounted.stdout + accounted.stderr
+    traffic.assert_accounted()
 
 
 def _another_driver(box: Box, killed: int) -> bool:

@@ -105,9 +105,8 @@ class DataPlane(Plane):
         """Ask for the application and wait until a lane of every kind beats."""
         since_us = time.time_ns() // 1_000
         self.ask_for(self.cluster.epoch, Releases(self.var).pack(ROOT))
-        until(
-            lambda: self._all_beat(since_us), "a heartbeat of every kind of lane", 240
-        )  # Spark starts slowly at times
+        # Spark starts slowly where others work, too.
+        until(lambda: self._all_beat(since_us), "a heartbeat of every kind of lane", 240)
 
     def wait_whole(self) -> None:
         """The application runs, and a lane of every kind: who was here before may have left while it came back."""
@@ -143,6 +142,9 @@ class DataPlane(Plane):
             scratch = self.var / "planted" / "clock.new"
             scratch.write_text(str(seconds))
             scratch.replace(scratch.with_name(name))
+
+    def ingest_pids(self) -> set[int]:
+        return {self.replicas.pid(name) for name in REPLICAS}
 
     # -- whom to kill ----------------------------------------------------------------------------------------------
 

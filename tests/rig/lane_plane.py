@@ -31,6 +31,9 @@ class LanePlane(Plane):
         for kind in LANE_KINDS:
             self._server.start(Order(kind, self.cluster.cell, kind, RUN, env))
 
+    def ingest_pids(self) -> set[int]:
+        return {self._ingest.pid}
+
     def close(self) -> None:
         """End everything, in order."""
         self.cluster.stop(RUN)

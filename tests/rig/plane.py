@@ -1,9 +1,11 @@
 """A data plane as a customer sees it, and its books: what every kind of rig has, whatever runs its lanes."""
 
 import http.client
+import json
 import os
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +35,7 @@ def until(
     return time.monotonic() - began
 
 
-class Plane:
+class Plane(ABC):
     """Ingest on `port`, a broker, a cell's topics, a destination that behaves as told, and the ledger by its audit."""
 
     def __init__(self, var: Path, partitions: int) -> None:
@@ -71,16 +73,23 @@ class Plane:
         return Sender(self.port, key, rate, field=field)
 
     def add_pipe(self, name: str, destinations: dict[str, dict[str, Any]], **spec: Any) -> str:
-        """A pipe of its own for a test; returns its key. Waits until ingest knows it."""
+        """A pipe of its own for a test; returns its key. Waits until every replica of ingest knows it."""
         key = key_of(name)
         self.cluster.add_pipe(name, key, destinations, **spec)
+        knowing: set[int] = set()
 
-        def taken() -> bool:
-            status, _, _ = self.post(key, b"not json")
-            return status == 400
+        def known() -> bool:
+            status, _, body = self.post(key, b"not json")  # whoever gets it answers: the kernel chooses
+            if status == 400:
+                knowing.add(int(json.loads(body)["request_id"].split("-")[0], 16))
+            return self.ingest_pids() <= knowing
 
-        until(lambda: all(taken() for _ in range(4)), "ingest knows the pipe", 20)
+        until(lambda: any(known() for _ in range(4)), "every replica knows the pipe", 30, seen=lambda: knowing)
         return key
+
+    @abstractmethod
+    def ingest_pids(self) -> set[int]:
+        """The processes of the replicas."""
 
     def post(self, key: str, body: bytes, **headers: str) -> tuple[int, dict[str, str], bytes]:
         """One request on a connection of its own."""

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -12,6 +12,7 @@ from localbox.testing import Box, box_of
 from tests.e2e.look import chromium
 from tests.rig.receiver import Receiver
 
+LIVE_MS: Final = 240_000  # of the first pipe in the box: its cell has yet to start
 expect.set_options(timeout=20_000)  # a box beside others takes its time to answer; what is waited for is the same
 
 

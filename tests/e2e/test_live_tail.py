@@ -8,13 +8,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from localbox.testing import ROOT, Box
-from tests.e2e.conftest import said_by
+from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints, pictures, sign_in
 from tests.rig.receiver import Receiver
 
 pytestmark = pytest.mark.timeout(600)
 PEEK = {"op": "peek", "name": "raw", "share": 1}
-LIVE_MS = 90_000
 SHOWN_MS = 60_000
 
 

@@ -16,13 +16,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from localbox.testing import Box
-from tests.e2e.conftest import said_by
+from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)
-LIVE_MS: Final = 90_000
 ARRIVES_MS: Final = 30_000
 TOLD_MS: Final = 60_000  # an alert is there within a minute of the first failure
 RELEASED_MS: Final = 120_000

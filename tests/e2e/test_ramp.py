@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from localbox.testing import Box
-from tests.e2e.conftest import said_by
+from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.editing import add_step
 from tests.e2e.look import Complaints, sign_in
 from tests.rig.plane import until
@@ -17,7 +17,7 @@ from tests.rig.sender import Sender
 pytestmark = pytest.mark.timeout(900)
 PER_S = 50
 RECENT = 600  # messages of the last hour, without which no step could come to its evidence in time
-LIVE_MS, STEPS_MS, BEGINS_S = 240_000, 180_000, 180  # a box beside others needs its time
+STEPS_MS, BEGINS_S = 180_000, 180
 GOES_BACK_S = 120
 
 

@@ -26,7 +26,13 @@ BY_SHOP = {
     "values": {"n": {"op": "count"}, "total": {"op": "sum", "of": "amount"}, "users": {"op": "distinct", "of": "user"}},
 }
 WINDOWS = {"by-shop": BY_SHOP}
-ROUTES = {"rules": [{"when": "meta.source == 'window:by-shop'", "to": ["results"]}], "otherwise": ["crm"]}
+# Results do not queue behind every event that they were made of, only behind those of one user.
+ROUTES = {
+    "rules": [
+        {"when": "meta.source == 'window:by-shop'", "to": ["results"]},
+        {"when": "body.user == 0", "to": ["crm"]},
+    ]
+}
 
 
 def iso(at_s: float) -> str:

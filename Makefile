@@ -68,8 +68,8 @@ quick: $(DEV_STAMP)
 	@$(BIN)/pytest tests/unit tests/db --numprocesses=2
 
 test: check chromium ## everything, on real services and in Chromium
-	@for part in integration faults; do $(BIN)/pytest tests/$$part -m "not long" --durations=10 --numprocesses=2 --dist=loadfile; done  # most of it is waiting
-	@$(BIN)/pytest tests/e2e -m "not long" --durations=10  # two boxes at once are no quicker: their disks are one
+	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 \
+		--numprocesses=2 --dist=loadgroup --no-loadscope-reorder  # most of it is waiting
 
 test-long: $(DEV_STAMP) chromium ## the long campaigns as well
 	@$(BIN)/pytest tests -m long --durations=15

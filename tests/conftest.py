@@ -5,15 +5,40 @@ DATABASE_URL and PENSTOCK_KAFKA in the environment are used as they are; what is
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import environ
 import pytest
 
 from localbox.testing import box_of
 
+TESTS = Path(__file__).parent
 pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
 # A JVM that lives for a minute gains nothing from its second compiler, which takes a third of its start on two cores.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+SHARING = ("e2e", "integration/streams")  # folders whose files share services that take long to start
+FIRST = ("e2e", "faults")  # the longest, so that nobody waits for them at the end
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What shares services runs in one process (`--dist=loadgroup`): a file, or a folder where they are the folder's.
+
+    Folders come one after the other, so that each one's services end with it; within, the order stays shuffled.
+    """
+
+    def place(item: pytest.Item) -> str:
+        return item.path.relative_to(TESTS).as_posix()
+
+    def turn(item: pytest.Item) -> int:
+        folder = place(item).split("/")[0]
+        return FIRST.index(folder) if folder in FIRST else len(FIRST)
+
+    for item in items:
+        group = next((folder for folder in SHARING if place(item).startswith(f"{folder}/")), place(item))
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=turn)
 
 
 @pytest.fixture(scope="session")

@@ -16,15 +16,16 @@ LIVE_MS: Final = 240_000  # of the first pipe in the box: its cell has yet to st
 expect.set_options(timeout=20_000)  # a box beside others takes its time to answer; what is waited for is the same
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def whole_box() -> Iterator[Box]:
     """Every service and every process of ours, with real Kafka and Spark; ramps take seconds, not minutes."""
     with box_of(env={"PENSTOCK_RAMP_HOLD_S": "3", "PENSTOCK_RAMP_EVIDENCE": "5"}) as box:
         yield box
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chrome() -> Iterator[Browser]:
+    """Closed with the last of these tests: while it is open, nobody else in the process may have an event loop."""
     with chromium() as browser:
         yield browser
 

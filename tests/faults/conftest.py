@@ -7,7 +7,7 @@ import pytest
 from tests.rig.data_plane import DataPlane, running_plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
     """Kafka, two ingest replicas, the cell under its keeper, a receiver."""
     with running_plane(tmp_path_factory.mktemp("plane")) as plane:

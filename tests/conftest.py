@@ -21,7 +21,7 @@ SHARING = ("e2e", "integration/streams")  # folders whose files share services t
 FIRST = ("e2e", "faults")  # the longest, so that nobody waits for them at the end
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups after this
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What shares services runs in one process (`--dist=loadgroup`): a file, or a folder where they are the folder's.
 

@@ -4,7 +4,7 @@ DATABASE_URL and PENSTOCK_KAFKA in the environment are used as they are; what is
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import environ
@@ -21,8 +21,8 @@ SHARING = ("e2e", "integration/streams")  # folders whose files share services t
 FIRST = ("e2e", "faults")  # the longest, so that nobody waits for them at the end
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups after this
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # xdist reads the groups after the first half, others order before the second
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """What shares services runs in one process (`--dist=loadgroup`): a file, or a folder where they are the folder's.
 
     Folders come one after the other, so that each one's services end with it; within, the order stays shuffled.
@@ -38,6 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         group = next((folder for folder in SHARING if place(item).startswith(f"{folder}/")), place(item))
         item.add_marker(pytest.mark.xdist_group(group))
+    yield
     items.sort(key=turn)
 
 

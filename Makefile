@@ -69,7 +69,7 @@ quick: $(DEV_STAMP)
 
 test: check chromium ## everything, on real services and in Chromium
 	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 \
-		--numprocesses=2 --dist=loadgroup --no-loadscope-reorder  # most of it is waiting
+		--numprocesses=2 --dist=loadscope --no-loadscope-reorder  # most of it is waiting
 
 test-long: $(DEV_STAMP) chromium ## the long campaigns as well
 	@$(BIN)/pytest tests -m long --durations=15

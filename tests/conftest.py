@@ -9,6 +9,8 @@ from pathlib import Path
 
 import environ
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from localbox.testing import box_of
 
@@ -17,28 +19,33 @@ pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
 # A JVM that lives for a minute gains nothing from its second compiler, which takes a third of its start on two cores.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
-SHARING = ("e2e", "integration/streams")  # folders whose files share services that take long to start
+SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share services that take long to start
 FIRST = ("e2e", "faults")  # the longest, so that nobody waits for them at the end
 
 
-@pytest.hookimpl(wrapper=True)  # xdist reads the groups after the first half, others order before the second
+class BySharedServices(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed here
+    """What shares services runs in one process: the tests of a file, or of a folder where they are the folder's."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", maxsplit=1)[0]
+        return next((folder for folder in SHARING if file.startswith(f"{folder}/")), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BySharedServices | None:
+    """For `--dist=loadscope`; the marks of `--dist=loadgroup` come to nothing under this pytest."""
+    return BySharedServices(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
-    """What shares services runs in one process (`--dist=loadgroup`): a file, or a folder where they are the folder's.
-
-    Folders come one after the other, so that each one's services end with it; within, the order stays shuffled.
-    """
-
-    def place(item: pytest.Item) -> str:
-        return item.path.relative_to(TESTS).as_posix()
+    """Folders in turn, so that each one's services end with it; within, the order stays as it was shuffled."""
+    yield
 
     def turn(item: pytest.Item) -> int:
-        folder = place(item).split("/")[0]
+        folder = item.path.relative_to(TESTS).parts[0]
         return FIRST.index(folder) if folder in FIRST else len(FIRST)
 
-    for item in items:
-        group = next((folder for folder in SHARING if place(item).startswith(f"{folder}/")), place(item))
-        item.add_marker(pytest.mark.xdist_group(group))
-    yield
     items.sort(key=turn)
 
 

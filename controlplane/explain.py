@@ -15,6 +15,7 @@ from mgmt.models import Cell, ControlAction, Destination, Pipe, PipeRevision, Sc
 from mgmt.queries.control import control_actions
 from mgmt.queries.patterns import told_now
 from mgmt.queries.span import span_until
+from mgmt.queries.ticks import Silence, silent
 from mgmt.queries.timing import Timing, timing
 
 ACTIONS: Final = 5
@@ -26,7 +27,17 @@ class UnknownError(Exception):
 
 
 def explain(name: str, now: datetime) -> list[str]:
-    """Lines on the pipe or the cell of that id, or on the pipe of that name. Raises UnknownError."""
+    """Lines on the pipe or the cell of that id, or on the pipe of that name, first of all on a control plane that does
+    nothing. Raises UnknownError."""
+    return [*map(_of_silence, silent(now)), *_about(name, now)]
+
+
+def _of_silence(silence: Silence) -> str:
+    since = f" since {clock(silence.since)}" if silence.since else ""
+    return f"nobody has done {silence.task}{since}: look at Redis, beat and the workers"
+
+
+def _about(name: str, now: datetime) -> list[str]:
     if Cell.objects.filter(id=name).exists():
         return about_cell(name, now)
     pipes = list(Pipe.objects.filter(Q(id=name) | Q(name=name)).select_related("tenant").order_by("id"))

@@ -6,9 +6,12 @@ row that says "mine" outlives its owner.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+from mgmt.models import Tick
 
 log = structlog.get_logger(__name__)
 
@@ -50,10 +53,23 @@ def held(name: str) -> Iterator[bool]:
 
 
 def alone(name: str, run: Callable[[], str]) -> str:
-    """What `run` says it did, under the lock, or why not: a tick that overlaps skips, and none waits for Postgres."""
+    """What `run` says it did, under the lock, or why not: a tick that overlaps skips, and none waits for Postgres.
+
+    That the task so named was done is kept (mgmt.queries.ticks): one that skips or fails leaves no word, so one that
+    hangs shows as silent, too.
+    """
     try:
         with held(name) as ours:
-            return run() if ours else "skipped: another tick is at work"
+            if not ours:
+                return "skipped: another tick is at work"
+            said = run()
+            _keep(name, said)
+            return said
     except (OperationalError, InterfaceError) as exc:
         log.warning("tick cut short", lock=name, reason=f"waiting for Postgres: {exc}")
         return "waiting for Postgres"
+
+
+def _keep(name: str, said: str) -> None:
+    row = Tick(task=name, at=datetime.now(UTC), said=said[:300])
+    Tick.objects.bulk_create([row], update_conflicts=True, unique_fields=["task"], update_fields=["at", "said"])

@@ -17,7 +17,7 @@ from controlplane.locks import alone
 from controlplane.settings import control_settings
 from mgmt.models import Cell, ScaleGroup
 
-LOCK: Final = "autoscaler"
+LOCK: Final = "autoscaler.tick"
 log = structlog.get_logger(__name__)
 
 

@@ -15,7 +15,7 @@ from controlplane.settings import control_settings
 from mgmt.models import Rollout, RolloutStep
 
 ROUNDS: Final = 8  # between two waits a rollout takes two steps at most: more would be a decision that flaps
-LOCK: Final = "deployer"
+LOCK: Final = "deployer.tick"
 UNDER_WAY: Final = (RolloutStep.State.STARTING, RolloutStep.State.WATCHING, RolloutStep.State.RETURNING)
 
 

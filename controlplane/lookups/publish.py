@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from django.db.models import F
 
 from controlplane.kafka import producer
-from controlplane.locks import held
+from controlplane.locks import alone
 from controlplane.topics import TopicAdmin, TopicsNotReadyError
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
@@ -41,17 +41,17 @@ class LookupPublisher:
 
     def tick(self) -> str:
         """Publish what is due, under the lock. Returns what was done, in words."""
+        return alone(LOCK, self._run)
+
+    def _run(self) -> str:
         if time.monotonic() < self._check_at and not _due().exists():
             return "nothing to do"
-        with held(LOCK) as ours:
-            if not ours:
-                return "skipped: another tick is at work"
-            try:
-                return self._publish(time.monotonic() + TICK_S)
-            except (KafkaException, TopicsNotReadyError, NotStoredError) as exc:
-                self._producer = self._topics = None
-                log.warning("look-up tables wait for Kafka", reason=str(exc))
-                return "waiting for Kafka"
+        try:
+            return self._publish(time.monotonic() + TICK_S)
+        except (KafkaException, TopicsNotReadyError, NotStoredError) as exc:
+            self._producer = self._topics = None
+            log.warning("look-up tables wait for Kafka", reason=str(exc))
+            return "waiting for Kafka"
 
     def _check_topic(self) -> str:
         """Have everything sent again to a topic that was made anew. Returns Kafka's id of the topic, "" for none."""

@@ -10,13 +10,19 @@ from django.conf import settings
 from django.core.mail import send_mail
 
 from dataplane.names import LANE_KINDS
-from mgmt.models import Heartbeat, Incident, Pipe
+from mgmt.models import Heartbeat, Incident, Pipe, Tenant
+from mgmt.queries.ticks import silent
 from mgmt.services.alerts import open_alerts
 
 TENANTS: Final = 3
 WITHIN: Final = timedelta(hours=1)
 FRESH: Final = timedelta(seconds=10)  # a heartbeat to believe
 BLOCKED: Final = "lane-blocked"
+SILENT: Final = "control-plane-silent"
+IN_COMMON: Final = "Look at what they have in common on our side."
+NOTHING_DONE: Final = (
+    "Messages go on and rows keep what is due, but nothing is made or told: look at Redis, beat and the workers."
+)
 log = structlog.get_logger(__name__)
 
 
@@ -29,13 +35,25 @@ def watch_incidents(now: datetime) -> int:
     for cause, tenant in open_alerts().filter(last_at__gte=now - WITHIN).values_list("cause", "pipe__tenant_id"):
         tenants[cause].add(tenant)
     wide = {cause: len(found) for cause, found in tenants.items() if len(found) >= TENANTS} | _blocked(now)
-    for incident in Incident.objects.filter(resolved_at=None):
+    for incident in Incident.objects.filter(resolved_at=None).exclude(cause=SILENT):
         if incident.cause not in wide:
-            Incident.objects.filter(id=incident.id, resolved_at=None).update(resolved_at=now)
-            log.info("incident over", cause=incident.cause)
+            _end(incident.cause, now)
         elif incident.tenants != wide[incident.cause]:
             Incident.objects.filter(id=incident.id).update(tenants=wide[incident.cause])
-    return sum(_open(cause, count, now) for cause, count in wide.items())
+    return sum(_open(cause, count, now, IN_COMMON) for cause, count in wide.items())
+
+
+def watch_silence(now: datetime, watched_since: datetime) -> bool:
+    """Open the incident of a control plane that does nothing, or end it; whether it was opened.
+
+    The Observer's process calls this: the tasks that watch everything else cannot tell of their own silence.
+    """
+    overdue = silent(now, watched_since)
+    if not overdue:
+        _end(SILENT, now)
+        return False
+    waits = ", ".join(f"{one.task} (last done {one.since:%H:%M:%S} UTC)" if one.since else one.task for one in overdue)
+    return _open(SILENT, Tenant.objects.count(), now, f"{NOTHING_DONE} Not done lately: {waits}.")
 
 
 def _blocked(now: datetime) -> dict[str, int]:
@@ -49,18 +67,23 @@ def _blocked(now: datetime) -> dict[str, int]:
     return {BLOCKED: tenants} if cells else {}
 
 
-def _open(cause: str, count: int, now: datetime) -> bool:
+def _end(cause: str, now: datetime) -> None:
+    if Incident.objects.filter(cause=cause, resolved_at=None).update(resolved_at=now):
+        log.info("incident over", cause=cause)
+
+
+def _open(cause: str, count: int, now: datetime, text: str) -> bool:
     if Incident.objects.filter(cause=cause, resolved_at=None).exists():
         return False
     fresh = Incident(cause=cause, tenants=count, opened_at=now)
     Incident.objects.bulk_create([fresh], ignore_conflicts=True)
     if not Incident.objects.filter(cause=cause, resolved_at=None, told_at=None).update(told_at=now):
         return False
-    log.error("incident", cause=cause, tenants=count)
+    log.error("incident", cause=cause, tenants=count, what=text)
     if settings.PENSTOCK_OPERATOR_MAIL:
-        text = f"The cause {cause!r} is open at {count} tenants. Look at what they have in common on our side.\n"
+        body = f"The cause {cause!r} is open at {count} tenants. {text}\n"
         try:
-            send_mail(f"[Penstock] incident: {cause} at {count} tenants", text, None, [settings.PENSTOCK_OPERATOR_MAIL])
+            send_mail(f"[Penstock] incident: {cause} at {count} tenants", body, None, [settings.PENSTOCK_OPERATOR_MAIL])
         except (SMTPException, OSError) as exc:  # it is in the log and on the staff's page; the rest goes on
             log.warning("incident not mailed", cause=cause, error=str(exc))
     return True

@@ -14,6 +14,7 @@ from controlplane.locks import try_lock, unlock_all
 from controlplane.observer.attempts import Sampler
 from controlplane.observer.batch import Batch
 from controlplane.observer.ends import READ, purpose_of
+from controlplane.observer.incidents import watch_silence
 from controlplane.observer.merge import Place, Tally
 from controlplane.observer.reader import Reader, start_offset, topics_to_read
 from controlplane.observer.rows import raise_marks
@@ -28,6 +29,7 @@ from mgmt.models import AuditOffset, Topic
 
 STORE_S: Final = 1.0
 SEAL_S: Final = 2.0
+SILENCE_S: Final = 2.0
 DISCOVER_S: Final = 5.0
 TRIM_S: Final = 60.0
 STABLE_S: Final = 30.0
@@ -47,7 +49,8 @@ class Session:
         shown.begin(self._sealer)
         self._sampler = Sampler(settings.attempt_sample_per_s)
         self._batch = Batch(self._sampler)
-        self._due = dict.fromkeys(("discover", "store", "seal", "trim"), 0.0)
+        self._began = datetime.now(UTC)  # Postgres may have been away until now, and with it all that is written there
+        self._due = dict.fromkeys(("discover", "store", "seal", "silence", "trim"), 0.0)
 
     def step(self, wait_s: float = 0.2) -> None:
         """Read what there is, and do what is due. Raises what ends the session."""
@@ -61,6 +64,8 @@ class Session:
             self.store()
         if self._is_due("seal", SEAL_S):
             self._sealer.step(datetime.now(UTC), self._reader.bounds)
+        if self._is_due("silence", SILENCE_S):
+            watch_silence(datetime.now(UTC), self._began)
         if self._is_due("trim", TRIM_S):
             self._trim(datetime.now(UTC))
 

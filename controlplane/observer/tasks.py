@@ -17,7 +17,7 @@ from mgmt.services.moves import release_leftovers
 from mgmt.services.probes import judge_probes
 
 LOCK = "observer.tend"
-PATTERNS_LOCK = "observer.patterns"
+PATTERNS_LOCK = "observer.watch_patterns"
 
 
 @shared_task(name="observer.tend")

@@ -18,10 +18,11 @@ from controlplane.provisioner.decide import Wait, decide
 from controlplane.provisioner.look import take_snapshot
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, TopicsNotReadyError
+from mgmt.schedule import PROVISION
 
 ROUNDS: Final = 8  # a new pipe goes place, topics, publish, ramp, publish, live: more would be a decision that flaps
 CHECK_S: Final = 600.0
-LOCK: Final = "provisioner"
+LOCK: Final = PROVISION
 log = structlog.get_logger(__name__)
 
 

@@ -2,7 +2,7 @@
 
 from mgmt.models.alerts import Alert, AlertChannel, Incident, Notice
 from mgmt.models.cells import Cell, Heartbeat, Topic
-from mgmt.models.control import ControlAction, Controller, Lease, Pause, Verdict
+from mgmt.models.control import ControlAction, Controller, Lease, Pause, Tick, Verdict
 from mgmt.models.delivery import DeadLetter, HeldMessage, Listed, Move, OffsetSet
 from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.patterns import Finding, PatternHour, PatternMark
@@ -60,6 +60,7 @@ __all__ = [
     "Seal",
     "Source",
     "Tenant",
+    "Tick",
     "Topic",
     "Usage",
     "User",

@@ -78,6 +78,19 @@ class Verdict(models.Model):
         return f"{self.cell_id}: {self.state}"
 
 
+class Tick(models.Model):
+    """When a task that comes again and again was last done to its end. Written by the task itself, so that its silence
+    shows while Redis, beat or the workers are gone.
+    """
+
+    task = models.CharField(primary_key=True, max_length=40)
+    at = models.DateTimeField()
+    said = models.CharField(max_length=300, blank=True, help_text="What it did, in words.")
+
+    def __str__(self) -> str:
+        return f"{self.task}: {self.said}"
+
+
 class ControlAction(models.Model):
     """One thing that was done to a cell or a pipe, or refused, and why. The database keeps each as it was written."""
 

@@ -31,6 +31,11 @@ class Standing:
     reason: str = ""
     share: int | None = None
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a revision waits for the control plane."""
+        return self.kind == "coming" or (self.kind == "live" and self.next_revision is not None)
+
 
 @dataclass(frozen=True)
 class PipeLine:

@@ -12,11 +12,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 from django.conf import settings
 
-TICK_S = 1.0
-TEND_S = 2.0
-DEPLOY_S = 2.0
-SCALE_S = 5.0
-PATTERNS_S = 30.0
+from mgmt.schedule import EVERY_S
+
+EXPIRE_AFTER = 5  # periods, but half a minute at the most
 # Longer than any task runs (they only look, write and leave), far shorter than an operator's patience.
 VISIBILITY_TIMEOUT_S = 300
 
@@ -44,37 +42,13 @@ app.conf.update(
     enable_utc=True,
     beat_schedule_filename=str(settings.PENSTOCK_VAR / "celerybeat-schedule"),
     beat_schedule={
-        "provisioner.tick": {
-            "task": "provisioner.tick",
-            "schedule": TICK_S,
+        task: {
+            "task": task,
+            "schedule": every_s,
             # A tick nobody took in time is worthless: the next one sees the same rows.
-            "options": {"expires": 5 * TICK_S},
-        },
-        "lookups.publish": {
-            "task": "lookups.publish",
-            "schedule": TICK_S,
-            "options": {"expires": 5 * TICK_S},
-        },
-        "deployer.tick": {
-            "task": "deployer.tick",
-            "schedule": DEPLOY_S,
-            "options": {"expires": 5 * DEPLOY_S},
-        },
-        "observer.tend": {
-            "task": "observer.tend",
-            "schedule": TEND_S,
-            "options": {"expires": 5 * TEND_S},
-        },
-        "observer.watch_patterns": {
-            "task": "observer.watch_patterns",
-            "schedule": PATTERNS_S,
-            "options": {"expires": PATTERNS_S},
-        },
-        "autoscaler.tick": {
-            "task": "autoscaler.tick",
-            "schedule": SCALE_S,
-            "options": {"expires": 5 * SCALE_S},
-        },
+            "options": {"expires": min(EXPIRE_AFTER * every_s, 30.0)},
+        }
+        for task, every_s in EVERY_S.items()
     },
 )
 ROOMS = ("provisioner", "lookups", "observer", "deployer", "autoscaler")

@@ -32,7 +32,9 @@ from mgmt.queries.minutes import MinuteLine, loss_table, minute_lines
 from mgmt.queries.patterns import told_now
 from mgmt.queries.pipes import rates_of, standings_of
 from mgmt.queries.span import SPANS, Span, span_until, start_of
+from mgmt.queries.ticks import is_silent
 from mgmt.queries.timing import Timing, timing
+from mgmt.schedule import PROVISION
 
 MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
@@ -70,8 +72,13 @@ class UnitLine:
 
 def shared(pipe: Pipe, tab: str) -> dict[str, Any]:
     """What every tab of a pipe needs."""
-    unusual = once(lambda: list(told_now([pipe.id])))
-    return {"pipe": pipe, "tab": tab, "standing": standings_of([pipe])[pipe.id], "get_unusual": unusual}
+    return {
+        "pipe": pipe,
+        "tab": tab,
+        "standing": standings_of([pipe])[pipe.id],
+        "get_unusual": once(lambda: list(told_now([pipe.id]))),
+        "get_behind": once(partial(is_silent, PROVISION, timezone.now())),
+    }
 
 
 @for_members

@@ -10,7 +10,7 @@ from mgmt.models import Cell, Pause, User
 from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
-PAGE = 7
+PAGE = 8
 
 
 @pytest.fixture

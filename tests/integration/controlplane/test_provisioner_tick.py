@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -25,7 +24,7 @@ from controlplane.provisioner.act import ONE_CHANGE, Hands
 from controlplane.provisioner.tasks import LOCK, Provisioner
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cell_plans, first_readers
-from dataplane.names import CONTROL_TOPIC, DELAYS_S, PURPOSES, WIRE_VERSION, cell_topic, lane_group
+from dataplane.names import DELAYS_S, PURPOSES, WIRE_VERSION, cell_topic, lane_group
 from dataplane.tables.records import (
     CellRecord,
     DestinationRecord,
@@ -33,10 +32,10 @@ from dataplane.tables.records import (
     PipeRecord,
     PlanRecord,
     Record,
-    decode_record,
 )
 from mgmt.models import Cell, Heartbeat, Pipe, PipeRevision, Topic, User
 from mgmt.services import create_api_key, create_pipe, create_tenant, publish_revision, register_release, revoke_api_key
+from tests.integration.controlplane.records import control_records
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).parents[3]
@@ -100,19 +99,6 @@ def all_hold(cell: str, table_offset: int) -> None:
     for kind in ("process", "transmit"):
         beat(cell, f"{kind}-0", kind, table_offset)
     beat("", "ingest-1", "ingest", table_offset)
-
-
-def control_records() -> list[Record]:
-    consumer = Consumer({"bootstrap.servers": control_settings().kafka, "group.id": "penstock.test"})
-    try:
-        low, high = consumer.get_watermark_offsets(TopicPartition(CONTROL_TOPIC, 0), timeout=10)
-        consumer.assign([TopicPartition(CONTROL_TOPIC, 0, low)])
-        records: list[Any] = []
-        while not records or records[-1].offset() + 1 < high:
-            records += [message for message in consumer.consume(1000, 0.5) if message.error() is None]
-        return [decode_record(message.value()) for message in records]
-    finally:
-        consumer.close()
 
 
 def of_pipe(pipe: Pipe) -> list[Record]:

@@ -47,6 +47,11 @@ def test_every_fault_of_destinations_and_retrier_has_a_row():
     assert {str(number) for number in range(39, 56)} <= set(rows)
 
 
+def test_every_fault_of_the_control_plane_has_a_row_but_that_of_schemas_which_it_has_none_of():
+    rows = [claim.what for claim in claims((ROOT / "docs" / "proof" / "control.md").read_text())]
+    assert {str(number) for number in range(28, 39)} - set(rows) == {"36"}
+
+
 def test_a_row_with_tests_that_are_there_is_right(suite: Path):
     assert not what_is_wrong(page(SHOWN), suite)
 

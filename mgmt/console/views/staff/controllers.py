@@ -14,6 +14,7 @@ from mgmt import services
 from mgmt.console.pages import for_staff, once, part_of, show, tenant_of, viewer_of
 from mgmt.models import Cell, Controller, Pause
 from mgmt.queries.control import controller_lines
+from mgmt.queries.ticks import silent
 
 SPANS: Final[dict[str, timedelta | None]] = {
     "1 h": timedelta(hours=1),
@@ -74,6 +75,7 @@ def _page(
     context = {
         "tab": "controllers",
         "get_lines": once(partial(controller_lines, timezone.now())),
+        "get_silent": once(partial(silent, timezone.now())),
         "cells": once(lambda: list(Cell.objects.order_by("id").values_list("id", flat=True))),
         "controllers": Controller.choices,
         "spans": list(SPANS),

@@ -1,0 +1,24 @@
+"""The control topic as it stands, from its beginning to its end."""
+
+from confluent_kafka import Consumer, TopicPartition
+
+from controlplane.settings import control_settings
+from dataplane.names import CONTROL_TOPIC
+from dataplane.tables.records import Record, decode_record
+
+
+def control_records() -> list[Record]:
+    """Every record that is still there, the oldest first."""
+    consumer = Consumer({"bootstrap.servers": control_settings().kafka, "group.id": "penstock.test"})
+    try:
+        offset, end = consumer.get_watermark_offsets(TopicPartition(CONTROL_TOPIC, 0), timeout=10)
+        consumer.assign([TopicPartition(CONTROL_TOPIC, 0, offset)])
+        records = []
+        while offset < end:
+            for message in consumer.consume(1000, 0.5):
+                if message.error() is None:
+                    offset = message.offset() + 1
+                    records.append(decode_record(message.value()))
+        return records
+    finally:
+        consumer.close()

@@ -157,11 +157,23 @@
       document.getElementById(slot.dataset.errorOf).setAttribute("aria-invalid", String(slot.textContent.trim() !== ""));
     }
   };
-  // A new row is typed into at once.
+  // A new row is typed into at once, unless somebody is typing elsewhere by now.
   const enter = () => {
-    const first = document.querySelector("[data-new] :is(input, select, textarea):not([type=hidden])");
-    if (first) { first.closest("[data-new]").removeAttribute("data-new"); first.focus(); }
+    const row = document.querySelector("[data-new]");
+    if (!row) return;
+    row.removeAttribute("data-new");
+    if (!document.activeElement.matches("input, select, textarea")) row.querySelector("input:not([type=hidden]), select, textarea").focus();
   };
+  // A part of a form is drawn anew from what was sent; whoever went on typing since then would lose it. Such an answer is left
+  // out and asked for again, so that it is drawn from what stands there now. The button's own value is only in what is sent.
+  const written = (values) => new URLSearchParams([...values].filter(([name]) => name !== "action")).toString();
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { elt, formData, triggeringEvent } = event.detail.requestConfig;
+    const redraws = event.detail.shouldSwap && elt.form && event.target !== elt && elt.form.contains(event.target);
+    if (!redraws || written(formData) === written(new FormData(elt.form))) return;
+    event.preventDefault();
+    window.htmx.trigger(elt, triggeringEvent.type);
+  });
 
   // The page that answers a POST with a secret must not be sent again by a reload.
   const settleUrl = () => {

@@ -1,6 +1,8 @@
 """The editor in a real browser: results while one types, rows moved by keyboard, and a revision that says the same."""
 
-from playwright.sync_api import Browser, expect
+from collections.abc import Callable
+
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from localbox.testing import Box
 from tests.e2e.conftest import said_by
@@ -43,5 +45,42 @@ def test_a_pipe_is_edited_by_keyboard_with_its_results_beside_it(whole_box: Box,
     page.goto(f"{base}/pipes/{made['pipe']}/edit/")
     expect(page.get_by_label("Path of step 1", exact=True)).to_have_value("second")
     expect(page.get_by_label("When of rule 1", exact=True)).to_have_value("body.order.total > 100.0")
+    context.close()
+    assert complaints.found == []
+
+
+def while_it_is_answered(page: Page, click: Callable[[], object], field: Locator, text: str) -> None:
+    """Type into a field after the request is sent and before the server has seen it."""
+
+    def type_meanwhile(route: Route) -> None:
+        field.fill(text)
+        route.continue_()
+
+    page.route("**/edit/", type_meanwhile, times=1)
+    click()
+
+
+def test_what_is_typed_while_the_form_is_drawn_anew_is_kept(whole_box: Box, chrome: Browser):
+    steps = '[{"op": "set", "path": "first", "value": 1}]'
+    made = said_by(whole_box, "tests/e2e/scene.py", "pipe", "typed-into", RECEIVER, steps)
+    base, complaints = whole_box.env["PENSTOCK_WEB_URL"], Complaints()
+    context = chrome.new_context(storage_state=sign_in(chrome, base, "alice", made["password"]))
+    page = context.new_page()
+    complaints.watch(page)
+    page.goto(f"{base}/pipes/{made['pipe']}/edit/")
+    path, url = page.get_by_label("Path of step 1", exact=True), page.get_by_label("URL of destination 1", exact=True)
+    operation = page.get_by_label("Operation of step 1", exact=True)
+
+    while_it_is_answered(page, lambda: operation.select_option("remove"), url, f"{RECEIVER}/2")
+    expect(page.get_by_label(f"{VALUE} of step 1", exact=True)).to_have_count(0)
+    expect(operation).to_have_value("remove")
+    expect(url).to_have_value(f"{RECEIVER}/2")
+    expect(url).to_be_focused()
+
+    while_it_is_answered(page, page.get_by_role("button", name="Add a step", exact=True).click, path, "second")
+    expect(page.get_by_label("Operation of step 2", exact=True)).to_be_visible()
+    expect(path).to_have_value("second")
+    expect(path).to_be_focused()
+    expect(page.get_by_label("Operation of step 3", exact=True)).to_have_count(0)
     context.close()
     assert complaints.found == []

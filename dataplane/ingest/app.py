@@ -13,7 +13,7 @@ from zlib import error as ZlibError  # noqa: N812
 
 import msgspec
 
-from dataplane.ingest.events import read_events
+from dataplane.ingest.events import carry_trace, read_events
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.replica import Replica, Verdict
 from dataplane.ingest.slow import SlowBodies
@@ -100,6 +100,8 @@ class IngestApp:
         if "ce-specversion" in headers:
             ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
         items, is_batch = read_events(headers.get("content-type", ""), body, ce)
+        if (traceparent := headers.get("traceparent")) is not None:
+            carry_trace(items, traceparent)
         verdicts = await self._replica.take(route, items)
         if is_batch:
             return _answer_batch(protocol, verdicts, f"{self._receipts}{{id}}/")

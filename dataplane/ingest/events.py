@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ from dataplane.ledger.meta import Headers
 MAX_EVENTS: Final = 10_000
 CE_PREFIX: Final = "ce_"  # CloudEvents Kafka protocol binding 1.0, binary mode
 _ATTRIBUTE: Final = re.compile(r"[a-z0-9._-]{1,64}")
+_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")  # W3C
 _raw_list = msgspec.json.Decoder(list[Raw]).decode
 _raw_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -58,6 +59,16 @@ def read_events(media_type: str, body: bytes, ce: Mapping[str, str]) -> tuple[li
     if len(items) > MAX_EVENTS:
         raise RefusalError(413, "too-many-events", f"needs at most {MAX_EVENTS} events in a request, got {len(items)}")
     return items, is_batch
+
+
+def carry_trace(items: Iterable[Item], traceparent: str) -> None:
+    """Let the events of a request carry on the sender's trace. What is no `traceparent` of W3C is left out."""
+    if not _TRACEPARENT.fullmatch(traceparent):
+        return
+    carried = ("traceparent", traceparent.encode())
+    for item in items:
+        if isinstance(item, Event):
+            item.headers = [*item.headers, carried]  # the list may be that of many events
 
 
 def _json(body: bytes) -> tuple[list[Item], bool]:

@@ -1,0 +1,88 @@
+"""A sender's trace (W3C Trace Context) goes from the request to each of its events, and on to destinations."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dataplane.ingest.app import IngestApp
+from dataplane.ingest.events import Event, Item, carry_trace, read_events
+from dataplane.ingest.replica import Verdict
+from dataplane.ledger.meta import Meta
+from dataplane.plan.outbound import message_headers
+
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"  # the specification's own example
+JSON = ("content-type", b"application/json")
+CARRIED = ("traceparent", TRACE.encode())
+
+
+class Taking:
+    """Stands where the replica does, and takes everything."""
+
+    settings = SimpleNamespace(max_body_bytes=1_024, web_url="http://127.0.0.1")
+
+    def __init__(self) -> None:
+        self.taken: list[Item] = []
+
+    def route(self, key: str) -> str:
+        return key
+
+    async def take(self, _: str, items: list[Item]) -> list[Verdict]:
+        self.taken += items
+        return [Verdict(202, str(number)) for number, _ in enumerate(items)]
+
+
+class Exchange:
+    """One request's body, and the status of its answer."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.status = 0
+
+    async def __call__(self) -> bytes:
+        return self._body
+
+    def response_bytes(self, status: int, *_: Any) -> None:
+        self.status = status
+
+
+def taken_from(body: bytes, **more: str) -> list[Any]:
+    replica: Any = Taking()
+    headers = {"authorization": "Bearer key", "content-type": "application/json", "content-length": str(len(body))}
+    request, exchange = SimpleNamespace(path="/v1/events", method="POST", headers=headers | more), Exchange(body)
+    asyncio.run(IngestApp(replica).__rsgi__(request, exchange))
+    assert exchange.status == 202
+    taken: list[Any] = replica.taken
+    return taken
+
+
+def test_every_event_of_a_request_carries_its_trace_and_those_of_the_next_do_not():
+    assert [event.headers for event in taken_from(b"[1, 2]", traceparent=TRACE)] == [[JSON, CARRIED]] * 2
+    assert [event.headers for event in taken_from(b"[1]")] == [[JSON]]
+
+
+def test_a_refused_item_carries_nothing():
+    items, _ = read_events("application/json", b'[{"a":1}, {"a":1,"a":2}]', {})
+    carry_trace(items, TRACE)
+    assert [isinstance(item, Event) and item.headers for item in items] == [[JSON, CARRIED], False]
+
+
+@pytest.mark.parametrize(
+    "traceparent",
+    [
+        pytest.param("", id="empty"),
+        pytest.param(TRACE.upper(), id="capitals"),
+        pytest.param(f"{TRACE}\r\nx-injected: 1", id="another header behind it"),
+        pytest.param(TRACE.replace("00-4b", "ff-4b"), id="a version that is none"),
+        pytest.param(f"00-{'0' * 32}-00f067aa0ba902b7-01", id="no trace"),
+        pytest.param(f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01", id="no parent"),
+    ],
+)
+def test_a_trace_that_is_none_is_left_out_and_the_event_is_taken(traceparent: str):
+    assert [event.headers for event in taken_from(b"{}", traceparent=traceparent)] == [[JSON]]
+
+
+def test_a_destination_is_told_the_trace():
+    meta = Meta(1, "id", "pipe", 1, "shop", 0, 0, 0, destination="crm")
+    assert f"traceparent: {TRACE}" in message_headers([], meta, [JSON, CARRIED], 0, "")

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from django.db.models import Count, Max
+
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.trace import bins_of
-from mgmt.models import DeadLetter, Pipe
+from mgmt.models import Attempt, DeadLetter, Pipe
 from mgmt.queries.find import OUR_ID, FoundMessage, find_messages
 from mgmt.queries.ledger import Minute, books_of
 from mgmt.queries.passport import original
@@ -19,6 +21,16 @@ from mgmt.queries.passport import original
 Standing = Literal["delivered", "under way", "held", "final"]
 _HELD: Final = frozenset({Bin.HELD})
 _OPEN: Final = frozenset({Bin.RETRYING, Bin.QUEUED})
+_FAILED: Final = ("retry", "parked", "dead")  # outcomes of tries; of those that went well only a sample is kept
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The tries of a message that failed, at all destinations together; `next_at`: when the next one is due."""
+
+    count: int = 0
+    last_at: datetime | None = None
+    next_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,7 @@ class Receipt:
     received_at: datetime
     bins: Mapping[str, int]
     causes: tuple[str, ...]
+    failures: Failures
     found: FoundMessage
 
 
@@ -53,8 +66,16 @@ def receipt_of(message_id: str) -> Receipt | None:
         received_at=datetime.fromtimestamp(record.meta.ingest_time_us / 1e6, UTC),
         bins=Counter(map(str, bins.values())),
         causes=tuple(sorted(set(letters.values_list("cause", flat=True)))),
+        failures=failures_of(pipe.id, found.position, message_id, waits=Bin.RETRYING in bins.values()),
         found=found,
     )
+
+
+def failures_of(pipe_id: str, position: int, message_id: str, *, waits: bool) -> Failures:
+    """What failed so far; the next try is told only of a message that `waits` for one."""
+    failed = Attempt.objects.filter(pipe_id=pipe_id, position=position, message_id=message_id, outcome__in=_FAILED)
+    told = failed.aggregate(count=Count("id"), last=Max("at"), next=Max("next_at"))
+    return Failures(told["count"], told["last"], told["next"] if waits else None)
 
 
 def standing(bins: Mapping[str, Bin]) -> Standing:

@@ -183,11 +183,12 @@ def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
 
 def test_the_signed_out_and_the_error_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
-    outside = {"sign-in": f"{scene.base}/sign-in/", "sign-in-spent": f"{scene.base}/sign-in/spent/"}
+    outside = {"sign-in": f"{scene.base}/sign-in/"}
+    spent = {"sign-in-spent": f"{scene.base}/sign-in/spent/", "no-receipt": f"{scene.base}/receipts/none/"}
     inside = {"403": f"{scene.base}/pipes/new/", "404": f"{scene.base}/pipes/none/"}
-    for url in (outside["sign-in-spent"], *inside.values()):
+    for url in (*spent.values(), *inside.values()):
         complaints.expect_error(url)
-    look(chrome, outside, complaints, session=None, into=scene.into)
+    look(chrome, outside | spent, complaints, session=None, into=scene.into)
     viewer = sign_in(chrome, scene.base, "vera", scene.password)
     look(chrome, inside, complaints, session=viewer, into=scene.into)
     assert not complaints.found, "\n".join(complaints.found)

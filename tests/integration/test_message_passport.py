@@ -258,10 +258,14 @@ def test_a_receipt_says_where_the_message_stands_and_nothing_of_it(story: Story,
     url = reverse("console:receipt", args=[meta.id])
     told = client.get(url, headers={"accept": "application/json"}).json()
     assert (told["id"], told["standing"], told["destinations"]) == (meta.id, "final", {"delivered": 1, "lost": 1})
+    assert (told["failed_tries"], told["next_try_at"]) == (1, None)
     page = client.get(url).content.decode()
     assert "final" in page
+    assert "Tries that failed" in page
     for secret in ("ring twice", "A-1001", "crm", story.pipe.id):
         assert secret not in page
+    client.force_login(User.objects.create_user(f"charlie-{uuid.uuid4().hex[:6]}"))
+    assert story.pipe.id not in client.get(url).content.decode(), "of another tenant, so without the link"
     client.force_login(story.alice)
     assert reverse("console:message", args=[story.pipe.id, "1-1-0"]) in client.get(url).content.decode()
 

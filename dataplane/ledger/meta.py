@@ -11,7 +11,7 @@ from msgspec import Struct
 META_HEADER: Final = "penstock-meta"
 
 
-class Meta(Struct, array_like=True):
+class Meta(Struct, array_like=True, gc=False):
     """Stamped by ingest, carried by every hop. New fields go to the end with a default, so N and N-1 read each other.
 
     position, child, destination: 0, 0 and "" until process has read the message and routed it

@@ -40,6 +40,7 @@ class Plan:
     dedup:       what an event is known by, None if the pipe does not ask
     windows:     what they take from events that have passed enrich
     one_way:     whether there is but one destination for everything
+    edits_once:  whether no stage behind normalize reads the body
     needs_about: whether anything reads more than the body
     needs_salt:  whether a step hashes
     """
@@ -55,6 +56,8 @@ class Plan:
         self.transform = {
             name: Stage(f"transform.{name}", spec.transform.get(name, []), salt) for name in spec.destinations
         }
+        transforms = all(stage.is_idle for stage in self.transform.values())
+        self.edits_once = transforms and self.enrich.is_idle and self.route is None and not self.windows
         stages = (self.normalize, *self.transform.values())
         by_meta = self.enrich.needs_about or (self.route is not None and self.route.needs_about)
         self.needs_about = by_meta or any(stage.needs_about for stage in stages)

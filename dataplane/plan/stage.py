@@ -47,7 +47,7 @@ class Steps:
     """Edits in a row over one decoded body."""
 
     def __init__(self, where: str, steps: Sequence[Step], salt: bytes = b"", first: int = 0) -> None:
-        self._where, self._first, self._steps = where, first, steps
+        self.where, self._first, self._steps = where, first, steps
         self._edits = [compile_step(step, salt) for step in steps]
 
     @property
@@ -69,9 +69,9 @@ class Steps:
                 if type(value) is Dropped:
                     return value
         except StepError as exc:
-            raise StageError("step", f"{self._where}[{self._first + number}] {self._op(number)} {exc}") from exc
+            raise StageError("step", f"{self.where}[{self._first + number}] {self._op(number)} {exc}") from exc
         except RecursionError as exc:
-            raise StageError("encode", f"{self._where}: nested too deep") from exc
+            raise StageError("encode", f"{self.where}: nested too deep") from exc
         return value
 
     def _op(self, number: int) -> str:

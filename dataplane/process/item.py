@@ -20,7 +20,7 @@ class Unread:
 UNREAD: Final = Unread()
 
 
-class Item(msgspec.Struct):
+class Item(msgspec.Struct, gc=False):
     """A message, or a child of one.
 
     headers:  as read; the first is ours, and is written anew before each send
@@ -28,6 +28,8 @@ class Item(msgspec.Struct):
     original: what goes to dead: the body as it came, of a child as it was made
     judged:   dedup was asked about it and has answered
     ways:     to how many destinations routes sent it; 0 if there are no routes
+
+    Python's cyclic collector does not look at it: nothing of it leads back to it.
     """
 
     meta: Meta

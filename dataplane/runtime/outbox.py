@@ -58,20 +58,20 @@ class Shipment:
                 raise ProducerDeadError(str(exc)) from exc
             else:
                 self._owed += 1
-                self._outbox.in_flight += 1
                 return
 
     def close(self) -> None:
         """Nothing more comes under this token."""
         self._owed -= 1
-        if not self._owed:
+        if self._owed:
+            self._outbox.in_flight += 1
+        else:
             self._outbox.stored(self._token)
 
     def _reported(self, error: KafkaError | None, message: Message) -> None:
-        outbox = self._outbox
-        outbox.in_flight -= 1
+        """A hot path."""
         if error is not None:
-            outbox.refused(self._topic, self._token, error)
+            self._outbox.refused(self._topic, self._token, error)
             return
         partition, offset = message.partition(), message.offset()
         # Stored by an earlier try of the producer's own, it has no offset here; the next record of its partition has.
@@ -79,11 +79,15 @@ class Shipment:
             self._highs[partition] = offset
         self._owed -= 1
         if not self._owed:
-            outbox.stored(self._token)
+            self._outbox.in_flight -= 1
+            self._outbox.stored(self._token)
 
 
 class Outbox:
-    """Produces records and collects the tokens of those that were acknowledged."""
+    """Produces records and collects the tokens of those that were acknowledged.
+
+    in_flight: shipments of which not all records are stored; one record sent by itself is a shipment, too
+    """
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
@@ -160,6 +164,7 @@ class Outbox:
     def refused(self, topic: str, token: Any, error: KafkaError) -> None:
         """A report came with an error; of those that cannot be mended the first one is the telling one."""
         if isinstance(token, Letter) and not error.fatal():
+            self.in_flight -= 1
             self._refusals.put_off(token, error.str(), time.monotonic())
         else:
             self._dead = self._dead or f"{topic}: {error.str()}"

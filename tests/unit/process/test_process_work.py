@@ -1,11 +1,13 @@
 """What process does with a batch: by pipe and revision, a record for each destination, settled when all are stored."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import partition_base
+from dataplane.plan import compile_plan
 from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
 from dataplane.tables.records import PipeRecord
 from tests.rig.memory_lane import MemoryMessage, message
@@ -75,6 +77,31 @@ def test_a_failed_transform_is_dead_for_its_destination_only(tmp_path: Path):
         == 1
     )
     assert not filed.get(("transform:crm", "sent", ""))
+
+
+@pytest.mark.parametrize(
+    ("more", "once"),
+    [
+        ({}, True),
+        ({"destinations": ("crm", "lake")}, True),
+        ({"transform": {"crm": [CAST]}}, False),
+        ({"routes": {"rules": [{"when": "body.n > 0", "to": ["crm"]}]}}, False),
+        ({"enrich": [{"table": "people", "key": "body.n", "into": "who"}]}, False),
+    ],
+)
+def test_a_body_is_written_with_the_last_step_unless_a_later_stage_reads_it(more: dict[str, Any], once: bool):
+    assert compile_plan(plan(normalize=[CAST], **more).spec).edits_once is once
+
+
+def test_a_destination_gets_the_same_whether_or_not_another_one_has_steps(tmp_path: Path):
+    body = b'{"n":"1", "x":[1.50, "\\u00e9"]}'
+    sent = []
+    for transform in ({}, {"lake": [CAST]}):
+        lane = opened(tmp_path, plan(destinations=("crm", "lake"), normalize=[CAST], transform=transform))
+        lane.take(arrived(1, body), arrived(2, b'{"n":"one"}'))
+        assert [record["value"] for record in dead(lane)] == [b'{"n":"one"}']
+        sent.append([record["value"] for record in egress(lane)])
+    assert sent[0] == sent[1] == [b'{"n":1,"x":[1.5,"\xc3\xa9"]}'] * 2
 
 
 def test_what_grew_beyond_the_topics_limit_is_dead_by_its_original(tmp_path: Path):

@@ -28,7 +28,7 @@ class Origin(Struct, frozen=True):
     key: str | None
 
 
-class Event(Struct):
+class Event(Struct, gc=False):
     """One event: the payload's bytes as received, its decoded form if it is JSON, and the headers it carries on.
 
     time: the event's own time by its envelope (CloudEvents, or Kafka's record), if it has one

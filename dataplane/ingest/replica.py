@@ -63,7 +63,7 @@ class Pass(Struct):
     lags_in_us: list[int]
 
 
-class Verdict(Struct, omit_defaults=True):
+class Verdict(Struct, omit_defaults=True, gc=False):
     """What became of one event."""
 
     status: int

@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -68,8 +69,8 @@ class Ends:
 
     def _settle(self, send: Send, fact: str, detail: str) -> None:
         self.under_way.pop(send.unit, None)
-        for partition in {partition for partition, _ in send.places}:
-            self._memory(partition).note(send.unit, fact, detail)
+        for slot, _ in send.places:  # nearly always one; to note a unit again changes nothing
+            self._memory(slot).note(send.unit, fact, detail)
         self._file(send.unit, send.meta.bucket, fact, detail)
         if fact == Fact.DELIVERED:
             key = (send.meta.pipe, transmit_node(send.meta.destination), send.meta.bucket, "out")
@@ -172,5 +173,11 @@ class Ends:
 
     def _file(self, unit: Unit, bucket: int, fact: str, detail: str) -> None:
         for one in (Fact.PARKED, Fact.RELEASED) if fact == ASIDE else (fact,):
-            key = FactKey(transmit_node(unit.destination), one, detail, unit.child)
+            key = _key(unit.destination, one, detail, unit.child)
             self._lane.facts.add(unit.pipe, bucket, key, unit.position)
+
+
+@lru_cache(maxsize=4_096)
+def _key(destination: str, fact: str, detail: str, child: int) -> FactKey:
+    """Made once for many units."""
+    return FactKey(transmit_node(destination), fact, detail, child)

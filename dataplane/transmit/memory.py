@@ -6,6 +6,7 @@ killed process) before anything else follows from it, and is found again by whoe
 """
 
 import os
+from collections import defaultdict
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -49,14 +50,14 @@ class _Segment:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.entries = 0
-        self.sets: dict[_Group, dict[tuple[str, str], BitMap64]] = {}
+        self.sets: dict[_Group, dict[tuple[str, str], BitMap64]] = defaultdict(lambda: defaultdict(BitMap64))
         for line in read_lines(path):  # a line that a crash cut off is no verdict
             self.add(_decoder.decode(line))
         self._file = append_to(path)
 
     def add(self, entry: _Entry) -> None:
         group = (entry.pipe, entry.destination, entry.child, entry.attempt)
-        self.sets.setdefault(group, {}).setdefault((entry.fact, entry.detail), BitMap64()).add(entry.position)
+        self.sets[group][entry.fact, entry.detail].add(entry.position)
         self.entries += 1
 
     def write(self, lines: bytes) -> None:

@@ -257,8 +257,9 @@ class Queues:
 
     def _may_begin(self, send: Send) -> bool:
         """A send begins only while a place it was read from is ours; else the new owner sends it."""
-        if any(self._lane.may_send(slot) for slot, _ in send.places):
-            return True
+        for slot, _ in send.places:  # nearly always one
+            if self._lane.may_send(slot):
+                return True
         self._ends.give_up([send])
         return False
 

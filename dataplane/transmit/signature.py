@@ -4,11 +4,12 @@ A secret says by its prefix how it signs: `whsec_` with HMAC-SHA256 (v1), `whsk_
 """
 
 import base64
-import hmac
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
 
 SYMMETRIC_PREFIX: Final = "whsec_"
 ASYMMETRIC_PREFIX: Final = "whsk_"
@@ -35,8 +36,12 @@ def sign(signers: Sequence[Signer], message_id: str, timestamp_s: int, body: byt
 
 
 def _symmetric(key: bytes) -> Signer:
+    keyed = HMAC(key, SHA256())  # a copy of what has taken the key in costs half of a new one
+
     def one(signed: bytes) -> str:
-        return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+        mac = keyed.copy()
+        mac.update(signed)
+        return "v1," + base64.b64encode(mac.finalize()).decode()
 
     return one
 

@@ -5,6 +5,7 @@ retry-out), so that retries never delay first attempts.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -52,10 +53,12 @@ class TransmitWork:
     def take(self, messages: Sequence[Message]) -> None:
         """Queue each message at its destination, unless this host has settled its unit before."""
         now_us, now_s = time.time_ns() // 1_000, time.monotonic()
+        times: dict[tuple[str, str, int], list[int]] = defaultdict(list)
         for message, meta, headers in self._lane.read_all(messages):
-            node = transmit_node(meta.destination)
-            self._lane.lags.add((meta.pipe, node, meta.bucket, "in"), now_us - meta.event_time_us)
+            times[meta.pipe, meta.destination, meta.bucket].append(meta.event_time_us)
             self._admit(message, meta, headers, now_s)
+        for (pipe, destination, bucket), event_times_us in times.items():
+            self._lane.lags.add_pass((pipe, transmit_node(destination), bucket, "in"), now_us, event_times_us)
 
     def _admit(self, message: Message, meta: Meta, headers: Headers, now_s: float) -> None:
         place = (self._lane.slots.of(message), message.offset())

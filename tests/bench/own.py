@@ -1,0 +1,220 @@
+"""Own time: what our part of a hop costs a message, with Kafka, HTTP and libcurl left out, and which functions take it.
+
+Each hop's own objects carry real messages in memory; records are stored, and sends answered, as soon as they are asked
+for. What is left is time of the one thread that only our code can save. The tenth percentile of many short passes is
+told: on a machine that does other work, too, most of the others were interrupted.
+"""
+
+import asyncio
+import os
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import pytest
+import uvloop
+from confluent_kafka import Message
+
+from dataplane.ingest.acks import Acks
+from dataplane.ingest.events import read_events
+from dataplane.ingest.replica import Replica
+from dataplane.ingest.stamp import message_id
+from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.units import MINUTE_US
+from dataplane.names import PURPOSES, WIRE_VERSION, cell_topic
+from dataplane.runtime.garbage import collect_seldom
+from dataplane.runtime.lane import BATCH
+from dataplane.runtime.outbox import Outbox
+from dataplane.runtime.settings import settings_from
+from dataplane.runtime.window import AckWindow
+from dataplane.tables.records import CellRecord, PipeRecord, TopicRecord
+from dataplane.transmit.sender import Answer
+from tests.bench.client import EVENT
+from tests.bench.report import Line
+from tests.bench.stand import FIVE_STEPS, STEPS
+from tests.bench.threads import mock_cluster
+from tests.rig import process_lane, transmitting
+from tests.rig.memory_lane import PARTITIONS, MemoryLane
+
+PASSES: Final = 400  # a kernel samples every 4 ms at most
+REQUESTS: Final = 8  # of 100 events, at once
+SAMPLE_S: Final = 0.001
+TOLD: Final = 12  # functions of a hop
+Passes = Iterator[tuple[float, int]]  # thread seconds, messages
+
+
+class Sampler:
+    """Which function the thread is in, by CPU time, while it is switched on. A call into C counts for its caller."""
+
+    def __init__(self) -> None:
+        self.found: Counter[str] = Counter()
+
+    def _note(self, _number: int, frame: FrameType | None) -> None:
+        assert frame is not None
+        code = frame.f_code
+        self.found[f"{Path(code.co_filename).stem}.{code.co_name}"] += 1
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """What is done within."""
+        signal.signal(signal.SIGPROF, self._note)
+        signal.setitimer(signal.ITIMER_PROF, SAMPLE_S, SAMPLE_S)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+class Loopback:
+    """A producer whose records are stored once somebody asks; the reports are made beforehand."""
+
+    def __init__(self, records: int) -> None:
+        self._due: list[tuple[Callable[[None, Message], None], int]] = []
+        self._told = {at: [Message(partition=at, offset=n) for n in range(records)] for at in range(PARTITIONS)}
+
+    def produce(self, *record: Any, headers: Any) -> None:
+        """Take a record, as librdkafka's clients do."""
+        assert headers
+        self._due.append((record[4], record[3]))
+
+    def poll(self, _wait_s: float) -> None:
+        """Report on all records."""
+        due, self._due = self._due, []
+        told = {at: iter(messages) for at, messages in self._told.items()}
+        for report, partition in due:
+            report(None, next(told[partition]))
+
+
+class EchoSender(transmitting.MemorySender):
+    """Answers 204 to everything with the next turn."""
+
+    tell_all = False
+
+    def turn(self, wait_s: float) -> Iterator[Answer]:
+        begun, self.begun, self.requests = self.begun, [], []
+        assert wait_s < 1
+        for token in begun:
+            yield Answer(token, 204, 0, "", "", False, total_us=500)
+
+
+def _batch(first: int, **more: Any) -> list[Message]:
+    """Messages of one partition, as the hop before wrote them."""
+    made = []
+    for number in range(first, first + BATCH):
+        now_us = time.time_ns() // 1_000
+        id_ = message_id(now_us, os.urandom(10).hex()[:19])
+        position = number if more else 0
+        meta = Meta(WIRE_VERSION, id_, "p", 1, "shop", now_us, now_us, now_us // MINUTE_US, position=position, **more)
+        headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
+        made.append(Message(partition=0, offset=number, value=bytes(bytearray(EVENT)), headers=headers))
+    return made
+
+
+def _carry(lane: MemoryLane, sampler: Sampler, **more: Any) -> Passes:
+    """Take a batch, turn until it is settled; then the next one."""
+    lane.outbox = Outbox(Loopback(BATCH))  # type: ignore[assignment]
+    window = lane.windows[0] = AckWindow(0)
+    for number in range(PASSES):
+        messages = _batch(number * BATCH, **more)
+        with sampler.on():
+            begun_s = time.thread_time()
+            window.take_all([message.offset() for message in messages], list(map(len, messages)))
+            lane.work.take(messages)
+            while window.unsettled:
+                lane.work.turn()
+                for token in lane.outbox.collect():  # type: ignore[attr-defined]
+                    lane.work.acked(token)
+            del messages
+            yield time.thread_time() - begun_s, BATCH
+        lane.facts.take()
+        lane.lags.take()
+
+
+def process(steps: list[dict[str, Any]]) -> Callable[[Path, Sampler], Passes]:
+    """A process lane with these steps."""
+
+    def passes(var: Path, sampler: Sampler) -> Passes:
+        yield from _carry(process_lane.opened(var, process_lane.plan(normalize=steps)), sampler)
+
+    return passes
+
+
+def transmit(var: Path, sampler: Sampler) -> Passes:
+    """A transmit lane with one destination, signed."""
+    with pytest.MonkeyPatch.context() as patch:
+        transmitting.without_kafka(patch)
+        patch.setattr("dataplane.transmit.work.Sender", EchoSender)
+        lane, _, _ = transmitting.opened(var, transmitting.destination(concurrency=BATCH))
+    yield from _carry(lane, sampler, destination="crm")
+
+
+def ingest(var: Path, sampler: Sampler) -> Passes:
+    """A replica without HTTP: batches of 100."""
+    with mock_cluster([]) as (cluster, _):  # its clients have somebody to talk to, and are asked nothing
+        yield from _ingest(var, cluster.kafka, sampler)
+
+
+def _ingest(var: Path, kafka: str, sampler: Sampler) -> Passes:
+    replica = Replica(settings_from({"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka}), "ingest-1")
+    topics = {purpose: TopicRecord(cell_topic("c1", purpose, 1), 1, PARTITIONS, "") for purpose in PURPOSES}
+    pipe = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
+    for record in (CellRecord("c1", 1, 1, {}, topics), pipe, process_lane.plan()):
+        replica.table.apply(record)
+    producer = Loopback(REQUESTS * 100)
+    replica._produce_record = producer.produce
+    route, body = replica._lead("p", "shop"), b"[" + b",".join([EVENT] * 100) + b"]"
+
+    async def request() -> None:
+        items, _ = read_events("application/json", body, {})
+        assert all(verdict.status == 202 for verdict in await replica.take(route, items))
+
+    async def requests() -> None:
+        replica._loop = asyncio.get_running_loop()
+        replica._acks = Acks(producer, replica._on_done)
+        await asyncio.gather(*(request() for _ in range(REQUESTS)))
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        for _ in range(PASSES):
+            with sampler.on():
+                begun_s = time.thread_time()
+                runner.run(requests())
+                yield time.thread_time() - begun_s, REQUESTS * 100
+            for books in replica._teller._books.values():
+                books.facts.take()
+                books.lags.take()
+    replica._journal.close()
+    replica._reader.close()
+
+
+HOPS: Final[dict[str, Callable[[Path, Sampler], Passes]]] = {
+    "process, 2 steps": process(STEPS),
+    "process, 5 steps and a predicate": process(FIVE_STEPS),
+    "ingest, batches of 100": ingest,
+    "transmit, signed": transmit,
+}
+
+
+def own_us(hop: Callable[[Path, Sampler], Passes], sampler: Sampler) -> float:
+    """Microseconds a message: the tenth percentile of the passes."""
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as var:
+        us = sorted(seconds / messages * 1e6 for seconds, messages in hop(Path(var), sampler))
+    return us[len(us) // 10]
+
+
+def bench_own(_at: object) -> list[Line]:
+    """Each hop as a whole, then the functions that take the most of it."""
+    collect_seldom()
+    lines = []
+    for name, hop in HOPS.items():
+        sampler = Sampler()
+        lines.append(Line(f"own time, {name}", "us", [own_us(hop, sampler)]))
+        whole = sampler.found.total()
+        for function, count in sampler.found.most_common(TOLD):
+            lines.append(Line(f"  {function}", "%", [100 * count / whole]))
+    return lines

@@ -19,8 +19,8 @@ pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
 # A JVM that lives for a minute gains nothing from its second compiler, which takes a third of its start on two cores.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
-SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share services that take long to start
-FIRST = ("e2e", "faults")  # the longest, so that nobody waits for them at the end
+SHARING = ("tests/integration/streams",)  # folders whose files share services that take long to start
+FIRST = ("faults",)  # the longest, so that nobody waits for them at the end
 
 
 class BySharedServices(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed here

@@ -113,11 +113,17 @@ def test_the_control_planes_pages_are_clean(chrome: Browser, scene: Scene):
     assert not complaints.found, "\n".join(complaints.found)
 
 
-def test_a_viewers_pages_and_an_empty_home_are_clean(chrome: Browser, scene: Scene):
+@pytest.mark.long
+def test_a_viewers_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     viewer = sign_in(chrome, scene.base, "vera", scene.password)
     reading = {f"viewer-{title}": url for title, url in _crawled(chrome, scene, "vera").pages.items() if "?" not in url}
     look(chrome, reading, complaints, session=viewer, into=scene.into, corners=DIAGONAL[1:])
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+def test_an_empty_home_is_clean(chrome: Browser, scene: Scene):
+    complaints = Complaints()
     nobody = sign_in(chrome, scene.base, "dora", scene.password)
     look(chrome, {"home-of-nobody": f"{scene.base}/"}, complaints, session=nobody, into=scene.into)
     assert not complaints.found, "\n".join(complaints.found)

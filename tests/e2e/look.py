@@ -10,10 +10,8 @@ import argparse
 import os
 import shutil
 import sys
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import cycle
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -25,7 +23,6 @@ THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
 EVERY: Final[tuple[tuple[Theme, str], ...]] = tuple((theme, size) for theme in THEMES for size in SIZES)
 DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "desk"), ("dark", "phone"))
 OTHER_DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "phone"), ("dark", "desk"))
-TABS: Final = 3
 CHROMIUM: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 AXE: Final = Path(__file__).parents[1] / "vendor" / "axe-core-4.14.1" / "axe.min.js"
 WCAG: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -117,29 +114,12 @@ def look(
         width, height = SIZES[size]
         viewport: Any = {"width": width, "height": height}
         context = browser.new_context(color_scheme=theme, viewport=viewport, storage_state=session)
-        for title, page in _opened(context, pages, complaints):
+        page = context.new_page()
+        complaints.watch(page)
+        for title, url in pages.items():
+            page.goto(url, wait_until="networkidle")
             picture(page, complaints, into, f"{title}-{theme}-{size}", judged=judged)
         context.close()
-
-
-def _opened(context: BrowserContext, pages: Mapping[str, str], complaints: Complaints) -> Iterator[tuple[str, Page]]:
-    """Each page once its network is idle. The next ones load meanwhile, in tabs of their own: most of it is waiting."""
-    waiting: deque[tuple[str, Page]] = deque()
-    tabs = [context.new_page() for _ in range(TABS)]
-    for tab in tabs:
-        complaints.watch(tab)
-    for (title, url), tab in zip(pages.items(), cycle(tabs), strict=False):
-        if len(waiting) == TABS:
-            yield _idle(*waiting.popleft())
-        tab.goto(url, wait_until="commit")
-        waiting.append((title, tab))
-    while waiting:
-        yield _idle(*waiting.popleft())
-
-
-def _idle(title: str, page: Page) -> tuple[str, Page]:
-    page.wait_for_load_state("networkidle")
-    return title, page
 
 
 def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None:

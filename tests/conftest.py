@@ -21,6 +21,7 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 SHARING = ("tests/integration/streams",)  # folders whose files share services that take long to start
 FIRST = ("faults",)  # the longest, so that nobody waits for them at the end
+LAST = "test_every_page.py"  # its scene fills the box with pipes that fail, which no newcomer's box has
 
 
 class BySharedServices(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed here
@@ -44,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
 
     def turn(item: pytest.Item) -> int:
         folder = item.path.relative_to(TESTS).parts[0]
-        return FIRST.index(folder) if folder in FIRST else len(FIRST)
+        return FIRST.index(folder) if folder in FIRST else len(FIRST) + (item.path.name == LAST)
 
     items.sort(key=turn)
 

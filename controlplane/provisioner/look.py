@@ -32,7 +32,12 @@ def take_snapshot(
     check_topics: bool,
     policy: RampPolicy,
 ) -> Snapshot:
-    """What there is at about `now`."""
+    """What there is at about `now`.
+
+    Moves are read before what they rely on: who sees a move sees the destination as it was resumed, or lets a probe
+    pass, in the transaction that made the move, and publishes that record before the move's.
+    """
+    moves = _moves(now)
     revisions = _revisions()
     return Snapshot(
         cells=_cells(compute, problems),
@@ -49,7 +54,7 @@ def take_snapshot(
         published=published,
         master=master,
         check_topics=check_topics,
-        moves=_moves(now),
+        moves=moves,
         states=cell_states(now),
         ramps=ramps_under_way(now),
         recent=_recent({row.pipe for row in revisions if row.state == "requested"}, now - policy.recently),

@@ -22,6 +22,7 @@ class Meta(Struct, array_like=True, gc=False):
     life:     the round in which it was last brought back after a dead letter; 0 if it never was
     paced:    not_before_us is a moment of its own among those of its destination, given by the retrier
     through:  somebody chose it among what is held: it goes out although its destination is held
+    as_of:    version of its destination's control record that whoever brought it back knew
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -44,6 +45,7 @@ class Meta(Struct, array_like=True, gc=False):
     life: int = 0
     paced: bool = False
     through: bool = False
+    as_of: int = 0
 
 
 _decoder = msgspec.msgpack.Decoder(Meta)

@@ -123,19 +123,22 @@ def is_for(errand: Errand, meta: Meta, node: str) -> bool:
     return errand.what != "redrive" or node == transmit_node(meta.destination)
 
 
-def brought_back(what: What, meta: Meta, headers: Headers, *, through: bool = False) -> tuple[Meta, Headers]:
+def brought_back(
+    what: What, meta: Meta, headers: Headers, *, through: bool = False, as_of: int = 0
+) -> tuple[Meta, Headers]:
     """Our header and all headers of a record as it goes to retry-out: same id, its next round.
 
     `through`: it is to go out although its destination is held.
+    `as_of`: the version of the destination's control record under which it is brought back.
 
     The round is counted from the record's own, so doing it twice makes the same unit twice, which transmit has settled.
     Whoever was held or dead starts a new span; what comes ahead of its time goes on with its own.
     """
     if what == "ahead":
-        meta = msgspec.structs.replace(meta, paced=False)
+        meta = msgspec.structs.replace(meta, paced=False, as_of=as_of)
     else:
         fresh = {"not_before_us": 0, "first_us": 0, "tried": 0, "asked_us": 0, "paced": False}
-        meta = msgspec.structs.replace(meta, **fresh, through=through)
+        meta = msgspec.structs.replace(meta, **fresh, through=through, as_of=as_of)
     if what == "redrive":
         meta = msgspec.structs.replace(meta, attempt=meta.attempt + 1, life=meta.attempt + 1)
     return meta, [(META_HEADER, encode_meta(meta)), *alive_headers(plain(headers)[1:])]

@@ -121,7 +121,9 @@ class Carrier:
             return
         self._allowance -= 1
         meta.revision = self._revision_of(meta)
-        meta, headers = brought_back(self.errand.what, meta, headers, through=self.errand.through)
+        errand, to = self.errand, self._lane.table.destination(meta.pipe, meta.destination)
+        as_of = to.version if to is not None else 0
+        meta, headers = brought_back(errand.what, meta, headers, through=errand.through, as_of=as_of)
         topic = self._lane.cell.topics["retry-out" if meta.destination else "ingest"]
         way = way_out if meta.destination else way_back
         record = way(meta, message.key(), topic.partitions)

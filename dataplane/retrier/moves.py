@@ -26,7 +26,8 @@ from dataplane.tables.records import MoveRecord
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 4  # moves under way; the rest wait for their turn
+AT_ONCE: Final = 32  # moves under way; the rest wait for their turn
+OF_A_TENANT: Final = 4  # of these: a redrive may be asked to take days, and nobody else waits behind it
 
 
 class _Move(Struct):
@@ -99,13 +100,21 @@ class Moves:
             elif record.state == "aborted":
                 del self._waiting[name]
                 self._refuse(record, before, "")
-            elif len(self._moves) < AT_ONCE and not self._is_taken(record):
+            elif self._may_start(record):
                 del self._waiting[name]
                 self._start(record, before)
 
-    def _is_taken(self, record: MoveRecord) -> bool:
-        names = {(move.record.pipe, move.record.destination) for move in self._moves.values()}
-        return (record.pipe, record.destination) in names
+    def _may_start(self, record: MoveRecord) -> bool:
+        under_way = [move.record for move in self._moves.values()]
+        if any((other.pipe, other.destination) == (record.pipe, record.destination) for other in under_way):
+            return False
+        tenant = self._tenant_of(record)
+        of_it = sum(self._tenant_of(other) == tenant for other in under_way)
+        return len(under_way) < AT_ONCE and of_it < OF_A_TENANT
+
+    def _tenant_of(self, record: MoveRecord) -> str:
+        pipe = self._lane.table.pipe(record.pipe)
+        return pipe.tenant if pipe is not None else record.pipe
 
     def _start(self, record: MoveRecord, before: MoveProgress | None) -> None:
         try:

@@ -73,6 +73,7 @@ class Target:
         self.last_status = 0
         self.last_reason = ""
         self.taken_s = now_s  # when a message for it came last
+        self.expected, self.expected_until_s = 0, 0.0  # a version of its record that others know, and this lane may not
         self.adopt(record, secrets, seat, now_s)
 
     def adopt(self, record: DestinationRecord, secrets: Secrets, seat: Seat, now_s: float) -> None:
@@ -114,12 +115,20 @@ class Target:
         """Whether its messages are to be kept, not sent."""
         return bool(self.suspended) or self.pipe_paused or self.record.state in ("paused", "suspended")
 
+    def took(self, meta: Meta, now_s: float) -> None:
+        """A message came. What was brought back under a newer record than this lane has read waits for that record:
+        under the old one it would be held once more, or sent to where it died."""
+        self.taken_s = now_s
+        if meta.as_of > max(self.expected, self.record.version):
+            self.expected, self.expected_until_s = meta.as_of, now_s + LOCKED_WAIT_S
+
     def course(self, now_s: float) -> Course:
         """What to do with the queue now. While a breaker is half-open, more than the probes wait."""
         if self.record.state == "removed":
             return Course.CANCEL
-        if self.holds:
-            return Course.HOLD
+        is_behind = self.record.version < self.expected and now_s < self.expected_until_s
+        if is_behind or self.holds:
+            return Course.WAIT if is_behind else Course.HOLD
         if self.locked:
             return Course.PARK if self.queue and now_s - self.queue[0].taken_s > LOCKED_WAIT_S else Course.WAIT
         pause_s = self._pause_s(now_s)

@@ -70,7 +70,7 @@ class TransmitWork:
             twin.places.append(place)
             return
         target = self._targets.find(meta.pipe, meta.destination)
-        target.taken_s = now_s
+        target.took(meta, now_s)
         send = Send(unit, meta, target, headers, message.key(), message.value() or b"", [place], now_s)
         self._ends.under_way[unit] = send
         self._queues.add(send)

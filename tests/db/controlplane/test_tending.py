@@ -13,10 +13,13 @@ from pyroaring import BitMap64
 from pytest_django import Settings
 from standardwebhooks import Webhook
 
+from controlplane.compute.memory import MemoryCompute
 from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import MOST_TRIES, send_due
 from controlplane.observer.tasks import tend
+from controlplane.provisioner import look
+from controlplane.settings import RampPolicy
 from mgmt.models import Alert, Attempt, Cell, DeadLetter, Destination, FactRow, Incident, Move, Notice, Pipe, Tenant
 from mgmt.models import Heartbeat as HeartbeatRow
 from mgmt.models import User as UserRow
@@ -211,6 +214,37 @@ def test_a_probe_that_is_accepted_brings_the_rest_back_and_resolves(placed: Pipe
     assert resolve_what_was_released(now=SOON) == 1
     alert.refresh_from_db()
     assert (alert.state, alert.probe) == ("resolved", "accepted")
+
+
+@pytest.mark.parametrize("between", ["_revisions", "_cells", "_beats", "_recent"])
+def test_whoever_sees_a_probes_move_sees_its_destination_let_it_pass(
+    placed: Pipe, alice: UserRow, monkeypatch: pytest.MonkeyPatch, between: str
+):
+    """The Provisioner reads its rows one table after the other, while people go on working."""
+    letter(placed, 0)
+    move_destination(row=placed.destinations.get(), was=["active"], becomes="suspended", cause="storm")
+    alert, before = fail(placed, suspended=True), placed.destinations.get().version
+    asked = getattr(look, between)
+
+    def meanwhile(*args: Any) -> Any:
+        if not Move.objects.exists():
+            probe_alert(alert=alert, by=alice, now=NOW)
+        return asked(*args)
+
+    monkeypatch.setattr(look, between, meanwhile)
+    for _ in range(2):  # by the second look the move is there for certain
+        seen = look.take_snapshot(
+            compute=MemoryCompute(),
+            published={},
+            master="local[2]",
+            now=NOW,
+            problems={},
+            check_topics=False,
+            policy=RampPolicy(),
+        )
+        (version,) = [row.version for row in seen.destinations if row.name == "crm"]
+        assert not seen.moves or version > before
+    assert seen.moves
 
 
 def test_a_probe_that_is_refused_changes_nothing_but_says_why(placed: Pipe, alice: UserRow):

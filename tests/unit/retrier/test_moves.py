@@ -18,13 +18,14 @@ from dataplane.retrier import mover as mover_module
 from dataplane.retrier import work as work_module
 from dataplane.retrier.ahead import SHARE
 from dataplane.retrier.errand import What
+from dataplane.retrier.moves import OF_A_TENANT
 from dataplane.retrier.work import RetrierWork
 from dataplane.tables.moves import Ahead, MoveProgress, decode_ahead, decode_progress, encode_offsets, format_place
 from dataplane.tables.records import MoveRecord, PipeRecord
 from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encode_signal, signal_key
 from tests.rig.memory_lane import MemoryLane, message
 from tests.rig.memory_topics import MemoryNews, MemoryTopics
-from tests.rig.transmitting import Clock
+from tests.rig.transmitting import Clock, destination
 
 S = 1_000_000
 NODE = "transmit:crm"
@@ -271,6 +272,31 @@ def test_moves_of_one_destination_go_one_after_the_other(lane: MemoryLane, topic
     lane.table.apply(asked(lane, {0: list(range(20))}, rate=10, move="m2"))
     go(lane, clock, rounds=40)
     assert [meta.id for meta in brought_back(lane)] == [f"id-0-{n}" for n in [*range(20, 40), *range(20)]]
+
+
+def test_slow_moves_of_one_tenant_keep_nobody_else_waiting(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
+    for name in ("p", "q"):
+        lane.table.apply(PipeRecord(name, 5, f"tenant-of-{name}", "orders", "c1", "active", [(1, 100)]))
+    for number in range(OF_A_TENANT + 1):
+        held(lane, topics, number, destination=f"d{number}")
+        slow = asked(lane, {0: [number]}, rate=0.1, move=f"slow-{number}")
+        lane.table.apply(msgspec.structs.replace(slow, destination=f"d{number}"))
+    held(lane, topics, 0, partition=1, pipe="q")
+    lane.table.apply(msgspec.structs.replace(asked(lane, {1: [0]}, move="quick"), pipe="q"))
+    go(lane, clock, rounds=4)
+    assert progress(lane, "quick").done
+    told = {r["key"] for r in lane.outbox.of(lane.cell.topics["signals"].name)}
+    assert f"move/slow-{OF_A_TENANT}".encode() not in told, "it waits for one of its own tenant's"
+
+
+def test_what_is_brought_back_names_the_record_it_was_brought_back_under(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    held(lane, topics, 0)
+    lane.table.apply(destination(version=7))
+    lane.table.apply(asked(lane, {0: [0]}))
+    go(lane, clock)
+    assert [meta.as_of for meta in brought_back(lane)] == [7]
 
 
 # -- early release -----------------------------------------------------------------------------------------------------

@@ -167,6 +167,33 @@ def test_the_one_message_that_a_probe_names_goes_out_of_a_suspended_destination(
     work.close()
 
 
+def test_a_message_brought_back_under_a_newer_record_waits_for_that_record(tmp_path: Path, clock: Clock):
+    """The probe's message may come before the record that lets it pass: both come by topics of their own."""
+    old = destination(state="suspended", version=2)
+    lane, work, sender = opened(tmp_path, old, kind="transmit-retry")
+    topic = lane.slots.topics[0]
+    lane.take(message(6, topic=topic, attempt=1, as_of=3))
+    work.turn()
+    lane.store()
+    assert not sender.begun
+    assert not held(lane)
+    lane.table.apply(msgspec.structs.replace(old, version=3, probe=read_meta(message(6).headers()).id))
+    work.turn()
+    assert len(sender.begun) == 1
+    work.close()
+
+
+def test_a_record_that_never_comes_is_not_waited_for_long(tmp_path: Path, clock: Clock):
+    lane, work, _sender = opened(tmp_path, destination(state="suspended", version=2), kind="transmit-retry")
+    lane.take(message(6, topic=lane.slots.topics[0], attempt=1, as_of=3))
+    work.turn()
+    clock.advance(LOCKED_WAIT_S + 0.1)
+    work.turn()
+    lane.store()
+    assert len(held(lane)) == 1
+    work.close()
+
+
 def test_chosen_held_messages_go_out_of_a_paused_destination_within_its_limits(tmp_path: Path):
     lane, work, sender = opened(tmp_path, destination(state="paused", concurrency=2), kind="transmit-retry")
     topic = lane.slots.topics[0]

@@ -69,7 +69,7 @@ def lane_consumer(kafka: str, group: str, name: str, on_commit: Callable[[Any, l
             "session.timeout.ms": SESSION_TIMEOUT_MS,
             "heartbeat.interval.ms": 1_000,
             "max.poll.interval.ms": MAX_POLL_INTERVAL_MS,
-            "fetch.wait.max.ms": 100,
+            "fetch.wait.max.ms": 250,
             "fetch.queue.backoff.ms": 10,
             "queued.min.messages": 10_000,
             "queued.max.messages.kbytes": 64 * 1024,

@@ -139,7 +139,7 @@ class ControlReader:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",  # behind the log start, or the topic was made anew: read it all
-                "fetch.wait.max.ms": 100,
+                "fetch.wait.max.ms": 250,
                 "enable.partition.eof": True,
             }
         )

@@ -5,7 +5,7 @@ It never makes anew a topic that was already bound to an id: offsets of the old 
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -204,19 +204,25 @@ class TopicAdmin:
             for future in self._admin.incremental_alter_configs(drifted, request_timeout=REQUEST_S).values():
                 future.result()
 
-    def commit_first_offsets(self, group: str, topics: Sequence[FoundTopic]) -> int:
-        """Give `group` a committed offset (the start) on each partition where it has none; how many that were.
+    def commit_first_offsets(self, groups: Mapping[str, Sequence[FoundTopic]]) -> None:
+        """Give each group a committed offset (the start) on each partition of its topics where it has none.
 
         Lanes refuse to guess (auto.offset.reset=error). A group whose lanes are running takes no such commit: raises
         GroupIsRunningError, unless they made it themselves meanwhile. A plain consumer does it, because the admin call
         for it was seen to take the process with it (librdkafka 2.16) while the group's coordinator was not there yet.
+        All groups at once: each consumer waits half a second for its coordinator and does nothing else.
         """
+        with ThreadPoolExecutor(max(1, len(groups))) as pool:
+            list(pool.map(self._commit_first, groups, groups.values()))
+
+    def _commit_first(self, group: str, topics: Sequence[FoundTopic]) -> None:
         consumer = kafka_consumer(self._kafka, group)
         deadline = time.monotonic() + REQUEST_S
         try:
             while True:
                 try:
-                    return _commit_start(consumer, topics)
+                    _commit_start(consumer, topics)
+                    return
                 except KafkaException as exc:  # for a moment a new topic has no leader, a new group no coordinator
                     if exc.args[0].code() in GROUP_IS_RUNNING:
                         raise GroupIsRunningError(f"{group} runs without {', '.join(t.name for t in topics)}") from exc
@@ -227,7 +233,7 @@ class TopicAdmin:
             consumer.close()
 
 
-def _commit_start(consumer: Any, topics: Sequence[FoundTopic]) -> int:
+def _commit_start(consumer: Any, topics: Sequence[FoundTopic]) -> None:
     places = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
     committed = consumer.committed(places, timeout=REQUEST_S)
     if error := next((place.error for place in committed if place.error), None):
@@ -236,7 +242,6 @@ def _commit_start(consumer: Any, topics: Sequence[FoundTopic]) -> int:
     first = [TopicPartition(place.topic, place.partition, _low(consumer, place)) for place in missing]
     if first:
         consumer.commit(offsets=first, asynchronous=False)
-    return len(first)
 
 
 def _low(consumer: Any, place: Any) -> int:

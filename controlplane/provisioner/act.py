@@ -150,12 +150,12 @@ def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
         log.error("topics are not those that were made", cell=cell, problem=problem)
         return
     hands.problems.pop(cell, None)
-    for group, read in first_readers(plans, cell).items():
-        try:
-            hands.topics.commit_first_offsets(group, [found[plan.name] for plan in read])
-        except GroupIsRunningError as exc:  # lanes of an earlier release: new topics are bound when they have ended
-            log.warning("topics wait for lanes to end", cell=cell, reason=str(exc))
-            return
+    readers = first_readers(plans, cell).items()
+    try:
+        hands.topics.commit_first_offsets({group: [found[plan.name] for plan in read] for group, read in readers})
+    except GroupIsRunningError as exc:  # lanes of an earlier release: new topics are bound when they have ended
+        log.warning("topics wait for lanes to end", cell=cell, reason=str(exc))
+        return
     _bind(cell, {purpose: found[plan.name] for purpose, plan in plans.items() if plan.name not in bound})
 
 

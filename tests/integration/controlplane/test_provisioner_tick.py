@@ -104,7 +104,7 @@ def all_hold(cell: str, table_offset: int) -> None:
 def tick_to(provisioner: Provisioner, revision: PipeRevision, state: str, table_offset: int = 10**9) -> None:
     """Ticks, between beats of all lanes as they come, until the revision is there. A tick has several rounds; one that
     waits long for Kafka finds the beats of its beginning old, and goes on in the next."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while revision.state != state:
         assert time.monotonic() < deadline, f"{revision.state}: {revision.state_reason}"
         revision.pipe.refresh_from_db()

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -23,6 +24,7 @@ THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
 EVERY: Final[tuple[tuple[Theme, str], ...]] = tuple((theme, size) for theme in THEMES for size in SIZES)
 DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "desk"), ("dark", "phone"))
 OTHER_DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "phone"), ("dark", "desk"))
+AT_ONCE: Final = 2
 CHROMIUM: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 AXE: Final = Path(__file__).parents[1] / "vendor" / "axe-core-4.14.1" / "axe.min.js"
 WCAG: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -96,7 +98,6 @@ def source_of(context: BrowserContext, url: str) -> str:
 
 
 def look(
-    browser: Browser,
     pages: Mapping[str, str],
     complaints: Complaints,
     *,
@@ -107,19 +108,24 @@ def look(
 ) -> None:
     """Open every page at both widths in both themes, judge it, and keep its picture as <title>-<theme>-<size>.png.
 
-    Pages that are not ours to mend are looked at, but not `judged` by axe.
+    Pages that are not ours to mend are looked at, but not `judged` by axe. Each corner has a browser of its own, some
+    at once: half of the time goes by waiting until a page asks for nothing more.
     """
     into.mkdir(parents=True, exist_ok=True)
-    for theme, size in corners:
+
+    def walk(corner: tuple[Theme, str]) -> None:
+        theme, size = corner
         width, height = SIZES[size]
         viewport: Any = {"width": width, "height": height}
-        context = browser.new_context(color_scheme=theme, viewport=viewport, storage_state=session)
-        page = context.new_page()
-        complaints.watch(page)
-        for title, url in pages.items():
-            page.goto(url, wait_until="networkidle")
-            picture(page, complaints, into, f"{title}-{theme}-{size}", judged=judged)
-        context.close()
+        with chromium() as browser:
+            page = browser.new_context(color_scheme=theme, viewport=viewport, storage_state=session).new_page()
+            complaints.watch(page)
+            for title, url in pages.items():
+                page.goto(url, wait_until="networkidle")
+                picture(page, complaints, into, f"{title}-{theme}-{size}", judged=judged)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(walk, corners))
 
 
 def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None:
@@ -160,7 +166,7 @@ def main() -> int:
         session = sign_in(browser, base, asked.name, asked.password)
         pages = _pages(browser, base, session)
         chosen = {title: url for title, url in pages.items() if asked.only in title}
-        look(browser, chosen, complaints, session=session, into=asked.into)
+        look(chosen, complaints, session=session, into=asked.into)
     sys.stdout.write("".join(f"{one}\n" for one in complaints.found) or "no complaints\n")
     return 1 if complaints.found else 0
 

@@ -101,7 +101,7 @@ def test_every_page_is_clean_at_both_widths_in_both_themes(
     complaints = Complaints()
     session = sign_in(chrome, scene.base, "alice", scene.password)
     pages = _crawled(chrome, scene, "alice").pages
-    look(chrome, pages, complaints, session=session, into=scene.into, corners=corners)
+    look(pages, complaints, session=session, into=scene.into, corners=corners)
     assert not complaints.found, "\n".join(complaints.found)
 
 
@@ -109,7 +109,7 @@ def test_the_control_planes_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     session = sign_in(chrome, scene.base, "admin", scene.password)
     pages = _crawled(chrome, scene, "admin", "/staff/").pages
-    look(chrome, pages, complaints, session=session, into=scene.into, corners=DIAGONAL)
+    look(pages, complaints, session=session, into=scene.into, corners=DIAGONAL)
     assert not complaints.found, "\n".join(complaints.found)
 
 
@@ -118,14 +118,14 @@ def test_a_viewers_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     viewer = sign_in(chrome, scene.base, "vera", scene.password)
     reading = {f"viewer-{title}": url for title, url in _crawled(chrome, scene, "vera").pages.items() if "?" not in url}
-    look(chrome, reading, complaints, session=viewer, into=scene.into, corners=DIAGONAL[1:])
+    look(reading, complaints, session=viewer, into=scene.into, corners=DIAGONAL[1:])
     assert not complaints.found, "\n".join(complaints.found)
 
 
 def test_an_empty_home_is_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     nobody = sign_in(chrome, scene.base, "dora", scene.password)
-    look(chrome, {"home-of-nobody": f"{scene.base}/"}, complaints, session=nobody, into=scene.into)
+    look({"home-of-nobody": f"{scene.base}/"}, complaints, session=nobody, into=scene.into)
     assert not complaints.found, "\n".join(complaints.found)
 
 
@@ -161,7 +161,7 @@ def test_the_staffs_pages_open_without_a_complaint_of_the_browser(chrome: Browse
     session = sign_in(chrome, scene.base, "admin", scene.password)
     found = _crawled(chrome, scene, "admin", "/admin/").pages
     pages = {f"staff-{title}": url for title, url in found.items() if "?" not in url}
-    look(chrome, pages, complaints, session=session, into=scene.into, judged=False)
+    look(pages, complaints, session=session, into=scene.into, judged=False)
     assert not complaints.found, "\n".join(complaints.found)
 
 
@@ -194,9 +194,9 @@ def test_the_signed_out_and_the_error_pages_are_clean(chrome: Browser, scene: Sc
     inside = {"403": f"{scene.base}/pipes/new/", "404": f"{scene.base}/pipes/none/"}
     for url in (*spent.values(), *inside.values()):
         complaints.expect_error(url)
-    look(chrome, outside | spent, complaints, session=None, into=scene.into)
+    look(outside | spent, complaints, session=None, into=scene.into)
     viewer = sign_in(chrome, scene.base, "vera", scene.password)
-    look(chrome, inside, complaints, session=viewer, into=scene.into)
+    look(inside, complaints, session=viewer, into=scene.into)
     assert not complaints.found, "\n".join(complaints.found)
 
 

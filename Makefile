@@ -15,7 +15,7 @@ DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 
 PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests
 
-.PHONY: help demo up down status secrets test test-long check lint types imports quick reference bench lake-recompute chromium
+.PHONY: help demo up down status archive secrets test test-long check lint types imports quick reference bench lake-recompute chromium
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ down: $(RUN_STAMP) ## stop the box, in whatever state it is
 
 status: $(RUN_STAMP) ## say what runs
 	@$(BIN)/python -m localbox status
+
+archive: $(RUN_STAMP) ## archive Spark's classes once, so that it starts in half the time from then on
+	@$(BIN)/python -m localbox archive
 
 secrets: $(RUN_STAMP) ## print fresh secrets as lines for .env, which the containers need
 	@$(BIN)/python -m localbox secrets

@@ -1,13 +1,13 @@
-"""`python -m localbox up|down|status|run|secrets|env-example`."""
+"""`python -m localbox up|down|status|run|archive|secrets|env-example`."""
 
 import argparse
 import os
 import sys
 
-from localbox.commands import down, status, up
+from localbox.commands import archive, down, status, up
 from localbox.errors import BoxError
-from localbox.jars import SPARK
 from localbox.settings import env_example, new_secrets, settings_from
+from localbox.spark import spark_env
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,9 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
             extra = [name for name in given.extra.split(",") if name]
             return up(settings, names=names, extra=extra, detach=given.detach)
         if given.command == "run":
-            env = {**settings.env, "PENSTOCK_SPARK_JARS": str(SPARK.place(settings.cache))}
+            env = {**settings.env, **spark_env(settings)}
             os.execvpe(given.words[0], given.words, env)  # noqa: S606 no shell is wanted
-        return down(settings) if given.command == "down" else status(settings)
+        return {"down": down, "status": status, "archive": archive}[given.command](settings)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 or the interpreter complains at its end
         return 0
@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("status", help="what runs")
     run = commands.add_parser("run", help="a command with the box's environment, such as: run python manage.py shell")
     run.add_argument("words", nargs="+")
+    commands.add_parser("archive", help="archive Spark's classes, so that it starts in half the time from then on")
     commands.add_parser("secrets", help="print fresh secrets, as lines for .env")
     commands.add_parser("env-example", help="print .env.example")
     return parser

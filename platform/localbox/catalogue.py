@@ -8,14 +8,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from localbox.jars import SPARK, ensure_jars
-from localbox.java import find_java
 from localbox.probes import http_ready, tcp_ready
 from localbox.program import Program, Stage
 from localbox.services.kafka import kafka
 from localbox.services.postgres import postgres
 from localbox.services.redis import redis
 from localbox.settings import ROOT, BoxSettings
+from localbox.spark import ensure_spark_jars, spark_env
 
 SERVICES: Final = ("postgres", "redis", "kafka")
 _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
@@ -94,8 +93,8 @@ def _data_plane(settings: BoxSettings) -> list[Program]:
             Stage.COMPUTE,
             keeper,
             after=("kafka",),
-            env={"PENSTOCK_SPARK_JARS": str(SPARK.place(settings.cache))},
-            prepare=partial(_spark_jars, settings),
+            env=spark_env(settings),
+            prepare=partial(ensure_spark_jars, settings),
             stop_grace_s=DRAIN_S,
         ),
         *(
@@ -137,10 +136,6 @@ def _demo(settings: BoxSettings) -> list[Program]:
             after=("demo-pipe", "receiver", *INGEST_REPLICAS),
         ),
     ]
-
-
-def _spark_jars(settings: BoxSettings) -> None:
-    ensure_jars(SPARK, java=find_java(settings.env), cache=settings.cache, env=settings.env)
 
 
 def _answers(url: str) -> partial[str | None]:

@@ -13,6 +13,7 @@ from typing import Final
 from localbox.catalogue import DRAIN_S, programs
 from localbox.ends import wait_gone
 from localbox.settings import ROOT, BoxSettings
+from localbox.spark import ensure_spark
 from localbox.state import Snapshot, last_json_line
 from localbox.supervisor import Supervisor, end_leftovers, living, wait_written
 
@@ -33,6 +34,12 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str]
     code = supervisor.run(on_ready=lambda: _print_links(settings))
     sys.stdout.flush()
     os._exit(code)  # everything is stopped; a thread that still waits for jars must not hold us up
+
+
+def archive(settings: BoxSettings) -> int:
+    """Archive Spark's classes, unless they are."""
+    ensure_spark(settings)
+    return 0
 
 
 def down(settings: BoxSettings) -> int:

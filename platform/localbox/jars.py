@@ -57,7 +57,7 @@ def ensure_jars(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]
     if not what_differs(place, jars.pins):
         return
     cache.mkdir(parents=True, exist_ok=True)
-    with _locked(cache / f"{place.name}.lock"):
+    with locked(cache / f"{place.name}.lock"):
         if what_differs(place, jars.pins):  # nobody did it while we waited
             _retrieve(jars, java=java, cache=cache, env=env)
 
@@ -107,16 +107,21 @@ def _ivy(
     return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
 
 
-def _ivy_jar() -> Path:
+def spark_home() -> Path:
+    """Where PySpark lies. Raises BoxError if it is not installed here."""
     spec = importlib.util.find_spec("pyspark")
-    if spec is None or not spec.submodule_search_locations:
+    if spec is None or spec.origin is None:
         raise BoxError("PySpark is not installed here: run `make up`, which prepares .venv from requirements.lock.")
-    jars = Path(spec.submodule_search_locations[0]) / "jars"
-    return next(iter(sorted(jars.glob("ivy-*.jar"))))
+    return Path(spec.origin).parent
+
+
+def _ivy_jar() -> Path:
+    return next(iter(sorted((spark_home() / "jars").glob("ivy-*.jar"))))
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """For what two processes would make at once: the second comes in when the first is through."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from cryptography.fernet import Fernet
 
+from controlplane.topics import FoundTopic, TopicAdmin
 from dataplane.names import (
     AUDIT_TOPIC,
     CONTROL_TOPIC,
@@ -90,12 +91,12 @@ class Cluster:
             NewTopic(name, self._partitions_of(purpose), 1, config={"max.message.bytes": "2097152"})
             for purpose, name in names.items()
         )
-        for kind in kinds:
-            self._commit_first_offsets(lane_group(self.cell, kind), [names[purpose] for purpose in INPUTS_OF[kind]])
-        for query, purpose in QUERY_INPUTS.items():
-            self._commit_first_offsets(query_group(self.cell, query), [names[purpose]], self._partitions_of(purpose))
-        for purpose, name in names.items():
-            self.topics[purpose] = TopicRecord(name, 1, self._partitions_of(purpose), "")
+        made = {purpose: FoundTopic(name, "", self._partitions_of(purpose)) for purpose, name in names.items()}
+        lanes = {lane_group(self.cell, kind): [made[purpose] for purpose in INPUTS_OF[kind]] for kind in kinds}
+        queries = {query_group(self.cell, query): [made[purpose]] for query, purpose in QUERY_INPUTS.items()}
+        TopicAdmin(self.kafka).commit_first_offsets(lanes | queries)
+        for purpose, topic in made.items():
+            self.topics[purpose] = TopicRecord(topic.name, 1, topic.partitions, "")
 
     def make_output_topic(self, pipe: str, destination: str) -> None:
         """The topic that a destination of type `topic` is."""
@@ -107,21 +108,6 @@ class Cluster:
 
     def _partitions_of(self, purpose: Purpose) -> int:
         return 1 if purpose in ONE_PARTITION else self.partitions
-
-    def _commit_first_offsets(self, group: str, topics: list[str], partitions: int = 0) -> None:
-        numbers = range(partitions or self.partitions)
-        consumer = Consumer({"bootstrap.servers": self.kafka, "group.id": group, "log_level": 3})
-        offsets = [TopicPartition(topic, partition, 0) for topic in topics for partition in numbers]
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                consumer.commit(offsets=offsets, asynchronous=False)
-                break
-            except Exception:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.3)
-        consumer.close()
 
     def publish(self, *records: Record) -> None:
         """Put records on the control topic and wait for them to be stored."""

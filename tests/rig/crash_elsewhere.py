@@ -34,6 +34,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "Shipment.send": "a full queue: test_outbox",
     "Shipment.close": "all reports before the last record: test_outbox",
     "Outbox.wait": "a full queue: test_outbox",
+    "Shipment._reported self._outbox.refused": "a topic that refuses: test_outbox",
     "Outbox.refused": "a topic that refuses: test_outbox, test_what_destinations_ask_for",
     "Outbox.collect self._post": "a topic that refuses: test_outbox, test_what_destinations_ask_for",
     "Memory.flush": "after two hundred thousand verdicts: test_memory",

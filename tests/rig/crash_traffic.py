@@ -89,7 +89,7 @@ class TransmitTraffic(_Steady):
         destinations: dict[str, dict[str, Any]] = {
             name: {
                 "url": self._receiver.url(f"/{pipe}/{name}"),
-                "timeout_s": 2,
+                "timeout_s": 15,  # a busy machine answers late, and a try that timed out is one more
                 "concurrency": LIMIT,
                 "retry": {"local_tries": 2, "span_s": 1 if name == "gives-up" else 3_600},
             }

@@ -17,9 +17,8 @@ from controlplane.compute.files import ComputeFiles
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import members, signal_all
 from controlplane.compute.releases import Releases
-from localbox.jars import SPARK, ensure_jars
-from localbox.java import find_java
-from localbox.settings import ROOT
+from localbox.settings import ROOT, settings_from
+from localbox.spark import ensure_spark, spark_env
 from tests.rig.broker import Broker
 from tests.rig.plane import Plane, until
 from tests.rig.trust import Trust
@@ -83,9 +82,9 @@ class DataPlane(Plane):
         self.process_env = inherited | self.env
         self.trust = Trust(var)  # destinations may speak TLS by its certificates
         self.process_env["PENSTOCK_DESTINATION_CA"] = str(self.trust.ca_file)
-        cache = Path(os.environ.get("PENSTOCK_CACHE", "~/.cache/penstock")).expanduser()
-        ensure_jars(SPARK, java=find_java(), cache=cache, env=os.environ)
-        self.process_env["PENSTOCK_SPARK_JARS"] = str(SPARK.place(cache))
+        box = settings_from(os.environ, dotenv=None)
+        ensure_spark(box)
+        self.process_env |= spark_env(box)
         self.replicas = Replicas(self.process_env, var / "log")
         self.files = ComputeFiles(var)
         self._keeper_log = var / "log" / "keeper.log"

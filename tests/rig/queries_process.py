@@ -20,8 +20,8 @@ COMPACT_EVERY: Final = 3  # batches: a test need not wait for twenty
 
 
 def main() -> None:
-    """`queries_process.py <cell> <directory of jars>`: everything else comes from the environment."""
-    cell_name, jars = sys.argv[1:]
+    """`queries_process.py <cell>`: everything else comes from the environment."""
+    cell_name, jars = sys.argv[1], os.environ["PENSTOCK_SPARK_JARS"]
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     lake_writer.COMPACT_EVERY = COMPACT_EVERY
     logging.getLogger("py4j").setLevel(logging.WARNING)

@@ -21,9 +21,8 @@ from dataplane.ledger.units import position_of
 from dataplane.names import WIRE_VERSION, Purpose
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PlanRecord
-from localbox.jars import SPARK, ensure_jars
-from localbox.java import find_java
 from localbox.settings import ROOT, settings_from
+from localbox.spark import ensure_spark, spark_env
 from tests.rig.broker import Broker
 from tests.rig.cluster import PIPE, TENANT, Cluster
 from tests.rig.data_plane import until
@@ -48,17 +47,13 @@ class Lake:
         self.cluster.add_pipe(PIPE, "", {"lake": {"type": "lake"}})
         self.path = var / "lake" / TENANT / PIPE / "lake"
         self._producer = Producer({"bootstrap.servers": kafka, "acks": "all", "enable.idempotence": True})
-        self._jars = self._spark_jars()
+        box = settings_from(os.environ, dotenv=None)
+        ensure_spark(box)
+        self._spark_env = spark_env(box)
         self._process: subprocess.Popen[bytes] | None = None
 
-    @staticmethod
-    def _spark_jars() -> Path:
-        settings = settings_from({**os.environ}, dotenv=None)
-        ensure_jars(SPARK, java=find_java(), cache=settings.cache, env=os.environ)
-        return SPARK.place(settings.cache)
-
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.rig.queries_process", self.cluster.cell, str(self._jars)]
+        command = [sys.executable, "-m", "tests.rig.queries_process", self.cluster.cell]
         with (self.var / "queries.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=self._env(), stdout=log, stderr=log, start_new_session=True
@@ -81,7 +76,7 @@ class Lake:
 
     def _env(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        env = inherited | self.cluster.env(str(self.var), 0) | {"PENSTOCK_SPARK_JARS": str(self._jars)}
+        env = inherited | self.cluster.env(str(self.var), 0) | self._spark_env
         env |= {"PENSTOCK_LAKE_EVERY_S": "0.2", "PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
         return env | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 

@@ -1,0 +1,42 @@
+"""Spark's classes as an archive: made once, used by every start, and never what a start fails of."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from localbox.class_archive import OPTIONS, archive_of, ensure_archive, with_archive
+from localbox.jars import spark_home
+from localbox.java import find_java
+
+MAIN = "org.apache.spark.deploy.SparkSubmit"
+
+
+def loaded_from(options: str, log: Path) -> str:
+    """Where Spark's JVM had its main class from."""
+    env = os.environ | {OPTIONS: f"{options} -Xlog:class+load:file={log}"}
+    subprocess.run([spark_home() / "bin" / "spark-submit", "--version"], env=env, check=True, capture_output=True)
+    return next(line for line in log.read_text().splitlines() if f" {MAIN} " in line).partition("source: ")[2]
+
+
+def test_spark_maps_its_classes_from_the_archive(tmp_path: Path):
+    java = find_java()
+    ensure_archive(java, os.environ)
+    made = archive_of(java).stat()
+    ensure_archive(java, os.environ)
+    assert archive_of(java).stat() == made
+    assert loaded_from(with_archive(java, {})[OPTIONS], tmp_path / "with.log") == "shared objects file (top)"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"rubbish" * 10_000], ids=["missing", "empty", "rubbish"])
+def test_without_one_that_can_be_used_it_starts_as_ever(tmp_path: Path, content: bytes | None):
+    archive = tmp_path / "classes.jsa"
+    if content is not None:
+        archive.write_bytes(content)
+    assert loaded_from(f"-XX:SharedArchiveFile={archive}", tmp_path / "without.log").endswith(".jar")
+
+
+def test_an_environment_keeps_the_options_it_has():
+    given = with_archive(find_java(), {OPTIONS: "-Xss2m"})[OPTIONS]
+    assert given == f"-Xss2m -XX:SharedArchiveFile={archive_of(find_java())}"

@@ -1,5 +1,6 @@
 """Postgres: binaries on PATH, Debian's own directory, else those inside the wheel; never run as root."""
 
+import fcntl
 import importlib.util
 import os
 import pwd
@@ -121,10 +122,14 @@ def _wheel() -> list[Path]:
 
 
 def _make_user(user: str) -> None:
-    try:
-        pwd.getpwnam(user)
-    except KeyError:
-        subprocess.run(["useradd", "--system", "--shell", "/usr/sbin/nologin", user], check=True, capture_output=True)
+    """One box at a time: of two that ran useradd at once the first found its user gone, or with another number."""
+    with Path("/etc/passwd").open() as accounts:
+        fcntl.flock(accounts, fcntl.LOCK_EX)
+        try:
+            pwd.getpwnam(user)
+        except KeyError:
+            command = ["useradd", "--system", "--shell", "/usr/sbin/nologin", user]
+            subprocess.run(command, check=True, capture_output=True)
 
 
 def _let_pass(path: Path) -> None:

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from dataplane.ingest.pace import Pace
+
 TURN_S: Final = 0.001
 Place = tuple[int, int]  # partition, offset
 
@@ -26,10 +28,11 @@ class Batch:
     places:  of the records in the order in which they were produced, once all reports are in; None: does not count
     """
 
-    __slots__ = ("_done", "_failed", "_offsets", "_owed", "fatal", "future", "numbers", "places", "subject")
+    __slots__ = ("_done", "_failed", "_offsets", "_owed", "fatal", "future", "numbers", "pace", "places", "subject")
 
-    def __init__(self, subject: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, subject: Any, pace: Pace, loop: asyncio.AbstractEventLoop) -> None:
         self.subject = subject  # the caller's own, for `on_done`
+        self.pace = pace
         self.fatal = False
         self.future: asyncio.Future[None] = loop.create_future()
         self.numbers: dict[int, list[int]] = defaultdict(list)
@@ -45,12 +48,21 @@ class Batch:
 
     def report(self, error: KafkaError | None, message: Message) -> None:
         """The report of one record. A hot path."""
-        offset = message.offset()
+        offset, partition = message.offset(), message.partition()
         if error is None and offset is not None:
-            self._offsets[message.partition()].append(offset)
+            self._offsets[partition].append(offset)
         else:
-            self._failed.add(message.partition())
+            self._failed.add(partition)
             self.fatal |= error is not None and error.fatal()
+        self.pace.reported(partition, failed=error is not None)
+        self._settle()
+
+    def refused(self, partition: int) -> None:
+        """One record will not be produced after all."""
+        self._failed.add(partition)
+        self._settle()
+
+    def _settle(self) -> None:
         self._owed -= 1
         if not self._owed:
             self.places = self._find_places()
@@ -74,8 +86,13 @@ class Acks:
         self._producer = producer
         self._on_done = on_done
         self._done: list[Batch] = []
+        self._paces: dict[str, Pace] = {}
         self._waiting = 0
         self._armed = False
+
+    def pace(self, topic: str) -> Pace:
+        """What produces to a topic; there is one for each."""
+        return self._paces.get(topic) or self._paces.setdefault(topic, Pace(self._producer, topic))
 
     def produced(self, batch: Batch, count: int) -> None:
         """All records of the batch that could be produced have been: `count` reports are due."""
@@ -87,6 +104,8 @@ class Acks:
 
     def _turn(self) -> None:
         self._producer.poll(0)
+        for pace in self._paces.values():
+            pace.turn()
         if self._done:
             done = self._done[:]
             self._done.clear()

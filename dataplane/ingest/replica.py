@@ -83,7 +83,6 @@ class Replica:
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
         self.table = self._reader.table
         self._producer = ingest_producer(settings.kafka, name, PRODUCE_TIMEOUT_MS)
-        self._produce_record = self._producer.produce
         self._journal = AckJournal(settings.var / "data" / "acks", name)
         self._usage = UsageBook()
         self._quiet = False  # no request since the last background turn
@@ -181,7 +180,7 @@ class Replica:
         self._usage.turn(idle=False)
         now_us = time.time_ns() // 1_000
         request = Request(route, now_us, self._spread.at(now_us, route.topic.partitions), [])
-        batch = Batch(request, self._loop)
+        batch = Batch(request, self._acks.pace(route.topic.name), self._loop)
         refused: dict[int, RefusalError] = {}
         for number, item in enumerate(items):
             try:
@@ -218,7 +217,7 @@ class Replica:
         partition = request.partition if key is None else partition_of(key, topic.partitions)
         headers = [(META_HEADER, encode_meta(meta)), *event.headers]
         try:
-            self._produce_record(topic.name, event.body, key, partition, batch.report, headers=headers)
+            batch.pace.send(event.body, key, partition, headers, batch)
         except (BufferError, KafkaException) as exc:
             raise _unavailable() from exc
         batch.numbers[partition].append(len(metas))

@@ -167,7 +167,6 @@ def _ingest(var: Path, kafka: str, sampler: Sampler) -> Passes:
     for record in (CellRecord("c1", 1, 1, {}, topics), pipe, process_lane.plan()):
         replica.table.apply(record)
     producer = Loopback(REQUESTS * 100)
-    replica._produce_record = producer.produce
     route, body = replica._lead("p", "shop"), b"[" + b",".join([EVENT] * 100) + b"]"
 
     async def request() -> None:

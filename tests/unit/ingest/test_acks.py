@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.ingest.acks import Batch
+from dataplane.ingest.pace import Pace
 from dataplane.ingest.stamp import Spread, partition_of
 from tests.rig.reports import Report
 
@@ -19,7 +20,9 @@ REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
 def batch_of(partitions: Sequence[int]) -> tuple[Batch, list[Batch]]:
     """A request whose records went to these partitions."""
     with asyncio.Runner() as runner:
-        batch = Batch("request", runner.get_loop())
+        batch = Batch(
+            "request", Pace(Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), "t"), runner.get_loop()
+        )
     done: list[Batch] = []
     for number, partition in enumerate(partitions):
         batch.numbers[partition].append(number)

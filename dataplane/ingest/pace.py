@@ -1,0 +1,78 @@
+"""Produces at the pace of the brokers: while a partition has some records on their way, what else it gets waits here.
+
+librdkafka begins no further request for a partition as long as five of its messages are on their way (an idempotent
+producer; RD_KAFKA_IDEMP_MAX_INFLIGHT, compared with a count of messages). It takes what lingers meanwhile for due, and
+its thread spins until the brokers answer, which takes the longer the less of the machine they get. So nothing is handed
+to it that it would not send; what waits goes out in one request, as it did (docs/decisions/0445).
+"""
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from confluent_kafka import KafkaException, Producer
+
+from dataplane.ledger.meta import Headers
+
+if TYPE_CHECKING:
+    from dataplane.ingest.acks import Batch
+
+ON_THEIR_WAY: Final = 5  # of a partition; with fewer librdkafka sends on
+HELD: Final = 100_000  # of a topic; as many as librdkafka's own queue holds
+
+
+class Held(NamedTuple):
+    """A record that waits for those before it."""
+
+    value: bytes
+    key: bytes | None
+    headers: Headers
+    batch: "Batch"
+
+
+class Pace:
+    """Records of one topic. The batch they belong to calls `reported` for each; `turn` after reports have come."""
+
+    __slots__ = ("_failed", "_held", "_held_count", "_on_their_way", "_produce", "_topic")
+
+    def __init__(self, producer: Producer, topic: str) -> None:
+        self._produce = producer.produce
+        self._topic = topic
+        self._on_their_way: dict[int, int] = defaultdict(int)  # by partition
+        self._held: dict[int, list[Held]] = {}
+        self._held_count = 0
+        self._failed: set[int] = set()  # partitions that could not store something since the last turn
+
+    def send(self, value: bytes, key: bytes | None, partition: int, headers: Headers, batch: "Batch") -> None:
+        """Produce it, or hold it. Raises BufferError, KafkaException. A hot path."""
+        if partition not in self._held and self._on_their_way[partition] < ON_THEIR_WAY:
+            self._produce(self._topic, value, key, partition, batch.report, headers=headers)
+            self._on_their_way[partition] += 1
+            return
+        if self._held_count >= HELD:
+            raise BufferError
+        self._held.setdefault(partition, []).append(Held(value, key, headers, batch))
+        self._held_count += 1
+
+    def reported(self, partition: int, *, failed: bool) -> None:
+        """One record less on its way."""
+        self._on_their_way[partition] -= 1
+        if failed:
+            self._failed.add(partition)
+
+    def turn(self) -> None:
+        """Produce what need not wait any longer; where one could not be stored, those behind it need not try."""
+        for partition in [one for one in self._held if self._on_their_way[one] < ON_THEIR_WAY or one in self._failed]:
+            held = self._held.pop(partition)
+            self._held_count -= len(held)
+            for record in held:
+                if partition in self._failed or not self._sent(partition, record):
+                    record.batch.refused(partition)
+        self._failed.clear()
+
+    def _sent(self, partition: int, record: Held) -> bool:
+        try:
+            self._produce(self._topic, record.value, record.key, partition, record.batch.report, headers=record.headers)
+        except (BufferError, KafkaException):
+            return False
+        self._on_their_way[partition] += 1
+        return True

@@ -1,0 +1,149 @@
+"""Records wait for those of their partition that are on their way: in order, and for that partition alone."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from dataplane.ingest.acks import Batch
+from dataplane.ingest.pace import ON_THEIR_WAY, Pace
+from tests.rig.reports import Report
+
+TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)
+
+
+class Taking:
+    """A producer whose reports come when the test says so."""
+
+    def __init__(self) -> None:
+        self.full = False
+        self.taken: dict[int, list[bytes]] = defaultdict(list)
+        self.due: dict[int, list[Callable[[Any, Any], None]]] = defaultdict(list)
+
+    def produce(self, _topic: str, value: bytes, _key: object, partition: int, report: Any, *, headers: object) -> None:
+        assert headers == []
+        if self.full:
+            raise BufferError
+        self.taken[partition].append(value)
+        self.due[partition].append(report)
+
+    def report(self, partition: int, error: KafkaError | None = None) -> None:
+        offset = None if error else len(self.taken[partition])
+        self.due[partition].pop(0)(error, Report(partition, offset))
+
+
+class Sending:
+    """Requests of one record each, through a pace."""
+
+    def __init__(self) -> None:
+        self.producer = Taking()
+        self.pace = Pace(self.producer, "t")
+        self.sent: dict[int, list[bytes]] = defaultdict(list)
+        self.done: list[Batch] = []
+        with asyncio.Runner() as runner:
+            self._loop = runner.get_loop()
+
+    def send(self, partition: int) -> None:
+        value = b"%d-%d" % (partition, len(self.sent[partition]))
+        batch = Batch(value, self.pace, self._loop)
+        batch.numbers[partition].append(0)
+        self.pace.send(value, None, partition, [], batch)
+        batch.begin(1, self.done)
+        self.sent[partition].append(value)
+
+    def stored(self) -> list[bytes]:
+        return [batch.subject for batch in self.done if batch.places != [None]]
+
+    def refused(self) -> list[bytes]:
+        return [batch.subject for batch in self.done if batch.places == [None]]
+
+
+def test_a_few_go_at_once_and_the_rest_when_those_are_stored():
+    sending = Sending()
+    for _ in range(ON_THEIR_WAY + 3):
+        sending.send(0)
+    assert sending.producer.taken[0] == sending.sent[0][:ON_THEIR_WAY]
+    sending.pace.turn()
+    assert len(sending.producer.taken[0]) == ON_THEIR_WAY, "nothing has been stored yet"
+    sending.producer.report(0)
+    sending.send(0)
+    assert len(sending.producer.taken[0]) == ON_THEIR_WAY, "it does not overtake those that wait"
+    sending.pace.turn()
+    assert sending.producer.taken[0] == sending.sent[0]
+
+
+def test_one_partition_does_not_hold_up_another():
+    sending = Sending()
+    for _ in range(ON_THEIR_WAY + 1):
+        sending.send(0)
+    sending.send(1)
+    assert sending.producer.taken[1] == sending.sent[1]
+
+
+def test_where_one_could_not_be_stored_those_behind_it_are_refused_at_once():
+    sending = Sending()
+    for _ in range(ON_THEIR_WAY + 2):
+        sending.send(0)
+    sending.producer.report(0, TIMED_OUT)
+    sending.pace.turn()
+    assert sending.refused() == [sending.sent[0][0], *sending.sent[0][ON_THEIR_WAY:]]
+    sending.send(0)
+    assert sending.producer.taken[0][-1] == sending.sent[0][-1], "the next one tries again"
+
+
+def test_what_a_full_producer_does_not_take_later_is_refused():
+    sending = Sending()
+    for _ in range(ON_THEIR_WAY + 1):
+        sending.send(0)
+    sending.producer.full = True
+    sending.producer.report(0)
+    sending.pace.turn()
+    assert sending.refused() == sending.sent[0][-1:]
+
+
+class AnyTraffic(RuleBasedStateMachine):
+    """Whatever comes in whatever order: nothing is lost, doubled, or overtakes another of its partition."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sending = Sending()
+
+    @rule(partition=st.integers(0, 2), count=st.integers(1, 9))
+    def send(self, partition: int, count: int) -> None:
+        for _ in range(count):
+            self.sending.send(partition)
+
+    @rule(partition=st.integers(0, 2), error=st.sampled_from([None, None, None, TIMED_OUT]))
+    def report(self, partition: int, error: KafkaError | None) -> None:
+        if self.sending.producer.due[partition]:
+            self.sending.producer.report(partition, error)
+
+    @rule(full=st.booleans())
+    def turn(self, full: bool) -> None:
+        self.sending.producer.full = full
+        self.sending.pace.turn()
+        self.sending.producer.full = False
+
+    @invariant()
+    def order_stands(self) -> None:
+        for partition, sent in self.sending.sent.items():
+            places = [sent.index(value) for value in self.sending.producer.taken[partition]]
+            assert places == sorted(set(places))
+
+    def teardown(self) -> None:
+        producer = self.sending.producer
+        while any(producer.due.values()):
+            for partition, due in producer.due.items():
+                while due:
+                    producer.report(partition)
+            self.sending.pace.turn()
+        self.sending.pace.turn()
+        everything = sorted(value for sent in self.sending.sent.values() for value in sent)
+        assert sorted(self.sending.stored() + self.sending.refused()) == everything
+
+
+TestAnyTraffic = AnyTraffic.TestCase

@@ -11,9 +11,10 @@ from dataplane.tables.records import TopicRecord
 
 
 class Heartbeats:
-    """The newest heartbeat of each writer. `refresh` before looking."""
+    """The newest heartbeat of each writer, or of those of one cell. `refresh` before looking."""
 
-    def __init__(self, kafka: str) -> None:
+    def __init__(self, kafka: str, cell: str | None = None) -> None:
+        self._cell = cell
         self._consumer = Consumer(
             {"bootstrap.servers": kafka, "group.id": "rig-pulse", "enable.auto.commit": False, "log_level": 3}
         )
@@ -25,7 +26,8 @@ class Heartbeats:
         for message in self._consumer.consume(1_000, 0.2):
             if message.error() is None:
                 heartbeat = decode_heartbeat(message.value())
-                self.latest[heartbeat.writer] = heartbeat
+                if self._cell in (None, heartbeat.cell):
+                    self.latest[heartbeat.writer] = heartbeat
 
     def lanes_are_back(self, partitions: int, *, since_us: int, not_pids: frozenset[int] = frozenset()) -> bool:
         """Whether lanes of every kind run, as other processes than `not_pids`, and hold every partition together."""

@@ -1,13 +1,18 @@
-"""The retrier on a real broker: when messages come back, what a full tier costs others, and moves through kills."""
+"""The retrier on a real broker: when messages come back, what a full tier costs others, and moves through kills.
+
+What a test waits for is mostly a tier, so they wait at once: each story has a cell of its own on the one broker.
+"""
 
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -29,32 +34,33 @@ from tests.rig.watch import Heartbeats
 
 pytestmark = pytest.mark.timeout(400)
 S = 1_000_000
-PIPE = "coming-back"
 MANY = 100_000
+Told = Mapping[str, "Future[None]"]
 LANE = """
 import logging
 from dataplane.jobs.lanes import make_work
 from dataplane.runtime.lane import Lane, LaneIdentity
 from dataplane.runtime.settings import settings_from
 logging.basicConfig(level=logging.INFO)
-Lane(LaneIdentity("c1", "retrier", {number}, 1, "here"), settings_from(), make_work).run()
+Lane(LaneIdentity("{cell}", "retrier", {number}, 1, "here"), settings_from(), make_work).run()
 """
 
 
 class Retrier:
-    """A retrier lane in a process of its own, and both ends of its work."""
+    """A cell of one pipe of its own, its retrier lanes in processes of their own, and both ends of their work."""
 
-    def __init__(self, kafka: str, var: Path) -> None:
-        self.cluster = Cluster(kafka)
-        self.cluster.make_topics()
+    def __init__(self, kafka: str, cell: str, var: Path) -> None:
+        self.cluster = Cluster(kafka, cell)
+        self.cluster.make_cell_topics(["retrier"])
         self.cluster.publish_cell(retrier=2)
+        self._pipe = f"coming-back-{cell}"
         urls = {name: {"url": "http://127.0.0.1:1/"} for name in ("crm", "log", "held", "dead", "well")}
-        self.cluster.publish_destinations(PIPE, urls)
+        self.cluster.publish_destinations(self._pipe, urls)
         path = os.pathsep.join((str(ROOT), str(ROOT / "platform")))
         self._env = os.environ | {"PYTHONPATH": path} | self.cluster.env(str(var), 1)
         self._log = var / "lane.log"
         self._lanes: dict[int, subprocess.Popen[bytes]] = {}
-        self._heartbeats = Heartbeats(kafka)
+        self._heartbeats = Heartbeats(kafka, cell)
         self._numbers = 0
         self.came: list[tuple[Meta, int]] = []  # off retry-out, and when it was put there (us, to a millisecond)
         self._out = self._reader("retry-out")
@@ -64,7 +70,7 @@ class Retrier:
     def start(self, number: int = 0, **env: str) -> None:
         """Start a lane."""
         with self._log.open("ab") as log:
-            command = [sys.executable, "-c", LANE.format(number=number)]
+            command = [sys.executable, "-c", LANE.format(cell=self.cluster.cell, number=number)]
             self._lanes[number] = subprocess.Popen(command, cwd=ROOT, env=self._env | env, stdout=log, stderr=log)
 
     def kill(self, number: int = 0) -> None:
@@ -84,7 +90,7 @@ class Retrier:
         """One message on a topic of the cell, in its first round; returns its id. `flush` afterwards."""
         number, self._numbers = self._numbers, self._numbers + 1
         partition, now_us = number % self.cluster.partitions, time.time_ns() // 1_000
-        meta = Meta(WIRE_VERSION, f"m{number}", PIPE, 1, "shop", now_us, now_us, now_us // (60 * S))
+        meta = Meta(WIRE_VERSION, f"m{number}", self._pipe, 1, "shop", now_us, now_us, now_us // (60 * S))
         meta.position, meta.destination = partition_base(1, partition) + number, destination
         meta.attempt, meta.first_us, meta.not_before_us = 1, now_us, due_us
         for field, value in changes.items():
@@ -125,7 +131,9 @@ class Retrier:
         ends = self.ends("held" if what == "release" else "dead")
         places = encode_offsets({place: BitMap64(range(end)) for place, end in ends.items()})
         version = self.cluster.version()
-        self.cluster.publish(MoveRecord(move, version, "c1", PIPE, destination, what, places, rate, "running"))
+        self.cluster.publish(
+            MoveRecord(move, version, self.cluster.cell, self._pipe, destination, what, places, rate, "running")
+        )
 
     def done(self, move: str) -> bool:
         """Whether the lane says that a move is over."""
@@ -137,9 +145,8 @@ class Retrier:
 
     def tell(self, destination: str, breaker: BreakerState) -> None:
         """What a transmit lane says of a destination."""
-        record = Signal(
-            SIGNAL_VERSION, "c1", "t-0", PIPE, destination, time.time_ns() // 1_000, breaker, of_version=1 << 60
-        )
+        cell, now_us = self.cluster.cell, time.time_ns() // 1_000
+        record = Signal(SIGNAL_VERSION, cell, "t-0", self._pipe, destination, now_us, breaker, of_version=1 << 60)
         topic = self.cluster.topics["signals"].name
         self.cluster.producer.produce(topic, encode_signal(record), signal_key(record))
         self.flush()
@@ -160,15 +167,28 @@ class Retrier:
         return reader
 
 
-@pytest.fixture
-def retrier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Retrier]:
-    var = tmp_path_factory.mktemp("retrier")
-    broker = Broker(var / "broker")
-    broker.start()
-    made = Retrier(broker.address, var)
-    yield made
-    made.close()
-    broker.stop()
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    started = Broker(tmp_path_factory.mktemp("broker"))
+    started.start()
+    Cluster(started.address).make_cluster_topics()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def told(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    """Every story under way, by its name."""
+
+    def tell(cell: str, story: Callable[[Retrier], None]) -> None:
+        retrier = Retrier(broker.address, cell, tmp_path_factory.mktemp(cell))
+        try:
+            story(retrier)
+        finally:
+            retrier.close()
+
+    with ThreadPoolExecutor(len(STORIES)) as pool:
+        yield {name: pool.submit(tell, name, story) for name, story in STORIES.items()}
 
 
 def lateness_s(retrier: Retrier, ids: set[str]) -> list[float]:
@@ -178,7 +198,7 @@ def lateness_s(retrier: Retrier, ids: set[str]) -> list[float]:
     return late
 
 
-def test_messages_come_back_when_they_are_due_and_never_early(retrier: Retrier):
+def due(retrier: Retrier) -> None:
     retrier.start()
     retrier.put("retry-in", "log")
     retrier.flush()
@@ -195,8 +215,9 @@ def test_messages_come_back_when_they_are_due_and_never_early(retrier: Retrier):
 
 
 @pytest.mark.long
-def test_a_hundred_thousand_of_one_destination_do_not_delay_anothers(retrier: Retrier):
+def test_a_hundred_thousand_of_one_destination_do_not_delay_anothers(broker: Broker, tmp_path: Path):
     """All of them fall due at once, on the same partitions; the other's come meanwhile, each due two seconds later."""
+    retrier = Retrier(broker.address, "crowded", tmp_path)
     due_us = time.time_ns() // 1_000 + 20 * S
     for _ in range(MANY):
         retrier.put("retry-in", "crm", due_us=due_us)
@@ -219,9 +240,10 @@ def test_a_hundred_thousand_of_one_destination_do_not_delay_anothers(retrier: Re
     assert most < DELAYS_S["delay-10s"]
     seconds = [(at_us - due_us) // S for at_us in crm]
     assert max(map(seconds.count, set(seconds))) <= 2_500, "at its pace"
+    retrier.close()
 
 
-def test_a_kill_between_produce_and_commit_repeats_the_same_units_and_loses_none(retrier: Retrier):
+def killed_before_its_commit(retrier: Retrier) -> None:
     ids = {retrier.put("retry-in", "crm") for _ in range(500)}
     retrier.flush()
     retrier.start(PENSTOCK_CHECKPOINT_MS="600000")  # produces, and commits nothing
@@ -241,7 +263,7 @@ def test_a_kill_between_produce_and_commit_repeats_the_same_units_and_loses_none
     assert len(retrier.came) == 2 * len(ids) + 1, "what was committed is not read again"
 
 
-def test_two_lanes_share_the_tiers_and_one_takes_over_from_the_other(retrier: Retrier):
+def two_lanes(retrier: Retrier) -> None:
     retrier.start()
     retrier.start(1)
     now_us = time.time_ns() // 1_000
@@ -256,42 +278,39 @@ def test_two_lanes_share_the_tiers_and_one_takes_over_from_the_other(retrier: Re
     assert len({(meta.id, meta.attempt) for meta, _ in retrier.came}) == len(ids)
 
 
-@pytest.mark.parametrize(
-    ("what", "destination", "purpose", "round_"), [("release", "held", "held", 1), ("redrive", "dead", "dead", 2)]
-)
-def test_a_move_that_is_killed_on_its_way_is_finished_and_a_second_one_changes_nothing(
-    retrier: Retrier, what: Literal["release", "redrive"], destination: str, purpose: Purpose, round_: int
-):
+def killed_move(retrier: Retrier, what: Literal["release", "redrive"], purpose: Literal["held", "dead"]) -> None:
+    destination, round_ = purpose, 1 if what == "release" else 2
+    first, second = f"{what}-first", f"{what}-second"
     node = [(NODE_HEADER, f"transmit:{destination}".encode())]
     ids = [retrier.put(purpose, destination, more=node if what == "redrive" else None) for _ in range(2_000)]
     others = [retrier.put(purpose, "log", more=[(NODE_HEADER, b"transmit:log")]) for _ in range(50)]
     retrier.flush()
     retrier.start()
-    retrier.ask(what, destination, "first", rate=400)
+    retrier.ask(what, destination, first, rate=400)
     until(lambda: len(retrier.ids()) > 600, "a part has come", 60)
     retrier.kill()
     so_far = len(retrier.came)
     retrier.start()
-    until(lambda: retrier.done("first"), "the move is over", 90)
+    until(lambda: retrier.done(first), "the move is over", 90)
     assert retrier.ids() == set(ids)
     assert so_far < len(ids)
     assert len(retrier.came) - len(ids) <= 400, "what comes twice is what was not told yet: about a second's"
     units = {(meta.id, meta.attempt) for meta, _ in retrier.came}
     assert units == {(id_, round_) for id_ in ids}, "the same units"
-    progress = retrier.progress["first"]
+    progress = retrier.progress[first]
     assert (progress.moved, progress.skipped, progress.total) == (len(ids), len(others), len(ids) + len(others))
     before = len(retrier.came)
-    retrier.ask(what, destination, "first", rate=10_000)
+    retrier.ask(what, destination, first, rate=10_000)
     time.sleep(3)
     assert retrier.ids() == set(ids)
     assert len(retrier.came) == before, "the same move is not done again"
-    retrier.ask(what, destination, "second")
-    until(lambda: retrier.done("second"), "another one for the same", 60)
+    retrier.ask(what, destination, second)
+    until(lambda: retrier.done(second), "another one for the same", 60)
     retrier.read()
     assert {(meta.id, meta.attempt) for meta, _ in retrier.came} == units, "units that transmit has settled already"
 
 
-def test_when_a_breaker_closes_what_waits_comes_back_at_once_and_not_too_fast(retrier: Retrier):
+def breaker_closes(retrier: Retrier) -> None:
     retrier.start()
     retrier.tell("well", "open")
     leave_us = time.time_ns() // 1_000 + 3_600 * S
@@ -315,3 +334,34 @@ def test_when_a_breaker_closes_what_waits_comes_back_at_once_and_not_too_fast(re
     assert first_s < 10
     assert 8 < took_s < 30, "they had come in within ten seconds"
     assert not others & retrier.ids()
+
+
+STORIES: Final[Mapping[str, Callable[[Retrier], None]]] = {
+    "due": due,
+    "kill": killed_before_its_commit,
+    "two": two_lanes,
+    "release": partial(killed_move, what="release", purpose="held"),
+    "redrive": partial(killed_move, what="redrive", purpose="dead"),
+    "breaker": breaker_closes,
+}
+
+
+def test_messages_come_back_when_they_are_due_and_never_early(told: Told):
+    told["due"].result()
+
+
+def test_a_kill_between_produce_and_commit_repeats_the_same_units_and_loses_none(told: Told):
+    told["kill"].result()
+
+
+def test_two_lanes_share_the_tiers_and_one_takes_over_from_the_other(told: Told):
+    told["two"].result()
+
+
+@pytest.mark.parametrize("what", ["release", "redrive"])
+def test_a_move_that_is_killed_on_its_way_is_finished_and_a_second_one_changes_nothing(told: Told, what: str):
+    told[what].result()
+
+
+def test_when_a_breaker_closes_what_waits_comes_back_at_once_and_not_too_fast(told: Told):
+    told["breaker"].result()

@@ -32,19 +32,20 @@ class Held(NamedTuple):
 class Pace:
     """Records of one topic. The batch they belong to calls `reported` for each; `turn` after reports have come."""
 
-    __slots__ = ("_failed", "_held", "_held_count", "_on_their_way", "_produce", "_topic")
+    __slots__ = ("_failed", "_held", "_held_count", "_on_their_way", "_passing", "_produce", "_topic")
 
     def __init__(self, producer: Producer, topic: str) -> None:
         self._produce = producer.produce
         self._topic = topic
         self._on_their_way: dict[int, int] = defaultdict(int)  # by partition
+        self._passing: dict[int, Batch] = {}  # whose records go in one request with its first one
         self._held: dict[int, list[Held]] = {}
         self._held_count = 0
         self._failed: set[int] = set()  # partitions that could not store something since the last turn
 
     def send(self, value: bytes, key: bytes | None, partition: int, headers: Headers, batch: "Batch") -> None:
         """Produce it, or hold it. Raises BufferError, KafkaException. A hot path."""
-        if partition not in self._held and self._on_their_way[partition] < ON_THEIR_WAY:
+        if partition not in self._held and self._passes(partition, batch):
             self._produce(self._topic, value, key, partition, batch.report, headers=headers)
             self._on_their_way[partition] += 1
             return
@@ -68,6 +69,12 @@ class Pace:
                 if partition in self._failed or not self._sent(partition, record):
                     record.batch.refused(partition)
         self._failed.clear()
+
+    def _passes(self, partition: int, batch: "Batch") -> bool:
+        if self._on_their_way[partition] < ON_THEIR_WAY:
+            self._passing[partition] = batch
+            return True
+        return self._passing[partition] is batch
 
     def _sent(self, partition: int, record: Held) -> bool:
         try:

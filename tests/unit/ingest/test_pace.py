@@ -37,7 +37,7 @@ class Taking:
 
 
 class Sending:
-    """Requests of one record each, through a pace."""
+    """Requests through a pace."""
 
     def __init__(self) -> None:
         self.producer = Taking()
@@ -47,19 +47,21 @@ class Sending:
         with asyncio.Runner() as runner:
             self._loop = runner.get_loop()
 
-    def send(self, partition: int) -> None:
-        value = b"%d-%d" % (partition, len(self.sent[partition]))
-        batch = Batch(value, self.pace, self._loop)
-        batch.numbers[partition].append(0)
-        self.pace.send(value, None, partition, [], batch)
-        batch.begin(1, self.done)
-        self.sent[partition].append(value)
+    def send(self, partition: int, records: int = 1) -> None:
+        batch = Batch([], self.pace, self._loop)
+        for number in range(records):
+            value = b"%d-%d" % (partition, len(self.sent[partition]))
+            batch.subject.append(value)
+            batch.numbers[partition].append(number)
+            self.pace.send(value, None, partition, [], batch)
+            self.sent[partition].append(value)
+        batch.begin(records, self.done)
 
     def stored(self) -> list[bytes]:
-        return [batch.subject for batch in self.done if batch.places != [None]]
+        return [value for batch in self.done if None not in batch.places for value in batch.subject]
 
     def refused(self) -> list[bytes]:
-        return [batch.subject for batch in self.done if batch.places == [None]]
+        return [value for batch in self.done if None in batch.places for value in batch.subject]
 
 
 def test_a_few_go_at_once_and_the_rest_when_those_are_stored():
@@ -74,6 +76,14 @@ def test_a_few_go_at_once_and_the_rest_when_those_are_stored():
     assert len(sending.producer.taken[0]) == ON_THEIR_WAY, "it does not overtake those that wait"
     sending.pace.turn()
     assert sending.producer.taken[0] == sending.sent[0]
+
+
+def test_a_request_that_begins_goes_whole():
+    sending = Sending()
+    sending.send(0, records=100)
+    assert sending.producer.taken[0] == sending.sent[0]
+    sending.send(0, records=2)
+    assert len(sending.producer.taken[0]) == 100, "the next one waits"
 
 
 def test_one_partition_does_not_hold_up_another():
@@ -112,10 +122,9 @@ class AnyTraffic(RuleBasedStateMachine):
         super().__init__()
         self.sending = Sending()
 
-    @rule(partition=st.integers(0, 2), count=st.integers(1, 9))
-    def send(self, partition: int, count: int) -> None:
-        for _ in range(count):
-            self.sending.send(partition)
+    @rule(partition=st.integers(0, 2), records=st.integers(1, 9))
+    def send(self, partition: int, records: int) -> None:
+        self.sending.send(partition, records)
 
     @rule(partition=st.integers(0, 2), error=st.sampled_from([None, None, None, TIMED_OUT]))
     def report(self, partition: int, error: KafkaError | None) -> None:

@@ -34,6 +34,7 @@ from mgmt.models import (
     ScaleGroup,
     Seal,
     Source,
+    SourceSchema,
     Tenant,
     Topic,
     User,
@@ -150,6 +151,15 @@ class SourceAdmin(ReadOnlyAdmin):
     list_display = ["name", "pipe", "created_at"]
     list_select_related = ["pipe"]
     search_fields = ["name", "pipe__id"]
+
+
+@admin.register(SourceSchema)
+class SourceSchemaAdmin(ReadOnlyAdmin):
+    """What events must look like: immutable."""
+
+    list_display = ["source", "number", "author", "created_at"]
+    list_select_related = ["source", "author"]
+    search_fields = ["source__pipe__id"]
 
 
 @admin.register(ApiKey)

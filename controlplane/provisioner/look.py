@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Q, Sum
+from django.db.models import Max, Q, Sum
 
 from controlplane.compute.port import Compute, ComputeError, Desired
 from controlplane.control_topic import Published
@@ -15,7 +15,7 @@ from controlplane.provisioner.snapshot import Beat, CellView, PipeView, Revision
 from controlplane.settings import RampPolicy
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.names import PURPOSES
-from mgmt.models import ApiKey, Cell, Destination, FactRow, Heartbeat, Move, Pipe, PipeRevision, Topic
+from mgmt.models import ApiKey, Cell, Destination, FactRow, Heartbeat, Move, Pipe, PipeRevision, SourceSchema, Topic
 from mgmt.queries.span import bucket_at
 
 FRESH: Final = timedelta(seconds=5)
@@ -55,6 +55,7 @@ def take_snapshot(
         master=master,
         check_topics=check_topics,
         moves=moves,
+        schemas=_schemas(),
         states=cell_states(now),
         ramps=ramps_under_way(now),
         recent=_recent({row.pipe for row in revisions if row.state == "requested"}, now - policy.recently),
@@ -114,6 +115,12 @@ def _moves(now: datetime) -> list[Versioned]:
     """Those under way, and for a day those that are over: their records are written once more, without places."""
     rows = Move.objects.filter(Q(finished_at=None) | Q(finished_at__gte=now - MOVES_FOR)).order_by("id")
     return [Versioned(*row) for row in rows.values_list("pipe_id", "id", "version")]
+
+
+def _schemas() -> list[Versioned]:
+    """The newest of each source."""
+    newest = SourceSchema.objects.order_by().values_list("source__pipe_id", "source__name").annotate(Max("number"))
+    return [Versioned(*row) for row in newest]
 
 
 def _beats(now: datetime) -> list[Beat]:

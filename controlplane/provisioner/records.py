@@ -15,6 +15,7 @@ from controlplane.provisioner.wanted import (
     move_key,
     pipe_key,
     plan_key,
+    schema_key,
     weights_by_pipe,
 )
 from dataplane.spec import SpecError, TableDestination, destination_of, parse_pipe_spec
@@ -27,9 +28,10 @@ from dataplane.tables.records import (
     PipeRecord,
     PlanRecord,
     Record,
+    SchemaRecord,
     TopicRecord,
 )
-from mgmt.models import ApiKey, Cell, Destination, LookupTable, Move, Pipe, PipeRevision, Ramp
+from mgmt.models import ApiKey, Cell, Destination, LookupTable, Move, Pipe, PipeRevision, Ramp, SourceSchema
 from mgmt.services.places import united
 
 DestinationState = Literal["active", "paused", "suspended", "removed"]
@@ -151,6 +153,15 @@ def _table_id(tenant: str, name: str) -> str:
     return live.values_list("id", flat=True).first() or ""
 
 
+def _build_schemas(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    rows = SourceSchema.objects.filter(source__pipe_id__in={name.partition("/")[0] for name in names})
+    for pipe, source, number, text in rows.order_by("number").values_list(
+        "source__pipe_id", "source__name", "number", "text"
+    ):
+        if f"{pipe}/{source}" in names:  # the newest comes last
+            found[schema_key(pipe, source)] = SchemaRecord(pipe, source, number, text)
+
+
 def _build_keys(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
     rows = ApiKey.objects.filter(digest__in=names)
     for digest, version, pipe, source, revoked in rows.values_list(
@@ -180,6 +191,7 @@ Builder = Callable[[list[str], dict[str, Record], dict[str, str]], None]
 BUILDERS: Final[dict[str, Builder]] = {
     "cell": _build_cells,
     "plan": _build_plans,
+    "schema": _build_schemas,
     "destination": _build_destinations,
     "pipe": _build_pipes,
     "key": _build_keys,

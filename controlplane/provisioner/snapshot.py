@@ -51,7 +51,7 @@ class RevisionView(Struct, frozen=True):
 
 
 class Versioned(Struct, frozen=True):
-    """A row that becomes a control record of a pipe: an API key (name = digest), a destination or a move."""
+    """A row that becomes a control record of a pipe: an API key (name = digest), a destination, a schema or a move."""
 
     pipe: str
     name: str
@@ -86,6 +86,7 @@ class Snapshot(Struct, frozen=True):
     master: str
     check_topics: bool = False
     moves: list[Versioned] = []
+    schemas: list[Versioned] = []
     states: Mapping[str, CellState] = {}
     ramps: Mapping[int, RampView] = {}
     recent: Mapping[str, int] = {}

@@ -28,6 +28,11 @@ def destination_key(pipe: str, name: str) -> str:
     return f"destination/{pipe}/{name}"
 
 
+def schema_key(pipe: str, source: str) -> str:
+    """Key of the record of a source's schema."""
+    return f"schema/{pipe}/{source}"
+
+
 def digest_key(digest: str) -> str:
     """Key of an API key's record."""
     return f"key/{digest}"
@@ -42,13 +47,14 @@ def wanted_versions(snapshot: Snapshot) -> dict[str, int]:
     """Every record that should be in the control topic, in the order in which they are to be written.
 
     Moves come last: what they bring back finds the state that their destination was given before them.
-    A pipe's own record comes after its plans and destinations, and its keys last: who holds a key's record holds
-    all that is needed to accept with it. A pipe has no record before a revision is ramping: nothing could run.
+    A pipe's own record comes after its plans, schemas and destinations, and its keys last: who holds a key's record
+    holds all that is needed to accept with it. A pipe has no record before a revision is ramping: nothing could run.
     """
     placed = {p.id for p in snapshot.pipes if p.cell is not None}
     routed = weights_by_pipe(snapshot.revisions)
     wanted = {cell_key(c.id): c.version for c in snapshot.cells if c.bound}
     wanted |= {plan_key(r.pipe, r.number): 1 for r in snapshot.revisions if r.pipe in placed and r.state != "failed"}
+    wanted |= {schema_key(s.pipe, s.name): s.version for s in snapshot.schemas if s.pipe in placed}
     wanted |= {destination_key(d.pipe, d.name): d.version for d in snapshot.destinations if d.pipe in placed}
     wanted |= {pipe_key(p.id): p.version for p in snapshot.pipes if p.id in placed and p.id in routed}
     wanted |= {digest_key(k.name): k.version for k in snapshot.keys if k.pipe in placed}

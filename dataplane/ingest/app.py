@@ -110,7 +110,9 @@ class IngestApp:
     def _answer_one(self, protocol: Any, verdict: Verdict) -> int:
         if verdict.status != 202:
             retry_after_s = 2 if verdict.status == 503 else 0
-            raise RefusalError(verdict.status, verdict.code, verdict.detail, retry_after_s=retry_after_s)
+            raise RefusalError(
+                verdict.status, verdict.code, verdict.detail, retry_after_s=retry_after_s, pointer=verdict.pointer
+            )
         protocol.response_bytes(202, [JSON, ("location", f"{self._receipts}{verdict.id}/")], _encode(verdict))
         return 202
 

@@ -6,14 +6,18 @@ import msgspec
 
 
 class RefusalError(Exception):
-    """A request or one event of it is not taken. `code` is stable; `detail` says what was needed and what came."""
+    """A request or one event of it is not taken. `code` is stable; `detail` says what was needed and what came.
 
-    def __init__(self, status: int, code: str, detail: str, *, retry_after_s: int = 0) -> None:
+    pointer: where in the event, as a JSON pointer; "" for all of it
+    """
+
+    def __init__(self, status: int, code: str, detail: str, *, retry_after_s: int = 0, pointer: str = "") -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
         self.detail = detail
         self.retry_after_s = retry_after_s
+        self.pointer = pointer
 
 
 TITLES: Final = {
@@ -33,12 +37,13 @@ TITLES: Final = {
     "media-type": "Media type not supported",
     "encoding-invalid": "Content encoding not readable",
     "body-slow": "Body came too slowly",
+    "schema": "Event does not fit the schema of its source",
     "unavailable": "Cannot store events now",
     "internal": "Something went wrong on our side",
 }
 
 
-class Problem(msgspec.Struct):
+class Problem(msgspec.Struct, omit_defaults=True):
     """The body of an error answer."""
 
     type: str
@@ -47,6 +52,7 @@ class Problem(msgspec.Struct):
     detail: str
     code: str
     request_id: str
+    pointer: str = ""
 
 
 def problem_body(refusal: RefusalError, request_id: str) -> bytes:
@@ -59,5 +65,6 @@ def problem_body(refusal: RefusalError, request_id: str) -> bytes:
             detail=refusal.detail,
             code=refusal.code,
             request_id=request_id,
+            pointer=refusal.pointer,
         )
     )

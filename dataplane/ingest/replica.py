@@ -19,6 +19,7 @@ from dataplane.ingest.feeds import Feeds
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ingest.problems import RefusalError
 from dataplane.ingest.route import Route, Stamper
+from dataplane.ingest.schemas import check_of, refuse_misfit
 from dataplane.ingest.stamp import Spread, key_bytes, partition_of
 from dataplane.ingest.telling import Teller
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
@@ -72,6 +73,7 @@ class Verdict(Struct, omit_defaults=True, gc=False):
     bucket: int = 0
     code: str = ""
     detail: str = ""
+    pointer: str = ""
 
 
 class Replica:
@@ -147,7 +149,9 @@ class Replica:
             raise _unread()  # a 401 is final to its sender, and the key may be newer than the snapshot
         if key is None or key.revoked:
             raise _unknown_key()
-        return self._lead(key.pipe, key.source)
+        route = self._lead(key.pipe, key.source)
+        route.check = check_of(self.table.schema(key.pipe, key.source))
+        return route
 
     def _lead(self, pipe_id: str, source: str) -> Route:
         """The route of a source. Raises RefusalError for a closed pipe, one not live yet."""
@@ -210,6 +214,8 @@ class Replica:
         metas, limit = request.metas, self.settings.max_event_bytes
         if len(event.body) > limit:
             raise RefusalError(413, "event-too-large", f"needs at most {limit} bytes an event, got {len(event.body)}")
+        if request.route.check is not None:
+            refuse_misfit(request.route.check, event)
         topic = request.route.topic
         meta, key = self._stamper.stamp(request.route, event, request.now_us)
         if event.origin is not None:
@@ -307,7 +313,7 @@ def _verdicts(request: Request, places: list[Place | None]) -> list[Verdict]:
 
 
 def _refused(refusal: RefusalError) -> Verdict:
-    return Verdict(refusal.status, code=refusal.code, detail=refusal.detail)
+    return Verdict(refusal.status, code=refusal.code, detail=refusal.detail, pointer=refusal.pointer)
 
 
 def _unavailable() -> RefusalError:

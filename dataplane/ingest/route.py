@@ -11,6 +11,7 @@ from dataplane.ledger.meta import Meta
 from dataplane.ledger.units import MINUTE_US, bucket_of
 from dataplane.names import WIRE_VERSION
 from dataplane.plan import Plan
+from dataplane.spec.schema import Check
 from dataplane.tables.records import PipeRecord, TopicRecord
 
 CHANCE_DIGITS: Final = 19
@@ -20,6 +21,7 @@ class Route(Struct):
     """Everything a key leads to, looked up once per change of the control table.
 
     weights: those of the pipe's revisions that name the source; of two the last is the stable one
+    check:   what events posted to the source must fit; None if they may be anything
     """
 
     pipe: PipeRecord
@@ -27,6 +29,7 @@ class Route(Struct):
     topic: TopicRecord
     plans: dict[int, Plan]
     weights: list[tuple[int, int]]
+    check: Check | None = None
 
 
 class Stamper:

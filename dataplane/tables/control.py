@@ -22,6 +22,7 @@ from dataplane.tables.records import (
     PipeRecord,
     PlanRecord,
     Record,
+    SchemaRecord,
     StopRecord,
     decode_record,
     encode_record,
@@ -89,6 +90,10 @@ class ControlTable:
     def key(self, digest: str) -> KeyRecord | None:
         """An API key by its digest."""
         return self._get(f"key/{digest}", KeyRecord)
+
+    def schema(self, pipe: str, source: str) -> SchemaRecord | None:
+        """What events of a source must fit; None if they may be anything."""
+        return self._get(f"schema/{pipe}/{source}", SchemaRecord)
 
     def destination(self, pipe: str, name: str) -> DestinationRecord | None:
         """How to reach a destination now."""

@@ -74,6 +74,18 @@ class KeyRecord(Struct, tag="key", tag_field="kind", frozen=True):
     revoked: bool = False
 
 
+class SchemaRecord(Struct, tag="schema", tag_field="kind", frozen=True):
+    """The newest schema of a source: `text` is the JSON Schema that events posted to it must fit.
+
+    Its version is its number at the source. A release that does not know this kind takes all events, as without one.
+    """
+
+    pipe: str
+    source: str
+    version: int
+    text: str
+
+
 class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True):
     """The current way to reach a destination; retries of old messages use it too, so that a mended URL helps them.
 
@@ -130,7 +142,7 @@ class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
     incarnation: str
 
 
-Record = CellRecord | PipeRecord | PlanRecord | KeyRecord | DestinationRecord | MoveRecord | StopRecord
+Record = CellRecord | PipeRecord | PlanRecord | KeyRecord | SchemaRecord | DestinationRecord | MoveRecord | StopRecord
 
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
@@ -146,6 +158,8 @@ def record_key(record: Record) -> str:
             key = f"plan/{record.pipe}@{record.revision}"
         case KeyRecord():
             key = f"key/{record.digest}"
+        case SchemaRecord():
+            key = f"schema/{record.pipe}/{record.source}"
         case DestinationRecord():
             key = f"destination/{record.pipe}/{record.name}"
         case MoveRecord():

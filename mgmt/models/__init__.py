@@ -6,7 +6,7 @@ from mgmt.models.control import ControlAction, Controller, Lease, Pause, Tick, V
 from mgmt.models.delivery import DeadLetter, HeldMessage, Listed, Move, OffsetSet
 from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.patterns import Finding, PatternHour, PatternMark
-from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source
+from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source, SourceSchema
 from mgmt.models.ramps import Ramp, RampStep
 from mgmt.models.releases import Release, Rollout, RolloutStep
 from mgmt.models.scaling import ScaleGroup, ScaleSample
@@ -59,6 +59,7 @@ __all__ = [
     "ScaleSample",
     "Seal",
     "Source",
+    "SourceSchema",
     "Tenant",
     "Tick",
     "Topic",

@@ -3,6 +3,9 @@
 `version` on a row that becomes a control record grows with each change; the data plane keeps the highest it saw.
 """
 
+import json
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -93,6 +96,31 @@ class Source(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SourceSchema(models.Model):
+    """One immutable version of what events of a source must look like: a JSON Schema, as text in its author's order.
+
+    Numbers grow by one at each source, and each version takes all that the one before took.
+    """
+
+    source = models.ForeignKey(Source, models.PROTECT, related_name="schemas")
+    number = models.PositiveIntegerField()
+    text = models.TextField(help_text="Checked by dataplane.spec.schema before it is stored.")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["source", "-number"]
+        constraints = [models.UniqueConstraint(fields=["source", "number"], name="schema_number_once_per_source")]
+
+    def __str__(self) -> str:
+        return f"schema {self.number}"
+
+    @property
+    def document(self) -> Any:
+        """The schema itself."""
+        return json.loads(self.text)
 
 
 class ApiKey(models.Model):

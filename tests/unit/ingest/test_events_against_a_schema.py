@@ -1,0 +1,182 @@
+"""Events of a source with a schema: a verdict for each by itself, at once by the newest schema, nothing for others."""
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataplane.ingest import replica as module
+from dataplane.ingest.events import Event, Item, read_events
+from dataplane.ingest.problems import RefusalError, problem_body
+from dataplane.ingest.replica import Replica, Verdict
+from dataplane.ingest.schemas import check_of, refuse_misfit
+from dataplane.runtime.settings import settings_from
+from dataplane.spec import parse_pipe_spec
+from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
+from dataplane.tables.records import CellRecord, KeyRecord, PipeRecord, PlanRecord, SchemaRecord, TopicRecord
+
+KEY, OTHER = key_text(b"s" * RANDOM_BYTES), key_text(b"o" * RANDOM_BYTES)
+CELL = CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")})
+SPEC = parse_pipe_spec(
+    {"sources": {"shop": {}, "other": {}}, "destinations": {"crm": {"type": "http", "url": "http://crm.example/"}}}
+)
+RECORDS = (
+    CELL,
+    PlanRecord("p", 1, SPEC),
+    PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]),
+    KeyRecord(key_digest(KEY), 1, "p", "shop"),
+    KeyRecord(key_digest(OTHER), 1, "p", "other"),
+)
+NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+class Recorder:
+    """A producer that remembers what it was given and reports nothing."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+
+    def produce(self, _topic: str, body: bytes, *_record: Any, headers: object) -> None:
+        assert headers
+        self.bodies.append(body)
+
+
+class Stored:
+    """Every record is reported at once, as if Kafka were infinitely fast."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def produced(self, batch: Any, count: int) -> None:
+        batch.places = [(0, offset) for offset in range(count)]
+        batch.future.set_result(None)
+
+
+def schema(version: int, document: Any) -> SchemaRecord:
+    return SchemaRecord("p", "shop", version, json.dumps(document))
+
+
+def replica_of(folder: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch, *more: SchemaRecord) -> Replica:
+    monkeypatch.setattr(module, "ingest_producer", lambda *_: producer)
+    replica = Replica(settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(folder)}), "ingest-1")
+    for record in (*RECORDS, *more):
+        replica.table.apply(record)
+    return replica
+
+
+def take(replica: Replica, items: list[Item], key: str = KEY) -> list[Verdict]:
+    async def run() -> list[Verdict]:
+        replica._loop = asyncio.get_running_loop()
+        replica._acks = Stored()  # type: ignore[assignment]
+        return await replica.take(replica.route(key), items)
+
+    return asyncio.run(run())
+
+
+def sent(*bodies: Any) -> list[Item]:
+    items, _ = read_events("application/json", json.dumps(bodies).encode(), {})
+    return items
+
+
+@pytest.fixture
+def producer() -> Recorder:
+    return Recorder()
+
+
+def test_of_a_batch_what_fits_is_kept_and_the_rest_is_told_where_it_does_not(
+    tmp_path: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch
+):
+    replica = replica_of(tmp_path, producer, monkeypatch, schema(1, NUMBERS))
+    try:
+        verdicts = take(replica, sent({"n": 1}, {"n": "secret"}, {}, {"n": 2}))
+    finally:
+        replica._reader.close()
+        replica._journal.close()
+    assert [verdict.status for verdict in verdicts] == [202, 422, 422, 202]
+    assert [(one.code, one.pointer, one.detail) for one in verdicts[1:3]] == [
+        ("schema", "/n", '/n: the value is not of type "integer"'),
+        ("schema", "/n", "/n: is required, and missing"),
+    ]
+    assert producer.bodies == [b'{"n": 1}', b'{"n": 2}']
+
+
+def test_the_newest_version_counts_at_once_and_other_sources_are_not_asked(
+    tmp_path: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch
+):
+    replica = replica_of(tmp_path, producer, monkeypatch, schema(1, NUMBERS))
+    try:
+        assert [one.status for one in take(replica, sent({"n": 1.5}))] == [422]
+        assert [one.status for one in take(replica, sent("anything"), OTHER)] == [202]
+        assert replica.route(OTHER).check is None
+        replica.table.apply(schema(2, {"type": "object"}))
+        assert [one.status for one in take(replica, sent({"n": 1.5}))] == [202]
+        replica.table.apply(schema(1, NUMBERS))  # an older one that comes late
+        assert [one.status for one in take(replica, sent({"n": 1.5}))] == [202]
+        assert replica._lead("p", "shop").check is None, "what is read from a Kafka is never refused: it would be lost"
+    finally:
+        replica._reader.close()
+        replica._journal.close()
+
+
+def test_a_schema_that_cannot_be_run_here_refuses_nothing(caplog: pytest.LogCaptureFixture):
+    assert check_of(schema(1, {"of the next release": 1})) is None
+    assert "schema 1 of source=shop pipe=p is not run" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "ce", "status"),
+    [
+        pytest.param("application/json", b'{"n": 1}', {}, 0, id="json"),
+        pytest.param("application/json", b"null", {}, 422, id="null"),
+        pytest.param(
+            "application/cloudevents+json",
+            b'{"specversion": "1.0", "id": "1", "source": "s", "type": "t", "data": {"n": 1}}',
+            {},
+            0,
+            id="the data of an envelope",
+        ),
+        pytest.param(
+            "application/cloudevents+json",
+            b'{"specversion": "1.0", "id": "1", "source": "s", "type": "t", "n": 1}',
+            {},
+            422,
+            id="an envelope without data",
+        ),
+        pytest.param(
+            "application/cloudevents+json",
+            b'{"specversion": "1.0", "id": "1", "source": "s", "type": "t", "data_base64": "%s"}'
+            % base64.b64encode(b'{"n": 1}'),
+            {},
+            422,
+            id="bytes in an envelope",
+        ),
+        pytest.param(
+            "text/plain", b"n=1", {"specversion": "1.0", "id": "1", "source": "s", "type": "t"}, 422, id="no json"
+        ),
+    ],
+)
+def test_what_is_looked_at_is_the_payload(media_type: str, body: bytes, ce: dict[str, str], status: int):
+    check = check_of(schema(1, NUMBERS))
+    assert check is not None
+    [event], _ = read_events(media_type, body, ce)
+    assert isinstance(event, Event)
+    if not status:
+        refuse_misfit(check, event)
+        return
+    with pytest.raises(RefusalError) as caught:
+        refuse_misfit(check, event)
+    assert (caught.value.status, caught.value.code) == (status, "schema")
+
+
+def test_the_problem_of_a_single_event_names_the_place():
+    check = check_of(schema(1, NUMBERS))
+    assert check is not None
+    with pytest.raises(RefusalError) as caught:
+        refuse_misfit(check, Event(b'{"n": "secret"}', {"n": "secret"}, []))
+    body = json.loads(problem_body(caught.value, "1-1"))
+    assert (body["status"], body["code"], body["pointer"]) == (422, "schema", "/n")
+    assert "secret" not in str(body)
+    plain = json.loads(problem_body(RefusalError(404, "not-found", "nothing here"), "1-1"))
+    assert "pointer" not in plain

@@ -23,6 +23,7 @@ from mgmt.models import (
     PipeRevision,
     Ramp,
     Source,
+    SourceSchema,
     Tenant,
     User,
 )
@@ -37,6 +38,7 @@ READ: Final = Role.VIEWER
 CREATE_PIPE: Final = Role.EDITOR
 RENAME_PIPE: Final = Role.EDITOR
 PUBLISH_REVISION: Final = Role.EDITOR
+REGISTER_SCHEMA: Final = Role.EDITOR
 MAKE_KEY: Final = Role.EDITOR
 REVOKE_KEY: Final = Role.EDITOR
 ROTATE_SECRET: Final = Role.EDITOR
@@ -109,7 +111,13 @@ def get_ramp(user: User, pipe_id: str, number: int, need: str = READ) -> Ramp:
 
 def get_source(user: User, pipe_id: str, name: str, need: str = READ) -> Source:
     """A source of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
-    return Source.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
+    return Source.objects.select_related("pipe__tenant").get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
+
+
+def get_schema(user: User, pipe_id: str, name: str, number: int, need: str = READ) -> SourceSchema:
+    """A version of the schema of a source of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
+    source = get_source(user, pipe_id, name, need)
+    return SourceSchema.objects.select_related("author").get(source=source, number=number)
 
 
 def get_key(user: User, pipe_id: str, key_id: str, need: str = READ) -> ApiKey:

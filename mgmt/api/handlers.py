@@ -15,9 +15,11 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from dataplane.spec import SpecError
+from dataplane.spec.compatible import Breaking
+from dataplane.spec.schema import SchemaError
 from mgmt.access import Forbidden
 from mgmt.api.problems import MEDIA_TYPE, RETRY_AFTER_S, ProblemError, problem_body, problem_response
-from mgmt.services import InvalidValue, Refused
+from mgmt.services import InvalidValue, Refused, SchemaBreaking
 from mgmt.services.reach import DestinationForbidden
 from mgmt.services.row_files import BadRow, UploadTooLarge
 
@@ -62,10 +64,15 @@ def own_problem(exc: Exception) -> exceptions.APIException | None:
             found = ProblemError("row-invalid", str(exc), [error])
         case UploadTooLarge():
             found = ProblemError("body-too-large", str(exc))
+        case SchemaBreaking():
+            found = ProblemError(exc.code, str(exc), [breaking_error(one) for one in exc.broken])
         case Refused():
             found = ProblemError(exc.code, str(exc))
         case InvalidValue():
             found = exceptions.ValidationError({exc.field: [exc.reason]})
+        case SchemaError():
+            error = {"pointer": _pointer(["schema", *exc.path]), "detail": exc.reason, "code": "schema-invalid"}
+            found = ProblemError("schema-invalid", str(exc), [error])
         case SpecError():
             code = "destination-forbidden" if isinstance(exc, DestinationForbidden) else "spec-invalid"
             error = {"pointer": spec_pointer(exc.path), "detail": exc.reason, "code": code}
@@ -94,6 +101,11 @@ def field_error(error: Error) -> dict[str, str]:
     """One wrong field, by JSON pointer."""
     parts = [] if error.attr in (None, "non_field_errors") else error.attr.split(FIELD_SEPARATOR)
     return {"pointer": _pointer(parts), "detail": error.detail, "code": error.code.replace("_", "-")}
+
+
+def breaking_error(one: Breaking) -> dict[str, str]:
+    """One breaking change of a schema: its place in the new document, with each `$ref` written out."""
+    return {"pointer": _pointer(["schema", *one.path]), "detail": str(one), "code": "schema-breaking"}
 
 
 FIELD_SEPARATOR = "\x1f"  # not a dot: names of fields may hold dots

@@ -2,27 +2,31 @@
 
 import json
 from collections.abc import Mapping
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from django.conf import settings
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ParseError, ValidationError
 from rest_framework.parsers import BaseParser
 
+from dataplane.spec.schema import MAX_BYTES
 from mgmt.api.problems import ProblemError
 from mgmt.services.row_files import RowFormat
+
+MAX_SCHEMA_BYTES: Final = MAX_BYTES + 1_024  # the document and what it is wrapped in
 
 
 class BoundedJSONParser(BaseParser):
     """UTF-8 JSON of at most DATA_UPLOAD_MAX_MEMORY_SIZE bytes, no key twice, no NaN, no depth beyond reading."""
 
     media_type = "application/json"
+    max_bytes: int | None = None
 
     def parse(
         self, stream: IO[bytes], _media_type: str | None = None, _context: Mapping[str, Any] | None = None
     ) -> Any:
         """The value. Raises ProblemError body-too-large, ParseError with the position."""
-        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        limit = self.max_bytes or settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         body = stream.read(limit + 1)
         if len(body) > limit:
             raise ProblemError("body-too-large", f"The body may have {limit} bytes.")
@@ -36,6 +40,19 @@ class BoundedJSONParser(BaseParser):
             raise ParseError("nested too deep") from exc
         except ValueError as exc:
             raise ParseError("holds a key twice, NaN or Infinity, or a number too long to read") from exc
+
+
+class SchemaParser(BoundedJSONParser):
+    """The same for schemas, which are smaller and come as they are: nothing that unfolds is read."""
+
+    max_bytes = MAX_SCHEMA_BYTES
+
+    def parse(self, stream: IO[bytes], media_type: str | None = None, context: Mapping[str, Any] | None = None) -> Any:
+        """The value. Raises ProblemError also for a body that is packed."""
+        request = (context or {}).get("request")
+        if request is not None and request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise ProblemError("media-type", "Send the schema as it is, without Content-Encoding.")
+        return super().parse(stream, media_type, context)
 
 
 class RowFile(NamedTuple):

@@ -55,6 +55,14 @@ PROBLEMS: Final[dict[str, Problem]] = {
     ),
     "table-removed": Problem(409, "The look-up table was removed", "Make it again, or another one."),
     "destination-removed": Problem(409, "The destination was removed", "Publish a revision that has it again."),
+    "schema-breaking": Problem(
+        409,
+        "The schema would refuse events that are taken now",
+        "`errors` names each field and why. Loosen it there, or make a new source for events of another shape.",
+    ),
+    "schema-conflict": Problem(
+        409, "Somebody registered a schema before you", "Read the newest version, then register yours."
+    ),
     "ramp-over": Problem(409, "The ramp is over", "The revision is live, or went back. Read it again."),
     "nothing-to-move": Problem(
         409, "There is no such message to bring back", "It is on its way already, or your choice fits none: preview it."
@@ -67,6 +75,9 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "media-type": Problem(415, "The media type does not fit", "Send application/json."),
     "spec-invalid": Problem(
         422, "The spec cannot run", "`errors` points at the field and says what was needed. Nothing was stored."
+    ),
+    "schema-invalid": Problem(
+        422, "The schema cannot be taken", "`errors` points at the place and says what was needed. Nothing was stored."
     ),
     "row-invalid": Problem(
         422, "A row cannot be taken", "`errors` has the row's number and what it needs. No row was stored."

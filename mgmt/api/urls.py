@@ -32,6 +32,7 @@ from mgmt.api.views.patterns import PatternsView
 from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
 from mgmt.api.views.ramps import HoldRampView, RampView, ResumeRampView, RollBackRampView, TakenView
 from mgmt.api.views.revisions import RevisionsView, RevisionView
+from mgmt.api.views.schemas import SchemasView, SchemaView
 from mgmt.api.views.states import (
     CredentialView,
     PauseDestinationView,
@@ -98,6 +99,12 @@ urlpatterns = [
         name="roll-back-ramp",
     ),
     path("pipes/<row_id:pipe>/sources/", SourcesView.as_view(), name="sources"),
+    path("pipes/<row_id:pipe>/sources/<spec_name:source>/schemas/", SchemasView.as_view(), name="source-schemas"),
+    path(
+        "pipes/<row_id:pipe>/sources/<spec_name:source>/schemas/<number:number>/",
+        SchemaView.as_view(),
+        name="source-schema",
+    ),
     path("pipes/<row_id:pipe>/keys/", KeysView.as_view(), name="keys"),
     path("pipes/<row_id:pipe>/keys/<row_id:key>/revoke/", RevokeKeyView.as_view(), name="revoke-key"),
     path("pipes/<row_id:pipe>/destinations/", DestinationsView.as_view(), name="destinations"),

@@ -27,6 +27,8 @@ from mgmt.services.errors import (
     Refused,
     RevisionConflict,
     RolloutOpen,
+    SchemaBreaking,
+    SchemaConflict,
     TableGone,
     TableInUse,
     WireTooFar,
@@ -40,6 +42,7 @@ from mgmt.services.ramps import begin_ramp, finish_ramp, hold_ramp, raise_share,
 from mgmt.services.releases import register_release, request_rollout, roll_back
 from mgmt.services.revisions import adopt_live_spec, publish_revision
 from mgmt.services.scaling import set_scale_policy
+from mgmt.services.schemas import register_schema
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.services.tenants import add_member, create_tenant
 
@@ -59,6 +62,8 @@ __all__ = [
     "Refused",
     "RevisionConflict",
     "RolloutOpen",
+    "SchemaBreaking",
+    "SchemaConflict",
     "TableGone",
     "TableInUse",
     "WireTooFar",
@@ -87,6 +92,7 @@ __all__ = [
     "put_row",
     "raise_share",
     "register_release",
+    "register_schema",
     "remove_alert_channel",
     "remove_row",
     "rename_pipe",

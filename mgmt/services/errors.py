@@ -1,5 +1,9 @@
 """Why a service refuses. Each message is a sentence that says what to do next."""
 
+from collections.abc import Sequence
+
+from dataplane.spec.compatible import Breaking
+
 
 class Refused(Exception):  # noqa: N818 named for what the caller answers
     """The write does not fit what is stored now; nothing was written. `code` is stable, for programs."""
@@ -71,6 +75,22 @@ class TableGone(Refused):
     """The look-up table was removed meanwhile."""
 
     code = "table-removed"
+
+
+class SchemaConflict(Refused):
+    """Somebody registered a schema of this source at the same time."""
+
+    code = "schema-conflict"
+
+
+class SchemaBreaking(Refused):
+    """Events that were taken would be refused. `broken` names each field and says why."""
+
+    code = "schema-breaking"
+
+    def __init__(self, message: str, broken: Sequence[Breaking]) -> None:
+        super().__init__(message)
+        self.broken = broken
 
 
 class AlreadyMember(Refused):

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Prefetch
+from django.db.models import Max, Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -69,7 +69,7 @@ def _page(
     context: dict[str, Any] = shared(pipe, "settings") | {
         "endpoint": endpoint(ingest_url()),
         "snippets": send_snippets(ingest_url=ingest_url(), key=key.secret if key else ""),
-        "sources": pipe.sources.order_by("name").prefetch_related(keys),
+        "sources": pipe.sources.annotate(schema=Max("schemas__number")).order_by("name").prefetch_related(keys),
         "destinations": pipe.destinations.order_by("name"),
         "keys": [key] if key else [],
         "signing": signing or [],

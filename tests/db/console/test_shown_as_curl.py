@@ -25,6 +25,7 @@ def pages(pipe: Pipe) -> list[str]:
         "/",
         "/pipes/new/",
         *(reverse(f"console:{name}", args=[pipe.id]) for name in of_pipe),
+        reverse("console:schema", args=[pipe.id, "shop"]),
         reverse("console:destination", args=[pipe.id, "crm"]),
         reverse("console:delivery", args=[pipe.id, "crm"]),
         reverse("console:dead_letter", args=[pipe.id, letter.id]),

@@ -131,6 +131,7 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/hold/"): access.STEER_RAMP,
     ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/resume/"): access.STEER_RAMP,
     ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/roll-back/"): access.STEER_RAMP,
+    ("post", "/api/v1/pipes/{pipe}/sources/shop/schemas/"): access.REGISTER_SCHEMA,
     ("post", "/api/v1/pipes/{pipe}/keys/"): access.MAKE_KEY,
     ("post", "/api/v1/pipes/{pipe}/keys/{key}/revoke/"): access.REVOKE_KEY,
     ("post", "/api/v1/pipes/{pipe}/destinations/crm/rotate-secret/"): access.ROTATE_SECRET,
@@ -283,6 +284,7 @@ def _path(route: Route, pipe: Pipe, *, missing: bool = False) -> str:
     values = {"pipe": pipe.id, "pipe_id": pipe.id, "key": "key_00000000000000000000", "name": "crm", "number": "1"}
     values |= {
         "key_id": "key_00000000000000000000",
+        "source": "shop",
         "bucket": "29384711",
         "position": "1-0-0",
         "alert_id": "alert_0",

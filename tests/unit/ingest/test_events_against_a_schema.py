@@ -16,14 +16,14 @@ from dataplane.ingest.schemas import check_of, refuse_misfit
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
-from dataplane.tables.records import CellRecord, KeyRecord, PipeRecord, PlanRecord, SchemaRecord, TopicRecord
+from dataplane.tables.records import CellRecord, KeyRecord, PipeRecord, PlanRecord, Record, SchemaRecord, TopicRecord
 
 KEY, OTHER = key_text(b"s" * RANDOM_BYTES), key_text(b"o" * RANDOM_BYTES)
 CELL = CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")})
 SPEC = parse_pipe_spec(
     {"sources": {"shop": {}, "other": {}}, "destinations": {"crm": {"type": "http", "url": "http://crm.example/"}}}
 )
-RECORDS = (
+RECORDS: tuple[Record, ...] = (
     CELL,
     PlanRecord("p", 1, SPEC),
     PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]),

@@ -1,0 +1,76 @@
+"""Schemas of sources: list, read, register."""
+
+from django.urls import reverse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from dataplane.spec.schema import checked_schema
+from mgmt import access
+from mgmt.api.handlers import breaking_error
+from mgmt.api.paging import RevisionPage, page_of
+from mgmt.api.parsing import SchemaParser
+from mgmt.api.problems import ProblemError
+from mgmt.api.schema import PAGE_PARAMETERS, answers, operation
+from mgmt.api.schema_shapes import NewSourceSchemaOut, SourceSchemaIn, SourceSchemaOut, SourceSchemaPageOut
+from mgmt.api.views.base import View, body_of
+from mgmt.queries.schemas import newest_event_by, schemas_of
+from mgmt.services import SchemaBreaking, register_schema
+
+
+class SchemasView(View):
+    """The versions of a source's schema."""
+
+    parser_classes = [SchemaParser]
+
+    @operation(
+        "list_source_schemas",
+        parameters=PAGE_PARAMETERS,
+        responses=answers(200, SourceSchemaPageOut, "parameter-invalid", "not-found"),
+    )
+    def get(self, request: Request, pipe: str, source: str) -> Response:
+        """The versions of a source's schema, newest first: ingest goes by the newest."""
+        rows, paginator = page_of(schemas_of(access.get_source(self.user, pipe, source)), request, RevisionPage())
+        return paginator.get_paginated_response(SourceSchemaOut(rows, many=True).data)
+
+    @operation(
+        "register_source_schema",
+        request=SourceSchemaIn,
+        responses=answers(
+            201,
+            NewSourceSchemaOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "schema-breaking",
+            "body-too-large",
+            "media-type",
+            "schema-invalid",
+        ),
+    )
+    def post(self, request: Request, pipe: str, source: str) -> Response:
+        """Register the next version: 200 and the newest one if it says the same.
+
+        A version that would refuse an event which the one before takes is answered with schema-breaking; `errors`
+        names each field.
+        """
+        row = access.get_source(self.user, pipe, source, access.REGISTER_SCHEMA)
+        document = body_of(request, SourceSchemaIn)["schema"]
+        try:
+            made, is_new = register_schema(source=row, document=document, author=self.user)
+        except SchemaBreaking as exc:
+            tried = newest_event_by(row, checked_schema(document))
+            errors = [breaking_error(one) for one in exc.broken]
+            raise ProblemError(exc.code, f"{exc} {tried}" if tried else str(exc), errors) from exc
+        tried = newest_event_by(row, made.text)
+        body = SourceSchemaOut(made).data | {"newest_event": str(tried) if tried else None}
+        location = reverse("api:source-schema", args=[pipe, source, made.number])
+        return Response(body, status=201 if is_new else 200, headers={"Location": location})
+
+
+class SchemaView(View):
+    """One version."""
+
+    @operation("get_source_schema", responses=answers(200, SourceSchemaOut, "not-found"))
+    def get(self, _request: Request, pipe: str, source: str, number: int) -> Response:
+        """A version of a source's schema, as it was registered."""
+        return Response(SourceSchemaOut(access.get_schema(self.user, pipe, source, number)).data)

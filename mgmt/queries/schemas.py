@@ -1,0 +1,42 @@
+"""Schemas of a source, and what its newest event would be told by one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from django.db.models import QuerySet
+
+from dataplane.spec.schema import Misfit, compile_schema
+from mgmt.models import Source, SourceSchema
+from mgmt.queries.last_event import NoEvent, RecordsAway, last_event
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The source's newest event, by its message id, and why it would be refused; None if it would be taken."""
+
+    message: str
+    misfit: Misfit | None
+
+    def __str__(self) -> str:
+        if self.misfit is None:
+            return f"Its newest event, {self.message}, fits."
+        where = self.misfit.pointer or "the event"
+        return f"Its newest event, {self.message}, would be refused: {where}: {self.misfit.reason}."
+
+
+def schemas_of(source: Source) -> QuerySet[SourceSchema]:
+    """All versions, the newest first."""
+    return source.schemas.select_related("author").order_by("-number")
+
+
+def newest_event_by(source: Source, text: str) -> Tried | None:
+    """What a schema, as it is kept, says of the source's newest event; None if that cannot be had now."""
+    try:
+        record = last_event(source.pipe)
+        event: Any = msgspec.json.decode(record.body)
+    except (NoEvent, RecordsAway, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if record.meta.source != source.name:  # the newest of the pipe came in by another one
+        return None
+    return Tried(record.meta.id, compile_schema(text)(event))

@@ -4,6 +4,7 @@ A snapshot on disk, shared by the processes of a host, lets a process start whil
 away. Reading is `refresh()`: no thread of its own, so a batch sees one state from beginning to end.
 """
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from dataplane.names import CONTROL_TOPIC
 from dataplane.tables.records import (
+    KINDS,
     CellRecord,
     DestinationRecord,
     KeyRecord,
@@ -35,11 +37,15 @@ _R = TypeVar("_R", bound=Record)
 
 
 class Snapshot(Struct, frozen=True):
-    """The table on disk: its records, the control topic's next offset, and when it was written (Unix seconds)."""
+    """The table on disk: its records, the control topic's next offset, and when it was written (Unix seconds).
+
+    kinds: those that its writer understood; it read past all others
+    """
 
     offset: int
     written_s: float
     records: list[Record]
+    kinds: list[str] = []
 
 
 class ControlTable:
@@ -110,13 +116,16 @@ class ControlTable:
     def save(self, path: Path) -> None:
         """Write the snapshot so that a reader sees the old or the new one, never half of it."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        snapshot = Snapshot(self.offset, time.time(), list(self._records.values()))
+        snapshot = Snapshot(self.offset, time.time(), list(self._records.values()), KINDS)
         scratch = path.with_name(f"{path.name}.{os.getpid()}")
         scratch.write_bytes(msgspec.json.encode(snapshot))
         scratch.replace(path)
 
     def load(self, path: Path) -> float:
-        """Take a snapshot over. Returns its age in seconds, or -1 if there is none that can be read."""
+        """Take a snapshot over. Returns its age in seconds, or -1 if there is none that can be read.
+
+        One of a release that read past kinds which this one knows is older than any: all must be read anew.
+        """
         try:
             snapshot = msgspec.json.decode(path.read_bytes(), type=Snapshot)
         except (FileNotFoundError, msgspec.DecodeError):
@@ -124,6 +133,8 @@ class ControlTable:
         for record in snapshot.records:
             self.apply(record)
         self.offset = snapshot.offset
+        if not set(KINDS) <= set(snapshot.kinds):
+            return math.inf
         return max(0.0, time.time() - snapshot.written_s)
 
 

@@ -4,7 +4,7 @@ A record's Kafka key is `record_key(record)`, its value JSON. Every record carri
 was made from; readers keep the highest. Revocation and removal are records, never tombstones.
 """
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -143,6 +143,8 @@ class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
 
 
 Record = CellRecord | PipeRecord | PlanRecord | KeyRecord | SchemaRecord | DestinationRecord | MoveRecord | StopRecord
+# Of records, as their bytes say it.
+KINDS: Final = [str(kind.__struct_config__.tag) for kind in get_args(Record)]
 
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 

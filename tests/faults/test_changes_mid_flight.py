@@ -1,16 +1,25 @@
-"""What is changed while messages are on their way: revisions switched to and fro, a destination removed under load."""
+"""What is changed while messages are on their way: revisions, destinations, the schema of a source."""
 
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from cryptography.fernet import Fernet
+from pytest_django import Settings
+from rest_framework.test import APIClient
 
+from controlplane.control_topic import ControlTopic
+from controlplane.provisioner.records import desired_records
+from controlplane.provisioner.wanted import schema_key
 from dataplane.ledger.bins import Bin
 from dataplane.spec import PipeSpec, parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord
+from mgmt.models import Pipe, User
+from mgmt.services import create_pipe, create_tenant
 from tests.rig.cluster import TENANT
 from tests.rig.lane_plane import LanePlane
 from tests.rig.plane import until
@@ -91,4 +100,69 @@ def test_a_destination_removed_under_load_cancels_what_waits_for_it_and_nothing_
     assert whole.at("gone", Bin.CANCELLED) == sender.positions == whole.at("crm", Bin.DELIVERED)
     assert {one.position for one in plane.receiver.got["/stays"]} == sender.positions
     assert len(plane.receiver.got["/gone"]) == tried, "nothing is sent to it any more"
+    assert whole.lost() == 0
+
+
+SENT: Final = {"n": {"type": "integer"}, "note": {"type": "string"}}
+
+
+def shape(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+class Registering:
+    """An owner of a pipe who registers schemas by the API; what is registered goes to the plane as it always does."""
+
+    def __init__(self, plane: LanePlane) -> None:
+        owner = User.objects.create_user("alice")
+        spec = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/"}}}
+        tenant = create_tenant(name="Alice's", owner=owner)
+        self.pipe: Pipe = create_pipe(tenant=tenant, name="orders", spec=spec, author=owner)
+        self._client = APIClient()
+        self._client.force_login(owner)
+        self._control = ControlTopic(plane.broker.address)
+
+    def register(self, schema: dict[str, Any]) -> Any:
+        url = f"/api/v1/pipes/{self.pipe.id}/sources/shop/schemas/"
+        answer = self._client.post(url, {"schema": schema}, format="json")
+        self._control.refresh()
+        self._control.publish(desired_records([schema_key(self.pipe.id, "shop")]).records)
+        return answer
+
+    def close(self) -> None:
+        self._control.close()
+
+
+@pytest.mark.django_db
+def test_a_schema_that_takes_more_is_live_in_seconds_and_one_that_breaks_a_sender_is_refused(
+    plane: LanePlane, settings: Settings
+):
+    settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode()]
+    owner = Registering(plane)
+    pipe, positions = owner.pipe.id, set[str]()
+    key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url("/schema")}})
+
+    def answer_to(**event: Any) -> int:
+        status, _, body = plane.post(key, json.dumps(event).encode())
+        if status == 202:
+            positions.add(json.loads(body)["position"])
+        return status
+
+    with plane.sender(key, RATE) as sender, closing(owner):
+        assert owner.register(shape(SENT, "n")).status_code == 201
+        until(lambda: answer_to(n=1, colour="red") == 422, "version 1 is heeded", APART_S)
+        assert owner.register(shape(SENT | {"colour": {"type": "string"}}, "n")).status_code == 201
+        until(lambda: answer_to(n=1, colour="red") == 202, "the new field is taken", APART_S)
+        refused = owner.register(shape(SENT, "n", "colour"))
+        assert (refused.status_code, refused.json()["code"]) == (409, "schema-breaking")
+        assert any("colour: is required now" in error["detail"] for error in refused.json()["errors"])
+        before = len(sender.acked)
+        until(lambda: len(sender.acked) > before + WAITING, "its sender goes on", 30)
+        assert answer_to(n=2, colour="blue") == 202
+        assert answer_to(n=2) == 202
+    assert sender.refusals == [], "a running sender was refused something"
+    positions |= sender.positions
+    whole = plane.settled(pipe, positions)
+    assert whole.at("crm", Bin.DELIVERED) == positions
+    assert Counter(one.position for one in plane.receiver.got["/schema"]) == Counter(positions)
     assert whole.lost() == 0

@@ -32,9 +32,18 @@ from dataplane.tables.records import (
     PipeRecord,
     PlanRecord,
     Record,
+    SchemaRecord,
 )
 from mgmt.models import Cell, Heartbeat, Pipe, PipeRevision, Topic, User
-from mgmt.services import create_api_key, create_pipe, create_tenant, publish_revision, register_release, revoke_api_key
+from mgmt.services import (
+    create_api_key,
+    create_pipe,
+    create_tenant,
+    publish_revision,
+    register_release,
+    register_schema,
+    revoke_api_key,
+)
 from tests.integration.controlplane.records import control_records
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -229,6 +238,17 @@ def test_a_revoked_key_is_published_as_revoked(provisioner: Provisioner, pipe: P
     provisioner.tick()
     newest = [record for record in of_pipe(pipe) if isinstance(record, KeyRecord)][-1]
     assert newest.revoked
+
+
+def test_a_schema_is_published_by_the_next_tick_and_so_is_its_next_version(
+    provisioner: Provisioner, pipe: Pipe, alice: User
+):
+    source = pipe.sources.get()
+    for number in (1, 2):
+        made, _ = register_schema(source=source, document={"type": "object", "title": str(number)}, author=alice)
+        provisioner.tick()
+        newest = [record for record in control_records() if isinstance(record, SchemaRecord)][-1]
+        assert newest == SchemaRecord(pipe.id, "shop", number, made.text)
 
 
 def test_a_second_tick_finds_nothing_to_do(provisioner: Provisioner, pipe: Pipe):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.control import MAX_SNAPSHOT_AGE_S, ControlReader, ControlTable, Snapshot
 from dataplane.tables.records import (
+    KINDS,
     CellRecord,
     DestinationRecord,
     KeyRecord,
@@ -120,7 +121,7 @@ def test_a_snapshot_that_is_missing_or_broken_is_none(tmp_path: Path, content: b
 
 def snapshot_of_age(path: Path, age_s: float) -> None:
     now = time.time()
-    path.write_bytes(msgspec.json.encode(Snapshot(42, now - age_s, list(RECORDS))))
+    path.write_bytes(msgspec.json.encode(Snapshot(42, now - age_s, list(RECORDS), KINDS)))
 
 
 @pytest.mark.parametrize(
@@ -138,6 +139,15 @@ def test_a_reader_starts_from_its_snapshot_unless_that_is_too_old(tmp_path: Path
     assert [partition.offset for partition in reader._consumer.assignment()] == [start]
     assert len(reader.table) == len(RECORDS), "usable at once, broker or not"
     assert reader.refresh() == 0
+    reader.close()
+
+
+def test_a_snapshot_whose_writer_read_past_a_kind_that_we_know_is_read_anew(tmp_path: Path):
+    path = tmp_path / "control.json"
+    path.write_bytes(msgspec.json.encode(Snapshot(42, time.time(), list(RECORDS), KINDS[:-1])))
+    reader = ControlReader("127.0.0.1:1", path)
+    assert [partition.offset for partition in reader._consumer.assignment()] == [OFFSET_BEGINNING]
+    assert len(reader.table) == len(RECORDS), "usable at once all the same"
     reader.close()
 
 

@@ -19,7 +19,7 @@ from dataplane.ingest.feeds import Feeds
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ingest.problems import RefusalError
 from dataplane.ingest.route import Route, Stamper
-from dataplane.ingest.schemas import check_of, refuse_misfit
+from dataplane.ingest.schemas import check_of, held_against
 from dataplane.ingest.stamp import Spread, key_bytes, partition_of
 from dataplane.ingest.telling import Teller
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
@@ -182,6 +182,8 @@ class Replica:
         """Store every event and answer for each: 202 after its own delivery report, else why not."""
         self._quiet = False
         self._usage.turn(idle=False)
+        if route.check is not None:
+            items = await held_against(route.check, items)
         now_us = time.time_ns() // 1_000
         request = Request(route, now_us, self._spread.at(now_us, route.topic.partitions), [])
         batch = Batch(request, self._acks.pace(route.topic.name), self._loop)
@@ -214,8 +216,6 @@ class Replica:
         metas, limit = request.metas, self.settings.max_event_bytes
         if len(event.body) > limit:
             raise RefusalError(413, "event-too-large", f"needs at most {limit} bytes an event, got {len(event.body)}")
-        if request.route.check is not None:
-            refuse_misfit(request.route.check, event)
         topic = request.route.topic
         meta, key = self._stamper.stamp(request.route, event, request.now_us)
         if event.origin is not None:

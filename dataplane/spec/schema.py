@@ -1,7 +1,7 @@
 """Schemas of sources: which JSON Schema documents are taken, and the check that one becomes. Pure.
 
 Ingest runs what tenants write here against every event, so everything is bounded when it is registered: bytes, levels,
-parts with each `$ref` written out, patterns. Nothing is ever fetched.
+parts with each `$ref` written out, patterns, and how many parts look at one item. Nothing is ever fetched.
 """
 
 import json
@@ -13,10 +13,13 @@ from urllib.parse import unquote
 import jsonschema_rs
 from jsonschema_rs import Draft202012Validator, RegexOptions
 
+from dataplane.spec.effort import crowd
+
 MAX_BYTES: Final = 64 * 1024
 MAX_LEVELS: Final = 64
 MAX_PARTS: Final = 5_000
 MAX_PATTERNS: Final = 100
+MAX_CROWD: Final = 100  # parts that may look at one item; with ingest's bound of values some 100 ms for the worst event
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 
@@ -97,7 +100,10 @@ def checked_schema(document: Any) -> str:
     if size > MAX_BYTES:
         raise SchemaError((), f"needs at most {MAX_BYTES} bytes, got {size}")
     _check_shape(document)
-    expanded(document)
+    if crowd(expanded(document)) > MAX_CROWD:
+        raise SchemaError(
+            (), f"needs fewer alternatives inside of lists: at most {MAX_CROWD} parts may look at one item"
+        )
     compile_schema(text)
     return text
 
@@ -120,7 +126,11 @@ def compile_schema(text: str) -> Check:
         """Why the event does not fit; None if it does. A hot path."""
         if validator.is_valid(value):
             return None
-        return _misfit(next(validator.iter_errors(value)))
+        try:
+            validator.validate(value)  # the first thing that is wrong: all of them could be millions
+        except jsonschema_rs.ValidationError as error:
+            return _misfit(error)
+        return None
 
     return check
 

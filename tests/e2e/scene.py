@@ -60,6 +60,7 @@ def everything(receiver: str) -> dict[str, Any]:
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
     _pause_deploying()
     _ask_for_a_release()
+    _register(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     return {"keys": keys, "password": PASSWORD}
 
@@ -161,6 +162,14 @@ def _ask_for_a_token(pipe: Pipe, author: User) -> None:
     spec = pipe.revisions.get(number=1).spec
     spec["destinations"]["main"]["auth"] = {"type": "bearer"}
     services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=author)
+
+
+def _register(pipe: Pipe, author: User) -> None:
+    """Two versions of its source's schema; the other pipes have none."""
+    fields = {"id": {"type": "string"}, "amount": {"type": "number"}}
+    for more in ({}, {"note": {"type": ["string", "null"]}}):
+        document = {"type": "object", "properties": fields | more, "required": ["id"], "additionalProperties": False}
+        services.register_schema(source=pipe.sources.get(), document=document, author=author)
 
 
 def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: list[dict[str, Any]]) -> str:

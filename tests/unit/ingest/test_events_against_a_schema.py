@@ -12,7 +12,7 @@ from dataplane.ingest import replica as module
 from dataplane.ingest.events import Event, Item, read_events
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.replica import Replica, Verdict
-from dataplane.ingest.schemas import check_of, refuse_misfit
+from dataplane.ingest.schemas import MAX_VALUES, check_of, held_against, refuse_misfit
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
@@ -168,6 +168,48 @@ def test_what_is_looked_at_is_the_payload(media_type: str, body: bytes, ce: dict
     with pytest.raises(RefusalError) as caught:
         refuse_misfit(check, event)
     assert (caught.value.status, caught.value.code) == (status, "schema")
+
+
+@pytest.mark.parametrize(
+    ("value", "is_taken"),
+    [
+        pytest.param([0] * (MAX_VALUES - 1), True, id="as many as may be"),
+        pytest.param([0] * MAX_VALUES, False, id="one more, counting the list"),
+        pytest.param({"a": [{"b": 1}] * (MAX_VALUES // 2)}, False, id="deeper"),
+        pytest.param({"a": "x, " * MAX_VALUES}, True, id="commas of a text"),
+    ],
+)
+def test_an_event_has_a_bound_of_values(value: Any, is_taken: bool):
+    check = check_of(schema(1, {}))
+    assert check is not None
+    event = Event(json.dumps(value).encode(), value, [])
+    if is_taken:
+        refuse_misfit(check, event)
+        return
+    with pytest.raises(RefusalError, match="at most 10000 values"):
+        refuse_misfit(check, event)
+
+
+def test_others_have_their_turn_while_a_large_batch_is_looked_at():
+    check = check_of(schema(1, {"items": {"anyOf": [{"const": number} for number in range(90)]}}))
+    assert check is not None
+    slow = Event(b"[]", [89] * 5_000, [])
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def run() -> list[Item]:
+        beside = asyncio.create_task(others())
+        held = await held_against(check, [slow] * 4)
+        beside.cancel()
+        return held
+
+    assert asyncio.run(run()) == [slow] * 4
+    assert turns >= 3
 
 
 def test_the_problem_of_a_single_event_names_the_place():

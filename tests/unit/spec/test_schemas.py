@@ -49,6 +49,10 @@ def lines_of_laughs(lines: int) -> dict[str, Any]:
     return {"$defs": defs | {f"d{lines}": {}}, "$ref": "#/$defs/d0"}
 
 
+def either(ways: int) -> dict[str, Any]:
+    return {"anyOf": [{"const": number} for number in range(ways)]}
+
+
 def loop(**more: Any) -> dict[str, Any]:
     return {"$defs": {"a": {"items": {"$ref": "#/$defs/b"}}, "b": {"not": {"$ref": "#/$defs/a"}}}, **more}
 
@@ -85,6 +89,13 @@ def loop(**more: Any) -> dict[str, Any]:
             "",
             "patterns",
             id="many of them",
+        ),
+        pytest.param({"items": either(101)}, "", "alternatives inside of lists", id="many ways to be an item"),
+        pytest.param(
+            {"items": {"enum": [number + 0.5 for number in range(20)]}},
+            "",
+            "alternatives inside",
+            id="slow comparisons",
         ),
         pytest.param({"maximum": float("inf")}, "", "JSON cannot carry", id="infinity"),
         pytest.param({"const": "\ud800"}, "", "JSON cannot carry", id="half a character"),
@@ -152,6 +163,8 @@ def test_what_an_event_is_told_has_a_bound():
         pytest.param({"pattern": "(a+)+$"}, "a" * 1_000_000 + "!", id="a pattern that others go back and forth in"),
         pytest.param({"uniqueItems": True}, [{"a": n} for n in range(50_000)], id="items that differ"),
         pytest.param({"format": "email"}, "a@" * 500_000, id="an address"),
+        pytest.param({"items": either(90)}, [89] * 10_000, id="the last of many alternatives"),
+        pytest.param({"items": either(90)}, [-1] * 1_000_000, id="each item is wrong in many ways"),
     ],
 )
 def test_no_event_makes_a_check_slow(schema: dict[str, Any], event: Any):

@@ -74,7 +74,9 @@ class _Comparison:
         if new is False:
             yield at.breaks("is not taken any more")
             return
-        old, new = _without_one_of({} if old is True else old), _without_one_of(new)
+        old = {} if old is True else old
+        if not _same(old, new, ("oneOf",)):
+            old, new = _without_one_of(old), _without_one_of(new)
         if set(old) == {"anyOf"}:
             for branch in old["anyOf"]:
                 yield from self.compare(branch, new, at)

@@ -47,9 +47,9 @@ def test_every_fault_of_destinations_and_retrier_has_a_row():
     assert {str(number) for number in range(39, 56)} <= set(rows)
 
 
-def test_every_fault_of_the_control_plane_has_a_row_but_that_of_schemas_which_it_has_none_of():
+def test_every_fault_of_the_control_plane_has_a_row():
     rows = [claim.what for claim in claims((ROOT / "docs" / "proof" / "control.md").read_text())]
-    assert {str(number) for number in range(28, 39)} - set(rows) == {"36"}
+    assert {str(number) for number in range(28, 39)} <= set(rows)
 
 
 def test_a_row_with_tests_that_are_there_is_right(suite: Path):

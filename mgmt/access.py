@@ -16,6 +16,7 @@ from mgmt.models import (
     ApiKey,
     DeadLetter,
     Destination,
+    DestinationTest,
     LookupTable,
     Membership,
     Move,
@@ -46,6 +47,7 @@ PAUSE: Final = Role.OPERATOR  # and resume: a pipe or a destination
 STEER_RAMP: Final = Role.OPERATOR  # hold, resume, roll back
 MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, abort
 HANDLE_ALERT: Final = Role.OPERATOR  # acknowledge, snooze, resolve, probe
+SEND_TEST: Final = Role.EDITOR  # its body is of their choice, and signed as if it were a message
 SET_CREDENTIAL: Final = Role.EDITOR
 CHANGE_CHANNELS: Final = Role.EDITOR
 CHANGE_LOOKUPS: Final = Role.EDITOR  # tables and their rows
@@ -128,6 +130,14 @@ def get_key(user: User, pipe_id: str, key_id: str, need: str = READ) -> ApiKey:
 def get_destination(user: User, pipe_id: str, name: str, need: str = READ) -> Destination:
     """A destination of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
     return Destination.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
+
+
+def get_destination_test(user: User, test_id: str, need: str = READ) -> DestinationTest:
+    """A test request of a tenant of the user's. Raises DestinationTest.DoesNotExist, Forbidden."""
+    mine = DestinationTest.objects.filter(tenant__memberships__user_id=user.pk)
+    row = mine.select_related("tenant", "pipe", "by").get(id=_storable(test_id))
+    _require(user, row.tenant_id, need)
+    return row
 
 
 def get_letter(user: User, pipe_id: str, number: int, need: str = READ) -> DeadLetter:

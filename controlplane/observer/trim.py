@@ -10,6 +10,7 @@ from mgmt.models import (
     Attempt,
     CloseMark,
     DeadLetter,
+    DestinationTest,
     FactRow,
     Finding,
     Heartbeat,
@@ -26,6 +27,7 @@ from mgmt.models import (
 from mgmt.queries.places import HOUR_S
 
 AT_ONCE: Final = 5_000
+TESTS_FOR: Final = timedelta(days=1)
 SILENT_FOR: Final = timedelta(hours=1)
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
@@ -45,6 +47,7 @@ def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: t
         OffsetSet.objects.filter(hour__lt=int((now - ends_keep).timestamp()) // HOUR_S),
         Move.objects.filter(finished_at__lt=now - ends_keep),
         Alert.objects.filter(resolved_at__lt=now - ALERTS_FOR),
+        DestinationTest.objects.filter(created_at__lt=now - TESTS_FOR),
         Finding.objects.filter(ended_at__lt=now - ALERTS_FOR),
         PatternHour.objects.filter(hour__lt=int((now - HOURS_FOR).timestamp()) // HOUR_S),
         Usage.objects.filter(day__lt=(now - USAGE_FOR).date()),

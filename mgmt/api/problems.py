@@ -9,6 +9,7 @@ from rest_framework.exceptions import APIException
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5
+_WAIT_S: Final = {"unavailable": RETRY_AFTER_S, "too-many-tests": 60}
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
         409, "There is no such message to bring back", "It is on its way already, or your choice fits none: preview it."
     ),
     "alert-not-open": Problem(409, "The alert is over, or its probe is under way", "Read it again."),
+    "nothing-to-send": Problem(409, "The event makes no request there", "Take an event that comes to the destination."),
     "nothing-to-probe": Problem(409, "There is no message to send as a probe", "Resume the destination instead."),
     "paused-already": Problem(409, "The controller is paused there", "End that pause first."),
     "already-member": Problem(409, "The user is a member already", "Change the role of the membership they have."),
@@ -86,6 +88,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
         422, "The platform does not connect there", "Name a public address; `errors` points at the field."
     ),
     "throttled": Problem(429, "Too many requests", "Wait as long as Retry-After says."),
+    "too-many-tests": Problem(429, "Too many test requests", "Wait as long as Retry-After says."),
     "internal": Problem(500, "We failed", "Try again; if it stays, report request_id."),
     "unavailable": Problem(503, "A service we need is away", "Nothing was stored. Try again after Retry-After."),
 }
@@ -99,7 +102,7 @@ class ProblemError(APIException):
         self.code = code
         self.status_code = PROBLEMS[code].status
         self.errors = errors or []
-        self.wait = RETRY_AFTER_S if code == "unavailable" else None
+        self.wait = _WAIT_S.get(code)
 
 
 def problem_body(

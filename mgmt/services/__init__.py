@@ -20,6 +20,7 @@ from mgmt.services.errors import (
     NothingToMove,
     NothingToProbe,
     NothingToRollOut,
+    NothingToSend,
     NotOpen,
     PausedAlready,
     PipeClosed,
@@ -31,6 +32,7 @@ from mgmt.services.errors import (
     SchemaConflict,
     TableGone,
     TableInUse,
+    TooManyTests,
     WireTooFar,
 )
 from mgmt.services.keys import create_api_key, revoke_api_key
@@ -45,6 +47,7 @@ from mgmt.services.scaling import set_scale_policy
 from mgmt.services.schemas import register_schema
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.services.tenants import add_member, create_tenant
+from mgmt.services.trials import ask_test_of_destination, ask_test_of_draft
 
 __all__ = [
     "AlreadyMember",
@@ -56,6 +59,7 @@ __all__ = [
     "NothingToMove",
     "NothingToProbe",
     "NothingToRollOut",
+    "NothingToSend",
     "PausedAlready",
     "PipeClosed",
     "RampIsOver",
@@ -66,12 +70,15 @@ __all__ = [
     "SchemaConflict",
     "TableGone",
     "TableInUse",
+    "TooManyTests",
     "WireTooFar",
     "abort_move",
     "acknowledge_alert",
     "add_alert_channel",
     "add_member",
     "adopt_live_spec",
+    "ask_test_of_destination",
+    "ask_test_of_draft",
     "begin_ramp",
     "clear_credential",
     "close_pipe",

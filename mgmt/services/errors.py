@@ -59,6 +59,18 @@ class NothingToProbe(Refused):
     code = "nothing-to-probe"
 
 
+class NothingToSend(Refused):
+    """The event makes no request to the destination."""
+
+    code = "nothing-to-send"
+
+
+class TooManyTests(Refused):
+    """The tenant has sent as many test requests as it may in a minute."""
+
+    code = "too-many-tests"
+
+
 class LimitReached(Refused):
     """As many as there may be are there."""
 

@@ -37,6 +37,8 @@ SECRET_KEY = SECRET_KEY or secrets.token_urlsafe(50)
 # -- addresses
 PENSTOCK_WEB_URL = env.str("PENSTOCK_WEB_URL", addresses.DEFAULT_WEB).rstrip("/")
 PENSTOCK_INGEST_URL = env.str("PENSTOCK_INGEST_URL", addresses.DEFAULT_INGEST).rstrip("/")
+# Not derived in production: lanes may not reach the pages by the address that browsers use (config.echo).
+PENSTOCK_ECHO_URL = env.str("PENSTOCK_ECHO_URL", "" if PRODUCTION else f"{PENSTOCK_WEB_URL}/echo/")
 ALLOWED_HOSTS: list[str] = env.list(
     "PENSTOCK_ALLOWED_HOSTS", default=[] if PRODUCTION else ["127.0.0.1", "localhost", "[::1]"]
 )

@@ -56,6 +56,11 @@ VARIABLES: Final = (
     Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names that pages answer to, comma-separated"),
     Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest listens on"),
     Variable("PENSTOCK_INGEST_URL", "", "how sources reach ingest; follows host and port"),
+    Variable(
+        "PENSTOCK_ECHO_URL",
+        "",
+        "how lanes reach /echo/ of the pages, offered to whoever has no endpoint yet; not offered if empty",
+    ),
     Variable("PENSTOCK_METRICS", "", "where one process serves its metrics, host:port; the box gives each its own"),
     Variable("PENSTOCK_PARTITIONS", "4", "partitions of a cell's topics"),
     Variable("PENSTOCK_REPLICATION", "", "copies of each topic: 1 in development, 3 in production"),

@@ -29,6 +29,24 @@ def acted(draft: Draft, action: str) -> Draft:
     return _add(draft, of) if verb == "add" else _change(draft, verb, of, int(place))
 
 
+def with_url(draft: Draft, action: str, url: str) -> Draft:
+    """The draft after `echo.destination.<place>`: the URL is filled in there. As it was if there is no such row."""
+    place = place_of(draft, action, "echo")
+    return draft if place is None else with_destination(draft, place, replace(draft.destinations[place], url=url))
+
+
+def place_of(draft: Draft, action: str, verb: str) -> int | None:
+    """The destination that `<verb>.destination.<place>` names, if there is one."""
+    place = action.removeprefix(f"{verb}.destination.")
+    named = place != action and place.isdecimal() and int(place) < len(draft.destinations)
+    return int(place) if named else None
+
+
+def with_destination(draft: Draft, place: int, row: DestinationRow) -> Draft:
+    """The draft with another row in that place of the destinations."""
+    return replace(draft, destinations=(*draft.destinations[:place], row, *draft.destinations[place + 1 :]))
+
+
 def _add(draft: Draft, of: str) -> Draft:
     rows = _rows(draft, of)
     if len(rows) >= _MOST_ROWS:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_variables
@@ -12,11 +13,12 @@ from django.views.decorators.http import require_http_methods
 
 from dataplane.spec import SpecError
 from mgmt import access, services
-from mgmt.console.editor.acts import acted
+from mgmt.console.editor.acts import acted, with_url
 from mgmt.console.editor.draft import Draft, Unshowable, draft_from_spec, starting_text
 from mgmt.console.editor.errors import with_error
 from mgmt.console.editor.page import EXAMPLE, Editing, page_context, with_newest_event
 from mgmt.console.editor.posted import draft_from_post
+from mgmt.console.editor.starts import STARTS, draft_of, start_named
 from mgmt.console.pages import as_curl, for_members, ingest_url, number_of, once, show, tenant_of, viewer_of
 from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.models import Pipe, Tenant
@@ -41,8 +43,7 @@ def new_pipe(request: HttpRequest) -> HttpResponse:
         raise Tenant.DoesNotExist
     editing = Editing(access.get_tenant(viewer_of(request), chosen.id, access.CREATE_PIPE))
     if request.method != "POST":
-        draft = Draft(as_json=_wants_json(request), text=starting_text()).with_sample(EXAMPLE)
-        return _form(request, editing, draft)
+        return _form(request, editing, _first_draft(request))
     draft = draft_from_post(request.POST, {})
     if (action := request.POST.get("action", "save")) != "save":
         return _changed(request, editing, draft, action)
@@ -65,6 +66,14 @@ def edit_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
     if (action := request.POST.get("action", "save")) != "save":
         return _changed(request, editing, draft, action)
     return _publish(request, editing, pipe, draft)
+
+
+def _first_draft(request: HttpRequest) -> Draft:
+    """What `start` names filled in; the smallest spec if it names nothing."""
+    start = start_named(request.GET.get("start", ""))
+    if start is None:
+        return Draft(as_json=_wants_json(request), text=starting_text()).with_sample(EXAMPLE)
+    return draft_of(start)
 
 
 def _create(request: HttpRequest, tenant: Tenant, draft: Draft) -> tuple[Draft, Pipe | None]:
@@ -105,6 +114,8 @@ def _changed(request: HttpRequest, editing: Editing, draft: Draft, action: str) 
         draft = draft.written_as_json()
     elif action == "as-form" and draft.as_json:
         draft = _as_form(draft)
+    elif action.startswith("echo.") and settings.PENSTOCK_ECHO_URL:
+        draft = with_url(draft, action, settings.PENSTOCK_ECHO_URL)
     else:
         draft = acted(draft, action)
     by_script = "HX-Request" in request.headers
@@ -133,7 +144,14 @@ def _form(
     status: int = 200,
     more: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    context = {**page_context(editing, draft), "curl": _curl(request, editing, draft), **(more or {})}
+    context = {
+        **page_context(editing, draft),
+        "starts": STARTS if editing.pipe is None else (),
+        "start": request.GET.get("start", ""),
+        "echo_url": settings.PENSTOCK_ECHO_URL,
+        "curl": _curl(request, editing, draft),
+        **(more or {}),
+    }
     return show(request, "pipe_form.html", context, tenant=editing.tenant, part=part, status=status)
 
 

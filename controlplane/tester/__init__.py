@@ -1,0 +1,1 @@
+"""Sends test requests to destinations, as rows ask for them."""

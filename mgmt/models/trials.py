@@ -1,0 +1,57 @@
+"""Test requests: one signed request to a destination, asked for by a person, with the answer that came."""
+
+from django.conf import settings
+from django.db import models
+
+from mgmt.models.ids import id_maker
+from mgmt.models.pipes import Pipe
+from mgmt.models.tenancy import Tenant
+
+
+class DestinationTest(models.Model):
+    """One test request: asked -> sending -> done. The row is the wish, and later the answer; kept for a day.
+
+    It holds no secret: a destination's own is opened when the request is made, and one that is not saved yet is
+    signed with a secret that lives as long as the request. `headers` are the lines that carry neither.
+    """
+
+    class State(models.TextChoices):
+        ASKED = "asked"
+        SENDING = "sending"
+        DONE = "done"
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("test"), editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="+")
+    pipe = models.ForeignKey(
+        Pipe, models.CASCADE, null=True, related_name="+", help_text="Null for a destination that is not saved."
+    )
+    destination = models.CharField(max_length=40)
+    config = models.JSONField(help_text="The destination as a spec has it.")
+    url = models.CharField(max_length=4_000)
+    headers = models.JSONField()
+    body = models.TextField()
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    created_at = models.DateTimeField()
+    state = models.CharField(max_length=7, choices=State, default=State.ASKED)
+    began_at = models.DateTimeField(null=True)
+    status = models.PositiveIntegerField(default=0, help_text="0 if none came.")
+    outcome = models.CharField(max_length=12, blank=True, help_text="What would become of a message.")
+    cause = models.CharField(max_length=40, blank=True)
+    reason = models.CharField(max_length=300, blank=True)
+    address = models.CharField(max_length=60, blank=True)
+    dns_us = models.BigIntegerField(default=0)
+    connect_us = models.BigIntegerField(default=0)
+    tls_us = models.BigIntegerField(default=0)
+    first_byte_us = models.BigIntegerField(default=0)
+    total_us = models.BigIntegerField(default=0)
+    answer = models.TextField(blank=True, help_text="The beginning of the answer's body.")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant", "created_at"], name="test_requests_of_a_tenant"),
+            models.Index(fields=["created_at"], name="test_requests_by_age"),
+            models.Index(fields=["id"], condition=~models.Q(state="done"), name="test_requests_to_be_sent"),
+        ]
+
+    def __str__(self) -> str:
+        return f"test request to {self.destination}: {self.state}"

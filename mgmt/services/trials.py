@@ -1,0 +1,97 @@
+"""Asking for a test request to a destination. The row is the wish: the control plane sends it (controlplane.tester)."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+from django.db import transaction
+
+from dataplane.plan.dryrun import DryRun, OutboundRequest, auth_shown
+from dataplane.spec import HttpDestination, SpecError, destination_of, parse_pipe_spec, spec_to_builtins
+from mgmt.models import Destination, DestinationTest, Pipe, Tenant, User
+from mgmt.queries.dry_run import dry_run_spec
+from mgmt.services.errors import DestinationGone, NothingToSend, TooManyTests
+
+log = structlog.get_logger(__name__)
+
+MOST_A_MINUTE: Final = 10  # of one tenant: each is a request to whoever is named
+MINUTE: Final = timedelta(minutes=1)
+_MADE_WHEN_SENT: Final = ("webhook-", "penstock-position:")
+
+
+def ask_test_of_draft(
+    *,
+    tenant: Tenant,
+    spec: Mapping[str, Any],
+    destination: str,
+    event: bytes,
+    by: User,
+    now: datetime,
+    source: str = "",
+    pipe: Pipe | None = None,
+) -> DestinationTest:
+    """Ask for what a spec that is not saved would send for an event. Its signature is one that nobody can check yet.
+
+    Raises SpecError, DestinationForbidden, NothingToSend, TooManyTests.
+    """
+    run = dry_run_spec(spec, event, source=source, tenant=tenant, pipe_id=pipe.id if pipe else "")
+    document = spec_to_builtins(parse_pipe_spec(spec))
+    if destination not in document["destinations"]:
+        raise SpecError("destination", f"needs a destination of the spec, one of {sorted(document['destinations'])}")
+    config = document["destinations"][destination]
+    return _ask(tenant, None, destination, config, _request(run, destination), by=by, now=now)
+
+
+def ask_test_of_destination(*, destination: Destination, event: bytes, by: User, now: datetime) -> DestinationTest:
+    """Ask for one request as the destination's settings make it, signed with its own secrets; steps are left out.
+
+    Raises SpecError, DestinationForbidden, DestinationGone, NothingToSend, TooManyTests.
+    """
+    if destination.state == Destination.State.REMOVED:
+        raise DestinationGone(f"{destination.name} was removed. Publish a revision that has it again.")
+    name, tenant = destination.name, destination.pipe.tenant
+    spec = {"sources": {"test": {}}, "destinations": {name: destination.config}}
+    run = dry_run_spec(spec, event, tenant=tenant, pipe_id=destination.pipe_id)
+    return _ask(tenant, destination.pipe, name, destination.config, _request(run, name), by=by, now=now)
+
+
+def _request(run: DryRun, destination: str) -> OutboundRequest:
+    """The first request to it. Raises NothingToSend."""
+    found = [one for one in run.requests if one.destination == destination]
+    if not found:
+        raise NothingToSend(f"This event does not come to {destination}. Take one that does: the dry run shows it.")
+    if found[0].method != "POST":
+        raise NothingToSend(f"{destination} is kept by Penstock itself: nothing is requested of anybody.")
+    if found[0].note.startswith("not sent"):
+        raise NothingToSend(f"{destination}: {found[0].note}")
+    return found[0]
+
+
+def _ask(
+    tenant: Tenant,
+    pipe: Pipe | None,
+    name: str,
+    config: Mapping[str, Any],
+    request: OutboundRequest,
+    *,
+    by: User,
+    now: datetime,
+) -> DestinationTest:
+    row = DestinationTest(tenant=tenant, pipe=pipe, destination=name, config=dict(config), by=by, created_at=now)
+    row.url, row.headers, row.body = request.url, _headers(request, config), request.body
+    with transaction.atomic():
+        # A lock, because a count cannot be a constraint.
+        Tenant.objects.select_for_update().get(id=tenant.id)
+        if DestinationTest.objects.filter(tenant=tenant, created_at__gt=now - MINUTE).count() >= MOST_A_MINUTE:
+            raise TooManyTests(f"A tenant may send {MOST_A_MINUTE} test requests a minute. Wait a minute.")
+        row.save(force_insert=True)
+    log.info("test request asked for", tenant=tenant.id, pipe=pipe and pipe.id, test=row.id, by=by.username)
+    return row
+
+
+def _headers(request: OutboundRequest, config: Mapping[str, Any]) -> list[str]:
+    """The lines that are known now; id, time, signature and what signs us in are made when it is sent."""
+    to = destination_of(config)
+    secret = auth_shown(to) if isinstance(to, HttpDestination) else []
+    return [line for line in request.headers if not line.startswith(_MADE_WHEN_SENT) and line not in secret]

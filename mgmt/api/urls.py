@@ -41,6 +41,7 @@ from mgmt.api.views.states import (
     ResumePipeView,
     StandingsView,
 )
+from mgmt.api.views.test_requests import DestinationTestsView, DestinationTestView
 from mgmt.api.views.usage import AllUsageView, PipeUsageView
 from mgmt.api.views.ways import (
     DestinationsView,
@@ -152,6 +153,8 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/moves/preview/", PreviewView.as_view(), name="preview-move"),
     path("pipes/<row_id:pipe>/moves/<row_id:move>/", MoveView.as_view(), name="move"),
     path("pipes/<row_id:pipe>/moves/<row_id:move>/abort/", AbortMoveView.as_view(), name="abort-move"),
+    path("destination-tests/", DestinationTestsView.as_view(), name="destination-tests"),
+    path("destination-tests/<row_id:test>/", DestinationTestView.as_view(), name="destination-test"),
     path("alerts/", AlertsView.as_view(), name="alerts"),
     path("pipes/<row_id:pipe>/alerts/", PipeAlertsView.as_view(), name="alerts-of-pipe"),
     path("pipes/<row_id:pipe>/alerts/<row_id:alert>/", AlertView.as_view(), name="alert"),

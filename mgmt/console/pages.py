@@ -37,6 +37,7 @@ class May:
     move: bool  # release, redrive, abort
     handle: bool  # alerts
     credential: bool
+    test: bool  # test requests
     channels: bool
     tables: bool  # look-up tables and their rows
 
@@ -133,6 +134,7 @@ def may_of(role: str | None) -> May:
         move=access.may(role, access.MOVE_MESSAGES),
         handle=access.may(role, access.HANDLE_ALERT),
         credential=access.may(role, access.SET_CREDENTIAL),
+        test=access.may(role, access.SEND_TEST),
         channels=access.may(role, access.CHANGE_CHANNELS),
         tables=access.may(role, access.CHANGE_LOOKUPS),
     )

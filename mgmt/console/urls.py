@@ -26,6 +26,7 @@ from mgmt.console.views import (
     standing,
     tables,
     tail,
+    test_requests,
     usage,
     windows,
 )
@@ -43,6 +44,7 @@ urlpatterns = [
     path("alerts/channels/", channels.channels, name="channels"),
     path("help/causes/", causes.causes, name="causes"),
     path("help/causes/<slug:code>/", causes.cause, name="cause"),
+    path("tests/<str:test_id>/", test_requests.destination_test, name="destination_test"),
     path("usage/", usage.usage, name="usage"),
     path("tables/", tables.tables, name="tables"),
     path("tables/<str:table_id>/", tables.table, name="table"),
@@ -70,6 +72,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/destinations/<str:name>/pause/", destination.pause, name="pause_destination"),
     path("pipes/<str:pipe_id>/destinations/<str:name>/resume/", destination.resume, name="resume_destination"),
     path("pipes/<str:pipe_id>/destinations/<str:name>/credential/", destination.credential, name="credential"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/test/", test_requests.ask_test, name="test_destination"),
     path("pipes/<str:pipe_id>/dead/", dead.dead, name="dead"),
     path("pipes/<str:pipe_id>/dead/<int:number>/", dead.dead_letter, name="dead_letter"),
     path("pipes/<str:pipe_id>/redrive/", choosing.redrive, name="redrive"),

@@ -12,7 +12,7 @@ from mgmt.models.releases import Release, Rollout, RolloutStep
 from mgmt.models.scaling import ScaleGroup, ScaleSample
 from mgmt.models.signals import LaneSignal
 from mgmt.models.tenancy import Membership, Tenant, User
-from mgmt.models.trials import DestinationTest
+from mgmt.models.test_requests import DestinationTest
 from mgmt.models.truth import Attempt, AuditOffset, CloseMark, FactRow, LagRow, LateCount, Passed, Reach, Seal
 from mgmt.models.usage import Usage
 

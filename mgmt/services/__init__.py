@@ -47,7 +47,7 @@ from mgmt.services.scaling import set_scale_policy
 from mgmt.services.schemas import register_schema
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.services.tenants import add_member, create_tenant
-from mgmt.services.trials import ask_test_of_destination, ask_test_of_draft
+from mgmt.services.test_requests import ask_test_of_destination, ask_test_of_draft
 
 __all__ = [
     "AlreadyMember",

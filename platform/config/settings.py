@@ -257,6 +257,7 @@ SPECTACULAR_SETTINGS = {
         "WhoActs": "mgmt.models.control.ControlAction.CONTROLLERS",
         "PipeState": "mgmt.models.pipes.Pipe.State",
         "RevisionState": "mgmt.models.pipes.PipeRevision.State",
+        "DestinationTestState": "mgmt.models.test_requests.DestinationTest.State",
         "DestinationState": "mgmt.models.pipes.Destination.State",
         "AlertState": "mgmt.models.alerts.Alert.State",
         "ProbeState": "mgmt.models.alerts.Alert.Probe",

@@ -67,7 +67,10 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class DestinationRow:
-    """A destination as typed, with the steps for it alone. Of the other fields each kind has its own."""
+    """A destination as typed, with the steps for it alone. Of the other fields each kind has its own.
+
+    `test` is the id of the newest test request to it, "" if there was none.
+    """
 
     name: str = ""
     was: str = ""
@@ -77,6 +80,7 @@ class DestinationRow:
     key: str = ""
     remove_when: str = ""
     steps: tuple[StepRow, ...] = ()
+    test: str = ""
 
 
 @dataclass(frozen=True)

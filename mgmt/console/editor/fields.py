@@ -199,6 +199,7 @@ def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> Row:
         label, kind, example = shown[name]
         fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example))
     hidden = {"was": row.was} | {name: getattr(row, name) for name in shown if name not in own}
+    hidden["test"] = row.test
     return make.row(fields, hidden, step_rows(draft, f"transform-{make.place}", row.steps, f" for {row.name}"))
 
 

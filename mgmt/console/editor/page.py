@@ -11,6 +11,7 @@ from mgmt.console.editor.draft import Draft
 from mgmt.console.editor.errors import with_error
 from mgmt.console.editor.steps import HELP
 from mgmt.console.editor.trial import Trial, pretty, trial_of
+from mgmt.console.test_requests import tests_of
 from mgmt.models import LookupTable, Pipe, Tenant
 from mgmt.queries.dry_run import dry_run_spec
 from mgmt.queries.last_event import NoEvent, RecordsAway, last_event
@@ -56,6 +57,7 @@ def page_context(editing: Editing, draft: Draft) -> dict[str, Any]:
     rows = fields.destination_rows(draft)
     tables = LookupTable.objects.filter(tenant=editing.tenant, state=LookupTable.State.LIVE).order_by("name")
     names = list(tables.values_list("name", flat=True))
+    tests = tests_of(editing.tenant, [row.test for row in draft.destinations if row.test])
     return {
         "editing": editing,
         "pipe": editing.pipe,
@@ -67,7 +69,10 @@ def page_context(editing: Editing, draft: Draft) -> dict[str, Any]:
         "tables": names,
         "rules": fields.rule_rows(draft),
         "otherwise": fields.otherwise(draft),
-        "destinations": [(row, trial.panels.get(f"destination-{row.place}")) for row in rows],
+        "destinations": [
+            (row, trial.panels.get(f"destination-{row.place}"), tests.get(draft.destinations[row.place].test))
+            for row in rows
+        ],
         "ways": _ways(draft, trial),
         "helped": HELP,
         "next_number": editing.based_on + 1,
@@ -79,7 +84,7 @@ def page_context(editing: Editing, draft: Draft) -> dict[str, Any]:
 def _tried(editing: Editing, draft: Draft) -> tuple[Draft, Trial]:
     """The draft with what a dry run found wrong with it, and the dry run."""
     try:
-        body = _event(draft)
+        body = event_of(draft)
         document = draft.document_to_try()
         run = dry_run_spec(
             document,
@@ -97,7 +102,7 @@ def _tried(editing: Editing, draft: Draft) -> tuple[Draft, Trial]:
     return draft, trial_of(run, draft, list(document["destinations"]))
 
 
-def _event(draft: Draft) -> bytes:
+def event_of(draft: Draft) -> bytes:
     """Raises SpecError with the path `source`, the sample's own field, if it is no JSON."""
     if len(draft.sample) > _MOST_SAMPLE:
         raise SpecError("source", f"needs an event of at most {_MOST_SAMPLE} characters, got {len(draft.sample)}")

@@ -19,6 +19,7 @@ from mgmt.console.editor.draft import (
 )
 from mgmt.console.editor.steps import StepRow
 
+_OF_DESTINATION: Final = ("name", "was", "kind", "url", "table", "key", "remove_when", "test")
 MODES: Final = (EVERYTHING, "first", "all")
 
 
@@ -37,7 +38,7 @@ def draft_from_post(post: QueryDict, base: Mapping[str, Any], *, name: str = "")
 
 def _with_form(common: Draft, post: QueryDict) -> Draft:
     mode = post.get("routes", EVERYTHING)
-    destinations = enumerate(_rows(post, "destination", "name", "was", "kind", "url", "table", "key", "remove_when"))
+    destinations = enumerate(_rows(post, "destination", *_OF_DESTINATION))
     return replace(
         common,
         sources=tuple(SourceRow(*row) for row in _rows(post, "source", "name", "was", "event_time", "key", "id")),
@@ -49,8 +50,10 @@ def _with_form(common: Draft, post: QueryDict) -> Draft:
         ),
         otherwise=_places(post, "otherwise"),
         destinations=tuple(
-            DestinationRow(named, was, kind or "http", url, table, key, remove_when, _steps(post, f"transform-{place}"))
-            for place, (named, was, kind, url, table, key, remove_when) in destinations
+            DestinationRow(
+                named, was, kind or "http", url, table, key, remove_when, _steps(post, f"transform-{place}"), test
+            )
+            for place, (named, was, kind, url, table, key, remove_when, test) in destinations
         ),
         base=_carried(common.text, common.base),
     )

@@ -15,6 +15,7 @@ from mgmt import access, services
 from mgmt.console.credential_form import CredentialForm
 from mgmt.console.lines import alert_line, held_line
 from mgmt.console.pages import as_curl, for_members, once, part_of, show, viewer_of
+from mgmt.console.test_requests import tried
 from mgmt.console.told import shown_attempts
 from mgmt.console.troubles import trouble_line, troubles_of
 from mgmt.console.views.pipe import shared
@@ -25,10 +26,13 @@ from mgmt.queries.breakers import breaker_of
 from mgmt.queries.delivery import standing_of
 from mgmt.queries.minutes import minute_lines
 from mgmt.queries.span import Span, span_until
+from mgmt.queries.test_requests import latest_tests
 from mgmt.services.destinations import needed_credential
+from mgmt.services.test_requests import TEST_BODY
 
 MOST_ATTEMPTS: Final = 10
 MOST_ALERTS: Final = 10
+MOST_TESTS: Final = 5
 _PARTS: Final = dict.fromkeys(("state", "now", "attempts"), "destination.html")
 
 
@@ -105,6 +109,8 @@ def _page(
         "get_bins": once(partial(_bins, pipe.id, row.name, span_until("1h", now))),
         "get_troubles": once(lambda: [trouble_line(t) for t in troubles_of([pipe], now) if t.where == row.name]),
         "get_attempts": once(partial(shown_attempts, pipe.id, MOST_ATTEMPTS, Filter(destination=row.name))),
+        "test_body": TEST_BODY,
+        "get_tests": once(lambda: [tried(one) for one in latest_tests(row)[:MOST_TESTS]]),
         "curl": as_curl(request, f"pipes/{pipe.id}/destinations/{row.name}/"),
     }
     template, part = part_of(request, _PARTS) or ("destination.html", "")

@@ -8,15 +8,16 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods
 
 from dataplane.spec import SpecError
 from mgmt import access, services
-from mgmt.console.editor.acts import acted, with_url
+from mgmt.console.editor.acts import acted, place_of, with_destination, with_url
 from mgmt.console.editor.draft import Draft, Unshowable, draft_from_spec, starting_text
 from mgmt.console.editor.errors import with_error
-from mgmt.console.editor.page import EXAMPLE, Editing, page_context, with_newest_event
+from mgmt.console.editor.page import EXAMPLE, Editing, event_of, page_context, with_newest_event
 from mgmt.console.editor.posted import draft_from_post
 from mgmt.console.editor.starts import STARTS, draft_of, start_named
 from mgmt.console.pages import as_curl, for_members, ingest_url, number_of, once, show, tenant_of, viewer_of
@@ -116,11 +117,37 @@ def _changed(request: HttpRequest, editing: Editing, draft: Draft, action: str) 
         draft = _as_form(draft)
     elif action.startswith("echo.") and settings.PENSTOCK_ECHO_URL:
         draft = with_url(draft, action, settings.PENSTOCK_ECHO_URL)
+    elif (place := place_of(draft, action, "test")) is not None:
+        draft = _with_test(request, editing, draft, place)
     else:
         draft = acted(draft, action)
     by_script = "HX-Request" in request.headers
     context_of_script = {"swaps": by_script and action == "try"}
     return _form(request, editing, draft, part="editor" if by_script else "", more=context_of_script)
+
+
+def _with_test(request: HttpRequest, editing: Editing, draft: Draft, place: int) -> Draft:
+    """The draft after its destination in that place was asked to be sent a test request, or with why it is not."""
+    tenant = access.get_tenant(viewer_of(request), editing.tenant.id, access.SEND_TEST)
+    row = draft.destinations[place]
+    if not row.url.strip():
+        return replace(draft, errors={f"destination-{place}-url": "needs a URL to send a request to"})
+    try:
+        test = services.ask_test_of_draft(
+            tenant=tenant,
+            spec=draft.document_to_try(),
+            destination=row.name,
+            event=event_of(draft),
+            source=draft.sample_source,
+            by=viewer_of(request),
+            now=timezone.now(),
+            pipe=editing.pipe,
+        )
+    except SpecError as exc:
+        return with_error(draft, exc.path, exc.reason)
+    except services.Refused as exc:
+        return replace(draft, errors={f"destination-{place}": str(exc)})
+    return with_destination(draft, place, replace(row, test=test.id))
 
 
 def _as_form(draft: Draft) -> Draft:

@@ -4,15 +4,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from pytest_django import Settings
 
 from dataplane.spec import SpecError
 from mgmt import access
-from mgmt.models import Destination, DestinationTest, Pipe, Tenant, User
+from mgmt.models import Destination, DestinationTest, Membership, Pipe, Tenant, User
 from mgmt.services import (
     DestinationGone,
     NothingToSend,
     TooManyTests,
+    add_member,
     ask_test_of_destination,
     ask_test_of_draft,
     publish_revision,
@@ -21,7 +23,8 @@ from mgmt.services import (
 from mgmt.services.destinations import move_destination
 from mgmt.services.reach import DestinationForbidden
 from mgmt.services.revisions import take_over
-from mgmt.services.trials import MOST_A_MINUTE
+from mgmt.services.test_requests import MOST_A_MINUTE
+from tests.db.cast import MakeClient
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
@@ -106,3 +109,68 @@ def test_another_tenants_test_request_is_not_found(tenant: Tenant, alice: User, 
     assert access.get_destination_test(bob, row.id) == row
     with pytest.raises(DestinationTest.DoesNotExist):
         access.get_destination_test(charlie, row.id)
+
+
+def test_the_api_asks_and_tells(tenant: Tenant, bob: User, client_of: MakeClient):
+    client = client_of(bob)
+    asked = client.post("/api/v1/destination-tests/", {"spec": SPEC, "destination": "crm", "event": {"total": 150}})
+    assert (asked.status_code, asked.json()["state"]) == (202, "asked")
+    told = client.get(asked["Location"]).json()
+    assert (told["url"], told["body"], told["pipe"]) == ("https://crm.example.com/in", '{"amount":150}', None)
+
+
+def test_the_api_asks_for_a_saved_destination(pipe: Pipe, bob: User, client_of: MakeClient):
+    asked = client_of(bob).post("/api/v1/destination-tests/", {"pipe": pipe.id, "destination": "crm"})
+    assert (asked.status_code, asked.json()["pipe"]) == (202, pipe.id)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"destination": "crm"}, 400, "invalid"),
+        ({"destination": "nobody", "spec": SPEC}, 400, "invalid"),
+        ({"destination": "crm", "spec": SPEC, "event": {"total": 5}}, 409, "nothing-to-send"),
+        ({"destination": "crm", "spec": {"sources": {}}}, 422, "spec-invalid"),
+    ],
+)
+def test_the_api_refuses_in_its_own_words(
+    tenant: Tenant, bob: User, client_of: MakeClient, body: dict[str, Any], status: int, code: str
+):
+    answer = client_of(bob).post("/api/v1/destination-tests/", body)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+def test_the_api_says_how_long_to_wait_after_too_many(tenant: Tenant, bob: User, client_of: MakeClient):
+    client = client_of(bob)
+    wanted = {"spec": SPEC, "destination": "crm", "event": {"total": 150}}
+    answers = [client.post("/api/v1/destination-tests/", wanted) for _ in range(MOST_A_MINUTE + 1)]
+    assert (answers[-1].status_code, answers[-1].json()["code"], answers[-1]["Retry-After"]) == (
+        429,
+        "too-many-tests",
+        "60",
+    )
+
+
+def test_charlie_finds_neither_the_test_request_nor_the_pipe(
+    pipe: Pipe, alice: User, charlie: User, client_of: MakeClient
+):
+    row = ask(pipe.tenant, alice)
+    client = client_of(charlie)
+    assert client.get(f"/api/v1/destination-tests/{row.id}/").status_code == 404
+    answer = client.post("/api/v1/destination-tests/", {"pipe": pipe.id, "destination": "crm"})
+    assert answer.status_code == 404
+
+
+def test_a_viewer_reads_and_does_not_send(pipe: Pipe, alice: User, client_of: MakeClient):
+    vera = User.objects.create_user("vera")
+    add_member(tenant=pipe.tenant, user=vera, role=Membership.Role.VIEWER)
+    client, row = client_of(vera), ask(pipe.tenant, alice)
+    assert client.get(f"/api/v1/destination-tests/{row.id}/").status_code == 200
+    for wanted in ({"pipe": pipe.id}, {"spec": SPEC, "event": {"total": 150}}):
+        answer = client.post("/api/v1/destination-tests/", {"destination": "crm"} | wanted)
+        assert (answer.status_code, answer.json()["code"]) == (403, "role-too-low")
+
+
+def test_nobody_reaches_it_without_signing_in(client: Client):
+    assert client.post("/api/v1/destination-tests/", {}).status_code == 401
+    assert client.get("/api/v1/destination-tests/test_00000000000000000000/").status_code == 401

@@ -46,14 +46,20 @@ def _routes(resolver: URLResolver, prefix: str = "/") -> Iterator[Route]:
 
 
 ROUTES = list(_routes(get_resolver()))
-# These have matrices of their own: tests/db/mgmt/test_lookup_tables.py, tests/db/console/test_table_pages.py
+# These have matrices of their own: tests/db/mgmt/test_lookup_tables.py, tests/db/console/test_table_pages.py,
+# tests/db/mgmt/test_test_requests.py, tests/db/console/test_trying_a_destination.py
 LOOKUPS = ("/api/v1/lookup-tables/", "/tables/")
+TESTS = (
+    "/api/v1/destination-tests/",
+    "/tests/",
+)
 STAFFS = ("/staff/", "/api/v1/staff/")  # for those who run Penstock, whatever tenants they are of
 OF_A_ROW = [route for route in ROUTES if {"pipe", "pipe_id", "tenant"} & set(route.arguments)]
 # Routes that name no tenant's row. A new one has to be put here on purpose.
 OF_NO_ROW = {
     "/livez",
     "/readyz",
+    "/echo/",
     "/api/v1/me/",
     "/api/v1/pipes/",
     "/api/v1/pipes/dry-run/",
@@ -81,7 +87,7 @@ CASES = [
 
 
 def test_every_route_either_names_a_row_or_is_known_to_name_no_row():
-    others = {route.template for route in ROUTES if not route.template.startswith((*LOOKUPS, *STAFFS))}
+    others = {route.template for route in ROUTES if not route.template.startswith((*LOOKUPS, *TESTS, *STAFFS))}
     assert others - {route.template for route in OF_A_ROW} <= OF_NO_ROW
 
 
@@ -155,7 +161,7 @@ NEEDS = {
 
 def test_every_unsafe_route_of_the_api_has_a_row_in_the_table_of_roles():
     unsafe = [r for r in ROUTES if r.template.startswith("/api/") for m in r.methods() if m in UNSAFE]
-    assert len([route for route in unsafe if not route.template.startswith((*LOOKUPS, *STAFFS))]) == len(NEEDS)
+    assert len([route for route in unsafe if not route.template.startswith((*LOOKUPS, *TESTS, *STAFFS))]) == len(NEEDS)
 
 
 @pytest.mark.parametrize("role", Role)

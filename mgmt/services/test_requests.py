@@ -17,6 +17,7 @@ log = structlog.get_logger(__name__)
 
 MOST_A_MINUTE: Final = 10  # of one tenant: each is a request to whoever is named
 MINUTE: Final = timedelta(minutes=1)
+TEST_BODY: Final = '{"type": "penstock.test", "says": "A test request. Nothing happened."}'
 _MADE_WHEN_SENT: Final = ("webhook-", "penstock-position:")
 
 

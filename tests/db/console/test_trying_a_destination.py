@@ -1,0 +1,188 @@
+"""Starts, the echo and test requests in the console: by buttons and links that work without a script, too."""
+
+import html
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from mgmt.console.editor.starts import STARTS, Start
+from mgmt.models import DestinationTest, Pipe, Tenant, User
+from mgmt.services.test_requests import MOST_A_MINUTE
+from tests.db.console.truth import BrowserOf
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+NEW = "/pipes/new/"
+FORM: dict[str, Any] = {
+    "mode": "form",
+    "name": "orders",
+    "source.name": "web",
+    "routes": "everything",
+    "destination.name": ["main"],
+    "destination.kind": ["http"],
+    "destination.url": ["https://main.example.com/in"],
+    "sample": '{"total": 150}',
+}
+
+
+def press(browser: Client, action: str, url: str = NEW, **changed: Any) -> str:
+    return browser.post(url, FORM | {"action": action} | changed).content.decode()
+
+
+def error_of(page: str, field: str) -> str:
+    return html.unescape(re.findall(rf'id="{field}-error"[^>]*>([^<]*)<', page)[0])
+
+
+@pytest.mark.parametrize("start", STARTS, ids=[start.name for start in STARTS])
+def test_a_start_fills_in_the_editor_by_a_plain_link(alices: Client, tenant: Tenant, start: Start):
+    assert f'href="{NEW}?start={start.name}"' in alices.get(NEW).content.decode()
+    page = alices.get(NEW, {"start": start.name}).content.decode()
+    assert f'value="{start.pipe}"' in page
+    assert all(f'value="{name}"' in page for name in start.document["destinations"])
+    requests = len(start.document["destinations"])
+    assert f"{requests} request{'s' if requests > 1 else ''} would be sent" in page
+
+
+def test_an_unknown_start_is_blank(alices: Client, tenant: Tenant):
+    blank, unknown = (alices.get(NEW, query).content.decode() for query in ({}, {"start": "nothing"}))
+    assert "ord-4711" in unknown
+    assert re.findall(r'name="destination.name"[^>]*value="([^"]*)"', unknown) == ["main"]
+    assert 'aria-current="true"' in blank
+
+
+def test_who_has_no_endpoint_fills_in_our_echo(alices: Client, tenant: Tenant, settings: Settings):
+    settings.PENSTOCK_ECHO_URL = "https://penstock.example.com/echo/"
+    page = press(alices, "echo.destination.0", **{"destination.url": [""]})
+    assert 'value="https://penstock.example.com/echo/"' in page
+    assert "Use our echo" not in page, "it is filled in"
+
+
+def test_where_no_echo_can_be_reached_none_is_offered(alices: Client, tenant: Tenant, settings: Settings):
+    settings.PENSTOCK_ECHO_URL = ""
+    assert "our echo" not in press(alices, "echo.destination.0", **{"destination.url": [""]})
+
+
+def test_a_test_request_is_asked_for_and_waited_for_beside_its_destination(alices: Client, tenant: Tenant, alice: User):
+    page = press(alices, "test.destination.0")
+    row = DestinationTest.objects.get()
+    assert (row.url, row.body, row.by, row.pipe) == ("https://main.example.com/in", '{"total": 150}', alice, None)
+    assert f'hx-get="/tests/{row.id}/?part=answer"' in page
+    assert f'name="destination.test" value="{row.id}"' in page
+    later = press(alices, "redraw", **{"destination.test": [row.id]})
+    assert f'id="{row.id}"' in later, "it stays where it was while the form is drawn anew"
+
+
+def test_a_test_request_needs_a_url(alices: Client, tenant: Tenant):
+    page = press(alices, "test.destination.0", **{"destination.url": [""]})
+    assert error_of(page, "destination-0-url") == "needs a URL to send a request to"
+    assert not DestinationTest.objects.exists()
+
+
+def test_a_forbidden_address_is_told_under_its_field(alices: Client, tenant: Tenant, settings: Settings):
+    settings.PENSTOCK_DESTINATION_ALLOW = ""
+    page = press(alices, "test.destination.0", **{"destination.url": ["http://10.0.0.1/in"]})
+    assert error_of(page, "destination-0-url") == "needs a public address"
+
+
+def test_too_many_are_refused_in_words(alices: Client, tenant: Tenant):
+    for _ in range(MOST_A_MINUTE):
+        press(alices, "test.destination.0")
+    page = press(alices, "test.destination.0")
+    assert "Wait a minute" in error_of(page, "destination-0")
+    assert DestinationTest.objects.count() == MOST_A_MINUTE
+
+
+def test_an_event_that_does_not_come_there_is_told(alices: Client, tenant: Tenant):
+    never = {"routes": "first", "rule.when": "false", "rule-0.to": "0"}
+    assert "does not come to main" in error_of(press(alices, "test.destination.0", **never), "destination-0")
+
+
+def answered(row: DestinationTest, **said: Any) -> DestinationTest:
+    DestinationTest.objects.filter(id=row.id).update(state="done", total_us=31_000, **said)
+    row.refresh_from_db()
+    return row
+
+
+@pytest.fixture
+def asked(alices: Client, pipe: Pipe) -> DestinationTest:
+    """A test request to the saved destination crm."""
+    url = reverse("console:test_destination", args=[pipe.id, "crm"])
+    answer = alices.post(url, {"body": '{"order": 1}'})
+    row = DestinationTest.objects.get()
+    assert answer["Location"] == f"/tests/{row.id}/"
+    return row
+
+
+def test_a_saved_destination_is_tried_from_its_page(alices: Client, asked: DestinationTest, pipe: Pipe):
+    assert (asked.pipe, asked.body) == (pipe, '{"order": 1}')
+    page = alices.get(reverse("console:destination", args=[pipe.id, "crm"])).content.decode()
+    assert f'href="/tests/{asked.id}/"' in page
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"status": 204, "outcome": "delivered"}, ["Answered 204", "would be delivered"]),
+        (
+            {"status": 401, "outcome": "dead", "cause": "rejected", "reason": "rejected"},
+            ["Answered 401", "this answer is final", "/help/causes/rejected/", "speak of credentials"],
+        ),
+        (
+            {"outcome": "recoverable", "cause": "timeout", "reason": "timeout: Operation timed out"},
+            ["No answer in time", "would be tried again", "Operation timed out", "until it failed"],
+        ),
+        (
+            {"outcome": "recoverable", "cause": "destination-forbidden", "reason": "destination-forbidden"},
+            ["Its address may not be called from here", "/help/causes/destination-forbidden/"],
+        ),
+    ],
+    ids=["204", "401", "timeout", "forbidden"],
+)
+def test_what_came_back_is_told_with_the_verdict_and_what_to_do(
+    alices: Client, asked: DestinationTest, said: dict[str, Any], words: list[str]
+):
+    page = alices.get(f"/tests/{answered(asked, **said).id}/").content.decode()
+    assert [word for word in words if word not in page] == []
+
+
+def test_an_answers_body_is_shown_as_text(alices: Client, asked: DestinationTest):
+    answered(asked, status=200, outcome="delivered", answer="<script>alert(1)</script>")
+    assert "&lt;script&gt;alert(1)" in alices.get(f"/tests/{asked.id}/").content.decode()
+
+
+def test_the_fragment_asks_again_until_there_is_an_answer(alices: Client, asked: DestinationTest):
+    url = f"/tests/{asked.id}/?part=answer"
+    waiting = alices.get(url, headers=HTMX).content.decode()
+    assert "hx-trigger" in waiting
+    assert "<html" not in waiting
+    answered(asked, status=204, outcome="delivered")
+    assert "hx-trigger" not in alices.get(url, headers=HTMX).content.decode()
+
+
+def test_a_body_goes_out_as_it_was_typed(alices: Client, pipe: Pipe):
+    alices.post(reverse("console:test_destination", args=[pipe.id, "crm"]), {"body": "plain words"})
+    assert DestinationTest.objects.get().body == "plain words"
+
+
+def test_a_viewer_sees_no_button_and_is_refused(
+    browser_of: BrowserOf, viewer: User, pipe: Pipe, asked: DestinationTest
+):
+    browser = browser_of(viewer)
+    assert "Send a test request" not in browser.get(f"/pipes/{pipe.id}/destinations/crm/").content.decode()
+    assert browser.post(reverse("console:test_destination", args=[pipe.id, "crm"])).status_code == 403
+    assert browser.get(f"/tests/{asked.id}/").status_code == 200
+
+
+def test_charlie_finds_no_test_request(browser_of: BrowserOf, charlie: User, asked: DestinationTest):
+    assert browser_of(charlie).get(f"/tests/{asked.id}/").status_code == 404
+    assert asked.id not in press(browser_of(charlie), "redraw", **{"destination.test": [asked.id]}).replace(
+        f'name="destination.test" value="{asked.id}"', ""
+    )
+
+
+def test_nobody_is_sent_to_sign_in(client: Client, asked: DestinationTest):
+    assert client.get(f"/tests/{asked.id}/").status_code == 302

@@ -1,4 +1,4 @@
-"""Topics: what they should be (pure), and an idempotent `ensure` that makes and checks them.
+"""Topics that all cells share, who reads a cell's, and an idempotent `ensure` that makes and checks topics.
 
 It never makes anew a topic that was already bound to an id: offsets of the old one would be applied to the new.
 """
@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from controlplane.kafka import admin_client
 from controlplane.kafka import consumer as kafka_consumer
-from controlplane.settings import AUDIT_RETENTION_MS, HEARTBEAT_RETENTION_MS, HOUR_MS, TopicShape
+from controlplane.settings import AUDIT_RETENTION_MS, HEARTBEAT_RETENTION_MS
 from dataplane.names import (
     AUDIT_TOPIC,
     CONTROL_TOPIC,
@@ -29,22 +29,16 @@ from dataplane.names import (
     INPUTS_OF,
     LANE_KINDS,
     LOOKUP_TOPIC,
-    ONE_PARTITION,
-    PURPOSES,
     QUERY_INPUTS,
     Purpose,
-    cell_topic,
     lane_group,
-    output_topic,
     query_group,
 )
-from dataplane.spec import TopicDestination
-from dataplane.tables.records import DestinationRecord
+from mgmt.provisioning.topics import COMPACTED, HOUR_MS, TopicPlan, TopicShape, topic_config
 
 AUDIT_PARTITIONS: Final = 4
 REPORT_BYTES: Final = 4 * 1024 * 1024  # an audit record carries all pipes of one checkpoint
 REQUEST_S: Final = 10.0
-COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
 GROUP_IS_RUNNING: Final = frozenset(
     {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS}
 )
@@ -58,15 +52,6 @@ class GroupIsRunningError(Exception):
     """Lanes hold the group and refuse first offsets for a topic that is new to them; they have to end first."""
 
 
-class TopicPlan(Struct, frozen=True):
-    """A topic as it should be."""
-
-    name: str
-    partitions: int
-    replication: int
-    config: dict[str, str]
-
-
 class FoundTopic(Struct, frozen=True):
     """A topic as Kafka has it; `topic_id` changes when it is deleted and made anew."""
 
@@ -75,35 +60,11 @@ class FoundTopic(Struct, frozen=True):
     partitions: int
 
 
-def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, TopicPlan]:
-    """The topics of one cell. Those of one partition are read in one order, by whoever wants to know."""
-    return {
-        purpose: TopicPlan(
-            name=cell_topic(cell, purpose, generation),
-            partitions=1 if purpose in ONE_PARTITION else shape.partitions,
-            replication=shape.replication,
-            config=_config(shape, shape.retention_ms[purpose], shape.max_record_bytes) | _cleaned(purpose),
-        )
-        for purpose in PURPOSES
-    }
-
-
-def _cleaned(purpose: Purpose) -> dict[str, str]:
-    match purpose:
-        case "signals":
-            return COMPACTED
-        case "tail":
-            return {"segment.ms": str(HOUR_MS)}
-        case "blocked" | "panes":
-            return COMPACTED | {"cleanup.policy": "compact,delete"}
-    return {}
-
-
 def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
     """The topics all cells share. Control and look-ups are compacted, of one partition for the sake of one order."""
-    control = _config(shape, -1, shape.max_record_bytes) | COMPACTED
-    audit = _config(shape, AUDIT_RETENTION_MS, REPORT_BYTES)
-    heartbeats = _config(shape, HEARTBEAT_RETENTION_MS, shape.max_record_bytes) | {"segment.ms": str(HOUR_MS)}
+    control = topic_config(shape, -1, shape.max_record_bytes) | COMPACTED
+    audit = topic_config(shape, AUDIT_RETENTION_MS, REPORT_BYTES)
+    heartbeats = topic_config(shape, HEARTBEAT_RETENTION_MS, shape.max_record_bytes) | {"segment.ms": str(HOUR_MS)}
     return [
         TopicPlan(CONTROL_TOPIC, 1, shape.replication, control),
         TopicPlan(AUDIT_TOPIC, AUDIT_PARTITIONS, shape.replication, audit),
@@ -116,23 +77,6 @@ def first_readers(plans: Mapping[Purpose, TopicPlan], cell: str) -> dict[str, li
     """Each group of a cell, of lanes and of queries, with the topics that it reads."""
     lanes = {lane_group(cell, kind): [plans[purpose] for purpose in INPUTS_OF[kind]] for kind in LANE_KINDS}
     return lanes | {query_group(cell, name): [plans[purpose]] for name, purpose in QUERY_INPUTS.items()}
-
-
-def output_plan(record: DestinationRecord, to: TopicDestination, shape: TopicShape) -> TopicPlan:
-    """The topic that a destination of type `topic` is."""
-    config = _config(shape, to.retention_h * HOUR_MS, shape.max_record_bytes)
-    return TopicPlan(output_topic(record.pipe, record.name), to.partitions, shape.replication, config)
-
-
-def _config(shape: TopicShape, retention_ms: int, max_bytes: int) -> dict[str, str]:
-    return {
-        "cleanup.policy": "delete",
-        "retention.ms": str(retention_ms),
-        "min.insync.replicas": str(shape.min_isr),
-        "unclean.leader.election.enable": "false",
-        "message.timestamp.type": "LogAppendTime",  # a sender's clock must not decide what retention deletes
-        "max.message.bytes": str(max_bytes),
-    }
 
 
 class TopicAdmin:

@@ -29,21 +29,19 @@ from controlplane.provisioner.decide import (
     Wait,
 )
 from controlplane.provisioner.records import desired_records
-from controlplane.settings import ControlSettings, TopicShape
+from controlplane.settings import ControlSettings
 from controlplane.topics import (
     FoundTopic,
     GroupIsRunningError,
     TopicAdmin,
-    TopicPlan,
-    cell_plans,
     cluster_plans,
     first_readers,
-    output_plan,
 )
 from dataplane.names import Purpose
 from dataplane.spec import TopicDestination
 from dataplane.tables.records import DestinationRecord, Record
 from mgmt.models import Cell, Pipe, PipeRevision, Ramp, Topic
+from mgmt.provisioning.topics import TopicPlan, TopicShape, cell_plans, output_plan
 from mgmt.services import RampIsOver, begin_ramp, finish_ramp, raise_share, roll_back_ramp
 
 GENERATION: Final = 1
@@ -204,7 +202,7 @@ def publish(hands: Hands, *, keys: list[str]) -> None:
 def output_plans(records: Iterable[Record], shape: TopicShape) -> list[TopicPlan]:
     """The topics that these records' destinations are."""
     return [
-        output_plan(record, record.to, shape)
+        output_plan(record.pipe, record.name, record.to, shape)
         for record in records
         if isinstance(record, DestinationRecord) and isinstance(record.to, TopicDestination)
     ]

@@ -27,7 +27,7 @@ from msgspec import Struct
 from controlplane.compute.port import Desired
 from controlplane.control_topic import end_of, missing_records
 from controlplane.interlocks import why_not
-from controlplane.provisioner.ramping import On, Stay, figures_to_keep, first_share, next_step, why_back
+from controlplane.provisioner.ramping import On, Stay, figures_to_keep, next_step, why_back
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot
 from controlplane.provisioner.wanted import (
     OPEN,
@@ -38,6 +38,8 @@ from controlplane.provisioner.wanted import (
     plan_key,
     wanted_versions,
 )
+from mgmt.provisioning.placing import least_loaded
+from mgmt.provisioning.ramps import first_share
 
 HOLDING_STATES: Final = ("starting", "running", "draining")
 LONGEST_REASON: Final = 300
@@ -158,8 +160,7 @@ def _place(cells: Sequence[CellView], pipes: Sequence[PipeView]) -> Iterable[Act
     load = Counter({cell.id: 0 for cell in cells})
     load.update(pipe.cell for pipe in pipes if pipe.cell is not None)
     for pipe in pipes:
-        if pipe.cell is None and load:
-            cell = min(sorted(load), key=load.__getitem__)
+        if pipe.cell is None and (cell := least_loaded(load)) is not None:
             load[cell] += 1
             yield Place(pipe.id, cell)
 

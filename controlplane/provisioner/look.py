@@ -5,18 +5,17 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Max, Q, Sum
+from django.db.models import Max, Q
 
 from controlplane.compute.port import Compute, ComputeError, Desired
 from controlplane.control_topic import Published
 from controlplane.leases import cell_states
 from controlplane.provisioner.ramps import ramps_under_way
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
-from controlplane.settings import RampPolicy
-from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.names import PURPOSES
-from mgmt.models import ApiKey, Cell, Destination, FactRow, Heartbeat, Move, Pipe, PipeRevision, SourceSchema, Topic
-from mgmt.queries.span import bucket_at
+from mgmt.models import ApiKey, Cell, Destination, Heartbeat, Move, Pipe, PipeRevision, SourceSchema, Topic
+from mgmt.provisioning.ramps import RampPolicy
+from mgmt.queries.ramps import recently_taken
 
 FRESH: Final = timedelta(seconds=5)
 MOVES_FOR: Final = timedelta(days=1)
@@ -58,7 +57,7 @@ def take_snapshot(
         schemas=_schemas(),
         states=cell_states(now),
         ramps=ramps_under_way(now),
-        recent=_recent({row.pipe for row in revisions if row.state == "requested"}, now - policy.recently),
+        recent=recently_taken({row.pipe for row in revisions if row.state == "requested"}, now - policy.recently),
         policy=policy,
         now=now,
     )
@@ -101,14 +100,6 @@ def _revisions() -> list[RevisionView]:
         "id", "pipe_id", "number", "state", "published_offset", "state_reason"
     )
     return [RevisionView(*row) for row in rows]
-
-
-def _recent(pipes: set[str], since: datetime) -> dict[str, int]:
-    """How many messages each of the pipes took since then."""
-    taken = FactRow.objects.filter(
-        pipe_id__in=pipes, node=INGEST, fact=Fact.SENT, detail=ACKED, bucket__gte=bucket_at(since)
-    )
-    return dict(taken.order_by().values_list("pipe_id").annotate(messages=Sum("count")))
 
 
 def _moves(now: datetime) -> list[Versioned]:

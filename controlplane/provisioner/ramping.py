@@ -12,8 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from controlplane.settings import RampPolicy
-from dataplane.names import WHOLE
+from mgmt.provisioning.ramps import RampPolicy
 from mgmt.queries.ramps import Figures
 
 SIGMAS: Final = 3.0  # how far above its mean chance alone may carry a count
@@ -97,15 +96,6 @@ def most_failures(taken: int, stable: Figures, policy: RampPolicy) -> float:
 def figures_to_keep(ramp: RampView) -> Mapping[str, Any]:
     """The figures as the step's row has them."""
     return {"ramping": msgspec.to_builtins(ramp.ramping), "stable": msgspec.to_builtins(ramp.stable)}
-
-
-def first_share(policy: RampPolicy, recent: int) -> int:
-    """The share that a ramp begins with: the first that can say anything in time. 0: none can, so there is no ramp.
-
-    recent: messages that the pipe took within `policy.recently`; at that rate a step must come to its evidence.
-    """
-    whole = recent * (policy.patience / policy.recently)
-    return next((share for share in policy.steps if whole * share / WHOLE >= policy.evidence), 0)
 
 
 def _is_slow(ours: Figures, theirs: Figures, policy: RampPolicy) -> bool:

@@ -10,7 +10,7 @@ from controlplane.compute.port import Desired
 from controlplane.control_topic import Published
 from controlplane.interlocks import CellState
 from controlplane.provisioner.ramping import RampView
-from controlplane.settings import RampPolicy
+from mgmt.provisioning.ramps import RampPolicy
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 

@@ -20,6 +20,7 @@ from dataplane.ledger.meta import Headers, read_meta
 from dataplane.ledger.units import format_position, place_of
 from dataplane.names import Purpose
 from dataplane.plan.dedup import Seen, judge
+from dataplane.plan.queries import is_asked
 from dataplane.process.dedup import VERDICT_HEADER, read_question
 from dataplane.spec import PipeSpec
 
@@ -92,7 +93,7 @@ class DedupQuery:
 
     def asked_by(self, spec: PipeSpec) -> bool:
         """Whether a revision names what its events are known by."""
-        return spec.dedup is not None
+        return is_asked(self.name, spec)
 
     def start(self, spark: SparkSession, start: Start) -> Any:
         """Start it."""

@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from dataplane.jobs.lake_writer import LakeWriter
 from dataplane.jobs.queries import Start
 from dataplane.names import Purpose
-from dataplane.spec import LakeDestination, PipeSpec
+from dataplane.plan.queries import is_asked
+from dataplane.spec import PipeSpec
 
 MOST_RECORDS: Final = 50_000  # of a batch: their headers pass through the driver, their bodies do not
 
@@ -25,7 +26,7 @@ class LakeQuery:
 
     def asked_by(self, spec: PipeSpec) -> bool:
         """Whether one of its destinations is a lake."""
-        return any(isinstance(to, LakeDestination) for to in spec.destinations.values())
+        return is_asked(self.name, spec)
 
     def start(self, spark: SparkSession, start: Start) -> Any:
         """From the checkpoint, or from where the journal says."""

@@ -26,6 +26,7 @@ from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
 from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
+from dataplane.plan.queries import is_asked
 from dataplane.plan.taps import Clock, decode_clock, encode_tap, pane_place
 from dataplane.spec import PipeSpec
 from dataplane.spec.windows import WINDOW_SOURCE
@@ -80,7 +81,7 @@ class WindowsQuery:
 
     def asked_by(self, spec: PipeSpec) -> bool:
         """Whether a revision has windows."""
-        return bool(spec.windows)
+        return is_asked(self.name, spec)
 
     def start(self, spark: SparkSession, start: Start) -> Any:
         """Start it, and its clock."""

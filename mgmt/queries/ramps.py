@@ -1,18 +1,19 @@
 """What a ramp's two revisions made of their messages: the sets that lanes booked, met with the bins of the ledger."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from django.db.models import Sum
 from msgspec import Struct
 from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Account, Bin, Books, derive
-from dataplane.ledger.facts import Fact, FactKey
+from dataplane.ledger.facts import ACKED, INGEST, Fact, FactKey
 from dataplane.ledger.sketch import P95, Sketch
 from dataplane.ledger.units import format_position
 from dataplane.names import NOT_HEARD, ramp_node
@@ -219,3 +220,11 @@ def _p95(wanted: Mapping[tuple[str, str], Taker], minutes: Mapping[Taker, list[M
         if taker := wanted.get((pipe_id, node)):
             sketches[taker].merge(Sketch.decode(bytes(encoded)))
     return {taker: sketch.quantile(P95) for taker, sketch in sketches.items() if sketch.count}
+
+
+def recently_taken(pipes: Collection[str], since: datetime) -> dict[str, int]:
+    """How many messages each of the pipes took since then."""
+    taken = FactRow.objects.filter(
+        pipe_id__in=pipes, node=INGEST, fact=Fact.SENT, detail=ACKED, bucket__gte=bucket_at(since)
+    )
+    return dict(taken.order_by().values_list("pipe_id").annotate(messages=Sum("count")))

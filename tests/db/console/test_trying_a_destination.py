@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -29,8 +30,8 @@ FORM: dict[str, Any] = {
 }
 
 
-def press(browser: Client, action: str, url: str = NEW, **changed: Any) -> str:
-    return browser.post(url, FORM | {"action": action} | changed).content.decode()
+def press(browser: Client, action: str, changed: Mapping[str, Any] | None = None) -> str:
+    return browser.post(NEW, FORM | {"action": action} | dict(changed or {})).content.decode()
 
 
 def error_of(page: str, field: str) -> str:
@@ -56,14 +57,14 @@ def test_an_unknown_start_is_blank(alices: Client, tenant: Tenant):
 
 def test_who_has_no_endpoint_fills_in_our_echo(alices: Client, tenant: Tenant, settings: Settings):
     settings.PENSTOCK_ECHO_URL = "https://penstock.example.com/echo/"
-    page = press(alices, "echo.destination.0", **{"destination.url": [""]})
+    page = press(alices, "echo.destination.0", {"destination.url": [""]})
     assert 'value="https://penstock.example.com/echo/"' in page
     assert "Use our echo" not in page, "it is filled in"
 
 
 def test_where_no_echo_can_be_reached_none_is_offered(alices: Client, tenant: Tenant, settings: Settings):
     settings.PENSTOCK_ECHO_URL = ""
-    assert "our echo" not in press(alices, "echo.destination.0", **{"destination.url": [""]})
+    assert "our echo" not in press(alices, "echo.destination.0", {"destination.url": [""]})
 
 
 def test_a_test_request_is_asked_for_and_waited_for_beside_its_destination(alices: Client, tenant: Tenant, alice: User):
@@ -72,19 +73,19 @@ def test_a_test_request_is_asked_for_and_waited_for_beside_its_destination(alice
     assert (row.url, row.body, row.by, row.pipe) == ("https://main.example.com/in", '{"total": 150}', alice, None)
     assert f'hx-get="/tests/{row.id}/?part=answer"' in page
     assert f'name="destination.test" value="{row.id}"' in page
-    later = press(alices, "redraw", **{"destination.test": [row.id]})
+    later = press(alices, "redraw", {"destination.test": [row.id]})
     assert f'id="{row.id}"' in later, "it stays where it was while the form is drawn anew"
 
 
 def test_a_test_request_needs_a_url(alices: Client, tenant: Tenant):
-    page = press(alices, "test.destination.0", **{"destination.url": [""]})
+    page = press(alices, "test.destination.0", {"destination.url": [""]})
     assert error_of(page, "destination-0-url") == "needs a URL to send a request to"
     assert not DestinationTest.objects.exists()
 
 
 def test_a_forbidden_address_is_told_under_its_field(alices: Client, tenant: Tenant, settings: Settings):
     settings.PENSTOCK_DESTINATION_ALLOW = ""
-    page = press(alices, "test.destination.0", **{"destination.url": ["http://10.0.0.1/in"]})
+    page = press(alices, "test.destination.0", {"destination.url": ["http://10.0.0.1/in"]})
     assert error_of(page, "destination-0-url") == "needs a public address"
 
 
@@ -98,7 +99,7 @@ def test_too_many_are_refused_in_words(alices: Client, tenant: Tenant):
 
 def test_an_event_that_does_not_come_there_is_told(alices: Client, tenant: Tenant):
     never = {"routes": "first", "rule.when": "false", "rule-0.to": "0"}
-    assert "does not come to main" in error_of(press(alices, "test.destination.0", **never), "destination-0")
+    assert "does not come to main" in error_of(press(alices, "test.destination.0", never), "destination-0")
 
 
 def answered(row: DestinationTest, **said: Any) -> DestinationTest:
@@ -179,7 +180,7 @@ def test_a_viewer_sees_no_button_and_is_refused(
 
 def test_charlie_finds_no_test_request(browser_of: BrowserOf, charlie: User, asked: DestinationTest):
     assert browser_of(charlie).get(f"/tests/{asked.id}/").status_code == 404
-    assert asked.id not in press(browser_of(charlie), "redraw", **{"destination.test": [asked.id]}).replace(
+    assert asked.id not in press(browser_of(charlie), "redraw", {"destination.test": [asked.id]}).replace(
         f'name="destination.test" value="{asked.id}"', ""
     )
 

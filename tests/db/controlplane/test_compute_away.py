@@ -14,9 +14,10 @@ from controlplane.control_topic import ControlTopic
 from controlplane.provisioner.act import Hands, submit
 from controlplane.provisioner.look import take_snapshot
 from controlplane.provisioner.snapshot import Snapshot
-from controlplane.settings import RampPolicy, control_settings
+from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin
 from mgmt.models import Cell
+from mgmt.provisioning.ramps import RampPolicy
 
 pytestmark = pytest.mark.django_db
 

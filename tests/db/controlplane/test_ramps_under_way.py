@@ -7,13 +7,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from controlplane.provisioner.look import _recent
 from controlplane.provisioner.ramps import ramps_under_way
 from controlplane.provisioner.records import desired_records
 from dataplane.ledger.sketch import Sketch
 from dataplane.tables.records import PipeRecord
 from mgmt.models import LagRow, Pipe, PipeRevision, Ramp, User
-from mgmt.queries.ramps import Figures
+from mgmt.queries.ramps import Figures, recently_taken
 from mgmt.queries.span import bucket_at
 from mgmt.services import begin_ramp, hold_ramp, publish_revision, raise_share, roll_back_ramp
 from tests.db.cast import MakeSpec
@@ -114,8 +113,8 @@ def test_what_went_back_stays_redirected_when_later_revisions_are_live(
 
 def test_what_a_pipe_took_of_late_is_counted_once(pipe: Pipe):
     hour_ago = NOW - timedelta(hours=1)
-    assert _recent({pipe.id}, hour_ago) == {}
+    assert recently_taken({pipe.id}, hour_ago) == {}
     some_traffic(pipe)
-    assert _recent({pipe.id}, hour_ago) == {pipe.id: 30}
-    assert _recent({pipe.id}, NOW + timedelta(minutes=2)) == {}
-    assert _recent(set(), hour_ago) == {}
+    assert recently_taken({pipe.id}, hour_ago) == {pipe.id: 30}
+    assert recently_taken({pipe.id}, NOW + timedelta(minutes=2)) == {}
+    assert recently_taken(set(), hour_ago) == {}

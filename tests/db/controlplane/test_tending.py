@@ -19,10 +19,10 @@ from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import MOST_TRIES, send_due
 from controlplane.observer.tasks import tend
 from controlplane.provisioner import look
-from controlplane.settings import RampPolicy
 from mgmt.models import Alert, Attempt, Cell, DeadLetter, Destination, FactRow, Incident, Move, Notice, Pipe, Tenant
 from mgmt.models import Heartbeat as HeartbeatRow
 from mgmt.models import User as UserRow
+from mgmt.provisioning.ramps import RampPolicy
 from mgmt.queries.places import HOUR_S
 from mgmt.services import (
     NothingToProbe,

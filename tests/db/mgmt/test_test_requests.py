@@ -37,7 +37,7 @@ SPEC: dict[str, Any] = {
 
 
 def ask(tenant: Tenant, by: User, event: bytes = b'{"total": 150}', **changed: Any) -> DestinationTest:
-    wanted = {"spec": SPEC, "destination": "crm", "now": NOW} | changed
+    wanted: dict[str, Any] = {"spec": SPEC, "destination": "crm", "now": NOW} | changed
     return ask_test_of_draft(tenant=tenant, by=by, event=event, **wanted)
 
 

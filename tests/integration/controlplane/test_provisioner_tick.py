@@ -23,7 +23,7 @@ from controlplane.locks import held
 from controlplane.provisioner.act import ONE_CHANGE, Hands
 from controlplane.provisioner.tasks import LOCK, Provisioner
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, cell_plans, first_readers
+from controlplane.topics import TopicAdmin, first_readers
 from dataplane.names import DELAYS_S, PURPOSES, WIRE_VERSION, cell_topic, lane_group
 from dataplane.tables.records import (
     CellRecord,
@@ -35,6 +35,7 @@ from dataplane.tables.records import (
     SchemaRecord,
 )
 from mgmt.models import Cell, Heartbeat, Pipe, PipeRevision, Topic, User
+from mgmt.provisioning.topics import cell_plans
 from mgmt.services import (
     create_api_key,
     create_pipe,

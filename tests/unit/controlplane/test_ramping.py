@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.provisioner.ramping import On, RampView, Stay, most_failures, next_step, why_back
-from controlplane.settings import RampPolicy, ramp_steps
+from mgmt.provisioning.ramps import RampPolicy, ramp_steps
 from mgmt.queries.ramps import Figures
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -1,0 +1,40 @@
+"""What the Provisioner's decisions read from Django's settings, in one typed place; the defaults suit one box in
+development."""
+
+import os
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+
+from mgmt.provisioning.ramps import RampPolicy, ramp_steps
+from mgmt.provisioning.topics import RETENTION_MS, TopicShape
+
+
+def topic_shape() -> TopicShape:
+    """How topics are made here."""
+    production = setting("PENSTOCK_ENV", "development") == "production"
+    return TopicShape(
+        partitions=int(setting("PENSTOCK_PARTITIONS", 4)),
+        replication=int(setting("PENSTOCK_REPLICATION", 3 if production else 1)),
+        min_isr=int(setting("PENSTOCK_MIN_ISR", 2 if production else 1)),
+        # Headroom over the largest event: headers, and what normalize and enrich may add.
+        max_record_bytes=max(1_048_588, 4 * int(setting("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024))),
+        retention_ms={**RETENTION_MS, **getattr(settings, "PENSTOCK_RETENTION_MS", {})},
+    )
+
+
+def ramp_policy() -> RampPolicy:
+    """How revisions ramp here."""
+    return RampPolicy(
+        steps=ramp_steps(str(setting("PENSTOCK_RAMP_STEPS", "1,5,25,50,100"))),
+        hold=timedelta(seconds=float(setting("PENSTOCK_RAMP_HOLD_S", 30))),
+        evidence=int(setting("PENSTOCK_RAMP_EVIDENCE", 20)),
+        patience=timedelta(seconds=float(setting("PENSTOCK_RAMP_PATIENCE_S", 300))),
+    )
+
+
+def setting(name: str, default: Any) -> Any:
+    """Django's setting of that name, else the environment's variable, else `default`."""
+    known = getattr(settings, name, None)
+    return os.environ.get(name, default) if known is None else known

@@ -1,0 +1,93 @@
+"""Topics as they should be: those of a cell, and of destinations of type `topic`. Pure."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from dataplane.names import DELAYS_S, ONE_PARTITION, PURPOSES, Purpose, cell_topic, output_topic
+from dataplane.spec import TopicDestination
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+
+# The longest retry span a spec may ask for is 7 days; what waits or ended must outlive it by 7 more (lanes.md).
+RETENTION_MS: Final[dict[Purpose, int]] = {
+    "ingest": 7 * DAY_MS,
+    "egress": 7 * DAY_MS,
+    "slow": 7 * DAY_MS,
+    "retry-in": 14 * DAY_MS,
+    **dict.fromkeys(DELAYS_S, 14 * DAY_MS),
+    "retry-out": 14 * DAY_MS,
+    "dead": 14 * DAY_MS,
+    "held": 14 * DAY_MS,
+    "lake": 14 * DAY_MS,
+    "attempts": 2 * DAY_MS,
+    "signals": -1,  # compacted
+    "tail": HOUR_MS,  # copies for whoever looks on
+    "dedup": 7 * DAY_MS,
+    "taps": 7 * DAY_MS,
+    "panes": 14 * DAY_MS,  # compacted as well: who has had no event for so long is not asked about
+    "blocked": 14 * DAY_MS,  # compacted as well: what blocked a key has ended long before
+}
+COMPACTED: Final = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)}
+
+
+class TopicShape(Struct, frozen=True):
+    """How topics are made: partitions of a cell's topics, copies, and how many must hold what is ACKed."""
+
+    partitions: int
+    replication: int
+    min_isr: int
+    max_record_bytes: int
+    retention_ms: dict[Purpose, int]
+
+
+class TopicPlan(Struct, frozen=True):
+    """A topic as it should be."""
+
+    name: str
+    partitions: int
+    replication: int
+    config: dict[str, str]
+
+
+def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, TopicPlan]:
+    """The topics of one cell. Those of one partition are read in one order, by whoever wants to know."""
+    return {
+        purpose: TopicPlan(
+            name=cell_topic(cell, purpose, generation),
+            partitions=1 if purpose in ONE_PARTITION else shape.partitions,
+            replication=shape.replication,
+            config=topic_config(shape, shape.retention_ms[purpose], shape.max_record_bytes) | _cleaned(purpose),
+        )
+        for purpose in PURPOSES
+    }
+
+
+def _cleaned(purpose: Purpose) -> dict[str, str]:
+    match purpose:
+        case "signals":
+            return COMPACTED
+        case "tail":
+            return {"segment.ms": str(HOUR_MS)}
+        case "blocked" | "panes":
+            return COMPACTED | {"cleanup.policy": "compact,delete"}
+    return {}
+
+
+def output_plan(pipe: str, name: str, to: TopicDestination, shape: TopicShape) -> TopicPlan:
+    """The topic that a destination of type `topic` is."""
+    config = topic_config(shape, to.retention_h * HOUR_MS, shape.max_record_bytes)
+    return TopicPlan(output_topic(pipe, name), to.partitions, shape.replication, config)
+
+
+def topic_config(shape: TopicShape, retention_ms: int, max_bytes: int) -> dict[str, str]:
+    """What holds for every topic: copies that must agree, our own clock, no unclean leader."""
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(retention_ms),
+        "min.insync.replicas": str(shape.min_isr),
+        "unclean.leader.election.enable": "false",
+        "message.timestamp.type": "LogAppendTime",  # a sender's clock must not decide what retention deletes
+        "max.message.bytes": str(max_bytes),
+    }

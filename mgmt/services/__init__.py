@@ -38,11 +38,19 @@ from mgmt.services.errors import (
 from mgmt.services.keys import create_api_key, revoke_api_key
 from mgmt.services.lookups import create_lookup_table, delete_lookup_table, put_row, remove_row, upload_rows
 from mgmt.services.moves import abort_move, start_move
-from mgmt.services.pipes import close_pipe, create_pipe, pause_pipe, rename_pipe, reopen_pipe, resume_pipe
+from mgmt.services.pipes import (
+    check_new_pipe,
+    close_pipe,
+    create_pipe,
+    pause_pipe,
+    rename_pipe,
+    reopen_pipe,
+    resume_pipe,
+)
 from mgmt.services.probes import probe_alert
 from mgmt.services.ramps import begin_ramp, finish_ramp, hold_ramp, raise_share, resume_ramp, roll_back_ramp
 from mgmt.services.releases import register_release, request_rollout, roll_back
-from mgmt.services.revisions import adopt_live_spec, publish_revision
+from mgmt.services.revisions import adopt_live_spec, check_revision, publish_revision
 from mgmt.services.scaling import set_scale_policy
 from mgmt.services.schemas import register_schema
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
@@ -80,6 +88,8 @@ __all__ = [
     "ask_test_of_destination",
     "ask_test_of_draft",
     "begin_ramp",
+    "check_new_pipe",
+    "check_revision",
     "clear_credential",
     "close_pipe",
     "create_api_key",

@@ -8,12 +8,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from dataplane.spec import PipeSpec
 from mgmt.models import Pipe, Tenant, User
 from mgmt.services.errors import NameTaken, PipeClosed
-from mgmt.services.lookups import check_tables
 from mgmt.services.names import checked_name
-from mgmt.services.reach import check_sources
-from mgmt.services.revisions import checked_spec, store_revision
+from mgmt.services.revisions import check_for_tenant, checked_spec, store_revision
 
 log = structlog.get_logger(__name__)
 
@@ -25,8 +24,7 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
     """
     checked, name = checked_spec(spec), checked_name("name", name)
     with transaction.atomic():
-        check_tables(tenant.id, checked)
-        check_sources(tenant.id, checked)
+        check_for_tenant(tenant.id, checked)
         try:
             with transaction.atomic():
                 pipe = Pipe.objects.create(tenant=tenant, name=name)
@@ -35,6 +33,15 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
         store_revision(pipe=pipe, number=1, spec=checked, author=author)
     log.info("pipe made", tenant=tenant.id, pipe=pipe.id, revision=1, by=author.username)
     return pipe
+
+
+def check_new_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any]) -> PipeSpec:
+    """The spec of a pipe that could be made now. Stores nothing; raises as `create_pipe` does."""
+    checked, name = checked_spec(spec), checked_name("name", name)
+    check_for_tenant(tenant.id, checked)
+    if Pipe.objects.filter(tenant=tenant, name=name).exists():
+        raise _taken(name)
+    return checked
 
 
 def rename_pipe(*, pipe: Pipe, name: str) -> Pipe:

@@ -39,8 +39,7 @@ def publish_revision(*, pipe: Pipe, spec: Mapping[str, Any], based_on: int, auth
             # The conditional update also holds the row, so that nobody closes the pipe in between.
             if not Pipe.objects.filter(id=pipe.id).exclude(state=Pipe.State.CLOSED).update(version=F("version") + 1):
                 raise PipeClosed(f"{pipe.name} is closed. Open it again before you publish a revision.")
-            check_tables(pipe.tenant_id, checked)
-            check_sources(pipe.tenant_id, checked)
+            check_for_tenant(pipe.tenant_id, checked)
             revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author)
     except IntegrityError as exc:
         raise RevisionConflict(
@@ -65,6 +64,20 @@ def checked_spec(document: Mapping[str, Any]) -> PipeSpec:
         raise SpecError("$", "must not carry infinite numbers or the character U+0000")
     check_destinations(spec)
     return spec
+
+
+def check_revision(*, pipe: Pipe, spec: Mapping[str, Any]) -> PipeSpec:
+    """The spec of a revision that could be published now. Stores nothing; raises SpecError."""
+    checked = checked_spec(spec)
+    check_for_tenant(pipe.tenant_id, checked)
+    return checked
+
+
+@transaction.atomic
+def check_for_tenant(tenant_id: str, spec: PipeSpec) -> None:
+    """Raise SpecError for a table or a topic that the tenant has not; the tables are held while a transaction lasts."""
+    check_tables(tenant_id, spec)
+    check_sources(tenant_id, spec)
 
 
 @transaction.atomic

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -25,6 +25,10 @@ from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.models import Pipe, Tenant
 from mgmt.queries.first import first_of
 from mgmt.queries.pipes import standings_of
+from mgmt.queries.plan import plan_of
+
+_REFUSED: Final = (SpecError, ValueError, services.InvalidValue, services.NameTaken)
+_OWN: Final = ("csrfmiddlewaretoken", "action")
 
 
 @dataclass(frozen=True)
@@ -82,33 +86,60 @@ def _create(request: HttpRequest, tenant: Tenant, draft: Draft) -> tuple[Draft, 
     try:
         spec = draft.document()
         return draft, services.create_pipe(tenant=tenant, name=draft.name, spec=spec, author=viewer_of(request))
-    except SpecError as exc:
-        return with_error(draft, exc.path, exc.reason), None
-    except services.InvalidValue as exc:
-        return replace(draft, errors={"name": exc.reason}), None
-    except ValueError as exc:
-        return replace(draft, errors={"spec": f"This is not JSON: {exc}"}), None
-    except services.NameTaken as exc:
-        return replace(draft, errors={"name": str(exc)}), None
+    except _REFUSED as exc:
+        return _with_refusal(draft, exc), None
+
+
+def _with_refusal(draft: Draft, exc: Exception) -> Draft:
+    """The draft with what is wrong with it where it belongs."""
+    match exc:
+        case SpecError():
+            return with_error(draft, exc.path, exc.reason)
+        case services.InvalidValue():
+            return replace(draft, errors={"name": exc.reason})
+        case services.NameTaken():
+            return replace(draft, errors={"name": str(exc)})
+    return replace(draft, errors={"spec": f"This is not JSON: {exc}"})
+
+
+def _plan(request: HttpRequest, editing: Editing, draft: Draft) -> HttpResponse:
+    """What would be made, with the form carried along; the editor if it could not be."""
+    try:
+        spec = draft.document()
+        if editing.pipe is None:
+            checked = services.check_new_pipe(tenant=editing.tenant, name=draft.name, spec=spec)
+        else:
+            checked = services.check_revision(pipe=editing.pipe, spec=spec)
+    except _REFUSED as exc:
+        return _form(request, editing, _with_refusal(draft, exc), status=422)
+    carried = [(name, value) for name in request.POST if name not in _OWN for value in request.POST.getlist(name)]
+    context = {
+        "pipe": editing.pipe,
+        "name": draft.name,
+        "next_number": editing.based_on + 1,
+        "plan": plan_of(tenant=editing.tenant, spec=checked, pipe=editing.pipe, now=timezone.now()),
+        "most_event_bytes": settings.PENSTOCK_MAX_EVENT_BYTES,
+        "carried": carried,
+    }
+    return show(request, "pipe_plan.html", context, tenant=editing.tenant)
 
 
 def _publish(request: HttpRequest, editing: Editing, pipe: Pipe, draft: Draft) -> HttpResponse:
-    answer = partial(_form, request, editing, status=422)
     try:
         spec = draft.document()
         services.publish_revision(pipe=pipe, spec=spec, based_on=editing.based_on, author=viewer_of(request))
-    except SpecError as exc:
-        return answer(with_error(draft, exc.path, exc.reason))
-    except ValueError as exc:
-        return answer(replace(draft, errors={"spec": f"This is not JSON: {exc}"}))
     except (services.RevisionConflict, services.PipeClosed) as exc:
         newest = pipe.revisions.latest("number").number
         return _form(request, replace(editing, based_on=newest, conflict=str(exc)), draft, status=409)
+    except _REFUSED as exc:
+        return _form(request, editing, _with_refusal(draft, exc), status=422)
     return redirect("console:pipe", pipe.id)
 
 
 def _changed(request: HttpRequest, editing: Editing, draft: Draft, action: str) -> HttpResponse:
     """The editor after a button that saves nothing. A dry run by script takes its results out of the answer."""
+    if action == "plan":
+        return _plan(request, editing, draft)
     if action == "newest" and editing.pipe is not None:
         draft = with_newest_event(draft, editing.pipe)
     elif action == "as-json" and not draft.as_json:
@@ -195,7 +226,8 @@ def _created(request: HttpRequest, pipe: Pipe) -> HttpResponse:
         "get_first": once(partial(first_of, pipe.id)),
         "keys": keys,
         "signing": [
-            (one.name, services.signing_secrets(destination=one)[0]) for one in pipe.destinations.order_by("id")
+            (one.name, services.signing_secrets(destination=one)[0])
+            for one in pipe.destinations.filter(config__type="http").order_by("id")
         ],
         "endpoint": endpoint(ingest_url()),
         "snippets": send_snippets(ingest_url=ingest_url(), key=keys[0].secret),

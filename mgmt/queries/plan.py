@@ -1,0 +1,160 @@
+"""What would be made of a spec that is not saved yet, by the decisions that the Provisioner itself goes by."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Count
+
+from dataplane.names import LANE_KINDS, QUERY_INPUTS
+from dataplane.plan.queries import is_asked
+from dataplane.spec import HttpDestination, PipeSpec, TopicDestination
+from mgmt.models import AlertChannel, Cell, Pipe, PipeRevision, Tenant, Topic
+from mgmt.provisioning.placing import least_loaded
+from mgmt.provisioning.ramps import RampPolicy, first_share
+from mgmt.provisioning.settings import ramp_policy, topic_shape
+from mgmt.provisioning.topics import TopicPlan, cell_plans, output_plan
+from mgmt.queries.ramps import recently_taken
+
+GENERATION: Final = 1
+PIPE_TO_COME: Final = "<id>"  # in the names of topics, while the pipe has none
+_OPEN: Final = (PipeRevision.State.REQUESTED, PipeRevision.State.RAMPING)
+
+
+@dataclass(frozen=True)
+class Placing:
+    """The cell, "" if there is none to be had; `load` is how many pipes each cell has now."""
+
+    cell: str
+    is_there: bool
+    load: Mapping[str, int]
+    lanes: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class TopicLine:
+    """A topic as it will be. `kept_s` is None for one that is compacted and keeps the newest of each key."""
+
+    name: str
+    partitions: int
+    copies: int
+    kept_s: int | None
+    exists: bool
+
+
+@dataclass(frozen=True)
+class RampPlan:
+    """How it comes live: at `shares` of the keys, one after another; empty if it takes all of them at once.
+
+    recent: what the pipe took within the policy's `recently`
+    ends:   the revision on its way that this one ends
+    """
+
+    live: int | None
+    shares: Sequence[int]
+    recent: int
+    ends: int | None
+    policy: RampPolicy
+
+
+@dataclass(frozen=True)
+class HttpLine:
+    """A destination that is posted to, and what bounds it."""
+
+    name: str
+    to: HttpDestination
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All of it."""
+
+    placing: Placing
+    topics: Sequence[TopicLine]
+    outputs: Sequence[TopicLine]
+    queries: Sequence[tuple[str, bool]]
+    ramp: RampPlan
+    keys: Sequence[str]
+    secrets: Sequence[str]
+    posted: Sequence[HttpLine]
+    told: Sequence[AlertChannel]
+
+    @property
+    def to_make(self) -> int:
+        """How many of the cell's topics are not there yet."""
+        return sum(not topic.exists for topic in self.topics)
+
+    @property
+    def asked_queries(self) -> list[str]:
+        """The queries beside the lanes that the spec asks for."""
+        return [name for name, asked in self.queries if asked]
+
+
+def plan_of(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: datetime) -> Plan:
+    """What is made when this is saved: a new pipe, or the next revision of one."""
+    placing = _placing(pipe)
+    known = _known_names(pipe)
+    return Plan(
+        placing=placing,
+        topics=_topics(placing.cell),
+        outputs=_outputs(pipe, spec, known),
+        queries=[(name, is_asked(name, spec)) for name in QUERY_INPUTS],
+        ramp=_ramp(pipe, now),
+        keys=list(spec.sources) if pipe is None else [],
+        secrets=[name for name, to in spec.destinations.items() if isinstance(to, HttpDestination)]
+        if pipe is None
+        else [],
+        posted=[HttpLine(name, to) for name, to in spec.destinations.items() if isinstance(to, HttpDestination)],
+        told=list(AlertChannel.objects.filter(tenant=tenant).order_by("created_at")),
+    )
+
+
+def _placing(pipe: Pipe | None) -> Placing:
+    cells = {cell.id: cell for cell in Cell.objects.annotate(load=Count("pipes"))}
+    load = {name: int(cell.load) for name, cell in cells.items()}
+    is_there = pipe is not None and pipe.cell_id is not None
+    chosen = pipe.cell_id if pipe is not None and is_there else least_loaded(load)
+    if chosen is None:
+        return Placing("", False, load, {})
+    lanes = cells[chosen].lanes
+    return Placing(chosen, is_there, load, {kind: lanes[kind] for kind in LANE_KINDS if lanes.get(kind)})
+
+
+def _topics(cell: str) -> list[TopicLine]:
+    if not cell:
+        return []
+    bound = set(Topic.objects.filter(cell=cell).values_list("name", flat=True))
+    return [_line(plan, plan.name in bound) for plan in cell_plans(cell, GENERATION, topic_shape()).values()]
+
+
+def _outputs(pipe: Pipe | None, spec: PipeSpec, known: set[str]) -> list[TopicLine]:
+    """Topics of destinations; those of destinations that the pipe has had are there."""
+    shape = topic_shape()
+    topics = {name: to for name, to in spec.destinations.items() if isinstance(to, TopicDestination)}
+    pipe_id = pipe.id if pipe is not None else PIPE_TO_COME
+    return [_line(output_plan(pipe_id, name, to, shape), name in known) for name, to in topics.items()]
+
+
+def _known_names(pipe: Pipe | None) -> set[str]:
+    if pipe is None:
+        return set()
+    topics = pipe.destinations.filter(config__type="topic")
+    return set(topics.values_list("name", flat=True))
+
+
+def _line(plan: TopicPlan, exists: bool) -> TopicLine:
+    kept_ms = int(plan.config["retention.ms"])
+    return TopicLine(plan.name, plan.partitions, plan.replication, kept_ms // 1_000 if kept_ms > 0 else None, exists)
+
+
+def _ramp(pipe: Pipe | None, now: datetime) -> RampPlan:
+    """As controlplane.provisioner.decide begins it."""
+    policy = ramp_policy()
+    states = dict(pipe.revisions.filter(state__in=["live", *_OPEN]).values_list("state", "number")) if pipe else {}
+    live, ends = states.get(PipeRevision.State.LIVE), max((states[one] for one in _OPEN if one in states), default=None)
+    if pipe is None or live is None:
+        return RampPlan(live, (), 0, ends, policy)
+    recent = recently_taken([pipe.id], now - policy.recently).get(pipe.id, 0)
+    first = first_share(policy, recent)
+    return RampPlan(live, [share for share in policy.steps if first and share >= first], recent, ends, policy)

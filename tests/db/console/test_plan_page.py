@@ -1,0 +1,238 @@
+"""The plan says what will be made, by what the Provisioner decides by; it makes nothing, and loses nothing typed."""
+
+import html
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+from pytest_django.fixtures import DjangoAssertNumQueries
+
+from controlplane.compute.memory import MemoryCompute
+from controlplane.provisioner.act import output_plans
+from controlplane.provisioner.decide import Place, decide
+from controlplane.provisioner.look import take_snapshot
+from controlplane.provisioner.records import desired_records
+from controlplane.provisioner.snapshot import Snapshot
+from controlplane.provisioner.wanted import destination_key
+from controlplane.settings import control_settings
+from dataplane.names import PURPOSES
+from dataplane.spec import parse_pipe_spec
+from mgmt.models import Cell, Pipe, Tenant, Topic, User
+from mgmt.provisioning.ramps import first_share
+from mgmt.provisioning.topics import cell_plans
+from mgmt.queries.plan import PIPE_TO_COME, Plan, plan_of
+from mgmt.queries.span import bucket_at
+from mgmt.services import add_alert_channel, create_pipe, publish_revision
+from tests.db.cast import MakeSpec
+from tests.db.console.truth import Truth, go_live
+
+pytestmark = pytest.mark.django_db
+NEW = "/pipes/new/"
+NOW = datetime(2026, 11, 21, 12, 0, 10, tzinfo=UTC)
+FORM: dict[str, Any] = {
+    "mode": "form",
+    "action": "plan",
+    "name": "orders",
+    "source.name": "web",
+    "normalize.op": ["rename", "remove"],
+    "normalize.a": ["total", "secret"],
+    "normalize.b": ["amount", ""],
+    "destination.name": ["main", "kept"],
+    "destination.kind": ["http", "topic"],
+    "destination.url": ["https://main.example.com/in", ""],
+    "sample": '{"total": 150}',
+}
+PLAN_QUERIES = 14
+
+
+def plan(tenant: Tenant, spec: dict[str, Any], pipe: Pipe | None = None, now: datetime = NOW) -> Plan:
+    return plan_of(tenant=tenant, spec=parse_pipe_spec(spec), pipe=pipe, now=now)
+
+
+def snapshot() -> Snapshot:
+    """What the Provisioner sees."""
+    return take_snapshot(
+        compute=MemoryCompute(),
+        published={},
+        master="local[2]",
+        now=NOW,
+        problems={},
+        check_topics=False,
+        policy=control_settings().ramp,
+    )
+
+
+def hidden(page: str) -> dict[str, list[str]]:
+    """The fields that the page carries along."""
+    found: dict[str, list[str]] = {}
+    for name, value in re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', page):
+        found.setdefault(name, []).append(html.unescape(value))
+    return {name: values for name, values in found.items() if name != "csrfmiddlewaretoken"}
+
+
+@pytest.mark.parametrize("load", [{"c1": 0}, {"c1": 2, "c2": 1}, {"c1": 1, "c2": 1, "c3": 1}])
+def test_the_cell_is_the_one_that_the_provisioner_takes(
+    tenant: Tenant, alice: User, a_spec: MakeSpec, load: dict[str, int]
+):
+    Cell.objects.all().delete()
+    for cell, pipes in load.items():
+        Cell.objects.create(id=cell)
+        for number in range(pipes):
+            there = create_pipe(tenant=tenant, name=f"{cell} {number}", spec=a_spec(), author=alice)
+            Pipe.objects.filter(id=there.id).update(cell=cell)
+    told = plan(tenant, a_spec()).placing
+    made = create_pipe(tenant=tenant, name="the next", spec=a_spec(), author=alice)
+    assert Place(made.id, told.cell) in decide(snapshot())
+    assert told.load == load
+
+
+def test_without_a_cell_it_says_that_it_waits(alices: Client, tenant: Tenant):
+    Cell.objects.all().delete()
+    assert "it waits until the operator has made one" in alices.post(NEW, FORM).content.decode()
+
+
+def test_the_topics_are_those_that_the_provisioner_makes(tenant: Tenant, alice: User, a_spec: MakeSpec):
+    Cell.objects.get_or_create(id="c1")
+    spec = a_spec() | {"destinations": {"kept": {"type": "topic", "partitions": 7}}}
+    told, shape = plan(tenant, spec), control_settings().topics
+    wanted = {one.name: (one.partitions, one.replication) for one in cell_plans("c1", 1, shape).values()}
+    assert {one.name: (one.partitions, one.copies) for one in told.topics} == wanted
+    assert told.to_make == len(PURPOSES)
+    pipe = create_pipe(tenant=tenant, name="orders", spec=spec, author=alice)
+    (made,) = output_plans(desired_records([destination_key(pipe.id, "kept")]).records, shape)
+    (own,) = told.outputs
+    assert own.name.replace(PIPE_TO_COME, pipe.id.replace("_", "-")) == made.name
+    assert (own.partitions, own.copies, own.exists) == (7, made.replication, False)
+
+
+def test_topics_that_are_there_are_said_to_be_there(tenant: Tenant, pipe: Pipe, a_spec: MakeSpec):
+    go_live(pipe)
+    there = {topic.name for topic in plan(tenant, a_spec()).topics if topic.exists}
+    assert there == set(Topic.objects.filter(cell="c1").values_list("name", flat=True))
+    assert there
+
+
+@pytest.mark.parametrize("taken", [0, 3, 500, 50_000])
+def test_the_ramp_is_the_one_that_the_provisioner_begins(
+    tenant: Tenant, alice: User, pipe: Pipe, a_spec: MakeSpec, taken: int
+):
+    go_live(pipe)
+    if taken:
+        Truth(pipe).fact(bucket_at(NOW), "ingest", "sent", [*range(taken)], "acked")
+    pipe.refresh_from_db()
+    told = plan(tenant, a_spec(), pipe).ramp
+    publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
+    assert (told.shares[0] if told.shares else 0) == first_step(pipe)
+    assert told.recent == taken
+
+
+def first_step(pipe: Pipe) -> int:
+    """The share with which the Provisioner starts the revision that is asked for."""
+    seen = snapshot()
+    return first_share(seen.policy, seen.recent.get(pipe.id, 0))
+
+
+@pytest.mark.parametrize(
+    ("more", "asked"),
+    [
+        ({}, []),
+        ({"dedup": {"paths": ["id"]}}, ["dedup"]),
+        ({"destinations": {"lake": {"type": "lake"}}}, ["lake"]),
+    ],
+    ids=["none", "dedup", "lake"],
+)
+def test_queries_run_only_for_who_asks(tenant: Tenant, a_spec: MakeSpec, more: dict[str, Any], asked: list[str]):
+    assert plan(tenant, a_spec() | more).asked_queries == asked
+
+
+def test_the_page_shows_all_of_it_and_makes_nothing(alices: Client, tenant: Tenant, settings: Settings):
+    Cell.objects.get_or_create(id="c1")
+    add_alert_channel(tenant=tenant, kind="mail", target="ops@example.com")
+    page = alices.post(NEW, FORM).content.decode()
+    for words in (
+        "which has the fewest pipes",
+        "1 process",
+        "None. One for dedup, windows or lake",
+        "penstock.out.&lt;id&gt;.kept",
+        "At once, with all keys",
+        "1, shown once on the next page: web",
+        "1, shown once on the next page: main",
+        "There is no quota",
+        "ops@example.com",
+        "Make the pipe",
+    ):
+        assert words in page, words
+    assert not Pipe.objects.exists()
+
+
+def test_who_is_told_is_nobody_until_there_is_an_address(alices: Client, tenant: Tenant):
+    assert "Nobody yet." in alices.post(NEW, FORM).content.decode()
+
+
+def test_from_the_plan_the_pipe_is_made_as_it_was_typed(alices: Client, tenant: Tenant):
+    carried = hidden(alices.post(NEW, FORM).content.decode())
+    assert {name: carried[name] for name in ("name", "normalize.op", "destination.url")} == {
+        "name": ["orders"],
+        "normalize.op": ["rename", "remove"],
+        "destination.url": ["https://main.example.com/in", ""],
+    }
+    made = alices.post(NEW, carried | {"action": "save"}).content.decode()
+    assert "orders is made" in made
+    assert made.count("Signing secret of destination") == 1, "a topic is not signed for"
+    assert [step["op"] for step in Pipe.objects.get().revisions.get().spec["normalize"]] == ["rename", "remove"]
+
+
+def test_back_to_editing_loses_nothing(alices: Client, tenant: Tenant):
+    carried = hidden(alices.post(NEW, FORM).content.decode())
+    page = alices.post(NEW, carried | {"action": "redraw"}).content.decode()
+    assert 'value="https://main.example.com/in"' in page
+    assert "{&quot;total&quot;: 150}" in page
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "words"),
+    [
+        ({"name": ""}, "name", "needs 1 to 80 characters"),
+        ({"destination.url": ["", ""]}, "destination-0-url", "length"),
+        ({"normalize.b": ["", ""]}, "normalize-0-to", "needs"),
+    ],
+)
+def test_what_could_not_be_made_has_no_plan(
+    alices: Client, tenant: Tenant, changed: dict[str, Any], field: str, words: str
+):
+    answer = alices.post(NEW, FORM | changed)
+    assert answer.status_code == 422
+    assert words in re.findall(rf'id="{field}-error"[^>]*>([^<]*)<', answer.content.decode())[0]
+
+
+def test_a_name_that_is_taken_is_told_before_the_plan(alices: Client, pipe: Pipe):
+    answer = alices.post(NEW, FORM)
+    assert answer.status_code == 422
+    assert "Choose another name" in answer.content.decode()
+
+
+def test_the_next_revision_has_a_plan(alices: Client, pipe: Pipe):
+    go_live(pipe)
+    url = reverse("console:edit_pipe", args=[pipe.id])
+    page = alices.post(url, FORM | {"based_on": "1"}).content.decode()
+    assert "<strong>c1</strong>, where the pipe is" in page
+    assert "took 0 messages in the last 1" in page
+    assert "Publish revision 2" in page
+    answer = alices.post(url, hidden(page) | {"action": "save"})
+    assert answer.status_code == 302
+    assert pipe.revisions.count() == 2
+
+
+def test_a_plan_costs_the_same_for_one_cell_and_for_ten(
+    alices: Client, tenant: Tenant, django_assert_num_queries: DjangoAssertNumQueries
+):
+    Cell.objects.get_or_create(id="c1")
+    alices.post(NEW, FORM)
+    for number in range(10):
+        with django_assert_num_queries(PLAN_QUERIES):
+            alices.post(NEW, FORM)
+        Cell.objects.get_or_create(id=f"more-{number}")

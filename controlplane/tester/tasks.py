@@ -15,7 +15,7 @@ LOCK = "tester.send"
 log = structlog.get_logger(__name__)
 
 
-class Tester:
+class SendingThread:
     """One process's sending thread; it lives while there is something to send."""
 
     def __init__(self) -> None:
@@ -45,9 +45,9 @@ def _send() -> None:
 
 
 @cache
-def tester() -> Tester:
+def sending() -> SendingThread:
     """This process's."""
-    return Tester()
+    return SendingThread()
 
 
 @shared_task(name="tester.send")
@@ -57,4 +57,4 @@ def send() -> str:
     Safe to run twice and to be killed anywhere: a row is claimed by a conditional update, and one whose sender died
     is ended as failed after half a minute. It is never sent again by itself.
     """
-    return tester().tick()
+    return sending().tick()

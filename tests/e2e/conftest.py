@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from localbox.testing import Box, box_of
 from tests.e2e.look import chromium
 from tests.rig.receiver import Receiver
+from tests.rig.sender import Sender
 
 LIVE_MS: Final = 240_000  # of the first pipe in the box: its cell has yet to start
 expect.set_options(timeout=20_000)  # a box beside others takes its time to answer; what is waited for is the same
@@ -35,6 +36,14 @@ def receiver() -> Iterator[Receiver]:
     listening = Receiver()
     yield listening
     listening.close()
+
+
+@pytest.fixture
+def sample(whole_box: Box, receiver: Receiver) -> Iterator[dict[str, Any]]:
+    """The sample pipe as `make demo` makes it, with events on their way."""
+    made = said_by(whole_box, "manage.py", "demo_pipe", "--url", receiver.url("/sample"))
+    with Sender(int(whole_box.env["PENSTOCK_INGEST_PORT"]), made["key"], 10):
+        yield made
 
 
 def said_by(box: Box, *words: str) -> dict[str, Any]:

@@ -1,4 +1,10 @@
-"""The editor, as a test's hands use it."""
+"""The editor, as a test's hands use it; and the first event that is sent to what it made."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -14,3 +20,24 @@ def add_step(page: Page, number: int, op: str, path: str, label: str) -> Locator
     expect(field).to_be_visible()
     page.get_by_label(f"Path of step {number}", exact=True).fill(path)
     return field
+
+
+def send(endpoint: str, key: str, event: Any) -> int:
+    """POST one event as the page's snippets do; the status."""
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    request = urllib.request.Request(endpoint, json.dumps(event).encode(), headers)  # noqa: S310 (the page's own)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
+            return int(answer.status)
+    except urllib.error.HTTPError as exc:
+        with exc:
+            return exc.code
+
+
+def send_first(endpoint: str, key: str, event: Any) -> None:
+    """As soon as ingest knows the key."""
+    deadline = time.monotonic() + 20
+    while (status := send(endpoint, key, event)) == 401:
+        assert time.monotonic() < deadline, "the key is not known to ingest"
+        time.sleep(0.2)
+    assert status == 202

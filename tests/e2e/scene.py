@@ -60,7 +60,11 @@ def everything(receiver: str) -> dict[str, Any]:
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
     _pause_deploying()
     _ask_for_a_release()
+<<<<<<< HEAD
     _register(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
+=======
+    _ask_for_a_test_request(Pipe.objects.get(tenant=tenant, name="orders"), alice)
+>>>>>>> 60129c0 (The worker's path of test requests has a test; decisions and words of the first five minutes)
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     return {"keys": keys, "password": PASSWORD}
 
@@ -155,6 +159,12 @@ def _watch(pipe: Pipe) -> None:
     Finding.objects.create(pipe=pipe, kind="quiet", since=now, told_at=now, words=words, watch=watch)
     words, silenced = "a lag p95 of 9 s where 0 s is usual in the hours before", "while cell c1 is unstable"
     Finding.objects.create(pipe=pipe, kind="slow", since=now, ended_at=now, words=words, silenced=silenced)
+
+
+def _ask_for_a_test_request(pipe: Pipe, author: User) -> None:
+    """To the destination that refuses, so that there is a page with an answer."""
+    audit = pipe.destinations.get(name="audit")
+    services.ask_test_of_destination(destination=audit, event=b'{"order": 1}', by=author, now=timezone.now())
 
 
 def _ask_for_a_token(pipe: Pipe, author: User) -> None:

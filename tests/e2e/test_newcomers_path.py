@@ -7,16 +7,14 @@ comes with the cause; it is mended, one message is sent to try, the rest follows
 import json
 import re
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from localbox.testing import Box
-from tests.e2e.conftest import LIVE_MS, said_by
+from tests.e2e.conftest import LIVE_MS
+from tests.e2e.editing import send_first
 from tests.e2e.look import Complaints
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
@@ -29,35 +27,6 @@ RELEASED_MS: Final = 120_000
 FIVE_MINUTES_S: Final = 300.0
 BELL: Final = re.compile(r"^(\d+ alerts?|Alerts)$")
 ORDER: Final = {"order": {"id": 4711, "total": 129.9}}
-
-
-@pytest.fixture
-def sample(whole_box: Box, receiver: Receiver) -> Iterator[dict[str, Any]]:
-    """The sample pipe as `make demo` makes it, with events on their way."""
-    made = said_by(whole_box, "manage.py", "demo_pipe", "--url", receiver.url("/sample"))
-    with Sender(int(whole_box.env["PENSTOCK_INGEST_PORT"]), made["key"], 10):
-        yield made
-
-
-def send(endpoint: str, key: str) -> int:
-    """POST one event as the page's snippets do; the status."""
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    request = urllib.request.Request(endpoint, json.dumps(ORDER).encode(), headers)  # noqa: S310 (the page's own)
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-            return int(answer.status)
-    except urllib.error.HTTPError as exc:
-        with exc:
-            return exc.code
-
-
-def send_first(endpoint: str, key: str) -> None:
-    """As soon as ingest knows the key."""
-    deadline = time.monotonic() + 20
-    while (status := send(endpoint, key)) == 401:
-        assert time.monotonic() < deadline, "the key is not known to ingest"
-        time.sleep(0.2)
-    assert status == 202
 
 
 def send_more(box: Box, key: str, count: int) -> set[str]:
@@ -141,7 +110,7 @@ def test_a_newcomer_makes_a_pipe_sees_it_break_mends_it_and_gets_everything(
     key, endpoint = page.locator("#shown-key").inner_text(), page.locator("#endpoint-url").inner_text()
     assert endpoint == whole_box.env["PENSTOCK_INGEST_URL"] + "/v1/events"
     expect(page.locator("#listening")).to_contain_text("Listening", timeout=LISTENS_MS)
-    send_first(endpoint, key)
+    send_first(endpoint, key, ORDER)
     expect(page.locator("#listening")).to_contain_text("First event delivered", timeout=ARRIVES_MS)
     (first,) = receiver.got["/crm"]
     assert json.loads(first.body) == {"order": {"id": 4711, "amount": 129.9}}

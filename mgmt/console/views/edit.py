@@ -24,8 +24,8 @@ from mgmt.console.pages import as_curl, for_members, ingest_url, number_of, once
 from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.models import Pipe, Tenant
 from mgmt.queries.first import first_of
+from mgmt.queries.making import making_of
 from mgmt.queries.pipes import standings_of
-from mgmt.queries.plan import plan_of
 
 _REFUSED: Final = (SpecError, ValueError, services.InvalidValue, services.NameTaken)
 _OWN: Final = ("csrfmiddlewaretoken", "action")
@@ -117,7 +117,7 @@ def _plan(request: HttpRequest, editing: Editing, draft: Draft) -> HttpResponse:
         "pipe": editing.pipe,
         "name": draft.name,
         "next_number": editing.based_on + 1,
-        "plan": plan_of(tenant=editing.tenant, spec=checked, pipe=editing.pipe, now=timezone.now()),
+        "plan": making_of(tenant=editing.tenant, spec=checked, pipe=editing.pipe, now=timezone.now()),
         "most_event_bytes": settings.PENSTOCK_MAX_EVENT_BYTES,
         "carried": carried,
     }

@@ -24,7 +24,7 @@ from dataplane.spec import parse_pipe_spec
 from mgmt.models import Cell, Pipe, Tenant, Topic, User
 from mgmt.provisioning.ramps import first_share
 from mgmt.provisioning.topics import cell_plans
-from mgmt.queries.plan import PIPE_TO_COME, Plan, plan_of
+from mgmt.queries.making import PIPE_TO_COME, Making, making_of
 from mgmt.queries.span import bucket_at
 from mgmt.services import add_alert_channel, create_pipe, publish_revision
 from tests.db.cast import MakeSpec
@@ -49,8 +49,8 @@ FORM: dict[str, Any] = {
 PLAN_QUERIES = 14
 
 
-def plan(tenant: Tenant, spec: dict[str, Any], pipe: Pipe | None = None, now: datetime = NOW) -> Plan:
-    return plan_of(tenant=tenant, spec=parse_pipe_spec(spec), pipe=pipe, now=now)
+def plan(tenant: Tenant, spec: dict[str, Any], pipe: Pipe | None = None, now: datetime = NOW) -> Making:
+    return making_of(tenant=tenant, spec=parse_pipe_spec(spec), pipe=pipe, now=now)
 
 
 def snapshot() -> Snapshot:

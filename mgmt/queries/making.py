@@ -67,7 +67,7 @@ class HttpLine:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Making:
     """All of it."""
 
     placing: Placing
@@ -91,11 +91,11 @@ class Plan:
         return [name for name, asked in self.queries if asked]
 
 
-def plan_of(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: datetime) -> Plan:
+def making_of(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: datetime) -> Making:
     """What is made when this is saved: a new pipe, or the next revision of one."""
     placing = _placing(pipe)
     known = _known_names(pipe)
-    return Plan(
+    return Making(
         placing=placing,
         topics=_topics(placing.cell),
         outputs=_outputs(pipe, spec, known),

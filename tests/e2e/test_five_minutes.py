@@ -1,0 +1,139 @@
+"""The first five minutes by visible links and buttons alone: a start, a test request with its answer, a plan, a pipe of
+one's own, its first event and that event's way, hop by hop.
+"""
+
+import re
+import time
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from localbox.testing import ROOT, Box
+from tests.e2e.conftest import LIVE_MS
+from tests.e2e.editing import send_first
+from tests.e2e.look import Complaints, pictures
+from tests.e2e.test_newcomers_path import ARRIVES_MS, FIVE_MINUTES_S, LISTENS_MS
+from tests.rig.behaviours import status
+from tests.rig.receiver import Receiver
+
+pytestmark = pytest.mark.timeout(900)
+INTO: Final = ROOT / "var" / "look"
+ANSWERED_MS: Final = 20_000
+ORDER: Final = {"id": "ord-1", "created_at": "2026-03-14T09:26:53Z", "customer": "c-1", "total": 2_000.0}
+HOPS: Final = ["ingest", "normalize", "route"]  # and, on the way to one destination, these
+HOPS_OF_ONE: Final = ["transform", "left process", "delivered"]
+
+
+def stage_of(page: Page, destination: str) -> Locator:
+    """The part of the editor that is about a destination."""
+    return page.get_by_role("group").filter(has=page.get_by_role("heading", name=destination, exact=True))
+
+
+def try_destination(page: Page, destination: str, answer: str) -> Locator:
+    """Send a test request and wait for what comes back."""
+    page.get_by_role("button", name=f"Send a test request to {destination}").click()
+    stage = stage_of(page, destination)
+    expect(stage.locator(".tried")).to_contain_text(answer, timeout=ANSWERED_MS)
+    return stage
+
+
+def see_its_hops(page: Page) -> None:
+    """From the attempt to the message: each hop in its order."""
+    page.get_by_role("link", name="To the pipe").click()
+    attempt = page.locator("#attempts tbody tr").first
+    expect(attempt).to_contain_text("delivered", timeout=ARRIVES_MS)
+    attempt.locator("td a").first.click()
+    expect(page.locator("#passport")).to_contain_text("delivered to all 2", timeout=ARRIVES_MS)
+    way = page.locator(".way").first.locator(".way-what > strong")
+    assert way.all_inner_texts()[1:] == HOPS  # the first is the source's own clock
+    leg = page.locator("section.card", has=page.get_by_role("heading", name="books", exact=True))
+    for hop in HOPS_OF_ONE:
+        expect(leg.locator(".way")).to_contain_text(hop)
+
+
+def test_in_five_minutes_a_newcomer_tries_plans_makes_and_follows_the_first_event(
+    whole_box: Box, chrome: Browser, receiver: Receiver, sample: dict[str, Any]
+):
+    began = time.monotonic()
+    page, complaints = chrome.new_context().new_page(), Complaints()
+    complaints.watch(page)
+    page.goto(sample["sign_in_url"])  # the one address: it is printed, not typed
+    row = page.locator("#pipes tbody tr", has_text="demo")
+    expect(row).to_contain_text("live", timeout=LIVE_MS)
+    expect(row).to_contain_text(re.compile(r"\d\s?m?s"), timeout=ARRIVES_MS)
+
+    page.get_by_role("link", name="New pipe").click()
+    page.get_by_role("link", name="Orders, big ones to two places").click()
+    page.get_by_label("Name of the pipe").fill("five minutes")
+    expect(page.locator("#ran")).to_contain_text("2 requests would be sent")
+    page.get_by_label("URL of destination 1").fill(receiver.url("/books"))
+    page.get_by_role("button", name="Use our echo for sales").click()
+    expect(page.get_by_label("URL of destination 2")).to_have_value(f"{whole_box.env['PENSTOCK_WEB_URL']}/echo/")
+
+    receiver.answers["/books"] = 401
+    stage = try_destination(page, "books", "Answered 401")
+    expect(stage.locator(".tried")).to_contain_text("this answer is final")
+    receiver.answers["/books"] = status(200, body=b"thank you")
+    expect(try_destination(page, "books", "Answered 200").locator(".tried")).to_contain_text("thank you")
+    expect(try_destination(page, "sales", "Answered 200").locator(".tried")).to_contain_text("taken, and not kept")
+    assert {one.headers["penstock-test"] for one in receiver.got["/books"]} == {"1"}
+
+    page.get_by_role("button", name="Show the plan").click()
+    expect(page.get_by_role("heading", name="Plan: five minutes")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("c1, which has the fewest pipes")
+    page.get_by_role("button", name="Make the pipe").click()
+    expect(page.get_by_role("heading", name="five minutes is made")).to_be_visible()
+    key, endpoint = page.locator("#shown-key").inner_text(), page.locator("#endpoint-url").inner_text()
+    expect(page.locator("#listening")).to_contain_text("Listening", timeout=LISTENS_MS)
+    send_first(endpoint, key, ORDER)
+    expect(page.locator("#listening")).to_contain_text("First event delivered", timeout=ARRIVES_MS)
+    see_its_hops(page)
+    assert time.monotonic() - began < FIVE_MINUTES_S
+    page.context.close()
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+def test_the_pages_on_the_way_are_clean(whole_box: Box, chrome: Browser, receiver: Receiver, sample: dict[str, Any]):
+    page, complaints = chrome.new_context().new_page(), Complaints()
+    complaints.watch(page)
+    page.goto(sample["sign_in_url"])
+    page.get_by_role("link", name="New pipe").click()
+    page.get_by_role("link", name="Orders, big ones to two places").click()
+    page.get_by_label("Name of the pipe").fill("looked at")
+    receiver.answers["/books"] = status(401, body=b'{"error": "no such <key>"}')
+    page.get_by_label("URL of destination 1").fill(receiver.url("/books"))
+    try_destination(page, "books", "Answered 401")
+    page.get_by_role("button", name="Use our echo for sales").click()
+    try_destination(page, "sales", "Answered 200")
+    pictures(page, complaints, INTO, "new-tried")
+    page.get_by_role("button", name="Show the plan").click()
+    expect(page.get_by_role("heading", name="Plan: looked at")).to_be_visible()
+    pictures(page, complaints, INTO, "plan")
+    page.get_by_role("button", name="Back to editing").click()
+    expect(page.get_by_label("URL of destination 1")).to_have_value(receiver.url("/books"))
+    expect(stage_of(page, "books").locator(".tried")).to_contain_text("Answered 401")
+    page.context.close()
+    assert not complaints.found, "\n".join(complaints.found)
+
+
+def test_without_a_script_the_same_way_is_gone_by_forms(
+    whole_box: Box, chrome: Browser, receiver: Receiver, sample: dict[str, Any]
+):
+    page = chrome.new_context(java_script_enabled=False).new_page()
+    page.goto(sample["sign_in_url"])
+    page.get_by_role("link", name="New pipe").click()
+    page.get_by_role("link", name="Failed builds").click()
+    page.get_by_label("Name of the pipe").fill("without a script")
+    page.get_by_role("button", name="Use our echo for chat").click()
+    page.get_by_role("button", name="Send a test request to chat").click()
+    page.get_by_role("link", name="Look again").click()
+    tried = page.context.pages[-1] if len(page.context.pages) > 1 else page
+    deadline = time.monotonic() + ANSWERED_MS / 1_000
+    while "Answered 200" not in tried.content():
+        assert time.monotonic() < deadline, "no answer came"
+        tried.reload()
+    page.get_by_role("button", name="Show the plan").click()
+    page.get_by_role("button", name="Make the pipe").click()
+    expect(page.get_by_role("heading", name="without a script is made")).to_be_visible()
+    page.context.close()

@@ -11,7 +11,7 @@ from mgmt.queries.attempts import split_us
 
 _OUTCOMES: Final = {
     "delivered": ("fine", "A message would be delivered."),
-    "recoverable": ("wait", "A message would be tried again, and held back meanwhile."),
+    "recoverable": ("wait", "A message would be tried again later."),
     "dead": ("bad", "A message would be dead: this answer is final."),
     "gone": ("bad", "The destination would be suspended, and its messages held."),
 }

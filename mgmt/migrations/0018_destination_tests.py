@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('test',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('destination', models.CharField(max_length=40)),
                 ('config', models.JSONField(help_text='The destination as a spec has it.')),
-                ('url', models.CharField(max_length=4000)),
+                ('url', models.TextField()),
                 ('headers', models.JSONField()),
                 ('body', models.TextField()),
                 ('created_at', models.DateTimeField()),

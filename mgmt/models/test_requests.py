@@ -27,7 +27,7 @@ class DestinationTest(models.Model):
     )
     destination = models.CharField(max_length=40)
     config = models.JSONField(help_text="The destination as a spec has it.")
-    url = models.CharField(max_length=4_000)
+    url = models.TextField()
     headers = models.JSONField()
     body = models.TextField()
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")

@@ -25,6 +25,23 @@ HOPS: Final = ["ingest", "normalize", "route"]  # and, on the way to one destina
 HOPS_OF_ONE: Final = ["transform", "left process", "delivered"]
 
 
+def sign_in_and_see_it_move(page: Page, url: str) -> None:
+    """By the one address that is printed, not typed; then home has a sample pipe with a lag."""
+    page.goto(url)
+    row = page.locator("#pipes tbody tr", has_text="demo")
+    expect(row).to_contain_text("live", timeout=LIVE_MS)
+    expect(row).to_contain_text(re.compile(r"\d\s?m?s"), timeout=ARRIVES_MS)
+
+
+def reload_until(page: Page, where: str, words: str, within_ms: int) -> None:
+    """What people do who have no script."""
+    deadline = time.monotonic() + within_ms / 1_000
+    while words not in page.locator(where).first.inner_text():
+        assert time.monotonic() < deadline, f"{words!r} is not shown"
+        page.wait_for_timeout(200)
+        page.reload()
+
+
 def stage_of(page: Page, destination: str) -> Locator:
     """The part of the editor that is about a destination."""
     return page.get_by_role("group").filter(has=page.get_by_role("heading", name=destination, exact=True))
@@ -58,11 +75,7 @@ def test_in_five_minutes_a_newcomer_tries_plans_makes_and_follows_the_first_even
     began = time.monotonic()
     page, complaints = chrome.new_context().new_page(), Complaints()
     complaints.watch(page)
-    page.goto(sample["sign_in_url"])  # the one address: it is printed, not typed
-    row = page.locator("#pipes tbody tr", has_text="demo")
-    expect(row).to_contain_text("live", timeout=LIVE_MS)
-    expect(row).to_contain_text(re.compile(r"\d\s?m?s"), timeout=ARRIVES_MS)
-
+    sign_in_and_see_it_move(page, sample["sign_in_url"])
     page.get_by_role("link", name="New pipe").click()
     page.get_by_role("link", name="Orders, big ones to two places").click()
     page.get_by_label("Name of the pipe").fill("five minutes")
@@ -97,7 +110,7 @@ def test_in_five_minutes_a_newcomer_tries_plans_makes_and_follows_the_first_even
 def test_the_pages_on_the_way_are_clean(whole_box: Box, chrome: Browser, receiver: Receiver, sample: dict[str, Any]):
     page, complaints = chrome.new_context().new_page(), Complaints()
     complaints.watch(page)
-    page.goto(sample["sign_in_url"])
+    sign_in_and_see_it_move(page, sample["sign_in_url"])
     page.get_by_role("link", name="New pipe").click()
     page.get_by_role("link", name="Orders, big ones to two places").click()
     page.get_by_label("Name of the pipe").fill("looked at")
@@ -122,17 +135,15 @@ def test_without_a_script_the_same_way_is_gone_by_forms(
 ):
     page = chrome.new_context(java_script_enabled=False).new_page()
     page.goto(sample["sign_in_url"])
+    reload_until(page, "#pipes tbody tr:has-text('demo')", "live", LIVE_MS)
     page.get_by_role("link", name="New pipe").click()
     page.get_by_role("link", name="Failed builds").click()
     page.get_by_label("Name of the pipe").fill("without a script")
     page.get_by_role("button", name="Use our echo for chat").click()
     page.get_by_role("button", name="Send a test request to chat").click()
-    page.get_by_role("link", name="Look again").click()
-    tried = page.context.pages[-1] if len(page.context.pages) > 1 else page
-    deadline = time.monotonic() + ANSWERED_MS / 1_000
-    while "Answered 200" not in tried.content():
-        assert time.monotonic() < deadline, "no answer came"
-        tried.reload()
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="Look again").click()
+    reload_until(opened.value, ".tried", "Answered 200", ANSWERED_MS)
     page.get_by_role("button", name="Show the plan").click()
     page.get_by_role("button", name="Make the pipe").click()
     expect(page.get_by_role("heading", name="without a script is made")).to_be_visible()

@@ -8,7 +8,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from mgmt.models import DeadLetter, Pipe, User
+from mgmt.models import DeadLetter, DestinationTest, Pipe, User
+from mgmt.services import ask_test_of_destination
 from tests.db.cast import MakeClient
 from tests.db.console.truth import BrowserOf, go_live
 from tests.db.console.undelivered import open_alert, store_dead
@@ -27,6 +28,7 @@ def pages(pipe: Pipe) -> list[str]:
         *(reverse(f"console:{name}", args=[pipe.id]) for name in of_pipe),
         reverse("console:schema", args=[pipe.id, "shop"]),
         reverse("console:destination", args=[pipe.id, "crm"]),
+        reverse("console:destination_test", args=[DestinationTest.objects.get().id]),
         reverse("console:delivery", args=[pipe.id, "crm"]),
         reverse("console:dead_letter", args=[pipe.id, letter.id]),
         reverse("console:redrive", args=[pipe.id]) + "?destination=crm",
@@ -42,6 +44,7 @@ def test_the_api_has_what_pages_show_as_curl(browser_of: BrowserOf, client_of: M
     now = timezone.now()
     store_dead(pipe, range(2), now - timedelta(minutes=1))
     open_alert(pipe, now)
+    ask_test_of_destination(destination=pipe.destinations.get(), event=b"{}", by=alice, now=now)
     browser, api = browser_of(alice), client_of(alice)
     for url in pages(pipe):
         [shown] = SHOWN.findall(browser.get(url).content.decode())

@@ -151,8 +151,9 @@ def _line(plan: TopicPlan, exists: bool) -> TopicLine:
 def _ramp(pipe: Pipe | None, now: datetime) -> RampPlan:
     """As controlplane.provisioner.decide begins it."""
     policy = ramp_policy()
-    states = dict(pipe.revisions.filter(state__in=["live", *_OPEN]).values_list("state", "number")) if pipe else {}
-    live, ends = states.get(PipeRevision.State.LIVE), max((states[one] for one in _OPEN if one in states), default=None)
+    there = list(pipe.revisions.filter(state__in=["live", *_OPEN]).values_list("state", "number")) if pipe else []
+    live = next((number for state, number in there if state == PipeRevision.State.LIVE), None)
+    ends = max((number for state, number in there if state in _OPEN), default=None)
     if pipe is None or live is None:
         return RampPlan(live, (), 0, ends, policy)
     recent = recently_taken([pipe.id], now - policy.recently).get(pipe.id, 0)

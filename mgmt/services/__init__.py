@@ -55,7 +55,6 @@ from mgmt.services.scaling import set_scale_policy
 from mgmt.services.schemas import register_schema
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.services.tenants import add_member, create_tenant
-from mgmt.services.test_requests import ask_test_of_destination, ask_test_of_draft
 
 __all__ = [
     "AlreadyMember",
@@ -85,8 +84,6 @@ __all__ = [
     "add_alert_channel",
     "add_member",
     "adopt_live_spec",
-    "ask_test_of_destination",
-    "ask_test_of_draft",
     "begin_ramp",
     "check_new_pipe",
     "check_revision",

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 
 from dataplane.plan.dryrun import DryRun, OutboundRequest, auth_shown
@@ -36,7 +37,7 @@ def ask_test_of_draft(
 
     Raises SpecError, DestinationForbidden, NothingToSend, TooManyTests.
     """
-    run = dry_run_spec(spec, event, source=source, tenant=tenant, pipe_id=pipe.id if pipe else "")
+    run = dry_run_spec(spec, _bounded(event), source=source, tenant=tenant, pipe_id=pipe.id if pipe else "")
     document = spec_to_builtins(parse_pipe_spec(spec))
     if destination not in document["destinations"]:
         raise SpecError("destination", f"needs a destination of the spec, one of {sorted(document['destinations'])}")
@@ -53,8 +54,15 @@ def ask_test_of_destination(*, destination: Destination, event: bytes, by: User,
         raise DestinationGone(f"{destination.name} was removed. Publish a revision that has it again.")
     name, tenant = destination.name, destination.pipe.tenant
     spec = {"sources": {"test": {}}, "destinations": {name: destination.config}}
-    run = dry_run_spec(spec, event, tenant=tenant, pipe_id=destination.pipe_id)
+    run = dry_run_spec(spec, _bounded(event), tenant=tenant, pipe_id=destination.pipe_id)
     return _ask(tenant, destination.pipe, name, destination.config, _request(run, name), by=by, now=now)
+
+
+def _bounded(event: bytes) -> bytes:
+    """The event, if ingest would take one so large. Raises SpecError."""
+    if len(event) > settings.PENSTOCK_MAX_EVENT_BYTES:
+        raise SpecError("event", f"needs at most {settings.PENSTOCK_MAX_EVENT_BYTES} bytes, got {len(event)}")
+    return event
 
 
 def _request(run: DryRun, destination: str) -> OutboundRequest:

@@ -32,6 +32,7 @@ from mgmt.patterns.judge import Watch  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
 from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
 from mgmt.services.row_files import checked_row  # noqa: E402
+from mgmt.services.test_requests import ask_test_of_destination  # noqa: E402
 
 TOLD_S = 60
 LIVE_S = 180
@@ -164,7 +165,7 @@ def _watch(pipe: Pipe) -> None:
 def _ask_for_a_test_request(pipe: Pipe, author: User) -> None:
     """To the destination that refuses, so that there is a page with an answer."""
     audit = pipe.destinations.get(name="audit")
-    services.ask_test_of_destination(destination=audit, event=b'{"order": 1}', by=author, now=timezone.now())
+    ask_test_of_destination(destination=audit, event=b'{"order": 1}', by=author, now=timezone.now())
 
 
 def _ask_for_a_token(pipe: Pipe, author: User) -> None:

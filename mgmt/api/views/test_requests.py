@@ -16,8 +16,7 @@ from mgmt.api.views.base import View, body_of
 from mgmt.api.views.pipes import tenant_for
 from mgmt.models import DestinationTest
 from mgmt.queries.dry_run import sample_body
-from mgmt.services import ask_test_of_destination, ask_test_of_draft
-from mgmt.services.test_requests import TEST_BODY
+from mgmt.services.test_requests import TEST_BODY, ask_test_of_destination, ask_test_of_draft
 
 
 class DestinationTestsView(View):

@@ -26,6 +26,7 @@ from mgmt.models import Pipe, Tenant
 from mgmt.queries.first import first_of
 from mgmt.queries.making import making_of
 from mgmt.queries.pipes import standings_of
+from mgmt.services.test_requests import ask_test_of_draft
 
 _REFUSED: Final = (SpecError, ValueError, services.InvalidValue, services.NameTaken)
 _OWN: Final = ("csrfmiddlewaretoken", "action")
@@ -164,7 +165,7 @@ def _with_test(request: HttpRequest, editing: Editing, draft: Draft, place: int)
     if not row.url.strip():
         return replace(draft, errors={f"destination-{place}-url": "needs a URL to send a request to"})
     try:
-        test = services.ask_test_of_draft(
+        test = ask_test_of_draft(
             tenant=tenant,
             spec=draft.document_to_try(),
             destination=row.name,

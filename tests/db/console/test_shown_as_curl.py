@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from mgmt.models import DeadLetter, DestinationTest, Pipe, User
-from mgmt.services import ask_test_of_destination
+from mgmt.services.test_requests import ask_test_of_destination
 from tests.db.cast import MakeClient
 from tests.db.console.truth import BrowserOf, go_live
 from tests.db.console.undelivered import open_alert, store_dead

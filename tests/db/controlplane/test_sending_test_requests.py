@@ -14,7 +14,8 @@ from controlplane.observer.trim import trim
 from controlplane.tester import request
 from controlplane.tester.send import CUT_SHORT_AFTER, give_up_on_lost, send_asked
 from mgmt.models import Destination, DestinationTest, Pipe, Tenant, User
-from mgmt.services import ask_test_of_destination, ask_test_of_draft, set_credential, signing_secrets
+from mgmt.services import set_credential, signing_secrets
+from mgmt.services.test_requests import ask_test_of_destination, ask_test_of_draft
 from tests.rig.behaviours import redirected, status
 from tests.rig.receiver import HANG, Receiver
 

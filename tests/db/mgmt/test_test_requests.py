@@ -15,15 +15,13 @@ from mgmt.services import (
     NothingToSend,
     TooManyTests,
     add_member,
-    ask_test_of_destination,
-    ask_test_of_draft,
     publish_revision,
     set_credential,
 )
 from mgmt.services.destinations import move_destination
 from mgmt.services.reach import DestinationForbidden
 from mgmt.services.revisions import take_over
-from mgmt.services.test_requests import MOST_A_MINUTE
+from mgmt.services.test_requests import MOST_A_MINUTE, ask_test_of_destination, ask_test_of_draft
 from tests.db.cast import MakeClient
 
 pytestmark = pytest.mark.django_db
@@ -57,6 +55,13 @@ def test_what_would_be_sent_for_the_event_is_stored_without_signature(tenant: Te
 def test_an_event_that_makes_no_request_is_refused(tenant: Tenant, alice: User, changed: dict[str, Any], words: str):
     with pytest.raises(NothingToSend, match=words):
         ask(tenant, alice, **changed)
+
+
+@pytest.mark.parametrize("event", [b'"' + b"x" * 300_000 + b'"', b'{"total": 150, "note": "\x00"}'])
+def test_an_event_that_is_too_large_or_cannot_be_stored_is_refused(pipe: Pipe, alice: User, event: bytes):
+    with pytest.raises(SpecError, match="event"):
+        ask_test_of_destination(destination=pipe.destinations.get(), event=event, by=alice, now=NOW)
+    assert not DestinationTest.objects.exists()
 
 
 def test_a_destination_that_the_spec_has_not_is_refused(tenant: Tenant, alice: User):

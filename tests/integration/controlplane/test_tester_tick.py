@@ -13,7 +13,8 @@ from pytest_django import Settings
 from controlplane.tester import request
 from controlplane.tester.tasks import SendingThread
 from mgmt.models import DestinationTest, Tenant, Tick, User
-from mgmt.services import ask_test_of_draft, create_tenant
+from mgmt.services import create_tenant
+from mgmt.services.test_requests import ask_test_of_draft
 from tests.integration.test_forbidden_addresses import Canary
 from tests.rig.receiver import HANG, Receiver
 

@@ -61,11 +61,8 @@ def everything(receiver: str) -> dict[str, Any]:
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
     _pause_deploying()
     _ask_for_a_release()
-<<<<<<< HEAD
     _register(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
-=======
     _ask_for_a_test_request(Pipe.objects.get(tenant=tenant, name="orders"), alice)
->>>>>>> 60129c0 (The worker's path of test requests has a test; decisions and words of the first five minutes)
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     return {"keys": keys, "password": PASSWORD}
 

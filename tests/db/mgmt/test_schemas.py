@@ -13,11 +13,11 @@ from controlplane.compute.memory import MemoryCompute
 from controlplane.provisioner.look import take_snapshot
 from controlplane.provisioner.records import desired_records
 from controlplane.provisioner.wanted import wanted_versions
-from controlplane.settings import RampPolicy
 from dataplane.ledger.meta import Meta
 from dataplane.spec.schema import MAX_BYTES
 from dataplane.tables.records import SchemaRecord
 from mgmt.models import Pipe, SourceSchema, Tenant, User
+from mgmt.provisioning.ramps import RampPolicy
 from mgmt.queries import schemas as queries
 from mgmt.queries.records import StoredRecord
 from mgmt.services import SchemaConflict, close_pipe, create_pipe, publish_revision, register_schema, schemas

@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('mgmt', '0018_ticks'),
+        ('mgmt', '0019_source_schemas'),
     ]
 
     operations = [

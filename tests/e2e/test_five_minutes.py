@@ -47,6 +47,13 @@ def stage_of(page: Page, destination: str) -> Locator:
     return page.get_by_role("group").filter(has=page.get_by_role("heading", name=destination, exact=True))
 
 
+def use_echo(page: Page, box: Box, destination: str, number: int) -> None:
+    """Have our echo filled in, and see it there: the buttons are drawn anew with it."""
+    page.get_by_role("button", name=f"Use our echo for {destination}").click()
+    echo = f"{box.env['PENSTOCK_WEB_URL']}/echo/"
+    expect(page.get_by_label(f"URL of destination {number}", exact=True)).to_have_value(echo)
+
+
 def try_destination(page: Page, destination: str, answer: str) -> Locator:
     """Send a test request and wait for what comes back."""
     page.get_by_role("button", name=f"Send a test request to {destination}").click()
@@ -81,8 +88,7 @@ def test_in_five_minutes_a_newcomer_tries_plans_makes_and_follows_the_first_even
     page.get_by_label("Name of the pipe").fill("five minutes")
     expect(page.locator("#ran")).to_contain_text("2 requests would be sent")
     page.get_by_label("URL of destination 1").fill(receiver.url("/books"))
-    page.get_by_role("button", name="Use our echo for sales").click()
-    expect(page.get_by_label("URL of destination 2")).to_have_value(f"{whole_box.env['PENSTOCK_WEB_URL']}/echo/")
+    use_echo(page, whole_box, "sales", 2)
 
     receiver.answers["/books"] = 401
     stage = try_destination(page, "books", "Answered 401")
@@ -117,7 +123,7 @@ def test_the_pages_on_the_way_are_clean(whole_box: Box, chrome: Browser, receive
     receiver.answers["/books"] = status(401, body=b'{"error": "no such <key>"}')
     page.get_by_label("URL of destination 1").fill(receiver.url("/books"))
     try_destination(page, "books", "Answered 401")
-    page.get_by_role("button", name="Use our echo for sales").click()
+    use_echo(page, whole_box, "sales", 2)
     try_destination(page, "sales", "Answered 200")
     pictures(page, complaints, INTO, "new-tried")
     page.get_by_role("button", name="Show the plan").click()
@@ -139,7 +145,7 @@ def test_without_a_script_the_same_way_is_gone_by_forms(
     page.get_by_role("link", name="New pipe").click()
     page.get_by_role("link", name="Failed builds").click()
     page.get_by_label("Name of the pipe").fill("without a script")
-    page.get_by_role("button", name="Use our echo for chat").click()
+    use_echo(page, whole_box, "chat", 1)
     page.get_by_role("button", name="Send a test request to chat").click()
     with page.expect_popup() as opened:
         page.get_by_role("link", name="Look again").click()

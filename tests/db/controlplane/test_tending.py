@@ -216,7 +216,7 @@ def test_a_probe_that_is_accepted_brings_the_rest_back_and_resolves(placed: Pipe
     assert (alert.state, alert.probe) == ("resolved", "accepted")
 
 
-@pytest.mark.parametrize("between", ["_revisions", "_cells", "_beats", "_recent"])
+@pytest.mark.parametrize("between", ["_revisions", "_cells", "_beats", "recently_taken"])
 def test_whoever_sees_a_probes_move_sees_its_destination_let_it_pass(
     placed: Pipe, alice: UserRow, monkeypatch: pytest.MonkeyPatch, between: str
 ):

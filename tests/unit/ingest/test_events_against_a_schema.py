@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dataplane.ingest import replica as module
+from dataplane.ingest.acks import Acks
 from dataplane.ingest.events import Event, Item, read_events
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.replica import Replica, Verdict
@@ -17,6 +18,7 @@ from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
 from dataplane.tables.records import CellRecord, KeyRecord, PipeRecord, PlanRecord, Record, SchemaRecord, TopicRecord
+from tests.rig.reports import Report
 
 KEY, OTHER = key_text(b"s" * RANDOM_BYTES), key_text(b"o" * RANDOM_BYTES)
 CELL = CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")})
@@ -34,24 +36,22 @@ NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required
 
 
 class Recorder:
-    """A producer that remembers what it was given and reports nothing."""
+    """A producer that remembers what it was given and reports it as stored at the next poll."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
+        self._due: list[tuple[Any, Report]] = []
 
-    def produce(self, _topic: str, body: bytes, *_record: Any, headers: object) -> None:
+    def produce(self, _topic: str, body: bytes, *record: Any, headers: object) -> None:
         assert headers
+        _key, partition, report = record
         self.bodies.append(body)
+        self._due.append((report, Report(partition, len(self.bodies))))
 
-
-class Stored:
-    """Every record is reported at once, as if Kafka were infinitely fast."""
-
-    def __init__(self, *_: object) -> None: ...
-
-    def produced(self, batch: Any, count: int) -> None:
-        batch.places = [(0, offset) for offset in range(count)]
-        batch.future.set_result(None)
+    def poll(self, _wait_s: float) -> None:
+        due, self._due = self._due, []
+        for report, place in due:
+            report(None, place)
 
 
 def schema(version: int, document: Any) -> SchemaRecord:
@@ -69,7 +69,7 @@ def replica_of(folder: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch
 def take(replica: Replica, items: list[Item], key: str = KEY) -> list[Verdict]:
     async def run() -> list[Verdict]:
         replica._loop = asyncio.get_running_loop()
-        replica._acks = Stored()  # type: ignore[assignment]
+        replica._acks = Acks(replica._producer, replica._on_done)
         return await replica.take(replica.route(key), items)
 
     return asyncio.run(run())

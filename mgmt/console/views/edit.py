@@ -22,14 +22,15 @@ from mgmt.console.editor.posted import draft_from_post
 from mgmt.console.editor.starts import STARTS, draft_of, start_named
 from mgmt.console.pages import as_curl, for_members, ingest_url, number_of, once, show, tenant_of, viewer_of
 from mgmt.console.snippets import endpoint, send_snippets
-from mgmt.models import Pipe, Tenant
+from mgmt.models import AlertChannel, Pipe, Tenant
 from mgmt.queries.first import first_of
 from mgmt.queries.making import making_of
 from mgmt.queries.pipes import standings_of
 from mgmt.services.test_requests import ask_test_of_draft
 
 _REFUSED: Final = (SpecError, ValueError, services.InvalidValue, services.NameTaken)
-_OWN: Final = ("csrfmiddlewaretoken", "action")
+TELL: Final = "tell"
+_OWN: Final = ("csrfmiddlewaretoken", "action", TELL)
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ def new_pipe(request: HttpRequest) -> HttpResponse:
     draft = draft_from_post(request.POST, {})
     if (action := request.POST.get("action", "save")) != "save":
         return _changed(request, editing, draft, action)
+    if wrong := _tell(request, editing.tenant):
+        return _plan(request, editing, draft, wrong=wrong)
     draft, pipe = _create(request, editing.tenant, draft)
     return _created(request, pipe) if pipe else _form(request, editing, draft, status=422)
 
@@ -82,6 +85,23 @@ def _first_draft(request: HttpRequest) -> Draft:
     return draft_of(start)
 
 
+def _tell(request: HttpRequest, tenant: Tenant) -> str:
+    """Have alerts told to the address that the plan asked for; why not, if it cannot be. An empty one is no wish."""
+    address = request.POST.get(TELL, "").strip()
+    if not address:
+        return ""
+    try:
+        access.get_tenant(viewer_of(request), tenant.id, access.CHANGE_CHANNELS)
+        services.add_alert_channel(tenant=tenant, kind=AlertChannel.Kind.MAIL, target=address)
+    except services.NameTaken:
+        return ""
+    except services.InvalidValue as exc:
+        return exc.reason
+    except services.Refused as exc:
+        return str(exc)
+    return ""
+
+
 def _create(request: HttpRequest, tenant: Tenant, draft: Draft) -> tuple[Draft, Pipe | None]:
     """The new pipe, or the draft with what is wrong with it."""
     try:
@@ -103,8 +123,11 @@ def _with_refusal(draft: Draft, exc: Exception) -> Draft:
     return replace(draft, errors={"spec": f"This is not JSON: {exc}"})
 
 
-def _plan(request: HttpRequest, editing: Editing, draft: Draft) -> HttpResponse:
-    """What would be made, with the form carried along; the editor if it could not be."""
+def _plan(request: HttpRequest, editing: Editing, draft: Draft, *, wrong: str = "") -> HttpResponse:
+    """What would be made, with the form carried along; the editor if it could not be.
+
+    wrong: with the address that alerts were to be told to
+    """
     try:
         spec = draft.document()
         if editing.pipe is None:
@@ -121,8 +144,10 @@ def _plan(request: HttpRequest, editing: Editing, draft: Draft) -> HttpResponse:
         "plan": making_of(tenant=editing.tenant, spec=checked, pipe=editing.pipe, now=timezone.now()),
         "most_event_bytes": settings.PENSTOCK_MAX_EVENT_BYTES,
         "carried": carried,
+        "tell": request.POST.get(TELL, viewer_of(request).email),
+        "wrong": wrong,
     }
-    return show(request, "pipe_plan.html", context, tenant=editing.tenant)
+    return show(request, "pipe_plan.html", context, tenant=editing.tenant, status=422 if wrong else 200)
 
 
 def _publish(request: HttpRequest, editing: Editing, pipe: Pipe, draft: Draft) -> HttpResponse:

@@ -173,6 +173,20 @@ def test_who_is_told_is_nobody_until_there_is_an_address(alices: Client, tenant:
     assert "Nobody yet." in alices.post(NEW, FORM).content.decode()
 
 
+def test_whoever_makes_the_first_pipe_is_offered_to_be_told(alices: Client, tenant: Tenant, alice: User):
+    User.objects.filter(id=alice.id).update(email="alice@example.com")
+    page = alices.post(NEW, FORM).content.decode()
+    assert 'value="alice@example.com"' in page
+    carried = hidden(page) | {"action": "save"}
+    assert "tell" not in carried, "back in the editor it is no wish"
+    refused = alices.post(NEW, carried | {"tell": "alice at home"})
+    assert (refused.status_code, Pipe.objects.count()) == (422, 0)
+    assert "needs a mail address. Nothing was made yet." in refused.content.decode()
+    assert "orders is made" in alices.post(NEW, carried | {"tell": "alice@example.com"}).content.decode()
+    assert [channel.target for channel in tenant.alert_channels.all()] == ["alice@example.com"]
+    assert "Tell alerts to" not in alices.post(NEW, FORM | {"name": ["second"]}).content.decode()
+
+
 def test_from_the_plan_the_pipe_is_made_as_it_was_typed(alices: Client, tenant: Tenant):
     carried = hidden(alices.post(NEW, FORM).content.decode())
     assert {name: carried[name] for name in ("name", "normalize.op", "destination.url")} == {

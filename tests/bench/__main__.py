@@ -48,10 +48,10 @@ def bench_ingest(at: Stand) -> list[Line]:
     return [batches, single]
 
 
-def _lane_rate(at: Stand, kind: LaneKind, topic: str, count: int) -> float:
+def _lane_rate(at: Stand, kind: LaneKind, topic: str, count: int, *more: str) -> float:
     """Records a second of a lane from its first commit to its last, over `count` more records than it had settled."""
     before = at.committed(kind, topic)
-    with at.running("-m", "tests.bench.lane", kind):
+    with at.running("-m", "tests.bench.lane", kind, *more):
         first = last = (0.0, before)
         while last[1] < before + count:
             time.sleep(0.05)
@@ -89,6 +89,22 @@ def _process(at: Stand, name: str, steps: list[dict[str, Any]], need: float) -> 
     line = Line(name, "events/s", values, bases, f"{need:.0%} of the bare loop".replace("%", " %"))
     line.met = (line.ratio or 0) >= need
     return line
+
+
+def bench_ledger(at: Stand) -> list[Line]:
+    """The process lane as it is against one that counts nothing, over as many records of the same kind."""
+    at.pipe(STEPS)
+    topic = at.cluster.topics["ingest"].name
+
+    def measure(*more: str) -> float:
+        with at.ingest():
+            at.load(count=EVENTS, batch=100, connections=8)
+        return _lane_rate(at, "process", topic, EVENTS, *more)
+
+    values, bases = alternate(measure, lambda: measure("uncounted"))
+    line = Line("process, ledger and lag on against off", "events/s", values, bases, "85 % of it without")
+    line.met = (line.ratio or 0) >= 0.85
+    return [line]
 
 
 def bench_language(_at: Stand) -> list[Line]:
@@ -190,6 +206,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "ingest": bench_ingest,
     "process": bench_process,
     "steps": bench_steps,
+    "ledger": bench_ledger,
     "language": bench_language,
     "transmit": bench_transmit,
     "lookups": bench_lookups,

@@ -1,18 +1,36 @@
-"""One lane in a plain process, as Spark's Python worker runs it: `python -m tests.bench.lane process [c1]`."""
+"""One lane in a plain process, as Spark's Python worker runs it: `python -m tests.bench.lane process [c1]`.
+
+With `uncounted` behind it, a process lane counts nothing.
+"""
 
 import logging
 import signal
 import sys
 
 from dataplane.jobs.lanes import make_work
+from dataplane.ledger.facts import FactBook
+from dataplane.process import work
+from dataplane.process.run import Run
 from dataplane.runtime.garbage import collect_seldom
+from dataplane.runtime.lags import LagBook
 from dataplane.runtime.lane import Lane, LaneIdentity
 from dataplane.runtime.settings import settings_from
+
+
+def count_nothing() -> None:
+    """A process lane as it would be without ledger and lags: what they cost is the difference."""
+    for where, name in ((FactBook, "extend"), (LagBook, "add_pass"), (Run, "passed"), (Run, "departed")):
+        setattr(where, name, lambda *_: None)
+    setattr(work, "_times", lambda _items: [])  # noqa: B010 (no function of its type)
+
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     collect_seldom()
+    if "uncounted" in sys.argv:
+        sys.argv.remove("uncounted")
+        count_nothing()
     kind, cell = [*sys.argv[1:], "c1"][:2]
     identity = LaneIdentity(cell, kind, 0, 1, "bench")  # type: ignore[arg-type]
     Lane(identity, settings_from(), make_work).run()

@@ -1,0 +1,92 @@
+"""Ten thousand busy pipes: what a minute of them costs the Observer to store, and home to show."""
+
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pyroaring import BitMap64
+
+from controlplane.observer.attempts import Sampler
+from controlplane.observer.batch import Batch
+from controlplane.observer.store import Store
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, encode
+from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.units import position_of
+from dataplane.names import AUDIT_TOPIC
+from mgmt.models import AuditOffset, Cell, FactRow, LagRow, Membership, Pipe, PipeRevision, Source, Tenant, User
+from tests.db.controlplane.test_observer_stores import AUDIT, Message
+
+pytestmark = [pytest.mark.django_db, pytest.mark.long]
+PIPES: Final = 10_000
+TENANTS: Final = 50
+UNITS: Final = 30
+FACTS: Final = [
+    ("ingest", "sent", "acked"),
+    ("ingest", "sent", "seen"),
+    ("process", "sent", ""),
+    ("transform:main", "sent", ""),
+    ("transmit:main", "delivered", ""),
+]
+LAGS: Final = [
+    (node, way) for node in ("ingest", "normalize", "transform:main", "transmit:main") for way in ("in", "out")
+]
+
+
+@pytest.fixture
+def pipes(db: None) -> list[str]:
+    cell = Cell.objects.create(id="c1")
+    tenants = Tenant.objects.bulk_create(Tenant(name=f"Tenant {n}") for n in range(TENANTS))
+    rows = Pipe.objects.bulk_create(
+        Pipe(tenant=tenants[n % TENANTS], name=f"pipe {n}", cell=cell) for n in range(PIPES)
+    )
+    spec = {"sources": {"shop": {}}, "destinations": {"main": {"type": "http", "url": "https://main.example/"}}}
+    PipeRevision.objects.bulk_create(PipeRevision(pipe=row, number=1, spec=spec, state="live") for row in rows)
+    Source.objects.bulk_create(Source(pipe=row, name="shop") for row in rows)
+    return [row.id for row in rows]
+
+
+def audits(pipes: list[str], bucket: int) -> list[bytes]:
+    """As lanes tell them: a record for a hundred pipes."""
+    sketch, encoded = Sketch(), []
+    sketch.add([1_000 * n for n in range(UNITS)])
+    lag = sketch.encode()
+    for first in range(0, len(pipes), 100):
+        facts, lags = [], []
+        for number, pipe in enumerate(pipes[first : first + 100], first):
+            units = BitMap64(position_of(1, 0, number * UNITS + n) for n in range(UNITS)).serialize()
+            facts += [FactSet(pipe, node, bucket, name, detail, 0, units) for node, name, detail in FACTS]
+            lags += [LagSet(pipe, node, bucket, way, lag) for node, way in LAGS]
+        encoded.append(encode(Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, [], [], facts, lags)))
+    return encoded
+
+
+def test_a_minute_of_them_is_stored_in_ten_seconds_and_home_is_there_at_once(pipes: list[str], client: Client):
+    now = timezone.now()
+    AuditOffset.objects.create(topic=AUDIT_TOPIC, partition=0, next_offset=0)
+    store = Store()
+    store.offsets = {AUDIT: 0}
+    records = audits(pipes, int(now.timestamp()) // 60 - 1)
+    began = time.perf_counter()
+    batch = Batch(Sampler(5))
+    for number, value in enumerate(records):
+        batch.add(Message(AUDIT, number, value))
+    store.save(batch, maybe_sealed_before=0, now=datetime.now(UTC))
+    stored_s = time.perf_counter() - began
+    assert (FactRow.objects.count(), LagRow.objects.count()) == (PIPES * len(FACTS), PIPES * len(LAGS))
+
+    viewer = User.objects.create_user("vera")
+    Membership.objects.create(tenant=Tenant.objects.get(name="Tenant 0"), user=viewer, role="viewer")
+    client.force_login(viewer)
+    client.get("/")  # the first one reads templates
+    took_ms = []
+    for _ in range(5):
+        began = time.perf_counter()
+        assert client.get("/").status_code == 200
+        took_ms.append((time.perf_counter() - began) * 1_000)
+    rows, home_ms = PIPES * (len(FACTS) + len(LAGS)), sorted(took_ms)[2]
+    print(f"{rows} rows in {stored_s:.1f} s; home of {PIPES // TENANTS} pipes {home_ms:.0f} ms")  # noqa: T201
+    assert stored_s < 10
+    assert home_ms < 300

@@ -15,6 +15,7 @@ from mgmt.tail.viewer import Viewer
 PER_S: Final = 20.0  # more than that nobody reads; what is left out is counted
 BURST: Final = 200.0  # for one who comes back after a pause
 STANDING_S: Final = 1.0  # also how soon a browser that has gone is noticed
+BEGINS_S: Final = 0.05  # until the reader is there it is looked at so often
 MOST_S: Final = 120.0  # then the browser comes again, and is asked anew who it is
 SHOWN_BYTES: Final = 4 * 1024  # of a body; the message's own page has the rest
 
@@ -68,7 +69,12 @@ class Stream:
             tally.gap |= taken.gap or self._is_another
             self._is_another = False
             chunk = [self._told(copy) for copy in self._wanted(taken.copies, pace, tally)]
-            if now_s >= due_s:
+            if now_s < due_s:
+                pass
+            elif taken.after is None and not self._hub.trouble:  # who is told that it lives will miss nothing
+                due_s = now_s + BEGINS_S
+                chunk.append(b":\n\n")
+            else:
                 tally.trouble = self._hub.trouble
                 chunk.append(event("standing", tally, self._cursor(taken.after)))
                 due_s, tally = now_s + STANDING_S, Tally()

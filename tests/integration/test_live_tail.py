@@ -64,7 +64,7 @@ def events(chunks: Iterator[bytes], name: str = "copy") -> Iterator[dict[str, An
     """The data of the events of this name, as a browser takes them apart."""
     for chunk in chunks:
         for block in chunk.decode().split("\n\n"):
-            fields = dict(line.split(": ", 1) for line in block.splitlines())
+            fields = dict(line.split(": ", 1) for line in block.splitlines() if line != ":")
             if fields.get("event") == name:
                 yield {**json.loads(fields["data"]), "cursor": fields.get("id")}
 
@@ -101,6 +101,15 @@ def test_an_empty_hour_still_says_once_a_second_that_it_lives_and_where_it_is(to
     assert found[-1] == {
         "shown": 0, "left_out": 0, "unjudged": 0, "missed": 0, "gap": False, "trouble": "", "cursor": "1-0",
     }  # fmt: skip
+
+
+def test_who_has_been_told_that_it_lives_misses_nothing_from_then_on(topic: Topic, kafka_servers: str):
+    for number in range(10):
+        with closing(topic.stream(Hub(kafka_servers))) as stream:
+            chunks = iter(stream)
+            next(events(chunks, "standing"))
+            topic.write(copy_at(number, number))
+            assert next(events(chunks))["body"] == str(number)
 
 
 def test_nobody_is_let_in_when_there_is_no_room(topic: Topic, hub: Hub):

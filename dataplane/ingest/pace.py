@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from dataplane.ingest.acks import Batch
 
 ON_THEIR_WAY: Final = 5  # of a partition; with fewer librdkafka sends on
-HELD: Final = 100_000  # of a topic; as many as librdkafka's own queue holds
+HELD_BYTES: Final = 128 * 1024 * 1024  # of a topic; as much as librdkafka's own queue holds
+RECORD_BYTES: Final = 1_000  # what one costs beside its value, about
 
 
 class Held(NamedTuple):
@@ -32,7 +33,7 @@ class Held(NamedTuple):
 class Pace:
     """Records of one topic. The batch they belong to calls `reported` for each; `turn` after reports have come."""
 
-    __slots__ = ("_failed", "_held", "_held_count", "_on_their_way", "_passing", "_produce", "_topic")
+    __slots__ = ("_failed", "_held", "_held_bytes", "_on_their_way", "_passing", "_produce", "_topic")
 
     def __init__(self, producer: Producer, topic: str) -> None:
         self._produce = producer.produce
@@ -40,7 +41,7 @@ class Pace:
         self._on_their_way: dict[int, int] = defaultdict(int)  # by partition
         self._passing: dict[int, Batch] = {}  # whose records go in one request with its first one
         self._held: dict[int, list[Held]] = {}
-        self._held_count = 0
+        self._held_bytes = 0
         self._failed: set[int] = set()  # partitions that could not store something since the last turn
 
     def send(self, value: bytes, key: bytes | None, partition: int, headers: Headers, batch: "Batch") -> None:
@@ -49,10 +50,10 @@ class Pace:
             self._produce(self._topic, value, key, partition, batch.report, headers=headers)
             self._on_their_way[partition] += 1
             return
-        if self._held_count >= HELD:
+        if self._held_bytes >= HELD_BYTES:
             raise BufferError
         self._held.setdefault(partition, []).append(Held(value, key, headers, batch))
-        self._held_count += 1
+        self._held_bytes += RECORD_BYTES + len(value)
 
     def reported(self, partition: int, *, failed: bool) -> None:
         """One record less on its way."""
@@ -64,8 +65,8 @@ class Pace:
         """Produce what need not wait any longer; where one could not be stored, those behind it need not try."""
         for partition in [one for one in self._held if self._on_their_way[one] < ON_THEIR_WAY or one in self._failed]:
             held = self._held.pop(partition)
-            self._held_count -= len(held)
             for record in held:
+                self._held_bytes -= RECORD_BYTES + len(record.value)
                 if partition in self._failed or not self._sent(partition, record):
                     record.batch.refused(partition)
         self._failed.clear()

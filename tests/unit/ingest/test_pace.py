@@ -5,10 +5,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from confluent_kafka import KafkaError
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from dataplane.ingest import pace
 from dataplane.ingest.acks import Batch
 from dataplane.ingest.pace import ON_THEIR_WAY, Pace
 from tests.rig.reports import Report
@@ -113,6 +115,19 @@ def test_what_a_full_producer_does_not_take_later_is_refused():
     sending.producer.report(0)
     sending.pace.turn()
     assert sending.refused() == sending.sent[0][-1:]
+
+
+def test_more_than_fits_is_refused_and_what_has_left_makes_room(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pace, "HELD_BYTES", 2 * pace.RECORD_BYTES)
+    sending = Sending()
+    for _ in range(ON_THEIR_WAY + 2):
+        sending.send(0)
+    with pytest.raises(BufferError):
+        sending.send(0)
+    sending.producer.report(0)
+    sending.pace.turn()
+    sending.send(0)
+    assert len(sending.producer.taken[0]) == ON_THEIR_WAY + 2
 
 
 class AnyTraffic(RuleBasedStateMachine):

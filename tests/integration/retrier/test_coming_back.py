@@ -244,13 +244,19 @@ def test_a_hundred_thousand_of_one_destination_do_not_delay_anothers(broker: Bro
 
 
 def killed_before_its_commit(retrier: Retrier) -> None:
+    retrier.start(PENSTOCK_CHECKPOINT_MS="600000")  # after its first pass it produces, and commits nothing
+    until(lambda: retrier.partitions().get("retrier-0"), "it holds partitions", 60)
     ids = {retrier.put("retry-in", "crm") for _ in range(500)}
     retrier.flush()
-    retrier.start(PENSTOCK_CHECKPOINT_MS="600000")  # produces, and commits nothing
     until(lambda: ids <= retrier.ids(), "all are produced", 60)
     retrier.kill()
     retrier.start()
-    until(lambda: retrier.ids() and len(retrier.came) >= 2 * len(ids), "all are produced again", 60)
+    until(
+        lambda: retrier.ids() and len(retrier.came) >= 2 * len(ids),
+        "all are produced again",
+        60,
+        seen=lambda: (len(retrier.came), retrier.partitions()),
+    )
     time.sleep(1)
     retrier.read()
     assert len(retrier.came) == 2 * len(ids)

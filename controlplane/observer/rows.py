@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
-from django.db import connection
 from django.db.models import F, Q
 from pyroaring import BitMap64
 
 from controlplane.observer.attempts import at_us
-from controlplane.observer.merge import FactId, LagId, PipeBucket, ReachId, Tally, clean
+from controlplane.observer.columns import execute_in_columns
+from controlplane.observer.merge import FactId, LagId, PipeBucket, Tally, clean
 from dataplane.ledger.heartbeat import Heartbeat
 from dataplane.names import RAMP_PREFIX
 from mgmt.models import FactRow, LagRow, LateCount, Seal
@@ -18,7 +18,6 @@ from mgmt.models import Heartbeat as HeartbeatRow
 ROWS: Final = 500  # of a statement of Django's
 UPSERTED: Final = 5_000  # of one of ours
 
-# A column is one parameter. Django's upsert makes a placeholder of each value: five times the time for a busy minute.
 _SAVE_FACTS: Final = """
 INSERT INTO mgmt_factrow (pipe_id, bucket, node, fact, detail, child, audit_partition, positions, "count")
 SELECT * FROM unnest(%s::varchar[], %s::int[], %s::varchar[], %s::varchar[], %s::varchar[], %s::int[], %s::int[],
@@ -80,22 +79,13 @@ def save_lags(lags: Mapping[LagId, bytes]) -> None:
 
 
 def _upsert(statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-    with connection.cursor() as cursor:
-        for first in range(0, len(rows), UPSERTED):
-            some = rows[first : first + UPSERTED]
-            cursor.execute(statement, [list(column) for column in zip(*some, strict=True)])
+    for first in range(0, len(rows), UPSERTED):
+        execute_in_columns(statement, rows[first : first + UPSERTED])
 
 
 def raise_marks(tally: Tally) -> None:
-    with connection.cursor() as cursor:
-        if tally.reach:
-            keys: list[ReachId] = sorted(tally.reach)
-            columns = [list(column) for column in zip(*keys, strict=True)]
-            cursor.execute(_RAISE_REACH, [*columns, [tally.reach[key] for key in keys]])
-        if tally.passed:
-            places = sorted(tally.passed)
-            columns = [list(column) for column in zip(*places, strict=True)]
-            cursor.execute(_RAISE_PASSED, [*columns, [tally.passed[place] for place in places]])
+    execute_in_columns(_RAISE_REACH, [(*key, tally.reach[key]) for key in sorted(tally.reach)])
+    execute_in_columns(_RAISE_PASSED, [(*place, tally.passed[place]) for place in sorted(tally.passed)])
 
 
 def save_heartbeats(heartbeats: Iterable[Heartbeat]) -> None:

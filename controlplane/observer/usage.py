@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Final
 
-from django.db import connection
-
+from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.merge import UsageId, clean
 from dataplane.ledger.usage import NOBODY, Spent
 
@@ -22,11 +21,7 @@ ON CONFLICT (pipe_id, day, cell, kind) DO UPDATE SET
 
 def add_usage(usage: Mapping[UsageId, Spent]) -> None:
     """One statement for all of it, in one order, so that Observers of several partitions do not wait for each other."""
-    if not usage:
-        return
-    rows = [(*_place(key), *usage[key]) for key in sorted(usage)]
-    with connection.cursor() as cursor:
-        cursor.execute(_ADD, [list(column) for column in zip(*rows, strict=True)])
+    execute_in_columns(_ADD, [(*_place(key), *usage[key]) for key in sorted(usage)])
 
 
 def _place(key: UsageId) -> tuple[str | None, date, str, str]:

@@ -41,10 +41,9 @@ from dataplane.names import Purpose
 from dataplane.spec import TopicDestination
 from dataplane.tables.records import DestinationRecord, Record
 from mgmt.models import Cell, Pipe, PipeRevision, Ramp, Topic
-from mgmt.provisioning.topics import TopicPlan, TopicShape, cell_plans, output_plan
+from mgmt.provisioning.topics import GENERATION, TopicPlan, TopicShape, cell_plans, output_plan
 from mgmt.services import RampIsOver, begin_ramp, finish_ramp, raise_share, roll_back_ramp
 
-GENERATION: Final = 1
 ONE_CHANGE: Final = timedelta(seconds=10)  # each is one transaction: what a killed tick leaves behind is short
 State = PipeRevision.State
 log = structlog.get_logger(__name__)

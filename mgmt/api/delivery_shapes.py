@@ -5,12 +5,10 @@ from typing import Any
 from rest_framework import serializers
 
 from mgmt.api.parsing import StrictSerializer
-from mgmt.api.shapes import DestinationOut, PageOut
+from mgmt.api.shapes import NAME, DestinationOut, PageOut
 from mgmt.models import Alert, AlertChannel, Move, OffsetSet
 from mgmt.services.destinations import MAX_CREDENTIAL_CHARS
 from mgmt.services.moves import MOST_IDS, MOST_RATE_PER_S, RATE_PER_S
-
-NAME = r"^[a-z0-9][a-z0-9-]{0,39}$"
 
 # -- in
 

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from dataplane.plan.dryrun import MAX_SHOWN
 from mgmt.api.parsing import StrictSerializer
-from mgmt.api.shapes import SpecField
+from mgmt.api.shapes import NAME, ROW_ID, SpecField
 
 
 class DryRunIn(StrictSerializer):
@@ -15,12 +15,12 @@ class DryRunIn(StrictSerializer):
     spec = SpecField()
     event = serializers.JSONField(required=False, help_text="The event's body; the pipe's own last one if left out.")
     source = serializers.RegexField(
-        r"^[a-z0-9][a-z0-9-]{0,39}$",
+        NAME,
         required=False,
         help_text="Where it enters; the spec's first if left out.",  # type: ignore[assignment]
     )
     pipe = serializers.RegexField(
-        r"^[a-z]{2,6}_[0-9a-z]{20}$",
+        ROW_ID,
         required=False,
         help_text="Whose last event is taken, and whose tenant's salt hashes use.",
     )

@@ -5,13 +5,13 @@ from typing import Any
 from rest_framework import serializers
 
 from mgmt.api.parsing import StrictSerializer
-from mgmt.api.shapes import PageOut
+from mgmt.api.shapes import NAME, PageOut
 
 
 class LookupTableIn(StrictSerializer):
     """A look-up table to be made."""
 
-    name = serializers.RegexField(r"^[a-z0-9][a-z0-9-]{0,39}$")
+    name = serializers.RegexField(NAME)
     tenant = serializers.RegexField(
         r"^[a-z0-9_]{1,32}$", required=False, help_text="Needed only by members of several tenants."
     )

@@ -1,6 +1,6 @@
 """What goes in and out: one serializer for each body. Nothing here reads or writes rows by itself."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from django.conf import settings
@@ -12,6 +12,8 @@ from mgmt.api.parsing import StrictSerializer
 from mgmt.models import Destination as DestinationRow
 from mgmt.models import Membership, Pipe, PipeRevision
 
+NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"  # of a source, a destination, a table
+ROW_ID: Final = r"^[a-z]{2,6}_[0-9a-z]{20}$"
 type_of_spec = {"$ref": "#/components/schemas/PipeSpec"}
 
 
@@ -57,7 +59,7 @@ class RevisionIn(StrictSerializer):
 class KeyIn(StrictSerializer):
     """A key to be made."""
 
-    source = serializers.RegexField(r"^[a-z0-9][a-z0-9-]{0,39}$")  # type: ignore[assignment]  # a field, not DRF's attribute
+    source = serializers.RegexField(NAME)  # type: ignore[assignment]  # a field, not DRF's attribute
     label = serializers.CharField(  # type: ignore[assignment]
         max_length=80, required=False, allow_blank=True, default=""
     )

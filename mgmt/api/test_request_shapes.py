@@ -5,18 +5,16 @@ from typing import Any
 from rest_framework import serializers
 
 from mgmt.api.parsing import StrictSerializer
-from mgmt.api.shapes import SpecField
+from mgmt.api.shapes import NAME, ROW_ID, SpecField
 from mgmt.models import DestinationTest
-
-_NAME = r"^[a-z0-9][a-z0-9-]{0,39}$"
 
 
 class DestinationTestIn(StrictSerializer):
     """A test request of a destination: of a saved one (`pipe`), or of one in a spec that is not saved (`spec`)."""
 
-    destination = serializers.RegexField(_NAME)
+    destination = serializers.RegexField(NAME)
     pipe = serializers.RegexField(
-        r"^[a-z]{2,6}_[0-9a-z]{20}$",
+        ROW_ID,
         required=False,
         help_text="Whose destination it is; signed with its own secrets. Its steps are left out.",
     )
@@ -26,7 +24,7 @@ class DestinationTestIn(StrictSerializer):
         help_text="The body; with a spec it goes through the steps. An example if left out.",
     )
     source = serializers.RegexField(  # type: ignore[assignment]  # a field, not DRF's attribute
-        _NAME, required=False, help_text="Where the event enters the spec; its first source if left out."
+        NAME, required=False, help_text="Where the event enters the spec; its first source if left out."
     )
     tenant = serializers.RegexField(
         r"^[a-z0-9_]{1,32}$", required=False, help_text="With a spec; needed only by members of several tenants."

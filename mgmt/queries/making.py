@@ -14,10 +14,9 @@ from mgmt.models import AlertChannel, Cell, Pipe, PipeRevision, Tenant, Topic
 from mgmt.provisioning.placing import least_loaded
 from mgmt.provisioning.ramps import RampPolicy, first_share
 from mgmt.provisioning.settings import ramp_policy, topic_shape
-from mgmt.provisioning.topics import TopicPlan, cell_plans, output_plan
+from mgmt.provisioning.topics import GENERATION, TopicPlan, cell_plans, output_plan
 from mgmt.queries.ramps import recently_taken
 
-GENERATION: Final = 1
 PIPE_TO_COME: Final = "<id>"  # in the names of topics, while the pipe has none
 _OPEN: Final = (PipeRevision.State.REQUESTED, PipeRevision.State.RAMPING)
 
@@ -95,6 +94,7 @@ def making_of(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: datetim
     """What is made when this is saved: a new pipe, or the next revision of one."""
     placing = _placing(pipe)
     known = _known_names(pipe)
+    posted = [HttpLine(name, to) for name, to in spec.destinations.items() if isinstance(to, HttpDestination)]
     return Making(
         placing=placing,
         topics=_topics(placing.cell),
@@ -102,10 +102,8 @@ def making_of(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: datetim
         queries=[(name, is_asked(name, spec)) for name in QUERY_INPUTS],
         ramp=_ramp(pipe, now),
         keys=list(spec.sources) if pipe is None else [],
-        secrets=[name for name, to in spec.destinations.items() if isinstance(to, HttpDestination)]
-        if pipe is None
-        else [],
-        posted=[HttpLine(name, to) for name, to in spec.destinations.items() if isinstance(to, HttpDestination)],
+        secrets=[line.name for line in posted] if pipe is None else [],
+        posted=posted,
         told=list(AlertChannel.objects.filter(tenant=tenant).order_by("created_at")),
     )
 

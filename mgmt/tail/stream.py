@@ -69,12 +69,11 @@ class Stream:
             tally.gap |= taken.gap or self._is_another
             self._is_another = False
             chunk = [self._told(copy) for copy in self._wanted(taken.copies, pace, tally)]
-            if now_s < due_s:
-                pass
-            elif taken.after is None and not self._hub.trouble:  # who is told that it lives will miss nothing
+            is_due = now_s >= due_s
+            if is_due and taken.after is None and not self._hub.trouble:  # who is told that it lives misses nothing
                 due_s = now_s + BEGINS_S
                 chunk.append(b":\n\n")
-            else:
+            elif is_due:
                 tally.trouble = self._hub.trouble
                 chunk.append(event("standing", tally, self._cursor(taken.after)))
                 due_s, tally = now_s + STANDING_S, Tally()

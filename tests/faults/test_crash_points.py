@@ -19,7 +19,7 @@ import pytest
 from dataplane.names import LaneKind
 from tests.rig.books import AuditReader
 from tests.rig.broker import Broker
-from tests.rig.cluster import Cluster
+from tests.rig.cluster import broker_for_cells
 from tests.rig.crash_cells import KILLED, CrashCell, LaneServer
 from tests.rig.crash_elsewhere import ELSEWHERE
 from tests.rig.crash_traffic import ProcessTraffic, RetrierTraffic, Traffic, TransmitTraffic
@@ -139,11 +139,8 @@ class Campaign:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    made = Broker(tmp_path_factory.mktemp("crash-broker"))
-    made.start()
-    Cluster(made.address).make_cluster_topics()
-    yield made
-    made.stop()
+    with broker_for_cells(tmp_path_factory.mktemp("crash-broker")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="module")

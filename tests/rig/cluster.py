@@ -3,7 +3,9 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -45,6 +47,7 @@ from dataplane.tables.records import (
     TopicRecord,
 )
 from dataplane.tables.sealed import bind, credential_place
+from tests.rig.broker import Broker
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 PIPE = "pipe_rig"
@@ -59,6 +62,18 @@ def key_of(name: str) -> str:
 
 
 KEY = key_of(PIPE)
+
+
+@contextmanager
+def broker_for_cells(var: Path) -> Iterator[Broker]:
+    """A broker with what all cells share, for tests that each make a cell of their own on it."""
+    broker = Broker(var)
+    broker.start()
+    try:
+        Cluster(broker.address).make_cluster_topics()
+        yield broker
+    finally:
+        broker.stop()
 
 
 class Cluster:

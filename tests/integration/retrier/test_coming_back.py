@@ -28,7 +28,7 @@ from dataplane.tables.records import MoveRecord
 from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encode_signal, signal_key
 from localbox.settings import ROOT
 from tests.rig.broker import Broker
-from tests.rig.cluster import Cluster
+from tests.rig.cluster import Cluster, broker_for_cells
 from tests.rig.data_plane import until
 from tests.rig.watch import Heartbeats
 
@@ -169,11 +169,8 @@ class Retrier:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    started = Broker(tmp_path_factory.mktemp("broker"))
-    started.start()
-    Cluster(started.address).make_cluster_topics()
-    yield started
-    started.stop()
+    with broker_for_cells(tmp_path_factory.mktemp("broker")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="module")

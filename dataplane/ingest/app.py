@@ -13,6 +13,7 @@ from zlib import error as ZlibError  # noqa: N812
 
 import msgspec
 
+from dataplane.ingest.credentials import CHALLENGE, key_of
 from dataplane.ingest.events import carry_trace, read_events
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.replica import Replica, Verdict
@@ -94,7 +95,7 @@ class IngestApp:
 
     async def _events(self, headers: Any, protocol: Any) -> int:
         """Take what came and answer; the status. Raises RefusalError."""
-        route = self._replica.route(_key(headers.get("authorization")))
+        route = self._replica.route(key_of(headers.get("authorization")))
         body = self._plain(headers, await self._body(headers, protocol))
         ce = _NO_ATTRIBUTES
         if "ce-specversion" in headers:
@@ -170,17 +171,9 @@ class IngestApp:
         if refusal.status == 405:
             headers.append(("allow", "POST"))
         if refusal.status == 401:
-            headers.append(("www-authenticate", "Bearer"))
+            headers.append(("www-authenticate", CHALLENGE))
         request_id = f"{os.getpid():x}-{next(_request_numbers):x}"
         protocol.response_bytes(refusal.status, headers, problem_body(refusal, request_id))
-
-
-def _key(authorization: str | None) -> str:
-    """The key as it came. Raises RefusalError `key-missing` if none did."""
-    scheme, _, key = (authorization or "").partition(" ")
-    if scheme.lower() != "bearer" or not key:
-        raise RefusalError(401, "key-missing", "needs the header Authorization: Bearer <API key>")
-    return key.strip()
 
 
 def _answer_batch(protocol: Any, verdicts: list[Verdict], receipts: str) -> int:

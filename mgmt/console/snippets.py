@@ -25,7 +25,7 @@ def endpoint(ingest_url: str) -> str:
 
 
 def send_snippets(*, ingest_url: str, key: str = "") -> list[Snippet]:
-    """Send one event with curl, Python or JavaScript; without a key the snippets read it from the environment."""
+    """Send one event with curl, Python, JavaScript or a URL; without a key it is read from the environment."""
     url = endpoint(ingest_url)
     python_key = repr(key) if key else 'os.environ["PENSTOCK_KEY"]'
     script_key = f'"{key}"' if key else "process.env.PENSTOCK_KEY"
@@ -55,7 +55,14 @@ def send_snippets(*, ingest_url: str, key: str = "") -> list[Snippet]:
             f'  headers: {{ Authorization: `Bearer ${{{script_key}}}`, "Content-Type": "application/json" }},\n'
             f"  body: JSON.stringify({SAMPLE}),\n}});\nconsole.log(await answer.json());",
         ),
+        Snippet("url", "Webhook of another service (it asks for a URL alone)", _with_key(url, key or KEY_PLACEHOLDER)),
     ]
+
+
+def _with_key(url: str, key: str) -> str:
+    """The endpoint as services that know no headers take it: they send what stands before the @ as Basic."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://events:{key}@{rest}"
 
 
 def api_curl(*, web_url: str, user: str, path: str, body: Mapping[str, Any] | None = None) -> str:

@@ -4,6 +4,7 @@ import gzip
 import http.client
 import json
 import socket
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -32,7 +33,12 @@ def problem(answer: tuple[int, dict[str, str], bytes], status: int, code: str) -
 def test_without_a_key_it_is_401(plane: DataPlane, key: str):
     answer = plane.post(key, b"{}", authorization="")
     problem(answer, 401, "key-missing")
-    assert answer[1]["www-authenticate"] == "Bearer"
+    assert answer[1]["www-authenticate"].startswith("Bearer, Basic ")
+
+
+def test_a_sender_that_knows_nothing_but_a_url_sends_the_key_as_its_password(plane: DataPlane, key: str):
+    basic = b64encode(f"events:{key}".encode()).decode()
+    assert plane.post(key, b"{}", authorization=f"Basic {basic}")[0] == 202
 
 
 @pytest.mark.parametrize("value", ["Bearer psk_nobody", f"Bearer {key_of('nobody')}", "Bearer " + "x" * 4_000])

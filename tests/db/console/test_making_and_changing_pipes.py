@@ -51,7 +51,7 @@ def test_a_new_pipe_shows_endpoint_key_and_snippets_once(alices: Client, setting
     page = alices.post("/pipes/new/", typed()).content.decode()
     key = shown_key(page)
     assert ApiKey.objects.get().digest == key_digest(key)
-    assert page.count(key) == 4  # once to keep, once in each snippet
+    assert page.count(key) == 5  # once to keep, once in each snippet
     assert f"{settings.PENSTOCK_INGEST_URL}/v1/events" in page
     pipe = Pipe.objects.get(name="payments")
     assert signing_secrets(destination=pipe.destinations.get())[0] in page

@@ -91,7 +91,7 @@ def records_since(
 
 
 def messages_since(topic: str, partitions: Sequence[int], since: datetime) -> Iterator[Message]:
-    """Everything on these partitions from then on, for SEARCH_S. Raises RecordsAway."""
+    """Everything on these partitions from then on, as far as SEARCH_S allows. Raises RecordsAway."""
     with _reading("latest") as reader:
         at_ms = int(since.timestamp() * 1_000)
         asked = [TopicPartition(topic, partition, at_ms) for partition in partitions]
@@ -114,7 +114,7 @@ def newest_of_key(topic: str, partition: int, key: bytes) -> Message | None:
 
 
 def newest_messages(topic: str, partitions: Sequence[int], most: int) -> Iterator[Message]:
-    """The newest `most` of each of these partitions, in their order, for SEARCH_S. Raises RecordsAway."""
+    """The newest `most` of each of these partitions, in their order, as far as SEARCH_S allows. Raises RecordsAway."""
     with _reading("earliest") as reader:
         places = [TopicPartition(topic, partition) for partition in partitions]
         for place in places:
@@ -124,17 +124,26 @@ def newest_messages(topic: str, partitions: Sequence[int], most: int) -> Iterato
 
 
 def _read_from(reader: _Reader, places: list[TopicPartition]) -> Iterator[Message]:
-    """Until the ends that the partitions have, or the time is over."""
-    deadline = time.monotonic() + SEARCH_S
+    """Until the ends that the partitions have, or for SEARCH_S from when each of them has answered.
+
+    Raises RecordsAway if one does not within READ_S: what was not looked at is not known to be missing.
+    """
     reader.client.assign(places)
     open_ = {place.partition for place in places}
+    silent = set(open_)
+    deadline = time.monotonic() + READ_S
     while open_ and (left_s := deadline - time.monotonic()) > 0:
         for message in reader.read(left_s):
+            if message.partition() in silent:
+                silent.discard(message.partition())
+                deadline = deadline if silent else time.monotonic() + SEARCH_S
             error = message.error()
             if error is None:
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
                 open_.discard(message.partition())
+    if silent:
+        raise RecordsAway(NO_ANSWER)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ class ControlSettings(Struct, frozen=True):
     attempt_sample_per_s: int  # successes kept per pipe and second; failures are all kept
     attempts_keep_h: int
     facts_keep_d: int
+    seals_keep_d: int  # a year and the month that it is compared with
     rollout_up_s: float
     rollout_watch_s: float
     lanes_max: int  # of one kind in a cell, where staff have said nothing else
@@ -49,6 +50,7 @@ def control_settings() -> ControlSettings:
         attempt_sample_per_s=int(setting("PENSTOCK_ATTEMPT_SAMPLE", 5)),
         attempts_keep_h=int(setting("PENSTOCK_ATTEMPTS_KEEP_H", 72)),
         facts_keep_d=int(setting("PENSTOCK_FACTS_KEEP_D", 30)),
+        seals_keep_d=int(setting("PENSTOCK_SEALS_KEEP_D", 400)),
         rollout_up_s=float(setting("PENSTOCK_ROLLOUT_UP_S", 75)),
         rollout_watch_s=float(setting("PENSTOCK_ROLLOUT_WATCH_S", 90)),
         ramp=ramp_policy(),

@@ -32,7 +32,6 @@ from mgmt.models import (
     Pipe,
     PipeRevision,
     ScaleGroup,
-    Seal,
     Source,
     SourceSchema,
     Tenant,
@@ -181,14 +180,6 @@ class DestinationAdmin(ReadOnlyAdmin):
     list_filter = ["state"]
     search_fields = ["name", "pipe__id"]
     exclude = ["secrets", "credential"]
-
-
-@admin.register(Seal)
-class SealAdmin(ReadOnlyAdmin):
-    """Sealed minutes."""
-
-    list_display = ["pipe_id", "bucket", "accepted", "unacked", "lost", "sealed_at"]
-    search_fields = ["pipe_id"]
 
 
 @admin.register(Attempt)

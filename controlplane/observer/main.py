@@ -13,6 +13,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from controlplane.locks import try_lock, unlock_all
 from controlplane.observer.attempts import Sampler
 from controlplane.observer.batch import Batch
+from controlplane.observer.days import keep_days
 from controlplane.observer.ends import READ, purpose_of
 from controlplane.observer.incidents import watch_silence
 from controlplane.observer.merge import Place, Tally
@@ -32,6 +33,8 @@ SEAL_S: Final = 2.0
 SILENCE_S: Final = 2.0
 DISCOVER_S: Final = 5.0
 TRIM_S: Final = 60.0
+TRIM_ON_S: Final = 2.0  # while there is more of it than a slice
+DAYS_S: Final = 600.0
 STABLE_S: Final = 30.0
 LONGEST_WAIT_S: Final = 10.0
 log = structlog.get_logger(__name__)
@@ -50,7 +53,7 @@ class Session:
         self._sampler = Sampler(settings.attempt_sample_per_s)
         self._batch = Batch(self._sampler)
         self._began = datetime.now(UTC)  # Postgres may have been away until now, and with it all that is written there
-        self._due = dict.fromkeys(("discover", "store", "seal", "silence", "trim"), 0.0)
+        self._due = dict.fromkeys(("discover", "store", "seal", "silence", "trim", "days"), 0.0)
 
     def step(self, wait_s: float = 0.2) -> None:
         """Read what there is, and do what is due. Raises what ends the session."""
@@ -68,6 +71,9 @@ class Session:
             watch_silence(datetime.now(UTC), self._began)
         if self._is_due("trim", TRIM_S):
             self._trim(datetime.now(UTC))
+        if self._is_due("days", DAYS_S):
+            keep = self._settings
+            keep_days(datetime.now(UTC), facts_keep_d=keep.facts_keep_d, seals_keep_d=keep.seals_keep_d)
 
     def store(self) -> None:
         """Store what was read."""
@@ -114,7 +120,9 @@ class Session:
 
     def _trim(self, now: datetime) -> None:
         keep = self._settings
-        trim(now, attempts_keep_h=keep.attempts_keep_h, facts_keep_d=keep.facts_keep_d, ends_keep=keep.ends_keep)
+        more = trim(now, attempts_keep_h=keep.attempts_keep_h, seals_keep_d=keep.seals_keep_d, ends_keep=keep.ends_keep)
+        if more:
+            self._due["trim"] = time.monotonic() + TRIM_ON_S
         held = [place for place in self._reader.places if purpose_of(place[0]) == "held"]
         # What the topic has dropped nobody can release any more: the account calls it lost (dataplane.ledger.bins).
         raise_marks(Tally(passed={place: self._reader.bounds(place)[0] for place in held}))

@@ -1,5 +1,6 @@
 """Seals buckets: keeps the open ones in mind, notes where each ended, and writes the accounts that are final."""
 
+import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
@@ -8,6 +9,7 @@ import structlog
 from django.db.models import Exists, OuterRef
 from msgspec import Struct
 
+from controlplane.observer.days import open_days
 from controlplane.observer.merge import PipeBucket, Place
 from controlplane.observer.seal import Progress, closing_s, first_open_bucket, seal_row, why_open
 from dataplane.ledger.bins import Books, derive
@@ -16,7 +18,8 @@ from dataplane.names import Purpose
 from mgmt.models import CloseMark, FactRow, Pipe, Seal, Topic
 from mgmt.queries.ledger import Minute, books_of
 
-AT_ONCE: Final = 50  # buckets a pass looks at: a pass must not hold up reading
+AT_ONCE: Final = 200  # buckets that are looked at together
+STEP_S: Final = 0.5  # of a step: it must not hold up reading
 OPEN_TOO_LONG_S: Final = 15 * 60
 Bounds = Callable[[Place], tuple[int, int]]
 log = structlog.get_logger(__name__)
@@ -52,16 +55,22 @@ class Sealer:
         """The open buckets of an audit partition that has just become ours."""
         sealed = Seal.objects.filter(pipe_id=OuterRef("pipe_id"), bucket=OuterRef("bucket"))
         rows = FactRow.objects.filter(~Exists(sealed), audit_partition=partition)
-        buckets = list(rows.values_list("pipe_id", "bucket").distinct())
+        buckets = [key for day in open_days() for key in rows.filter(day).values_list("pipe_id", "bucket").distinct()]
         cells = dict(Pipe.objects.filter(id__in={pipe for pipe, _ in buckets}).values_list("id", "cell_id"))
         self.remember({(pipe, bucket): cells[pipe] or "" for pipe, bucket in buckets if pipe in cells})
 
     def step(self, now: datetime, bounds: Bounds) -> int:
-        """Seal what can be sealed; how many that were. `bounds` gives a partition's first offset and its end."""
+        """Seal what can be, for STEP_S; how many that were. `bounds`: a partition's first offset and its end."""
         ended = first_open_bucket(now, self._grace_s)
-        due = self._without_sealed([key for key in self._open if key[1] < ended][:AT_ONCE])
-        if not due:
-            return 0
+        due = [key for key in self._open if key[1] < ended]
+        sealed, until = 0, time.monotonic() + STEP_S
+        for first in range(0, len(due), AT_ONCE):
+            sealed += self._seal(self._without_sealed(due[first : first + AT_ONCE]), now, bounds)
+            if time.monotonic() > until:
+                break
+        return sealed
+
+    def _seal(self, due: list[PipeBucket], now: datetime, bounds: Bounds) -> int:
         ends = {where: _ends(*where, now, bounds) for where in {(self._open[key], key[1]) for key in due}}
         seals = []
         for minute, books in books_of(Minute(*key) for key in due).items():

@@ -12,6 +12,7 @@ from django.db import transaction
 
 from controlplane.observer.batch import Batch
 from controlplane.observer.cache import ByteCache
+from controlplane.observer.days import note_days
 from controlplane.observer.ended import save_ends
 from controlplane.observer.merge import FactId, Place, Tally, merged, united
 from controlplane.observer.rows import (
@@ -47,6 +48,7 @@ class Store:
         with transaction.atomic():
             self._move(batch.moves)
             changed = self._save_tally(batch.tally, maybe_sealed_before)
+            note_days({key.bucket for key in batch.tally.facts}, now)
             Attempt.objects.bulk_create(batch.attempts, ignore_conflicts=True, batch_size=ROWS)
             save_heartbeats(batch.heartbeats.values())
             save_ends(batch.ends, now)

@@ -1,9 +1,9 @@
-"""Deletes what is older than it is kept for, a little at a time. Seals are kept."""
+"""Deletes what is older than it is kept for, a little at a time. The books go by days (controlplane.observer.days)."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.db.models import QuerySet
 
 from mgmt.models import (
     Alert,
@@ -11,17 +11,14 @@ from mgmt.models import (
     CloseMark,
     DeadLetter,
     DestinationTest,
-    FactRow,
     Finding,
     Heartbeat,
     HeldMessage,
-    LagRow,
     LaneSignal,
+    LateCount,
     Move,
     OffsetSet,
     PatternHour,
-    Reach,
-    Seal,
     Usage,
 )
 from mgmt.queries.places import HOUR_S
@@ -35,9 +32,9 @@ HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
 USAGE_FOR: Final = timedelta(days=400)  # a year and the month that it is compared with
 
 
-def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: timedelta) -> int:
-    """One slice of each kind; how many rows went."""
-    facts_before = int((now - timedelta(days=facts_keep_d)).timestamp() // 60)
+def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: timedelta) -> bool:
+    """One slice of each kind; whether there is more of one."""
+    seals_before = int((now - timedelta(days=seals_keep_d)).timestamp() // 60)
     queries: list[QuerySet[Any]] = [
         Attempt.objects.filter(at__lt=now - timedelta(hours=attempts_keep_h)),
         Heartbeat.objects.filter(at__lt=now - SILENT_FOR),
@@ -52,16 +49,9 @@ def trim(now: datetime, *, attempts_keep_h: int, facts_keep_d: int, ends_keep: t
         PatternHour.objects.filter(hour__lt=int((now - HOURS_FOR).timestamp()) // HOUR_S),
         Usage.objects.filter(day__lt=(now - USAGE_FOR).date()),
         CloseMark.objects.filter(noted_at__lt=now - MARKS_FOR),
-        *(_sealed(model, facts_before) for model in (FactRow, LagRow, Reach)),
+        LateCount.objects.filter(bucket__lt=seals_before),
     ]
-    return sum(_delete_slice(query) for query in queries)
-
-
-def _sealed(model: type[Model], before: int) -> QuerySet[Any]:
-    """Rows of old buckets whose account is final; an open one keeps all it has."""
-    seal = Seal.objects.filter(pipe_id=OuterRef("pipe_id"), bucket=OuterRef("bucket"))
-    rows: QuerySet[Any] = model._default_manager.filter(Exists(seal), bucket__lt=before)
-    return rows
+    return AT_ONCE in [_delete_slice(query) for query in queries]
 
 
 def _delete_slice(query: QuerySet[Any]) -> int:

@@ -13,7 +13,18 @@ from mgmt.models.scaling import ScaleGroup, ScaleSample
 from mgmt.models.signals import LaneSignal
 from mgmt.models.tenancy import Membership, Tenant, User
 from mgmt.models.test_requests import DestinationTest
-from mgmt.models.truth import Attempt, AuditOffset, CloseMark, FactRow, LagRow, LateCount, Passed, Reach, Seal
+from mgmt.models.truth import (
+    Attempt,
+    AuditOffset,
+    CloseMark,
+    FactRow,
+    LagRow,
+    LateCount,
+    LedgerDay,
+    Passed,
+    Reach,
+    Seal,
+)
 from mgmt.models.usage import Usage
 
 __all__ = [
@@ -38,6 +49,7 @@ __all__ = [
     "LaneSignal",
     "LateCount",
     "Lease",
+    "LedgerDay",
     "Listed",
     "LookupRow",
     "LookupTable",

@@ -1,9 +1,11 @@
 """The Observer's rows: facts, lags, progress, seals and attempts. Pipes and cells are named by id, without foreign
 keys, so that a checkpoint can be stored whatever else happened to its pipe.
 
-One Observer owns an audit partition; each row belongs to one partition and rows are merged when read.
+One Observer owns an audit partition; each row belongs to one partition and rows are merged when read. Tables that grow
+with each minute of a pipe are partitioned by day (controlplane.observer.days) and have no id beside their natural key.
 """
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
 
@@ -21,6 +23,7 @@ class AuditOffset(models.Model):
 class FactRow(models.Model):
     """A set of units for which one fact holds (dataplane.ledger.audit.FactSet)."""
 
+    pk = models.CompositePrimaryKey("pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition")
     pipe_id = models.CharField(max_length=32)
     bucket = models.IntegerField(help_text="Minutes since the epoch.")
     node = models.CharField(max_length=60)
@@ -32,17 +35,13 @@ class FactRow(models.Model):
     count = models.PositiveIntegerField()
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition"],
-                name="one_set_per_fact",
-            ),
-        ]
+        indexes = [BrinIndex(fields=["bucket"], name="facts_by_minute", autosummarize=True)]
 
 
 class LagRow(models.Model):
     """The merged sketch of lags of one (pipe, node, bucket), on arrival ("in") or departure ("out")."""
 
+    pk = models.CompositePrimaryKey("pipe_id", "bucket", "node", "way", "audit_partition")
     pipe_id = models.CharField(max_length=32)
     bucket = models.IntegerField()
     node = models.CharField(max_length=60)
@@ -51,26 +50,18 @@ class LagRow(models.Model):
     sketch = models.BinaryField()
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["pipe_id", "bucket", "node", "way", "audit_partition"], name="one_sketch_per_way"
-            ),
-        ]
+        indexes = [BrinIndex(fields=["bucket"], name="lags_by_minute", autosummarize=True)]
 
 
 class Reach(models.Model):
     """The highest offset in a topic partition that carries a unit of the bucket: past it, the bucket is passed."""
 
+    pk = models.CompositePrimaryKey("pipe_id", "bucket", "topic", "partition")
     pipe_id = models.CharField(max_length=32)
     bucket = models.IntegerField()
     topic = models.CharField(max_length=120)
     partition = models.PositiveIntegerField()
     offset = models.BigIntegerField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["pipe_id", "bucket", "topic", "partition"], name="one_reach_per_partition"),
-        ]
 
 
 class Passed(models.Model):
@@ -90,6 +81,7 @@ class Seal(models.Model):
     `bins`: {destination: {bin: count}}; `nodes`: [{node, arrived, lost}] in order of travel.
     """
 
+    pk = models.CompositePrimaryKey("pipe_id", "bucket")
     pipe_id = models.CharField(max_length=32)
     bucket = models.IntegerField()
     sealed_at = models.DateTimeField()
@@ -100,7 +92,14 @@ class Seal(models.Model):
     nodes = models.JSONField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["pipe_id", "bucket"], name="sealed_once")]
+        indexes = [BrinIndex(fields=["bucket"], name="seals_by_minute", autosummarize=True)]
+
+
+class LedgerDay(models.Model):
+    """A day of the books. It is closed when each of its minutes is sealed, and open again when it gets new facts."""
+
+    day = models.DateField(primary_key=True)
+    closed_at = models.DateTimeField(null=True)
 
 
 class CloseMark(models.Model):

@@ -66,6 +66,9 @@ VARIABLES: Final = (
     Variable("PENSTOCK_REPLICATION", "", "copies of each topic: 1 in development, 3 in production"),
     Variable("PENSTOCK_MIN_ISR", "", "copies that must have a record before it is ACKed: 1, in production 2"),
     Variable("PENSTOCK_GRACE_S", "60", "how late an event may be for its own minute"),
+    Variable("PENSTOCK_FACTS_KEEP_D", "30", "days for which a minute names its messages, once it is sealed"),
+    Variable("PENSTOCK_SEALS_KEEP_D", "400", "days for which its account is kept"),
+    Variable("PENSTOCK_ATTEMPTS_KEEP_H", "72", "hours for which tries at destinations are kept"),
     Variable(
         "PENSTOCK_CELL_MASTER",
         "local[16,1000]",

@@ -123,5 +123,5 @@ def test_ten_thousand_pipes_are_one_statement(django_assert_num_queries: DjangoA
 def test_what_is_older_than_thirteen_months_goes(store: Store):
     save(store, 0, told(Usage(7, 0, [])))
     for days, left in ((400, True), (402, False)):
-        trim(NOON + timedelta(days=days), attempts_keep_h=72, facts_keep_d=30, ends_keep=timedelta(days=14))
+        trim(NOON + timedelta(days=days), attempts_keep_h=72, seals_keep_d=400, ends_keep=timedelta(days=14))
         assert UsageRow.objects.exists() == left

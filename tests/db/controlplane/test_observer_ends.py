@@ -168,7 +168,7 @@ def test_of_many_held_the_first_thousand_of_an_hour_are_listed_and_go_with_their
     save(store, *(held(placed, number) for number in range(LISTED_AN_HOUR + 5)))
     assert HeldMessage.objects.count() == LISTED_AN_HOUR
     assert len(places("held")) == LISTED_AN_HOUR + 5
-    trim(AT + timedelta(days=15), attempts_keep_h=48, facts_keep_d=7, ends_keep=timedelta(days=14))
+    trim(AT + timedelta(days=15), attempts_keep_h=48, seals_keep_d=400, ends_keep=timedelta(days=14))
     assert not HeldMessage.objects.exists()
 
 
@@ -207,7 +207,7 @@ def test_what_a_lane_said_goes_after_an_hour_unless_it_is_that_a_destination_is_
     slow = msgspec.structs.replace(quick, writer="transmit-slow-0", slow=True)
     for offset, signal in enumerate((quick, slow)):
         save(store, Message(SIGNALS, offset, key=signal_key(signal).encode(), value=encode_signal(signal)))
-    trim(AT + timedelta(hours=2), attempts_keep_h=48, facts_keep_d=7, ends_keep=timedelta(days=14))
+    trim(AT + timedelta(hours=2), attempts_keep_h=48, seals_keep_d=400, ends_keep=timedelta(days=14))
     assert list(LaneSignal.objects.values_list("writer", "slow")) == [("transmit-slow-0", True)]
 
 
@@ -239,5 +239,5 @@ def test_what_the_topics_keep_no_more_leaves_the_rows(store: Store, placed: Pipe
     start_move(pipe=placed, chosen=Chosen("crm"))
     Move.objects.update(finished_at=AT)
     for after, count in ((timedelta(days=13), 1), (timedelta(days=15), 0)):
-        trim(AT + after, attempts_keep_h=1, facts_keep_d=1, ends_keep=timedelta(days=14))
+        trim(AT + after, attempts_keep_h=1, seals_keep_d=400, ends_keep=timedelta(days=14))
         assert (DeadLetter.objects.count(), OffsetSet.objects.count(), Move.objects.count()) == (count,) * 3

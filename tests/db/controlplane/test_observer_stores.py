@@ -8,11 +8,11 @@ from pyroaring import BitMap64
 
 from controlplane.observer.attempts import Sampler
 from controlplane.observer.batch import Batch
+from controlplane.observer.days import keep_days
 from controlplane.observer.merge import Place
 from controlplane.observer.seal import first_open_bucket
 from controlplane.observer.sealing import Sealer
 from controlplane.observer.store import PartitionLostError, Store
-from controlplane.observer.trim import trim
 from dataplane.ledger.audit import AUDIT_VERSION, Attempt, Attempts, Audit, FactSet, LagSet, Mark, encode
 from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
 from dataplane.ledger.sketch import Sketch
@@ -265,10 +265,10 @@ def test_stuck_minutes_leave_room_for_others(store: Store, monkeypatch: pytest.M
 def test_old_rows_go_and_what_is_not_sealed_stays(store: Store):
     save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1], "acked")], lags=[lag([1])])))
     long_after = NOW + timedelta(days=40)
-    trim(long_after, attempts_keep_h=72, facts_keep_d=30, ends_keep=timedelta(days=14))
+    keep_days(long_after, facts_keep_d=30, seals_keep_d=400)
     assert FactRow.objects.exists()
     Seal.objects.create(pipe_id="p1", bucket=BUCKET, sealed_at=NOW, accepted=1, unacked=0, lost=0, bins={}, nodes=[])
-    trim(long_after, attempts_keep_h=72, facts_keep_d=30, ends_keep=timedelta(days=14))
+    keep_days(long_after, facts_keep_d=30, seals_keep_d=400)
     assert not FactRow.objects.exists()
     assert not LagRow.objects.exists()
     assert Seal.objects.exists()

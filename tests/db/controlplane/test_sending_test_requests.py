@@ -156,5 +156,5 @@ def test_after_a_day_it_is_forgotten(tenant: Tenant, alice: User):
     row = ask(tenant, alice, "https://crm.example.com/")
     week = timedelta(days=7)
     for age, left in ((timedelta(hours=23), 1), (timedelta(hours=25), 0)):
-        trim(row.created_at + age, attempts_keep_h=72, facts_keep_d=30, ends_keep=week)
+        trim(row.created_at + age, attempts_keep_h=72, seals_keep_d=400, ends_keep=week)
         assert DestinationTest.objects.count() == left

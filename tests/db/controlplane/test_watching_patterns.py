@@ -250,7 +250,7 @@ def test_more_pipes_cost_no_more_queries(placed: Pipe, tenant: Tenant, alice: Us
 
 def test_hours_that_are_compared_no_more_go(placed: Pipe):
     def kept() -> int:
-        trim(NOW + timedelta(days=8, hours=1), attempts_keep_h=1, facts_keep_d=1, ends_keep=timedelta(days=1))
+        trim(NOW + timedelta(days=8, hours=1), attempts_keep_h=1, seals_keep_d=400, ends_keep=timedelta(days=1))
         return PatternHour.objects.count()
 
     assert kept() == len(HOURS_BACK) - 2  # three and four weeks were 29 days ago

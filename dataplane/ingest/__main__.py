@@ -16,6 +16,7 @@ from dataplane.runtime.board import Board
 from dataplane.runtime.garbage import collect_seldom
 from dataplane.runtime.logs import log_as_json
 from dataplane.runtime.settings import settings_from
+from dataplane.runtime.tracing import tracing_from
 
 DRAIN_S: Final = 25.0
 
@@ -23,7 +24,7 @@ DRAIN_S: Final = 25.0
 async def serve(name: str) -> None:
     """Serve until SIGTERM or SIGINT; then take no more, answer what is under way, and leave."""
     settings = settings_from()
-    replica = Replica(settings, name)
+    replica = Replica(settings, name, tracing_from("penstock-ingest", name))
     replica.start()
     app = IngestApp(replica)
     board = Board()

@@ -6,6 +6,7 @@ import io
 import itertools
 import logging
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,8 +17,10 @@ import msgspec
 from dataplane.ingest.credentials import CHALLENGE, key_of
 from dataplane.ingest.events import carry_trace, read_events
 from dataplane.ingest.problems import RefusalError, problem_body
-from dataplane.ingest.replica import Replica, Verdict
+from dataplane.ingest.replica import Replica
 from dataplane.ingest.slow import SlowBodies
+from dataplane.ingest.verdicts import Verdict, status_of
+from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.runtime.board import Reading
 
 log = logging.getLogger(__name__)
@@ -95,15 +98,19 @@ class IngestApp:
 
     async def _events(self, headers: Any, protocol: Any) -> int:
         """Take what came and answer; the status. Raises RefusalError."""
+        began_us = time.time_ns() // 1_000
         route = self._replica.route(key_of(headers.get("authorization")))
         body = self._plain(headers, await self._body(headers, protocol))
         ce = _NO_ATTRIBUTES
         if "ce-specversion" in headers:
             ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
         items, is_batch = read_events(headers.get("content-type", ""), body, ce)
-        if (traceparent := headers.get("traceparent")) is not None:
+        traceparent, traces = headers.get(TRACEPARENT) or "", self._replica.traces
+        if traces is not None:
+            verdicts = await traces.posted(route, items, traceparent, began_us)
+        else:
             carry_trace(items, traceparent)
-        verdicts = await self._replica.take(route, items)
+            verdicts = await self._replica.take(route, items)
         if is_batch:
             return _answer_batch(protocol, verdicts, f"{self._receipts}{{id}}/")
         return self._answer_one(protocol, verdicts[0])
@@ -182,14 +189,6 @@ def _answer_batch(protocol: Any, verdicts: list[Verdict], receipts: str) -> int:
     headers = [JSON]
     if any(verdict.status == 503 for verdict in verdicts):
         headers.append(("retry-after", "2"))
-    status = 202 if accepted == len(verdicts) else _worst(verdicts, accepted)
+    status = status_of(verdicts)
     protocol.response_bytes(status, headers, body)
     return status
-
-
-def _worst(verdicts: list[Verdict], accepted: int) -> int:
-    """207 if some were taken; else what they were all refused for, 400 if for different things."""
-    statuses = {verdict.status for verdict in verdicts}
-    if accepted:
-        return 207
-    return statuses.pop() if len(statuses) == 1 else 400

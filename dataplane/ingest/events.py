@@ -12,11 +12,11 @@ from msgspec import Raw, Struct
 from dataplane.ingest.problems import RefusalError
 from dataplane.ingest.strictjson import parse, parse_all
 from dataplane.ledger.meta import Headers
+from dataplane.ledger.traceparent import carrying, is_traceparent
 
 MAX_EVENTS: Final = 10_000
 CE_PREFIX: Final = "ce_"  # CloudEvents Kafka protocol binding 1.0, binary mode
 _ATTRIBUTE: Final = re.compile(r"[a-z0-9._-]{1,64}")
-_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")  # W3C
 _raw_list = msgspec.json.Decoder(list[Raw]).decode
 _raw_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -63,12 +63,11 @@ def read_events(media_type: str, body: bytes, ce: Mapping[str, str]) -> tuple[li
 
 def carry_trace(items: Iterable[Item], traceparent: str) -> None:
     """Let the events of a request carry on the sender's trace. What is no `traceparent` of W3C is left out."""
-    if not _TRACEPARENT.fullmatch(traceparent):
+    if not is_traceparent(traceparent):
         return
-    carried = ("traceparent", traceparent.encode())
     for item in items:
         if isinstance(item, Event):
-            item.headers = [*item.headers, carried]  # the list may be that of many events
+            item.headers = carrying(item.headers, traceparent)  # a new list: the old one may be that of many events
 
 
 def _json(body: bytes) -> tuple[list[Item], bool]:

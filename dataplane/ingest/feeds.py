@@ -16,6 +16,7 @@ from dataplane.ingest.events import CE_PREFIX, Event, Origin
 from dataplane.ingest.problems import RefusalError
 from dataplane.ingest.strictjson import parse
 from dataplane.ledger.meta import Headers
+from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.spec import KafkaSource
 from dataplane.spec.clusters import Clusters, why_not_readable
 from dataplane.tables.control import ControlTable
@@ -81,7 +82,7 @@ def event_of(message: Message, want: Wanted) -> Event:
 
 def _headers(given: Iterable[tuple[str, bytes | None]]) -> Headers:
     known = [(name, value) for name, value in given if value is not None and not name.startswith(_SKIPPED)]
-    kept = [pair for pair in known if pair[0].startswith(CE_PREFIX) or pair[0] in ("content-type", "traceparent")]
+    kept = [pair for pair in known if pair[0].startswith(CE_PREFIX) or pair[0] in ("content-type", TRACEPARENT)]
     return kept if any(name == "content-type" for name, _ in kept) else [("content-type", b"application/json"), *kept]
 
 

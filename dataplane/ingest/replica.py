@@ -22,6 +22,8 @@ from dataplane.ingest.route import Route, Stamper
 from dataplane.ingest.schemas import check_of, held_against
 from dataplane.ingest.stamp import Spread, key_bytes, partition_of
 from dataplane.ingest.telling import Teller
+from dataplane.ingest.traces import Traces
+from dataplane.ingest.verdicts import Verdict
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.ledger.units import partition_base
 from dataplane.plan import Plan, compile_plan
@@ -29,6 +31,7 @@ from dataplane.runtime.board import Reading
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import ingest_producer
 from dataplane.runtime.settings import Settings
+from dataplane.runtime.tracing import Tracing
 from dataplane.runtime.usage import UsageBook
 from dataplane.spec.keys import key_digest, key_is_well_formed
 from dataplane.tables.control import ControlReader, snapshot_path
@@ -64,24 +67,15 @@ class Pass(Struct):
     lags_in_us: list[int]
 
 
-class Verdict(Struct, omit_defaults=True, gc=False):
-    """What became of one event."""
-
-    status: int
-    id: str = ""
-    position: str = ""
-    bucket: int = 0
-    code: str = ""
-    detail: str = ""
-    pointer: str = ""
-
-
 class Replica:
     """Takes events and says of each what became of it. Used from one event loop; `start` before, `stop` after."""
 
-    def __init__(self, settings: Settings, name: str) -> None:
+    def __init__(self, settings: Settings, name: str, tracing: Tracing | None = None) -> None:
+        """`tracing` is closed with the replica."""
         self.settings = settings
         self.name = name
+        self._tracing = tracing
+        self.traces = None if tracing is None else Traces(tracing, self.take)
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
         self.table = self._reader.table
         self._producer = ingest_producer(settings.kafka, name, PRODUCE_TIMEOUT_MS)
@@ -117,6 +111,8 @@ class Replica:
         self._producer.flush(2)
         self._journal.close()
         self._reader.close()
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
 
     @property
     def ready(self) -> str:
@@ -167,7 +163,8 @@ class Replica:
 
     async def _take_fed(self, pipe: str, source: str, events: list[Event]) -> list[int]:
         """Events that were read from a Kafka of somebody else's: the status of each. Raises RefusalError."""
-        return [verdict.status for verdict in await self.take(self._lead(pipe, source), [*events])]
+        take = self.take if self.traces is None else self.traces.read
+        return [verdict.status for verdict in await take(self._lead(pipe, source), [*events])]
 
     def _plans(self, source: str, pipe: PipeRecord) -> dict[int, Plan]:
         """The plans of revisions that name the source: while one ramps, only the other may. Raises RefusalError."""
@@ -285,6 +282,11 @@ class Replica:
             self._usage.turn(idle=True)
         self._quiet = True
 
+    def _beat(self) -> None:
+        dropped = self._tracing.dropped if self._tracing is not None else 0
+        said = {"unsettled": self._waiting, "detail": self._trouble, "dropped_spans": dropped}
+        self._pulse.beat("running", self.table.offset, **said)
+
     async def _every(self, seconds: float) -> None:
         while True:
             await asyncio.sleep(seconds)
@@ -295,7 +297,7 @@ class Replica:
                 self._note_idleness()
                 self._teller.tell_if_due(self.settings.checkpoint_ms / 1_000)
                 if self._pulse.due():
-                    self._pulse.beat("running", self.table.offset, unsettled=self._waiting, detail=self._trouble)
+                    self._beat()
                 if self._broken:
                     log.critical("the producer is of no more use; leaving so that a new process takes over")
                     signal.raise_signal(signal.SIGTERM)

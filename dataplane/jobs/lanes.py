@@ -12,7 +12,8 @@ from dataplane.jobs.wanted import STABLE_S, back_off_s
 from dataplane.runtime.garbage import collect_seldom
 from dataplane.runtime.lane import Lane, LaneError, LaneIdentity, Work
 from dataplane.runtime.logs import log_as_json
-from dataplane.runtime.settings import settings_from
+from dataplane.runtime.settings import Settings, settings_from
+from dataplane.runtime.tracing import tracing_from
 
 REJOIN_WAIT_S: Final = 1.0
 LONGEST_REJOIN_S: Final = 8.0  # with the group's session and the start of a process on top, a lane is back within 30 s
@@ -50,10 +51,20 @@ def run_lane(identities: Iterable[LaneIdentity]) -> Iterator[str]:
         if context is not None and context.attemptNumber():  # Spark repeats at once; the driver has waited already
             time.sleep(pause_s)
         try:
-            yield Lane(identity, settings, make_work).run()
+            yield run_to_its_end(identity, settings)
         except LaneError as exc:
             time.sleep(REJOIN_WAIT_S)
             yield f"failed({exc})"
+
+
+def run_to_its_end(identity: LaneIdentity, settings: Settings) -> str:
+    """Make a lane, run it, close what it was given; says how it ended. Raises LaneError if it could not begin."""
+    tracing = tracing_from(f"penstock-{identity.kind}", f"{identity.cell}/{identity.writer}", follows=True)
+    try:
+        return Lane(identity, settings, make_work, tracing).run()
+    finally:
+        if tracing is not None:
+            tracing.close()
 
 
 def pause_before(note: Path, now_s: float) -> float:

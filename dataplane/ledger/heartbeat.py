@@ -25,6 +25,7 @@ class Heartbeat(Struct, frozen=True):
     detail: str = ""
     queries: dict[str, str] = {}  # of a driver: what each Structured Streaming query is doing
     failures: dict[str, int] = {}  # of a driver: how often in a row each lane has failed that does not run well yet
+    dropped_spans: int = 0  # of traces, since the process began
 
 
 _decoder = msgspec.json.Decoder(Heartbeat)

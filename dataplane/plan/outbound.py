@@ -5,6 +5,7 @@ from typing import Final
 from urllib.parse import quote_from_bytes
 
 from dataplane.ledger.meta import Headers, Meta
+from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.ledger.units import format_position
 from dataplane.spec import Destination, HttpDestination, TableDestination
 
@@ -43,8 +44,8 @@ def message_headers(fixed: Sequence[str], meta: Meta, carried: Headers, now_s: i
             content_type = ascii_value(value)
         elif name.startswith("ce_"):
             headers.append(f"ce-{name[3:]}: {ascii_value(value)}")
-        elif name == "traceparent":
-            headers.append(f"traceparent: {ascii_value(value)}")
+        elif name == TRACEPARENT:
+            headers.append(f"{TRACEPARENT}: {ascii_value(value)}")
     headers.append(f"Content-Type: {content_type}")
     return headers
 

@@ -1,7 +1,7 @@
 """A run: messages of one (pipe, revision, bucket, partition) that pass the stages together and are settled together."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from dataplane.ledger.facts import ASKED, DEDUP, EXPLODED, INGEST, LATE, PROCESS, SEEN, Fact, FactBook, FactKey
@@ -9,6 +9,7 @@ from dataplane.ledger.meta import Meta
 from dataplane.ledger.units import dense
 from dataplane.names import ENTRANCE, transform_node
 from dataplane.process.item import Item
+from dataplane.process.traced import Traced
 from dataplane.runtime.lags import LagBook
 
 _SEEN: Final = FactKey(INGEST, Fact.SENT, SEEN)
@@ -27,6 +28,7 @@ class Run:
     died:    positions of the messages of which a unit died
     why:     where and of what the last one did
     ramp:    the node under which it is booked as well while its pipe ramps, else ""
+    traced:  the spans of its messages that are traced, if any are
     """
 
     def __init__(self, pipe: str, bucket: int, partition: int, offsets: Sequence[int], seen: Sequence[int]) -> None:
@@ -40,9 +42,15 @@ class Run:
         self.died: set[int] = set()
         self.why = ""
         self.ramp = ""
+        self.traced: Traced | None = None
         self.owed = 1  # held open until everything has been handed to the outbox
         self._left: list[tuple[str, Sequence[int]]] = []  # node, event times
         self._units: dict[FactKey, list[Sequence[int]]] = defaultdict(list)
+
+    @property
+    def units(self) -> Mapping[FactKey, Sequence[Sequence[int]]]:
+        """What became of its units, apart from those that are `through`: positions by what is to be told of them."""
+        return self._units
 
     def dead(self, node: str, cause: str, meta: Meta) -> None:
         """One unit ends at `node`."""

@@ -24,6 +24,8 @@ from dataplane.process.ramps import Ramps
 from dataplane.process.run import Run
 from dataplane.process.tail import Tail
 from dataplane.process.tapping import Taps, parted
+from dataplane.process.traced import Mark
+from dataplane.process.traces import Traces
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
@@ -63,6 +65,7 @@ class ProcessWork:
         self._ramps = Ramps(lane.table, lane.facts)
         self._tail = Tail(lane)
         self._holding = Holding(lane)
+        self._traces = None if lane.tracing is None else Traces(lane.tracing, topics["ingest"].name)
         self._waiting: list[tuple[_Group, list[Item]]] = []  # for a plan or a look-up table that is not here yet
 
     def take(self, messages: Sequence[Message]) -> None:
@@ -86,13 +89,13 @@ class ProcessWork:
     def _returned(self, message: Message, meta: Meta, headers: Headers) -> Item | None:
         """What was released, and what dedup lets go on; a repeat ends here."""
         first = verdict_of(headers)
+        item = item_of(meta, message, headers if first is None else headers[:-1])
         if first:
-            run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
+            run = self._begun((meta.pipe, meta.revision, meta.bucket, message.partition()), [item])
             run.through = []
             run.duplicate(first, meta)
             self.acked(run)
             return None
-        item = item_of(meta, message, headers if first is None else headers[:-1])
         item.judged = first is not None
         return item
 
@@ -130,6 +133,8 @@ class ProcessWork:
         run.owed -= 1
         if not run.owed:
             run.close(self._lane.facts, self._lane.lags, _now_us())
+            if self._traces is not None:
+                self._traces.end(run)
             self._lane.settle_all(run.partition, run.offsets)
 
     def in_flight(self) -> int:
@@ -203,7 +208,10 @@ class ProcessWork:
     def _begun(self, group: _Group, items: list[Item]) -> Run:
         pipe, _, bucket, partition = group
         positions = dense([item.meta.position for item in items])
-        return Run(pipe, bucket, partition, dense([item.message.offset() for item in items]), positions)
+        run = Run(pipe, bucket, partition, dense([item.message.offset() for item in items]), positions)
+        if self._traces is not None:
+            self._traces.begin(run, items)
+        return run
 
     def _lacks_topic(self, plan: Plan) -> bool:
         """Whether the cell, made by an earlier release, has no topic yet for what the plan asks."""
@@ -211,7 +219,10 @@ class ProcessWork:
 
     def _mark(self, run: Run, node: str, way: str, times: list[int]) -> None:
         if times:
-            self._lane.lags.add_pass((run.pipe, node, run.bucket, way), _now_us(), times)
+            now_us = _now_us()
+            self._lane.lags.add_pass((run.pipe, node, run.bucket, way), now_us, times)
+            if run.traced is not None:
+                run.traced.marks.append(Mark(node, way, now_us))
 
     def _normalize(self, run: Run, plan: Plan, items: list[Item]) -> list[Item]:
         stage = plan.normalize

@@ -15,6 +15,7 @@ from dataplane.ledger.deadletter import death_of
 from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.retrier.errand import FAR, Errand, brought_back, fact_of, is_for
 from dataplane.retrier.parcels import way_back, way_out
+from dataplane.retrier.traces import traced
 from dataplane.runtime.lane import Lane
 from dataplane.tables.moves import Place
 
@@ -124,6 +125,8 @@ class Carrier:
         errand, to = self.errand, self._lane.table.destination(meta.pipe, meta.destination)
         as_of = to.version if to is not None else 0
         meta, headers = brought_back(errand.what, meta, headers, through=errand.through, as_of=as_of)
+        if self._lane.tracing is not None:
+            headers = traced(self._lane.tracing, errand.what, meta, headers)
         topic = self._lane.cell.topics["retry-out" if meta.destination else "ingest"]
         way = way_out if meta.destination else way_back
         record = way(meta, message.key(), topic.partitions)

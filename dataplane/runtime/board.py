@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dataplane.metrics import BY_NAME
+from dataplane.runtime.tracing import dropped_spans
 
 log = logging.getLogger(__name__)
 
@@ -83,3 +84,4 @@ def process_readings() -> Iterator[Reading]:
     yield Reading("penstock_process_cpu_seconds_total", times.user + times.system)
     yield Reading("penstock_process_resident_bytes", process.memory_info().rss)
     yield Reading("penstock_process_start_seconds", process.create_time())
+    yield Reading("penstock_process_dropped_spans_total", dropped_spans())

@@ -25,6 +25,7 @@ from dataplane.runtime.outbox import Outbox, ProducerDeadError
 from dataplane.runtime.settings import Settings
 from dataplane.runtime.slots import Slots
 from dataplane.runtime.tally import Tally
+from dataplane.runtime.tracing import Tracing
 from dataplane.runtime.usage import UsageBook
 from dataplane.runtime.watchdog import Watchdog
 from dataplane.runtime.window import AckWindow
@@ -104,11 +105,19 @@ class LaneError(Exception):
 
 
 class Lane:
-    """One lane from opening to drain. A Work may use its settings, table, outbox, books and tally."""
+    """One lane from opening to drain. A Work may use its settings, table, outbox, books, tally and tracing."""
 
-    def __init__(self, identity: LaneIdentity, settings: Settings, make_work: "Callable[[Lane], Work]") -> None:
+    def __init__(
+        self,
+        identity: LaneIdentity,
+        settings: Settings,
+        make_work: "Callable[[Lane], Work]",
+        tracing: Tracing | None = None,
+    ) -> None:
+        """`tracing` is closed by whoever made it."""
         self.identity = identity
         self.settings = settings
+        self.tracing = tracing
         self.usage = UsageBook()
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
         self.table: ControlTable = self._reader.table
@@ -374,6 +383,7 @@ class Lane:
             partitions=[self._name(slot) for slot in sorted(self._ours)],
             unsettled=sum(window.unsettled for window in self.windows.values()),
             detail=self._stopped_at or self.outbox.trouble,
+            dropped_spans=self.tracing.dropped if self.tracing is not None else 0,
         )
 
     # -- rebalance -------------------------------------------------------------------------------------------------

@@ -52,6 +52,11 @@ class AttemptBook:
         self._attempts, self._delivered = [], 0
 
 
+def number_of(send: Send, tries: int) -> int:
+    """Which try of its message this is, from 1, if it is the `tries`th of its round; rounds before count whole."""
+    return send.meta.tried * send.target.record.to.retry.local_tries + tries
+
+
 def _attempt(send: Send, answer: Answer, outcome: str, reason: str, next_us: int) -> Attempt:
     meta, retry = send.meta, send.target.record.to.retry
     goes_on = outcome in ("retry", "parked")
@@ -62,7 +67,7 @@ def _attempt(send: Send, answer: Answer, outcome: str, reason: str, next_us: int
         revision=meta.revision,
         destination=meta.destination,
         bucket=meta.bucket,
-        number=meta.tried * retry.local_tries + send.tries,
+        number=number_of(send, send.tries),
         started_us=send.began_us,
         dns_us=answer.dns_us,
         connect_us=answer.connect_us,

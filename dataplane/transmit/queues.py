@@ -18,7 +18,7 @@ from dataplane.spec import Batch
 from dataplane.transmit.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, next_batch
 from dataplane.transmit.ends import Ends
 from dataplane.transmit.order import Order
-from dataplane.transmit.request import batch_headers, request_of
+from dataplane.transmit.request import RequestOf, batch_headers, request_of
 from dataplane.transmit.sender import Post, Sender
 from dataplane.transmit.sends import Parcel, Send
 from dataplane.transmit.signin import begin_fetch
@@ -40,6 +40,7 @@ class Queues:
 
     def __init__(self, lane: Lane, ends: Ends, sender: Sender, writer: Writer, order: Order) -> None:
         self._lane = lane
+        self.request_of: RequestOf = request_of  # what each attempt of one message sends
         self._ends = ends
         self._order = order
         self._sender = sender
@@ -266,7 +267,7 @@ class Queues:
     def _begin(self, send: Send) -> None:
         target, meta, began_us = send.target, send.meta, _now_us()
         try:
-            request = request_of(send, began_us // 1_000_000) if target.posts else None
+            request = self.request_of(send, send.headers, began_us // 1_000_000) if target.posts else None
         except StageError as exc:
             self._ends.bury(send, exc.cause, exc.detail)
             target.refused(exc.cause)

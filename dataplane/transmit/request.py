@@ -1,8 +1,9 @@
 """What one attempt sends: its headers, signed and with what signs us in, its URL and its body."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from dataplane.ledger.meta import Headers
 from dataplane.plan.outbound import as_json, message_headers
 from dataplane.transmit.batches import batch_id
 from dataplane.transmit.sends import Send
@@ -33,19 +34,22 @@ class Request(NamedTuple):
     body: bytes
 
 
-def request_of(send: Send, now_s: int) -> Request:
-    """What to send. Signed anew each time: the timestamp is part of what is signed.
+def request_of(send: Send, carried: Headers, now_s: int) -> Request:
+    """What to send, with the headers that the message carries. Signed anew each time: the timestamp is signed, too.
 
     Raises StageError if the destination's template makes nothing of the message.
     """
     meta, target = send.meta, send.target
-    url, fixed, body, carried = target.record.to.url, _fixed(target), send.body, send.headers
+    url, fixed, body = target.record.to.url, _fixed(target), send.body
     if target.template is not None:
         made = target.template(meta, body)
         url, fixed = made.url, [*fixed, *made.headers]
         body, carried = (body, carried) if made.body is None else (made.body, as_json(carried))
     signature = sign(target.signers, meta.id, now_s, body) if target.signers else ""
     return Request(url, message_headers(fixed, meta, carried, now_s, signature), body)
+
+
+RequestOf = Callable[[Send, Headers, int], Request]
 
 
 def _fixed(target: Target) -> Sequence[str]:

@@ -19,6 +19,7 @@ class Send(Struct, eq=False):
     has_turn:         it is this message's turn among those of its key, where its destination wants order
     together:         a number shared with those it was last sent with in one request; 0 if it was not
     waited_s:         time spent in this round's attempts and the pauses between them
+    span:             of the attempt under way, if it is traced and its request says so
     """
 
     unit: Unit
@@ -34,6 +35,7 @@ class Send(Struct, eq=False):
     waited_s: float = 0.0
     together: int = 0
     has_turn: bool = False
+    span: Any = None
 
     @property
     def is_ordered(self) -> bool:

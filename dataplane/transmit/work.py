@@ -27,6 +27,7 @@ from dataplane.transmit.registry import Targets
 from dataplane.transmit.relief import Relief
 from dataplane.transmit.sender import Ground, Sender
 from dataplane.transmit.sends import Parcel, Send, sends_of
+from dataplane.transmit.traces import TracedBook, Traces
 from dataplane.transmit.writer import Writer
 
 CUT_SHORT_DELAY_US: Final = 1_000_000
@@ -46,6 +47,10 @@ class TransmitWork:
         self._writer = Writer(settings.kafka, name, lane.cell.topics["lake"].name)
         self._queues = Queues(lane, self._ends, self._sender, self._writer, self._order)
         self._book = AttemptBook(lane)
+        if lane.tracing is not None:
+            traces = Traces(lane.tracing)
+            self._queues.request_of = traces.request_of
+            self._book = TracedBook(lane, traces)
         self._answers = Answers(self._ends, self._queues, self._book, self._order)
         self._relief = Relief(lane, self._ends, self._queues, self._sender)
         self._gossip = Gossip(lane, self._targets)

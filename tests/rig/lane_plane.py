@@ -6,7 +6,9 @@ For what is not about where lanes run. Topics are its own, so that nothing of ot
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from dataplane.names import LANE_KINDS
@@ -19,11 +21,11 @@ RUN: Final = "run-1"
 
 
 class LanePlane(Plane):
-    """Everything between a customer and a destination, started when made."""
+    """Everything between a customer and a destination, started when made; `more` is for its processes' environment."""
 
-    def __init__(self, var: Path, partitions: int = 4) -> None:
+    def __init__(self, var: Path, partitions: int = 4, *, more: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(var, partitions)
-        env = self.env
+        env = self.env = self.env | dict(more)
         self._log = (var / "ingest.log").open("wb")
         command = [sys.executable, "-m", "dataplane.ingest", "--replica", "ingest-1"]
         self._ingest = subprocess.Popen(command, cwd=ROOT, env=os.environ | env, stdout=self._log, stderr=self._log)

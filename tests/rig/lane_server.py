@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from dataplane.jobs.lanes import make_work
+from dataplane.jobs.lanes import run_to_its_end
 from dataplane.names import LaneKind
-from dataplane.runtime.lane import Lane, LaneIdentity
+from dataplane.runtime.lane import LaneIdentity
 from dataplane.runtime.settings import settings_from
 from localbox.settings import ROOT
 
@@ -97,7 +97,7 @@ def run(order: Order) -> int:
     tracer = Tracer(order)
     if order.kill_at or order.seen:
         sys.settrace(tracer)
-    outcome = Lane(identity, settings_from(), make_work).run()
+    outcome = run_to_its_end(identity, settings_from())
     sys.settrace(None)
     if order.seen:
         Path(order.seen).write_bytes(msgspec.json.encode(sorted(tracer.seen.copy())))  # other threads go on

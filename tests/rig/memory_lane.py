@@ -15,6 +15,7 @@ from dataplane.runtime.outbox import TooLargeError
 from dataplane.runtime.settings import settings_from
 from dataplane.runtime.slots import Slots
 from dataplane.runtime.tally import Tally
+from dataplane.runtime.tracing import Tracing
 from dataplane.runtime.usage import UsageBook
 from dataplane.runtime.window import AckWindow
 from dataplane.tables.control import ControlTable
@@ -112,7 +113,7 @@ class Audits:
 class MemoryLane:
     """What a Work sees of its lane."""
 
-    def __init__(self, kind: LaneKind, var: Path, fernet_key: str = "") -> None:
+    def __init__(self, kind: LaneKind, var: Path, fernet_key: str = "", tracing: Tracing | None = None) -> None:
         self.identity = LaneIdentity("c1", kind, 0, 1, "here")
         self.settings = settings_from({"PENSTOCK_VAR": str(var), "PENSTOCK_FERNET_KEYS": fernet_key})
         self.table = ControlTable()
@@ -126,6 +127,7 @@ class MemoryLane:
         self.asleep = False
         self.work: Any = None
         self.audits = Audits()
+        self.tracing = tracing
         self.told: list[FactSet] = []
 
     def settle(self, partition: int, offset: int) -> None:

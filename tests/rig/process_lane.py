@@ -7,6 +7,7 @@ from typing import Any
 
 from dataplane.process.lookups import Lookups
 from dataplane.process.work import ProcessWork
+from dataplane.runtime.tracing import Tracing
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord
 from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
@@ -20,10 +21,15 @@ def plan(revision: int = 1, **fields: Any) -> PlanRecord:
 
 
 def opened(
-    var: Path, *plans: PlanRecord, run_as: Mapping[int, int] | None = None, fernet_key: str = "", salt: str = ""
+    var: Path,
+    *plans: PlanRecord,
+    run_as: Mapping[int, int] | None = None,
+    fernet_key: str = "",
+    salt: str = "",
+    tracing: Tracing | None = None,
 ) -> MemoryLane:
     """A lane that knows the pipe and these revisions."""
-    lane = MemoryLane("process", var, fernet_key)
+    lane = MemoryLane("process", var, fernet_key, tracing)
     lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)], dict(run_as or {}), salt))
     for record in plans:
         lane.table.apply(record)

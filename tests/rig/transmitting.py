@@ -10,6 +10,7 @@ from cryptography.fernet import Fernet
 
 from dataplane.ledger.meta import Headers
 from dataplane.names import LaneKind
+from dataplane.runtime.tracing import Tracing
 from dataplane.spec import HttpDestination, Retry
 from dataplane.tables.records import DestinationRecord
 from dataplane.tables.signals import Signal, encode_signal, signal_key
@@ -179,9 +180,9 @@ def destination(
 
 
 def opened(
-    var: Path, *records: DestinationRecord, kind: LaneKind = "transmit"
+    var: Path, *records: DestinationRecord, kind: LaneKind = "transmit", tracing: Tracing | None = None
 ) -> tuple[MemoryLane, TransmitWork, MemorySender]:
-    lane = MemoryLane(kind, var, KEY)
+    lane = MemoryLane(kind, var, KEY, tracing)
     for record in records:
         lane.table.apply(record)
     lane.work = TransmitWork(lane)  # type: ignore[arg-type]

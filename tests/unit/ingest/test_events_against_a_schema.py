@@ -12,8 +12,9 @@ from dataplane.ingest import replica as module
 from dataplane.ingest.acks import Acks
 from dataplane.ingest.events import Event, Item, read_events
 from dataplane.ingest.problems import RefusalError, problem_body
-from dataplane.ingest.replica import Replica, Verdict
+from dataplane.ingest.replica import Replica
 from dataplane.ingest.schemas import MAX_VALUES, check_of, held_against, refuse_misfit
+from dataplane.ingest.verdicts import Verdict
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text

@@ -8,7 +8,7 @@ import pytest
 
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.events import Event, Item, carry_trace, read_events
-from dataplane.ingest.replica import Verdict
+from dataplane.ingest.verdicts import Verdict
 from dataplane.ledger.meta import Meta
 from dataplane.plan.outbound import message_headers
 
@@ -21,6 +21,7 @@ class Taking:
     """Stands where the replica does, and takes everything."""
 
     settings = SimpleNamespace(max_body_bytes=1_024, web_url="http://127.0.0.1")
+    traces = None
 
     def __init__(self) -> None:
         self.taken: list[Item] = []

@@ -13,8 +13,9 @@ from dataplane.ingest.acks import Acks
 from dataplane.ingest.events import Event, Item
 from dataplane.ingest.journal import AckJournal
 from dataplane.ingest.problems import RefusalError
-from dataplane.ingest.replica import Replica, Verdict
+from dataplane.ingest.replica import Replica
 from dataplane.ingest.route import Route
+from dataplane.ingest.verdicts import Verdict
 from dataplane.ledger.usage import PipeUsage
 from dataplane.plan import compile_plan
 from dataplane.runtime.settings import settings_from

@@ -1,0 +1,129 @@
+"""Traces on real services: one message from its sender's trace to its destination, through Kafka; and a collector that
+hangs, which nobody waits for."""
+
+import json
+import os
+from asyncio import StreamWriter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dataplane.names import HEARTBEAT_TOPIC
+from tests.rig.behaviours import Behaviour, status
+from tests.rig.collector import Collector, Got
+from tests.rig.lane_plane import LanePlane
+from tests.rig.plane import until
+from tests.rig.watch import Heartbeats
+
+QUEUE = 50  # spans that wait in a process
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    collector = Collector()
+    yield collector
+    collector.close()
+
+
+@pytest.fixture(scope="module")
+def plane(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanePlane]:
+    traced = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_TRACES_SAMPLER": "parentbased_always_off",
+        "OTEL_BSP_MAX_QUEUE_SIZE": str(QUEUE),
+        "OTEL_BSP_SCHEDULE_DELAY": "200",
+    }
+    plane = LanePlane(tmp_path_factory.mktemp("plane"), more=traced)
+    plane.wait_ready()
+    yield plane
+    plane.close()
+
+
+def senders_trace() -> tuple[str, str, str]:
+    """A trace that a sender has begun and records: its id, the sender's span, the header."""
+    trace, span = os.urandom(16).hex(), os.urandom(8).hex()
+    return trace, span, f"00-{trace}-{span}-01"
+
+
+def in_turn(*statuses: int) -> Behaviour:
+    """Answers with each of these once."""
+    left = iter(statuses)
+
+    async def behave(writer: StreamWriter, received: Any) -> bool:
+        return await status(next(left))(writer, received)
+
+    return behave
+
+
+def named(spans: list[Got], name: str) -> list[Got]:
+    return [span for span in spans if span.name == name]
+
+
+def test_one_trace_leads_from_the_sender_to_the_destination(plane: LanePlane, collector: Collector):
+    path = "/traced?token=secret"
+    plane.receiver.answers[path] = in_turn(503, 503, 200)
+    key = plane.add_pipe("traced", {"crm": {"url": plane.receiver.url(path), "retry": {"local_tries": 5}}})
+    trace, sender, traceparent = senders_trace()
+    code, _, body = plane.post(key, b'{"n":"payload"}', traceparent=traceparent)
+    verdict = json.loads(body)
+    assert code == 202
+    until(lambda: len(collector.of(trace)) == 5, "five spans", 60, seen=lambda: collector.of(trace))
+    spans = collector.of(trace)
+    (ingest,), (process,), attempts = (named(spans, name) for name in ("POST /v1/events", "process", "POST"))
+    assert [span.service for span in (ingest, process, *attempts)] == [
+        "penstock-ingest", "penstock-process", *["penstock-transmit"] * 3,
+    ]  # fmt: skip
+    assert (ingest.parent, process.parent) == (sender, ingest.id)
+    assert {span.parent for span in attempts} == {process.id}
+    requests = plane.receiver.got[path]
+    assert [one.headers["traceparent"] for one in requests] == [f"00-{trace}-{span.id}-01" for span in attempts]
+    assert [span.said["http.response.status_code"] for span in attempts] == [503, 503, 200]
+    assert [span.said["penstock.attempt"] for span in attempts] == [1, 2, 3]
+    assert [span.said["penstock.outcome"] for span in attempts] == ["retry", "retry", "delivered"]
+    assert process.events == ["normalize in", "normalize out", "transform:crm in", "sent"]
+    for span in spans:
+        assert span.said["messaging.message.id"] == verdict["id"]
+        assert span.said["penstock.position"] == verdict["position"]
+        assert span.said["penstock.pipe"] == "traced"
+        assert span.ended_ns >= span.began_ns
+        assert "secret" not in str(span)
+        assert "payload" not in str(span)
+    assert ingest.ended_ns >= ingest.began_ns <= process.began_ns <= attempts[0].began_ns
+
+
+def test_a_sender_without_a_trace_that_the_sampler_does_not_choose_leaves_none(plane: LanePlane, collector: Collector):
+    plane.receiver.answers["/untraced"] = 200
+    key = plane.add_pipe("untraced", {"crm": {"url": plane.receiver.url("/untraced")}})
+    _, _, body = plane.post(key, b"{}")
+    plane.settled("untraced", {json.loads(body)["position"]})
+    (request,) = plane.receiver.got["/untraced"]
+    assert "traceparent" not in request.headers
+
+
+def test_nobody_waits_for_a_collector_that_hangs_and_what_is_lost_by_that_is_counted(
+    plane: LanePlane, collector: Collector
+):
+    plane.receiver.answers["/many"] = 200
+    key = plane.add_pipe("many", {"crm": {"url": plane.receiver.url("/many")}})
+    heartbeats = Heartbeats(plane.broker.address)
+    collector.hangs.set()
+    try:
+        trace, _, traceparent = senders_trace()
+        events = json.dumps([{"n": number} for number in range(QUEUE * 20)]).encode()
+        _, _, body = plane.post(key, events, traceparent=traceparent)
+        positions = {item["position"] for item in json.loads(body)["items"]}
+        assert len(positions) == QUEUE * 20
+        whole = plane.settled("many", positions)
+        assert whole.acked >= positions
+        assert not collector.of(trace), "it hangs all the while"
+
+        def dropped() -> set[str]:
+            heartbeats.refresh()
+            return {name for name, beat in heartbeats.latest.items() if beat.dropped_spans}
+
+        until(lambda: dropped() >= {"process-0", "transmit-0"}, f"drops told on {HEARTBEAT_TOPIC}", 30, seen=dropped)
+    finally:
+        collector.hangs.clear()
+        heartbeats.close()
+    until(lambda: collector.of(trace), "spans again, once it answers", 30)

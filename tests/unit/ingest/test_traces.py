@@ -1,0 +1,127 @@
+"""Ingest's spans: from the arrival of a request to its ACK, and what its events carry on."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.trace import SpanKind, StatusCode
+
+from dataplane.ingest.events import Event, Item
+from dataplane.ingest.traces import Traces
+from dataplane.ingest.verdicts import Verdict, status_of
+from dataplane.ledger.traceparent import TRACEPARENT, carried, sampled
+from tests.rig.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, id_of, parent_of, said, trace_of
+
+JSON = ("content-type", b"application/json")
+ROUTE: Any = SimpleNamespace(pipe=SimpleNamespace(pipe="p", cell="c1"), source="shop")
+TAKEN = Verdict(202, "id-1", "1-0-5", 29_833_333)
+AWAY = Verdict(503, code="unavailable")
+BEGAN_US = 1_790_000_000_000_000
+
+
+def events(count: int = 1, trace: str = "") -> list[Any]:
+    headers = [JSON, (TRACEPARENT, trace.encode())] if trace else [JSON]
+    return [Event(b"{}", {}, headers) for _ in range(count)]
+
+
+def taken(traced: Traced, items: list[Item], verdicts: list[Verdict], trace: str = "") -> None:
+    async def take(_route: Any, _items: list[Item]) -> list[Verdict]:
+        return verdicts
+
+    asyncio.run(Traces(traced.tracing, take).posted(ROUTE, items, trace, BEGAN_US))
+
+
+def read(traced: Traced, items: list[Any]) -> list[ReadableSpan]:
+    async def take(_route: Any, given: list[Item]) -> list[Verdict]:
+        return [Verdict(202, str(number)) for number, _ in enumerate(given)]
+
+    asyncio.run(Traces(traced.tracing, take).read(ROUTE, items))
+    return list(traced.spans)
+
+
+def test_a_request_leaves_a_span_below_its_senders_which_the_event_carries_on():
+    traced, items = Traced(), events()
+    taken(traced, items, [TAKEN], TRACE)
+    (span,) = traced.spans
+    assert (span.name, span.kind, trace_of(span), parent_of(span)) == (
+        "POST /v1/events", SpanKind.SERVER, TRACE_ID, SENDER,
+    )  # fmt: skip
+    assert span.start_time == BEGAN_US * 1_000
+    assert said(span) == {
+        "http.request.method": "POST",
+        "http.route": "/v1/events",
+        "http.response.status_code": 202,
+        "messaging.message.id": "id-1",
+        "penstock.position": "1-0-5",
+        "penstock.pipe": "p",
+        "penstock.source": "shop",
+        "penstock.cell": "c1",
+    }
+    assert items[0].headers == [JSON, (TRACEPARENT, f"00-{TRACE_ID}-{id_of(span)}-01".encode())]
+
+
+def test_without_a_senders_trace_a_new_one_begins():
+    traced, items = Traced(), events()
+    taken(traced, items, [TAKEN])
+    (span,) = traced.spans
+    assert parent_of(span) == ""
+    assert carried(items[0].headers).startswith(f"00-{trace_of(span)}-{id_of(span)}-")
+    assert sampled(items[0].headers)
+
+
+def test_what_is_not_recorded_costs_its_events_nothing_further_on():
+    traced, items = Traced(ALWAYS_OFF), events()
+    taken(traced, items, [TAKEN])
+    assert not traced.spans
+    assert items[0].headers == [JSON]
+
+
+def test_a_senders_trace_that_is_not_recorded_here_goes_on_as_one_that_is_not():
+    for traced, trace in ((Traced(ALWAYS_OFF), TRACE), (Traced(), UNSAMPLED)):
+        items = events()
+        taken(traced, items, [TAKEN], trace)
+        assert not traced.spans
+        assert carried(items[0].headers).startswith(f"00-{TRACE_ID}-")
+        assert carried(items[0].headers).endswith("-00")
+
+
+def test_the_events_of_a_batch_share_the_span_and_their_number_is_told():
+    traced, items = Traced(), events(3)
+    taken(traced, items, [TAKEN, TAKEN, Verdict(400)], TRACE)
+    (span,) = traced.spans
+    told = said(span)
+    assert len({carried(item.headers) for item in items}) == 1
+    assert (told["messaging.batch.message_count"], told["penstock.accepted"]) == (3, 2)
+    assert told["http.response.status_code"] == 207
+    assert "messaging.message.id" not in told
+
+
+def test_what_cannot_be_stored_is_an_error_and_what_is_refused_is_none():
+    traced = Traced()
+    taken(traced, events(), [AWAY])
+    taken(traced, events(), [Verdict(413, code="event-too-large")])
+    unavailable, refused = traced.spans
+    assert (unavailable.status.status_code, said(unavailable)["error.type"]) == (StatusCode.ERROR, "unavailable")
+    assert (refused.status.status_code, said(refused)["http.response.status_code"]) == (StatusCode.UNSET, 413)
+
+
+def test_what_is_read_from_another_kafka_goes_on_with_the_trace_each_record_came_with():
+    traced = Traced()
+    items = [*events(1, TRACE), *events(2)]
+    of_sender, ours = read(traced, items)
+    assert (of_sender.name, of_sender.kind, parent_of(of_sender)) == ("receive", SpanKind.CONSUMER, SENDER)
+    assert parent_of(ours) == ""
+    assert said(of_sender)["messaging.message.id"] == "0"
+    assert said(ours)["messaging.batch.message_count"] == 2
+    assert [carried(item.headers).split("-")[2] for item in items] == [id_of(of_sender), id_of(ours), id_of(ours)]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status"),
+    [([202, 202], 202), ([202, 400], 207), ([503, 202], 207), ([413, 413], 413), ([400, 503], 400), ([], 202)],
+)
+def test_the_status_of_many(statuses: list[int], status: int):
+    assert status_of([Verdict(one) for one in statuses]) == status

@@ -20,7 +20,7 @@ VISIBILITY_TIMEOUT_S = 300
 
 app = Celery("penstock")
 app.conf.update(
-    imports=("config.tasks_shown",),  # its signals time the tasks
+    imports=("config.tasks_shown", "config.tasks_traced"),  # their signals follow the tasks
     broker_url=settings.REDIS_URL,
     broker_connection_retry_on_startup=True,
     broker_transport_options={

@@ -1,0 +1,63 @@
+"""Spans of pages, API and tasks: named by route, below whoever asks, and silent of paths."""
+
+from types import SimpleNamespace
+
+import pytest
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+from opentelemetry.trace import SpanKind, StatusCode
+
+from config.tasks_traced import Tasks
+from config.traced import Traced as Middleware
+from tests.rig.traces import SENDER, TRACE, TRACE_ID, Traced, parent_of, said, trace_of
+
+
+def asked(traced: Traced, status: int = 200, route: str | None = "receipts/<str:message>/", **headers: str) -> None:
+    def answer(request: HttpRequest) -> HttpResponse:
+        request.resolver_match = SimpleNamespace(route=route) if route else None  # type: ignore[assignment]
+        return HttpResponse(status=status)
+
+    request = RequestFactory().get("/receipts/a-secret/?token=secret", headers=headers)
+    request.META["penstock.request_id"] = "a-request-id"
+    Middleware(answer, traced.tracing)(request)
+
+
+def test_a_request_leaves_a_span_by_its_route():
+    traced = Traced()
+    asked(traced, traceparent=TRACE)
+    (span,) = traced.spans
+    assert (span.name, span.kind) == ("GET receipts/<str:message>/", SpanKind.SERVER)
+    assert (trace_of(span), parent_of(span)) == (TRACE_ID, SENDER)
+    assert said(span) == {
+        "http.request.method": "GET",
+        "http.response.status_code": 200,
+        "http.route": "receipts/<str:message>/",
+        "penstock.request_id": "a-request-id",
+        "url.scheme": "http",
+    }
+    assert "secret" not in span.to_json()
+
+
+def test_what_leads_nowhere_has_no_route_and_what_failed_is_an_error():
+    traced = Traced()
+    asked(traced, 404, None)
+    asked(traced, 503)
+    lost, failed = traced.spans
+    assert (lost.name, lost.status.status_code) == ("GET", StatusCode.UNSET)
+    assert (failed.status.status_code, said(failed)["error.type"]) == (StatusCode.ERROR, "503")
+
+
+def test_where_traces_are_off_there_is_no_such_middleware():
+    with pytest.raises(MiddlewareNotUsed):
+        Middleware(lambda _request: HttpResponse())
+
+
+@pytest.mark.parametrize(("state", "status"), [("SUCCESS", StatusCode.UNSET), ("FAILURE", StatusCode.ERROR)])
+def test_a_task_leaves_a_span(state: str, status: StatusCode):
+    traced = Traced()
+    tasks = Tasks(traced.tracing)
+    tasks.begin("1", SimpleNamespace(name="provisioner.tick"))
+    tasks.end(task_id="1", state=state)
+    (span,) = traced.spans
+    assert (span.name, span.status.status_code, parent_of(span)) == ("provisioner.tick", status, "")

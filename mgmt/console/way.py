@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from dataplane.ledger.facts import Fact, FactKey, cause_of
+from dataplane.ledger.traceparent import TRACEPARENT, trace_id
 from mgmt.console.editor.trial import Line, compared
 from mgmt.console.told import AttemptShown, told
 from mgmt.console.wording import BIN_COLOURS, BINS, cause_in_words
@@ -51,7 +52,10 @@ class StageLine:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Ingest's part. `age_us`: the event's own time before ours, negative when the source's clock is ahead."""
+    """Ingest's part. `age_us`: the event's own time before ours, negative when the source's clock is ahead.
+
+    trace: the id of the trace that the message carries, "" if it carries none
+    """
 
     source: str
     happened_at: datetime | None
@@ -59,6 +63,7 @@ class Arrival:
     age_us: int
     stored_us: int
     off_time: bool
+    trace: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,7 @@ def arrival_of(record: StoredRecord) -> Arrival:
         age_us=meta.ingest_time_us - meta.event_time_us,
         stored_us=_between(came_at, record.stored_at) or 0,
         off_time=meta.off_time,
+        trace=trace_id(dict(record.headers).get(TRACEPARENT, "")),
     )
 
 

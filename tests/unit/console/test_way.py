@@ -12,6 +12,7 @@ from mgmt.queries.again import Stage
 from mgmt.queries.attempts import AttemptLine
 from mgmt.queries.passport import Leg, Passport
 from mgmt.queries.records import StoredRecord
+from tests.rig.traces import TRACE, TRACE_ID
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TRANSMIT = "transmit:crm"
@@ -124,3 +125,9 @@ def test_no_clock_of_a_source_breaks_the_page(event_time_us: int):
     meta = Meta(1, "m", "p", 1, "shop", event_time_us, 1_790_000_000_000_000, 1)
     arrival = arrival_of(StoredRecord(meta, (), b"{}", 2, NOON))
     assert arrival.age_us == 1_790_000_000_000_000 - event_time_us
+
+
+@pytest.mark.parametrize(("header", "trace"), [(TRACE, TRACE_ID), ("00-nonsense-01", "")])
+def test_the_trace_that_the_message_carries_is_named(header: str, trace: str):
+    meta = Meta(1, "m", "p", 1, "shop", 0, 1_790_000_000_000_000, 1)
+    assert arrival_of(StoredRecord(meta, (("traceparent", header),), b"{}", 2, NOON)).trace == trace

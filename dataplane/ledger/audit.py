@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from dataplane.ledger.fields import FieldSample
 from dataplane.ledger.usage import Usage
 
 AUDIT_VERSION: Final = 1
@@ -59,7 +60,8 @@ class Mark(Struct, array_like=True, frozen=True):
 class Audit(Struct, array_like=True, frozen=True):
     """One checkpoint of one writer (a lane such as `process-0`, or an ingest replica such as `ingest-1`).
 
-    usage: now and then, what the writer spent since it said so last; of ingest in records of their own, for cell ""
+    usage:  now and then, what the writer spent since it said so last; of ingest in records of their own, for cell ""
+    fields: now and then, of process, what it saw of fields in a sample of the messages
     """
 
     version: int
@@ -72,6 +74,7 @@ class Audit(Struct, array_like=True, frozen=True):
     facts: list[FactSet]
     lags: list[LagSet]
     usage: Usage | None = None
+    fields: list[FieldSample] = []
 
 
 class Attempt(Struct, array_like=True, frozen=True):

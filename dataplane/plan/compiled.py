@@ -42,6 +42,7 @@ class Plan:
     one_way:     whether there is but one destination for everything
     edits_once:  whether no stage behind normalize reads the body
     needs_about: whether anything reads more than the body
+    masks:       whether a step masks something
     needs_salt:  whether a step hashes
     """
 
@@ -61,6 +62,7 @@ class Plan:
         stages = (self.normalize, *self.transform.values())
         by_meta = self.enrich.needs_about or (self.route is not None and self.route.needs_about)
         self.needs_about = by_meta or any(stage.needs_about for stage in stages)
+        self.masks = any(stage.masks for stage in stages)
         self.needs_salt = any(stage.needs_salt for stage in stages)
         self.sources = {
             name: SourceFields(event_time=source.event_time, key=source.key, id=source.id)

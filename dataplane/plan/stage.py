@@ -83,6 +83,7 @@ class Stage:
 
     before, after: the edits on both sides of an explode; without one, all are `before`
     needs_about:   whether a step reads anything but the body
+    masks:         whether a step masks something
     """
 
     def __init__(self, where: str, steps: Sequence[Step], salt: bytes = b"") -> None:
@@ -94,6 +95,7 @@ class Stage:
         self._at = f"{where}[{end}] explode"
         self.is_idle = not steps
         self.needs_about = any(needs_about(step) for step in steps)
+        self.masks = any(isinstance(step, Mask) for step in steps)
         self.needs_salt = any(isinstance(step, Mask) and step.how == "hash" for step in steps)
 
     @property

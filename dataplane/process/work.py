@@ -120,7 +120,7 @@ class ProcessWork:
         with self._lookups.pinned() as pinned:
             began_ns = time.monotonic_ns()
             for group, items in groups:
-                self._run(group, items, pinned)
+                self._run(group, items, pinned, began_ns)
                 ended_ns = time.monotonic_ns()
                 self._lane.usage.add(group[0], 0, 0, ended_ns - began_ns)  # it waits for nobody: CPU, or nearly so
                 began_ns = ended_ns
@@ -161,7 +161,7 @@ class ProcessWork:
         """Let go of the look-up tables."""
         self._lookups.close()
 
-    def _run(self, group: _Group, items: list[Item], pinned: Pinned) -> None:
+    def _run(self, group: _Group, items: list[Item], pinned: Pinned, now_ns: int) -> None:
         pipe, revision, *_ = group
         if self._holding.holds(pipe):
             run = self._begun(group, items)
@@ -175,6 +175,7 @@ class ProcessWork:
             return
         run = self._begun(group, items)
         run.items = items
+        self._lane.fields.look(pipe, items, now_ns, masks=plan.masks)
         run.ramp = self._ramps.node(pipe, revision)
         results: list[Item] = []  # of windows: they go on from the route
         if plan.windows:

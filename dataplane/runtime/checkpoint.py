@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import Consumer, KafkaException
 
 from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, Mark, encode
+from dataplane.ledger.fields import FieldSample
 from dataplane.ledger.usage import Usage
 from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.outbox import Outbox
@@ -86,15 +87,20 @@ class Checkpointer:
         return self._prefixes.busy
 
     def freeze(
-        self, windows: Mapping[int, AckWindow], facts: list[FactSet], lags: list[LagSet], usage: Usage | None
+        self,
+        windows: Mapping[int, AckWindow],
+        facts: list[FactSet],
+        lags: list[LagSet],
+        usage: Usage | None,
+        fields: list[FieldSample],
     ) -> None:
         """Produce the audit record for everything settled so far. Its token comes back through the outbox."""
         moved = self._prefixes.moved(windows)
-        if not moved and not facts and not lags and usage is None:
+        if not (moved or facts or lags or usage or fields):
             return
         inputs = [Mark(*self._slots.place(slot), window.prefix) for slot, window in windows.items()]
         inputs += [Mark(*place, offset) for place, offset in self.floors.items()]
-        audit = Audit(*self._about, time.time_ns() // 1_000, inputs, self._outbox.marks(), facts, lags, usage)
+        audit = Audit(*self._about, time.time_ns() // 1_000, inputs, self._outbox.marks(), facts, lags, usage, fields)
         frozen = self._prefixes.freeze(moved)
         self.begun += 1
         self._outbox.send(AUDIT_TOPIC, frozen, key=self._about[1].encode(), value=encode(audit))

@@ -18,6 +18,7 @@ from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.names import INPUTS_OF, LaneKind, lane_group
 from dataplane.runtime.checkpoint import Checkpointer, Frozen
 from dataplane.runtime.crashes import Crashes
+from dataplane.runtime.fields import FieldBook
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import SESSION_TIMEOUT_MS, lane_consumer, lane_producer
 from dataplane.runtime.lags import LagBook
@@ -119,6 +120,7 @@ class Lane:
         self.settings = settings
         self.tracing = tracing
         self.usage = UsageBook()
+        self.fields = FieldBook(settings.fields)
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
         self.table: ControlTable = self._reader.table
         self.cell = self._await_cell()
@@ -372,7 +374,8 @@ class Lane:
 
     def _freeze(self) -> None:
         self._work.report()
-        self._checkpointer.freeze(self.windows, self.facts.take(), self.lags.take(), self.usage.take_if_due())
+        told = (self.usage.take_if_due(), self.fields.take_if_due())
+        self._checkpointer.freeze(self.windows, self.facts.take(), self.lags.take(), *told)
 
     def _beat(self, state: str) -> None:
         self._crashes.expire(time.time())
@@ -482,6 +485,7 @@ class Lane:
             self._collect(0.005)
         self._work.give_back()
         self.usage.hasten()
+        self.fields.hasten()
         self._settle_within(REVOKE_S)
         self._beat("drained")
 

@@ -34,6 +34,7 @@ class Settings(Struct, frozen=True):
     clusters: Clusters  # PENSTOCK_KAFKA_CLUSTERS: a file of the Kafka clusters that sources may read
     dead_percent: int  # PENSTOCK_DEAD_PERCENT: of a pipe's messages in a minute that may die in its steps, ...
     dead_least: int  # PENSTOCK_DEAD_LEAST: ... once so many have come; past it the pipe is held
+    fields: str  # PENSTOCK_FIELDS: what is looked at in a sample of the messages: values | names | off
     lake_every_s: float  # PENSTOCK_LAKE_EVERY_S: how often what has come is written to the lake
 
 
@@ -57,6 +58,7 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         lakes=parse_lakes(env.get("PENSTOCK_LAKES", ""), env.get("PENSTOCK_VAR", "var")),
         clusters=read_clusters(env.get("PENSTOCK_KAFKA_CLUSTERS", "")),
         lake_every_s=float(env.get("PENSTOCK_LAKE_EVERY_S", "10")),
+        fields=_fields_mode(env.get("PENSTOCK_FIELDS", "values")),
         dead_percent=int(env.get("PENSTOCK_DEAD_PERCENT", "50")),
         dead_least=int(env.get("PENSTOCK_DEAD_LEAST", "100")),
         retry_rate_per_s=float(env.get("PENSTOCK_RETRY_RATE", "1000")),
@@ -66,3 +68,10 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
 def read_clusters(path: str) -> Clusters:
     """The clusters in a file; none without one. Raises OSError, ValueError."""
     return parse_clusters(Path(path).read_bytes()) if path else {}
+
+
+def _fields_mode(text: str) -> str:
+    """Raises ValueError: with a word that means nothing, more might be kept than was meant."""
+    if text not in ("values", "names", "off"):
+        raise ValueError(f"PENSTOCK_FIELDS: needs values, names or off, got {text!r}")
+    return text

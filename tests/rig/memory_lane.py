@@ -8,6 +8,7 @@ from dataplane.ledger.audit import FactSet
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.names import INPUTS_OF, PURPOSES, WIRE_VERSION, LaneKind, cell_topic
+from dataplane.runtime.fields import FieldBook
 from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
 from dataplane.runtime.lags import LagBook
 from dataplane.runtime.lane import Lane, LaneIdentity
@@ -122,6 +123,7 @@ class MemoryLane:
         self.slots = Slots([topics[purpose].name for purpose in INPUTS_OF[kind]])
         self.outbox = MemoryOutbox()
         self.facts, self.lags, self.tally, self.usage = FactBook(), LagBook(), Tally(), UsageBook()
+        self.fields = FieldBook(self.settings.fields)
         self.windows: dict[int, AckWindow] = {}
         self.ours = set(range(PARTITIONS))
         self.asleep = False

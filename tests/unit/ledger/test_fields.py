@@ -1,0 +1,111 @@
+"""What a sample tells of fields: names, types and categories, within bounds whatever comes, and nothing private."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, decode_audit, encode
+from dataplane.ledger.fields import (
+    DEEPEST,
+    LEAST_TOLD,
+    LONGEST_NAME,
+    MOST_FIELDS,
+    MOST_VALUES,
+    FieldCount,
+    FieldCounter,
+    FieldSample,
+)
+
+
+def told(*bodies: Any, with_values: bool = True) -> dict[str, FieldCount]:
+    counter = FieldCounter(with_values=with_values)
+    for body in bodies:
+        counter.add(body)
+    sample = counter.told("p", "shop", 7)
+    assert sample.events == len(bodies)
+    return {one.path: one for one in sample.fields}
+
+
+def test_fields_are_counted_by_path_and_type_and_arrays_are_not_looked_into():
+    found = told({"user": {"country": "DE"}, "n": 1.5}, {"user": None, "lines": [{"sku": 1}]})
+    assert {path: (one.present, one.types) for path, one in found.items()} == {
+        "$": (2, {"object": 2}),
+        "user": (2, {"object": 1, "null": 1}),
+        "user.country": (1, {"string": 1}),
+        "n": (1, {"number": 1}),
+        "lines": (1, {"array": 1}),
+    }
+
+
+def test_a_body_that_is_no_object_and_one_that_is_no_json_are_types_of_the_whole():
+    counter = FieldCounter(with_values=True)
+    counter.add([1])
+    counter.add_unreadable()
+    (body,) = counter.told("p", "shop", 7).fields
+    assert (body.path, body.present, body.types) == ("$", 2, {"array": 1, "no JSON": 1})
+
+
+@pytest.mark.parametrize(
+    ("values", "category"),
+    [
+        pytest.param(["DE", "FR"], {"DE": 9, "FR": 9}, id="short words"),
+        pytest.param([True, False], {"true": 9, "false": 9}, id="yes and no"),
+        pytest.param([200, 404], {"200": 9, "404": 9}, id="small numbers"),
+        pytest.param(["DE", None], {"DE": 9}, id="null is a type"),
+        pytest.param([0.5, 1.5], None, id="measures"),
+        pytest.param([1_000, 2_000], None, id="large numbers"),
+        pytest.param(["ada@example.com"], None, id="an address"),
+        pytest.param(["4111 1111 1111 1111"], None, id="a card"),
+        pytest.param(["DE", "n" * 25], None, id="a text among words"),
+        pytest.param([f"v{number}" for number in range(MOST_VALUES + 1)], None, id="too many"),
+        pytest.param(["DE", {"code": "FR"}], None, id="an object among them"),
+    ],
+)
+def test_values_are_told_of_categories_only(values: list[Any], category: dict[str, int] | None):
+    bodies = [{"x": value} for value in values * 9]
+    assert told(*bodies)["x"].values == category
+    assert told(*bodies, with_values=False)["x"].values is None
+
+
+def test_a_value_that_came_once_is_not_told():
+    bodies = [{"x": "DE"}] * LEAST_TOLD + [{"x": "Ada"}] * (LEAST_TOLD - 1)
+    assert told(*bodies)["x"].values == {"DE": LEAST_TOLD}
+
+
+def test_of_a_map_with_ids_for_names_nothing_is_told_and_all_of_the_rest():
+    bodies = [{"users": {f"id{number}": {"n": 1}}, "kind": "a"} for number in range(MOST_FIELDS)]
+    found = told(*bodies)
+    assert set(found) == {"$", "users", "kind"}
+    assert (found["users"].closed, found["users"].present, found["kind"].present) == (True, MOST_FIELDS, MOST_FIELDS)
+
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=60),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=60), inner, max_size=60),
+    max_leaves=150,
+)
+
+
+@given(st.lists(json, max_size=6))
+def test_whatever_comes_a_sample_is_bounded_and_counts_no_more_than_there_was(bodies: list[Any]):
+    found = told(*bodies)
+    assert len(found) <= MOST_FIELDS
+    for path, one in found.items():
+        assert len(path) <= (LONGEST_NAME + 1) * DEEPEST
+        assert path == "$" or path.isprintable()
+        assert "." in path or one.present <= len(bodies)
+        assert sum(one.types.values()) == one.present
+        assert sum((one.values or {}).values()) <= one.present
+
+
+def test_samples_travel_in_audit_records_and_those_of_the_release_before_have_none():
+    sample = FieldSample(
+        "p", "shop", 7, 3, [FieldCount("$", 3, {"object": 3}), FieldCount("x", 2, {}, {"DE": 2}, True)]
+    )
+    audit = Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, [], [], [], [], None, [sample])
+    assert decode_audit(encode(audit)).fields == [sample]
+    before = msgspec.msgpack.encode(msgspec.msgpack.decode(encode(audit))[:-1])
+    assert decode_audit(before).fields == []

@@ -1,0 +1,130 @@
+"""Which messages are looked at, what that may cost, and when it is told."""
+
+from typing import Any
+
+import pytest
+
+from dataplane.ledger.fields import FieldSample
+from dataplane.ledger.meta import Meta
+from dataplane.names import WIRE_VERSION
+from dataplane.process.item import Item
+from dataplane.runtime.fields import EVERY_NS, LARGEST_BYTES, MOST_SOURCES, MOST_TOLD, SHARE, TELL_MINUTES, FieldBook
+from tests.rig.memory_lane import MemoryMessage
+
+MINUTE_NS = 60_000_000_000
+SECOND_NS = 1_000_000_000
+
+
+class Clock:
+    """Time goes on when it is told to, and with each reading: looking costs that."""
+
+    def __init__(self, look_ns: int = 0) -> None:
+        self.now_ns = 0
+        self.look_ns = look_ns
+
+    def __call__(self) -> int:
+        self.now_ns += self.look_ns
+        return self.now_ns
+
+
+def item(body: bytes = b'{"n":1}', source: str = "shop", pipe: str = "p", *, judged: bool = False) -> Item:
+    meta = Meta(WIRE_VERSION, "id", pipe, 1, source, 0, 0, 0)
+    message: Any = MemoryMessage(0, 0, body, [], None, "")
+    return Item(meta, message, [], body, body, judged=judged)
+
+
+def book(mode: str = "values", clock: Clock | None = None) -> tuple[FieldBook, Clock]:
+    clock = clock or Clock()
+    return FieldBook(mode, clock, lambda: clock.now_ns), clock
+
+
+def told(book: FieldBook) -> list[FieldSample]:
+    book.hasten()
+    return book.take_if_due()
+
+
+def test_one_message_of_a_pipe_is_looked_at_five_times_a_second_of_each_batch_another_one():
+    one, clock = book()
+    for _ in range(3):
+        for _ in range(4):
+            one.look("p", [item(b'{"n":%d}' % number) for number in range(3)], clock.now_ns, masks=False)
+        clock.now_ns += EVERY_NS
+    (sample,) = told(one)
+    assert (sample.pipe, sample.source, sample.events) == ("p", "shop", 3)
+
+
+def test_looking_takes_no_more_than_its_share_of_the_time_whatever_a_look_costs():
+    one, clock = book(clock=Clock(look_ns=50_000))
+    while clock.now_ns < 100 * SECOND_NS:
+        for number in range(50):
+            one.look(f"p{number}", [item(pipe=f"p{number}")], clock.now_ns, masks=False)
+        clock.now_ns += 10_000_000
+    looks = 0
+    while samples := told(one):
+        looks += sum(sample.events for sample in samples)
+    assert looks * 50_000 <= 101 * SECOND_NS / SHARE
+    assert looks * 50_000 >= 90 * SECOND_NS / SHARE
+
+
+@pytest.mark.parametrize(
+    "passed_over",
+    [
+        pytest.param(item(source="window:totals"), id="a window's result"),
+        pytest.param(item(judged=True), id="it comes back from dedup"),
+        pytest.param(item(b'"' + b"x" * LARGEST_BYTES + b'"'), id="too large"),
+    ],
+)
+def test_what_no_customer_sent_so_and_what_is_too_large_is_not_looked_at(passed_over: Item):
+    one, clock = book()
+    one.look("p", [passed_over], clock.now_ns, masks=False)
+    assert told(one) == []
+
+
+def test_sources_are_told_apart_and_the_message_goes_on_as_it_came():
+    one, clock = book()
+    for source in ("shop", "app"):
+        one.look("p", [seen := item(b'{"n": 1}', source)], clock.now_ns, masks=False)
+        clock.now_ns += EVERY_NS
+        assert seen.body == b'{"n": 1}'
+    assert {sample.source for sample in told(one)} == {"shop", "app"}
+
+
+def test_a_body_that_is_no_json_is_counted():
+    one, clock = book()
+    one.look("p", [item(b"n=1")], clock.now_ns, masks=False)
+    (sample,) = told(one)
+    assert sample.fields[0].types == {"no JSON": 1}
+
+
+@pytest.mark.parametrize(
+    ("mode", "masks", "known"), [("values", False, {"DE": 3}), ("values", True, None), ("names", False, None)]
+)
+def test_of_a_pipe_that_masks_anything_no_values_are_told(mode: str, masks: bool, known: Any):
+    one, clock = book(mode)
+    for number in range(3):
+        one.look("p", [item(b'{"x":"DE"}')], clock.now_ns, masks=masks and number == 2)
+        clock.now_ns += EVERY_NS
+    (sample,) = told(one)
+    assert [field.values for field in sample.fields if field.path == "x"] == [known]
+
+
+def test_nothing_is_looked_at_when_it_is_switched_off():
+    one, clock = book("off")
+    one.look("p", [item()], clock.now_ns, masks=False)
+    assert told(one) == []
+
+
+def test_it_is_told_when_its_five_minutes_are_over_a_few_samples_at_a_time():
+    one, clock = book()
+    clock.now_ns = 3 * MINUTE_NS
+    for number in range(MOST_SOURCES + 10):
+        one.look(f"p{number}", [item(pipe=f"p{number}")], clock.now_ns, masks=False)
+    assert one.take_if_due() == []
+    clock.now_ns = TELL_MINUTES * MINUTE_NS
+    one.look("p1", [item(pipe="p1")], clock.now_ns, masks=False)  # of before, as nobody has told yet
+    records = []
+    while record := one.take_if_due():
+        records.append(record)
+    assert {len(record) for record in records[:-1]} == {MOST_TOLD}
+    assert sum(map(len, records)) == MOST_SOURCES
+    assert {sample.bucket for record in records for sample in record} == {0}

@@ -8,20 +8,26 @@ from typing import Final, cast
 from django.db.models import Q
 from msgspec import Struct
 
-from mgmt.models import ControlAction, Lease, Pipe, Ramp, Verdict
+from mgmt.models import ControlAction, Lease, Pipe, Ramp, SourceSchema, Verdict
 from mgmt.patterns.judge import Cause, Pattern
 
 SETTLES: Final = timedelta(minutes=5)  # what a change brings with it is over so long after it
+SCHEMA_TELLS: Final = timedelta(days=1)  # what comes for so long is usual by then
 _CHANGES: Final[Mapping[str, str]] = {"deploy": "a release was deployed on", "scale": "lanes were changed on"}
 Causes = dict[Cause, str]
 
 
 class Circumstances(Struct, frozen=True):
-    """What was the matter during a block, each cause in words; `heard`: cells of which all of it was heard."""
+    """What was the matter during a block, each cause in words.
+
+    heard:   cells of which all of it was heard
+    schemas: what explains other fields, by pipe and source
+    """
 
     heard: frozenset[str]
     cells: Mapping[str, Causes]
     ramps: Mapping[str, Causes]
+    schemas: Mapping[str, Mapping[str, str]]
 
     def silenced(self, pipe: Pipe, pattern: Pattern) -> str:
         """What explains the pattern at this pipe; "" if nothing does."""
@@ -31,12 +37,13 @@ class Circumstances(Struct, frozen=True):
 
 
 def circumstances(start: datetime, end: datetime) -> Circumstances:
-    """Of the time from `start` to `end`: four queries."""
+    """Of the time from `start` to `end`: five queries."""
     verdicts = list(Verdict.objects.all())
     return Circumstances(
         heard=frozenset(row.cell_id for row in verdicts if _was_heard(row, start, end)),
         cells=_of_cells(verdicts, start, end),
         ramps=_ramps(start, end),
+        schemas=_schemas(start, end),
     )
 
 
@@ -65,3 +72,12 @@ def _ramps(start: datetime, end: datetime) -> Mapping[str, Causes]:
     under_way = Ramp.objects.filter(Q(ended_at=None) | Q(ended_at__gt=start - SETTLES), began_at__lte=end)
     rows = under_way.values_list("revision__pipe_id", "revision__number")
     return {pipe: {"ramp": f"while revision {number} ramped, which its own gate watches"} for pipe, number in rows}
+
+
+def _schemas(start: datetime, end: datetime) -> Mapping[str, Mapping[str, str]]:
+    """Who registers a schema says that other events will come."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    rows = SourceSchema.objects.filter(created_at__gt=start - SCHEMA_TELLS, created_at__lte=end).order_by("number")
+    for pipe, source, number in rows.values_list("source__pipe_id", "source__name", "number"):
+        found[pipe][source] = f"after schema {number} of source {source} was registered"
+    return found

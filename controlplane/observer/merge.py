@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from pyroaring import BitMap64
 
 from dataplane.ledger.audit import Audit, FactSet, LagSet
+from dataplane.ledger.fields import FieldSample
 from dataplane.ledger.sketch import Sketch
 from dataplane.ledger.usage import Spent, spent
 
@@ -70,6 +71,7 @@ class Tally(Struct):
     passed: dict[Place, int] = field(default_factory=dict)
     cells: dict[PipeBucket, str] = field(default_factory=dict)
     usage: dict[UsageId, Spent] = field(default_factory=dict)
+    samples: list[FieldSample] = field(default_factory=list)
 
     def add(self, audit: Audit, partition: int) -> None:
         """Add one record, read from this partition of the audit topic."""
@@ -81,6 +83,7 @@ class Tally(Struct):
             place = (mark.topic, mark.partition)
             self.passed[place] = max(self.passed.get(place, 0), mark.offset)
         self._add_usage(audit)
+        self.samples += audit.fields
         for pipe, bucket in {(fact.pipe, fact.bucket) for fact in audit.facts}:
             self.cells[pipe, bucket] = audit.cell
             for mark in audit.outputs:

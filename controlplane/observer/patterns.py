@@ -1,6 +1,6 @@
 """Watches pipes for unusual patterns: each block once, in batches of pipes. mgmt.patterns says what is unusual."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,16 +10,16 @@ from django.db import transaction
 from msgspec import Struct
 
 from controlplane.observer.explained import Circumstances, circumstances
+from controlplane.observer.fields import Followed, Open, judge_fields
 from controlplane.observer.seal import closing_s
 from mgmt.models import Finding, PatternHour, PatternMark, Pipe
 from mgmt.patterns.blocks import Block, Known, block_at, hour_of, place_in_hour, start_of
-from mgmt.patterns.judge import PATTERNS, TOLD_AFTER, Watch, follow, read
+from mgmt.patterns.judge import PATTERNS, Watch, follow, read
 from mgmt.patterns.usual import HOURS_BACK
 from mgmt.queries.blocks import blocks_of, hours_of, with_block
 
 AT_ONCE: Final = 500  # pipes in a transaction
 CATCH_UP: Final = 12  # blocks; what is older was missed, and is not judged from what is known now
-Open = Mapping[tuple[str, str], Finding]
 log = structlog.get_logger(__name__)
 
 
@@ -29,14 +29,6 @@ class Seen(Struct, frozen=True):
     pipe: Pipe
     block: Block
     known: Known
-
-
-class Followed(Struct, frozen=True):
-    """A finding's row, what it has become (None: forgotten), and its words."""
-
-    row: Finding
-    watch: Watch | None
-    words: str
 
 
 def watch_patterns(now: datetime, grace_s: int) -> int:
@@ -64,16 +56,17 @@ def _watch_block(number: int, now: datetime) -> int:
 
 @transaction.atomic
 def _watch_batch(pipes: Sequence[Pipe], number: int, around: Circumstances, now: datetime) -> int:
-    """Eight queries at most, however many pipes."""
+    """Eleven queries at most, however many pipes."""
     ids = [pipe.id for pipe in pipes]
     rows = Finding.objects.filter(pipe__in=ids, ended_at=None)
     open_: Open = {(row.pipe_id, row.kind): row for row in rows}
     seen = list(_seen(pipes, number, {pipe for pipe, _ in open_}))
     _keep(seen, number)
     followed = [found for one in seen for found in _followed(one, number, around, open_)]
-    for found in followed:
-        _write(found, number, now)
-    return _store(followed)
+    followed += judge_fields({one.pipe.id: one.pipe for one in seen}, number, around, open_)
+    told = sum([_write(found, number, now) for found in followed])
+    _store(followed)
+    return told
 
 
 def _seen(pipes: Sequence[Pipe], number: int, watched: set[str]) -> Iterator[Seen]:
@@ -116,25 +109,27 @@ def _followed(one: Seen, number: int, around: Circumstances, open_: Open) -> Ite
         watch = follow(before, number, shows=shows, silenced=around.silenced(one.pipe, pattern))
         if watch or row:
             found = row or Finding(pipe=one.pipe, kind=pattern.name, since=start_of(number))
-            yield Followed(found, watch, reading.words if shows else found.words)
+            yield Followed(found, watch, reading.words if shows else found.words, msgspec.to_builtins(watch))
 
 
-def _write(found: Followed, number: int, now: datetime) -> None:
-    """Bring the row to what its watch says."""
+def _write(found: Followed, number: int, now: datetime) -> bool:
+    """Bring the row to what its watch says; whether it is told for the first time."""
     row, watch = found.row, found.watch
     if watch is None:
-        return
-    if watch.told and not row.told_at:
+        return False
+    is_news = watch.told and not row.told_at
+    if is_news:
         row.told_at = now
         log.info("unusual pattern", pipe=row.pipe_id, kind=row.kind, since=row.since.isoformat(), words=found.words)
     row.ended_at = start_of(number + 1) if watch.over else None
-    row.words, row.silenced, row.watch = found.words[:200], watch.silenced[:200], msgspec.to_builtins(watch)
+    row.words, row.silenced, row.watch = found.words[:200], watch.silenced[:200], found.left
+    return is_news
 
 
-def _store(followed: Sequence[Followed]) -> int:
-    """At most three statements; how many findings are told for the first time."""
+def _store(followed: Sequence[Followed]) -> None:
+    """At most three statements."""
     kept = [found.row for found in followed if found.watch]
     Finding.objects.filter(pk__in=[found.row.pk for found in followed if not found.watch]).delete()
-    Finding.objects.bulk_update([row for row in kept if row.pk], ["words", "silenced", "told_at", "ended_at", "watch"])
+    fields = ["since", "words", "silenced", "told_at", "ended_at", "watch"]
+    Finding.objects.bulk_update([row for row in kept if row.pk], fields)
     Finding.objects.bulk_create([row for row in kept if not row.pk])
-    return sum(1 for found in followed if found.watch and found.watch.told and found.watch.outside == TOLD_AFTER)

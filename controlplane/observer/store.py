@@ -14,6 +14,7 @@ from controlplane.observer.batch import Batch
 from controlplane.observer.cache import ByteCache
 from controlplane.observer.days import note_days
 from controlplane.observer.ended import save_ends
+from controlplane.observer.fields import add_samples
 from controlplane.observer.merge import FactId, Place, Tally, merged, united
 from controlplane.observer.rows import (
     ROWS,
@@ -73,6 +74,7 @@ class Store:
         save_lags(lags)
         raise_marks(tally)
         add_usage(tally.usage)
+        add_samples(tally.samples)
         return [facts, lags]
 
     def _merge_facts(self, tally: Tally, maybe_sealed_before: int) -> dict[FactId, bytes]:

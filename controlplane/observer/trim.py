@@ -11,6 +11,8 @@ from mgmt.models import (
     CloseMark,
     DeadLetter,
     DestinationTest,
+    FieldHour,
+    FieldSample,
     Finding,
     Heartbeat,
     HeldMessage,
@@ -21,6 +23,7 @@ from mgmt.models import (
     PatternHour,
     Usage,
 )
+from mgmt.patterns.blocks import block_at
 from mgmt.queries.places import HOUR_S
 
 AT_ONCE: Final = 5_000
@@ -29,6 +32,7 @@ SILENT_FOR: Final = timedelta(hours=1)
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
 HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
+SAMPLES_FOR: Final = timedelta(hours=2)  # a block is judged within one, or never
 USAGE_FOR: Final = timedelta(days=400)  # a year and the month that it is compared with
 
 
@@ -47,6 +51,8 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         DestinationTest.objects.filter(created_at__lt=now - TESTS_FOR),
         Finding.objects.filter(ended_at__lt=now - ALERTS_FOR),
         PatternHour.objects.filter(hour__lt=int((now - HOURS_FOR).timestamp()) // HOUR_S),
+        FieldHour.objects.filter(hour__lt=int((now - HOURS_FOR).timestamp()) // HOUR_S),
+        FieldSample.objects.filter(block__lt=block_at(now - SAMPLES_FOR)),
         Usage.objects.filter(day__lt=(now - USAGE_FOR).date()),
         CloseMark.objects.filter(noted_at__lt=now - MARKS_FOR),
         LateCount.objects.filter(bucket__lt=seals_before),

@@ -18,7 +18,7 @@ class SignalOut(serializers.Serializer[Any]):
 
 
 class FindingOut(serializers.ModelSerializer[Finding]):
-    """Something unusual: told, or silenced because something explains it."""
+    """Something unusual: told, or silenced because something explains it. A kind is open once at a pipe."""
 
     class Meta:
         model = Finding

@@ -5,7 +5,7 @@ from mgmt.models.cells import Cell, Heartbeat, Topic
 from mgmt.models.control import ControlAction, Controller, Lease, Pause, Tick, Verdict
 from mgmt.models.delivery import DeadLetter, HeldMessage, Listed, Move, OffsetSet
 from mgmt.models.lookups import LookupRow, LookupTable
-from mgmt.models.patterns import Finding, PatternHour, PatternMark
+from mgmt.models.patterns import FieldHour, FieldSample, Finding, PatternHour, PatternMark
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source, SourceSchema
 from mgmt.models.ramps import Ramp, RampStep
 from mgmt.models.releases import Release, Rollout, RolloutStep
@@ -41,6 +41,8 @@ __all__ = [
     "Destination",
     "DestinationTest",
     "FactRow",
+    "FieldHour",
+    "FieldSample",
     "Finding",
     "Heartbeat",
     "HeldMessage",

@@ -21,6 +21,33 @@ class PatternHour(models.Model):
         indexes = [models.Index(fields=["hour"], name="oldest_hours")]
 
 
+class FieldSample(models.Model):
+    """What one writer saw of a source's fields in a block (dataplane.ledger.fields). Kept for two hours."""
+
+    pipe_id = models.CharField(max_length=32)
+    source = models.CharField(max_length=40)
+    block = models.IntegerField()
+    sample = models.BinaryField()
+
+    class Meta:
+        indexes = [models.Index(fields=["block", "pipe_id"], name="samples_of_a_block")]
+
+
+class FieldHour(models.Model):
+    """The shares of a source's fields in one hour (mgmt.patterns.shares.FieldHour). Kept as long as PatternHour."""
+
+    pipe_id = models.CharField(max_length=32)
+    source = models.CharField(max_length=40)
+    hour = models.IntegerField(help_text="Hours since the epoch.")
+    shares = models.BinaryField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["pipe_id", "source", "hour"], name="one_row_per_source_and_hour")
+        ]
+        indexes = [models.Index(fields=["hour"], name="oldest_field_hours")]
+
+
 class PatternMark(models.Model):
     """The newest block that every pipe was judged by; who already has a block is passed over if it comes again."""
 
@@ -33,8 +60,8 @@ class PatternMark(models.Model):
 class Finding(models.Model):
     """One unusual pattern of a pipe: a note on its page, no alert.
 
-    `watch` is what judging leaves to the next block (mgmt.patterns.judge.Watch). A finding that is not told was seen
-    once, or is explained by what `silenced` says.
+    `watch` is what judging leaves to the next block: a mgmt.patterns.judge.Watch, of fields one by field. A
+    finding that is not told was seen once, or is explained by what `silenced` says.
     """
 
     class Kind(models.TextChoices):
@@ -42,6 +69,10 @@ class Finding(models.Model):
         BUSY = "busy"
         FAILING = "failing"
         SLOW = "slow"
+        MISSING = "missing"
+        NEW = "new"
+        TYPE = "type"
+        SKEW = "skew"
 
     pipe = models.ForeignKey(Pipe, models.CASCADE, related_name="findings")
     kind = models.CharField(max_length=7, choices=Kind)

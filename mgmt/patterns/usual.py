@@ -7,13 +7,14 @@ that the figure has by itself, as counts of few events have.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from mgmt.patterns.blocks import DAY_H, IN_HOUR, WEEK_H, Block, Known
 
+Kept = TypeVar("Kept")
 REACH: Final = 6.0
 MAD_TO_SIGMA: Final = 1.4826
 DECILE_TO_SIGMA: Final = 1 / 1.2816
@@ -67,22 +68,33 @@ class Usual(Struct, frozen=True):
 
 def blocks_to_compare(known: Known, hour: int) -> tuple[list[Block], str]:
     """The blocks of the first basis that has enough hours, and its words; none and "" if no basis has."""
+    heard = {number: [block for block in blocks if block is not None] for number, blocks in known.items()}
+    hours, words = hours_to_compare(heard, hour, lambda blocks: len(blocks) >= FULL)
+    return [block for blocks in hours for block in blocks], words
+
+
+def hours_to_compare(known: Mapping[int, Kept], hour: int, is_full: Callable[[Kept], bool]) -> tuple[list[Kept], str]:
+    """The hours of the first basis of which enough are full, and its words; none and "" if there is no such basis."""
     for basis in BASES:
-        hours = [[block for block in known.get(hour - back, ()) if block is not None] for back in basis.back]
-        full = [blocks for blocks in hours if len(blocks) >= FULL]
+        full = [known[hour - back] for back in basis.back if hour - back in known and is_full(known[hour - back])]
         if len(full) >= basis.least:
-            return [block for blocks in full for block in blocks], basis.words
+            return full, basis.words
     return [], ""
 
 
 def usual_of(signal: Signal, blocks: Sequence[Block], basis: str, block: Block) -> Usual | None:
     """What is usual of a signal for such a block; None as long as too little is known."""
     values = sorted(value for one in blocks if (value := signal.of(one)) is not None)
+    return usual_among(values, basis, lambda median: signal.noise(median, block))
+
+
+def usual_among(values: Sequence[float], basis: str, noise: Callable[[float], float]) -> Usual | None:
+    """What is usual among sorted values; None as long as they are too few. `noise`: as a Signal has it."""
     if len(values) < LEAST_BLOCKS:
         return None
     median, low, high = _quantile(values, 0.5), _quantile(values, 0.1), _quantile(values, 0.9)
     deviation = MAD_TO_SIGMA * _quantile(sorted(abs(value - median) for value in values), 0.5)
-    least = max(deviation, signal.noise(median, block))
+    least = max(deviation, noise(median))
     down, up = max(least, (median - low) * DECILE_TO_SIGMA), max(least, (high - median) * DECILE_TO_SIGMA)
     return Usual(median, low, high, median - REACH * down, median + REACH * up, basis)
 
@@ -123,7 +135,7 @@ def _lag_noise(_median: float, _block: Block) -> float:
     return 0.2
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0") if value < 10 else f"{value:.0f}"
 
 
@@ -131,21 +143,21 @@ VOLUME: Final = Signal(
     "volume",
     _volume,
     _volume_noise,
-    lambda value: _number(math.expm1(value) * IN_HOUR / 60),
+    lambda value: number_text(math.expm1(value) * IN_HOUR / 60),
     "{seen} events/min where {usual} are usual {basis}",
 )
 FAILING: Final = Signal(
     "failures",
     _failing,
     _failing_noise,
-    lambda value: f"{_number(100 * value)} %",
+    lambda value: f"{number_text(100 * value)} %",
     "{seen} of the messages failed where {usual} do {basis}",
 )
 LAG: Final = Signal(
     "lag",
     _lag,
     _lag_noise,
-    lambda value: f"{_number(math.expm1(value))} s",
+    lambda value: f"{number_text(math.expm1(value))} s",
     "a lag p95 of {seen} where {usual} is usual {basis}",
 )
 SIGNALS: Final = (VOLUME, FAILING, LAG)

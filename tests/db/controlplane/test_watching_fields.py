@@ -1,0 +1,199 @@
+"""Fields that drift, from what lanes told to what is told of a pipe: each sample and each block once."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from controlplane.observer.attempts import Sampler
+from controlplane.observer.batch import Batch
+from controlplane.observer.patterns import watch_patterns
+from controlplane.observer.store import PartitionLostError, Store
+from controlplane.observer.trim import trim
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, encode
+from dataplane.ledger.fields import FieldCounter
+from dataplane.ledger.fields import FieldSample as Told
+from dataplane.names import AUDIT_TOPIC
+from mgmt.models import (
+    AuditOffset,
+    Cell,
+    FieldHour,
+    FieldSample,
+    Finding,
+    PatternHour,
+    PatternMark,
+    Pipe,
+    SourceSchema,
+    Tenant,
+    User,
+    Verdict,
+)
+from mgmt.patterns.blocks import IN_HOUR, MINUTES, Block, block_at, hour_of
+from mgmt.patterns.shares import EMPTY, STEPS, merged, with_sample
+from mgmt.patterns.shares import FieldHour as Hour
+from mgmt.patterns.usual import HOURS_BACK
+from mgmt.queries.patterns import findings_of
+from mgmt.services import create_pipe
+from tests.db.cast import MakeSpec
+from tests.db.controlplane.test_observer_stores import AUDIT, Message
+
+GRACE_S: Final = 60
+START: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOW: Final = datetime(2026, 11, 21, 12, 7, 1, tzinfo=UTC)  # the first moment at which START's block is over
+FIRST: Final = block_at(START)
+BLOCK: Final = timedelta(minutes=MINUTES)
+USUAL: Final = {"user": {"country": "DE"}, "n": 1}
+WITHOUT: Final = {"n": 1}
+COUPON: Final = {"user": {"country": "DE"}, "n": 1, "coupon": "x"}
+Tell = Callable[..., None]
+
+
+def told(pipe: Pipe, number: int, *bodies: object, source: str = "shop", times: int = 60) -> Told:
+    counter = FieldCounter(with_values=True)
+    for body in bodies * times:
+        counter.add(body)
+    return counter.told(pipe.id, source, number * MINUTES)
+
+
+def had(pipe: Pipe, *bodies: object) -> None:
+    """It did the same in each block of the hours that are compared."""
+    hour = Hour(EMPTY.heard, {})
+    for place in range(IN_HOUR):
+        hour = with_sample(hour, place, merged([told(pipe, FIRST, *bodies)]))
+    hours = [hour_of(FIRST) - back for back in HOURS_BACK]
+    FieldHour.objects.bulk_create(
+        [FieldHour(pipe_id=pipe.id, source="shop", hour=at, shares=msgspec.msgpack.encode(hour)) for at in hours]
+    )
+    blocks = msgspec.to_builtins([Block(1_000)] * IN_HOUR)
+    PatternHour.objects.bulk_create([PatternHour(pipe_id=pipe.id, hour=at, blocks=blocks) for at in hours])
+
+
+@pytest.fixture
+def placed(pipe: Pipe) -> Pipe:
+    pipe.cell = Cell.objects.create(id="c1")
+    pipe.save()
+    Verdict.objects.create(cell=pipe.cell, state="stable", since=START - timedelta(days=1), at=NOW + timedelta(days=1))
+    PatternMark.objects.create(block=FIRST - 1)
+    AuditOffset.objects.create(topic=AUDIT_TOPIC, partition=0, next_offset=0)
+    had(pipe, USUAL)
+    return pipe
+
+
+@pytest.fixture
+def tell(placed: Pipe) -> Tell:
+    """Lanes tell the Observer, one audit record each."""
+    store = Store()
+    store.offsets = {AUDIT: 0}
+
+    def tell(*samples: Told) -> None:
+        batch, first = Batch(Sampler(5)), store.offsets[AUDIT]
+        for offset, sample in enumerate(samples, first):
+            audit = Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, [], [], [], [], None, [sample])
+            batch.add(Message(AUDIT, offset, encode(audit)))
+        store.save(batch, maybe_sealed_before=0, now=NOW)
+
+    return tell
+
+
+def findings(pipe: Pipe) -> Sequence[tuple[str, str]]:
+    """Those of fields: nothing is known of how much the pipe took."""
+    return list(findings_of(pipe).exclude(kind="quiet").values_list("kind", "words"))
+
+
+def test_fields_that_stop_arriving_are_one_note_after_two_blocks_and_over_after_two_good_ones(placed: Pipe, tell: Tell):
+    for number in range(FIRST, FIRST + 4):
+        body = WITHOUT if number < FIRST + 2 else USUAL
+        tell(told(placed, number, body), told(placed, number, body))
+    watch_patterns(NOW, GRACE_S)
+    assert findings(placed) == []
+    watch_patterns(NOW + BLOCK, GRACE_S)
+    words = "field user of source shop in 0 % of the events where 100 % is usual at this hour of the week, and 1 more"
+    assert findings(placed) == [("missing", words)]
+    row = Finding.objects.get(kind="missing")
+    assert (row.since, row.told_at, row.ended_at) == (START, NOW + BLOCK, None)
+    watch_patterns(NOW + 3 * BLOCK, GRACE_S)
+    row.refresh_from_db()
+    assert (row.words, row.ended_at) == (words, START + 4 * BLOCK)
+
+
+def test_what_several_lanes_saw_is_kept_as_one_by_source(placed: Pipe, tell: Tell):
+    tell(told(placed, FIRST, USUAL), told(placed, FIRST, WITHOUT), told(placed, FIRST, WITHOUT, source="app"))
+    watch_patterns(NOW, GRACE_S)
+    rows = FieldHour.objects.filter(hour=hour_of(FIRST))
+    kept = {row.source: msgspec.msgpack.decode(bytes(row.shares), type=Hour) for row in rows}
+    assert {source: hour.row("user")[0] for source, hour in kept.items()} == {"shop": STEPS // 2, "app": 0}
+
+
+def test_a_category_that_skews_and_a_type_that_changes_are_told(placed: Pipe, tell: Tell):
+    for number in (FIRST, FIRST + 1):
+        tell(told(placed, number, {"user": {"country": "FR"}, "n": "1"}))
+    watch_patterns(NOW + BLOCK, GRACE_S)
+    assert {kind for kind, _ in findings(placed)} == {"skew", "type"}
+
+
+def test_a_run_that_is_repeated_changes_nothing(placed: Pipe, tell: Tell):
+    def rows() -> tuple[object, ...]:
+        hours = [(row.hour, bytes(row.shares)) for row in FieldHour.objects.order_by("id")]
+        return list(Finding.objects.values()), hours
+
+    tell(told(placed, FIRST, WITHOUT))
+    watch_patterns(NOW, GRACE_S)
+    before = rows()
+    PatternMark.objects.update(block=FIRST - 1)  # as one that was killed before it moved the mark leaves it
+    watch_patterns(NOW + timedelta(seconds=9), GRACE_S)
+    assert rows() == before
+
+
+def test_an_observer_that_lost_its_partition_keeps_no_sample(placed: Pipe, tell: Tell):
+    AuditOffset.objects.update(next_offset=9)
+    with pytest.raises(PartitionLostError):
+        tell(told(placed, FIRST, WITHOUT))
+    assert not FieldSample.objects.exists()
+
+
+def test_a_new_field_after_a_schema_was_registered_is_listed_and_not_told(
+    placed: Pipe, tell: Tell, alice: User, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as clock:
+        clock.setattr(timezone, "now", lambda: START - timedelta(hours=3))
+        SourceSchema.objects.create(source=placed.sources.get(), number=2, text="{}", author=alice)
+    for number in (FIRST, FIRST + 1, FIRST + 2, FIRST + 3):
+        tell(told(placed, number, COUPON if number < FIRST + 2 else USUAL))
+    source = placed.sources.get().name
+    FieldSample.objects.update(source=source)
+    FieldHour.objects.update(source=source)
+    watch_patterns(NOW + BLOCK, GRACE_S)
+    row = Finding.objects.get(kind="new")
+    assert (row.told_at, row.silenced) == (None, f"after schema 2 of source {source} was registered")
+    watch_patterns(NOW + 3 * BLOCK, GRACE_S)
+    row.refresh_from_db()
+    assert (row.ended_at, row.silenced) == (START + 3 * BLOCK, f"after schema 2 of source {source} was registered")
+
+
+def test_more_pipes_cost_no_more_queries(placed: Pipe, tell: Tell, tenant: Tenant, alice: User, a_spec: MakeSpec):
+    def queries(now: datetime) -> int:
+        with CaptureQueriesContext(connection) as asked:
+            watch_patterns(now, GRACE_S)
+        return len(asked)
+
+    tell(told(placed, FIRST, WITHOUT))
+    with_one = queries(NOW)
+    for number in range(10):
+        pipe = create_pipe(tenant=tenant, name=f"more {number}", spec=a_spec(), author=alice)
+        Pipe.objects.filter(id=pipe.id).update(cell=placed.cell)
+        had(pipe, USUAL)
+        tell(told(pipe, FIRST + 1, WITHOUT))
+    assert queries(NOW + BLOCK) <= with_one + 1  # findings are brought up to date beside those that are new
+    assert Finding.objects.filter(kind="missing").count() == 11
+
+
+def test_samples_go_after_two_hours_and_hours_when_they_are_compared_no_more(placed: Pipe, tell: Tell):
+    tell(told(placed, FIRST, USUAL))
+    for hours, samples, kept in ((1, 1, len(HOURS_BACK)), (3, 0, len(HOURS_BACK)), (30 * 24, 0, 0)):
+        trim(NOW + timedelta(hours=hours), attempts_keep_h=1, facts_keep_d=1, ends_keep=timedelta(days=1))
+        assert (FieldSample.objects.count(), FieldHour.objects.count()) == (samples, kept)

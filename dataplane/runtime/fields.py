@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from dataplane.ledger.fields import FieldCounter, FieldSample
 from dataplane.ledger.meta import Meta
 from dataplane.plan.stage import StageError
@@ -18,9 +20,11 @@ SAVED_NS: Final = 1_000_000_000  # time in which nobody looked counts up to this
 EVERY_NS: Final = 200_000_000  # between two looks at one pipe
 LARGEST_BYTES: Final = 32 * 1024  # larger bodies are not looked at: one look must not hold up the lane
 MOST_SOURCES: Final = 500  # at a time; others wait for the next five minutes
-MOST_TOLD: Final = 16  # samples in one audit record: 60 kB each at the most
+MOST_TOLD: Final = 16  # samples in one audit record, ...
+MOST_BYTES: Final = 128 * 1024  # ... which may not become too large: the one that passes this is the last
 NEVER: Final = 1 << 63
 _MINUTE_NS: Final = 60_000_000_000
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Looked(Protocol):
@@ -89,8 +93,13 @@ class FieldBook:
         if span != self._span or self._hastened:
             self._ended += [(*key, self._span * TELL_MINUTES, counter) for key, counter in self._counters.items()]
             self._counters, self._next_ns, self._span = {}, {}, span
-        told, self._ended = self._ended[:MOST_TOLD], self._ended[MOST_TOLD:]
-        return [counter.told(pipe, source, bucket) for pipe, source, bucket, counter in told]
+        told: list[FieldSample] = []
+        size_bytes = 0
+        while self._ended and len(told) < MOST_TOLD and size_bytes < MOST_BYTES:
+            pipe, source, bucket, counter = self._ended.pop()
+            told.append(counter.told(pipe, source, bucket))
+            size_bytes += len(_encode(told[-1]))
+        return told
 
     def _counter_of(self, item: Looked) -> FieldCounter | None:
         """None if the message is not to be looked at: no customer sent it so, it is too large, or there is no room."""

@@ -24,3 +24,5 @@ def test_a_drain_under_load_loses_nothing_and_repeats_nothing(plane: DataPlane):
     assert whole.at("crm", Bin.DELIVERED) == sender.positions == whole.acked
     assert (whole.lost(), len(whole.unacked)) == (0, 0)
     assert not plane.offsets.fell
+    seen = {field.path for sample in plane.books.samples if sample.pipe == "drain" for field in sample.fields}
+    assert "note" in seen, "who is drained tells what it saw of fields"

@@ -9,6 +9,7 @@ from pyroaring import BitMap64
 from dataplane.ledger.audit import Audit, decode_audit
 from dataplane.ledger.bins import Account, Bin, Books, derive
 from dataplane.ledger.facts import FactKey
+from dataplane.ledger.fields import FieldSample
 from dataplane.ledger.units import format_position
 from dataplane.ledger.unitset import UnitSet
 from dataplane.names import AUDIT_TOPIC, Purpose
@@ -29,6 +30,7 @@ class AuditReader:
         self._facts: defaultdict[tuple[str, int], dict[FactKey, BitMap64]] = defaultdict(dict)
         self._reach: defaultdict[tuple[str, int], dict[tuple[str, int], int]] = defaultdict(dict)
         self._passed: dict[tuple[str, int], int] = {}
+        self.samples: list[FieldSample] = []
         self._next = dict.fromkeys(range(partitions), 0)
 
     def refresh(self) -> None:
@@ -78,6 +80,7 @@ class AuditReader:
         return found
 
     def _take(self, audit: Audit) -> None:
+        self.samples += audit.fields
         for mark in audit.inputs:
             place = (mark.topic, mark.partition)
             self._passed[place] = max(self._passed.get(place, 0), mark.offset)

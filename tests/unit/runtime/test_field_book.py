@@ -2,13 +2,23 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dataplane.ledger.fields import FieldSample
 from dataplane.ledger.meta import Meta
 from dataplane.names import WIRE_VERSION
 from dataplane.process.item import Item
-from dataplane.runtime.fields import EVERY_NS, LARGEST_BYTES, MOST_SOURCES, MOST_TOLD, SHARE, TELL_MINUTES, FieldBook
+from dataplane.runtime import fields
+from dataplane.runtime.fields import (
+    EVERY_NS,
+    LARGEST_BYTES,
+    MOST_SOURCES,
+    MOST_TOLD,
+    SHARE,
+    TELL_MINUTES,
+    FieldBook,
+)
 from tests.rig.memory_lane import MemoryMessage
 
 MINUTE_NS = 60_000_000_000
@@ -128,3 +138,16 @@ def test_it_is_told_when_its_five_minutes_are_over_a_few_samples_at_a_time():
     assert {len(record) for record in records[:-1]} == {MOST_TOLD}
     assert sum(map(len, records)) == MOST_SOURCES
     assert {sample.bucket for record in records for sample in record} == {0}
+
+
+def test_large_samples_are_told_in_records_of_their_own(monkeypatch: pytest.MonkeyPatch):
+    one, clock = book()
+    body = msgspec.json.encode({"ü" * 36 + f"{name:04}": {"ä" * 40: 1} for name in range(49)})
+    for number in range(10):
+        one.look(f"p{number}", [item(body, pipe=f"p{number}")], clock.now_ns, masks=False)
+    monkeypatch.setattr(fields, "MOST_BYTES", 20_000)  # a sample has 13 kB
+    one.hasten()
+    sizes = []
+    while record := one.take_if_due():
+        sizes.append(len(record))
+    assert sizes == [2] * 5

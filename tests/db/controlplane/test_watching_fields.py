@@ -198,7 +198,7 @@ def test_more_pipes_cost_no_more_queries(placed: Pipe, tell: Tell, tenant: Tenan
 def test_samples_go_after_two_hours_and_hours_when_they_are_compared_no_more(placed: Pipe, tell: Tell):
     tell(told(placed, FIRST, USUAL))
     for hours, samples, kept in ((1, 1, len(HOURS_BACK)), (3, 0, len(HOURS_BACK)), (30 * 24, 0, 0)):
-        trim(NOW + timedelta(hours=hours), attempts_keep_h=1, facts_keep_d=1, ends_keep=timedelta(days=1))
+        trim(NOW + timedelta(hours=hours), attempts_keep_h=1, seals_keep_d=400, ends_keep=timedelta(days=1))
         assert (FieldSample.objects.count(), FieldHour.objects.count()) == (samples, kept)
 
 

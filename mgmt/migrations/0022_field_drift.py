@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('mgmt', '0020_destination_tests'),
+        ('mgmt', '0021_books_by_day'),
     ]
 
     operations = [

@@ -8,6 +8,7 @@ from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.patterns import FieldHour, FieldSample, Finding, PatternHour, PatternMark
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source, SourceSchema
 from mgmt.models.ramps import Ramp, RampStep
+from mgmt.models.ratings import Rating
 from mgmt.models.releases import Release, Rollout, RolloutStep
 from mgmt.models.scaling import ScaleGroup, ScaleSample
 from mgmt.models.signals import LaneSignal
@@ -67,6 +68,7 @@ __all__ = [
     "PipeRevision",
     "Ramp",
     "RampStep",
+    "Rating",
     "Reach",
     "Release",
     "Rollout",

@@ -30,7 +30,8 @@ from mgmt.models import Finding, Membership, PatternHour, Pause, Pipe, PipeRevis
 from mgmt.patterns.blocks import IN_HOUR, Block, block_at, hour_of  # noqa: E402
 from mgmt.patterns.judge import Watch  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
-from mgmt.services.demo import ensure_demo_tenant, ensure_staff_user  # noqa: E402
+from mgmt.services.demo import ensure_demo_tenant, ensure_first_cell, ensure_staff_user  # noqa: E402
+from mgmt.services.ratings import store_ratings  # noqa: E402
 from mgmt.services.row_files import checked_row  # noqa: E402
 from mgmt.services.test_requests import ask_test_of_destination  # noqa: E402
 
@@ -61,6 +62,7 @@ def everything(receiver: str) -> dict[str, Any]:
     keys = {name: _make(tenant, alice, name, urls, steps) for name, urls in specs.items()}
     _pause_deploying()
     _ask_for_a_release()
+    _rate()
     _register(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     _ask_for_a_test_request(Pipe.objects.get(tenant=tenant, name="orders"), alice)
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
@@ -134,6 +136,17 @@ def _ask_for_a_release() -> None:
     now = timezone.now()
     release = services.register_release(release="f" * 16, wire=WIRE_VERSION, about="the next one", now=now)
     services.request_rollout(release=release, author=ensure_staff_user(), now=now)
+
+
+def _rate() -> None:
+    """So that the page of scaling has something to show of what a unit takes."""
+    bottleneck = "CPU of process: each process lane is at its ceiling with 0.97 of a core"
+    rated = [
+        {"group": group, "units": 1, "per_s": 9_400.0, "at_least": group != "process", "cpu_us": 103.2}
+        for group in ("ingest", "process", "transmit")
+    ]
+    cell, by = ensure_first_cell(), ensure_staff_user()
+    store_ratings(cell=cell, master="local", rated=rated, bottleneck=bottleneck, batch=1, by=by, now=timezone.now())
 
 
 @transaction.atomic

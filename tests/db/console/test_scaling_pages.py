@@ -1,16 +1,20 @@
 """The scaling pages: staff see what each group does and why, and say within what its number may change."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from mgmt.models import Cell, ControlAction, ScaleGroup, User
+from mgmt.models import Cell, ControlAction, Rating, ScaleGroup, User
 from mgmt.services.control import note
+from mgmt.services.ratings import store_ratings
 from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
-LIST, GROUP = 5, 6
+LIST, GROUP = 7, 6
 SEEN = {"lanes": 2, "cpu": 1.3, "came": 840.0, "settled": 800.0, "backlog": 1_200, "lag_s": 1.5}
 
 
@@ -36,6 +40,34 @@ def test_a_group_shows_its_load_and_the_last_word_on_it(admin: Client):
     assert "CPU 65% of a core in each lane" in page
     assert "65.0" in page
     assert "1 to 4" in page
+
+
+def test_a_cell_that_was_never_rated_says_how_it_is(admin: Client):
+    page = admin.get("/staff/scaling/").content.decode()
+    assert "manage.py rate_traffic --cell c1" in page
+
+
+def test_the_newest_rating_shows_what_a_unit_takes_what_was_the_limit_and_how_old_it_is(admin: Client):
+    cell, now = Cell.objects.get(), timezone.now()
+    rated = {"group": "process", "units": 1, "at_least": False, "cpu_us": 61.4}
+    common: dict[str, Any] = {"cell": cell, "master": "local[2]", "batch": 1, "by": User.objects.get()}
+    for age, per_s, limit in (
+        (timedelta(days=2), 111.0, "an older limit"),
+        (timedelta(hours=3), 3_223.0, "the machine"),
+    ):
+        store_ratings(rated=[rated | {"per_s": per_s}], bottleneck=limit, now=now - age, **common)
+    page = admin.get("/staff/scaling/").content.decode()
+    assert "3\u202f223" in page
+    assert "61\u202fµs" in page.replace("&#8239;", "\u202f")
+    assert "the machine" in page
+    assert "3\u202fh ago by admin" in page
+    assert "an older limit" not in page
+    assert "Never rated" not in page
+    assert "at least</span>" not in page
+    Rating.objects.update(at_least=True, release="of the past")
+    page = admin.get("/staff/scaling/").content.decode()
+    assert "at least</span>" in page
+    assert "not what runs now" in page
 
 
 def test_a_ceiling_is_explained(admin: Client):

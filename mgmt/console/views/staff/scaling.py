@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from mgmt import services
 from mgmt.console.pages import for_staff, once, part_of, show, tenant_of, viewer_of
 from mgmt.models import ScaleGroup
+from mgmt.queries.ratings import rated_cells
 from mgmt.queries.scaling import changes_of, group_lines, line_of
 
 
@@ -19,7 +20,7 @@ from mgmt.queries.scaling import changes_of, group_lines, line_of
 @require_safe
 def scaling(request: HttpRequest) -> HttpResponse:
     """Every group of every cell."""
-    context = {"tab": "scaling", "get_lines": once(group_lines)}
+    context = {"tab": "scaling", "now": timezone.now(), "get_lines": once(group_lines), "get_rated": once(rated_cells)}
     part = part_of(request, {"list": "staff_scaling.html"})
     return show(request, "staff_scaling.html", context, tenant=tenant_of(request), part=part[1] if part else "")
 

@@ -7,8 +7,9 @@ from typing import Final
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA
+from mgmt.provisioning.placing import PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy
-from mgmt.provisioning.settings import ramp_policy, setting, topic_shape
+from mgmt.provisioning.settings import cell_master, placing_policy, ramp_policy, setting, topic_shape
 from mgmt.provisioning.topics import DAY_MS, HOUR_MS, TopicShape
 
 AUDIT_RETENTION_MS: Final = 7 * DAY_MS
@@ -31,6 +32,7 @@ class ControlSettings(Struct, frozen=True):
     rollout_watch_s: float
     lanes_max: int  # of one kind in a cell, where staff have said nothing else
     ramp: RampPolicy = RampPolicy()
+    placing: PlacingPolicy = PlacingPolicy()
 
     @property
     def ends_keep(self) -> timedelta:
@@ -44,7 +46,7 @@ def control_settings() -> ControlSettings:
     return ControlSettings(
         kafka=setting("PENSTOCK_KAFKA", DEFAULT_KAFKA),
         var=Path(setting("PENSTOCK_VAR", "var")).absolute(),
-        cell_master=setting("PENSTOCK_CELL_MASTER", "local[16,1000]"),
+        cell_master=cell_master(),
         grace_s=int(setting("PENSTOCK_GRACE_S", 60)),
         topics=topic_shape(),
         attempt_sample_per_s=int(setting("PENSTOCK_ATTEMPT_SAMPLE", 5)),
@@ -54,5 +56,6 @@ def control_settings() -> ControlSettings:
         rollout_up_s=float(setting("PENSTOCK_ROLLOUT_UP_S", 75)),
         rollout_watch_s=float(setting("PENSTOCK_ROLLOUT_WATCH_S", 90)),
         ramp=ramp_policy(),
+        placing=placing_policy(),
         lanes_max=int(setting("PENSTOCK_LANES_MAX", 1)),
     )

@@ -85,7 +85,7 @@ def act(hands: Hands, action: Action, now: datetime) -> None:
     """Do one action."""
     match action:
         case Place():
-            place_pipe(pipe=action.pipe, cell=action.cell)
+            place_pipe(pipe=action.pipe, cell=action.cell, by=action.by)
         case EnsureTopics():
             ensure_cell_topics(hands, cell=action.cell)
         case Publish():
@@ -120,10 +120,10 @@ def submit(hands: Hands, desired: Desired) -> None:
     log.info("submitted", cell=desired.cell, epoch=desired.epoch)
 
 
-def place_pipe(*, pipe: str, cell: str) -> None:
+def place_pipe(*, pipe: str, cell: str, by: str) -> None:
     """Put the pipe on the cell, unless somebody has placed it."""
     if Pipe.objects.filter(id=pipe, cell=None).update(cell=cell, version=F("version") + 1):
-        log.info("placed", pipe=pipe, cell=cell)
+        log.info("placed", pipe=pipe, cell=cell, by=by)
 
 
 def ensure_cluster_topics(hands: Hands) -> None:

@@ -18,8 +18,8 @@ A newer revision ends an older open one (failed, with the reason). Every step is
 topic, so a tick that is killed anywhere, or runs twice, finds what it had done and goes on.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -38,7 +38,7 @@ from controlplane.provisioner.wanted import (
     plan_key,
     wanted_versions,
 )
-from mgmt.provisioning.placing import least_loaded
+from mgmt.provisioning.placing import place
 from mgmt.provisioning.ramps import first_share
 
 HOLDING_STATES: Final = ("starting", "running", "draining")
@@ -47,10 +47,11 @@ NEEDED_LANES: Final = ("process", "transmit")
 
 
 class Place(Struct, frozen=True):
-    """Put a pipe on a cell."""
+    """Put a pipe on a cell. `by`: what it was chosen by (mgmt.provisioning.placing.Choice)."""
 
     pipe: str
     cell: str
+    by: str = "pipes"
 
 
 class EnsureTopics(Struct, frozen=True):
@@ -148,21 +149,16 @@ def decide(snapshot: Snapshot) -> list[Action]:
     wanted = wanted_versions(snapshot)
     missing = missing_records(wanted, snapshot.published)
     return [
-        *_place(snapshot.cells, snapshot.pipes),
+        *_place(snapshot),
         *_cells(snapshot),
         *([Publish(missing)] if missing else []),
         *_revisions(_Look(snapshot, wanted)),
     ]
 
 
-def _place(cells: Sequence[CellView], pipes: Sequence[PipeView]) -> Iterable[Action]:
-    """The least loaded cell takes the next pipe; the first by name among equals."""
-    load = Counter({cell.id: 0 for cell in cells})
-    load.update(pipe.cell for pipe in pipes if pipe.cell is not None)
-    for pipe in pipes:
-        if pipe.cell is None and (cell := least_loaded(load)) is not None:
-            load[cell] += 1
-            yield Place(pipe.id, cell)
+def _place(snapshot: Snapshot) -> Iterable[Action]:
+    for pipe, choice in place(snapshot.to_place, snapshot.rooms, snapshot.placing).items():
+        yield Place(pipe, choice.cell, choice.by)
 
 
 def _cells(snapshot: Snapshot) -> Iterable[Action]:

@@ -14,7 +14,9 @@ from controlplane.provisioner.ramps import ramps_under_way
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
 from dataplane.names import PURPOSES
 from mgmt.models import ApiKey, Cell, Destination, Heartbeat, Move, Pipe, PipeRevision, SourceSchema, Topic
+from mgmt.provisioning.placing import PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy
+from mgmt.queries.placing import Room, room_for
 from mgmt.queries.ramps import recently_taken
 
 FRESH: Final = timedelta(seconds=5)
@@ -30,6 +32,7 @@ def take_snapshot(
     problems: Mapping[str, str],
     check_topics: bool,
     policy: RampPolicy,
+    placing: PlacingPolicy,
 ) -> Snapshot:
     """What there is at about `now`.
 
@@ -38,13 +41,13 @@ def take_snapshot(
     """
     moves = _moves(now)
     revisions = _revisions()
+    pipes = Pipe.objects.order_by("created_at", "id").values_list("id", "version", "state", "cell_id", "tenant_id")
+    to_place = [(id_, tenant) for id_, _, _, cell, tenant in pipes if cell is None]
+    room = room_for(to_place, placing, now) if to_place else Room([], [])
     return Snapshot(
         cells=_cells(compute, problems),
         pipes=[
-            PipeView(id_, version, state == Pipe.State.ACTIVE, cell)
-            for id_, version, state, cell in Pipe.objects.order_by("created_at", "id").values_list(
-                "id", "version", "state", "cell_id"
-            )
+            PipeView(id_, version, state == Pipe.State.ACTIVE, cell) for id_, version, state, cell, _tenant in pipes
         ],
         revisions=revisions,
         keys=[Versioned(*row) for row in ApiKey.objects.values_list("source__pipe_id", "digest", "version")],
@@ -59,6 +62,9 @@ def take_snapshot(
         ramps=ramps_under_way(now),
         recent=recently_taken({row.pipe for row in revisions if row.state == "requested"}, now - policy.recently),
         policy=policy,
+        to_place=room.pipes,
+        rooms=room.cells,
+        placing=placing,
         now=now,
     )
 

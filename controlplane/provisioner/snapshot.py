@@ -1,6 +1,6 @@
 """What one tick of the Provisioner looks at: plain values, so that deciding needs no database and no Kafka."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -10,6 +10,7 @@ from controlplane.compute.port import Desired
 from controlplane.control_topic import Published
 from controlplane.interlocks import CellState
 from controlplane.provisioner.ramping import RampView
+from mgmt.provisioning.placing import CellRoom, NewPipe, PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
@@ -73,6 +74,7 @@ class Snapshot(Struct, frozen=True):
     """Rows, heartbeats, what compute was asked for, and what the control topic holds, at about one moment.
 
     states: by cell, what the interlocks ask
+    to_place: pipes without a cell   rooms: the cells, if there is such a pipe
     ramps: those under way, by their revision's id   recent: messages that pipes with a requested revision took of late
     """
 
@@ -91,4 +93,7 @@ class Snapshot(Struct, frozen=True):
     ramps: Mapping[int, RampView] = {}
     recent: Mapping[str, int] = {}
     policy: RampPolicy = RampPolicy()
+    to_place: Sequence[NewPipe] = []
+    rooms: Sequence[CellRoom] = []
+    placing: PlacingPolicy = PlacingPolicy()
     now: datetime = EPOCH

@@ -64,6 +64,7 @@ class Provisioner:
                     problems=self._hands.refused | self._hands.problems,
                     check_topics=check,
                     policy=self._hands.settings.ramp,
+                    placing=self._hands.settings.placing,
                 )
             )
             for action in actions:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
+from mgmt.provisioning.placing import PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy, ramp_steps
 from mgmt.provisioning.topics import RETENTION_MS, TopicShape
 
@@ -32,6 +33,19 @@ def ramp_policy() -> RampPolicy:
         evidence=int(setting("PENSTOCK_RAMP_EVIDENCE", 20)),
         patience=timedelta(seconds=float(setting("PENSTOCK_RAMP_PATIENCE_S", 300))),
     )
+
+
+def placing_policy() -> PlacingPolicy:
+    """How pipes are placed here."""
+    return PlacingPolicy(
+        shard=int(setting("PENSTOCK_PLACING_SHARD", 2)),
+        headroom=float(setting("PENSTOCK_PLACING_HEADROOM", 0.3)),
+    )
+
+
+def cell_master() -> str:
+    """Where Spark runs the cells here."""
+    return str(setting("PENSTOCK_CELL_MASTER", "local[16,1000]"))
 
 
 def setting(name: str, default: Any) -> Any:

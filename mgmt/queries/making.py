@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Count
-
 from dataplane.names import LANE_KINDS, QUERY_INPUTS
 from dataplane.plan.queries import is_asked
 from dataplane.spec import HttpDestination, PipeSpec, TopicDestination
 from mgmt.models import AlertChannel, Cell, Pipe, PipeRevision, Tenant, Topic
-from mgmt.provisioning.placing import least_loaded
+from mgmt.provisioning.placing import place
 from mgmt.provisioning.ramps import RampPolicy, first_share
-from mgmt.provisioning.settings import ramp_policy, topic_shape
+from mgmt.provisioning.settings import placing_policy, ramp_policy, topic_shape
 from mgmt.provisioning.topics import GENERATION, TopicPlan, cell_plans, output_plan
+from mgmt.queries.placing import room_for
 from mgmt.queries.ramps import recently_taken
 
 PIPE_TO_COME: Final = "<id>"  # in the names of topics, while the pipe has none
@@ -23,12 +22,21 @@ _OPEN: Final = (PipeRevision.State.REQUESTED, PipeRevision.State.RAMPING)
 
 @dataclass(frozen=True)
 class Placing:
-    """The cell, "" if there is none to be had; `load` is how many pipes each cell has now."""
+    """The cell, "" if there is none to be had.
+
+    load: how many pipes each cell has now on which this one may be placed
+    by:   what it is chosen by (mgmt.provisioning.placing.Choice), "" if it has been
+    """
 
     cell: str
-    is_there: bool
+    by: str
     load: Mapping[str, int]
     lanes: Mapping[str, int]
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the pipe has its cell already."""
+        return bool(self.cell) and not self.by
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ class Making:
 
 def making_of(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: datetime) -> Making:
     """What is made when this is saved: a new pipe, or the next revision of one."""
-    placing = _placing(pipe)
+    placing = _placing(tenant, pipe, now)
     known = _known_names(pipe)
     posted = [HttpLine(name, to) for name, to in spec.destinations.items() if isinstance(to, HttpDestination)]
     return Making(
@@ -108,15 +116,22 @@ def making_of(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: datetim
     )
 
 
-def _placing(pipe: Pipe | None) -> Placing:
-    cells = {cell.id: cell for cell in Cell.objects.annotate(load=Count("pipes"))}
-    load = {name: int(cell.load) for name, cell in cells.items()}
-    is_there = pipe is not None and pipe.cell_id is not None
-    chosen = pipe.cell_id if pipe is not None and is_there else least_loaded(load)
-    if chosen is None:
-        return Placing("", False, load, {})
-    lanes = cells[chosen].lanes
-    return Placing(chosen, is_there, load, {kind: lanes[kind] for kind in LANE_KINDS if lanes.get(kind)})
+def _placing(tenant: Tenant, pipe: Pipe | None, now: datetime) -> Placing:
+    """As controlplane.provisioner.decide places it."""
+    if pipe is not None and pipe.cell_id is not None:
+        return Placing(pipe.cell_id, "", {}, _lanes(pipe.cell_id))
+    policy = placing_policy()
+    room = room_for([(PIPE_TO_COME, tenant.id)], policy, now)
+    choice = place(room.pipes, room.cells, policy).get(PIPE_TO_COME)
+    if choice is None:
+        return Placing("", "", {}, {})
+    load = {cell.id: cell.pipes for cell in room.cells if cell.id in choice.among}
+    return Placing(choice.cell, choice.by, load, _lanes(choice.cell))
+
+
+def _lanes(cell: str) -> dict[str, int]:
+    lanes = Cell.objects.get(id=cell).lanes
+    return {kind: lanes[kind] for kind in LANE_KINDS if lanes.get(kind)}
 
 
 def _topics(cell: str) -> list[TopicLine]:

@@ -113,6 +113,8 @@ VARIABLES: Final = (
     Variable("PENSTOCK_RAMP_HOLD_S", "30", "how long each of these steps lasts at least"),
     Variable("PENSTOCK_RAMP_EVIDENCE", "20", "messages without which a step says nothing"),
     Variable("PENSTOCK_RAMP_PATIENCE_S", "300", "how long a step waits for so many"),
+    Variable("PENSTOCK_PLACING_SHARD", "2", "cells that the pipes of one tenant may be on"),
+    Variable("PENSTOCK_PLACING_HEADROOM", "0.3", "share of what a cell takes that placing pipes keeps free"),
     *PORTS,
 )
 _DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}

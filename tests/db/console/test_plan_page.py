@@ -2,7 +2,7 @@
 
 import html
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,12 +21,16 @@ from controlplane.provisioner.wanted import destination_key
 from controlplane.settings import control_settings
 from dataplane.names import PURPOSES
 from dataplane.spec import parse_pipe_spec
-from mgmt.models import Cell, Pipe, Tenant, Topic, User
+from mgmt.models import Cell, Pipe, Rating, ScaleGroup, Tenant, Topic, Usage, User
+from mgmt.provisioning.placing import PlacingPolicy, shard_of
 from mgmt.provisioning.ramps import first_share
+from mgmt.provisioning.settings import cell_master
 from mgmt.provisioning.topics import cell_plans
 from mgmt.queries.making import PIPE_TO_COME, Making, making_of
+from mgmt.queries.placing import room_for
 from mgmt.queries.span import bucket_at
 from mgmt.services import add_alert_channel, create_pipe, publish_revision
+from mgmt.services.ratings import store_ratings
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth, go_live
 
@@ -46,7 +50,7 @@ FORM: dict[str, Any] = {
     "destination.url": ["https://main.example.com/in", ""],
     "sample": '{"total": 150}',
 }
-PLAN_QUERIES = 14
+PLAN_QUERIES = 18
 
 
 def plan(tenant: Tenant, spec: dict[str, Any], pipe: Pipe | None = None, now: datetime = NOW) -> Making:
@@ -63,6 +67,7 @@ def snapshot() -> Snapshot:
         problems={},
         check_topics=False,
         policy=control_settings().ramp,
+        placing=control_settings().placing,
     )
 
 
@@ -86,8 +91,71 @@ def test_the_cell_is_the_one_that_the_provisioner_takes(
             Pipe.objects.filter(id=there.id).update(cell=cell)
     told = plan(tenant, a_spec()).placing
     made = create_pipe(tenant=tenant, name="the next", spec=a_spec(), author=alice)
-    assert Place(made.id, told.cell) in decide(snapshot())
-    assert told.load == load
+    assert Place(made.id, told.cell, "pipes") in decide(snapshot())
+    assert told.load == {cell: load[cell] for cell in shard_of(tenant.id, load, 2)}
+
+
+def rated(tenant: Tenant, alice: User, spec: dict[str, Any], cores: dict[str, float]) -> None:
+    """Cells that do one core's work in each kind of lane; on each a pipe that takes so much of it, of late."""
+    Cell.objects.all().delete()
+    groups = [
+        {"group": kind, "units": 1, "per_s": 1_000.0, "at_least": True, "cpu_us": 1_000.0}
+        for kind in ("process", "transmit")
+    ]
+    for name, used in cores.items():
+        cell = Cell.objects.create(id=name)
+        there = create_pipe(tenant=tenant, name=f"on {name}", spec=spec, author=alice)
+        Pipe.objects.filter(id=there.id).update(cell=cell)
+        for kind in ("process", "transmit"):
+            ScaleGroup.objects.create(cell=cell, kind=kind, maximum=1)
+            busiest = round(used / PlacingPolicy().peak * 86_400 * 1_000_000)
+            days = [(NOW - timedelta(days=2), busiest), (NOW - timedelta(days=3), busiest // 2)]
+            for day, cpu_us in days:
+                amount = {"units": 1, "size_bytes": 1, "cpu_us": cpu_us}
+                Usage.objects.create(pipe=there, day=day.date(), cell=name, kind=kind, **amount)
+    store_ratings(cell=cell, master=cell_master(), rated=groups, bottleneck="", batch=1, by=alice, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("cores", "by", "says"),
+    [
+        ({"c1": 0.1, "c2": 0.2}, "room", "which has the most room"),
+        ({"c1": 0.4, "c2": 0.3}, "room", "which has the most room"),
+        ({"c1": 0.6, "c2": 0.9}, "full", "which is the least full, though none has room left"),
+    ],
+)
+def test_where_cells_were_rated_both_go_by_the_room_that_is_left(
+    alices: Client, tenant: Tenant, alice: User, a_spec: MakeSpec, cores: dict[str, float], by: str, says: str
+):
+    rated(tenant, alice, a_spec(), cores)
+    told = plan(tenant, a_spec()).placing
+    made = create_pipe(tenant=tenant, name="the next", spec=a_spec(), author=alice)
+    assert Place(made.id, told.cell, by) in decide(snapshot())
+    assert told.cell == min(cores, key=cores.__getitem__)
+    assert says in alices.post(NEW, FORM).content.decode() or by == "room"
+
+
+def test_a_pipe_needs_its_busiest_days_mean_and_a_new_one_what_its_tenants_usually_do(
+    tenant: Tenant, alice: User, a_spec: MakeSpec
+):
+    rated(tenant, alice, a_spec(), {"c1": 0.1, "c2": 0.3})
+    idle, closed = (create_pipe(tenant=tenant, name=name, spec=a_spec(), author=alice) for name in ("idle", "closed"))
+    Pipe.objects.filter(id__in=[idle.id, closed.id]).update(cell="c1", created_at=NOW - timedelta(days=2))
+    Pipe.objects.filter(id=closed.id).update(state=Pipe.State.CLOSED)
+    room = room_for([("next", tenant.id)], PlacingPolicy(), NOW)
+    assert [(cell.id, cell.pipes) for cell in room.cells] == [("c1", 2), ("c2", 1)]
+    assert [round(cell.used["process"], 3) for cell in room.cells] == [0.1, 0.3]
+    assert [dict(cell.capacity) for cell in room.cells] == [{"process": 1.0, "transmit": 1.0}] * 2
+    assert round(room.pipes[0].need["process"], 3) == 0.2
+    Pipe.objects.filter(id=idle.id).update(created_at=NOW - timedelta(hours=2))
+    young = room_for([], PlacingPolicy(), NOW).cells[0]
+    assert round(young.used["process"], 3) == 0.3
+
+
+def test_a_rating_of_another_master_counts_for_nothing(tenant: Tenant, alice: User, a_spec: MakeSpec):
+    rated(tenant, alice, a_spec(), {"c1": 0.1})
+    Rating.objects.update(master="k8s://elsewhere")
+    assert room_for([], PlacingPolicy(), NOW).cells[0].capacity == {}
 
 
 def test_without_a_cell_it_says_that_it_waits(alices: Client, tenant: Tenant):

@@ -17,6 +17,7 @@ from controlplane.provisioner.snapshot import Snapshot
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin
 from mgmt.models import Cell
+from mgmt.provisioning.placing import PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +32,7 @@ def look(compute: Compute, problems: dict[str, str] | None = None) -> Snapshot:
         problems=problems or {},
         check_topics=False,
         policy=RampPolicy(),
+        placing=PlacingPolicy(),
     )
 
 

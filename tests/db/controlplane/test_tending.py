@@ -22,6 +22,7 @@ from controlplane.provisioner import look
 from mgmt.models import Alert, Attempt, Cell, DeadLetter, Destination, FactRow, Incident, Move, Notice, Pipe, Tenant
 from mgmt.models import Heartbeat as HeartbeatRow
 from mgmt.models import User as UserRow
+from mgmt.provisioning.placing import PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy
 from mgmt.queries.places import HOUR_S
 from mgmt.services import (
@@ -241,6 +242,7 @@ def test_whoever_sees_a_probes_move_sees_its_destination_let_it_pass(
             problems={},
             check_topics=False,
             policy=RampPolicy(),
+            placing=PlacingPolicy(),
         )
         (version,) = [row.version for row in seen.destinations if row.name == "crm"]
         assert not seen.moves or version > before

@@ -17,6 +17,7 @@ from dataplane.ledger.meta import Meta
 from dataplane.spec.schema import MAX_BYTES
 from dataplane.tables.records import SchemaRecord
 from mgmt.models import Pipe, SourceSchema, Tenant, User
+from mgmt.provisioning.placing import PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy
 from mgmt.queries import schemas as queries
 from mgmt.queries.records import StoredRecord
@@ -228,6 +229,7 @@ def test_the_newest_version_goes_to_the_control_topic_before_the_keys(pipe: Pipe
             problems={},
             check_topics=False,
             policy=RampPolicy(),
+            placing=PlacingPolicy(),
         )
     )
     key = f"schema/{pipe.id}/shop"

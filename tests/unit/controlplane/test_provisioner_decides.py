@@ -27,6 +27,7 @@ from controlplane.provisioner.decide import (
 from controlplane.provisioner.ramping import RampView
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
 from controlplane.provisioner.wanted import wanted_versions
+from mgmt.provisioning.placing import CellRoom, NewPipe
 from mgmt.queries.ramps import Figures
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -79,10 +80,11 @@ def revision(number: int, state: str, **changes: Any) -> RevisionView:
     return RevisionView(number, "p1", number, state, **changes)
 
 
-def test_an_unplaced_pipe_goes_to_the_least_loaded_cell():
+def test_unplaced_pipes_go_where_placing_says_each_seeing_the_one_before_it():
     cells = [CELL, CellView("c2", 1, 1, bound=True, desired=Desired("c2", 1, MASTER, RELEASE), release=RELEASE)]
     pipes = [PIPE, PipeView("p2", 1, True, None), PipeView("p3", 1, True, None)]
-    placed = [a for a in decide(snapshot(cells=cells, pipes=pipes)) if isinstance(a, Place)]
+    asked = {"to_place": [NewPipe("p2", "t1"), NewPipe("p3", "t1")], "rooms": [CellRoom("c1", 1), CellRoom("c2")]}
+    placed = [a for a in decide(snapshot(cells=cells, pipes=pipes, **asked)) if isinstance(a, Place)]
     assert placed == [Place("p2", "c2"), Place("p3", "c1")]
 
 

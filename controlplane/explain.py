@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from controlplane.interlocks import WORDS, CellState, Controller, clock, why_not
 from controlplane.leases import cell_states
-from mgmt.models import Cell, ControlAction, Destination, Pipe, PipeRevision, ScaleGroup
+from mgmt.models import Cell, ControlAction, Destination, Pipe, PipeRevision, Relocation, ScaleGroup
 from mgmt.queries.control import control_actions
 from mgmt.queries.patterns import told_now
 from mgmt.queries.span import span_until
@@ -57,6 +57,7 @@ def about_cell(cell: str, now: datetime) -> list[str]:
 def about_pipe(pipe: Pipe, now: datetime) -> list[str]:
     """Where the pipe stands, what it waits for, where its time goes, and how its cell is."""
     lines = [f"pipe {pipe.name} ({pipe.id}) of {pipe.tenant.name} is {pipe.state}"]
+    lines += [_of_relocation(row) for row in pipe.relocations.filter(state__in=Relocation.UNDER_WAY)]
     lines += [_of_revision(row) for row in _told(pipe)]
     lines += [
         _of_destination(row) for row in pipe.destinations.exclude(state__in=["active", "removed"]).order_by("name")
@@ -64,6 +65,14 @@ def about_pipe(pipe: Pipe, now: datetime) -> list[str]:
     lines += [f"unusual since {clock(found.since)}: {found.words}" for found in told_now([pipe.id])]
     lines.append(_of_time(timing(pipe_id=pipe.id, span=span_until(SPAN, now))))
     return [*lines, *(about_cell(pipe.cell_id, now) if pipe.cell_id else ["it waits for a cell to be placed on"])]
+
+
+def _of_relocation(row: Relocation) -> str:
+    where = f"from cell {row.source_id} to {row.target_id}"
+    if row.switched_at is None:
+        return f"it is to be moved {where} since {clock(row.asked_at)}: {row.says or 'its turn comes'}"
+    drains = f"new events go to {row.target_id} since {clock(row.switched_at)}, {row.source_id} works off what it has"
+    return f"it is being moved {where}: {drains}{f': {row.says}' if row.says else ''}"
 
 
 def _told(pipe: Pipe) -> Iterable[PipeRevision]:

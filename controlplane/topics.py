@@ -148,6 +148,12 @@ class TopicAdmin:
             for future in self._admin.incremental_alter_configs(drifted, request_timeout=REQUEST_S).values():
                 future.result()
 
+    def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Where each (topic, partition) ends now."""
+        asked = {TopicPartition(*place): OffsetSpec.latest() for place in places}
+        found = self._admin.list_offsets(asked, request_timeout=REQUEST_S)
+        return {(place.topic, place.partition): int(future.result().offset) for place, future in found.items()}
+
     def commit_first_offsets(self, groups: Mapping[str, Sequence[FoundTopic]]) -> None:
         """Give each group a committed offset (the start) on each partition of its topics where it has none.
 

@@ -16,6 +16,7 @@ from dataplane.ledger.bins import Books, derive
 from dataplane.ledger.facts import DEDUP, Fact
 from dataplane.names import Purpose
 from mgmt.models import CloseMark, FactRow, Pipe, Seal, Topic
+from mgmt.queries.cells import cells_left
 from mgmt.queries.ledger import Minute, books_of
 
 AT_ONCE: Final = 200  # buckets that are looked at together
@@ -48,7 +49,7 @@ class Sealer:
         return len(self._open)
 
     def remember(self, cells: dict[PipeBucket, str]) -> None:
-        """Buckets that got facts, and the cell each runs in."""
+        """Buckets that got facts, and the cell that told of each last."""
         self._open |= cells
 
     def load(self, partition: int) -> None:
@@ -71,11 +72,13 @@ class Sealer:
         return sealed
 
     def _seal(self, due: list[PipeBucket], now: datetime, bounds: Bounds) -> int:
-        ends = {where: _ends(*where, now, bounds) for where in {(self._open[key], key[1]) for key in due}}
+        cells = self._cells(due)
+        ends = {where: _ends(*where, now, bounds) for where in {(cell, key[1]) for key in due for cell in cells[key]}}
         seals = []
         for minute, books in books_of(Minute(*key) for key in due).items():
             key = (minute.pipe_id, minute.bucket)
-            if why := why_open(_progress(books, ends[self._open[key], minute.bucket])):
+            its_ends = {place: end for cell in cells[key] for place, end in ends[cell, minute.bucket].items()}
+            if why := why_open(_progress(books, its_ends)):
                 self._stays_open(key, why, now)
             else:
                 seals.append(seal_row(minute.pipe_id, minute.bucket, derive(books), now))
@@ -83,6 +86,16 @@ class Sealer:
         self._count(seals)
         self._forget((seal.pipe_id, seal.bucket) for seal in seals)
         return len(seals)
+
+    def _cells(self, due: list[PipeBucket]) -> dict[PipeBucket, set[str]]:
+        """Where messages of each bucket may be: the cell that was heard of last, those that the pipe is on and left."""
+        pipes = {pipe for pipe, _ in due}
+        now_on, left = dict(Pipe.objects.filter(id__in=pipes).values_list("id", "cell_id")), cells_left(pipes)
+        return {
+            (pipe, bucket): {self._open[pipe, bucket], now_on.get(pipe) or self._open[pipe, bucket]}
+            | {cell for cell, until in left.get(pipe, ()) if bucket <= until}
+            for pipe, bucket in due
+        }
 
     def _count(self, seals: list[Seal]) -> None:
         self.sums.minutes += len(seals)

@@ -41,7 +41,8 @@ from dataplane.names import Purpose
 from dataplane.spec import TopicDestination
 from dataplane.tables.records import DestinationRecord, Record
 from mgmt.models import Cell, Pipe, PipeRevision, Ramp, Topic
-from mgmt.provisioning.topics import GENERATION, TopicPlan, TopicShape, cell_plans, output_plan
+from mgmt.provisioning.topics import TopicPlan, TopicShape, cell_plans, output_plan
+from mgmt.queries.cells import generation_of
 from mgmt.services import RampIsOver, begin_ramp, finish_ramp, raise_share, roll_back_ramp
 
 ONE_CHANGE: Final = timedelta(seconds=10)  # each is one transaction: what a killed tick leaves behind is short
@@ -137,7 +138,8 @@ def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
     First offsets are committed before the rows are: a bound topic always has them. A cell that was made by an earlier
     release gets the topics that it lacks in the same way.
     """
-    plans = cell_plans(cell, GENERATION, hands.settings.topics)
+    generation = generation_of(cell)
+    plans = cell_plans(cell, generation, hands.settings.topics)
     bound = {topic.name: topic for topic in Topic.objects.filter(cell=cell)}
     found = hands.topics.ensure(plan for plan in plans.values() if plan.name not in bound)
     found |= hands.topics.find(bound)
@@ -153,7 +155,7 @@ def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
     except GroupIsRunningError as exc:  # lanes of an earlier release: new topics are bound when they have ended
         log.warning("topics wait for lanes to end", cell=cell, reason=str(exc))
         return
-    _bind(cell, {purpose: found[plan.name] for purpose, plan in plans.items() if plan.name not in bound})
+    _bind(cell, generation, {purpose: found[plan.name] for purpose, plan in plans.items() if plan.name not in bound})
 
 
 def _replaced(bound: dict[str, Topic], found: dict[str, FoundTopic]) -> str:
@@ -165,7 +167,7 @@ def _replaced(bound: dict[str, Topic], found: dict[str, FoundTopic]) -> str:
     return ""
 
 
-def _bind(cell: str, topics: dict[Purpose, FoundTopic]) -> None:
+def _bind(cell: str, generation: int, topics: dict[Purpose, FoundTopic]) -> None:
     if not topics:
         return
     with transaction.atomic():
@@ -175,7 +177,7 @@ def _bind(cell: str, topics: dict[Purpose, FoundTopic]) -> None:
                 defaults={
                     "cell_id": cell,
                     "purpose": purpose,
-                    "generation": GENERATION,
+                    "generation": generation,
                     "topic_id": topic.topic_id,
                     "partitions": topic.partitions,
                 },

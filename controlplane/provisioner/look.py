@@ -11,6 +11,7 @@ from controlplane.compute.port import Compute, ComputeError, Desired
 from controlplane.control_topic import Published
 from controlplane.leases import cell_states
 from controlplane.provisioner.ramps import ramps_under_way
+from controlplane.provisioner.relocations import relocations_under_way
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
 from dataplane.names import PURPOSES
 from mgmt.models import ApiKey, Cell, Destination, Heartbeat, Move, Pipe, PipeRevision, SourceSchema, Topic
@@ -61,6 +62,7 @@ def take_snapshot(
         states=cell_states(now),
         ramps=ramps_under_way(now),
         recent=recently_taken({row.pipe for row in revisions if row.state == "requested"}, now - policy.recently),
+        relocations=relocations_under_way(),
         policy=policy,
         to_place=room.pipes,
         rooms=room.cells,

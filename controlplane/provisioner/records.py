@@ -31,7 +31,18 @@ from dataplane.tables.records import (
     SchemaRecord,
     TopicRecord,
 )
-from mgmt.models import ApiKey, Cell, Destination, LookupTable, Move, Pipe, PipeRevision, Ramp, SourceSchema
+from mgmt.models import (
+    ApiKey,
+    Cell,
+    Destination,
+    LookupTable,
+    Move,
+    Pipe,
+    PipeRevision,
+    Ramp,
+    Relocation,
+    SourceSchema,
+)
 from mgmt.services.places import united
 
 DestinationState = Literal["active", "paused", "suspended", "removed"]
@@ -82,6 +93,8 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
     shares = Ramp.objects.filter(revision__in=[view.id for view in views], ended_at=None)
     weights = weights_by_pipe(views, dict(shares.values_list("revision_id", "share")))
     run_as = _run_as(names)
+    draining = Relocation.objects.filter(pipe_id__in=names, state=Relocation.State.DRAINING)
+    leaving = dict(draining.values_list("pipe_id", "source_id"))
     for pipe in Pipe.objects.filter(id__in=names).select_related("tenant"):
         if pipe.cell_id is None or pipe.id not in weights:
             continue
@@ -96,6 +109,7 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
             run_as=run_as[pipe.id],
             salt=pipe.tenant.mask_salt,
             cause=pipe.state_cause,
+            leaving=leaving.get(pipe.id, ""),
         )
 
 

@@ -70,6 +70,28 @@ class Beat(Struct, frozen=True):
     table_offset: int
 
 
+class RelocationView(Struct, frozen=True):
+    """A relocation under way.
+
+    unfit:  why the pipe cannot be moved at all   busy: what of the pipe must end before it is switched
+    ends:   whether the source's ends are noted    behind: who has not passed them, or what of the pipe lies behind
+    """
+
+    id: int
+    pipe: str
+    source: str
+    target: str
+    state: str
+    asked_at: datetime
+    says: str = ""
+    is_way_back: bool = False
+    unfit: str = ""
+    busy: str = ""
+    left_at: datetime | None = None
+    ends: bool = False
+    behind: str = ""
+
+
 class Snapshot(Struct, frozen=True):
     """Rows, heartbeats, what compute was asked for, and what the control topic holds, at about one moment.
 
@@ -92,6 +114,7 @@ class Snapshot(Struct, frozen=True):
     states: Mapping[str, CellState] = {}
     ramps: Mapping[int, RampView] = {}
     recent: Mapping[str, int] = {}
+    relocations: Sequence[RelocationView] = ()
     policy: RampPolicy = RampPolicy()
     to_place: Sequence[NewPipe] = []
     rooms: Sequence[CellRoom] = []

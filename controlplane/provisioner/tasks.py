@@ -16,6 +16,8 @@ from controlplane.locks import alone
 from controlplane.provisioner.act import Hands, act, ensure_cluster_topics, open_revisions
 from controlplane.provisioner.decide import Wait, decide
 from controlplane.provisioner.look import take_snapshot
+from controlplane.provisioner.relocating import Say, next_steps
+from controlplane.provisioner.take_step import take_step
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, TopicsNotReadyError
 from mgmt.schedule import PROVISION
@@ -55,24 +57,25 @@ class Provisioner:
         for _ in range(ROUNDS):
             self._hands.control.refresh()
             now = datetime.now(UTC)
-            actions = decide(
-                take_snapshot(
-                    compute=self._hands.compute,
-                    published=self._hands.control.published,
-                    master=self._hands.settings.cell_master,
-                    now=now,
-                    problems=self._hands.refused | self._hands.problems,
-                    check_topics=check,
-                    policy=self._hands.settings.ramp,
-                    placing=self._hands.settings.placing,
-                )
+            snapshot = take_snapshot(
+                compute=self._hands.compute,
+                published=self._hands.control.published,
+                master=self._hands.settings.cell_master,
+                now=now,
+                problems=self._hands.refused | self._hands.problems,
+                check_topics=check,
+                policy=self._hands.settings.ramp,
+                placing=self._hands.settings.placing,
             )
+            actions, steps = decide(snapshot), next_steps(snapshot)
             for action in actions:
                 act(self._hands, action, now)
-            done += [type(action).__name__ for action in actions]
+            for step in steps:
+                take_step(self._hands, step, now)
+            done += [type(action).__name__ for action in (*actions, *steps)]
             if check:
                 check, self._check_at = False, time.monotonic() + CHECK_S
-            if all(isinstance(action, Wait) for action in actions):
+            if all(isinstance(action, Wait | Say) for action in (*actions, *steps)):
                 break
         return ", ".join(done) or "nothing to do"
 

@@ -99,8 +99,10 @@ class IngestApp:
     async def _events(self, headers: Any, protocol: Any) -> int:
         """Take what came and answer; the status. Raises RefusalError."""
         began_us = time.time_ns() // 1_000
-        route = self._replica.route(key_of(headers.get("authorization")))
+        key = key_of(headers.get("authorization"))
+        self._replica.route(key)  # who may not send is told so before anything is read
         body = self._plain(headers, await self._body(headers, protocol))
+        route = self._replica.route(key)  # a body may take its time: it goes where the key leads now
         ce = _NO_ATTRIBUTES
         if "ce-specversion" in headers:
             ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}

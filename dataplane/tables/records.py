@@ -40,7 +40,8 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     While a revision ramps there are two weights, its own first: what each takes is then booked apart (`ramp_node`).
     `run_as` redirects messages already stamped with a revision to another one (a rollback: {8: 7}). A paused pipe
     accepts and holds, as if every destination were paused; a closed one answers 409. `cause`: why Penstock itself has
-    paused it; "" if a person did. What is paused for DEAD_RATE is held before its steps.
+    paused it; "" if a person did. What is paused for DEAD_RATE is held before its steps. `leaving`: the cell that still
+    works off what came before the pipe was moved from it; "" if there is none.
     """
 
     pipe: str
@@ -53,6 +54,7 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     run_as: dict[int, int] = {}
     salt: str = ""
     cause: str = ""
+    leaving: str = ""
 
 
 class PlanRecord(Struct, tag="plan", tag_field="kind", frozen=True):

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Iterator
 
+import msgspec
+
 from dataplane.names import LaneKind
 from dataplane.runtime.lane import Lane
 from dataplane.spec import HttpDestination
@@ -53,7 +55,7 @@ class Targets:
         record = self._table.destination(pipe, name)
         known = record or DestinationRecord(pipe, name, 0, "active", _NOWHERE, [])
         secrets = open_secrets(known, self._open) if record else Secrets("unknown-destination")
-        target = self._known[pipe, name] = Target(known, secrets, self._seat, time.monotonic())
+        target = self._known[pipe, name] = Target(known, secrets, self._seat_of(pipe), time.monotonic())
         pipe_record = self._table.pipe(pipe)
         target.pipe_paused = pipe_record is not None and pipe_record.state == "paused"
         for signal in sorted(self._signals.get((pipe, name), {}).values(), key=lambda signal: signal.at_us):
@@ -65,15 +67,25 @@ class Targets:
             case DestinationRecord():
                 target = self._known.get((record.pipe, record.name))
                 if target is not None:
-                    target.adopt(record, open_secrets(record, self._open), self._seat, time.monotonic())
+                    seat = self._seat_of(record.pipe)
+                    target.adopt(record, open_secrets(record, self._open), seat, time.monotonic())
             case PipeRecord():
+                seat = self._seat_of(record.pipe)
                 for (pipe, _), target in self._known.items():
                     if pipe == record.pipe:
                         target.pipe_paused = record.state == "paused"
+                        if target.seat != seat:
+                            target.sit(seat, time.monotonic())
             case CellRecord() if record.cell == self._cell:
                 self._seat = self._take_seat(record)
-                for target in self._known.values():
-                    target.sit(self._seat, time.monotonic())
+                for (pipe, _), target in self._known.items():
+                    target.sit(self._seat_of(pipe), time.monotonic())
+
+    def _seat_of(self, pipe: str) -> Seat:
+        """While a pipe leaves a cell for another, both send: each has half of what its destinations take."""
+        record = self._table.pipe(pipe)
+        shared = record is not None and record.leaving
+        return msgspec.structs.replace(self._seat, share=self._seat.share / 2) if shared else self._seat
 
     def _take_seat(self, cell: CellRecord) -> Seat:
         return Seat(

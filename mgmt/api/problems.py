@@ -72,6 +72,8 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "nothing-to-send": Problem(409, "The event makes no request there", "Take an event that comes to the destination."),
     "nothing-to-probe": Problem(409, "There is no message to send as a probe", "Resume the destination instead."),
     "paused-already": Problem(409, "The controller is paused there", "End that pause first."),
+    "not-movable": Problem(409, "The pipe cannot be moved to another cell as it is", "The detail says what ties it."),
+    "relocation-under-way": Problem(409, "The pipe is being moved already", "Wait until that is over, or give it up."),
     "already-member": Problem(409, "The user is a member already", "Change the role of the membership they have."),
     "body-too-large": Problem(413, "The body is too large", "Send at most 1 MiB."),
     "media-type": Problem(415, "The media type does not fit", "Send application/json."),

@@ -31,6 +31,7 @@ from mgmt.api.views.moves import (
 from mgmt.api.views.patterns import PatternsView
 from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
 from mgmt.api.views.ramps import HoldRampView, RampView, ResumeRampView, RollBackRampView, TakenView
+from mgmt.api.views.relocations import GiveUpRelocationView, RelocationsView
 from mgmt.api.views.revisions import RevisionsView, RevisionView
 from mgmt.api.views.schemas import SchemasView, SchemaView
 from mgmt.api.views.states import (
@@ -118,6 +119,8 @@ urlpatterns = [
     path("staff/cells/", CellsView.as_view(), name="cells"),
     path("staff/pauses/", PausesView.as_view(), name="pauses"),
     path("staff/pauses/<number:pause>/end/", EndPauseView.as_view(), name="end-pause"),
+    path("staff/relocations/", RelocationsView.as_view(), name="relocations"),
+    path("staff/relocations/<number:relocation>/give-up/", GiveUpRelocationView.as_view(), name="give-up-relocation"),
     path("staff/usage/", AllUsageView.as_view(), name="all-usage"),
     path("staff/actions/", ControlActionsView.as_view(), name="control-actions"),
     path("lookup-tables/", LookupTablesView.as_view(), name="lookup-tables"),

@@ -30,7 +30,7 @@ from mgmt.console.views import (
     usage,
     windows,
 )
-from mgmt.console.views.staff import audit, cells, controllers, releases, scaling, spending
+from mgmt.console.views.staff import audit, cells, controllers, releases, relocations, scaling, spending
 
 app_name = "console"
 urlpatterns = [
@@ -54,6 +54,8 @@ urlpatterns = [
     path("staff/pauses/<int:number>/end/", controllers.end, name="end_pause"),
     path("staff/cells/", cells.cells, name="cells"),
     path("staff/cells/<str:cell_id>/", cells.cell, name="cell"),
+    path("staff/cells/<str:cell_id>/move/", relocations.relocate, name="relocate"),
+    path("staff/relocations/<int:number>/give-up/", relocations.give_up, name="give_up_relocation"),
     path("staff/audit/", audit.audit, name="audit"),
     path("staff/scaling/", scaling.scaling, name="scaling"),
     path("staff/scaling/<slug:cell>/<slug:kind>/", scaling.scale_group, name="scale_group"),

@@ -10,6 +10,7 @@ from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source, S
 from mgmt.models.ramps import Ramp, RampStep
 from mgmt.models.ratings import Rating
 from mgmt.models.releases import Release, Rollout, RolloutStep
+from mgmt.models.relocations import Relocation
 from mgmt.models.scaling import ScaleGroup, ScaleSample
 from mgmt.models.signals import LaneSignal
 from mgmt.models.tenancy import Membership, Tenant, User
@@ -71,6 +72,7 @@ __all__ = [
     "Rating",
     "Reach",
     "Release",
+    "Relocation",
     "Rollout",
     "RolloutStep",
     "ScaleGroup",

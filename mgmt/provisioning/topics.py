@@ -7,7 +7,6 @@ from msgspec import Struct
 from dataplane.names import DELAYS_S, ONE_PARTITION, PURPOSES, Purpose, cell_topic, output_topic
 from dataplane.spec import TopicDestination
 
-GENERATION: Final = 1  # of a cell's topics
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 

@@ -19,6 +19,7 @@ from dataplane.plan import Plan, StageError, compile_plan
 from dataplane.plan.stage import decode
 from dataplane.spec import parse_pipe_spec
 from mgmt.models import Pipe, PipeRevision, Topic
+from mgmt.queries.cells import topics_of
 from mgmt.queries.records import RecordsAway, messages_since, newest_messages, read_record
 
 OUR_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.(\d{1,6}))?")
@@ -45,7 +46,7 @@ def is_name_of_a_message(text: str) -> bool:
 def find_messages(pipes: Iterable[Pipe], text: str) -> list[FoundMessage]:
     """The messages of these pipes that the text names, the newest last. Raises RecordsAway."""
     known = {pipe.id: pipe for pipe in pipes if pipe.cell_id}
-    topics = list(Topic.objects.filter(cell_id__in={pipe.cell_id for pipe in known.values()}, purpose="ingest"))
+    topics = list(topics_of(known, "ingest"))
     if ours := OUR_ID.fullmatch(text):
         return _by_id(known, topics, text, ours)
     if POSITION.fullmatch(text):

@@ -4,7 +4,8 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.ledger.units import Place, place_of
-from mgmt.models import FactRow, Pipe, Topic
+from mgmt.models import FactRow, Pipe
+from mgmt.queries.cells import topic_at
 from mgmt.queries.records import SHOWN_BYTES, RecordsAway, StoredRecord, read_record
 
 
@@ -15,7 +16,7 @@ class NoEvent(Exception):  # noqa: N818 named for what the caller answers
 def last_event(pipe: Pipe) -> StoredRecord:
     """The newest ACKed event, as far as the Observer has come. Raises NoEvent; RecordsAway if Kafka is away."""
     place = last_place(pipe)
-    topic = Topic.objects.filter(cell_id=pipe.cell_id, purpose="ingest", generation=place.generation).first()
+    topic = topic_at(pipe.id, "ingest", place.generation)
     if topic is None:
         raise NoEvent("its topic is gone")
     record = read_record(topic.name, place.partition, place.offset)

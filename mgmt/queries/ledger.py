@@ -9,7 +9,8 @@ from pyroaring import BitMap64
 from dataplane.ledger.bins import Account, Books, Place, derive
 from dataplane.ledger.facts import FactKey
 from dataplane.names import Purpose
-from mgmt.models import FactRow, Passed, Pipe, Reach, Topic
+from mgmt.models import FactRow, Passed, Reach, Topic
+from mgmt.queries.cells import cells_of
 
 Topics = dict[Purpose, list[tuple[str, int]]]
 
@@ -85,11 +86,19 @@ def _passed(topics: set[str]) -> dict[Place, int]:
 
 
 def _topics_by_pipe(pipes: set[str]) -> dict[str, Topics]:
-    cell_of = dict(Pipe.objects.filter(id__in=pipes, cell__isnull=False).values_list("id", "cell_id"))
+    cells = cells_of(pipes)
     by_cell: dict[str, Topics] = defaultdict(dict)
-    rows = Topic.objects.filter(cell_id__in=set(cell_of.values())).values_list(
+    rows = Topic.objects.filter(cell_id__in=set().union(*cells.values())).values_list(
         "cell_id", "purpose", "name", "generation"
     )
     for cell_id, purpose, name, generation in rows:
         by_cell[cell_id].setdefault(cast(Purpose, purpose), []).append((name, generation))
-    return {pipe_id: by_cell[cell_id] for pipe_id, cell_id in cell_of.items() if cell_id is not None}
+    return {pipe_id: _together(by_cell[cell] for cell in its) for pipe_id, its in cells.items()}
+
+
+def _together(cells: Iterable[Topics]) -> Topics:
+    found: Topics = {}
+    for topics in cells:
+        for purpose, places in topics.items():
+            found[purpose] = found.get(purpose, []) + places
+    return found

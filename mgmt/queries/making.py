@@ -12,7 +12,8 @@ from mgmt.models import AlertChannel, Cell, Pipe, PipeRevision, Tenant, Topic
 from mgmt.provisioning.placing import place
 from mgmt.provisioning.ramps import RampPolicy, first_share
 from mgmt.provisioning.settings import placing_policy, ramp_policy, topic_shape
-from mgmt.provisioning.topics import GENERATION, TopicPlan, cell_plans, output_plan
+from mgmt.provisioning.topics import TopicPlan, cell_plans, output_plan
+from mgmt.queries.cells import generation_of
 from mgmt.queries.placing import room_for
 from mgmt.queries.ramps import recently_taken
 
@@ -138,7 +139,7 @@ def _topics(cell: str) -> list[TopicLine]:
     if not cell:
         return []
     bound = set(Topic.objects.filter(cell=cell).values_list("name", flat=True))
-    return [_line(plan, plan.name in bound) for plan in cell_plans(cell, GENERATION, topic_shape()).values()]
+    return [_line(plan, plan.name in bound) for plan in cell_plans(cell, generation_of(cell), topic_shape()).values()]
 
 
 def _outputs(pipe: Pipe | None, spec: PipeSpec, known: set[str]) -> list[TopicLine]:

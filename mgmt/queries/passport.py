@@ -19,9 +19,10 @@ from dataplane.ledger.trace import bins_of, sightings
 from dataplane.ledger.units import place_of
 from dataplane.names import transform_node, transmit_node
 from dataplane.plan.dryrun import OutboundRequest
-from mgmt.models import DeadLetter, Pipe, Topic
+from mgmt.models import DeadLetter, Pipe
 from mgmt.queries.again import Again, RuleLine, Stage
 from mgmt.queries.attempts import AttemptLine, attempts_of
+from mgmt.queries.cells import topic_at, topics_of
 from mgmt.queries.ledger import Minute, books_of
 from mgmt.queries.records import RecordsAway, StoredRecord, read_record, records_since
 from mgmt.queries.told import told_at
@@ -143,7 +144,7 @@ class _Unit:
 def original(pipe: Pipe, position: int) -> tuple[StoredRecord | None, str]:
     """The message as it came, or why it cannot be shown."""
     place = place_of(position)
-    topic = Topic.objects.filter(cell_id=pipe.cell_id, purpose="ingest", generation=place.generation).first()
+    topic = topic_at(pipe.id, "ingest", place.generation)
     if topic is None:
         return None, "its topic is gone"
     try:
@@ -183,15 +184,18 @@ def _departures(unit: _Unit, names: Iterable[str]) -> dict[str, datetime]:
     departed = {name for name in names if any(key.fact == Fact.SENT for key in _facts_at(unit, name))}
     if unit.record is None or unit.record.stored_at is None or not departed:
         return {}
-    topic = Topic.objects.filter(cell_id=unit.pipe.cell_id, purpose="egress").order_by("-generation").first()
-    if topic is None:
-        return {}
-    places, since = range(topic.partitions), unit.record.stored_at
-    try:
-        found = records_since(topic.name, places, since, partial(_is_of, unit), most=len(departed))
-    except RecordsAway:
-        return {}
-    return {one.meta.destination: one.stored_at for one in found if one.stored_at}
+    own, left = place_of(unit.position).generation, len(departed)
+    found: dict[str, datetime] = {}
+    for topic in sorted(topics_of([unit.pipe.id], "egress"), key=lambda topic: topic.generation != own):
+        places, since = range(topic.partitions), unit.record.stored_at
+        try:
+            records = records_since(topic.name, places, since, partial(_is_of, unit), most=left - len(found))
+        except RecordsAway:
+            return {}
+        found |= {one.meta.destination: one.stored_at for one in records if one.stored_at}
+        if len(found) >= left:
+            break  # only what was held on a cell that the pipe has left departs from another
+    return found
 
 
 def _is_of(unit: _Unit, message: Any) -> bool:

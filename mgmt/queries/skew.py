@@ -13,7 +13,8 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.ledger.units import partition_base, place_of
-from mgmt.models import FactRow, Pipe, Topic
+from mgmt.models import FactRow, Pipe
+from mgmt.queries.cells import topics_of
 from mgmt.queries.records import newest_messages
 from mgmt.queries.span import Span
 
@@ -61,7 +62,7 @@ def judged(positions: BitMap64, partitions: int) -> HotPartition | None:
 
 def heavy_keys(pipe: Pipe, hot: HotPartition) -> list[HeavyKey]:
     """The keys that fill the partition. Raises RecordsAway; Topic.DoesNotExist."""
-    topic = Topic.objects.get(cell_id=pipe.cell_id, purpose="ingest", generation=hot.generation)
+    topic = topics_of([pipe.id], "ingest").get(generation=hot.generation)
     newest = newest_messages(topic.name, [hot.partition], KEYS_READ)
     return heavy((message.key() for message in newest), pipe.id)
 

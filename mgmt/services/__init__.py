@@ -21,11 +21,13 @@ from mgmt.services.errors import (
     NothingToProbe,
     NothingToRollOut,
     NothingToSend,
+    NotMovable,
     NotOpen,
     PausedAlready,
     PipeClosed,
     RampIsOver,
     Refused,
+    RelocationUnderWay,
     RevisionConflict,
     RolloutOpen,
     SchemaBreaking,
@@ -50,6 +52,13 @@ from mgmt.services.pipes import (
 from mgmt.services.probes import probe_alert
 from mgmt.services.ramps import begin_ramp, finish_ramp, hold_ramp, raise_share, resume_ramp, roll_back_ramp
 from mgmt.services.releases import register_release, request_rollout, roll_back
+from mgmt.services.relocations import (
+    finish_relocation,
+    give_up_relocation,
+    request_relocation,
+    switch_pipe,
+    turn_back_relocation,
+)
 from mgmt.services.revisions import adopt_live_spec, check_revision, publish_revision
 from mgmt.services.scaling import set_scale_policy
 from mgmt.services.schemas import register_schema
@@ -62,6 +71,7 @@ __all__ = [
     "InvalidValue",
     "LimitReached",
     "NameTaken",
+    "NotMovable",
     "NotOpen",
     "NothingToMove",
     "NothingToProbe",
@@ -71,6 +81,7 @@ __all__ = [
     "PipeClosed",
     "RampIsOver",
     "Refused",
+    "RelocationUnderWay",
     "RevisionConflict",
     "RolloutOpen",
     "SchemaBreaking",
@@ -96,6 +107,8 @@ __all__ = [
     "delete_lookup_table",
     "end_pause",
     "finish_ramp",
+    "finish_relocation",
+    "give_up_relocation",
     "hold_ramp",
     "make_sign_in_link",
     "pause_controller",
@@ -111,6 +124,7 @@ __all__ = [
     "remove_row",
     "rename_pipe",
     "reopen_pipe",
+    "request_relocation",
     "request_rollout",
     "resolve_alert",
     "resume_destination",
@@ -125,6 +139,8 @@ __all__ = [
     "signing_secrets",
     "snooze_alert",
     "start_move",
+    "switch_pipe",
+    "turn_back_relocation",
     "upload_rows",
     "user_for_sign_in_token",
 ]

@@ -135,6 +135,18 @@ class WireTooFar(Refused):
     code = "wire-too-far"
 
 
+class NotMovable(Refused):
+    """The pipe cannot be moved to another cell as it is."""
+
+    code = "not-movable"
+
+
+class RelocationUnderWay(Refused):
+    """The pipe is being moved to another cell already."""
+
+    code = "relocation-under-way"
+
+
 class InvalidValue(Exception):  # noqa: N818
     """A plain field cannot be stored. `field` names it, `reason` says what was needed."""
 

@@ -9,13 +9,13 @@ from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from controlplane.leases import take
-from mgmt.models import Cell, ControlAction, Heartbeat, Pipe, User, Verdict
+from mgmt.models import Cell, ControlAction, Heartbeat, Pipe, Relocation, User, Verdict
 from mgmt.services import pause_controller
 from mgmt.services.control import note
-from tests.db.console.truth import BrowserOf
+from tests.db.console.truth import BrowserOf, go_live
 
 pytestmark = pytest.mark.django_db
-CELLS, CELL, AUDIT = 10, 14, 7
+CELLS, CELL, AUDIT = 10, 16, 7
 MakeCell = Callable[[str], Cell]
 
 
@@ -59,6 +59,23 @@ def test_a_cells_page_says_how_it_is_what_runs_and_what_was_done(admin: Client, 
         "refused",
     ):
         assert words in page, words
+
+
+def test_a_pipe_is_moved_from_the_page_of_its_cell(admin: Client, pipe: Pipe):
+    go_live(pipe)
+    Cell.objects.create(id="c2")
+    asked = {"pipe": pipe.id, "to": "c2", "reason": ""}
+    refused = admin.post("/staff/cells/c1/move/", asked)
+    assert refused.status_code == 422
+    assert "others will ask why" in refused.content.decode()
+    said = admin.post("/staff/cells/c1/move/", asked | {"reason": "c1 is full"}, follow=True).content.decode()
+    assert "orders is to be moved to c2." in said
+    assert "c1 is full" in said
+    assert "already" in admin.post("/staff/cells/c1/move/", asked | {"reason": "again"}).content.decode()
+    row = Relocation.objects.get()
+    assert "It stays where it is." in admin.post(f"/staff/relocations/{row.id}/give-up/", follow=True).content.decode()
+    assert "given up by admin" in admin.get("/staff/cells/c2/").content.decode()
+    assert admin.post("/staff/cells/c2/move/", asked).status_code == 404, "it is not on that one"
 
 
 def test_the_list_names_who_changes_a_cell_and_who_may_not(admin: Client, root: User):

@@ -7,8 +7,9 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from controlplane.leases import take
-from mgmt.models import Cell, User, Verdict
+from mgmt.models import Cell, Pipe, User, Verdict
 from tests.db.cast import MakeClient
+from tests.db.console.truth import go_live
 
 pytestmark = pytest.mark.django_db
 BASE = "/api/v1/staff"
@@ -76,3 +77,27 @@ def test_the_audit_comes_in_pages_and_by_controller(admin: APIClient):
     assert [one["action"] for one in admin.get(first["next"]).json()["results"]] == ["pause-provision"]
     assert admin.get(f"{BASE}/actions/", {"controller": "deploy"}).json()["results"] == []
     assert admin.get(f"{BASE}/actions/", {"controller": "x"}).json()["code"] == "parameter-invalid"
+
+
+def test_a_pipe_is_asked_to_be_moved_and_left_where_it_is(admin: APIClient, pipe: Pipe):
+    go_live(pipe)
+    Cell.objects.create(id="c2")
+    body = {"pipe": pipe.id, "cell": "c2", "reason": "c1 is full"}
+    made = posted(admin, "relocations/", body)
+    assert made.status_code == 201
+    said = made.json()
+    assert (said["from_cell"], said["to_cell"], said["state"], said["by"]) == ("c1", "c2", "requested", "admin")
+    assert posted(admin, "relocations/", body).json()["code"] == "relocation-under-way"
+    assert posted(admin, "relocations/", body | {"cell": "none"}).status_code == 404
+    assert [one["id"] for one in admin.get(f"{BASE}/relocations/").json()["results"]] == [said["id"]]
+    for _ in range(2):
+        assert posted(admin, f"relocations/{said['id']}/give-up/").json()["says"] == "given up by admin"
+
+
+def test_what_ties_a_pipe_to_its_cell_is_said(admin: APIClient, pipe: Pipe):
+    go_live(pipe)
+    Cell.objects.create(id="c2")
+    pipe.destinations.update(config={"type": "lake"})
+    refused = posted(admin, "relocations/", {"pipe": pipe.id, "cell": "c2", "reason": "c1 is full"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "not-movable")
+    assert "destination crm is a lake" in refused.json()["detail"]

@@ -251,6 +251,20 @@ def test_a_rate_limit_lets_through_so_many_a_second(tmp_path: Path, clock: Clock
     work.close()
 
 
+def test_while_a_pipe_leaves_a_cell_each_of_the_two_has_half_of_its_limits(tmp_path: Path):
+    lane, work, sender = opened(tmp_path, destination(concurrency=8))
+    lane.table.apply(PipeRecord("p", 5, "t", "orders", "c2", "active", [(1, 100)], leaving="c1"))
+    lane.take(*(message(n) for n in range(30)))
+    work.turn()
+    assert len(sender.begun) == 4
+    lane.table.apply(PipeRecord("p", 6, "t", "orders", "c2", "active", [(1, 100)]))
+    sender.answer(204)
+    work.turn()
+    work.turn()
+    assert len(sender.begun) > 4, "the whole again, as fast as concurrency grows"
+    work.close()
+
+
 def test_lanes_share_the_limits_and_a_new_lane_takes_its_part(tmp_path: Path):
     lane, work, sender = opened(tmp_path, destination(concurrency=9))
     lane.take(*(message(n) for n in range(30)))

@@ -1,0 +1,71 @@
+"""What the steps of relocations do. Each may be done again, by two at once, and be cut short anywhere."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+
+from controlplane.interlocks import Refusal, pauses_of
+from controlplane.leases import cell_states, fenced, give_back, take
+from controlplane.provisioner.act import ONE_CHANGE, Hands
+from controlplane.provisioner.relocating import Finish, GiveUp, NoteEnds, NoteLeft, Say, Step, Switch, TurnBack
+from mgmt.models import Lease, Relocation, Topic
+from mgmt.services import finish_relocation, give_up_relocation, switch_pipe, turn_back_relocation
+
+log = structlog.get_logger(__name__)
+
+
+def take_step(hands: Hands, step: Step, now: datetime) -> None:
+    """Do one step. What the interlocks refuse now is told by the next look."""
+    row = Relocation.objects.select_related("pipe").get(id=step.relocation)
+    mine = Relocation.objects.filter(id=row.id, state__in=Relocation.UNDER_WAY)
+    match step:
+        case Say(says=says):
+            mine.update(says=says)
+        case NoteLeft():
+            mine.update(left_at=now)
+        case NoteEnds():
+            mine.update(ends=[[*place, end] for place, end in hands.topics.ends(_ingest_places(row)).items()])
+        case GiveUp(why=why):
+            give_up_relocation(relocation=row, says=why, now=now)
+        case Switch():
+            _change_both(row, "switch", lambda: switch_pipe(relocation=row, now=now), now)
+        case Finish():
+            _change_both(row, "finish", lambda: finish_relocation(relocation=row, now=now), now, protective=True)
+        case TurnBack(why=why):
+            back = lambda: turn_back_relocation(relocation=row, why=why, now=now)  # noqa: E731
+            _change_both(row, "turn back", back, now, protective=True)
+
+
+def _change_both(
+    row: Relocation, what: str, make: Callable[[], bool], now: datetime, *, protective: bool = False
+) -> None:
+    """Make the change under the leases of both cells, taken in one order by whoever takes both.
+
+    An unwell source never keeps a pipe from leaving it.
+    """
+    leases: list[Lease] = []
+    try:
+        for cell in sorted({row.source_id, row.target_id}):
+            unwell = protective or cell == row.source_id
+            lease = take(cell, "provision", f"{what} of {row.pipe_id}", now, lasts=ONE_CHANGE, protective=unwell)
+            if isinstance(lease, Refusal):
+                log.info("not now", cell=cell, action=what, reason=lease.why)
+                return
+            leases.append(lease)
+        with fenced(leases[0]), fenced(leases[1]):
+            if protective or not _is_paused(row.source_id, now):
+                make()
+    finally:
+        for lease in leases:
+            give_back(lease)
+
+
+def _is_paused(cell: str, now: datetime) -> bool:
+    """Asked here, for a protective take does not ask: an unwell cell may be left, a paused one not."""
+    return any(pauses_of("provision", cell_states(now, [cell])[cell]))
+
+
+def _ingest_places(row: Relocation) -> list[tuple[str, int]]:
+    topics = Topic.objects.filter(cell=row.source_id, purpose="ingest")
+    return [(topic.name, number) for topic in topics for number in range(topic.partitions)]

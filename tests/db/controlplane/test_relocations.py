@@ -1,0 +1,332 @@
+"""Moving a pipe between cells, on the rows: who may ask, what a step writes, and what still names the cell it left."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any, cast
+
+import pytest
+from django.core.management import CommandError, call_command
+from pyroaring import BitMap64
+
+from controlplane.explain import explain
+from controlplane.leases import take
+from controlplane.observer.judging import looks
+from controlplane.observer.sealing import Sealer
+from controlplane.provisioner.act import Hands
+from controlplane.provisioner.records import desired_records
+from controlplane.provisioner.relocating import Finish, GiveUp, NoteEnds, NoteLeft, Say, Step, Switch, TurnBack
+from controlplane.provisioner.relocations import relocations_under_way
+from controlplane.provisioner.take_step import take_step
+from dataplane.ledger.bins import Bin
+from dataplane.ledger.units import position_of
+from dataplane.names import cell_topic
+from dataplane.tables.records import MoveRecord, PipeRecord
+from mgmt.models import (
+    Cell,
+    ControlAction,
+    FactRow,
+    LaneSignal,
+    Lease,
+    Move,
+    Passed,
+    Pipe,
+    Reach,
+    Relocation,
+    Seal,
+    Topic,
+    User,
+    Verdict,
+)
+from mgmt.queries.cells import cells_of, generation_of
+from mgmt.queries.ledger import accounts
+from mgmt.services import (
+    InvalidValue,
+    NotMovable,
+    RelocationUnderWay,
+    end_pause,
+    give_up_relocation,
+    pause_controller,
+    publish_revision,
+    request_relocation,
+)
+from tests.db.console.truth import go_live
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+MINUTE = int(NOW.timestamp() // 60)
+INGEST, EGRESS = (cell_topic("c1", purpose, 1) for purpose in ("ingest", "egress"))
+
+
+class EndsAt7:
+    """What of Kafka these steps ask."""
+
+    def ends(self, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, 7)
+
+
+HANDS = cast(Hands, type("Hands", (), {"topics": EndsAt7()})())
+
+
+@pytest.fixture
+def placed(pipe: Pipe) -> Pipe:
+    """On c1, with a cell beside it."""
+    go_live(pipe)
+    cell = Cell.objects.create(id="c2")
+    for purpose in ("ingest", "egress", "slow"):
+        name = cell_topic("c2", purpose, 2)
+        Topic.objects.create(cell=cell, purpose=purpose, generation=2, name=name, topic_id=name, partitions=1)
+    pipe.refresh_from_db()
+    return pipe
+
+
+def ask(pipe: Pipe, by: User, to: str = "c2", reason: str = "c1 is full") -> Relocation:
+    return request_relocation(pipe=pipe, target=Cell.objects.get(id=to), reason=reason, by=by, now=NOW)
+
+
+def do(row: Relocation, step: type[Step], *words: str) -> Relocation:
+    take_step(HANDS, step(row.id, *words), NOW)
+    row.refresh_from_db()
+    return row
+
+
+def record_of(pipe: Pipe) -> PipeRecord:
+    (record,) = desired_records([f"pipe/{pipe.id}"]).records
+    assert isinstance(record, PipeRecord)
+    return record
+
+
+def test_the_whole_way_and_what_is_published_on_it(placed: Pipe, alice: User):
+    row, version = ask(placed, alice), placed.version
+    assert (record_of(placed).cell, record_of(placed).leaving) == ("c1", "")
+    LaneSignal.objects.create(pipe_id=placed.id, destination="crm", writer="transmit-0", at=NOW, breaker="open")
+    assert do(row, Switch).state == "draining"
+    assert not LaneSignal.objects.exists(), "lanes of the other cell have seen nothing of it yet"
+    record = record_of(placed)
+    assert (record.cell, record.leaving, record.version) == ("c2", "c1", version + 1)
+    do(row, NoteLeft)
+    assert do(row, NoteEnds).ends == [[INGEST, 0, 7]]
+    assert do(row, Finish).state == "done"
+    record = record_of(placed)
+    assert (record.cell, record.leaving, record.version) == ("c2", "", version + 2)
+    noted = ControlAction.objects.filter(pipe=placed, cell="c2").order_by("id")
+    assert [(one.action, one.outcome, one.author) for one in noted] == [
+        ("move-pipe", "asked", alice),
+        ("switch-pipe", "done", None),
+        ("move-pipe", "done", None),
+    ]
+    assert cells_of([placed.id])[placed.id] == {"c1", "c2"}
+    assert do(row, Finish).state == "done", "done again it changes nothing"
+    assert record_of(placed).version == version + 2
+
+
+def test_it_goes_back_the_same_way_without_being_asked(placed: Pipe, alice: User):
+    row = do(ask(placed, alice), Switch)
+    Verdict.objects.create(cell_id="c2", state="unstable", reasons=["gone"], since=NOW, at=NOW)
+    assert do(row, TurnBack, "c2 is unstable").state == "turned back"
+    back = Relocation.objects.get(back_of=row)
+    assert (back.source_id, back.target_id, back.state, back.by) == ("c2", "c1", "draining", None)
+    assert (record_of(placed).cell, record_of(placed).leaving) == ("c1", "c2")
+    (view,) = relocations_under_way()
+    assert view.is_way_back
+    assert do(back, Finish).state == "done"
+
+
+def test_a_lease_of_either_cell_stops_a_step(placed: Pipe, alice: User):
+    row = ask(placed, alice)
+    take("c2", "deploy", "release 7", NOW)
+    assert do(row, Switch).state == "requested"
+    assert isinstance(take("c1", "scale", "another change", NOW), Lease), "that of the other was given back"
+
+
+def test_a_pause_of_either_cell_between_the_look_and_the_deed_is_heeded(placed: Pipe, alice: User):
+    row = ask(placed, alice)
+    for cell in ("c1", "c2"):
+        where = Cell.objects.get(id=cell)
+        pause = pause_controller(controller="provision", cell=where, reason="audit", until=None, by=alice, now=NOW)
+        assert do(row, Switch).state == "requested"
+        end_pause(pause=pause, by=alice, now=NOW)
+    assert do(row, Switch).state == "draining"
+
+
+def test_an_unwell_target_is_not_switched_to_and_an_unwell_source_is_left(placed: Pipe, alice: User):
+    row = ask(placed, alice)
+    verdict = Verdict.objects.create(cell_id="c2", state="unstable", reasons=["gone"], since=NOW, at=NOW)
+    assert do(row, Switch).state == "requested"
+    verdict.delete()
+    Verdict.objects.create(cell_id="c1", state="unstable", reasons=["gone"], since=NOW, at=NOW)
+    assert do(row, Switch).state == "draining"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"dedup": {"paths": ["id"]}}, "has dedup"),
+        (
+            {"windows": {"w": {"span": {"kind": "tumbling", "size_s": 60}, "values": {"n": {"op": "count"}}}}},
+            "has windows",
+        ),
+        (
+            {"destinations": {"crm": {"type": "http", "url": "https://x.example.com/", "ordered": True}}},
+            "order of each",
+        ),
+        ({"destinations": {"crm": {"type": "lake"}}}, "is a lake"),
+    ],
+)
+def test_what_cannot_be_moved_says_why(placed: Pipe, alice: User, changes: dict[str, Any], why: str):
+    live = placed.revisions.get()
+    publish_revision(pipe=placed, spec=live.spec | changes, based_on=live.number, author=alice)
+    go_live(placed)
+    with pytest.raises(NotMovable, match=why):
+        ask(placed, alice)
+
+
+def test_cells_that_share_a_generation_are_no_way(placed: Pipe, alice: User):
+    Topic.objects.filter(cell="c2").update(generation=1)
+    with pytest.raises(NotMovable, match="share generation 1"):
+        ask(placed, alice)
+
+
+def test_it_is_asked_for_once_with_a_reason_and_elsewhere(placed: Pipe, alice: User):
+    with pytest.raises(InvalidValue, match="others will ask why"):
+        ask(placed, alice, reason=" ")
+    with pytest.raises(InvalidValue, match="cell other than"):
+        ask(placed, alice, to="c1")
+    row = ask(placed, alice)
+    with pytest.raises(RelocationUnderWay):
+        ask(placed, alice)
+    assert give_up_relocation(relocation=row, says="no more", by=alice, now=NOW)
+    assert not give_up_relocation(relocation=row, says="no more", by=alice, now=NOW)
+    assert ask(placed, alice).state == "requested"
+
+
+def test_a_release_under_way_ends_first_and_one_begun_later_is_the_new_cells(placed: Pipe, alice: User):
+    row = ask(placed, alice)
+    move = Move.objects.create(
+        pipe=placed, destination="crm", what="release", chosen={}, taken=[], total=0, rate_per_s=1
+    )
+    assert relocations_under_way()[0].busy == "waiting for the end of a release or redrive"
+    assert do(row, Switch).state == "requested", "also if it began after the look"
+    Move.objects.filter(id=move.id).update(state="done")
+    do(row, Switch)
+    Move.objects.filter(id=move.id).update(state="running")
+    (record,) = desired_records([f"move/{move.id}"]).records
+    assert isinstance(record, MoveRecord)
+    assert record.cell == "c2"
+
+
+def test_it_is_drained_when_the_pipes_last_records_are_passed_and_not_before(placed: Pipe, alice: User):
+    row = do(do(do(ask(placed, alice), Switch), NoteLeft), NoteEnds)
+
+    def behind() -> str:
+        return relocations_under_way()[0].behind
+
+    assert behind() == f"{INGEST}/0 is read up to 0 of 7"
+    Passed.objects.create(topic=INGEST, partition=0, offset=7)
+    assert behind() == ""
+    for bucket, offset in ((MINUTE, 3), (MINUTE + 1, 4)):
+        Reach.objects.create(pipe_id=row.pipe_id, bucket=bucket, topic=EGRESS, partition=0, offset=offset)
+    assert behind() == f"{EGRESS}/0 is read up to 0 of 5"
+    Passed.objects.create(topic=EGRESS, partition=0, offset=5)
+    Reach.objects.create(pipe_id="other", bucket=MINUTE, topic=EGRESS, partition=0, offset=99)
+    assert behind() == "", "others' records are no matter"
+
+
+def test_what_it_waits_for_is_explained(placed: Pipe, alice: User):
+    row = do(ask(placed, alice), Say, "waiting for process-0")
+    assert "it is to be moved from cell c1 to c2 since 2026-11-21 12:00:00 UTC: waiting for process-0" in explain(
+        placed.id, NOW
+    )
+    do(do(row, Switch), Say, "t/0 is read up to 1 of 2")
+    said = "\n".join(explain(placed.id, NOW))
+    assert "new events go to c2 since 2026-11-21 12:00:00 UTC, c1 works off what it has: t/0 is read up" in said
+    assert do(ask_again(row, alice), GiveUp, "too late").says == "too late"
+
+
+def ask_again(row: Relocation, by: User) -> Relocation:
+    Relocation.objects.filter(id=row.id).update(state="done", finished_at=NOW)
+    return ask(Pipe.objects.get(), by, to="c1")
+
+
+def fact(pipe: Pipe, node: str, fact: str, generation: int, offsets: list[int], detail: str = "") -> None:
+    positions = BitMap64(position_of(generation, 0, offset) for offset in offsets)
+    FactRow.objects.create(
+        pipe_id=pipe.id, bucket=MINUTE, node=node, fact=fact, detail=detail, child=0, audit_partition=generation,
+        positions=positions.serialize(), count=len(positions),
+    )  # fmt: skip
+
+
+def two_cells_facts(pipe: Pipe) -> None:
+    """Two messages on each cell; the last on each has not been read."""
+    for generation in (1, 2):
+        fact(pipe, "ingest", "sent", generation, [0, 1], "acked")
+        fact(pipe, "process", "sent", generation, [0])
+        fact(pipe, "transform:crm", "sent", generation, [0])
+        fact(pipe, "transmit:crm", "delivered", generation, [0])
+        Passed.objects.create(topic=cell_topic(f"c{generation}", "ingest", generation), partition=0, offset=1)
+        Passed.objects.create(topic=cell_topic(f"c{generation}", "egress", generation), partition=0, offset=1)
+
+
+def test_the_account_of_a_minute_has_both_cells(placed: Pipe, alice: User):
+    do(ask(placed, alice), Switch)
+    two_cells_facts(placed)
+    account = accounts(placed.id, [MINUTE])[MINUTE]
+    assert (len(account.acked), account.count(Bin.DELIVERED), account.count(Bin.QUEUED)) == (4, 2, 2)
+    Passed.objects.filter(topic=INGEST).update(offset=2)
+    account = accounts(placed.id, [MINUTE])[MINUTE]
+    assert (account.count(Bin.QUEUED), account.count(Bin.LOST)) == (1, 1), "lost on the cell that it left"
+
+
+def test_a_minute_of_both_cells_is_sealed_when_both_have_passed_it(placed: Pipe, alice: User):
+    do(ask(placed, alice), Switch)
+    two_cells_facts(placed)
+    for generation in (1, 2):
+        fact(placed, "transmit:crm", "delivered", generation, [1], "again")
+        fact(placed, "process", "sent", generation, [1], "again")
+    sealer = Sealer(grace_s=60)
+    sealer.remember({(placed.id, MINUTE): "c2"})
+    later = NOW + timedelta(minutes=5)
+    Passed.objects.filter(topic=cell_topic("c2", "ingest", 2)).update(offset=2)
+    assert sealer.step(later, lambda _: (0, 2)) == 0, "the cell that it left has not come past it"
+    Passed.objects.filter(topic=INGEST).update(offset=2)
+    assert sealer.step(later, lambda _: (0, 2)) == 1
+    assert (Seal.objects.get().accepted, Seal.objects.get().lost) == (4, 0)
+
+
+def test_later_minutes_do_not_ask_the_cell_that_was_left(placed: Pipe, alice: User):
+    row = do(ask(placed, alice), Switch)
+    do(row, Finish)
+    Relocation.objects.update(finished_at=NOW - timedelta(minutes=10))
+    fact(placed, "ingest", "sent", 2, [0], "acked")
+    fact(placed, "process", "sent", 2, [0])
+    Passed.objects.create(topic=cell_topic("c2", "ingest", 2), partition=0, offset=1)
+    sealer = Sealer(grace_s=60)
+    sealer.remember({(placed.id, MINUTE): "c2"})
+    assert sealer.step(NOW + timedelta(minutes=5), lambda _: (0, 1)) == 1
+
+
+def test_what_was_lost_while_it_left_is_laid_to_the_cell_that_it_left(placed: Pipe, alice: User):
+    row = do(ask(placed, alice), Switch)
+    Seal.objects.create(
+        pipe_id=placed.id, bucket=MINUTE - 5, sealed_at=NOW, accepted=9, unacked=0, lost=3, bins={}, nodes=[]
+    )
+    assert {look.cell: look.lost for look in looks(NOW)} == {"c1": 3, "c2": 0}
+    do(row, Finish)
+    assert {look.cell: look.lost for look in looks(NOW + timedelta(minutes=9))} == {"c1": 3, "c2": 0}
+    Relocation.objects.update(finished_at=NOW - timedelta(minutes=11))
+    assert {look.cell: look.lost for look in looks(NOW)} == {"c1": 0, "c2": 3}
+
+
+def test_a_command_asks_for_it(placed: Pipe, alice: User):
+    User.objects.filter(id=alice.id).update(is_staff=True)
+    out = StringIO()
+    call_command("move_pipe", "orders", "c2", by="alice", reason="c1 is full", stdout=out)
+    assert json.loads(out.getvalue()) == {"relocation": Relocation.objects.get().id, "from": "c1", "to": "c2"}
+    for wrong in ({"pipe": "none"}, {"cell": "none"}, {"by": "bob"}, {}):
+        words = {"pipe": "orders", "cell": "c2", "by": "alice", "reason": "again"} | wrong
+        with pytest.raises(CommandError):
+            call_command("move_pipe", words.pop("pipe"), words.pop("cell"), **words)
+
+
+def test_a_cell_without_topics_gets_a_generation_that_no_other_has(placed: Pipe):
+    Cell.objects.create(id="c3")
+    assert (generation_of("c1"), generation_of("c2"), generation_of("c3")) == (1, 2, 3)

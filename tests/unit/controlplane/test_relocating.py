@@ -1,0 +1,184 @@
+"""A pipe's way to another cell is decided from a snapshot alone: each row is a situation and what is done about it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from controlplane.control_topic import Published
+from controlplane.interlocks import CellState, LeaseView, PauseView, VerdictView
+from controlplane.provisioner.relocating import (
+    LAST_REQUESTS,
+    PATIENCE,
+    Finish,
+    GiveUp,
+    NoteEnds,
+    NoteLeft,
+    Say,
+    Step,
+    Switch,
+    TurnBack,
+    next_steps,
+)
+from controlplane.provisioner.snapshot import (
+    Beat,
+    CellView,
+    PipeView,
+    RelocationView,
+    RevisionView,
+    Snapshot,
+    Versioned,
+)
+from controlplane.provisioner.wanted import wanted_versions
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+CELLS = [CellView(cell, 1, 1, bound=True, desired=None, release="r") for cell in ("c1", "c2")]
+ASKED = RelocationView(1, "p1", "c1", "c2", "requested", NOW - timedelta(minutes=1))
+DRAINING = structs.replace(ASKED, state="draining")
+LEFT = structs.replace(DRAINING, left_at=NOW - LAST_REQUESTS)
+HELD = 100
+
+
+def beats(held: int = HELD, cell: str = "c2") -> list[Beat]:
+    lanes = [Beat(cell, f"{kind}-0", kind, 1, "running", held) for kind in ("process", "transmit")]
+    return [*lanes, Beat("", "ingest-1", "ingest", 0, "running", held)]
+
+
+def state(cell: str, verdict: str = "stable", **changes: Any) -> CellState:
+    seen = VerdictView(verdict, [] if verdict == "stable" else ["process-0 is silent"], NOW, NOW)
+    return CellState(cell, changes.get("pauses", []), changes.get("lease"), seen, NOW)
+
+
+def snapshot(row: RelocationView, **changes: Any) -> Snapshot:
+    fields: dict[str, Any] = {
+        "cells": CELLS,
+        "pipes": [PipeView("p1", 2, active=True, cell=row.source if row.state == "requested" else row.target)],
+        "revisions": [RevisionView(1, "p1", 1, "live")],
+        "keys": [Versioned("p1", "digest", 1)],
+        "destinations": [Versioned("p1", "crm", 1)],
+        "beats": beats(),
+        "published": {},
+        "master": "local[16]",
+        "states": {cell: state(cell) for cell in ("c1", "c2")},
+        "relocations": [row],
+        "now": NOW,
+    } | changes
+    made = Snapshot(**fields)
+    if "published" in changes:
+        return made
+    told = {key: Published(version, offset) for offset, (key, version) in enumerate(wanted_versions(made).items())}
+    return structs.replace(made, published=told)
+
+
+def unwell(cell: str, other: str) -> dict[str, CellState]:
+    return {cell: state(cell, "unstable"), other: state(other)}
+
+
+PAUSE = PauseView("provision", "root", "night", None, "c1")
+LEASE = LeaseView("deploy", "a release", NOW + timedelta(seconds=5))
+STEPS: list[tuple[str, Snapshot, Step]] = [
+    ("all is ready", snapshot(ASKED), Switch(1)),
+    ("the source is unwell, which keeps nobody there", snapshot(ASKED, states=unwell("c1", "c2")), Switch(1)),
+    ("it cannot be moved", snapshot(structs.replace(ASKED, unfit="has dedup")), GiveUp(1, "has dedup")),
+    (
+        "it has waited too long",
+        snapshot(structs.replace(ASKED, busy="waiting for a move", asked_at=NOW - PATIENCE - timedelta(seconds=1))),
+        GiveUp(1, "not within 30 min: waiting for a move"),
+    ),
+    ("replicas have the switch", snapshot(DRAINING), NoteLeft(1)),
+    ("requests of before are over", snapshot(LEFT), NoteEnds(1)),
+    ("all was passed", snapshot(structs.replace(LEFT, ends=True)), Finish(1)),
+    (
+        "all was passed on a source that is unwell",
+        snapshot(structs.replace(LEFT, ends=True), states=unwell("c1", "c2")),
+        Finish(1),
+    ),
+    (
+        "the target is unwell",
+        snapshot(DRAINING, states=unwell("c2", "c1")),
+        TurnBack(1, "cell c2 is unstable since 2026-11-21 12:00:00 UTC: process-0 is silent"),
+    ),
+    (
+        "a way back is not turned",
+        snapshot(structs.replace(DRAINING, is_way_back=True), states=unwell("c2", "c1")),
+        NoteLeft(1),
+    ),
+    (
+        "both are unwell",
+        snapshot(DRAINING, states={cell: state(cell, "unstable") for cell in ("c1", "c2")}),
+        NoteLeft(1),
+    ),
+]
+WAITS: list[tuple[str, Snapshot, str]] = [
+    ("a move runs", snapshot(structs.replace(ASKED, busy="waiting for a move")), "waiting for a move"),
+    (
+        "no topics",
+        snapshot(ASKED, cells=[CELLS[0], structs.replace(CELLS[1], bound=False)]),
+        "waiting for cell c2: it has",
+    ),
+    (
+        "compute is away",
+        snapshot(ASKED, cells=[CELLS[0], structs.replace(CELLS[1], problem="away")]),
+        "waiting for cell c2: away",
+    ),
+    ("not published", snapshot(ASKED, published={}), "publishing"),
+    ("only the source's lanes beat", snapshot(ASKED, beats=beats(cell="c1")), "waiting for cell c2: no process lane"),
+    (
+        "a lane is behind",
+        snapshot(ASKED, beats=beats(held=1)),
+        "waiting for process-0: it holds control records up to 1 of",
+    ),
+    ("the target is unwell", snapshot(ASKED, states=unwell("c2", "c1")), "cell c2 is unstable"),
+    (
+        "the source is changed",
+        snapshot(ASKED, states={"c1": state("c1", lease=LEASE), "c2": state("c2")}),
+        "deploying is changing cell c1",
+    ),
+    (
+        "paused on the source",
+        snapshot(ASKED, states={"c1": state("c1", pauses=[PAUSE]), "c2": state("c2")}),
+        "provisioning is paused on cell c1",
+    ),
+    (
+        "a replica is behind",
+        snapshot(DRAINING, beats=beats(held=0)),
+        "waiting for ingest-1: it holds control records up to 0 of",
+    ),
+    ("no replica beats", snapshot(DRAINING, beats=beats()[:2]), "waiting for ingest: no replica"),
+    ("a request may be under way", snapshot(structs.replace(LEFT, left_at=NOW)), "requests that began before"),
+    (
+        "the source has some",
+        snapshot(structs.replace(LEFT, ends=True, behind="t/0 is read up to 1 of 2")),
+        "t/0 is read up to 1 of 2",
+    ),
+    (
+        "the target is changed",
+        snapshot(structs.replace(LEFT, ends=True), states={"c1": state("c1"), "c2": state("c2", lease=LEASE)}),
+        "deploying is changing cell c2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("now", "step"), [row[1:] for row in STEPS], ids=[row[0] for row in STEPS])
+def test_what_is_done(now: Snapshot, step: Step):
+    assert next_steps(now) == [step]
+
+
+@pytest.mark.parametrize(("now", "words"), [row[1:] for row in WAITS], ids=[row[0] for row in WAITS])
+def test_what_is_waited_for_is_said_once(now: Snapshot, words: str):
+    (said,) = next_steps(now)
+    assert isinstance(said, Say)
+    assert said.says.startswith(words)
+    again = [structs.replace(row, says=said.says) for row in now.relocations]
+    assert next_steps(structs.replace(now, relocations=again)) == []
+
+
+def test_an_old_verdict_turns_nobody_back():
+    old = VerdictView("unstable", ["gone"], NOW, NOW - timedelta(minutes=5))
+    states = {"c1": state("c1"), "c2": CellState("c2", [], None, old, NOW)}
+    assert next_steps(snapshot(DRAINING, states=states)) == [NoteLeft(1)]
+
+
+def test_without_relocations_nothing_is_looked_at():
+    assert next_steps(snapshot(ASKED, relocations=[], states={})) == []

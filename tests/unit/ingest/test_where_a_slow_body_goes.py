@@ -1,0 +1,41 @@
+"""Where a key leads may change while a body is on its way: its events go where the key leads when it has come."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from dataplane.ingest.app import IngestApp
+from dataplane.ingest.events import Item
+from dataplane.ingest.replica import Verdict
+
+
+class Moving:
+    """Stands where the replica does: the pipe is moved from c1 to c2 while the body comes."""
+
+    settings = SimpleNamespace(max_body_bytes=1_024, web_url="http://127.0.0.1")
+
+    def __init__(self) -> None:
+        self.cell = "c1"
+        self.taken: list[str] = []
+
+    def route(self, _: str) -> str:
+        return self.cell
+
+    async def take(self, route: str, items: list[Item]) -> list[Verdict]:
+        self.taken += [route for _ in items]
+        return [Verdict(202, "id") for _ in items]
+
+    async def __call__(self) -> bytes:
+        self.cell = "c2"
+        return b"[1,2]"
+
+    def response_bytes(self, *_: Any) -> None:
+        """Nobody reads it."""
+
+
+def test_its_events_go_to_the_cell_that_the_pipe_is_on_now():
+    both: Any = Moving()
+    headers = {"authorization": "Bearer key", "content-type": "application/json", "content-length": "5"}
+    request = SimpleNamespace(path="/v1/events", method="POST", headers=headers)
+    asyncio.run(IngestApp(both).__rsgi__(request, both))
+    assert both.taken == ["c2", "c2"]

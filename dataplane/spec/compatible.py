@@ -69,7 +69,7 @@ class _Comparison:
         if self._left < 0:
             yield at.breaks("has more alternatives than can be compared")
             return
-        if old is False or new is True:
+        if old is False or new is True or (old == new and _text(old) == _text(new)):
             return
         if new is False:
             yield at.breaks("is not taken any more")
@@ -188,7 +188,9 @@ def _stated(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str,
 
 
 def _any_of(with_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
-    """Each alternative of old must fit into one of the new ones; without any, all of the old schema must."""
+    """All of the old schema must fit into one of the new alternatives, or each of its own into one."""
+    if word in old and any(with_.fits(old, one, at) for one in new[word]):
+        return
     for branch in old.get(word, [old]):
         if not any(with_.fits(branch, one, at) for one in new[word]):
             yield at.breaks("could be what none of its alternatives takes now", word)

@@ -6,13 +6,14 @@ from typing import Any
 
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.events import Item
-from dataplane.ingest.replica import Verdict
+from dataplane.ingest.verdicts import Verdict
 
 
 class Moving:
     """Stands where the replica does: the pipe is moved from c1 to c2 while the body comes."""
 
     settings = SimpleNamespace(max_body_bytes=1_024, web_url="http://127.0.0.1")
+    traces = None
 
     def __init__(self) -> None:
         self.cell = "c1"

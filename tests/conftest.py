@@ -19,8 +19,8 @@ pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
 # A JVM that lives for a minute gains nothing from its second compiler, which takes a third of its start on two cores.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
-SHARING = ("tests/integration/streams",)  # folders whose files share services that take long to start
-FIRST = "faults"  # the longest, so that nobody waits for them at the end
+SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share services that take long to start
+TURNS = ("e2e", "faults", "integration")  # the longest first, so that nobody waits for them at the end
 LAST = "test_every_page.py"  # its scene fills the box with pipes that fail, which no newcomer's box has
 
 
@@ -43,8 +43,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Folders in turn, so that each one's services end with it; within, the order stays as it was shuffled."""
     yield
 
-    def turn(item: pytest.Item) -> tuple[bool, bool]:
-        return item.path.relative_to(TESTS).parts[0] != FIRST, item.path.name == LAST
+    def turn(item: pytest.Item) -> tuple[int, bool]:
+        folder = item.path.relative_to(TESTS).parts[0]
+        return TURNS.index(folder) if folder in TURNS else len(TURNS), item.path.name == LAST
 
     items.sort(key=turn)
 

@@ -29,6 +29,17 @@ ELSEWHERE: Final[dict[str, str]] = {
     "ProcessWork.condemn": "where lanes have died: test_deadly_event",
     "TransmitWork.condemn": "where lanes have died: test_transmit_work",
     "RetrierWork.condemn": "where lanes have died: test_retrier_work",
+    # traces are off there; they change nothing that is stored but a header
+    "ProcessWork._begun": "traces: process/test_traces",
+    "ProcessWork.acked self._traces.end": "traces: process/test_traces",
+    "Traces.begin": "traces: process/test_traces",
+    "Traces.end": "traces: process/test_traces",
+    "Traces._tell": "traces: process/test_traces",
+    "Traces.request_of": "traces: transmit/test_traces",
+    "Traces.ended": "traces: transmit/test_traces",
+    "Traces._begin": "traces: transmit/test_traces",
+    "TracedBook.delivered": "traces: transmit/test_traces",
+    "TracedBook.failed": "traces: transmit/test_traces",
     # more than a few messages, or more time than a few seconds
     "Lane._hold_back": "a full window: test_lane_state_machine",
     "Shipment.send": "a full queue: test_outbox",

@@ -160,12 +160,12 @@ class AnyTraffic(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         producer = self.sending.producer
+        self.sending.pace.turn()
         while any(producer.due.values()):
             for partition, due in producer.due.items():
                 while due:
                     producer.report(partition)
             self.sending.pace.turn()
-        self.sending.pace.turn()
         everything = sorted(value for sent in self.sending.sent.values() for value in sent)
         assert sorted(self.sending.stored() + self.sending.refused()) == everything
 

@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from pyroaring import BitMap64
 
 from dataplane.names import HEARTBEAT_TOPIC
+from dataplane.tables.moves import encode_offsets
+from dataplane.tables.records import MoveRecord
 from tests.rig.behaviours import Behaviour, status
 from tests.rig.collector import Collector, Got
 from tests.rig.lane_plane import LanePlane
@@ -90,6 +94,35 @@ def test_one_trace_leads_from_the_sender_to_the_destination(plane: LanePlane, co
         assert "secret" not in str(span)
         assert "payload" not in str(span)
     assert ingest.ended_ns >= ingest.began_ns <= process.began_ns <= attempts[0].began_ns
+
+
+def redrive_all(plane: LanePlane, pipe: str) -> None:
+    """Ask for whatever lies on the dead topic; what is not the pipe's is passed over."""
+    topic, numbers = plane.cluster.topics["dead"].name, range(plane.cluster.partitions)
+    consumer = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-dead", "log_level": 3})
+    ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1] for number in numbers]
+    consumer.close()
+    offsets = encode_offsets({(topic, number): BitMap64(range(end)) for number, end in enumerate(ends) if end})
+    version, cell = plane.cluster.version(), plane.cluster.cell
+    plane.cluster.publish(MoveRecord("m-traced", version, cell, pipe, "crm", "redrive", offsets, 1_000.0, "running"))
+
+
+def test_a_dead_letter_that_is_redriven_joins_its_trace(plane: LanePlane, collector: Collector):
+    path = "/redriven"
+    plane.receiver.answers[path] = in_turn(400, 200)
+    key = plane.add_pipe("redriven", {"crm": {"url": plane.receiver.url(path)}})
+    trace, _, traceparent = senders_trace()
+    _, _, body = plane.post(key, b"{}", traceparent=traceparent)
+    plane.settled("redriven", {json.loads(body)["position"]})
+    redrive_all(plane, "redriven")
+    until(lambda: len(collector.of(trace)) == 5, "five spans", 60, seen=lambda: collector.of(trace))
+    spans = collector.of(trace)
+    (process,), (redrive,), (refused, taken) = (named(spans, name) for name in ("process", "redrive", "POST"))
+    assert (refused.parent, redrive.parent, taken.parent) == (process.id, process.id, redrive.id)
+    assert (refused.said["penstock.outcome"], taken.said["penstock.outcome"]) == ("dead", "delivered")
+    assert (redrive.service, taken.service) == ("penstock-retrier", "penstock-transmit-retry")
+    requests = plane.receiver.got[path]
+    assert [one.headers["traceparent"] for one in requests] == [f"00-{trace}-{s.id}-01" for s in (refused, taken)]
 
 
 def test_a_sender_without_a_trace_that_the_sampler_does_not_choose_leaves_none(plane: LanePlane, collector: Collector):

@@ -23,6 +23,7 @@ class Meta(Struct, array_like=True, gc=False):
     paced:    not_before_us is a moment of its own among those of its destination, given by the retrier
     through:  somebody chose it among what is held: it goes out although its destination is held
     as_of:    version of its destination's control record that whoever brought it back knew
+    share:    held before the steps until its pipe admits so many percent of its keys; 0 for all others
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -46,6 +47,7 @@ class Meta(Struct, array_like=True, gc=False):
     paced: bool = False
     through: bool = False
     as_of: int = 0
+    share: int = 0
 
 
 _decoder = msgspec.msgpack.Decoder(Meta)

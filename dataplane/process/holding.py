@@ -13,7 +13,6 @@ from dataplane.process.dedup import JUDGED
 from dataplane.process.item import Item
 from dataplane.process.run import Run
 from dataplane.runtime.lane import Lane
-from dataplane.runtime.outbox import ANY_PARTITION
 from dataplane.tables.records import DEAD_RATE, PipeRecord
 from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
 
@@ -40,11 +39,11 @@ class Holding:
         run.through = []
         run.owed += 1
         shipment = self._lane.outbox.shipment(self._held.name, run)
+        partition = run.partition % self._held.partitions  # of one here, one there: they come back in their order
         for item in items:
             item.meta.attempt += 1
             judged = [JUDGED] if item.judged else []
             key = item.message.key()
-            partition = run.partition % self._held.partitions if key is None else ANY_PARTITION
             headers = [(META_HEADER, encode_meta(item.meta)), *item.headers[1:], *judged]
             shipment.send(item.original, key, partition, headers)
             run.held(item.meta)

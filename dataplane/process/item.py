@@ -27,6 +27,7 @@ class Item(msgspec.Struct, gc=False):
     body:     what the last stage made of it, None while `value` is newer
     original: what goes to dead: the body as it came, of a child as it was made
     judged:   dedup was asked about it and has answered
+    back:     it is on the ingest topic once more: judged, or released from held
     ways:     to how many destinations routes sent it; 0 if there are no routes
 
     Python's cyclic collector does not look at it: nothing of it leads back to it.
@@ -41,6 +42,7 @@ class Item(msgspec.Struct, gc=False):
     about: About = NOTHING_KNOWN
     ways: int = 0
     judged: bool = False
+    back: bool = False
 
     def read(self) -> Any:
         """The decoded body. Raises StageError `decode`."""

@@ -15,6 +15,7 @@ from dataplane.plan import Plan, StageError
 from dataplane.plan.about import about
 from dataplane.plan.enrich import Enriching
 from dataplane.plan.stage import Stage, Steps, decode, encode
+from dataplane.process.admission import Admission, stretches
 from dataplane.process.dedup import Asking, verdict_of
 from dataplane.process.holding import Holding
 from dataplane.process.item import UNREAD, Item, child_of, item_of
@@ -66,11 +67,13 @@ class ProcessWork:
         self._tail = Tail(lane)
         self._holding = Holding(lane)
         self._traces = None if lane.tracing is None else Traces(lane.tracing, topics["ingest"].name)
+        self._admission = Admission(lane)
         self._waiting: list[tuple[_Group, list[Item]]] = []  # for a plan or a look-up table that is not here yet
 
     def take(self, messages: Sequence[Message]) -> None:
         """Run everything whose plan is known; a message that cannot be read is dead at once. A hot loop."""
         bases, groups = self._bases, defaultdict[_Group, list[Item]](list)
+        watched, gated = self._admission.pipes, defaultdict[tuple[str, int], list[Item]](list)
         for message, meta, headers in self._lane.read_all(messages):
             partition = message.partition()
             if meta.position:  # put back by dedup or released from held, under the position that it had
@@ -80,11 +83,31 @@ class ProcessWork:
             else:
                 meta.position = bases[partition] + message.offset()
                 item = item_of(meta, message, headers)
-            groups[meta.pipe, meta.revision, meta.bucket, partition].append(item)
+            if watched and meta.pipe in watched:
+                gated[meta.pipe, partition].append(item)
+            else:
+                groups[meta.pipe, meta.revision, meta.bucket, partition].append(item)
         for (pipe, *_), items in groups.items():
+            self._count(pipe, items)
+        due = [*groups.items()]
+        for (pipe, partition), items in gated.items():
+            self._count(pipe, items)
+            passage = self._admission.let_in(pipe, partition, items)
+            self._hold(pipe, partition, passage.hold)
+            due += [(_group_of(pipe, partition, stretch), stretch) for stretch in stretches(passage.run)]
+        for _, items in due:
             self._ramps.book(items)
-            self._lane.usage.add(pipe, len(items), sum([len(item.original) for item in items]), 0)
-        self._run_all(groups.items())
+        self._run_all(due)
+
+    def _count(self, pipe: str, items: list[Item]) -> None:
+        self._lane.usage.add(pipe, len(items), sum([len(item.original) for item in items]), 0)
+
+    def _hold(self, pipe: str, partition: int, items: list[Item]) -> None:
+        """Before the steps, in this order."""
+        for stretch in stretches(items):
+            run = self._begun(_group_of(pipe, partition, stretch), stretch)
+            self._holding.hold(run, stretch)
+            self.acked(run)
 
     def _returned(self, message: Message, meta: Meta, headers: Headers) -> Item | None:
         """What was released, and what dedup lets go on; a repeat ends here."""
@@ -96,7 +119,7 @@ class ProcessWork:
             run.duplicate(first, meta)
             self.acked(run)
             return None
-        item.judged = first is not None
+        item.judged, item.back = first is not None, True
         return item
 
     def condemn(self, message: Message) -> None:
@@ -111,7 +134,9 @@ class ProcessWork:
             self.acked(run)
 
     def turn(self) -> None:
-        """Try again what waits for a plan."""
+        """Try again what waits for a plan; hold what was kept in vain."""
+        for pipe, partition, items in self._admission.turn():
+            self._hold(pipe, partition, items)
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             self._run_all(waiting)
@@ -151,6 +176,7 @@ class ProcessWork:
     def forget(self, partitions: Iterable[int]) -> None:
         """What waits for a plan will be read by the new owner."""
         gone = set(partitions)
+        self._admission.forget(gone)
         self._waiting = [(group, items) for group, items in self._waiting if group[3] not in gone]
 
     def give_back(self) -> None:
@@ -374,6 +400,10 @@ class ProcessWork:
         headers = dead_headers(item.meta, item.headers, Death(node, why.cause, why.detail))
         self._lane.outbox.send(self._dead, run, value=item.original, headers=headers)
         run.owed += 1
+
+
+def _group_of(pipe: str, partition: int, items: list[Item]) -> _Group:
+    return pipe, items[0].meta.revision, items[0].meta.bucket, partition
 
 
 def _times(items: list[Item]) -> list[int]:

@@ -1,9 +1,9 @@
 """The checkpoint: freeze facts and prefix, have the audit acknowledged, then commit exactly the frozen prefix."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, Mark, encode
 from dataplane.ledger.fields import FieldSample
@@ -80,6 +80,7 @@ class Checkpointer:
         self._prefixes = Prefixes()
         self.begun = self.stored = 0  # audit records sent, and how many of them are stored
         self.floors: dict[tuple[str, int], int] = {}  # where topics begin that nobody reads: told as passed
+        self.note: Callable[[int, int], str] | None = None  # what to commit beside the offset of a slot, if anything
 
     @property
     def busy(self) -> bool:
@@ -115,12 +116,15 @@ class Checkpointer:
         ours = self._prefixes.audited(frozen)
         if not ours:
             return
-        offsets = [self._slots.at(slot, offset) for slot, offset in ours.items()]
+        offsets = [self._place(slot, offset) for slot, offset in ours.items()]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=not wait)
         except KafkaException:
             return
         self._prefixes.committed(ours)
+
+    def _place(self, slot: int, offset: int) -> TopicPartition:
+        return self._slots.at(slot, offset, self.note(slot, offset) if self.note else "")
 
     def commit_failed(self, partitions: Iterable[int]) -> None:
         """An asynchronous commit did not take: the next checkpoint commits these again."""

@@ -39,6 +39,7 @@ BATCH: Final = 500  # few enough for what is made of them to stay in the CPU's c
 CONTROL_EVERY_S: Final = 0.1
 DRAIN_S: Final = 25.0
 REVOKE_S: Final = 5.0
+NOTE_S: Final = 10.0
 MAX_WINDOW_BYTES: Final = 64 * 1024 * 1024
 IDLE_WAIT_S: Final = 0.1
 BUSY_WAIT_S: Final = 0.001
@@ -158,6 +159,7 @@ class Lane:
         self._last_poll = time.monotonic()
         self._control_due = self._checkpoint_due = 0.0
         self._stopped_at = ""
+        self._recall: Callable[[int, str], None] | None = None
         self._work = make_work(self)
 
     # -- what a Work uses ------------------------------------------------------------------------------------------
@@ -182,6 +184,14 @@ class Lane:
     def audits(self) -> Checkpointer:
         """How many audit records were begun, and how many are stored."""
         return self._checkpointer
+
+    def keep_notes(self, note: Callable[[int, int], str], recall: Callable[[int, str], None]) -> None:
+        """`note` says what to commit beside an offset of a slot; `recall` is told it when the slot is read from there.
+
+        A note says what follows from everything below its offset, for whoever owns the partition next.
+        """
+        self._checkpointer.note = note
+        self._recall = recall
 
     def owns(self, slot: int) -> bool:
         """Whether the partition is ours."""
@@ -328,6 +338,9 @@ class Lane:
     def _open_window(self, slot: int, offset: int) -> AckWindow | None:
         if slot not in self._ours:
             return None
+        if self._recall is not None:
+            (committed,) = self._consumer.committed([self.slots.at(slot)], timeout=NOTE_S)
+            self._recall(slot, committed.metadata or "")
         window = self.windows[slot] = AckWindow(offset)
         self._crashes.opened(self._note_name(slot), offset, time.time())
         return window

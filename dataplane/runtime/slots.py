@@ -34,6 +34,6 @@ class Slots:
         topic, partition = divmod(slot, SLOTS_A_TOPIC)
         return self.topics[topic], partition
 
-    def at(self, slot: int, *offset: int) -> TopicPartition:
-        """The client's own name of a slot, at an offset if one is given."""
-        return TopicPartition(*self.place(slot), *offset)
+    def at(self, slot: int, *offset_and_note: Any) -> TopicPartition:
+        """The client's own name of a slot; at an offset, with what is committed beside it, if they are given."""
+        return TopicPartition(*self.place(slot), *offset_and_note)

@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from dataplane.names import LaneKind, Purpose
+from dataplane.names import WHOLE, LaneKind, Purpose
 from dataplane.spec import Destination, PipeSpec
 
 DEAD_RATE: Final = "dead-rate"  # too many of a pipe's messages die in its steps
@@ -41,7 +41,8 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     `run_as` redirects messages already stamped with a revision to another one (a rollback: {8: 7}). A paused pipe
     accepts and holds, as if every destination were paused; a closed one answers 409. `cause`: why Penstock itself has
     paused it; "" if a person did. What is paused for DEAD_RATE is held before its steps. `leaving`: the cell that still
-    works off what came before the pipe was moved from it; "" if there is none.
+    works off what came before the pipe was moved from it; "" if there is none. `admitted`: so many percent of its keys
+    may pass; what lies beyond them is held before its steps, too.
     """
 
     pipe: str
@@ -55,6 +56,7 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     salt: str = ""
     cause: str = ""
     leaving: str = ""
+    admitted: int = WHOLE
 
 
 class PlanRecord(Struct, tag="plan", tag_field="kind", frozen=True):

@@ -1,6 +1,6 @@
 """A lane without Kafka, to test what a kind of lane does: real windows, books and tables, records in memory."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +142,9 @@ class MemoryLane:
 
     def bound_windows(self, messages: int, size_bytes: int) -> None:
         self.bounds = (messages, size_bytes)
+
+    def keep_notes(self, note: Callable[[int, int], str], recall: Callable[[int, str], None]) -> None:
+        self.note, self.recall = note, recall
 
     def owns(self, partition: int) -> bool:
         return partition in self.ours

@@ -1,0 +1,173 @@
+"""A process lane's part in letting a pipe in by shares of its keys: one gate for each pipe and partition.
+
+What the control plane admits is the pipe's record; what it releases comes back by the retrier, as anything that was
+held before the steps. Order is kept here alone (dataplane.process.gate), so nobody has to agree on a moment.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from hashlib import blake2b
+from itertools import groupby
+from typing import Final
+
+from dataplane.names import WHOLE
+from dataplane.process.gate import Gate, Passage, lots_in
+from dataplane.process.item import Item
+from dataplane.runtime.lane import Lane
+from dataplane.tables.records import PipeRecord
+
+NEAR_US: Final = 10_000_000  # what was held so lately is all but caught up with
+KEPT_S: Final = 20.0  # longer than what is near takes to come back
+MOST_BYTES: Final = 32 * 1024 * 1024  # kept by one lane
+AN_ITEM_BYTES: Final = 1_024  # beside its body
+NOTE_BYTES: Final = 4_000  # a broker takes 4096 beside an offset
+
+
+class Admission:
+    """Shown what comes for the `pipes` that are admitted by shares, or of which something is still held."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._gates: dict[tuple[str, int], Gate[Item]] = {}
+        self._kept_since: dict[tuple[str, int], float] = {}
+        self._partly: set[str] = set()
+        self.pipes: set[str] = set()
+        lane.table.on_change(self._changed)
+        lane.keep_notes(self.note, self.recall)
+
+    def let_in(self, pipe: str, partition: int, items: Sequence[Item]) -> Passage[Item]:
+        """What of these is to be run and held now; the rest is kept. They come in the order of the partition."""
+        gate = self._gates.get((pipe, partition)) or self._open(pipe, partition, [])
+        passage: Passage[Item] = Passage([], [])
+        admitted, used = self._admitted(pipe), self._used_bytes()
+        for item in items:
+            one = self._one(gate, item, admitted, room=used < MOST_BYTES)
+            passage.run.extend(one.run)
+            passage.hold.extend(one.hold)
+            if not (one.run or one.hold):
+                used += _size(item)
+        self._note_time(pipe, partition, gate)
+        return passage
+
+    def _one(self, gate: Gate[Item], item: Item, admitted: int, *, room: bool) -> Passage[Item]:
+        meta, key = item.meta, item.message.key()
+        if meta.share:
+            lot, meta.share = meta.share - 1, 0
+            gate.near = _now_us() - meta.ingest_time_us < NEAR_US
+            return gate.returns(lot, meta.position, _offset(item), item)
+        if item.back:
+            return Passage([item], [])
+        lot = lot_of(key or meta.id.encode())
+        if key is None:  # nothing to keep the order of
+            passage: Passage[Item] = Passage([item], []) if lot < admitted else Passage([], [item])
+        else:
+            passage = gate.arrives(lot, meta.position, _offset(item), item, admitted=admitted, room=room)
+        return _marked(passage)
+
+    def turn(self) -> Iterable[tuple[str, int, list[Item]]]:
+        """What was kept in vain, by pipe and partition, to be held: it has waited too long, or others wait for it."""
+        now_s = time.monotonic()
+        for (pipe, partition), since_s in list(self._kept_since.items()):
+            gate = self._gates[pipe, partition]
+            in_vain = now_s - since_s > KEPT_S or self._is_crowded(partition)
+            if in_vain:
+                gate.near = False
+            if given_up := gate.give_up() if in_vain else gate.overdue():
+                self._note_time(pipe, partition, gate)
+                yield pipe, partition, _marked(Passage([], given_up)).hold
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """The new owner reads what was kept, and the notes."""
+        gone = set(partitions)
+        self._gates = {place: gate for place, gate in self._gates.items() if place[1] not in gone}
+        self._kept_since = {place: since for place, since in self._kept_since.items() if place[1] not in gone}
+        self._watch()
+
+    def note(self, partition: int, prefix: int) -> str:
+        """What is shut for who reads on from there: `<pipe>=<lots as bits, hexadecimal>`, one after the other."""
+        words, size = [], 0
+        for place, gate in list(self._gates.items()):
+            if place[1] != partition:
+                continue
+            if bits := gate.shut_at(prefix):
+                word = f"{place[0]}={bits:x}"
+                size += len(word) + 1
+                if size <= NOTE_BYTES:
+                    words.append(word)
+                else:
+                    self._lane.tally.add(f"admission: pipe={place[0]} is not noted, too many pipes are let in at once")
+            elif gate.is_idle:
+                del self._gates[place]
+                self._watch()
+        return ",".join(words)
+
+    def recall(self, partition: int, note: str) -> None:
+        """What an earlier owner noted."""
+        for word in filter(None, note.split(",")):
+            pipe, _, bits = word.partition("=")
+            self._open(pipe, partition, lots_in(int(bits, 16)))
+
+    def _open(self, pipe: str, partition: int, shut: list[int]) -> Gate[Item]:
+        gate = self._gates[pipe, partition] = Gate(shut, partial(self._owes, partition))
+        self._watch()
+        return gate
+
+    def _owes(self, partition: int, offset: int) -> bool:
+        window = self._lane.windows.get(partition)
+        return window is not None and window.owes(offset)
+
+    def _admitted(self, pipe: str) -> int:
+        record = self._lane.table.pipe(pipe)
+        return record.admitted if record is not None else WHOLE
+
+    def _changed(self, record: object) -> None:
+        if not isinstance(record, PipeRecord) or (record.admitted < WHOLE) is (record.pipe in self._partly):
+            return
+        (self._partly.add if record.admitted < WHOLE else self._partly.discard)(record.pipe)
+        self._watch()
+
+    def _watch(self) -> None:
+        self.pipes = self._partly | {pipe for pipe, _ in self._gates}
+
+    def _note_time(self, pipe: str, partition: int, gate: Gate[Item]) -> None:
+        if gate.kept:
+            self._kept_since.setdefault((pipe, partition), time.monotonic())
+        else:
+            self._kept_since.pop((pipe, partition), None)
+
+    def _used_bytes(self) -> int:
+        return sum(_size(kept.message) for place in self._kept_since for kept in self._gates[place].kept)
+
+    def _is_crowded(self, partition: int) -> bool:
+        window = self._lane.windows.get(partition)
+        return window is not None and window.span > self._lane.settings.max_unsettled // 2
+
+
+def lot_of(key: bytes) -> int:
+    """Which of the hundred lots a key is in; not by the hashes that choose partition or revision."""
+    return int.from_bytes(blake2b(key, digest_size=8, person=b"admission").digest(), "big") % WHOLE
+
+
+def stretches(items: Iterable[Item]) -> Iterable[list[Item]]:
+    """In the same order, those that follow each other with the same revision and bucket together."""
+    return (list(group) for _, group in groupby(items, lambda item: (item.meta.revision, item.meta.bucket)))
+
+
+def _marked(passage: Passage[Item]) -> Passage[Item]:
+    """What is held says by which share it is admitted."""
+    for item in passage.hold:
+        item.meta.share = lot_of(item.message.key() or item.meta.id.encode()) + 1
+    return passage
+
+
+def _offset(item: Item) -> int:
+    return int(item.message.offset() or 0)
+
+
+def _size(item: Item) -> int:
+    return len(item.original) + AN_ITEM_BYTES
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000

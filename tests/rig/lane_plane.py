@@ -11,27 +11,50 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from dataplane.names import LANE_KINDS
+from dataplane.names import LANE_KINDS, LaneKind
 from localbox.settings import ROOT
 from tests.rig.crash_cells import LaneServer
 from tests.rig.lane_server import Order
 from tests.rig.plane import Plane, until
 
 RUN: Final = "run-1"
+Step = tuple[str, int]  # file below dataplane/, and line
+NOBODY: Final[Mapping[LaneKind, Step]] = MappingProxyType({})
 
 
 class LanePlane(Plane):
     """Everything between a customer and a destination, started when made; `more` is for its processes' environment."""
 
-    def __init__(self, var: Path, partitions: int = 4, *, more: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        var: Path,
+        partitions: int = 4,
+        doomed: Mapping[LaneKind, Step] = NOBODY,
+        *,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`doomed`: lanes that kill themselves at the third pass over a step, until they are started again."""
         super().__init__(var, partitions)
-        env = self.env = self.env | dict(more)
+        self.env = self.env | dict(more)
         self._log = (var / "ingest.log").open("wb")
         command = [sys.executable, "-m", "dataplane.ingest", "--replica", "ingest-1"]
-        self._ingest = subprocess.Popen(command, cwd=ROOT, env=os.environ | env, stdout=self._log, stderr=self._log)
-        self._server = LaneServer(env)
+        self._ingest = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | self.env, stdout=self._log, stderr=self._log
+        )
+        self._server = LaneServer(self.env)
         for kind in LANE_KINDS:
-            self._server.start(Order(kind, self.cluster.cell, kind, RUN, env))
+            self._server.start(self._order(kind, doomed.get(kind)))
+
+    def _order(self, kind: LaneKind, kill_at: Step | None = None) -> Order:
+        return Order(kind, self.cluster.cell, kind, RUN, self.env, kill_at=kill_at, nth=3)
+
+    def is_dead(self, kind: LaneKind) -> bool:
+        """Whether the lane has ended."""
+        return kind in self._server.ended
+
+    def start_again(self, kind: LaneKind) -> None:
+        """In place of one that was killed."""
+        self._server.start(self._order(kind))
 
     def ingest_pids(self) -> set[int]:
         return {self._ingest.pid}

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from controlplane.interlocks import WORDS, CellState, Controller, clock, why_not
 from controlplane.leases import cell_states
-from mgmt.models import Cell, ControlAction, Destination, Pipe, PipeRevision, Relocation, ScaleGroup
+from mgmt.models import Admission, Cell, ControlAction, Destination, Pipe, PipeRevision, Relocation, ScaleGroup
 from mgmt.queries.control import control_actions
 from mgmt.queries.patterns import told_now
 from mgmt.queries.span import span_until
@@ -59,6 +59,9 @@ def about_pipe(pipe: Pipe, now: datetime) -> list[str]:
     lines = [f"pipe {pipe.name} ({pipe.id}) of {pipe.tenant.name} is {pipe.state}"]
     lines += [_of_relocation(row) for row in pipe.relocations.filter(state__in=Relocation.UNDER_WAY)]
     lines += [_of_revision(row) for row in _told(pipe)]
+    way = Admission.objects.filter(pipe=pipe, ended_at=None).first()
+    if way is not None:
+        lines.append(f"it is let in by shares: {way.reason or f'{way.share} % of its keys are let in'}")
     lines += [
         _of_destination(row) for row in pipe.destinations.exclude(state__in=["active", "removed"]).order_by("name")
     ]

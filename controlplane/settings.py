@@ -7,9 +7,17 @@ from typing import Final
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA
+from mgmt.provisioning.admission import AdmissionPolicy
 from mgmt.provisioning.placing import PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy
-from mgmt.provisioning.settings import cell_master, placing_policy, ramp_policy, setting, topic_shape
+from mgmt.provisioning.settings import (
+    admission_policy,
+    cell_master,
+    placing_policy,
+    ramp_policy,
+    setting,
+    topic_shape,
+)
 from mgmt.provisioning.topics import DAY_MS, HOUR_MS, TopicShape
 
 AUDIT_RETENTION_MS: Final = 7 * DAY_MS
@@ -33,6 +41,7 @@ class ControlSettings(Struct, frozen=True):
     lanes_max: int  # of one kind in a cell, where staff have said nothing else
     ramp: RampPolicy = RampPolicy()
     placing: PlacingPolicy = PlacingPolicy()
+    admission: AdmissionPolicy = AdmissionPolicy()
 
     @property
     def ends_keep(self) -> timedelta:
@@ -57,5 +66,6 @@ def control_settings() -> ControlSettings:
         rollout_watch_s=float(setting("PENSTOCK_ROLLOUT_WATCH_S", 90)),
         ramp=ramp_policy(),
         placing=placing_policy(),
+        admission=admission_policy(),
         lanes_max=int(setting("PENSTOCK_LANES_MAX", 1)),
     )

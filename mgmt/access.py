@@ -11,6 +11,7 @@ from django.db.models import F, QuerySet
 from structlog.contextvars import bind_contextvars
 
 from mgmt.models import (
+    Admission,
     Alert,
     AlertChannel,
     ApiKey,
@@ -94,7 +95,7 @@ def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
 
 def get_pipe(user: User, pipe_id: str, need: str = READ) -> Pipe:
     """A pipe of the user's, with its tenant. Raises Pipe.DoesNotExist, Forbidden."""
-    pipe = pipes_of(user).select_related("tenant").get(id=_storable(pipe_id))
+    pipe = pipes_of(user).select_related("tenant", "admission__held_by").get(id=_storable(pipe_id))
     bind_contextvars(tenant=pipe.tenant_id, pipe=pipe.id)
     _require(user, pipe.tenant_id, need)
     return pipe
@@ -107,13 +108,20 @@ def get_revision(user: User, pipe_id: str, number: int, need: str = READ) -> Pip
 
 def get_ramp(user: User, pipe_id: str, number: int, need: str = READ) -> Ramp:
     """The ramp of a revision of a pipe of the user's, as far as it had one. Raises ObjectDoesNotExist, Forbidden."""
-    rows = Ramp.objects.select_related("revision__pipe__tenant", "stable__pipe", "held_by", "ended_by")
+    about = ("revision__pipe__tenant", "revision__pipe__admission__held_by", "stable__pipe", "held_by", "ended_by")
+    rows = Ramp.objects.select_related(*about)
     return rows.get(revision__pipe=get_pipe(user, pipe_id, need), revision__number=number)
+
+
+def get_admission(user: User, pipe_id: str, need: str = READ) -> Admission:
+    """How a pipe of the user's is let in, if by shares. Raises ObjectDoesNotExist, Forbidden."""
+    return get_pipe(user, pipe_id, need).admission
 
 
 def get_source(user: User, pipe_id: str, name: str, need: str = READ) -> Source:
     """A source of a pipe of the user's. Raises ObjectDoesNotExist, Forbidden."""
-    return Source.objects.select_related("pipe__tenant").get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
+    rows = Source.objects.select_related("pipe__tenant", "pipe__admission__held_by")
+    return rows.get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
 
 
 def get_schema(user: User, pipe_id: str, name: str, number: int, need: str = READ) -> SourceSchema:

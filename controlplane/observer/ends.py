@@ -15,6 +15,7 @@ from dataplane.names import Purpose, transmit_node
 from dataplane.tables.moves import AHEAD_PREFIX, MOVE_PREFIX, MoveProgress, decode_progress
 from dataplane.tables.signals import Signal, decode_signal
 from mgmt.models import DeadLetter, HeldMessage, OffsetSet
+from mgmt.provisioning.admission import filed_under
 from mgmt.queries.places import HOUR_S
 from mgmt.services.places import Found, SetId
 
@@ -51,7 +52,7 @@ class Ends(Struct):
         headers = cast(Headers, message.headers() or [])
         meta = read_meta(headers)
         if purpose == "held":
-            self.places.append(_found(meta, OffsetSet.Kind.HELD, "", message))
+            self.places.append(_found(meta, OffsetSet.Kind.HELD, filed_under(meta.share), message))
             self.held.append(HeldMessage(**_listed(meta, message)))
             return
         letter = _letter(meta, headers, message)

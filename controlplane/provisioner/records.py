@@ -18,6 +18,7 @@ from controlplane.provisioner.wanted import (
     schema_key,
     weights_by_pipe,
 )
+from dataplane.names import WHOLE
 from dataplane.spec import SpecError, TableDestination, destination_of, parse_pipe_spec
 from dataplane.tables.moves import encode_offsets
 from dataplane.tables.records import (
@@ -32,6 +33,7 @@ from dataplane.tables.records import (
     TopicRecord,
 )
 from mgmt.models import (
+    Admission,
     ApiKey,
     Cell,
     Destination,
@@ -95,6 +97,7 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
     run_as = _run_as(names)
     draining = Relocation.objects.filter(pipe_id__in=names, state=Relocation.State.DRAINING)
     leaving = dict(draining.values_list("pipe_id", "source_id"))
+    admitted = dict(Admission.objects.filter(pipe__in=names, ended_at=None).values_list("pipe_id", "share"))
     for pipe in Pipe.objects.filter(id__in=names).select_related("tenant"):
         if pipe.cell_id is None or pipe.id not in weights:
             continue
@@ -110,6 +113,7 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
             salt=pipe.tenant.mask_salt,
             cause=pipe.state_cause,
             leaving=leaving.get(pipe.id, ""),
+            admitted=admitted.get(pipe.id, WHOLE),
         )
 
 

@@ -14,6 +14,7 @@ from controlplane.compute.choose import compute_at
 from controlplane.control_topic import ControlTopic, ControlTopicError
 from controlplane.locks import alone
 from controlplane.provisioner.act import Hands, act, ensure_cluster_topics, open_revisions
+from controlplane.provisioner.admissions import let_in
 from controlplane.provisioner.decide import Wait, decide
 from controlplane.provisioner.look import take_snapshot
 from controlplane.provisioner.relocating import Say, next_steps
@@ -54,6 +55,7 @@ class Provisioner:
             ensure_cluster_topics(self._hands)
         self._hands.refused.clear()
         done: list[str] = []
+        let_in(datetime.now(UTC), self._hands.settings.admission)
         for _ in range(ROUNDS):
             self._hands.control.refresh()
             now = datetime.now(UTC)

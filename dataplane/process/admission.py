@@ -38,7 +38,7 @@ class Admission:
 
     def let_in(self, pipe: str, partition: int, items: Sequence[Item]) -> Passage[Item]:
         """What of these is to be run and held now; the rest is kept. They come in the order of the partition."""
-        gate = self._gates.get((pipe, partition)) or self._open(pipe, partition, [])
+        gate = self._gates.get((pipe, partition)) or self._open(pipe, partition, [], _offset(items[0]))
         passage: Passage[Item] = Passage([], [])
         admitted, used = self._admitted(pipe), self._used_bytes()
         for item in items:
@@ -78,11 +78,12 @@ class Admission:
                 yield pipe, partition, _marked(Passage([], given_up)).hold
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """The new owner reads what was kept, and the notes."""
+        """The new owner reads what was kept. What is shut is told it by the last commit, which is still to come."""
         gone = set(partitions)
-        self._gates = {place: gate for place, gate in self._gates.items() if place[1] not in gone}
-        self._kept_since = {place: since for place, since in self._kept_since.items() if place[1] not in gone}
-        self._watch()
+        for place, gate in self._gates.items():
+            if place[1] in gone:
+                gate.abandon()
+                self._kept_since.pop(place, None)
 
     def note(self, partition: int, prefix: int) -> str:
         """What is shut for who reads on from there: `<pipe>=<lots as bits, hexadecimal>`, one after the other."""
@@ -103,15 +104,23 @@ class Admission:
         return ",".join(words)
 
     def recall(self, partition: int, note: str) -> None:
-        """What an earlier owner noted."""
+        """What an earlier owner noted; it may have been ourselves."""
+        self._gates = {place: gate for place, gate in self._gates.items() if place[1] != partition}
         for word in filter(None, note.split(",")):
             pipe, _, bits = word.partition("=")
-            self._open(pipe, partition, lots_in(int(bits, 16)))
+            self._open(pipe, partition, lots_in(int(bits, 16)), 0)
+        self._watch()
 
-    def _open(self, pipe: str, partition: int, shut: list[int]) -> Gate[Item]:
-        gate = self._gates[pipe, partition] = Gate(shut, partial(self._owes, partition))
+    def _open(self, pipe: str, partition: int, shut: list[int], first: int) -> Gate[Item]:
+        """A gate that is shown everything from the offset `first` on."""
+        earlier = partial(self._owes_below, partition, first)
+        gate = self._gates[pipe, partition] = Gate(shut, partial(self._owes, partition), earlier)
         self._watch()
         return gate
+
+    def _owes_below(self, partition: int, offset: int) -> bool:
+        window = self._lane.windows.get(partition)
+        return window is not None and window.prefix < offset
 
     def _owes(self, partition: int, offset: int) -> bool:
         window = self._lane.windows.get(partition)

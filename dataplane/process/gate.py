@@ -43,14 +43,18 @@ class Gate(Generic[T]):
     near: what comes back is recent, so what is kept meanwhile waits for a moment only
     """
 
-    def __init__(self, shut: Iterable[int], owes: Callable[[int], bool]) -> None:
+    def __init__(
+        self, shut: Iterable[int], owes: Callable[[int], bool], owes_earlier: Callable[[], bool] = lambda: False
+    ) -> None:
         """`shut`: lots of which an earlier owner has held something that may not have come back.
 
-        `owes`: whether the message at an offset is not settled yet.
+        `owes`: whether the message at an offset is not settled yet. `owes_earlier`: whether one is not that passed
+        before this gate was shown anything.
         """
         self.near = False
         self.kept: list[Kept[T]] = []
         self._owes = owes
+        self._owes_earlier = owes_earlier
         self._last: dict[int, int] = dict.fromkeys(shut, UNKNOWN)  # by lot, the position of the last that was held
         self._opened: dict[int, int] = {}  # by lot, the offset at which that came back
         self._ran: dict[int, list[int]] = defaultdict(list)  # by lot, what has passed and may not be settled
@@ -90,6 +94,10 @@ class Gate(Generic[T]):
         lots = {kept.lot for kept in self.kept} - self._last.keys()
         return self.give_up(lots) if lots else []
 
+    def abandon(self) -> None:
+        """The partition goes: its next owner reads what is kept. What is shut is still to be noted."""
+        self.kept = []
+
     def shut_at(self, prefix: int) -> int:
         """The lots, as bits, that are shut for whoever reads on from this offset."""
         self._opened = {lot: offset for lot, offset in self._opened.items() if offset >= prefix}
@@ -110,7 +118,7 @@ class Gate(Generic[T]):
         left = [offset for offset in self._ran.pop(lot, ()) if self._owes(offset)]
         if left:
             self._ran[lot] = left
-        return bool(left)
+        return bool(left) or self._owes_earlier()
 
 
 def lots_in(bits: int) -> list[int]:

@@ -65,6 +65,7 @@ PROBLEMS: Final[dict[str, Problem]] = {
         409, "Somebody registered a schema before you", "Read the newest version, then register yours."
     ),
     "ramp-over": Problem(409, "The ramp is over", "The revision is live, or went back. Read it again."),
+    "admission-over": Problem(409, "Everything of the pipe is let in", "Nothing is left to be held or resumed."),
     "nothing-to-move": Problem(
         409, "There is no such message to bring back", "It is on its way already, or your choice fits none: preview it."
     ),

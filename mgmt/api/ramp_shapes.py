@@ -58,6 +58,23 @@ class RampOut(serializers.Serializer[Any]):
     steps = StepOut(many=True)
 
 
+class AdmissionOut(serializers.Serializer[Any]):
+    """How far a new pipe is let in."""
+
+    share = serializers.IntegerField(source="row.share", help_text="Percent of its keys that pass.")
+    expected_per_s = serializers.IntegerField(source="row.expected_per_s", help_text="As its maker said.")
+    reason = serializers.CharField(source="row.reason", help_text="What it waits for, or why it went back.")
+    step_at = serializers.DateTimeField(
+        source="row.step_at", allow_null=True, help_text="Since when this share is tried; null until traffic comes."
+    )
+    held_at = serializers.DateTimeField(source="row.held_at", allow_null=True)
+    held_by = serializers.CharField(
+        source="row.held_by.username", allow_null=True, default=None, help_text="Null: by itself, if it is held."
+    )
+    ended_at = serializers.DateTimeField(source="row.ended_at", allow_null=True)
+    held = serializers.IntegerField(help_text="Messages that are held before its steps now.")
+
+
 class UnitOut(serializers.Serializer[Any]):
     """A unit that the ramping revision took, and where it is now."""
 

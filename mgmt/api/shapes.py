@@ -11,6 +11,7 @@ from dataplane.spec import PipeSpec
 from mgmt.api.parsing import StrictSerializer
 from mgmt.models import Destination as DestinationRow
 from mgmt.models import Membership, Pipe, PipeRevision
+from mgmt.provisioning.admission import MOST_EXPECTED
 
 NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"  # of a source, a destination, a table
 ROW_ID: Final = r"^[a-z]{2,6}_[0-9a-z]{20}$"
@@ -38,6 +39,13 @@ class PipeIn(StrictSerializer):
     spec = SpecField()
     tenant = serializers.RegexField(
         r"^[a-z0-9_]{1,32}$", required=False, help_text="Needed only by members of several tenants."
+    )
+    expected_per_s = serializers.IntegerField(
+        required=False,
+        default=0,
+        min_value=0,
+        max_value=MOST_EXPECTED,
+        help_text="Events a second that you expect. Of many, only a share of the keys is let in at first.",
     )
 
 
@@ -80,6 +88,7 @@ class PipeOut(serializers.Serializer[Any]):
     cell = serializers.CharField(source="cell_id", allow_null=True, help_text="Where it runs; null until it is placed.")
     live_revision = serializers.IntegerField(allow_null=True, help_text="The number that takes events now.")
     newest_revision = serializers.IntegerField(help_text="What a new revision must be based on.")
+    admitted = serializers.IntegerField(help_text="Percent of its keys that are let in; the rest is held.")
     my_role = serializers.ChoiceField(Membership.Role.choices)
     created_at = serializers.DateTimeField()
 

@@ -5,6 +5,7 @@ from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
 from mgmt.api.views.about import MeView, ProblemView
+from mgmt.api.views.admission import AdmissionView, HoldAdmissionView, ResumeAdmissionView
 from mgmt.api.views.alerts import (
     AcknowledgeAlertView,
     AlertsView,
@@ -89,6 +90,9 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/", PipeView.as_view(), name="pipe"),
     path("pipes/<row_id:pipe>/close/", ClosePipeView.as_view(), name="close-pipe"),
     path("pipes/<row_id:pipe>/reopen/", ReopenPipeView.as_view(), name="reopen-pipe"),
+    path("pipes/<row_id:pipe>/admission/", AdmissionView.as_view(), name="admission"),
+    path("pipes/<row_id:pipe>/admission/hold/", HoldAdmissionView.as_view(), name="hold-admission"),
+    path("pipes/<row_id:pipe>/admission/resume/", ResumeAdmissionView.as_view(), name="resume-admission"),
     path("pipes/<row_id:pipe>/revisions/", RevisionsView.as_view(), name="revisions"),
     path("pipes/<row_id:pipe>/revisions/<number:number>/", RevisionView.as_view(), name="revision"),
     path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/", RampView.as_view(), name="ramp"),

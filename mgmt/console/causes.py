@@ -291,6 +291,19 @@ ALL: Final = (
         whose=PIPE,
     ),
     Cause(
+        "admission",
+        "too many of the first messages failed",
+        "The pipe is let in by shares of its keys, and what was let in did badly. Less is let in now; the rest is "
+        "accepted and held, as it came.",
+        PIPE,
+        HELD,
+        (
+            "Read the newest dead letters and attempts: they say what failed and why.",
+            "Mend the destination, or publish a revision that is right: it takes over at once.",
+            "Then let the pipe go on, on its page: what is held follows in order.",
+        ),
+    ),
+    Cause(
         "dead-rate",
         "too many messages die in the pipe's steps",
         "At least half of the messages of a minute failed in a step, so the pipe is held instead of being emptied into "

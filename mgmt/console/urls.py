@@ -3,6 +3,7 @@
 from django.urls import path
 
 from mgmt.console.views import (
+    admission,
     alerts,
     attempts,
     causes,
@@ -89,6 +90,8 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/patterns/", patterns.patterns, name="patterns"),
     path("pipes/<str:pipe_id>/windows/", windows.windows, name="windows"),
     path("pipes/<str:pipe_id>/revisions/", pipe.revisions, name="revisions"),
+    path("pipes/<str:pipe_id>/admission/hold/", admission.hold_admission, name="hold_admission"),
+    path("pipes/<str:pipe_id>/admission/resume/", admission.resume_admission, name="resume_admission"),
     path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/", ramp.ramp, name="ramp"),
     path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/hold/", ramp.hold_ramp, name="hold_ramp"),
     path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/resume/", ramp.resume_ramp, name="resume_ramp"),

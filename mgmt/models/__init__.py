@@ -1,5 +1,6 @@
 """Rows of the management plane, and the rows in which the control plane and the Observer report back."""
 
+from mgmt.models.admission import Admission
 from mgmt.models.alerts import Alert, AlertChannel, Incident, Notice
 from mgmt.models.cells import Cell, Heartbeat, Topic
 from mgmt.models.control import ControlAction, Controller, Lease, Pause, Tick, Verdict
@@ -30,6 +31,7 @@ from mgmt.models.truth import (
 from mgmt.models.usage import Usage
 
 __all__ = [
+    "Admission",
     "Alert",
     "AlertChannel",
     "ApiKey",

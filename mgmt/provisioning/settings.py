@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
+from mgmt.provisioning.admission import AdmissionPolicy, admission_steps
 from mgmt.provisioning.placing import PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy, ramp_steps
 from mgmt.provisioning.topics import RETENTION_MS, TopicShape
@@ -46,6 +47,17 @@ def placing_policy() -> PlacingPolicy:
 def cell_master() -> str:
     """Where Spark runs the cells here."""
     return str(setting("PENSTOCK_CELL_MASTER", "local[16,1000]"))
+
+
+def admission_policy() -> AdmissionPolicy:
+    """How new pipes are let in here."""
+    return AdmissionPolicy(
+        above=int(setting("PENSTOCK_ADMISSION_ABOVE", 500)),
+        steps=admission_steps(str(setting("PENSTOCK_ADMISSION_STEPS", "20,50,100"))),
+        hold=timedelta(seconds=float(setting("PENSTOCK_RAMP_HOLD_S", 30))),
+        evidence=int(setting("PENSTOCK_RAMP_EVIDENCE", 20)),
+        patience=timedelta(seconds=float(setting("PENSTOCK_RAMP_PATIENCE_S", 300))),
+    )
 
 
 def setting(name: str, default: Any) -> Any:

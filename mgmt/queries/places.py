@@ -8,8 +8,9 @@ from typing import Any, Final
 from django.db.models import QuerySet, Sum
 from pyroaring import BitMap64
 
-from dataplane.names import transmit_node
+from dataplane.names import WHOLE, transmit_node
 from mgmt.models import DeadLetter, HeldMessage, Listed, OffsetSet
+from mgmt.provisioning.admission import filed_under
 
 MINUTE_S: Final = 60
 HOUR_S: Final = 3_600
@@ -23,7 +24,7 @@ class Chosen:
     """A choice among one destination's messages; what is left empty lets everything pass.
 
     Times are those of being held or dead, in whole minutes: `since` <= time < `until`. Keys and ids are known of listed
-    messages only (mgmt.models.Listed).
+    messages only (mgmt.models.Listed). `admitted`: of what waits for its pipe to let in more, what so many percent do.
     """
 
     destination: str
@@ -33,6 +34,7 @@ class Chosen:
     until: datetime | None = None
     key: str = ""
     ids: tuple[str, ...] = ()
+    admitted: int = WHOLE
 
     def to_builtins(self) -> dict[str, Any]:
         """As a row keeps it."""
@@ -113,7 +115,8 @@ def waiting(*, pipe_ids: Iterable[str], destination: str = "") -> list[Waiting]:
 
 def held_before_steps(*, pipe_id: str) -> Waiting | None:
     """What of a pipe is held before its steps, for no destination; None if nothing is."""
-    return next((one for one in waiting(pipe_ids=[pipe_id]) if not one.destination and one.kind == "held"), None)
+    found = [one for one in waiting(pipe_ids=[pipe_id]) if not one.destination and one.kind == "held"]
+    return replace(found[0], count=sum(one.count for one in found)) if found else None
 
 
 def rows_of(pipe_id: str, chosen: Chosen) -> QuerySet[OffsetSet]:
@@ -121,6 +124,8 @@ def rows_of(pipe_id: str, chosen: Chosen) -> QuerySet[OffsetSet]:
     rows = OffsetSet.objects.filter(pipe_id=pipe_id, destination=chosen.destination, kind=chosen.kind)
     if chosen.cause:
         rows = rows.filter(cause=chosen.cause)
+    if chosen.admitted < WHOLE:
+        rows = rows.filter(cause__lte=filed_under(chosen.admitted))
     if chosen.since:
         rows = rows.filter(hour__gte=int(chosen.since.timestamp()) // HOUR_S)
     if chosen.until:

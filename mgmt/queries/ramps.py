@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -101,16 +102,24 @@ def _step_line(ramp: Ramp, step: RampStep, current: Mapping[Taker, Figures]) -> 
     return StepLine(step, *(current[taker] for taker in takers_of(ramp, step.share)))
 
 
-def figures_of(takers: Iterable[Taker], now: datetime) -> dict[Taker, Figures]:
-    """The figures of each, with seven queries whatever their number."""
+def figures_of(
+    takers: Iterable[Taker], now: datetime, since: Mapping[Taker, int] = MappingProxyType({})
+) -> dict[Taker, Figures]:
+    """The figures of each, with seven queries whatever their number. `since`: the first minute that counts."""
     wanted = {(taker.pipe_id, taker.node): taker for taker in takers}
-    minutes = _minutes(wanted, bucket_at(now) - LOOK_BACK)
+    minutes = {
+        taker: [minute for minute in found if minute.bucket >= since.get(taker, 0)]
+        for taker, found in _minutes(wanted, bucket_at(now) - LOOK_BACK).items()
+    }
     books = books_of(minute for found in minutes.values() for minute in found)
     accounts = {minute: derive(one) for minute, one in books.items()}
     p95 = _p95(wanted, minutes)
     return {
         taker: add_up(
-            (figures(books[minute], accounts[minute], taker.node, minute.bucket, now) for minute in minutes[taker]),
+            (
+                figures(books[minute], accounts[minute], taker.node, minute.bucket, now)
+                for minute in minutes.get(taker, [])
+            ),
             p95.get(taker),
         )
         for taker in wanted.values()

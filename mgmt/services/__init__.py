@@ -1,5 +1,14 @@
 """All writes to the management plane's rows: keyword-only, one transaction each, named for what they do."""
 
+from mgmt.services.admission import (
+    admit_share,
+    begin_step,
+    end_admission,
+    hold_admission,
+    resume_admission,
+    say_of_admission,
+    take_share_back,
+)
 from mgmt.services.alerts import acknowledge_alert, resolve_alert, snooze_alert
 from mgmt.services.channels import add_alert_channel, remove_alert_channel
 from mgmt.services.control import end_pause, pause_controller
@@ -12,6 +21,7 @@ from mgmt.services.destinations import (
     signing_secrets,
 )
 from mgmt.services.errors import (
+    AdmissionIsOver,
     AlreadyMember,
     DestinationGone,
     InvalidValue,
@@ -66,6 +76,7 @@ from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
 from mgmt.services.tenants import add_member, create_tenant
 
 __all__ = [
+    "AdmissionIsOver",
     "AlreadyMember",
     "DestinationGone",
     "InvalidValue",
@@ -94,8 +105,10 @@ __all__ = [
     "acknowledge_alert",
     "add_alert_channel",
     "add_member",
+    "admit_share",
     "adopt_live_spec",
     "begin_ramp",
+    "begin_step",
     "check_new_pipe",
     "check_revision",
     "clear_credential",
@@ -105,10 +118,12 @@ __all__ = [
     "create_pipe",
     "create_tenant",
     "delete_lookup_table",
+    "end_admission",
     "end_pause",
     "finish_ramp",
     "finish_relocation",
     "give_up_relocation",
+    "hold_admission",
     "hold_ramp",
     "make_sign_in_link",
     "pause_controller",
@@ -127,6 +142,7 @@ __all__ = [
     "request_relocation",
     "request_rollout",
     "resolve_alert",
+    "resume_admission",
     "resume_destination",
     "resume_pipe",
     "resume_ramp",
@@ -134,12 +150,14 @@ __all__ = [
     "roll_back",
     "roll_back_ramp",
     "rotate_signing_secret",
+    "say_of_admission",
     "set_credential",
     "set_scale_policy",
     "signing_secrets",
     "snooze_alert",
     "start_move",
     "switch_pipe",
+    "take_share_back",
     "turn_back_relocation",
     "upload_rows",
     "user_for_sign_in_token",

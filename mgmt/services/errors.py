@@ -41,6 +41,12 @@ class RampIsOver(Refused):
     code = "ramp-over"
 
 
+class AdmissionIsOver(Refused):
+    """Everything of the pipe is let in already."""
+
+    code = "admission-over"
+
+
 class NothingToMove(Refused):
     """The choice fits no held or dead message that is not on its way already."""
 

@@ -5,10 +5,14 @@ from typing import Final
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Cast, Coalesce, LPad
 
+from dataplane.names import WHOLE
 from dataplane.tables.moves import MoveProgress
 from mgmt.models import Alert, Destination, Move, OffsetSet, Pipe, User
+from mgmt.provisioning.admission import release_rate_per_s
 from mgmt.queries.places import MOST_PER_MOVE, Chosen, unready
 from mgmt.services.errors import InvalidValue, NothingToMove
 from mgmt.services.places import as_taken, claim_listed, put_back, take_places, united
@@ -93,10 +97,15 @@ def release_leftovers(*, cell: str | None = None) -> int:
     held after it. One release at a time for each destination keeps their order.
     """
     moves = 0
-    whose = [(row.pipe, row.name) for row in _leftovers(cell)[:_LEFTOVERS_AT_ONCE]]
-    for pipe, destination in whose + [(pipe, "") for pipe in _held_before_steps(cell)[:_LEFTOVERS_AT_ONCE]]:
+    held = OffsetSet.Kind.HELD
+    whose = [(row.pipe, Chosen(row.name, held), RATE_PER_S) for row in _leftovers(cell)[:_LEFTOVERS_AT_ONCE]]
+    for pipe in _held_before_steps(cell)[:_LEFTOVERS_AT_ONCE]:
+        way = getattr(pipe, "admission", None)
+        rate = min(MOST_RATE_PER_S, max(RATE_PER_S, release_rate_per_s(way.expected_per_s if way else 0)))
+        whose.append((pipe, Chosen("", held, admitted=way.share if way else WHOLE), rate))
+    for pipe, chosen, rate in whose:
         try:
-            start_move(pipe=pipe, chosen=Chosen(destination, OffsetSet.Kind.HELD))
+            start_move(pipe=pipe, chosen=chosen, rate_per_s=rate)
         except NothingToMove:
             continue  # somebody else took it in between
         moves += 1
@@ -113,14 +122,18 @@ def _leftovers(cell: str | None) -> QuerySet[Destination]:
 
 
 def _held_before_steps(cell: str | None) -> QuerySet[Pipe]:
-    rows = Pipe.objects.filter(_left_over(pipe_id=OuterRef("id"), destination=Value("")))
-    rows = rows.exclude(state=Pipe.State.PAUSED)
+    """Pipes with something held before their steps that they let in."""
+    let_in = LPad(Cast(Coalesce(OuterRef("admission__share"), WHOLE), CharField()), 3, Value("0"))
+    rows = Pipe.objects.filter(_left_over(pipe_id=OuterRef("id"), destination=Value(""), cause__lte=let_in))
+    rows = rows.exclude(state=Pipe.State.PAUSED).select_related("admission")
     return (rows.filter(cell_id=cell) if cell else rows).order_by("id")
 
 
-def _left_over(**where: OuterRef | Value) -> Q:
+def _left_over(*, cause__lte: Combinable | None = None, **where: OuterRef | Value) -> Q:
     """Something is held there, and no release is under way."""
     held = OffsetSet.objects.filter(**where, kind=OffsetSet.Kind.HELD, count__gt=0)
+    if cause__lte is not None:
+        held = held.filter(cause__lte=cause__lte)
     busy = Move.objects.filter(**where, what=What.RELEASE, state__in=UNDER_WAY, probe=False)
     return Q(Exists(held)) & ~Q(Exists(busy))
 

@@ -8,8 +8,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from dataplane.names import WHOLE
 from dataplane.spec import PipeSpec
-from mgmt.models import Pipe, Tenant, User
+from mgmt.models import Admission, Pipe, Tenant, User
+from mgmt.provisioning.admission import first_admitted
+from mgmt.provisioning.settings import admission_policy
 from mgmt.services.errors import NameTaken, PipeClosed
 from mgmt.services.names import checked_name
 from mgmt.services.revisions import check_for_tenant, checked_spec, store_revision
@@ -17,9 +20,10 @@ from mgmt.services.revisions import check_for_tenant, checked_spec, store_revisi
 log = structlog.get_logger(__name__)
 
 
-def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: User) -> Pipe:
+def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: User, expected_per_s: int = 0) -> Pipe:
     """A new pipe with revision 1, its sources and its destinations, each with a fresh signing secret.
 
+    `expected_per_s`: events a second that its maker expects, 0 if they say nothing. Many are let in by shares.
     Raises SpecError if the spec cannot run, InvalidValue for the name, NameTaken if the tenant has a pipe so named.
     """
     checked, name = checked_spec(spec), checked_name("name", name)
@@ -31,6 +35,8 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
         except IntegrityError as exc:
             raise _taken(name) from exc
         store_revision(pipe=pipe, number=1, spec=checked, author=author)
+        if (share := first_admitted(admission_policy(), expected_per_s)) < WHOLE:
+            Admission.objects.create(pipe=pipe, share=share, expected_per_s=expected_per_s)
     log.info("pipe made", tenant=tenant.id, pipe=pipe.id, revision=1, by=author.username)
     return pipe
 

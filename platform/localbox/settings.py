@@ -109,6 +109,8 @@ VARIABLES: Final = (
     Variable("PENSTOCK_LAKE_EVERY_S", "10", "how often what has come is written to the lake"),
     Variable("PENSTOCK_ROLLOUT_UP_S", "75", "how soon a cell's lanes must report from a new release, or it goes back"),
     Variable("PENSTOCK_ROLLOUT_WATCH_S", "90", "how long a cell with a new release is watched before the next one"),
+    Variable("PENSTOCK_ADMISSION_ABOVE", "500", "events a second; a new pipe that expects more is let in by shares"),
+    Variable("PENSTOCK_ADMISSION_STEPS", "20,50,100", "those shares of the keys, in tens of percent"),
     Variable("PENSTOCK_RAMP_STEPS", "1,5,25,50,100", "shares of the keys, in percent, by which a revision comes live"),
     Variable("PENSTOCK_RAMP_HOLD_S", "30", "how long each of these steps lasts at least"),
     Variable("PENSTOCK_RAMP_EVIDENCE", "20", "messages without which a step says nothing"),

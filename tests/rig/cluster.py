@@ -25,6 +25,7 @@ from dataplane.names import (
     ONE_PARTITION,
     PURPOSES,
     QUERY_INPUTS,
+    WHOLE,
     LaneKind,
     Purpose,
     cell_topic,
@@ -158,6 +159,7 @@ class Cluster:
         key: str,
         destinations: Mapping[str, dict[str, Any]],
         credentials: Credentials = MappingProxyType({}),
+        admitted: int = WHOLE,
         **spec: Any,
     ) -> None:
         """A pipe at revision 1 with one source `shop`, its key and its destinations (fields as in the spec)."""
@@ -165,7 +167,7 @@ class Cluster:
         self.publish(PlanRecord(pipe, 1, parsed, self.version()))
         self.publish_destinations(pipe, destinations, credentials=credentials)
         self.publish(
-            PipeRecord(pipe, self.version(), TENANT, "rig", self.cell, "active", [(1, 100)]),
+            PipeRecord(pipe, self.version(), TENANT, "rig", self.cell, "active", [(1, 100)], admitted=admitted),
             KeyRecord(key_digest(key), self.version(), pipe, "shop"),
         )
 

@@ -215,7 +215,8 @@ class RetrierTraffic:
 
 
 class ProcessTraffic(_Steady):
-    """Two destinations and a step that some messages fail; and a pipe whose messages become many and are routed."""
+    """Two destinations and a step that some messages fail; a pipe whose messages become many and are routed; and one
+    that lets nothing in yet."""
 
     kind: LaneKind = "process"
     input: Purpose = "ingest"
@@ -234,7 +235,10 @@ class ProcessTraffic(_Steady):
         many = cell.send(self.input, lines, "", EACH, body=b'{"lines":[1,2,3]}')
         none = cell.send(self.input, lines, "", EACH, body=b'{"lines":"none"}')
         words = cell.send(self.input, lines, "", EACH, body=b'{"lines":["no number"]}')
-        return {"good": good, "bad": bad, "many": many, "none": none, "words": words}
+        later = f"{pipe}-later"
+        cell.cluster.add_pipe(later, key_of(f"{cell.name}-{later}"), urls, admitted=0)
+        held = cell.send(self.input, later, "", EACH, key=b"alice")
+        return {"good": good, "bad": bad, "many": many, "none": none, "words": words, "held": held}
 
     def is_covered(self, meta: Meta, facts: Facts, /) -> bool:
         return format_position(meta.position) in facts["ingest", Fact.SENT]
@@ -250,6 +254,10 @@ class ProcessTraffic(_Steady):
         assert max(egress.values()) <= 4, "two destinations, at most once more for a crash"
         assert cell.stored("dead", pipe).keys() == sent["bad"]
         self._check_lines(cell, f"{pipe}-lines", sent, facts_of(f"{pipe}-lines"))
+        assert facts_of(f"{pipe}-later")["normalize", Fact.HELD] == sent["held"]
+        held = cell.stored("held", f"{pipe}-later")
+        assert held.keys() == sent["held"]
+        assert max(held.values()) <= 2, "at most once more for a crash"
 
     def _check_lines(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]], facts: Facts) -> None:
         assert facts["ingest", Fact.SENT] == sent["many"] | sent["none"] | sent["words"]

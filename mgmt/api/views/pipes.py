@@ -1,10 +1,12 @@
 """Pipes: list, make, read, rename, close, open again."""
 
 from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from dataplane.names import WHOLE
 from mgmt import access
 from mgmt.api.paging import KeysetPage, page_of
 from mgmt.api.problems import ProblemError
@@ -47,7 +49,13 @@ class PipesView(View):
         """Make a pipe with its first revision. It takes events once the revision is live."""
         body = body_of(request, PipeIn)
         tenant = tenant_for(self.user, body.get("tenant"), access.CREATE_PIPE)
-        pipe = create_pipe(tenant=tenant, name=body["name"], spec=body["spec"], author=self.user)
+        pipe = create_pipe(
+            tenant=tenant,
+            name=body["name"],
+            spec=body["spec"],
+            author=self.user,
+            expected_per_s=body["expected_per_s"],
+        )
         location = reverse("api:pipe", args=[pipe.id])
         return Response(answer_of(self.user, pipe), status=201, headers={"Location": location})
 
@@ -98,6 +106,7 @@ class ReopenPipeView(View):
 def _shown(user: User) -> QuerySet[Pipe]:
     revisions = PipeRevision.objects.filter(pipe=OuterRef("pk")).order_by("-number").values("number")
     return access.with_roles(access.pipes_of(user)).annotate(
+        admitted=Coalesce("admission__share", WHOLE),
         live_revision=Subquery(revisions.filter(state=PipeRevision.State.LIVE)[:1]),
         newest_revision=Subquery(revisions[:1]),
     )

@@ -23,6 +23,8 @@ from mgmt.console.editor.starts import STARTS, draft_of, start_named
 from mgmt.console.pages import as_curl, for_members, ingest_url, number_of, once, show, tenant_of, viewer_of
 from mgmt.console.snippets import endpoint, send_snippets
 from mgmt.models import AlertChannel, Pipe, Tenant
+from mgmt.provisioning.admission import MOST_EXPECTED
+from mgmt.provisioning.settings import admission_policy
 from mgmt.queries.first import first_of
 from mgmt.queries.making import making_of
 from mgmt.queries.pipes import standings_of
@@ -30,7 +32,8 @@ from mgmt.services.test_requests import ask_test_of_draft
 
 _REFUSED: Final = (SpecError, ValueError, services.InvalidValue, services.NameTaken)
 TELL: Final = "tell"
-_OWN: Final = ("csrfmiddlewaretoken", "action", TELL)
+EXPECTED: Final = "expected"
+_OWN: Final = ("csrfmiddlewaretoken", "action", TELL, EXPECTED)
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ def new_pipe(request: HttpRequest) -> HttpResponse:
     draft = draft_from_post(request.POST, {})
     if (action := request.POST.get("action", "save")) != "save":
         return _changed(request, editing, draft, action)
+    if _expected(request) is None:
+        return _plan(request, editing, draft, wrong_expected=f"Needs a whole number from 0 to {MOST_EXPECTED}")
     if wrong := _tell(request, editing.tenant):
         return _plan(request, editing, draft, wrong=wrong)
     draft, pipe = _create(request, editing.tenant, draft)
@@ -102,11 +107,20 @@ def _tell(request: HttpRequest, tenant: Tenant) -> str:
     return ""
 
 
+def _expected(request: HttpRequest) -> int | None:
+    """Events a second that are expected, 0 if nothing is said; None if that is no number of them."""
+    said = request.POST.get(EXPECTED, "").strip() or "0"
+    return int(said) if said.isdecimal() and len(said) < 8 and int(said) <= MOST_EXPECTED else None
+
+
 def _create(request: HttpRequest, tenant: Tenant, draft: Draft) -> tuple[Draft, Pipe | None]:
     """The new pipe, or the draft with what is wrong with it."""
     try:
         spec = draft.document()
-        return draft, services.create_pipe(tenant=tenant, name=draft.name, spec=spec, author=viewer_of(request))
+        author, expected = viewer_of(request), _expected(request) or 0
+        return draft, services.create_pipe(
+            tenant=tenant, name=draft.name, spec=spec, author=author, expected_per_s=expected
+        )
     except _REFUSED as exc:
         return _with_refusal(draft, exc), None
 
@@ -123,10 +137,12 @@ def _with_refusal(draft: Draft, exc: Exception) -> Draft:
     return replace(draft, errors={"spec": f"This is not JSON: {exc}"})
 
 
-def _plan(request: HttpRequest, editing: Editing, draft: Draft, *, wrong: str = "") -> HttpResponse:
+def _plan(
+    request: HttpRequest, editing: Editing, draft: Draft, *, wrong: str = "", wrong_expected: str = ""
+) -> HttpResponse:
     """What would be made, with the form carried along; the editor if it could not be.
 
-    wrong: with the address that alerts were to be told to
+    wrong: with the address that alerts were to be told to   wrong_expected: with the rate that is expected
     """
     try:
         spec = draft.document()
@@ -146,8 +162,13 @@ def _plan(request: HttpRequest, editing: Editing, draft: Draft, *, wrong: str = 
         "carried": carried,
         "tell": request.POST.get(TELL, viewer_of(request).email),
         "wrong": wrong,
+        "expected": request.POST.get(EXPECTED, ""),
+        "wrong_expected": wrong_expected,
+        "admission": admission_policy(),
+        "most_expected": MOST_EXPECTED,
     }
-    return show(request, "pipe_plan.html", context, tenant=editing.tenant, status=422 if wrong else 200)
+    status = 422 if wrong or wrong_expected else 200
+    return show(request, "pipe_plan.html", context, tenant=editing.tenant, status=status)
 
 
 def _publish(request: HttpRequest, editing: Editing, pipe: Pipe, draft: Draft) -> HttpResponse:

@@ -21,7 +21,7 @@ from controlplane.provisioner.wanted import destination_key
 from controlplane.settings import control_settings
 from dataplane.names import PURPOSES
 from dataplane.spec import parse_pipe_spec
-from mgmt.models import Cell, Pipe, Rating, ScaleGroup, Tenant, Topic, Usage, User
+from mgmt.models import Admission, Cell, Pipe, Rating, ScaleGroup, Tenant, Topic, Usage, User
 from mgmt.provisioning.placing import PlacingPolicy, shard_of
 from mgmt.provisioning.ramps import first_share
 from mgmt.provisioning.settings import cell_master
@@ -253,6 +253,22 @@ def test_whoever_makes_the_first_pipe_is_offered_to_be_told(alices: Client, tena
     assert "orders is made" in alices.post(NEW, carried | {"tell": "alice@example.com"}).content.decode()
     assert [channel.target for channel in tenant.alert_channels.all()] == ["alice@example.com"]
     assert "Tell alerts to" not in alices.post(NEW, FORM | {"name": ["second"]}).content.decode()
+
+
+@pytest.mark.parametrize(("said", "share"), [("", None), ("500", None), ("501", 20)])
+def test_who_expects_many_events_begins_by_shares(alices: Client, tenant: Tenant, said: str, share: int | None):
+    page = alices.post(NEW, FORM).content.decode()
+    assert "Above 500 the first traffic is let in by 20 → 50 → 100 % of the keys" in page
+    assert "orders is made" in alices.post(NEW, hidden(page) | {"action": "save", "expected": said}).content.decode()
+    assert Admission.objects.values_list("share", flat=True).first() == share
+
+
+@pytest.mark.parametrize("said", ["many", "-1", "1000001", "9" * 5_000])
+def test_what_is_no_rate_makes_nothing(alices: Client, tenant: Tenant, said: str):
+    carried = hidden(alices.post(NEW, FORM).content.decode())
+    refused = alices.post(NEW, carried | {"action": "save", "expected": said})
+    assert (refused.status_code, Pipe.objects.count()) == (422, 0)
+    assert "Needs a whole number from 0 to 1000000. Nothing was made yet." in refused.content.decode()
 
 
 def test_from_the_plan_the_pipe_is_made_as_it_was_typed(alices: Client, tenant: Tenant):

@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from mgmt import access
-from mgmt.models import Alert, DeadLetter, Membership, Move, Pipe, PipeRevision, Ramp, Tenant, User
+from mgmt.models import Admission, Alert, DeadLetter, Membership, Move, Pipe, PipeRevision, Ramp, Tenant, User
 from mgmt.services import add_alert_channel, add_member, begin_ramp, create_api_key, create_pipe
 from tests.db.cast import MakeClient, MakeSpec
 
@@ -134,6 +134,8 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/close/"): access.CLOSE_PIPE,
     ("post", "/api/v1/pipes/{pipe}/reopen/"): access.CLOSE_PIPE,
     ("post", "/api/v1/pipes/{pipe}/revisions/"): access.PUBLISH_REVISION,
+    ("post", "/api/v1/pipes/{pipe}/admission/hold/"): access.STEER_RAMP,
+    ("post", "/api/v1/pipes/{pipe}/admission/resume/"): access.STEER_RAMP,
     ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/hold/"): access.STEER_RAMP,
     ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/resume/"): access.STEER_RAMP,
     ("post", "/api/v1/pipes/{pipe}/revisions/2/ramp/roll-back/"): access.STEER_RAMP,
@@ -174,6 +176,7 @@ def test_a_role_may_do_what_the_table_says_and_no_more(
     key, _plaintext = create_api_key(source=pipe.sources.get())
     ids = {name: row.id for name, row in delivery_rows(pipe).items()} | {"pipe": pipe.id, "key": key.id}
     ramp_of(pipe)
+    Admission.objects.create(pipe=pipe, share=20, expected_per_s=1_000)
     answer = getattr(client_of(member), method)(path.format(**ids, tenant=tenant.id), {})
     if access.may(role, NEEDS[method, path]):
         # An empty body may be wrong, or there is nothing to send as a probe: but it was looked at.

@@ -143,5 +143,18 @@ def test_a_partition_that_goes_takes_along_what_is_kept_of_it(lane: MemoryLane):
     admit(lane, WHOLE)
     lane.take(keyed(2), back(lane, 0, 3), keyed(4))
     lane.work.forget([0])
+    assert lane.note(0, 2) == f"p={1 << LOT:x}", "its new owner is told what is shut"
     lane.take(back(lane, 1, 5))
     assert sent(lane) == [b"1", b"2"]
+
+
+def test_nothing_is_held_before_what_passed_earlier_is_stored(tmp_path: Path):
+    lane = opened(tmp_path, plan())
+    lane.take(keyed(1))
+    admit(lane, 0)
+    lane.take(keyed(2))
+    lane.work.turn()
+    assert (sent(lane), held(lane)) == ([b"1"], [])
+    lane.store()
+    lane.work.turn()
+    assert [record["value"] for record in held(lane)] == [b"2"]

@@ -43,7 +43,7 @@ class Partition(RuleBasedStateMachine):
     def own(self) -> None:
         """A new owner knows what was committed, and the note beside it."""
         self.window = AckWindow(self.committed)
-        self.gate: Gate[int] = Gate(lots_in(self.note), self.window.owes)
+        self.gate: Gate[int] | None = Gate(lots_in(self.note), self.window.owes) if self.note else None
         self.next = self.committed
         self.egress: list[tuple[Event, int]] = []  # on their way: (event, the offset that they settle)
         self.to_held: list[tuple[Event, int]] = []
@@ -56,7 +56,7 @@ class Partition(RuleBasedStateMachine):
 
     @rule(admitted=shares, near=st.booleans(), room=st.booleans(), count=st.integers(1, 4))
     def the_owner_takes(self, admitted: int, near: bool, room: bool, count: int) -> None:
-        self.gate.near = near
+        self.near = near
         for _ in range(min(count, len(self.log) - self.next)):
             self.take(admitted, room)
 
@@ -64,15 +64,22 @@ class Partition(RuleBasedStateMachine):
         offset, (event, back) = self.next, self.log[self.next]
         self.window.take(offset)
         self.next += 1
+        if self.gate is None and admitted == LOTS:  # nobody looks, for everything is let in
+            self.egress.append((event, offset))
+            return
+        gate = self.gate = self.gate or Gate([], self.window.owes, lambda: self.window.prefix < offset)
+        gate.near = self.near
         if back:
-            passage = self.gate.returns(event.lot, event.position, offset, offset)
+            passage = gate.returns(event.lot, event.position, offset, offset)
         else:
-            passage = self.gate.arrives(event.lot, event.position, offset, offset, admitted=admitted, room=room)
+            passage = gate.arrives(event.lot, event.position, offset, offset, admitted=admitted, room=room)
         self.egress += [(self.log[one][0], one) for one in passage.run]
         self.to_held += [(self.log[one][0], one) for one in passage.hold]
 
     @rule(all_of_it=st.booleans())
     def the_owner_gives_up_what_it_keeps(self, all_of_it: bool) -> None:
+        if self.gate is None:
+            return
         given_up = self.gate.give_up() if all_of_it else self.gate.overdue()
         self.to_held += [(self.log[one][0], one) for one in given_up]
 
@@ -92,7 +99,17 @@ class Partition(RuleBasedStateMachine):
     @rule()
     def the_owner_commits(self) -> None:
         self.committed = self.window.prefix
-        self.note = self.gate.shut_at(self.committed)
+        self.note = self.gate.shut_at(self.committed) if self.gate else 0
+        if self.gate and self.gate.is_idle:
+            self.gate = None
+
+    @rule()
+    def the_partition_goes_to_another_lane(self) -> None:
+        if self.gate:
+            self.gate.abandon()
+        self.records_are_stored(1, 1)
+        self.the_owner_commits()
+        self.own()
 
     @rule(out=portions, aside=portions)
     def the_owner_is_killed(self, out: float, aside: float) -> None:
@@ -136,7 +153,7 @@ class Partition(RuleBasedStateMachine):
         if not hasattr(self, "log"):
             return
         for _ in range(200):
-            left = self.waiting or self.move or self.gate.kept or self.to_held
+            left = self.waiting or self.move or self.to_held or (self.gate and self.gate.kept)
             if self.next == len(self.log) and self.seen == len(self.held) and not left:
                 break
             self.the_owner_takes(LOTS, near=True, room=True, count=len(self.log))

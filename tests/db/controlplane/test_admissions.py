@@ -1,0 +1,200 @@
+"""A new pipe that is let in by shares: what rows, records, releases, alerts and pages say."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import Client
+
+from controlplane.explain import explain
+from controlplane.observer.store import Store
+from controlplane.provisioner.admissions import admissions_under_way, let_in
+from controlplane.provisioner.records import desired_records
+from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.names import cell_topic
+from dataplane.tables.moves import MOVES_VERSION, MoveProgress
+from dataplane.tables.records import PipeRecord
+from mgmt.models import Admission, Alert, AuditOffset, Cell, ControlAction, Move, Pipe, Tenant, User, Verdict
+from mgmt.provisioning.admission import AdmissionPolicy
+from mgmt.queries.span import bucket_at
+from mgmt.services import AdmissionIsOver, create_pipe, hold_admission, resume_admission
+from mgmt.services.moves import note_progress, release_leftovers
+from tests.db.cast import MakeSpec
+from tests.db.console.truth import Truth, go_live
+from tests.db.controlplane.test_observer_ends import Message, save
+
+NOW = datetime(2026, 11, 22, 12, 0, 10, tzinfo=UTC)
+LATER = NOW + timedelta(seconds=45)
+POLICY = AdmissionPolicy()
+HELD = cell_topic("c1", "held", 1)
+
+
+@pytest.fixture
+def gentle(tenant: Tenant, alice: User, a_spec: MakeSpec) -> Pipe:
+    pipe = create_pipe(tenant=tenant, name="gentle", spec=a_spec(), author=alice, expected_per_s=2_000)
+    go_live(pipe)
+    pipe.refresh_from_db()
+    return pipe
+
+
+@pytest.fixture
+def store(gentle: Pipe) -> Store:
+    store = Store()
+    AuditOffset.objects.create(topic=HELD, partition=0, next_offset=0)
+    store.offsets[HELD, 0] = 0
+    return store
+
+
+def held(pipe: Pipe, offset: int, share: int) -> Message:
+    meta = Meta(1, f"m{offset}", pipe.id, 1, "shop", 0, 0, 29_000_000, position=offset + 1, attempt=1, share=share)
+    return Message(HELD, offset, headers=[(META_HEADER, encode_meta(meta))])
+
+
+def taken(pipe: Pipe, share: int, count: int, *, dead: int = 0) -> None:
+    truth, bucket = Truth(pipe), bucket_at(NOW) + share // 50  # a minute of its own for each step
+    for detail in ("acked", "seen"):
+        truth.fact(bucket, "ingest", "sent", [*range(count)], detail)
+    truth.fact(bucket, f"ramp:{share}:1", "sent", [*range(count)])
+    truth.fact(bucket, "process", "sent", [*range(dead, count)])
+    if dead:
+        truth.fact(bucket, "normalize", "dead", [*range(dead)], "step")
+
+
+def way_of(pipe: Pipe) -> Admission:
+    return Admission.objects.get(pipe=pipe)
+
+
+def admitted(pipe: Pipe) -> int:
+    (record,) = desired_records([f"pipe/{pipe.id}"]).records
+    assert isinstance(record, PipeRecord)
+    return record.admitted
+
+
+def ended(move: Move) -> MoveProgress:
+    return MoveProgress(MOVES_VERSION, move.id, move.total, 0, move.total, True, 0, {})
+
+
+def test_a_pipe_that_expects_little_takes_everything_at_once(pipe: Pipe):
+    go_live(pipe)
+    assert not Admission.objects.exists()
+    assert admitted(pipe) == 100
+    assert admissions_under_way(NOW) == []
+
+
+def test_one_that_expects_much_begins_with_a_share(gentle: Pipe):
+    assert (way_of(gentle).share, admitted(gentle)) == (20, 20)
+    let_in(NOW, POLICY)
+    assert way_of(gentle).reason == "20 % of its keys are let in; it waits for its first messages"
+
+
+def test_it_is_raised_step_by_step_when_what_it_let_in_has_come_back(gentle: Pipe, store: Store):
+    save(store, *(held(gentle, n, share) for n, share in enumerate([21, 50, 51, 100])))
+    let_in(NOW, POLICY)
+    assert way_of(gentle).step_at == NOW
+    taken(gentle, 20, 40)
+    assert release_leftovers() == 0, "nothing of it is admitted"
+    version = Pipe.objects.get(id=gentle.id).version
+    assert let_in(LATER, POLICY) == 1
+    assert (way_of(gentle).share, admitted(gentle)) == (50, 50)
+    assert Pipe.objects.get(id=gentle.id).version == version + 1
+    (view,) = admissions_under_way(LATER)
+    assert (view.waiting, view.beyond) == (2, 2)
+
+    assert (release_leftovers(), release_leftovers()) == (1, 0)
+    move = Move.objects.get()
+    assert (move.destination, move.total, move.rate_per_s) == ("", 2, 4_000.0)
+    taken(gentle, 50, 40)
+    much_later = LATER + timedelta(seconds=45)
+    let_in(much_later, POLICY)
+    assert way_of(gentle).reason == "50 % of its keys are let in; what was held of them is on its way"
+    note_progress(progress=ended(move), now=much_later)
+    let_in(much_later, POLICY)
+    assert (way_of(gentle).share, release_leftovers()) == (100, 1)
+    note_progress(progress=ended(Move.objects.latest("created_at")), now=much_later)
+    taken(gentle, 100, 40)
+    let_in(much_later + timedelta(minutes=6), POLICY)
+    assert way_of(gentle).ended_at is not None
+    assert admitted(gentle) == 100
+    acts = ControlAction.objects.filter(pipe=gentle, action="admit-share").order_by("id")
+    assert [act.detail["share"] for act in acts] == [50, 100]
+
+
+def test_an_unstable_cell_keeps_it_where_it_is(gentle: Pipe, store: Store):
+    save(store, held(gentle, 0, 90))
+    let_in(NOW, POLICY)
+    taken(gentle, 20, 40)
+    Verdict.objects.update_or_create(
+        cell=Cell.objects.get(id="c1"), defaults={"state": "unstable", "since": NOW, "reasons": [], "at": NOW}
+    )
+    let_in(LATER, POLICY)
+    assert way_of(gentle).share == 20
+    assert "unstable" in way_of(gentle).reason
+
+
+def test_one_that_does_badly_goes_back_and_tells_a_person(gentle: Pipe, store: Store, bob: User):
+    save(store, *(held(gentle, n, share) for n, share in enumerate([10, 90])))
+    release_leftovers()
+    let_in(NOW, POLICY)
+    taken(gentle, 20, 40, dead=10)
+    assert let_in(NOW, POLICY) == 1
+    why = "10 of 40 messages failed while 20 % of its keys were let in; 0 % are let in now, the rest is held"
+    way = way_of(gentle)
+    assert (way.share, way.reason, way.held_by, admitted(gentle)) == (0, why, None, 0)
+    assert Move.objects.get().state == Move.State.ABORTING
+    alert = Alert.objects.get()
+    assert (alert.destination, alert.cause, alert.sample["reason"]) == ("", "admission", why)
+    assert let_in(LATER, POLICY) == 0, "a person looks at it first"
+
+    assert resume_admission(admission=way, by=bob, now=LATER + timedelta(minutes=5))
+    let_in(LATER + timedelta(minutes=5), POLICY)
+    assert way_of(gentle).share == 20
+    assert let_in(LATER + timedelta(minutes=5, seconds=1), POLICY) == 0, "what failed before it was resumed is forgiven"
+    assert way_of(gentle).share == 20
+
+
+def test_a_person_holds_it_where_it_is(gentle: Pipe, store: Store, bob: User):
+    save(store, held(gentle, 0, 90))
+    let_in(NOW, POLICY)
+    taken(gentle, 20, 40)
+    assert hold_admission(admission=way_of(gentle), by=bob, now=NOW)
+    assert not hold_admission(admission=way_of(gentle), by=bob, now=NOW)
+    let_in(LATER, POLICY)
+    assert (way_of(gentle).share, way_of(gentle).reason) == (20, "20 % of its keys are let in: held by bob")
+    Admission.objects.update(ended_at=NOW)
+    with pytest.raises(AdmissionIsOver):
+        resume_admission(admission=way_of(gentle), by=bob, now=NOW)
+
+
+def test_pages_and_explain_say_it_and_a_hand_steers_it(gentle: Pipe, store: Store, client: Client, bob: User):
+    save(store, held(gentle, 0, 90))
+    let_in(NOW, POLICY)
+    let_in(NOW + timedelta(seconds=1), POLICY)
+    client.force_login(bob)
+    page = client.get(f"/pipes/{gentle.id}/").content.decode()
+    assert "Let in by shares of its keys: 20 % of its keys are let in until 12:00:40 UTC" in page
+    assert (
+        "admitted by shares of the keys: 20 % are let in now"
+        in client.get(f"/pipes/{gentle.id}/held/").content.decode()
+    )
+    assert "it is let in by shares: 20 % of its keys are let in until 12:00:40 UTC" in explain(gentle.id, NOW)
+    answer = client.get(f"/api/v1/pipes/{gentle.id}/admission/").json()
+    assert (answer["share"], answer["expected_per_s"], answer["held"]) == (20, 2_000, 1)
+    assert client.get(f"/api/v1/pipes/{gentle.id}/").json()["admitted"] == 20
+    client.post(f"/pipes/{gentle.id}/admission/hold/")
+    assert way_of(gentle).held_by == bob
+    client.post(f"/pipes/{gentle.id}/admission/resume/")
+    assert way_of(gentle).held_at is None
+
+
+def test_by_the_api_it_is_declared_and_steered(tenant: Tenant, alice: User, a_spec: MakeSpec, client: Client):
+    client.force_login(alice)
+    body = {"name": "much", "spec": a_spec(), "expected_per_s": 9_000}
+    made = client.post("/api/v1/pipes/", body, content_type="application/json").json()
+    assert made["admitted"] == 20
+    base = f"/api/v1/pipes/{made['id']}/admission/"
+    assert client.post(f"{base}hold/").json()["held_by"] == "alice"
+    assert client.post(f"{base}resume/").json()["held_at"] is None
+    Admission.objects.update(ended_at=NOW)
+    assert client.post(f"{base}hold/").json()["code"] == "admission-over"
+    plain = client.post("/api/v1/pipes/", body | {"name": "few", "expected_per_s": 0}, content_type="application/json")
+    assert plain.json()["admitted"] == 100
+    assert client.get(f"/api/v1/pipes/{plain.json()['id']}/admission/").status_code == 404

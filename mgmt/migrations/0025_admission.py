@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('mgmt', '0020_destination_tests'),
+        ('mgmt', '0024_pipe_cells'),
     ]
 
     operations = [

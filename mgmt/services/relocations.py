@@ -8,7 +8,19 @@ from django.db import transaction
 from django.db.models import F
 
 from dataplane.spec import destination_of, parse_pipe_spec
-from mgmt.models import Cell, ControlAction, Destination, LaneSignal, Move, Pipe, PipeRevision, Relocation, Topic, User
+from mgmt.models import (
+    Admission,
+    Cell,
+    ControlAction,
+    Destination,
+    LaneSignal,
+    Move,
+    Pipe,
+    PipeRevision,
+    Relocation,
+    Topic,
+    User,
+)
 from mgmt.provisioning.relocating import why_not_movable
 from mgmt.services.control import note
 from mgmt.services.errors import InvalidValue, NotMovable, RelocationUnderWay
@@ -109,6 +121,8 @@ def why_busy(pipe: Pipe) -> str:
         return "waiting for a live revision of the pipe"
     if pipe.moves.filter(state__in=[Move.State.RUNNING, Move.State.ABORTING]).exists():
         return "waiting for the end of a release or redrive"
+    if Admission.objects.filter(pipe=pipe, ended_at=None).exists():
+        return "waiting until the pipe is let in with all of its keys: what is held of them is on its cell"
     return ""
 
 

@@ -23,6 +23,7 @@ from dataplane.ledger.units import position_of
 from dataplane.names import cell_topic
 from dataplane.tables.records import MoveRecord, PipeRecord
 from mgmt.models import (
+    Admission,
     Cell,
     ControlAction,
     FactRow,
@@ -212,6 +213,16 @@ def test_a_release_under_way_ends_first_and_one_begun_later_is_the_new_cells(pla
     (record,) = desired_records([f"move/{move.id}"]).records
     assert isinstance(record, MoveRecord)
     assert record.cell == "c2"
+
+
+def test_a_pipe_that_is_let_in_by_shares_is_moved_when_it_is_let_in(placed: Pipe, alice: User):
+    row = ask(placed, alice)
+    way = Admission.objects.create(pipe=placed, expected_per_s=600, share=20)
+    assert relocations_under_way()[0].busy.startswith("waiting until the pipe is let in")
+    assert do(row, Switch).state == "requested"
+    way.ended_at = NOW
+    way.save()
+    assert do(row, Switch).state == "draining"
 
 
 def test_it_is_drained_when_the_pipes_last_records_are_passed_and_not_before(placed: Pipe, alice: User):

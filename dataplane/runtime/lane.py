@@ -39,7 +39,8 @@ BATCH: Final = 500  # few enough for what is made of them to stay in the CPU's c
 CONTROL_EVERY_S: Final = 0.1
 DRAIN_S: Final = 25.0
 REVOKE_S: Final = 5.0
-NOTE_S: Final = 10.0
+NOTE_S: Final = 1.5
+NOTE_TRIES: Final = 3  # together below the session's time, or the lane would take itself for a zombie
 MAX_WINDOW_BYTES: Final = 64 * 1024 * 1024
 IDLE_WAIT_S: Final = 0.1
 BUSY_WAIT_S: Final = 0.001
@@ -339,11 +340,23 @@ class Lane:
         if slot not in self._ours:
             return None
         if self._recall is not None:
-            (committed,) = self._consumer.committed([self.slots.at(slot)], timeout=NOTE_S)
-            self._recall(slot, committed.metadata or "")
+            self._recall(slot, self._note_of(slot))
         window = self.windows[slot] = AckWindow(offset)
         self._crashes.opened(self._note_name(slot), offset, time.time())
         return window
+
+    def _note_of(self, slot: int) -> str:
+        """What is committed beside the offset from which the slot is read. Raises LaneError if no answer comes."""
+        for _ in range(NOTE_TRIES):
+            self._watchdog.pat()
+            try:
+                (committed,) = self._consumer.committed([self.slots.at(slot)], timeout=NOTE_S)
+            except KafkaException as exc:
+                log.warning("lane %s: the note of %s: %s", self.identity.writer, self._name(slot), exc)
+                continue
+            if committed.error is None:
+                return str(committed.metadata or "")
+        raise LaneError(f"no answer about what is committed of {self._name(slot)}")
 
     def _trouble(self, message: Message) -> None:
         error = message.error()

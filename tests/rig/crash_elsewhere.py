@@ -24,6 +24,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "Lane._admit self._trouble": "an error of the broker: test_broker",
     "Lane._trouble": "an error of the broker: test_broker",
     "Lane._stop_partition": "out of range",
+    "Lane._note_of self._name": "a coordinator that is away: test_broker",
     "Lane._hand_over": "where lanes have died: test_deadly_event",
     "Lane._hand_over_alone": "where lanes have died: test_deadly_event",
     "Lane._fetch self._admit": "where lanes have died: test_deadly_event",

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from controlplane.interlocks import WORDS, CellState, Controller, clock, why_not
 from controlplane.leases import cell_states
+from dataplane.names import INGEST_GROUP
 from mgmt.models import Admission, Cell, ControlAction, Destination, Pipe, PipeRevision, Relocation, ScaleGroup
 from mgmt.queries.control import control_actions
 from mgmt.queries.patterns import told_now
@@ -27,8 +28,9 @@ class UnknownError(Exception):
 
 
 def explain(name: str, now: datetime) -> list[str]:
-    """Lines on the pipe or the cell of that id, or on the pipe of that name, first of all on a control plane that does
-    nothing. Raises UnknownError."""
+    """Lines on the pipe or the cell of that id, on ingest, or on the pipe of that name, first of all on a control plane
+    that does nothing. Raises UnknownError.
+    """
     return [*map(_of_silence, silent(now)), *_about(name, now)]
 
 
@@ -38,7 +40,7 @@ def _of_silence(silence: Silence) -> str:
 
 
 def _about(name: str, now: datetime) -> list[str]:
-    if Cell.objects.filter(id=name).exists():
+    if Cell.with_ingest.filter(id=name).exists():
         return about_cell(name, now)
     pipes = list(Pipe.objects.filter(Q(id=name) | Q(name=name)).select_related("tenant").order_by("id"))
     if not pipes:
@@ -106,7 +108,9 @@ def _of_time(found: Timing) -> str:
 
 def _of_state(state: CellState) -> list[str]:
     verdict = state.verdict
-    if verdict is None:
+    if state.cell == INGEST_GROUP:
+        lines = []
+    elif verdict is None:
         lines = [f"cell {state.cell} has not been heard of yet"]
     else:
         said = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
@@ -123,7 +127,7 @@ def _of_controller(controller: Controller, state: CellState) -> str:
 
 
 def _of_group(row: ScaleGroup) -> str:
-    return f"{row.kind} lanes, {row.minimum} to {row.maximum} of them: {row.why}"
+    return f"{row.words}, {row.minimum} to {row.maximum} of them: {row.why}"
 
 
 def _deed(row: ControlAction) -> str:

@@ -9,6 +9,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from dataplane.names import INGEST_GROUP
+
 Controller = Literal["provision", "deploy", "scale"]
 WORDS: Final[dict[str, str]] = {"provision": "provisioning", "deploy": "deploying", "scale": "scaling"}
 
@@ -83,7 +85,7 @@ def pauses_of(controller: str, view: CellState) -> Iterable[PauseView]:
 def _paused(controller: Controller, view: CellState) -> Refusal | None:
     for pause in pauses_of(controller, view):
         until = f" until {clock(pause.until)}" if pause.until else ""
-        where = f" on cell {pause.cell}" if pause.cell else ""
+        where = f" on {name_of(pause.cell)}" if pause.cell else ""
         return Refusal(
             why=f"{WORDS[controller]} is paused{where} by {pause.by}{until}: {pause.reason}",
             again=f"at {clock(pause.until)}, or when somebody ends the pause" if pause.until else "when the pause ends",
@@ -96,7 +98,7 @@ def _leased(view: CellState) -> Refusal | None:
     if lease is None or not lease.holder or lease.until <= view.now:
         return None
     return Refusal(
-        why=f"{WORDS[lease.holder]} is changing cell {view.cell}: {lease.what}",
+        why=f"{WORDS[lease.holder]} is changing {name_of(view.cell)}: {lease.what}",
         again=f"when that is done, at the latest at {clock(lease.until)}",
     )
 
@@ -112,6 +114,11 @@ def _unwell(view: CellState) -> Refusal | None:
     said = "; ".join(verdict.reasons) or "no reason is known"
     why = f"cell {view.cell} is {verdict.state} since {clock(verdict.since)}: {said}"
     return Refusal(why, "when the cell is stable again")
+
+
+def name_of(cell: str) -> str:
+    """What a lease, a pause or a deed is about, for people."""
+    return cell if cell == INGEST_GROUP else f"cell {cell}"
 
 
 def clock(moment: datetime) -> str:

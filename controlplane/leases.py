@@ -42,7 +42,7 @@ def take(
     A lock of the cell's row, for the answer rests on three tables, and the fence must rise with the token.
     """
     with transaction.atomic():
-        Cell.objects.select_for_update(no_key=True).get(id=cell)
+        Cell.with_ingest.select_for_update(no_key=True).get(id=cell)
         refusal = why_not(controller, cell_states(now, [cell])[cell], protective=protective)
         if refusal is not None:
             return refusal
@@ -50,7 +50,7 @@ def take(
         lease.holder, lease.what, lease.token = controller, what[:200], lease.token + 1
         lease.taken_at, lease.until = now, now + lasts
         lease.save()
-        Cell.objects.filter(id=cell).update(fence=lease.token)
+        Cell.with_ingest.filter(id=cell).update(fence=lease.token)
     log.info("lease taken", cell=cell, holder=controller, token=lease.token, what=what)
     return lease
 
@@ -74,7 +74,7 @@ def fenced(lease: Lease) -> Iterator[None]:
     Raises LeaseLostError if somebody has taken it. A lease that ran out and that nobody took is still good.
     """
     with transaction.atomic():
-        cells = Cell.objects.select_for_update(no_key=True)
+        cells = Cell.with_ingest.select_for_update(no_key=True)
         if cells.filter(id=lease.cell_id, fence__lte=lease.token).first() is None:
             raise LeaseLostError(f"cell {lease.cell_id} was taken by somebody else after token {lease.token}")
         yield

@@ -104,9 +104,9 @@ Written from `dataplane/metrics.py` by `make reference`; a test keeps it so.
 
 A process serves these as Prometheus reads them, at `/metrics` of the address in `PENSTOCK_METRICS` (`host:port`;
 nowhere if it is empty). The box gives its processes the ports from `PENSTOCK_METRICS_PORT` on, on 127.0.0.1, in this
-order: web, worker, observer, keeper, ingest-1, ingest-2. Containers listen on 9100, the second ingest replica on 9101.
-Lanes and drivers serve nothing: they beat once a second, and the Observer serves what they said. No label names a
-tenant, a pipe or a message: those have pages.
+order: web, worker, observer, keeper, ingest-1, ingest-2 and whatever replicas the Autoscaler adds. Containers listen on
+9100, the second ingest replica on 9101. Lanes and drivers serve nothing: they beat once a second, and the Observer
+serves what they said. No label names a tenant, a pipe or a message: those have pages.
 
 | name | process | kind | unit | labels | says | when it rises |
 |---|---|---|---|---|---|---|

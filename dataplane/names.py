@@ -51,6 +51,9 @@ DELAYS_S: Final[dict[Purpose, int]] = {
 LaneKind = Literal["process", "transmit", "transmit-retry", "retrier", "transmit-slow"]
 LANE_KINDS: Final[tuple[LaneKind, ...]] = get_args(LaneKind)
 
+INGEST_GROUP: Final = "ingest"  # the replicas of ingest: a group as the lanes of one kind are, but of no cell
+GroupKind = LaneKind | Literal["ingest"]
+
 # Which topics a kind of lane reads.
 INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
     "process": ("ingest",),

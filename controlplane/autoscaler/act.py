@@ -1,4 +1,5 @@
-"""What the Autoscaler's decisions do: lanes of a cell, written under its lease, and seen to have come about."""
+"""What the Autoscaler's decisions do: lanes of a cell, or replicas of ingest, written under its lease, and seen to have
+come about."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -13,8 +14,9 @@ from controlplane.autoscaler.decide import SOON_S, Decision, Group
 from controlplane.autoscaler.load import latest, mean
 from controlplane.interlocks import Refusal
 from controlplane.leases import LeaseLostError, fenced, give_back, note, take
-from dataplane.names import LaneKind
+from dataplane.names import GroupKind
 from mgmt.models import Cell, Controller, Lease, ScaleGroup
+from mgmt.models.scaling import group_words
 
 LASTS: Final = timedelta(seconds=60)  # lanes start within 20 s, and drain within 30
 log = structlog.get_logger(__name__)
@@ -23,9 +25,10 @@ log = structlog.get_logger(__name__)
 class Change(msgspec.Struct, frozen=True):
     """One group's next number of lanes, and all there is to say about it."""
 
-    kind: LaneKind
+    kind: GroupKind
     before: int
     decision: Decision
+    unit: str = "lane"
 
     @property
     def is_out(self) -> bool:
@@ -36,12 +39,12 @@ class Change(msgspec.Struct, frozen=True):
         return f"{self.kind} {self.before} -> {self.decision.lanes}"
 
 
-def act(cell: str, groups: Mapping[LaneKind, Group], decisions: Mapping[LaneKind, Decision], now: datetime) -> str:
+def act(cell: str, groups: Mapping[GroupKind, Group], decisions: Mapping[GroupKind, Decision], now: datetime) -> str:
     """Do what was decided on a cell's groups, and say of each why. Returns what was done, in words.
 
     Lanes are added first, whatever the Observer says of the cell; what may be taken back waits until it is stable.
     """
-    wanted = [Change(kind, group.lanes, decisions[kind]) for kind, group in groups.items()]
+    wanted = [Change(kind, group.lanes, decisions[kind], group.unit) for kind, group in groups.items()]
     changes = [change for change in wanted if change.decision.lanes != change.before]
     first = [change for change in changes if change.is_out] or changes
     refused = _change(cell, first, now, protective=any(change.is_out for change in first)) if first else None
@@ -62,9 +65,9 @@ def _change(cell: str, changes: list[Change], now: datetime, *, protective: bool
         return lease
     try:
         with fenced(lease):
-            row = Cell.objects.get(id=cell)
+            row = Cell.with_ingest.get(id=cell)
             lanes = row.lanes | {change.kind: change.decision.lanes for change in changes}
-            Cell.objects.filter(id=cell).update(lanes=lanes, version=F("version") + 1)
+            Cell.with_ingest.filter(id=cell).update(lanes=lanes, version=F("version") + 1)
             for change in changes:
                 _note(cell, change, now)
     except LeaseLostError as exc:
@@ -88,7 +91,8 @@ def _say(cell: str, change: Change) -> None:
 def _say_why_not(cell: str, change: Change, now: datetime, refused: Refusal | None) -> None:
     """That a change has to wait; what was not done leaves no memory of having been done."""
     lanes = change.decision.lanes
-    why = f"{lanes} lanes are wanted, but {refused.why if refused else 'lanes of another kind come first'}"[:300]
+    first = refused.why if refused else "lanes of another kind come first"
+    why = f"{lanes} {change.unit}s are wanted, but {first}"[:300]
     row = ScaleGroup.objects.filter(cell=cell, kind=change.kind)
     if row.exclude(why=why).update(why=why) and refused:
         detail = {"kind": change.kind, "lanes": lanes}
@@ -113,6 +117,6 @@ def finish(cell: str, lanes: Mapping[str, int], reporting: Mapping[str, int], no
     if behind and now < lease.until:
         return
     if give_back(lease) and behind:
-        reason = "; ".join(f"{there} of {count} {kind} lanes report" for kind, (there, count) in behind.items())
+        reason = "; ".join(f"{there} of {count} {group_words(kind)} report" for kind, (there, count) in behind.items())
         note("scale", "scale", outcome="unfinished", at=now, cell=cell, reason=f"after {lease.what}: {reason}")
         log.warning("lanes did not follow", cell=cell, reason=reason)

@@ -1,5 +1,7 @@
 """How many lanes a group should have, from what it did lately. Pure: figures, a policy and a memory in, a decision out.
 
+What is said of lanes holds for replicas of ingest as well; for them, what is settled is what Kafka has stored.
+
 Out quickly: what the last minute asks for at the target, or the last ten seconds beyond what lanes can do, is given at
 once. In slowly: only what ten minutes at their busiest did not need is taken back, when not all lanes there are have
 been needed for as long as the group's patience lasts. Patience is ten minutes at least; it doubles when lanes that were
@@ -75,13 +77,19 @@ class Memory(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """A group of lanes at this moment: those that are wanted, and the figures of the last ten minutes."""
+    """A group at this moment: the lanes that are wanted, and the figures of the last ten minutes.
+
+    unit: what the group has many of, in a word
+    beyond: what is to be done when it stands at its most, in words
+    """
 
     now_s: float
     lanes: int
     policy: Policy
     memory: Memory
     figures: Sequence[Figure]
+    unit: str = "lane"
+    beyond: str = "another cell comes next"
 
 
 class Decision(Struct, frozen=True):
@@ -95,7 +103,7 @@ class Decision(Struct, frozen=True):
 def decide(group: Group) -> Decision:
     """The next number of lanes; the one there is as long as nothing is known."""
     if not group.lanes:
-        return _stay(group, "no lanes are wanted")
+        return _stay(group, f"no {group.unit}s are wanted")
     within = _within(group)
     if within != group.lanes:
         return _change(group, within, f"the policy allows {group.policy.minimum} to {group.policy.maximum}")
@@ -134,7 +142,7 @@ def _out(group: Group, load: Load, needed: int) -> Decision | None:
         return None
     lanes = min(needed, group.policy.maximum)
     if lanes == group.lanes:
-        return _stay(group, f"{needed} are asked for, and {lanes} is the most: another cell comes next")
+        return _stay(group, f"{needed} are asked for, and {lanes} is the most: {group.beyond}")
     return _change(group, lanes, f"the work asks for {load.work:.2f} cores; {_words(group, load)}")
 
 
@@ -145,18 +153,20 @@ def _try(group: Group, load: Load) -> Decision | None:
     long = steady.span_s > LATE_S / 2 and {figure.lanes for figure in known} == {group.lanes}
     late = known[0].backlog > group.policy.goal_s * steady.settled
     if _helpless(group):
-        return _stay(group, f"a trial has shown that more lanes do not help now; {_words(group, load)}")
+        return _stay(group, f"a trial has shown that more {group.unit}s do not help now; {_words(group, load)}")
     if not long or not late or steady.growth <= 0:
         return None
     words = f"lag rises while CPU stays flat ({_words(group, load)})"
     if not steady.settled:
-        return _stay(group, f"nothing is settled: lanes are stuck, and more would be, too ({_words(group, load)})")
+        return _stay(
+            group, f"nothing is settled: {group.unit}s are stuck, and more would be, too ({_words(group, load)})"
+        )
     if group.memory.trial is not None:
-        return _stay(group, f"{words}; a trial of one lane more is under way")
+        return _stay(group, f"{words}; a trial of one {group.unit} more is under way")
     if group.lanes >= group.policy.maximum:
         return _stay(group, f"{words}; {group.lanes} is the most")
     trial = Trial(group.now_s, group.lanes, steady.settled, steady.cpu / group.lanes)
-    return _change(_remember(group, trial=trial), group.lanes + 1, f"trial of one lane more: {words}")
+    return _change(_remember(group, trial=trial), group.lanes + 1, f"trial of one {group.unit} more: {words}")
 
 
 def _helpless(group: Group) -> bool:
@@ -203,7 +213,7 @@ def _in(group: Group, load: Load) -> Decision | None:
 def _words(group: Group, load: Load) -> str:
     lag = f"{load.lag_s:.1f} s" if load.settled else f"{load.backlog} messages, none settled"
     return (
-        f"CPU {load.cpu / max(load.lanes, 1):.0%} of a core in each lane, target {target_of(group):.0%};"
+        f"CPU {load.cpu / max(load.lanes, 1):.0%} of a core in each {group.unit}, target {target_of(group):.0%};"
         f" lag {lag}, goal {group.policy.goal_s:g} s"
     )
 

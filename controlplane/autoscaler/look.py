@@ -1,27 +1,39 @@
 """Reads what the Autoscaler decides from: heartbeats and Kafka's offsets into samples, samples into groups."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
+from django.db.models import QuerySet
 
 from controlplane.autoscaler.decide import IN_WINDOW_S, Group, Memory, Policy
 from controlplane.autoscaler.figures import Figure, LaneClock, Sample, figures_of
 from controlplane.autoscaler.offsets import Offsets, Place
-from dataplane.names import INPUTS_OF, LANE_KINDS, PURPOSES, LaneKind, lane_group
+from dataplane.names import (
+    INGEST_GROUP,
+    INPUTS_OF,
+    LANE_KINDS,
+    PURPOSES,
+    GroupKind,
+    LaneKind,
+    lane_group,
+)
 from mgmt.models import Cell, Heartbeat, ScaleGroup, ScaleSample, Topic
 
 FRESH: Final = timedelta(seconds=5)
 WINDOW: Final = timedelta(seconds=IN_WINDOW_S + 10)
 KEPT: Final = timedelta(hours=2)
-GROWING: Final[tuple[LaneKind, ...]] = ("process", "transmit")
+GROWING: Final[tuple[GroupKind, ...]] = ("process", "transmit", INGEST_GROUP)
+INGEST_LEAST: Final = 2  # either replica may die
+INGEST_TARGET: Final = 0.6  # what comes while one more starts waits at its sender
+INGEST_GOAL_S: Final = 1.0
 GroupKey = tuple[str, LaneKind]  # (cell, kind)
 
 
-def take_samples(offsets: Offsets, now: datetime) -> int:
-    """Store a sample of each group of every cell whose topics are made; how many that were."""
+def take_samples(offsets: Offsets, now: datetime, *, of_ingest: bool = False) -> int:
+    """Store a sample of each group of every cell whose topics are made, and of ingest; how many that were."""
     inputs = _inputs()
     progress = offsets.progress({lane_group(*key): places for key, places in inputs.items()})
     lanes = _lanes(now)
@@ -36,9 +48,29 @@ def take_samples(offsets: Offsets, now: datetime) -> int:
         )
         for cell, kind in inputs
     ]
+    if of_ingest:
+        stored = sum(progress[lane_group(*key)].came for key in inputs if key[1] == "process")
+        rows.append(_of_ingest(stored, now))
     ScaleSample.objects.bulk_create(rows, ignore_conflicts=True)
     ScaleSample.objects.filter(at__lt=now - KEPT).delete()
     return len(rows)
+
+
+def _of_ingest(stored: int, now: datetime) -> ScaleSample:
+    """What ingest has settled is stored where process reads; what it has not waits in its replicas for that."""
+    rows = list(_beating(now, "running").filter(kind=INGEST_GROUP))
+    waiting = sum(row.body.get("unsettled", 0) for row in rows)
+    clocks = msgspec.to_builtins({row.writer: _clock(row) for row in rows})
+    came = stored + waiting
+    return ScaleSample(cell=INGEST_GROUP, kind=INGEST_GROUP, at=now, lanes=clocks, came=came, settled=stored)
+
+
+def ensure_ingest(most: int) -> None:
+    """The row by which ingest is scaled, and its policy unless a person has set one."""
+    least = min(INGEST_LEAST, most)
+    row, _ = Cell.with_ingest.get_or_create(id=INGEST_GROUP, defaults={"lanes": {INGEST_GROUP: least}})
+    policy = {"minimum": least, "maximum": most, "target": INGEST_TARGET, "goal_s": INGEST_GOAL_S}
+    ScaleGroup.objects.get_or_create(cell=row, kind=INGEST_GROUP, defaults=policy)
 
 
 def ensure_groups(most: int) -> None:
@@ -56,7 +88,7 @@ def ensure_groups(most: int) -> None:
     ScaleGroup.objects.bulk_create(missing, ignore_conflicts=True)
 
 
-def groups_of(rows: Iterable[ScaleGroup], lanes: dict[str, int], now: datetime) -> dict[LaneKind, Group]:
+def groups_of(rows: Iterable[ScaleGroup], lanes: dict[str, int], now: datetime) -> dict[GroupKind, Group]:
     """The groups of one cell's rows. `lanes`: how many of each kind are wanted now."""
     return {
         kind_of(row): Group(
@@ -65,21 +97,23 @@ def groups_of(rows: Iterable[ScaleGroup], lanes: dict[str, int], now: datetime) 
             policy=Policy(row.minimum, row.maximum, row.target, row.goal_s),
             memory=msgspec.convert(row.memory, Memory),
             figures=figures(row.cell_id, row.kind, now - WINDOW),
+            unit=row.unit,
+            beyond="another cell comes next" if row.unit == "lane" else "the policy allows no more",
         )
         for row in rows
     }
 
 
-def kind_of(row: ScaleGroup) -> LaneKind:
+def kind_of(row: ScaleGroup) -> GroupKind:
     """The kind of lanes that the row is about."""
-    kind: LaneKind = msgspec.convert(row.kind, LaneKind)
+    kind: GroupKind = msgspec.convert(row.kind, GroupKind)
     return kind
 
 
 def figures(cell: str, kind: str, since: datetime) -> list[Figure]:
     """What a group did since then, in order of time.
 
-    Only process and transmit can be behind: in the others messages wait on purpose, and none of them is late.
+    Only process, transmit and ingest can be behind: in the others messages wait on purpose, and none of them is late.
     """
     rows = ScaleSample.objects.filter(cell=cell, kind=kind, at__gte=since).order_by("at")
     found = figures_of(
@@ -90,12 +124,13 @@ def figures(cell: str, kind: str, since: datetime) -> list[Figure]:
 
 
 def reporting(cell: str, now: datetime) -> dict[str, int]:
-    """How many lanes of each kind of a cell beat now, those that drain too."""
-    rows = Heartbeat.objects.filter(cell=cell, at__gte=now - FRESH, state__in=["running", "draining"])
-    counts: dict[str, int] = defaultdict(int)
-    for kind in rows.values_list("kind", flat=True):
-        counts[kind] += 1
-    return dict(counts)
+    """How many lanes of each kind of a cell (replicas of ingest) beat now, those that drain too."""
+    rows = _beating(now, "running", "draining").filter(cell="" if cell == INGEST_GROUP else cell)
+    return dict(Counter(rows.values_list("kind", flat=True)))
+
+
+def _beating(now: datetime, *states: str) -> QuerySet[Heartbeat]:
+    return Heartbeat.objects.filter(at__gte=now - FRESH, state__in=states)
 
 
 def _inputs() -> dict[GroupKey, list[Place]]:
@@ -112,9 +147,11 @@ def _inputs() -> dict[GroupKey, list[Place]]:
 
 
 def _lanes(now: datetime) -> dict[GroupKey, dict[str, LaneClock]]:
-    rows = Heartbeat.objects.filter(at__gte=now - FRESH, state="running", kind__in=LANE_KINDS)
     found: dict[GroupKey, dict[str, LaneClock]] = defaultdict(dict)
-    for cell, kind, writer, at, body in rows.values_list("cell", "kind", "writer", "at", "body"):
-        clock = LaneClock(body["pid"], at.astimezone(UTC).timestamp(), body["cpu_s"])
-        found[cell, msgspec.convert(kind, LaneKind)][writer] = clock
+    for row in _beating(now, "running").filter(kind__in=LANE_KINDS):
+        found[row.cell, msgspec.convert(row.kind, LaneKind)][row.writer] = _clock(row)
     return found
+
+
+def _clock(row: Heartbeat) -> LaneClock:
+    return LaneClock(row.body["pid"], row.at.astimezone(UTC).timestamp(), row.body["cpu_s"])

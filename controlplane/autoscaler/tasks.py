@@ -1,5 +1,6 @@
 """The Autoscaler's Celery task: sample, finish, decide, act."""
 
+import contextlib
 from collections import defaultdict
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -8,25 +9,44 @@ from typing import Final
 import structlog
 from celery import shared_task
 from confluent_kafka import KafkaException
+from msgspec import Struct
 
 from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import decide
-from controlplane.autoscaler.look import ensure_groups, groups_of, reporting, take_samples
+from controlplane.autoscaler.look import ensure_groups, ensure_ingest, groups_of, reporting, take_samples
 from controlplane.autoscaler.offsets import Offsets
+from controlplane.compute.files import BrokenFileError, ComputeFiles
 from controlplane.locks import alone
 from controlplane.settings import control_settings
+from dataplane.names import INGEST_GROUP
 from mgmt.models import Cell, ScaleGroup
 
 LOCK: Final = "autoscaler.tick"
 log = structlog.get_logger(__name__)
 
 
+class IngestKeeper(Struct, frozen=True):
+    """The box's supervisor, told by a file. `most`: replicas where nobody has said."""
+
+    files: ComputeFiles
+    most: int
+
+    def ask_for(self, count: int) -> None:
+        """Write it down if it is news; said at each tick, so that a file that was lost comes back."""
+        with contextlib.suppress(BrokenFileError):
+            if self.files.replicas() == count:
+                return
+        self.files.wish_replicas(count)
+
+
 class Autoscaler:
     """One process's client. What it remembers is in the rows."""
 
-    def __init__(self, offsets: Offsets, most: int) -> None:
+    def __init__(self, offsets: Offsets, most: int, ingest: IngestKeeper | None = None) -> None:
+        """`most`: lanes of a kind where nobody has said; `ingest`: who keeps its replicas, if they may be scaled."""
         self._offsets = offsets
         self._most = most
+        self._ingest = ingest
 
     def tick(self, now: datetime) -> str:
         """One pass under the lock. Returns what was done, in words."""
@@ -38,15 +58,19 @@ class Autoscaler:
 
     def _run(self, now: datetime) -> str:
         ensure_groups(self._most)
-        take_samples(self._offsets, now)
+        if self._ingest:
+            ensure_ingest(self._ingest.most)
+        take_samples(self._offsets, now, of_ingest=self._ingest is not None)
         rows: dict[str, list[ScaleGroup]] = defaultdict(list)
         for row in ScaleGroup.objects.order_by("cell_id", "kind"):
             rows[row.cell_id].append(row)
         done = []
-        for cell in Cell.objects.order_by("id"):
+        for cell in (Cell.with_ingest if self._ingest else Cell.objects).order_by("id"):
             finish(cell.id, cell.lanes, reporting(cell.id, now), now)
             groups = groups_of(rows[cell.id], cell.lanes, now)
             done.append(act(cell.id, groups, {kind: decide(group) for kind, group in groups.items()}, now))
+        if self._ingest:
+            self._ingest.ask_for(Cell.with_ingest.get(id=INGEST_GROUP).lanes[INGEST_GROUP])
         return "; ".join(filter(None, done)) or "nothing to do"
 
 
@@ -54,12 +78,13 @@ class Autoscaler:
 def autoscaler() -> Autoscaler:
     """This process's Autoscaler; its client is made at the first tick, never before a fork."""
     settings = control_settings()
-    return Autoscaler(Offsets(settings.kafka), min(settings.lanes_max, settings.topics.partitions))
+    ingest = IngestKeeper(ComputeFiles(settings.var), settings.ingest_max) if settings.ingest_max else None
+    return Autoscaler(Offsets(settings.kafka), min(settings.lanes_max, settings.topics.partitions), ingest)
 
 
 @shared_task(name="autoscaler.tick")
 def tick() -> str:
-    """Sample every group of lanes, and change the number of lanes where that is due.
+    """Sample every group, and change the number of its lanes, or of ingest's replicas, where that is due.
 
     Safe to run twice and to be killed anywhere: ticks that overlap skip, by a lock that dies with its holder; a change
     is one transaction behind the cell's fence, and the lease that outlives it runs out. A tick that was missed leaves a

@@ -1,15 +1,17 @@
 """The files through which the local adapter and the keeper meet: what should run, and what was started.
 
-compute/<cell>.json is the wish, compute/running/<cell>.json what the keeper started. Each is replaced as a whole, so a
-reader sees the old one or the new one, whenever the writer dies.
+compute/<cell>.json is the wish, compute/running/<cell>.json what the keeper started; compute/ingest/replicas.json is a
+wish, too, kept by the box's supervisor. Each is replaced as a whole, so a reader sees the old one or the new one,
+whenever the writer dies.
 """
 
 import os
 import re
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import msgspec
+from msgspec import Meta, Struct
 
 from controlplane.compute.port import Desired, Running
 
@@ -21,12 +23,19 @@ class BrokenFileError(Exception):
     """A file is there but says nothing that can be used; whoever reads it must not take that for absence."""
 
 
+class Replicas(Struct, frozen=True):
+    """How many replicas of ingest are asked for, one at least."""
+
+    count: Annotated[int, Meta(ge=1)]
+
+
 class ComputeFiles:
-    """Reads and writes both kinds of file under PENSTOCK_VAR."""
+    """Reads and writes these files under PENSTOCK_VAR."""
 
     def __init__(self, var: Path) -> None:
         self._wishes = var / "compute"
         self._running = self._wishes / "running"
+        self._replicas = self._wishes / "ingest" / "replicas.json"
 
     def cells(self) -> list[str]:
         """Cells with either file."""
@@ -48,6 +57,15 @@ class ComputeFiles:
     def unwish(self, cell: str) -> None:
         """Ask for none."""
         (self._wishes / f"{_checked(cell)}.json").unlink(missing_ok=True)
+
+    def replicas(self) -> int | None:
+        """How many replicas of ingest are asked for; None if nobody has. Raises BrokenFileError."""
+        found = _read(self._replicas, Replicas)
+        return found.count if found else None
+
+    def wish_replicas(self, count: int) -> None:
+        """Ask for so many replicas of ingest."""
+        _write(self._replicas, Replicas(count))
 
     def started(self, running: Running) -> None:
         """Note what was started."""
@@ -73,7 +91,7 @@ def _read(path: Path, kind: type[T]) -> T | None:
         raise BrokenFileError(f"{path}: {exc}") from exc
 
 
-def _write(path: Path, value: Desired | Running) -> None:
+def _write(path: Path, value: Desired | Running | Replicas) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     with scratch.open("wb") as file:

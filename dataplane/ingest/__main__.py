@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import signal
+import sys
 from typing import Final
 
 import uvloop
@@ -19,10 +20,14 @@ from dataplane.runtime.settings import settings_from
 from dataplane.runtime.tracing import tracing_from
 
 DRAIN_S: Final = 25.0
+CATCH_UP_S: Final = 5.0
 
 
-async def serve(name: str) -> None:
-    """Serve until SIGTERM or SIGINT; then take no more, answer what is under way, and leave."""
+async def serve(name: str) -> int:
+    """Serve until SIGTERM or SIGINT; then take no more, answer what is under way, and leave.
+
+    The exit code: 0 if the ledger was told everything, else 1; then the next process of this name has that to tell.
+    """
     settings = settings_from()
     replica = Replica(settings, name, tracing_from("penstock-ingest", name))
     replica.start()
@@ -31,6 +36,7 @@ async def serve(name: str) -> None:
     board.reads(app.readings)
     board.reads(replica.readings)
     board.serve()
+    await replica.caught_up(CATCH_UP_S)
     sweeper = asyncio.create_task(app.sweep())
     server = Server(
         app,
@@ -50,10 +56,10 @@ async def serve(name: str) -> None:
     while app.active and loop.time() < deadline:
         await asyncio.sleep(0.01)
     sweeper.cancel()
-    await replica.stop()
+    return 0 if await replica.stop() else 1
 
 
-def main() -> None:
+def main() -> int:
     """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m dataplane.ingest", description=__doc__)
     parser.add_argument("--replica", required=True, help="this replica's own name; it must be stable over restarts")
@@ -61,8 +67,8 @@ def main() -> None:
     log_as_json(replica=arguments.replica)
     collect_seldom()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(arguments.replica))
+        return runner.run(serve(arguments.replica))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

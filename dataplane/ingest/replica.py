@@ -89,7 +89,8 @@ class Replica:
         self._stamper = Stamper(settings.grace_s * 1_000_000)
         self._spread = Spread(crc32(name.encode()))
         self._feeds = Feeds(settings.clusters, self.table, self._take_fed)
-        self._waiting = 0
+        self._waiting = 0  # requests
+        self._unsettled = 0  # their events
         self._events: Counter[str] = Counter()  # by outcome
         self._broken = False
         self._trouble = ""  # why ACKs cannot be journalled
@@ -101,18 +102,25 @@ class Replica:
         self._acks = Acks(self._producer, self._on_done)
         self._background = [asyncio.create_task(self._every(CONTROL_EVERY_S))]
 
-    async def stop(self) -> None:
-        """Tell the ledger what is left and leave."""
+    async def stop(self) -> bool:
+        """Tell the ledger what is left and leave; whether all of it is told."""
         await self._feeds.close()
         for task in self._background:
             task.cancel()
-        await asyncio.to_thread(self._teller.finish, 5.0)
+        told = await asyncio.to_thread(self._teller.finish, 5.0)
         self._pulse.beat("drained", self.table.offset)
         self._producer.flush(2)
         self._journal.close()
         self._reader.close()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
+        return told
+
+    async def caught_up(self, seconds: float) -> None:
+        """Until the control topic is read to its end, at most so long: who listens before refuses what is new."""
+        deadline = self._loop.time() + seconds
+        while not self._reader.at_end and self._loop.time() < deadline:
+            await asyncio.sleep(CONTROL_EVERY_S / 2)
 
     @property
     def ready(self) -> str:
@@ -194,8 +202,10 @@ class Replica:
         if request.metas:
             self._acks.produced(batch, len(request.metas))
             self._waiting += 1
+            self._unsettled += len(request.metas)
             await batch.future
             self._waiting -= 1
+            self._unsettled -= len(request.metas)
         taken = _verdicts(request, batch.places)
         away = batch.places.count(None)
         self._events["unavailable"] += away
@@ -284,7 +294,7 @@ class Replica:
 
     def _beat(self) -> None:
         dropped = self._tracing.dropped if self._tracing is not None else 0
-        said = {"unsettled": self._waiting, "detail": self._trouble, "dropped_spans": dropped}
+        said = {"unsettled": self._unsettled, "detail": self._trouble, "dropped_spans": dropped}
         self._pulse.beat("running", self.table.offset, **said)
 
     async def _every(self, seconds: float) -> None:

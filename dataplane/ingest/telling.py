@@ -66,15 +66,16 @@ class Teller:
             self._due = time.monotonic() + every_s
             self._begin()
 
-    def finish(self, seconds: float) -> None:
-        """Tell everything that is left, for at most so long; the journal keeps what could not be told."""
+    def finish(self, seconds: float) -> bool:
+        """Tell everything that is left, for at most so long; whether it is. The journal keeps what could not be."""
         deadline = time.monotonic() + seconds
         self._usage.hasten()
         while time.monotonic() < deadline:
             self.tell_if_due(0)
             if not self._telling and not self._begun:
-                return
-            time.sleep(0.01)
+                return True
+            self._producer.poll(0.01)  # the turns that collect reports are over
+        return False
 
     def _begin(self) -> None:
         self._journal.rotate()

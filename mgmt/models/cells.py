@@ -3,7 +3,9 @@
 from typing import Any
 
 from django.db import models
+from django.db.models import QuerySet
 
+from dataplane.names import INGEST_GROUP
 from mgmt.models.releases import Release
 
 
@@ -12,11 +14,19 @@ def default_lanes() -> dict[str, Any]:
     return {"process": 1, "transmit": 1, "transmit-retry": 1, "retrier": 1, "transmit-slow": 1}
 
 
+class Cells(models.Manager["Cell"]):
+    """The rows that are cells."""
+
+    def get_queryset(self) -> QuerySet["Cell"]:
+        return super().get_queryset().exclude(id=INGEST_GROUP)
+
+
 class Cell(models.Model):
     """One isolated set of topics and a Spark application.
 
     `epoch` grows when the application is submitted anew. `fence` is the token of the cell's newest lease: who holds an
-    older one writes nothing any more.
+    older one writes nothing any more. The row `ingest` is no cell: it stands for the replicas that serve all of them,
+    so that leases, pauses, policies and the audit name them as they name a cell. `objects` leaves it out.
     """
 
     id = models.CharField(primary_key=True, max_length=20)
@@ -28,6 +38,9 @@ class Cell(models.Model):
         Release, models.PROTECT, null=True, blank=True, related_name="cells", help_text="What its application runs."
     )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = Cells()
+    with_ingest = models.Manager["Cell"]()
 
     def __str__(self) -> str:
         return self.id

@@ -1,13 +1,19 @@
-"""The Autoscaler's rows: what is wanted of each group of lanes, what it measured, and what it made of it last."""
+"""The Autoscaler's rows: what is wanted of each group, what it measured, and what it made of it last."""
 
 from django.db import models
 from django.db.models import F, Q
 
+from dataplane.names import INGEST_GROUP
 from mgmt.models.cells import Cell
 
 
+def group_words(kind: str) -> str:
+    """What a group is a number of, in words."""
+    return "ingest replicas" if kind == INGEST_GROUP else f"{kind} lanes"
+
+
 class ScaleGroup(models.Model):
-    """The lanes of one kind in a cell: a person's policy, and the Autoscaler's last word on it.
+    """The lanes of one kind in a cell, or the replicas of ingest: a person's policy, and the Autoscaler's last word.
 
     `memory` is what its decisions leave to the next one (controlplane.autoscaler.decide.Memory), `seen` what the last
     one saw: {"lanes", "cpu", "came", "settled", "backlog", "lag_s"}, means of the last seconds; {} if nothing.
@@ -38,11 +44,22 @@ class ScaleGroup(models.Model):
     def __str__(self) -> str:
         return f"{self.cell_id}/{self.kind}"
 
+    @property
+    def unit(self) -> str:
+        """What the group has many of."""
+        return "replica" if self.kind == INGEST_GROUP else "lane"
+
+    @property
+    def words(self) -> str:
+        """What the group is a number of, in words."""
+        return group_words(self.kind)
+
 
 class ScaleSample(models.Model):
     """Counters of one group at one moment; only their differences mean something. Kept for two hours.
 
-    `lanes`: {writer: {"pid", "at_s", "cpu_s"}}, those that beat; `came`, `settled`: sums of Kafka's offsets.
+    `lanes`: {writer: {"pid", "at_s", "cpu_s"}}, those that beat; `came`, `settled`: sums of Kafka's offsets; of ingest
+    what was stored, and with it what waits in the replicas.
     """
 
     cell = models.CharField(max_length=20)

@@ -1,4 +1,4 @@
-"""The groups of lanes, what the Autoscaler last saw and said of them, and what was changed, for staff."""
+"""The groups of lanes and of ingest, what the Autoscaler last saw and said of them, what was changed; for staff."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ SHOWN = 20
 
 
 class GroupLine(Struct, frozen=True):
-    """A group as a row of the list; None for what was not seen. `cpu`: of one lane, in cores."""
+    """A group as a row of the list; None for what was not seen. `cpu`: of one lane or replica, in cores."""
 
     group: ScaleGroup
     lanes: int

@@ -1,4 +1,4 @@
-"""What a person wants of a group of lanes."""
+"""What a person wants of a group of lanes, or of ingest's replicas."""
 
 from datetime import datetime
 from typing import Final
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 def set_scale_policy(
     *, group: ScaleGroup, minimum: int, maximum: int, target: float, goal_s: float, by: User, now: datetime
 ) -> ScaleGroup:
-    """Let the group have `minimum` to `maximum` lanes, with `target` cores each and at most `goal_s` behind.
+    """Let the group have `minimum` to `maximum` lanes (replicas), with `target` cores each and `goal_s` behind at most.
 
     The Autoscaler brings lanes within it at its next look. Raises InvalidValue.
     """
@@ -33,7 +33,7 @@ def set_scale_policy(
     policy = {"minimum": minimum, "maximum": maximum, "target": target, "goal_s": goal_s}
     with transaction.atomic():
         ScaleGroup.objects.filter(id=group.id).update(**policy)
-        reason = f"{group.kind}: {minimum} to {maximum} lanes, {target:.0%} of a core each, {goal_s:g} s behind at most"
+        reason = f"{minimum} to {maximum} {group.words}, {target:.0%} of a core each, {goal_s:g} s behind at most"
         detail = {"kind": group.kind, **policy}
         cell = group.cell_id
         note(

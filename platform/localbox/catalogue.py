@@ -1,5 +1,6 @@
 """The box's programs: what runs, in which order, and how each is known to be ready."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -8,24 +9,24 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from controlplane.compute.files import BrokenFileError, ComputeFiles
 from localbox.probes import http_ready, tcp_ready
 from localbox.program import Program, Stage
 from localbox.services.kafka import kafka
 from localbox.services.postgres import postgres
 from localbox.services.redis import redis
-from localbox.settings import ROOT, BoxSettings
+from localbox.settings import REPLICAS_LEAST, ROOT, BoxSettings
 from localbox.spark import ensure_spark_jars, spark_env
 
 SERVICES: Final = ("postgres", "redis", "kafka")
 _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
-INGEST_REPLICAS: Final = ("ingest-1", "ingest-2")
-SHOWN: Final = ("web", "worker", "observer", "keeper", *INGEST_REPLICAS)  # in the order of their ports for metrics
+SHOWN: Final = ("web", "worker", "observer", "keeper", "ingest-1", "ingest-2")  # in the order of their metrics' ports
 WEB_THREADS: Final = 20  # four for pages, and one for each who looks at a live tail (mgmt.tail.MOST_VIEWERS)
 DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, the application some more to leave
 
 
 def programs(settings: BoxSettings, names: Sequence[str] = (), extra: Sequence[str] = ()) -> list[Program]:
-    """All of them, or those named, and those of the demo that are asked for as `extra`.
+    """All of them, or those named, and those of the demo that are asked for as `extra`; ingest with two replicas.
 
     A service that is not wanted is not even looked for.
     """
@@ -50,8 +51,11 @@ def _shown(settings: BoxSettings, program: Program) -> Program:
     """The program with a place of its own to serve its metrics at, if it has any."""
     if program.name not in SHOWN:
         return program
-    port = settings.ports["PENSTOCK_METRICS_PORT"] + SHOWN.index(program.name)
-    return replace(program, env=program.env | {"PENSTOCK_METRICS": f"127.0.0.1:{port}"})
+    return replace(program, env=program.env | _metrics_at(settings, SHOWN.index(program.name)))
+
+
+def _metrics_at(settings: BoxSettings, place: int) -> dict[str, str]:
+    return {"PENSTOCK_METRICS": f"127.0.0.1:{settings.ports['PENSTOCK_METRICS_PORT'] + place}"}
 
 
 def _setup() -> list[Program]:
@@ -86,7 +90,6 @@ def _control(settings: BoxSettings) -> list[Program]:
 def _data_plane(settings: BoxSettings) -> list[Program]:
     """Needs no Postgres and no Redis: it starts when Kafka is there."""
     keeper = (sys.executable, "-m", "controlplane.compute.keeper")
-    port, url = settings.ports["PENSTOCK_INGEST_PORT"], settings.env["PENSTOCK_INGEST_URL"]
     return [
         Program(
             "keeper",
@@ -97,19 +100,39 @@ def _data_plane(settings: BoxSettings) -> list[Program]:
             prepare=partial(ensure_spark_jars, settings),
             stop_grace_s=DRAIN_S,
         ),
-        *(
-            Program(
-                name,
-                Stage.INGEST,
-                (sys.executable, "-m", "dataplane.ingest", "--replica", name),
-                after=("kafka",),
-                probe=_answers(url),
-                port=port,
-                stop_grace_s=30.0,
-            )
-            for name in INGEST_REPLICAS
-        ),
+        *(replica(settings, number) for number in range(1, REPLICAS_LEAST + 1)),
     ]
+
+
+def replicas(settings: BoxSettings, names: Sequence[str] = ()) -> list[Program] | None:
+    """As many replicas of ingest as are asked for (controlplane.compute.files); None if nobody asks for any, or if the
+    box runs other programs alone.
+    """
+    if names and "ingest-1" not in names:
+        return None
+    with contextlib.suppress(BrokenFileError):
+        if (count := ComputeFiles(settings.var).replicas()) is not None:
+            wanted = [replica(settings, number) for number in range(1, count + 1)]
+            return [without_others(program, frozenset(names)) for program in wanted] if names else wanted
+    return None
+
+
+def replica(settings: BoxSettings, number: int) -> Program:
+    """One replica of ingest; all listen on one port. Its name lasts: what it ACKed and could not tell is told by the
+    next process of that name.
+    """
+    name, url = f"ingest-{number}", settings.env["PENSTOCK_INGEST_URL"]
+    place = SHOWN.index("ingest-1") + number - 1
+    return Program(
+        name,
+        Stage.INGEST,
+        (sys.executable, "-m", "dataplane.ingest", "--replica", name),
+        after=("kafka",),
+        env=_metrics_at(settings, place),
+        probe=_answers(url, f'"{name}"'),
+        port=settings.ports["PENSTOCK_INGEST_PORT"],
+        stop_grace_s=30.0,
+    )
 
 
 def _demo(settings: BoxSettings) -> list[Program]:
@@ -133,13 +156,13 @@ def _demo(settings: BoxSettings) -> list[Program]:
             "sender",
             Stage.DEMO,
             (sys.executable, "-m", "localbox.demo.sender"),
-            after=("demo-pipe", "receiver", *INGEST_REPLICAS),
+            after=("demo-pipe", "receiver", "ingest-1"),
         ),
     ]
 
 
-def _answers(url: str) -> partial[str | None]:
-    return partial(http_ready, f"{url}/readyz")
+def _answers(url: str, who: str = "") -> partial[str | None]:
+    return partial(http_ready, f"{url}/readyz", who)
 
 
 def _manage(*words: str) -> tuple[str, ...]:

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from localbox.catalogue import DRAIN_S, programs
+from localbox.catalogue import DRAIN_S, programs, replicas
 from localbox.ends import wait_gone
 from localbox.settings import ROOT, BoxSettings
 from localbox.spark import ensure_spark
@@ -30,7 +31,7 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str]
     if detach:
         return _up_detached(settings, names, extra)
     print(f"penstock starts at {settings.var}", flush=True)
-    supervisor = Supervisor(settings, programs(settings, names, extra))
+    supervisor = Supervisor(settings, programs(settings, names, extra), crew=partial(replicas, settings, names))
     code = supervisor.run(on_ready=lambda: _print_links(settings))
     sys.stdout.flush()
     os._exit(code)  # everything is stopped; a thread that still waits for jars must not hold us up

@@ -62,15 +62,18 @@ def tcp_ready(host: str, port: int) -> str | None:
         return _short(exc)
 
 
-def http_ready(url: str) -> str | None:
-    """Whether GET answers 200."""
+def http_ready(url: str, who: str = "") -> str | None:
+    """Whether GET answers 200, and `who` is in the answer: where several listen on one port, any of them may answer."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", parts.path or "/")
         answer = connection.getresponse()
         body = answer.read(200)
-        return None if answer.status == 200 else f"{answer.status} {body.decode(errors='replace')}"
+        text = body.decode(errors="replace")
+        if answer.status != 200:
+            return f"{answer.status} {text}"
+        return None if who in text else f"{who} has not answered yet"
     except (OSError, http.client.HTTPException) as exc:
         return _short(exc)
     finally:

@@ -30,7 +30,10 @@ def backoff_s(failures: int) -> float:
 class Running:
     """A small state machine; `step` is called often and never blocks."""
 
-    def __init__(self, program: Program, *, env: dict[str, str], log: Path, pool: Executor) -> None:
+    def __init__(
+        self, program: Program, *, env: dict[str, str], log: Path, pool: Executor, patient: bool = False
+    ) -> None:
+        """`patient`: that it does not come up at first is no reason to give up the box."""
         self.program = program
         self.state = "waiting"
         self.why = ""
@@ -47,7 +50,8 @@ class Running:
         self._began = 0.0
         self._next = 0.0
         self._failures = 0
-        self._was_ready = False
+        self._was_ready = patient
+        self._ending = False
 
     @property
     def is_up(self) -> bool:
@@ -62,9 +66,28 @@ class Running:
             self._finish_preparing()
         if self.state == "backoff" and time.monotonic() >= self._next:
             self._start()
-        if self.state in ("starting", "ready"):
+        if self.state in ("starting", "ready", "draining"):
             self._watch()
+        if self._ending:
+            self._see_off()
         return before != (self.state, self.known, self.why)
+
+    def end(self) -> None:
+        """Have it drain and go: `gone` once it has left with exit code 0.
+
+        One that failed to is started and asked again: what it took and could not tell would be told by nobody.
+        """
+        self._ending = True
+
+    def _see_off(self) -> None:
+        """The next small thing on the way out. It is asked when it is ready: before, a signal would just kill it."""
+        if self.state in ("waiting", "preparing"):
+            self.state = "gone"
+        elif self.state == "ready" and self.known:
+            self.state, self._next = "draining", time.monotonic() + self.program.stop_grace_s
+            self.known.send(self.program.stop_signal)
+        elif self.state == "draining" and self.known and time.monotonic() >= self._next:
+            self.known.send(signal.SIGKILL, group=True)
 
     def entry(self) -> Entry:
         """What is written down about it."""
@@ -149,6 +172,9 @@ class Running:
         if self.popen:
             _end_group(self.popen.pid)
         self.popen, self.known, self._pending = None, None, None
+        if self._ending and self.state == "draining" and code == 0:
+            self.state, self.why = "gone", ""
+            return
         if self.program.one_shot and code == 0:
             self.state, self.why = "done", ""
             self._mark_ready()

@@ -14,6 +14,7 @@ from dataplane import addresses as defaults
 from localbox.errors import BoxError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+REPLICAS_LEAST: Final = 2  # of ingest: either may die
 
 
 class Variable(NamedTuple):
@@ -27,7 +28,7 @@ class Variable(NamedTuple):
 PORTS: Final = (
     Variable("PENSTOCK_WEB_PORT", str(defaults.WEB_PORT), "pages and API"),
     Variable(
-        "PENSTOCK_INGEST_PORT", str(defaults.INGEST_PORT), "events come in here; both ingest replicas listen on it"
+        "PENSTOCK_INGEST_PORT", str(defaults.INGEST_PORT), "events come in here; every ingest replica listens on it"
     ),
     Variable("PENSTOCK_POSTGRES_PORT", str(defaults.POSTGRES_PORT), "the box's Postgres (unless DATABASE_URL is set)"),
     Variable("PENSTOCK_REDIS_PORT", str(defaults.REDIS_PORT), "the box's Redis (unless REDIS_URL is set)"),
@@ -39,7 +40,7 @@ PORTS: Final = (
     Variable(
         "PENSTOCK_METRICS_PORT",
         str(defaults.METRICS_PORT),
-        "the first of six ports on which the box's processes serve their metrics",
+        "the first of the ports on which the box's processes serve their metrics, one each",
     ),
 )
 VARIABLES: Final = (
@@ -83,6 +84,11 @@ VARIABLES: Final = (
         "where Spark runs the cells: local[N,F], spark://... or k8s://https://...",
     ),
     Variable("PENSTOCK_LANES_MAX", "", "lanes of one kind in a cell unless staff say otherwise: half of the cores"),
+    Variable(
+        "PENSTOCK_INGEST_MAX",
+        "",
+        "ingest replicas unless staff say otherwise: in the box 2, or half of the cores; 0 where others run them",
+    ),
     Variable("PENSTOCK_MAX_EVENT_BYTES", "262144", "the largest event"),
     Variable("PENSTOCK_MAX_BODY_BYTES", "5242880", "the largest request, after decompression"),
     Variable(
@@ -155,6 +161,7 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
     var.mkdir(parents=True, exist_ok=True)
     if env.get("PENSTOCK_ENV", "development") != "production":
         env.setdefault("PENSTOCK_DESTINATION_ALLOW", _DEFAULTS["PENSTOCK_DESTINATION_ALLOW"])
+    env.setdefault("PENSTOCK_INGEST_MAX", str(max(REPLICAS_LEAST, (os.cpu_count() or 1) // 2)))
     own = {**_process_env(var), **addresses, **_secrets(env, var / "secrets.env")}
     return BoxSettings(
         var=var,

@@ -48,7 +48,7 @@ class Entry(Struct, frozen=True):
 
     name: str
     stage: int
-    state: str  # waiting | starting | ready | done | backoff | stopped | failed
+    state: str  # waiting | preparing | starting | ready | done | backoff | draining | failed
     process: Known | None = None
     version: str = ""
     port: int | None = None

@@ -15,13 +15,14 @@ from typing import IO, Final
 from localbox.ends import end_all, end_orphans
 from localbox.errors import BoxError
 from localbox.ports import check_free
-from localbox.program import Program, in_order
+from localbox.program import Program, Stage, in_order
 from localbox.running import Running
 from localbox.settings import BoxSettings
 from localbox.state import Entry, Known, Snapshot, read_snapshot, write_snapshot
 
 TICK_S: Final = 0.05
 START_LIMIT_S: Final = 300.0
+FOLLOW_S: Final = 0.5
 
 
 def state_file(settings: BoxSettings) -> Path:
@@ -55,14 +56,15 @@ class Supervisor:
         programs: Sequence[Program],
         *,
         say: Callable[[str], None] | None = None,
+        crew: Callable[[], Sequence[Program] | None] = lambda: None,
     ) -> None:
+        """`crew`: the programs of ingest, whose number changes, as they are wanted now; None: as they are."""
         self._settings = settings
+        self._crew = crew
+        self._look_again = 0.0
         self._say = say or _print
         self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="probe")
-        self._running = [
-            Running(program, env=settings.env, log=settings.logs / f"{program.name}.log", pool=self._pool)
-            for program in in_order(programs)
-        ]
+        self._running = [self._new(program) for program in in_order(programs)]
         self._signals = 0
         self._began = time.monotonic()
         self._ready_s: float | None = None
@@ -101,7 +103,26 @@ class Supervisor:
                     raise BoxError(self._why_late())
             time.sleep(TICK_S)
 
+    def _new(self, program: Program, *, patient: bool = False) -> Running:
+        log = self._settings.logs / f"{program.name}.log"
+        return Running(program, env=self._settings.env, log=log, pool=self._pool, patient=patient)
+
+    def _follow(self) -> None:
+        """Begin what is wanted and not there, and have those drain that are not wanted any more."""
+        if time.monotonic() < self._look_again:
+            return
+        self._look_again = time.monotonic() + FOLLOW_S
+        if (crew := self._crew()) is None:
+            return
+        wanted = {program.name: program for program in crew}
+        there = {one.program.name for one in self._running}
+        self._running += [self._new(program, patient=True) for name, program in wanted.items() if name not in there]
+        for one in self._running:
+            if one.program.stage is Stage.INGEST and one.program.name not in wanted:
+                one.end()
+
     def _step(self) -> bool:
+        self._follow()
         up = {one.program.name for one in self._running if one.is_up}
         changed = False
         for one in self._running:
@@ -109,6 +130,7 @@ class Supervisor:
             if one.step(may_start=up.issuperset(one.program.after)):
                 changed = True
                 self._tell(one, was_up)
+        self._running = [one for one in self._running if one.state != "gone"]
         return changed
 
     def _tell(self, one: Running, was_up: bool) -> None:
@@ -118,6 +140,8 @@ class Supervisor:
             origin = "" if program.command else "not ours"
             detail = " ".join(part for part in (one.version or origin, port) if part)
             self._say(f"  {program.name:<12} {one.state:<6} {one.ready_s or 0:5.1f} s  {detail}".rstrip())
+        elif one.state in ("draining", "gone"):
+            self._say(f"  {program.name:<12} {one.state}")
         elif one.state == "backoff":
             self._say(f"  {program.name:<12} {one.why}")
 

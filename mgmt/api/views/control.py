@@ -56,7 +56,7 @@ class PausesView(StaffView):
         """Keep a controller from changing a cell, or any. What it is doing now is ended first. For staff."""
         body = body_of(request, PauseIn)
         named = body.pop("cell")
-        cell = Cell.objects.get(id=named.replace("\x00", "")) if named is not None else None
+        cell = Cell.with_ingest.get(id=named.replace("\x00", "")) if named is not None else None
         row = pause_controller(**body, cell=cell, by=self.user, now=timezone.now())
         return Response(PauseOut(row).data, status=201)
 

@@ -81,7 +81,7 @@ def test_a_policy_is_kept_and_the_audit_names_who_set_it(admin: Client):
     assert (group.minimum, group.maximum, group.target, group.goal_s) == (2, 6, 0.6, 2.5)
     row = ControlAction.objects.get()
     assert (row.action, row.cell_id, str(row.author)) == ("scale-policy", "c1", "admin")
-    assert "process: 2 to 6 lanes" in admin.get("/staff/scaling/c1/process/").content.decode()
+    assert "2 to 6 process lanes" in admin.get("/staff/scaling/c1/process/").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 
 from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import Decision, Group, Memory, decide
-from controlplane.autoscaler.look import ensure_groups, figures, groups_of, reporting
+from controlplane.autoscaler.look import ensure_groups, ensure_ingest, figures, groups_of, reporting
 from controlplane.leases import take
-from dataplane.names import LANE_KINDS, LaneKind
+from dataplane.names import LANE_KINDS, GroupKind
 from mgmt.models import Cell, ControlAction, Heartbeat, Lease, ScaleGroup, ScaleSample, User, Verdict
 from mgmt.services import pause_controller
 
@@ -155,10 +155,10 @@ class TestOfAnUnstableCell:
         assert group(cell).why == "2 lanes are wanted, but lanes of another kind come first"
 
 
-def decided(cell: Cell, wanted: Mapping[LaneKind, int]) -> str:
+def decided(cell: Cell, wanted: Mapping[GroupKind, int]) -> str:
     cell.refresh_from_db()
     rows = ScaleGroup.objects.filter(cell=cell, kind__in=wanted)
-    groups: dict[LaneKind, Group] = groups_of(rows, cell.lanes, NOW)
+    groups: dict[GroupKind, Group] = groups_of(rows, cell.lanes, NOW)
     decisions = {kind: Decision(lanes, "because", Memory()) for kind, lanes in wanted.items()}
     return act(cell.id, groups, decisions, NOW)
 
@@ -199,3 +199,39 @@ def test_who_reports_is_counted_by_kind_and_the_silent_are_not(cell: Cell):
     beat(cell, "process-1", "process")
     beat(cell, "transmit-0", "transmit", NOW - timedelta(seconds=6))
     assert reporting(cell.id, NOW) == {"process": 2}
+
+
+def busy_ingest() -> None:
+    """A minute in which two replicas use nearly all of their cores."""
+    for done_s in range(0, 61, 5):
+        at = NOW - timedelta(seconds=60 - done_s)
+        clock = {"at_s": at.timestamp(), "cpu_s": 0.95 * done_s}
+        lanes = {f"ingest-{n}": clock | {"pid": n} for n in (1, 2)}
+        counts = {"came": 9_000 * done_s, "settled": 9_000 * done_s}
+        ScaleSample.objects.create(cell="ingest", kind="ingest", at=at, lanes=lanes, **counts)
+
+
+class TestOfIngest:
+    @pytest.fixture
+    def ingest(self) -> Cell:
+        ensure_ingest(6)
+        return Cell.with_ingest.get(id="ingest")
+
+    def test_its_row_is_no_cell_and_it_has_two_replicas_at_least(self, ingest: Cell):
+        assert not Cell.objects.exists()
+        row = ScaleGroup.objects.get()
+        assert (row.minimum, row.maximum, ingest.lanes) == (2, 6, {"ingest": 2})
+
+    def test_busy_replicas_get_others_beside_them_under_a_lease(self, ingest: Cell):
+        busy_ingest()
+        assert turn(ingest) == "ingest 2 -> 4"
+        assert Cell.with_ingest.get().lanes == {"ingest": 4}
+        assert Lease.objects.get().holder == "scale"
+        assert "of a core in each replica" in ControlAction.objects.get().reason
+
+    def test_a_pause_of_scaling_holds_for_it(self, ingest: Cell, alice: User):
+        pause_controller(controller="scale", cell=ingest, reason="a rehearsal", until=None, by=alice, now=NOW)
+        busy_ingest()
+        assert turn(ingest) == ""
+        said = "4 replicas are wanted, but scaling is paused on ingest by alice: a rehearsal"
+        assert ScaleGroup.objects.get().why == said

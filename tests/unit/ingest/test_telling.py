@@ -1,5 +1,6 @@
 """Telling the ledger what was ACKed: unchanged until stored, and the journal let go only then."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,11 @@ class MemoryProducer:
         if self.full:
             raise BufferError
         self.sent.append((value, on_delivery))
+
+    def poll(self, seconds: float) -> int:
+        """No report comes by itself."""
+        time.sleep(seconds)
+        return 0
 
     def report(self, error: KafkaError | None = None) -> Audit:
         value, report = self.sent.pop(0)

@@ -36,7 +36,7 @@ def audit(request: HttpRequest) -> HttpResponseBase:
         "query": urlencode(filters),
         "before": before,
         "controllers": ControlAction.CONTROLLERS,
-        "cells": once(lambda: list(Cell.objects.order_by("id").values_list("id", flat=True))),
+        "cells": once(lambda: list(Cell.with_ingest.order_by("id").values_list("id", flat=True))),
         "get_rows": once(lambda: list(rows[:PER_PAGE])),
         "get_older": once(lambda: _older(rows, filters)),
     }

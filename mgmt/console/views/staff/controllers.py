@@ -40,7 +40,7 @@ def pause(request: HttpRequest) -> HttpResponse:
     try:
         row = services.pause_controller(
             controller=posted.get("controller", ""),
-            cell=Cell.objects.get(id=posted["cell"].replace("\x00", "")) if posted.get("cell") else None,
+            cell=Cell.with_ingest.get(id=posted["cell"].replace("\x00", "")) if posted.get("cell") else None,
             reason=posted.get("reason", ""),
             until=now + span if span else None,
             by=viewer_of(request),
@@ -76,7 +76,7 @@ def _page(
         "tab": "controllers",
         "get_lines": once(partial(controller_lines, timezone.now())),
         "get_silent": once(partial(silent, timezone.now())),
-        "cells": once(lambda: list(Cell.objects.order_by("id").values_list("id", flat=True))),
+        "cells": once(lambda: list(Cell.with_ingest.order_by("id").values_list("id", flat=True))),
         "controllers": Controller.choices,
         "spans": list(SPANS),
         "error": error,

@@ -1,4 +1,4 @@
-"""Groups of lanes: how many there are, what they do, why; and the policy within which their number changes."""
+"""Groups of lanes, and ingest: how many there are, what they do, why; and the policies they keep to."""
 
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from mgmt.queries.scaling import changes_of, group_lines, line_of
 @for_staff
 @require_safe
 def scaling(request: HttpRequest) -> HttpResponse:
-    """Every group of every cell."""
+    """Every group of every cell, and ingest."""
     context = {"tab": "scaling", "now": timezone.now(), "get_lines": once(group_lines), "get_rated": once(rated_cells)}
     part = part_of(request, {"list": "staff_scaling.html"})
     return show(request, "staff_scaling.html", context, tenant=tenant_of(request), part=part[1] if part else "")
@@ -37,7 +37,7 @@ def scale_group(request: HttpRequest, cell: str, kind: str) -> HttpResponse:
         _save(request, group)
     except services.InvalidValue as exc:
         return _page(request, group, error=f"{exc.field}: {exc.reason}.")
-    messages.success(request, f"The policy of {group} is kept. Lanes follow within seconds.", "fine")
+    messages.success(request, f"The policy of {group} is kept. {group.unit.title()}s follow within seconds.", "fine")
     return redirect("console:scale_group", cell, kind)
 
 

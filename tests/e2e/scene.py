@@ -26,7 +26,7 @@ from django.utils import timezone  # noqa: E402
 
 from dataplane.names import WIRE_VERSION  # noqa: E402
 from mgmt import services  # noqa: E402
-from mgmt.models import Finding, Membership, PatternHour, Pause, Pipe, PipeRevision, Ramp, Tenant, User  # noqa: E402
+from mgmt.models import Admission, Cell, Finding, Membership, PatternHour, Pause, Pipe, PipeRevision, Ramp, Tenant, User  # noqa: E402
 from mgmt.patterns.blocks import IN_HOUR, Block, block_at, hour_of  # noqa: E402
 from mgmt.patterns.judge import Watch  # noqa: E402
 from mgmt.queries.places import Chosen, waiting  # noqa: E402
@@ -90,7 +90,9 @@ def one_pipe(name: str, url: str, steps: str = "[]") -> dict[str, Any]:
 
 
 def after() -> dict[str, Any]:
-    """A closed pipe, a paused one, a held ramp, one with unusual patterns, and a redrive that takes its time."""
+    """A closed pipe, a paused one, a held ramp, one with unusual patterns, two that are let in by shares, a redrive
+    that takes its time, and a move to another cell that waits for it.
+    """
     refunds, deadline = Pipe.objects.get(name="refunds"), time.monotonic() + LIVE_S
     while not refunds.revisions.filter(number=1, state=PipeRevision.State.LIVE).exists():
         assert time.monotonic() < deadline, "refunds is not live, so no revision can ramp beside it"
@@ -105,6 +107,8 @@ def after() -> dict[str, Any]:
         assert time.monotonic() < deadline, "no dead letter, or no alert of it, is known"
         time.sleep(0.5)
     services.start_move(pipe=orders, chosen=Chosen("audit"), rate_per_s=SLOW_PER_S)
+    _let_in_by_shares("visits", "quiet")
+    _ask_for_another_cell(orders)
     return {}
 
 
@@ -150,6 +154,22 @@ def _rate() -> None:
 
 
 @transaction.atomic
+def _let_in_by_shares(on_its_way: str, held: str) -> None:
+    """One that is waited with until traffic comes, and one that a person holds."""
+    for name in (on_its_way, held):
+        Admission.objects.create(pipe=Pipe.objects.get(name=name), expected_per_s=600, share=20)
+    row = Admission.objects.get(pipe__name=held)
+    services.hold_admission(admission=row, by=ensure_staff_user(), now=timezone.now())
+
+
+def _ask_for_another_cell(pipe: Pipe) -> None:
+    """So that the page of a cell has a move to show and to give up, and a cell to move to; no release runs there."""
+    target, _ = Cell.objects.get_or_create(id="c2")
+    services.request_relocation(
+        pipe=pipe, target=target, reason="its cell is full", by=ensure_staff_user(), now=timezone.now()
+    )
+
+
 def _ramp(pipe: Pipe) -> None:
     """A revision beside the live one, at a quarter of the keys until somebody lets it go on."""
     alice = User.objects.get(username="alice")

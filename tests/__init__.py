@@ -1,0 +1,1 @@
+"""Everything that must hold. Folders with services of their own are packages, so that these end with them."""

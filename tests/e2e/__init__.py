@@ -1,0 +1,1 @@
+"""The pages in Chromium, on one box."""

@@ -1,0 +1,1 @@
+"""Parts on real services."""

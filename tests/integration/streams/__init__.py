@@ -1,0 +1,1 @@
+"""Spark's queries, on one application."""

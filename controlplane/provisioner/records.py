@@ -114,6 +114,7 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
             cause=pipe.state_cause,
             leaving=leaving.get(pipe.id, ""),
             admitted=admitted.get(pipe.id, WHOLE),
+            by_shares=pipe.id in admitted,
         )
 
 

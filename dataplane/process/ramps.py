@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dataplane.ledger.facts import Fact, FactBook, FactKey
 from dataplane.ledger.units import dense
-from dataplane.names import NOT_HEARD, WHOLE, ramp_node
+from dataplane.names import NOT_HEARD, ramp_node
 from dataplane.process.item import Item
 from dataplane.tables.control import ControlTable
 
@@ -31,7 +31,7 @@ class Ramps:
         newest, share = record.weights[0]
         if len(record.weights) > 1:
             return ramp_node(share, revision)
-        if record.admitted < WHOLE:
+        if record.by_shares:
             return ramp_node(record.admitted, revision)
         return ramp_node(NOT_HEARD, revision) if revision > newest and revision not in record.run_as else ""
 

@@ -42,7 +42,8 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     accepts and holds, as if every destination were paused; a closed one answers 409. `cause`: why Penstock itself has
     paused it; "" if a person did. What is paused for DEAD_RATE is held before its steps. `leaving`: the cell that still
     works off what came before the pipe was moved from it; "" if there is none. `admitted`: so many percent of its keys
-    may pass; what lies beyond them is held before its steps, too.
+    may pass; what lies beyond them is held before its steps, too. `by_shares`: that share is still tried, so what
+    passes is booked apart (`ramp_node`), also when it is all of them.
     """
 
     pipe: str
@@ -57,6 +58,7 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     cause: str = ""
     leaving: str = ""
     admitted: int = WHOLE
+    by_shares: bool = False
 
 
 class PlanRecord(Struct, tag="plan", tag_field="kind", frozen=True):

@@ -56,7 +56,10 @@ def take_share_back(*, pipe_id: str, of_share: int, share: int, reason: str, now
 @transaction.atomic
 def end_admission(*, pipe_id: str, now: datetime) -> bool:
     """Everything is let in. False if the row has moved meanwhile."""
-    return under_way(pipe_id).filter(held_at=None).update(ended_at=now, reason="") == 1
+    if not under_way(pipe_id).filter(held_at=None).update(ended_at=now, reason=""):
+        return False
+    _publish(pipe_id)
+    return True
 
 
 @transaction.atomic

@@ -86,7 +86,9 @@ class Releaser(threading.Thread):
 
     def admit(self, share: int) -> None:
         version, cell = self._cluster.version(), self._cluster.cell
-        self._cluster.publish(PipeRecord(PIPE, version, TENANT, "rig", cell, "active", [(1, 100)], admitted=share))
+        self._cluster.publish(
+            PipeRecord(PIPE, version, TENANT, "rig", cell, "active", [(1, 100)], admitted=share, by_shares=True)
+        )
         self.admitted = share
 
     @property

@@ -166,10 +166,9 @@ class Cluster:
         parsed = self._parsed(destinations, **spec)
         self.publish(PlanRecord(pipe, 1, parsed, self.version()))
         self.publish_destinations(pipe, destinations, credentials=credentials)
-        self.publish(
-            PipeRecord(pipe, self.version(), TENANT, "rig", self.cell, "active", [(1, 100)], admitted=admitted),
-            KeyRecord(key_digest(key), self.version(), pipe, "shop"),
-        )
+        record = PipeRecord(pipe, self.version(), TENANT, "rig", self.cell, "active", [(1, 100)])
+        record = msgspec.structs.replace(record, admitted=admitted, by_shares=admitted < WHOLE)
+        self.publish(record, KeyRecord(key_digest(key), self.version(), pipe, "shop"))
 
     def publish_destinations(
         self,

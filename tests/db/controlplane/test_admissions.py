@@ -63,10 +63,14 @@ def way_of(pipe: Pipe) -> Admission:
     return Admission.objects.get(pipe=pipe)
 
 
-def admitted(pipe: Pipe) -> int:
+def record_of(pipe: Pipe) -> PipeRecord:
     (record,) = desired_records([f"pipe/{pipe.id}"]).records
     assert isinstance(record, PipeRecord)
-    return record.admitted
+    return record
+
+
+def admitted(pipe: Pipe) -> int:
+    return record_of(pipe).admitted
 
 
 def ended(move: Move) -> MoveProgress:
@@ -109,11 +113,14 @@ def test_it_is_raised_step_by_step_when_what_it_let_in_has_come_back(gentle: Pip
     note_progress(progress=ended(move), now=much_later)
     let_in(much_later, POLICY)
     assert (way_of(gentle).share, release_leftovers()) == (100, 1)
+    whole = record_of(gentle)
+    assert (whole.admitted, whole.by_shares) == (100, True), "lanes book what the last step lets in, too"
     note_progress(progress=ended(Move.objects.latest("created_at")), now=much_later)
     taken(gentle, 100, 40)
     let_in(much_later + timedelta(minutes=6), POLICY)
     assert way_of(gentle).ended_at is not None
-    assert admitted(gentle) == 100
+    over = record_of(gentle)
+    assert (over.admitted, over.by_shares, over.version) == (100, False, whole.version + 1)
     acts = ControlAction.objects.filter(pipe=gentle, action="admit-share").order_by("id")
     assert [act.detail["share"] for act in acts] == [50, 100]
 

@@ -21,7 +21,9 @@ LOT = lot_of(KEY)
 
 def admit(lane: MemoryLane, share: int) -> None:
     version = lane.table.pipe("p").version + 1  # type: ignore[union-attr]
-    lane.table.apply(PipeRecord("p", version, "t", "orders", "c1", "active", [(1, 100)], admitted=share))
+    lane.table.apply(
+        PipeRecord("p", version, "t", "orders", "c1", "active", [(1, 100)], admitted=share, by_shares=True)
+    )
 
 
 def keyed(offset: int, key: bytes | None = KEY) -> MemoryMessage:
@@ -49,6 +51,17 @@ def lane(tmp_path: Path) -> MemoryLane:
     lane = opened(tmp_path, plan())
     admit(lane, LOT)  # of the lots below alice's
     return lane
+
+
+def test_the_last_step_is_booked_as_all_others_until_it_is_over(lane: MemoryLane):
+    admit(lane, WHOLE)
+    lane.take(keyed(1))
+    assert lane.filed()[ramp_node(WHOLE, 1), "sent", ""] == 1
+    record = lane.table.pipe("p")
+    assert record is not None
+    lane.table.apply(msgspec.structs.replace(record, version=99, by_shares=False))
+    lane.take(keyed(2))
+    assert not any(node.startswith("ramp:") for node, *_ in lane.filed())
 
 
 def test_what_lies_beyond_the_share_is_held_as_it_came_and_says_when_it_is_admitted(lane: MemoryLane):

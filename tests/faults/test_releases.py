@@ -34,7 +34,7 @@ AT_START = 'raise SystemExit("planted")\n'
 AFTER_A_WHILE = "import os, threading\nthreading.Timer(25, os._exit, [9]).start()\n"
 REFUSES = """
 
-def request_of(send, now_s):
+def request_of(send, carried, now_s):
     from dataplane.plan.stage import StageError
     raise StageError("template", "planted")
 """
@@ -42,10 +42,10 @@ DAWDLES = """
 
 _prompt = request_of
 
-def request_of(send, now_s):
+def request_of(send, carried, now_s):
     import time
     time.sleep(0.05)
-    return _prompt(send, now_s)
+    return _prompt(send, carried, now_s)
 """
 
 

@@ -20,6 +20,7 @@ from controlplane.interlocks import Refusal
 from controlplane.leases import LeaseLostError, fenced, give_back, keep, note, take
 from mgmt.models import Cell, Lease, Rollout, RolloutStep
 from mgmt.services import roll_back
+from mgmt.services.destinations import send_again
 
 CONTROLLER: Final = "deploy"
 State = RolloutStep.State
@@ -47,7 +48,7 @@ def _act(action: Action, now: datetime) -> None:
         case Return():
             go_back(step=_step(action.step), now=now)
         case Returned():
-            let_go(step=_step(action.step), state=State.RETURNED, now=now)
+            returned(step=_step(action.step), now=now)
         case End():
             end(rollout=action.rollout, state=action.state, now=now)
         case Say():
@@ -74,7 +75,16 @@ def begin(*, step: RolloutStep, now: datetime) -> None:
         lease = take(step.cell_id, CONTROLLER, f"release {release} takes the place of {step.came_from_id}", now)
         if isinstance(lease, Refusal):
             return  # it changed its mind since it was looked at: the next tick says why
-        if _move(step.id, State.WAITING, State.STARTING, token=lease.token, touched_at=now, before=before, why=""):
+        if _move(
+            step.id,
+            State.WAITING,
+            State.STARTING,
+            token=lease.token,
+            began_at=now,
+            touched_at=now,
+            before=before,
+            why="",
+        ):
             _give(lease, release, now, "give-release")
 
 
@@ -90,11 +100,32 @@ def go_back(*, step: RolloutStep, now: datetime) -> None:
             _give(lease, step.came_from_id, now, "return-release")
 
 
-def let_go(*, step: RolloutStep, state: str, now: datetime) -> None:
-    """The step has ended: others may change the cell again."""
+def returned(*, step: RolloutStep, now: datetime) -> None:
+    """-> returned: the cell does what it did before, and sends again where the new release made destinations stop."""
     with transaction.atomic():
-        if _move(step.id, step.state, state, ended_at=now, why="") and (lease := lease_of(step)):
+        if not let_go(step=step, state=State.RETURNED, now=now) or not step.began_at:
+            return
+        again = send_again(pipes=step.cell.pipes.all(), since=step.began_at)
+        if again:
+            resumed = sorted(f"{row.pipe_id} {row.name}" for row in again)
+            note(
+                CONTROLLER,
+                "resume-destinations",
+                outcome="done",
+                at=now,
+                cell=step.cell_id,
+                detail={"resumed": resumed},
+            )
+            log.info("destinations resumed", cell=step.cell_id, resumed=len(resumed))
+
+
+def let_go(*, step: RolloutStep, state: str, now: datetime) -> bool:
+    """The step has ended: others may change the cell again. False if it had ended already."""
+    with transaction.atomic():
+        ended = _move(step.id, step.state, state, ended_at=now, why="")
+        if ended and (lease := lease_of(step)):
             give_back(lease)
+        return ended
 
 
 def turn(*, step: RolloutStep, why: str, now: datetime) -> None:

@@ -74,6 +74,7 @@ class RolloutStep(models.Model):
     state = models.CharField(max_length=9, choices=State, default=State.WAITING)
     why = models.CharField(max_length=300, blank=True, help_text="What it waits for.")
     token = models.BigIntegerField(default=0)
+    began_at = models.DateTimeField(null=True, blank=True, help_text="When the cell was given the release.")
     touched_at = models.DateTimeField(null=True, blank=True)
     up_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)

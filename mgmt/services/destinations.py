@@ -1,17 +1,18 @@
 """Destinations: paused, suspended, sent to again; their secrets, changed without a gap."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 import msgspec
 import structlog
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from dataplane.spec import destination_of
 from dataplane.tables.sealed import credential_place, signing_place
-from mgmt.models import Destination, User
+from mgmt.models import Destination, Pipe, User
 from mgmt.services.errors import DestinationGone, InvalidValue
 from mgmt.services.secrets import decrypt, encrypt, new_signing_secret
 
@@ -52,6 +53,15 @@ def suspend_destination(*, pipe_id: str, name: str, of_version: int, cause: str,
     return row is not None and move_destination(
         row=row, was=[State.ACTIVE], becomes=State.SUSPENDED, cause=cause, reason=reason
     )
+
+
+def send_again(*, pipes: QuerySet[Pipe], since: datetime) -> list[Destination]:
+    """Resume the destinations of these pipes that were suspended since then: what was tried there has been taken back.
+
+    For a revision or a release that was rolled back. One that is not well without it is suspended again.
+    """
+    suspended = Destination.objects.filter(pipe__in=pipes, state=State.SUSPENDED, state_since__gte=since)
+    return [row for row in suspended if move_destination(row=row, was=[State.SUSPENDED], becomes=State.ACTIVE)]
 
 
 def move_destination(

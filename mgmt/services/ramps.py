@@ -9,9 +9,9 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from dataplane.names import WHOLE
-from mgmt.models import ControlAction, Destination, Pipe, PipeRevision, Ramp, RampStep, User
+from mgmt.models import ControlAction, Pipe, PipeRevision, Ramp, RampStep, User
 from mgmt.services.control import note
-from mgmt.services.destinations import move_destination
+from mgmt.services.destinations import send_again
 from mgmt.services.errors import RampIsOver
 from mgmt.services.revisions import adopt_live_spec, take_over
 
@@ -116,20 +116,11 @@ def _end(
     _close_step(ramp, figures or {}, now)
     if ramp.share == WHOLE:
         take_over(ramp.revision.pipe_id, ramp.stable.spec["destinations"])
-    _send_again(ramp)
+    send_again(pipes=Pipe.objects.filter(id=ramp.revision.pipe_id), since=ramp.began_at)
     _publish(ramp.revision.pipe_id)
     log.warning(
         "ramp ended", pipe=ramp.revision.pipe_id, revision=ramp.revision.number, outcome=outcome, share=ramp.share
     )
-
-
-def _send_again(ramp: Ramp) -> None:
-    """Destinations that were suspended while it ramped may be well without it; one that is not is suspended again."""
-    suspended = Destination.State.SUSPENDED
-    for row in Destination.objects.filter(
-        pipe_id=ramp.revision.pipe_id, state=suspended, state_since__gte=ramp.began_at
-    ):
-        move_destination(row=row, was=[suspended], becomes=Destination.State.ACTIVE)
 
 
 def _overtake(revision: PipeRevision, now: datetime) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 from pytest_django import Settings
 
@@ -15,11 +16,14 @@ from controlplane.compute.releases import Releases
 from controlplane.deployer.health import health_before
 from controlplane.deployer.snapshot import Health, Policy
 from controlplane.deployer.tasks import rounds
+from controlplane.provisioner.records import desired_records
+from controlplane.provisioner.wanted import destination_key, move_key
 from dataplane.ledger.bins import Bin
 from dataplane.names import LANE_KINDS, WIRE_VERSION
 from localbox.settings import ROOT
-from mgmt.models import Cell, Pipe, Release, Rollout, User
+from mgmt.models import Cell, Destination, Move, OffsetSet, Pipe, Release, Rollout, Topic, User
 from mgmt.services import create_tenant, register_release, request_rollout
+from mgmt.services.moves import release_leftovers
 from tests.integration.controlplane.observing import observing
 from tests.rig.data_plane import DataPlane, until
 from tests.rig.sender import Sender
@@ -29,7 +33,7 @@ log = logging.getLogger(__name__)
 BACK_S: Final = 120.0
 RATE: Final = 60.0
 POLICY: Final = Policy(up_s=75, watch_s=90)
-JOB, REQUEST = "jobs/cell.py", "transmit/request.py"
+JOB, PROCESS, REQUEST = "jobs/cell.py", "process/work.py", "transmit/request.py"
 AT_START = 'raise SystemExit("planted")\n'
 AFTER_A_WHILE = "import os, threading\nthreading.Timer(25, os._exit, [9]).start()\n"
 REFUSES = """
@@ -38,7 +42,7 @@ def request_of(send, carried, now_s):
     from dataplane.plan.stage import StageError
     raise StageError("template", "planted")
 """
-DAWDLES = """
+STALLS = """
 
 _prompt = request_of
 
@@ -46,6 +50,17 @@ def request_of(send, carried, now_s):
     import time
     time.sleep(0.05)
     return _prompt(send, carried, now_s)
+"""
+DAWDLES = """
+
+_prompt = ProcessWork.take
+
+def _take(self, messages):
+    import time
+    time.sleep(1.5)
+    _prompt(self, messages)
+
+ProcessWork.take = _take
 """
 
 
@@ -70,8 +85,21 @@ class Rolling:
         lanes = dict.fromkeys(LANE_KINDS, 1)
         name, epoch = plane.cluster.cell, plane.cluster.epoch
         cell = Cell.objects.create(id=name, epoch=epoch, lanes=lanes, release=self.old)
+        Topic.objects.bulk_create(
+            Topic(cell=cell, purpose=purpose, **msgspec.structs.asdict(topic))
+            for purpose, topic in plane.cluster.topics.items()
+        )
         tenant = create_tenant(name="Alice", owner=User.objects.create_user("alice"))
-        Pipe.objects.create(id=pipe, tenant=tenant, name=pipe, cell=cell)
+        row = Pipe.objects.create(id=pipe, tenant=tenant, name=pipe, cell=cell)
+        config = {"type": "http", "url": plane.receiver.url(f"/{pipe}")}
+        self.crm = Destination.objects.create(pipe=row, name="crm", config=config)
+        self._published = {destination_key(pipe, "crm"): self.crm.version}
+
+    def sends(self) -> Sender:
+        """A customer of the pipe; its destination is as its row says from now on."""
+        crm = {"url": self.crm.config["url"]}
+        key = self.plane.add_pipe(self.crm.pipe_id, {"crm": crm}, destination_version=self.crm.version)
+        return self.plane.sender(key, RATE)
 
     def out(self, release: Release, policy: Policy) -> tuple[Rollout, float]:
         """Roll it out until that ends; the rollout, and how many seconds it took."""
@@ -82,12 +110,33 @@ class Rolling:
             row = Cell.objects.get()
             if row.epoch != self.plane.cluster.epoch:
                 self.plane.ask_for(row.epoch, str(row.release_id))
+            self._publish()
             rollout.refresh_from_db()
             return rollout.ended_at is not None
 
         took = until(ended, "the end of the rollout", 500)
         log.info("release %s: %s after %.0f s: %s", release.id, rollout.state, took, rollout.why)
         return rollout, took
+
+    def release_held(self) -> None:
+        """What the Observer does once the destination is sent to again; until nothing is held any more."""
+
+        def released() -> bool:
+            release_leftovers()
+            self._publish()
+            held = OffsetSet.objects.filter(kind=OffsetSet.Kind.HELD, count__gt=0).exists()
+            return not held and not Move.objects.filter(finished_at=None).exists()
+
+        until(released, "nothing is held", 120)
+
+    def _publish(self) -> None:
+        """What the Provisioner does where rows have moved on."""
+        self.crm.refresh_from_db()
+        wanted = {destination_key(self.crm.pipe_id, self.crm.name): self.crm.version}
+        wanted |= {move_key(move.id): move.version for move in Move.objects.all()}
+        news = [key for key, version in wanted.items() if self._published.get(key) != version]
+        self.plane.cluster.publish(*desired_records(news).records)
+        self._published = wanted
 
 
 @pytest.fixture
@@ -104,10 +153,6 @@ def _observes_the_planes_kafka(plane: DataPlane, settings: Settings) -> None:
 def allowed_s() -> float:
     """Two minutes on a machine of our own; where others wait for the processors too, as much more as they make us."""
     return BACK_S * max(1.0, os.getloadavg()[0] / (2 * (os.cpu_count() or 1)))
-
-
-def sends_to(plane: DataPlane, pipe: str) -> Sender:
-    return plane.sender(plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(f"/{pipe}")}}), RATE)
 
 
 def known_health(plane: DataPlane) -> Health:
@@ -128,7 +173,7 @@ def nothing_is_lost(plane: DataPlane, pipe: str, sender: Sender) -> None:
 def test_a_release_that_fails_at_its_start_is_taken_back_and_nothing_is_lost(plane: DataPlane, scratch: Path):
     rolling = Rolling(plane, "bad-start")
     bad = build(plane, scratch, JOB, before=AT_START)
-    with sends_to(plane, "bad-start") as sender, observing():
+    with rolling.sends() as sender, observing():
         rollout, took = rolling.out(bad, Policy(up_s=15, watch_s=90))
     assert (rollout.state, rollout.why) == ("rolled back", "cell c1: driver did not come up within 15 s")
     assert Cell.objects.get().release == rolling.old
@@ -142,7 +187,8 @@ def test_a_release_that_fails_at_its_start_is_taken_back_and_nothing_is_lost(pla
     [
         pytest.param(JOB, {"before": AFTER_A_WHILE}, "cell c1: a lane died 2 times", id="crash loop"),
         pytest.param(REQUEST, {"after": REFUSES}, "of its messages failed, 0.0% before", id="errors"),
-        pytest.param(REQUEST, {"after": DAWDLES}, "the 95th percentile of its lag is", id="slow"),
+        pytest.param(REQUEST, {"after": STALLS}, "accepted messages came through", id="cannot keep up"),
+        pytest.param(PROCESS, {"after": DAWDLES}, "the 95th percentile of its lag is", id="slow"),
     ],
 )
 def test_a_release_that_comes_up_and_is_bad_is_taken_back_within_two_minutes(
@@ -151,9 +197,10 @@ def test_a_release_that_comes_up_and_is_bad_is_taken_back_within_two_minutes(
     pipe = f"bad-{request.node.callspec.id.replace(' ', '-')}"
     rolling = Rolling(plane, pipe)
     bad = build(plane, scratch, file, **planted)
-    with sends_to(plane, pipe) as sender, observing():
+    with rolling.sends() as sender, observing():
         until(lambda: known_health(plane).ended > POLICY.enough, "something to compare with", 180)
         rollout, took = rolling.out(bad, POLICY)
+        rolling.release_held()
     assert rollout.state == "rolled back"
     assert why in rollout.why
     assert took <= allowed_s()
@@ -164,7 +211,7 @@ def test_a_release_that_comes_up_and_is_bad_is_taken_back_within_two_minutes(
 def test_a_good_release_goes_out_under_load_and_nothing_is_lost_or_comes_twice(plane: DataPlane, scratch: Path):
     rolling = Rolling(plane, "good")
     good = build(plane, scratch, JOB, after="# another build\n")
-    with sends_to(plane, "good") as sender, observing():
+    with rolling.sends() as sender, observing():
         rollout, _ = rolling.out(good, POLICY)
     assert (rollout.state, Cell.objects.get().release) == ("done", good)
     nothing_is_lost(plane, "good", sender)

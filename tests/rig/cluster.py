@@ -160,12 +160,16 @@ class Cluster:
         destinations: Mapping[str, dict[str, Any]],
         credentials: Credentials = MappingProxyType({}),
         admitted: int = WHOLE,
+        destination_version: int = 0,
         **spec: Any,
     ) -> None:
-        """A pipe at revision 1 with one source `shop`, its key and its destinations (fields as in the spec)."""
+        """A pipe at revision 1 with one source `shop`, its key and its destinations (fields as in the spec).
+
+        destination_version: of the destinations' records, where rows of a test tell it; 0 is a new one for each
+        """
         parsed = self._parsed(destinations, **spec)
         self.publish(PlanRecord(pipe, 1, parsed, self.version()))
-        self.publish_destinations(pipe, destinations, credentials=credentials)
+        self.publish_destinations(pipe, destinations, credentials=credentials, version=destination_version)
         record = PipeRecord(pipe, self.version(), TENANT, "rig", self.cell, "active", [(1, 100)])
         record = msgspec.structs.replace(record, admitted=admitted, by_shares=admitted < WHOLE)
         self.publish(record, KeyRecord(key_digest(key), self.version(), pipe, "shop"))
@@ -176,13 +180,14 @@ class Cluster:
         destinations: Mapping[str, dict[str, Any]],
         state: DestinationState = "active",
         credentials: Credentials = MappingProxyType({}),
+        version: int = 0,
     ) -> None:
         """How destinations of a pipe are reached from now on (fields as in the spec)."""
         fernet = Fernet(self.fernet_key)
         signing = fernet.encrypt(SECRET.encode()).decode()
         for name, to in self._parsed(destinations).destinations.items():
             table = f"tab_{to.table}" if isinstance(to, TableDestination) else ""
-            record = DestinationRecord(pipe, name, self.version(), state, to, [signing], table=table)
+            record = DestinationRecord(pipe, name, version or self.version(), state, to, [signing], table=table)
             if secret := credentials.get(name):
                 text = bind(json.dumps(dict(secret)), credential_place(pipe, name))
                 record = msgspec.structs.replace(record, credential=fernet.encrypt(text.encode()).decode())

@@ -169,6 +169,31 @@ def test_a_lane_that_dies_again_and_again_is_seen_although_it_reports_each_time(
     assert Rollout.objects.get().why == "cell c1: a lane died 2 times"
 
 
+@pytest.mark.parametrize(
+    ("cell", "seconds", "state"),
+    [
+        pytest.param("c1", 60, "active", id="because of the release"),
+        pytest.param("c1", -1, "suspended", id="before it"),
+        pytest.param("c2", 60, "suspended", id="in another cell"),
+    ],
+)
+def test_what_stood_still_because_of_a_release_is_sent_to_again_once_it_is_back(
+    cells: list[Cell], pipe: Pipe, cell: str, seconds: int, state: str
+):
+    requested()
+    at(0)
+    Pipe.objects.update(cell=cell)
+    pipe.destinations.update_or_create(
+        name="crm", defaults={"config": {}, "state": "suspended", "state_since": later(seconds)}
+    )
+    at(76)
+    assert pipe.destinations.get().state == "suspended", "the new release may still send"
+    assert at(90, "c1") == "Returned, End"
+    assert pipe.destinations.get().state == state
+    told = ControlAction.objects.filter(action="resume-destinations", cell=cell).values_list("detail", flat=True)
+    assert list(told) == ([{"resumed": [f"{pipe.id} crm"]}] if state == "active" else [])
+
+
 def test_every_touched_cell_goes_back_the_last_one_first(cells: list[Cell]):
     rollout = requested()
     at(0)

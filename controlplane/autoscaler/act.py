@@ -67,7 +67,8 @@ def _change(cell: str, changes: list[Change], now: datetime, *, protective: bool
         with fenced(lease):
             row = Cell.with_ingest.get(id=cell)
             lanes = row.lanes | {change.kind: change.decision.lanes for change in changes}
-            Cell.with_ingest.filter(id=cell).update(lanes=lanes, version=F("version") + 1)
+            epoch = row.epoch + row.is_asleep  # who wakes has an application of its own, whatever still ends
+            Cell.with_ingest.filter(id=cell).update(lanes=lanes, epoch=epoch, version=F("version") + 1)
             for change in changes:
                 _note(cell, change, now)
     except LeaseLostError as exc:

@@ -29,6 +29,7 @@ from msgspec import Struct
 
 from controlplane.autoscaler.figures import Figure
 from controlplane.autoscaler.load import Load, by_minute, latest, mean
+from controlplane.autoscaler.sleeping import Turn
 
 SOON_S: Final = 10.0
 STEADY_S: Final = 60.0
@@ -100,8 +101,11 @@ class Decision(Struct, frozen=True):
     memory: Memory
 
 
-def decide(group: Group) -> Decision:
-    """The next number of lanes; the one there is as long as nothing is known."""
+def decide(group: Group, turn: Turn | None = None) -> Decision:
+    """The next number of lanes; the one there is as long as nothing is known. `turn`: the whole cell's, before all."""
+    if turn is not None:
+        lanes = 0 if turn.asleep else max(1, group.policy.minimum)
+        return _stay(group, turn.why) if lanes == group.lanes else _change(group, lanes, turn.why)
     if not group.lanes:
         return _stay(group, f"no {group.unit}s are wanted")
     within = _within(group)

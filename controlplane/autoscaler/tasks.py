@@ -15,6 +15,8 @@ from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import decide
 from controlplane.autoscaler.look import ensure_groups, ensure_ingest, groups_of, reporting, take_samples
 from controlplane.autoscaler.offsets import Offsets
+from controlplane.autoscaler.resting import rest_of
+from controlplane.autoscaler.sleeping import next_turn
 from controlplane.compute.files import BrokenFileError, ComputeFiles
 from controlplane.locks import alone
 from controlplane.settings import control_settings
@@ -67,8 +69,9 @@ class Autoscaler:
         done = []
         for cell in (Cell.with_ingest if self._ingest else Cell.objects).order_by("id"):
             finish(cell.id, cell.lanes, reporting(cell.id, now), now)
-            groups = groups_of(rows[cell.id], cell.lanes, now)
-            done.append(act(cell.id, groups, {kind: decide(group) for kind, group in groups.items()}, now))
+            groups, rest = groups_of(rows[cell.id], cell.lanes, now), rest_of(cell, now)
+            turn = next_turn(rest) if rest else None
+            done.append(act(cell.id, groups, {kind: decide(group, turn) for kind, group in groups.items()}, now))
         if self._ingest:
             self._ingest.ask_for(Cell.with_ingest.get(id=INGEST_GROUP).lanes[INGEST_GROUP])
         return "; ".join(filter(None, done)) or "nothing to do"

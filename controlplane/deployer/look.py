@@ -73,6 +73,8 @@ def _interlocks(step: RolloutStep, now: datetime) -> tuple[str, str]:
     """Why the step's cell may not be given a release now, and why not even its old one, in words."""
     if lease_of(step) is not None:
         return "", ""
+    if step.cell.is_asleep:
+        return f"cell {step.cell_id} sleeps, and is woken for this first", ""
     state = cell_states(now, [step.cell_id])[step.cell_id]
     refusal, occupied = why_not("deploy", state), why_not("deploy", state, protective=True)
     return refusal.why if refusal else "", occupied.why if occupied else ""

@@ -24,6 +24,7 @@ from controlplane.provisioner.decide import (
     RaiseShare,
     RollBack,
     StartRamp,
+    Stop,
     Submit,
     Supersede,
     Wait,
@@ -93,6 +94,8 @@ def act(hands: Hands, action: Action, now: datetime) -> None:
             publish(hands, keys=action.keys)
         case Submit():
             submit(hands, action.desired)
+        case Stop():
+            stop(hands, cell=action.cell)
         case MarkPublished():
             PipeRevision.objects.filter(id=action.revision).update(published_offset=action.offset)
         case StartRamp():
@@ -119,6 +122,17 @@ def submit(hands: Hands, desired: Desired) -> None:
         log.warning("not submitted", cell=desired.cell, epoch=desired.epoch, error=str(exc))
         return
     log.info("submitted", cell=desired.cell, epoch=desired.epoch)
+
+
+def stop(hands: Hands, *, cell: str) -> None:
+    """Ask compute for no application of the cell: its lanes drain before it ends."""
+    try:
+        hands.compute.stop(cell)
+    except ComputeError as exc:
+        hands.refused[cell] = f"waiting for compute: {exc}"
+        log.warning("not stopped", cell=cell, error=str(exc))
+        return
+    log.info("stopped", cell=cell)
 
 
 def place_pipe(*, pipe: str, cell: str, by: str) -> None:

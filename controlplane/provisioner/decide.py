@@ -72,6 +72,12 @@ class Submit(Struct, frozen=True):
     desired: Desired
 
 
+class Stop(Struct, frozen=True):
+    """Ask compute for no application of a cell."""
+
+    cell: str
+
+
 class MarkPublished(Struct, frozen=True):
     """Note where a revision's records end in the control topic."""
 
@@ -129,6 +135,7 @@ Action = (
     | EnsureTopics
     | Publish
     | Submit
+    | Stop
     | MarkPublished
     | StartRamp
     | RaiseShare
@@ -157,7 +164,7 @@ def decide(snapshot: Snapshot) -> list[Action]:
 
 
 def _place(snapshot: Snapshot) -> Iterable[Action]:
-    for pipe, choice in place(snapshot.to_place, snapshot.rooms, snapshot.placing).items():
+    for pipe, choice in place(snapshot.to_place, snapshot.rooms, snapshot.placing, snapshot.dedicated).items():
         yield Place(pipe, choice.cell, choice.by)
 
 
@@ -166,7 +173,11 @@ def _cells(snapshot: Snapshot) -> Iterable[Action]:
         if not cell.bound or snapshot.check_topics:
             yield EnsureTopics(cell.id)
         desired = Desired(cell.id, cell.epoch, snapshot.master, cell.release)
-        if cell.bound and cell.release and not cell.problem and cell.desired != desired:
+        if cell.problem or not cell.bound or not cell.release:
+            continue
+        if cell.asleep and cell.desired is not None:
+            yield Stop(cell.id)
+        elif not cell.asleep and cell.desired != desired:
             yield Submit(desired)
 
 
@@ -267,10 +278,13 @@ def _needed(snapshot: Snapshot, cell: CellView, pipe: PipeView, revision: Revisi
 
 
 def why_not_held(cell: CellView, end: int, beats: Iterable[Beat]) -> str:
-    """Why not every running lane of the cell and ingest replica holds the control topic up to `end`; "" if they do."""
+    """Why not every running lane of the cell and ingest replica holds the control topic up to `end`; "" if they do.
+
+    A cell that sleeps has no lane that could hold less: those that wake read all of it before they take a message.
+    """
     ours = [b for b in beats if b.state in HOLDING_STATES and _serves(b, cell)]
     running = {b.kind for b in ours if b.state == "running"}
-    for kind in NEEDED_LANES:
+    for kind in () if cell.asleep else NEEDED_LANES:
         if kind not in running:
             return f"waiting for cell {cell.id}: no {kind} lane has reported in the last seconds"
     if "ingest" not in running:

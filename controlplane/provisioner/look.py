@@ -66,6 +66,7 @@ def take_snapshot(
         policy=policy,
         to_place=room.pipes,
         rooms=room.cells,
+        dedicated=room.dedicated,
         placing=placing,
         now=now,
     )
@@ -84,6 +85,7 @@ def _cells(compute: Compute, problems: Mapping[str, str]) -> list[CellView]:
             desired=wishes.get(cell.id),
             release=cell.release_id or "",
             problem=problems.get(cell.id, "" if cell.id in wishes else away),
+            asleep=cell.is_asleep,
         )
         for cell in cells
     ]

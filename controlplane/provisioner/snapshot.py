@@ -20,6 +20,7 @@ class CellView(Struct, frozen=True):
     """A cell. `bound`: all its topics are made and bound to Kafka's ids; `problem`: why it must not be touched.
 
     release: the build that its application is to run; "" as long as it has none
+    asleep:  it is to have no lanes and no application (controlplane.autoscaler.sleeping)
     """
 
     id: str
@@ -29,6 +30,7 @@ class CellView(Struct, frozen=True):
     desired: Desired | None  # what compute was asked for
     release: str
     problem: str = ""
+    asleep: bool = False
 
 
 class PipeView(Struct, frozen=True):
@@ -97,6 +99,7 @@ class Snapshot(Struct, frozen=True):
 
     states: by cell, what the interlocks ask
     to_place: pipes without a cell   rooms: the cells, if there is such a pipe
+    dedicated: cells that are kept for one tenant, and for which
     ramps: those under way, by their revision's id   recent: messages that pipes with a requested revision took of late
     """
 
@@ -118,5 +121,6 @@ class Snapshot(Struct, frozen=True):
     policy: RampPolicy = RampPolicy()
     to_place: Sequence[NewPipe] = []
     rooms: Sequence[CellRoom] = []
+    dedicated: Mapping[str, str] = {}
     placing: PlacingPolicy = PlacingPolicy()
     now: datetime = EPOCH

@@ -58,9 +58,33 @@ class CellOut(serializers.Serializer[Any]):
     lanes = serializers.DictField(source="cell.lanes", child=serializers.IntegerField(), help_text="Wanted, by kind.")
     heard = serializers.DictField(child=serializers.IntegerField(), help_text="Heard of within 10 s, by kind.")
     pipes = serializers.IntegerField()
+    dedicated_to = serializers.CharField(
+        source="cell.dedicated_to_id", allow_null=True, help_text="The one tenant whose pipes are placed on it."
+    )
+    sleeps_after_s = serializers.IntegerField(
+        source="cell.sleeps_after_s", allow_null=True, help_text="Without anything to do; null: it never sleeps."
+    )
+    asleep = serializers.BooleanField(source="cell.is_asleep", help_text="Nothing runs in it until something comes.")
     verdict = VerdictOut(allow_null=True)
     lease = LeaseOut(allow_null=True)
     pauses = PauseOut(many=True)
+
+
+class CellIn(StrictSerializer):
+    """A cell that is to be made."""
+
+    name = serializers.CharField(max_length=20, help_text="1 to 16 lower-case letters and digits, a letter first.")
+
+
+class KeepIn(StrictSerializer):
+    """Whom a cell is for, and whether it sleeps."""
+
+    tenant = serializers.CharField(
+        allow_null=True, max_length=32, help_text="Only its pipes are placed on it, and they nowhere else. Null: all."
+    )
+    sleeps_after_s = serializers.IntegerField(
+        required=False, allow_null=True, default=None, help_text="60 to 3600 without anything to do. Null: never."
+    )
 
 
 class ControlActionOut(serializers.Serializer[Any]):

@@ -17,7 +17,7 @@ from mgmt.api.views.alerts import (
     ResolveAlertView,
     SnoozeAlertView,
 )
-from mgmt.api.views.control import CellsView, ControlActionsView, EndPauseView, PausesView
+from mgmt.api.views.control import CellsView, ControlActionsView, EndPauseView, KeepCellView, PausesView
 from mgmt.api.views.dry_run import DryRunView
 from mgmt.api.views.lookups import LookupTablesView, LookupTableView, RowView, UploadView
 from mgmt.api.views.moves import (
@@ -121,6 +121,7 @@ urlpatterns = [
         name="rotate-secret",
     ),
     path("staff/cells/", CellsView.as_view(), name="cells"),
+    path("staff/cells/<str:cell>/keep/", KeepCellView.as_view(), name="keep-cell"),
     path("staff/pauses/", PausesView.as_view(), name="pauses"),
     path("staff/pauses/<number:pause>/end/", EndPauseView.as_view(), name="end-pause"),
     path("staff/relocations/", RelocationsView.as_view(), name="relocations"),

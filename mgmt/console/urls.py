@@ -55,6 +55,7 @@ urlpatterns = [
     path("staff/pauses/<int:number>/end/", controllers.end, name="end_pause"),
     path("staff/cells/", cells.cells, name="cells"),
     path("staff/cells/<str:cell_id>/", cells.cell, name="cell"),
+    path("staff/cells/<str:cell_id>/keep/", cells.keep, name="keep_cell"),
     path("staff/cells/<str:cell_id>/move/", relocations.relocate, name="relocate"),
     path("staff/relocations/<int:number>/give-up/", relocations.give_up, name="give_up_relocation"),
     path("staff/audit/", audit.audit, name="audit"),

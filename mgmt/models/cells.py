@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db import models
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from dataplane.names import INGEST_GROUP
 from mgmt.models.releases import Release
@@ -25,7 +25,8 @@ class Cell(models.Model):
     """One isolated set of topics and a Spark application.
 
     `epoch` grows when the application is submitted anew. `fence` is the token of the cell's newest lease: who holds an
-    older one writes nothing any more. The row `ingest` is no cell: it stands for the replicas that serve all of them,
+    older one writes nothing any more. A cell that is kept for one tenant may sleep: then it has no lanes and no
+    application, until something comes. The row `ingest` is no cell: it stands for the replicas that serve all of them,
     so that leases, pauses, policies and the audit name them as they name a cell. `objects` leaves it out.
     """
 
@@ -37,13 +38,36 @@ class Cell(models.Model):
     release = models.ForeignKey(
         Release, models.PROTECT, null=True, blank=True, related_name="cells", help_text="What its application runs."
     )
+    dedicated_to = models.ForeignKey(
+        "mgmt.Tenant", models.PROTECT, null=True, blank=True, related_name="cells", help_text="The one it is kept for."
+    )
+    sleeps_after_s = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Without anything to do; empty: it never sleeps."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = Cells()
     with_ingest = models.Manager["Cell"]()
 
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(sleeps_after_s=None) | Q(dedicated_to__isnull=False), name="only_a_dedicated_cell_sleeps"
+            ),
+        ]
+
     def __str__(self) -> str:
         return self.id
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it is to have no lanes at all."""
+        return not any(self.lanes.values())
+
+    @property
+    def sleeps_after_min(self) -> int | None:
+        """Its policy in minutes, as people set it."""
+        return None if self.sleeps_after_s is None else self.sleeps_after_s // 60
 
 
 class Topic(models.Model):

@@ -86,7 +86,7 @@ def cell_lines(now: datetime) -> list[CellLine]:
             pipes=placed[cell.id],
             heard=heard[cell.id],
         )
-        for cell in Cell.objects.order_by("id")
+        for cell in Cell.objects.select_related("dedicated_to").order_by("id")
     ]
 
 

@@ -123,7 +123,7 @@ def _placing(tenant: Tenant, pipe: Pipe | None, now: datetime) -> Placing:
         return Placing(pipe.cell_id, "", {}, _lanes(pipe.cell_id))
     policy = placing_policy()
     room = room_for([(PIPE_TO_COME, tenant.id)], policy, now)
-    choice = place(room.pipes, room.cells, policy).get(PIPE_TO_COME)
+    choice = place(room.pipes, room.cells, policy, room.dedicated).get(PIPE_TO_COME)
     if choice is None:
         return Placing("", "", {}, {})
     load = {cell.id: cell.pipes for cell in room.cells if cell.id in choice.among}

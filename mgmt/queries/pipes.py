@@ -8,7 +8,9 @@ from django.db.models import Sum
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import ACKED, INGEST, Fact
-from mgmt.models import FactRow, Pipe, PipeRevision
+from dataplane.spec import Destination as DestinationSpec
+from dataplane.spec import PipeSpec, destination_of, parse_pipe_spec
+from mgmt.models import Destination, FactRow, Pipe, PipeRevision
 from mgmt.queries.minutes import MinuteLine, minute_lines
 from mgmt.queries.span import MINUTE_S, Span, bucket_at, rate_per_s
 from mgmt.queries.timing import end_to_end_p95
@@ -116,3 +118,11 @@ def rates_of(pipe_ids: Sequence[str], now: datetime) -> Mapping[str, float]:
 
 def _lost_sealed(lines: Sequence[MinuteLine]) -> int:
     return sum(line.bins.get(Bin.LOST, 0) for line in lines if line.sealed_at)
+
+
+def specs_in_use(pipe: Pipe) -> tuple[dict[int, PipeSpec], dict[str, DestinationSpec]]:
+    """The specs that its messages may run by, by number, and its destinations by name."""
+    used = pipe.revisions.filter(state__in=["requested", "ramping", "live"])
+    specs = {number: parse_pipe_spec(spec) for number, spec in used.values_list("number", "spec")}
+    rows = pipe.destinations.exclude(state=Destination.State.REMOVED)
+    return specs, {name: destination_of(config) for name, config in rows.values_list("name", "config")}

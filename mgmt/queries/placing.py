@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -20,10 +20,14 @@ HOUR_S, DAY_S = 3_600.0, 86_400.0
 
 @dataclass(frozen=True)
 class Room:
-    """Pipes to be placed with what they are taken to need, and the cells as they are."""
+    """Pipes to be placed with what they are taken to need, the cells as they are, and for whom some of them are kept.
+
+    dedicated: cell -> tenant
+    """
 
     pipes: Sequence[NewPipe]
     cells: Sequence[CellRoom]
+    dedicated: Mapping[str, str] = field(default_factory=dict)
 
 
 def room_for(pipes: Sequence[tuple[str, str]], policy: PlacingPolicy, now: datetime) -> Room:
@@ -42,11 +46,10 @@ def room_for(pipes: Sequence[tuple[str, str]], policy: PlacingPolicy, now: datet
     used: dict[str, list[Cores]] = defaultdict(list)
     for id_, tenant, cell, made in placed:
         used[cell].append(known.get(id_) or (usual[tenant] if made >= now - YOUNG else {}))
-    cells = [
-        CellRoom(cell, len(used[cell]), _together(used[cell]), capacity.get(cell, {}))
-        for cell in Cell.objects.order_by("id").values_list("id", flat=True)
-    ]
-    return Room([NewPipe(id_, tenant, usual[tenant]) for id_, tenant in pipes], cells)
+    kept_for = dict(Cell.objects.order_by("id").values_list("id", "dedicated_to"))
+    cells = [CellRoom(cell, len(used[cell]), _together(used[cell]), capacity.get(cell, {})) for cell in kept_for]
+    dedicated = {cell: tenant for cell, tenant in kept_for.items() if tenant}
+    return Room([NewPipe(id_, tenant, usual[tenant]) for id_, tenant in pipes], cells, dedicated)
 
 
 def _needs(policy: PlacingPolicy, now: datetime) -> dict[str, Cores]:

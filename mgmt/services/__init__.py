@@ -10,6 +10,7 @@ from mgmt.services.admission import (
     take_share_back,
 )
 from mgmt.services.alerts import acknowledge_alert, resolve_alert, snooze_alert
+from mgmt.services.cells import add_cell, keep_cell_for
 from mgmt.services.channels import add_alert_channel, remove_alert_channel
 from mgmt.services.control import end_pause, pause_controller
 from mgmt.services.destinations import (
@@ -104,6 +105,7 @@ __all__ = [
     "abort_move",
     "acknowledge_alert",
     "add_alert_channel",
+    "add_cell",
     "add_member",
     "admit_share",
     "adopt_live_spec",
@@ -125,6 +127,7 @@ __all__ = [
     "give_up_relocation",
     "hold_admission",
     "hold_ramp",
+    "keep_cell_for",
     "make_sign_in_link",
     "pause_controller",
     "pause_destination",

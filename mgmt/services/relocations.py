@@ -7,12 +7,10 @@ import structlog
 from django.db import transaction
 from django.db.models import F
 
-from dataplane.spec import destination_of, parse_pipe_spec
 from mgmt.models import (
     Admission,
     Cell,
     ControlAction,
-    Destination,
     LaneSignal,
     Move,
     Pipe,
@@ -22,6 +20,7 @@ from mgmt.models import (
     User,
 )
 from mgmt.provisioning.relocating import why_not_movable
+from mgmt.queries.pipes import specs_in_use
 from mgmt.services.control import note
 from mgmt.services.errors import InvalidValue, NotMovable, RelocationUnderWay
 
@@ -106,11 +105,9 @@ def finish_relocation(*, relocation: Relocation, now: datetime) -> bool:
 
 def why_unfit(pipe: Pipe, target: str) -> str:
     """Why the pipe cannot be moved there as it is; "" if it can."""
-    used = pipe.revisions.filter(state__in=["requested", "ramping", "live"])
-    specs = {number: parse_pipe_spec(spec) for number, spec in used.values_list("number", "spec")}
-    rows = pipe.destinations.exclude(state=Destination.State.REMOVED)
-    destinations = {name: destination_of(config) for name, config in rows.values_list("name", "config")}
-    return why_not_movable(specs, destinations) or _same_generation(str(pipe.cell_id), target)
+    if Cell.objects.filter(id=target, dedicated_to__isnull=False).exclude(dedicated_to=pipe.tenant_id).exists():
+        return f"cell {target} is kept for another tenant"
+    return why_not_movable(*specs_in_use(pipe)) or _same_generation(str(pipe.cell_id), target)
 
 
 def why_busy(pipe: Pipe) -> str:

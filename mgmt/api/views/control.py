@@ -8,13 +8,13 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mgmt.api.control_shapes import CellOut, ControlActionOut, ControlActionPageOut, PauseIn, PauseOut
+from mgmt.api.control_shapes import CellIn, CellOut, ControlActionOut, ControlActionPageOut, KeepIn, PauseIn, PauseOut
 from mgmt.api.paging import NumberPage, page_of, refused
 from mgmt.api.schema import PAGE_PARAMETERS, answers, operation
 from mgmt.api.views.base import View, body_of
-from mgmt.models import Cell, ControlAction, Pause
-from mgmt.queries.control import cell_lines, control_actions, open_pauses
-from mgmt.services import end_pause, pause_controller
+from mgmt.models import Cell, ControlAction, Pause, Tenant
+from mgmt.queries.control import CellLine, cell_lines, control_actions, open_pauses
+from mgmt.services import add_cell, end_pause, keep_cell_for, pause_controller
 
 CELL = OpenApiParameter("cell", str, description="Only what was done to this cell.")
 CONTROLLER = OpenApiParameter("controller", str, enum=[value for value, _ in ControlAction.CONTROLLERS])
@@ -37,6 +37,42 @@ class CellsView(StaffView):
     def get(self, _request: Request) -> Response:
         """Every cell with its verdict, its lanes and who changes it. For staff."""
         return Response(CellOut(cell_lines(timezone.now()), many=True).data)
+
+    @operation(
+        "add_cell",
+        request=CellIn,
+        responses=answers(201, CellOut, "invalid", "not-found", "body-too-large", "media-type"),
+    )
+    def post(self, request: Request) -> Response:
+        """Have another cell made and started, with one lane of each kind. For staff."""
+        row = add_cell(**body_of(request, CellIn), by=self.user, now=timezone.now())
+        return Response(CellOut(_line_of(row)).data, status=201)
+
+
+class KeepCellView(StaffView):
+    """Whom a cell is for."""
+
+    @operation(
+        "keep_cell",
+        request=KeepIn,
+        responses=answers(200, CellOut, "invalid", "not-found", "body-too-large", "media-type"),
+    )
+    def post(self, request: Request, cell: str) -> Response:
+        """Keep a cell for one tenant, and let it sleep while nothing comes; or give it back to all. For staff."""
+        body = body_of(request, KeepIn)
+        tenant = body.pop("tenant")
+        row = keep_cell_for(
+            cell=Cell.objects.get(id=cell.replace("\x00", "")),
+            tenant=Tenant.objects.get(id=tenant.replace("\x00", "")) if tenant is not None else None,
+            by=self.user,
+            now=timezone.now(),
+            **body,
+        )
+        return Response(CellOut(_line_of(row)).data)
+
+
+def _line_of(cell: Cell) -> CellLine:
+    return next(line for line in cell_lines(timezone.now()) if line.cell.id == cell.id)
 
 
 class PausesView(StaffView):

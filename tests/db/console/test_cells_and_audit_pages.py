@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from html import escape
 
 import pytest
 from django.test import Client
@@ -9,7 +10,7 @@ from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from controlplane.leases import take
-from mgmt.models import Cell, ControlAction, Heartbeat, Pipe, Relocation, User, Verdict
+from mgmt.models import Cell, ControlAction, Heartbeat, Pipe, Relocation, Tenant, User, Verdict
 from mgmt.services import pause_controller
 from mgmt.services.control import note
 from tests.db.console.truth import BrowserOf, go_live
@@ -76,6 +77,26 @@ def test_a_pipe_is_moved_from_the_page_of_its_cell(admin: Client, pipe: Pipe):
     assert "It stays where it is." in admin.post(f"/staff/relocations/{row.id}/give-up/", follow=True).content.decode()
     assert "given up by admin" in admin.get("/staff/cells/c2/").content.decode()
     assert admin.post("/staff/cells/c2/move/", asked).status_code == 404, "it is not on that one"
+
+
+def test_a_cell_is_added_and_kept_for_a_tenant_and_its_page_says_so(admin: Client, tenant: Tenant):
+    refused = admin.post("/staff/cells/", {"name": "Not this"})
+    assert refused.status_code == 422
+    assert "name: needs 1 to 16 lower-case letters" in refused.content.decode()
+    assert 'value="Not this"' in refused.content.decode()
+    assert "Cell own is being made." in admin.post("/staff/cells/", {"name": "own"}, follow=True).content.decode()
+    without = admin.post("/staff/cells/own/keep/", {"tenant": "", "sleep": "15"})
+    assert without.status_code == 422
+    assert "only a cell that is kept for one tenant may sleep" in without.content.decode()
+    assert (
+        "needs a whole number of minutes"
+        in admin.post("/staff/cells/own/keep/", {"tenant": tenant.id, "sleep": "1.5"}).content.decode()
+    )
+    said = admin.post("/staff/cells/own/keep/", {"tenant": tenant.id, "sleep": "15"}, follow=True).content.decode()
+    assert f"kept for {escape(tenant.name)}, sleeps after 15 min without anything to do" in said
+    assert 'value="15"' in said
+    Cell.objects.filter(id="own").update(lanes={"process": 0, "transmit": 0})
+    assert "It sleeps: the next message wakes it" in admin.get("/staff/cells/").content.decode()
 
 
 def test_the_list_names_who_changes_a_cell_and_who_may_not(admin: Client, root: User):

@@ -35,6 +35,7 @@ from mgmt.models import (
     Reach,
     Relocation,
     Seal,
+    Tenant,
     Topic,
     User,
     Verdict,
@@ -341,3 +342,12 @@ def test_a_command_asks_for_it(placed: Pipe, alice: User):
 def test_a_cell_without_topics_gets_a_generation_that_no_other_has(placed: Pipe):
     Cell.objects.create(id="c3")
     assert (generation_of("c1"), generation_of("c2"), generation_of("c3")) == (1, 2, 3)
+
+
+def test_a_pipe_is_not_moved_to_a_cell_that_is_kept_for_another_tenant(placed: Pipe, alice: User):
+    other = Tenant.objects.create(id="ten_other", name="Other")
+    Cell.objects.filter(id="c2").update(dedicated_to=other)
+    with pytest.raises(NotMovable, match="cell c2 is kept for another tenant"):
+        ask(placed, alice)
+    Cell.objects.filter(id="c2").update(dedicated_to=placed.tenant)
+    assert ask(placed, alice).state == "requested"

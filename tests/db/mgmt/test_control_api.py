@@ -7,7 +7,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from controlplane.leases import take
-from mgmt.models import Cell, Pipe, User, Verdict
+from mgmt.models import Cell, Pipe, Tenant, User, Verdict
 from tests.db.cast import MakeClient
 from tests.db.console.truth import go_live
 
@@ -66,6 +66,22 @@ def test_cells_come_with_their_verdict_their_lease_and_their_pauses(admin: APICl
     assert cell["verdict"]["reasons"] == ["process-0 is silent"]
     assert cell["lease"]["what"] == "release 7"
     assert [pause["reason"] for pause in cell["pauses"]] == ["audit of the books"]
+
+
+def test_a_cell_is_added_and_kept_for_a_tenant(admin: APIClient, tenant: Tenant):
+    made = posted(admin, "cells/", {"name": "own"})
+    assert (made.status_code, made.json()["asleep"], made.json()["dedicated_to"]) == (201, False, None)
+    kept = posted(admin, "cells/own/keep/", {"tenant": tenant.id, "sleeps_after_s": 900}).json()
+    assert (kept["dedicated_to"], kept["sleeps_after_s"]) == (tenant.id, 900)
+    assert posted(admin, "cells/own/keep/", {"tenant": None}).json()["dedicated_to"] is None
+    for path, body, status in (
+        ("cells/", {"name": "own"}, 400),
+        ("cells/own/keep/", {"tenant": None, "sleeps_after_s": 900}, 400),
+        ("cells/own/keep/", {"tenant": "nobody"}, 404),
+        ("cells/none/keep/", {"tenant": tenant.id}, 404),
+        ("cells/own/keep/", {}, 400),
+    ):
+        assert posted(admin, path, body).status_code == status, (path, body)
 
 
 def test_the_audit_comes_in_pages_and_by_controller(admin: APIClient):

@@ -2,14 +2,14 @@
 
 import http.client
 import json
-import sys
 import threading
 from collections import defaultdict
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from localbox.testing import Box, box_of
+from localbox.testing import box_of
+from tests.rig.box_shell import said
 from tests.rig.plane import until
 from tests.rig.receiver import Receiver
 
@@ -67,13 +67,6 @@ class Keyed:
             assert answer.status == 202
             self.acked[user] += 1
         connection.close()
-
-
-def said(box: Box, code: str) -> dict[str, Any]:
-    done = box.run(sys.executable, "manage.py", "shell", "-v", "0", "-c", code)
-    assert done.returncode == 0, done.stderr
-    words: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return words
 
 
 @pytest.mark.long

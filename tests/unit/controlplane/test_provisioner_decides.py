@@ -19,6 +19,7 @@ from controlplane.provisioner.decide import (
     RaiseShare,
     RollBack,
     StartRamp,
+    Stop,
     Submit,
     Supersede,
     Wait,
@@ -86,6 +87,30 @@ def test_unplaced_pipes_go_where_placing_says_each_seeing_the_one_before_it():
     asked = {"to_place": [NewPipe("p2", "t1"), NewPipe("p3", "t1")], "rooms": [CellRoom("c1", 1), CellRoom("c2")]}
     placed = [a for a in decide(snapshot(cells=cells, pipes=pipes, **asked)) if isinstance(a, Place)]
     assert placed == [Place("p2", "c2"), Place("p3", "c1")]
+
+
+def test_a_dedicated_cell_takes_its_tenants_pipes_and_nobody_elses():
+    pipes = [PipeView("p2", 1, True, None), PipeView("p3", 1, True, None)]
+    asked = {"to_place": [NewPipe("p2", "t1"), NewPipe("p3", "t2")], "rooms": [CellRoom("c1", 9), CellRoom("own")]}
+    placed = [a for a in decide(snapshot(pipes=pipes, dedicated={"own": "t1"}, **asked)) if isinstance(a, Place)]
+    assert placed == [Place("p2", "own"), Place("p3", "c1")]
+
+
+def test_a_cell_that_sleeps_has_no_application_and_one_that_wakes_has_another():
+    asleep = structs.replace(CELL, asleep=True)
+    assert [a for a in decide(snapshot(cells=[asleep])) if isinstance(a, Stop | Submit)] == [Stop("c1")]
+    stopped = structs.replace(asleep, desired=None)
+    assert not [a for a in decide(snapshot(cells=[stopped])) if isinstance(a, Stop | Submit)]
+    woken = structs.replace(stopped, asleep=False, epoch=2)
+    assert Submit(structs.replace(ASKED, epoch=2)) in decide(snapshot(cells=[woken]))
+
+
+def test_no_lane_has_to_hold_what_is_published_to_a_cell_that_sleeps():
+    asleep = structs.replace(CELL, asleep=True, desired=None)
+    published = all_published(snapshot(cells=[asleep], revisions=[revision(1, "ramping", published_offset=5)]))
+    found = decide(structs.replace(published, beats=[beat("ingest-1", "ingest", 9)]))
+    assert found == [GoLive(1)]
+    assert decide(published) == [Wait(1, "waiting for ingest: no replica has reported in the last seconds")]
 
 
 def test_without_a_cell_a_pipe_waits_and_says_so():

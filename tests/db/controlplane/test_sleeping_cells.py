@@ -1,0 +1,243 @@
+"""Cells that sleep, on rows: when the Autoscaler puts them to sleep and wakes them, and what the others make of it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.autoscaler.act import act, finish
+from controlplane.autoscaler.decide import decide
+from controlplane.autoscaler.look import ensure_groups, groups_of
+from controlplane.autoscaler.resting import rest_of
+from controlplane.autoscaler.sleeping import next_turn
+from controlplane.deployer.snapshot import Policy
+from controlplane.deployer.tasks import rounds
+from dataplane.names import LANE_KINDS
+from mgmt.models import (
+    Cell,
+    ControlAction,
+    Destination,
+    Heartbeat,
+    Move,
+    OffsetSet,
+    Pipe,
+    PipeRevision,
+    RolloutStep,
+    ScaleGroup,
+    ScaleSample,
+    Tenant,
+    User,
+    Verdict,
+)
+from mgmt.services import InvalidValue, add_cell, keep_cell_for, register_release, request_rollout
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+AFTER_S = 300
+POLICY = Policy(up_s=75, watch_s=90)
+
+
+def later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def cell(tenant: Tenant, alice: User) -> Cell:
+    cell = Cell.objects.create(id="own")
+    Verdict.objects.create(cell=cell, state="stable", reasons=[], since=NOW, at=NOW)
+    ensure_groups(4)
+    return keep_cell_for(cell=cell, tenant=tenant, sleeps_after_s=AFTER_S, by=alice, now=NOW)
+
+
+def quiet(until: datetime, *, for_s: int = AFTER_S + 10, came: int = 7, settled: int = 7) -> None:
+    """Samples of every group in which nothing happens."""
+    ScaleSample.objects.bulk_create(
+        ScaleSample(cell="own", kind=kind, at=until - timedelta(seconds=ago), lanes={}, came=came, settled=settled)
+        for kind in LANE_KINDS
+        for ago in range(0, for_s, 5)
+    )
+
+
+def something_comes(at: datetime, came: int = 8, settled: int = 7) -> None:
+    ScaleSample.objects.create(cell="own", kind="process", at=at, lanes={}, came=came, settled=settled)
+
+
+def look(now: datetime) -> str:
+    """A tick of the Autoscaler on the cell, without Kafka."""
+    cell = Cell.objects.get(id="own")
+    finish(cell.id, cell.lanes, cell.lanes, now)
+    Verdict.objects.filter(cell=cell).update(at=now)
+    groups, rest = groups_of(list(ScaleGroup.objects.filter(cell=cell)), cell.lanes, now), rest_of(cell, now)
+    turn = next_turn(rest) if rest else None
+    return act(cell.id, groups, {kind: decide(group, turn) for kind, group in groups.items()}, now)
+
+
+def lanes() -> set[int]:
+    return set(Cell.objects.get(id="own").lanes.values())
+
+
+def asleep(at: datetime = NOW) -> None:
+    quiet(at)
+    look(at)
+    assert lanes() == {0}
+
+
+def test_an_idle_cell_sleeps_and_the_next_message_wakes_it_with_an_application_of_its_own(cell: Cell):
+    asleep()
+    before = Cell.objects.get(id="own")
+    assert (before.is_asleep, before.epoch) == (True, cell.epoch)
+    assert ScaleGroup.objects.get(cell=cell, kind="process").why.startswith("nothing came for 300 s")
+    assert look(later(5)) == ""
+    assert "the next message wakes it" in ScaleGroup.objects.get(cell=cell, kind="process").why
+    something_comes(later(9))
+    look(later(10))
+    after = Cell.objects.get(id="own")
+    assert (lanes(), after.epoch) == ({1}, before.epoch + 1)
+    assert after.version > before.version, "lanes are told by the cell's record"
+    told = ControlAction.objects.filter(controller="scale", cell=cell, detail__kind="process").order_by("id")
+    assert [(row.action, row.reason) for row in told] == [
+        ("scale-in", "nothing came for 300 s: it sleeps until something does"),
+        ("scale-out", "1 message has come"),
+    ]
+
+
+def test_an_unstable_cell_is_woken_but_not_put_to_sleep(cell: Cell):
+    quiet(NOW)
+    Verdict.objects.update(state="unstable", reasons=["process-0 is silent"])
+    assert look(NOW) == ""
+    assert lanes() == {1}
+    assert "0 lanes are wanted, but" in ScaleGroup.objects.get(cell=cell, kind="process").why
+    Verdict.objects.update(state="stable", reasons=[])
+    look(later(1))
+    assert lanes() == {0}
+    Verdict.objects.update(state="unstable", reasons=["1 message is lost"])
+    something_comes(later(69))
+    look(later(70))
+    assert lanes() == {1}
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        pytest.param({"for_s": AFTER_S - 60}, id="not known of the whole time"),
+        pytest.param({"came": 8}, id="something is left over"),
+    ],
+)
+def test_what_is_not_known_to_be_idle_stays_awake(cell: Cell, samples: dict[str, int]):
+    quiet(NOW, **samples)
+    assert look(NOW) == ""
+    assert lanes() == {1}
+
+
+def test_a_message_within_the_time_keeps_it_awake_though_it_is_settled(cell: Cell):
+    quiet(NOW)
+    something_comes(NOW - timedelta(seconds=203), came=8, settled=8)
+    assert look(NOW) == ""
+
+
+def test_a_cell_that_is_open_to_all_never_sleeps(cell: Cell, alice: User):
+    keep_cell_for(cell=cell, tenant=None, sleeps_after_s=None, by=alice, now=NOW)
+    quiet(NOW)
+    assert look(NOW) == ""
+    with pytest.raises(InvalidValue, match="only a cell that is kept for one tenant"):
+        keep_cell_for(cell=cell, tenant=None, sleeps_after_s=AFTER_S, by=alice, now=NOW)
+
+
+def test_it_wakes_when_it_is_given_back_to_all(cell: Cell, alice: User):
+    asleep()
+    keep_cell_for(cell=cell, tenant=None, sleeps_after_s=None, by=alice, now=NOW)
+    look(later(5))
+    assert lanes() == {1}
+
+
+def errand_held(pipe: Pipe) -> None:
+    counted = {"count": 5, "seen": 5, "marks": [], "offsets": b""}
+    OffsetSet.objects.create(pipe_id=pipe.id, destination="crm", kind="held", topic="t", partition=0, hour=1, **counted)
+
+
+def errand_move(pipe: Pipe) -> None:
+    Move.objects.create(
+        id="m1", pipe=pipe, destination="crm", what="release", chosen={}, taken=[], total=1, rate_per_s=1
+    )
+
+
+def errand_revision(pipe: Pipe) -> None:
+    pipe.revisions.update(state="ramping")
+
+
+def errand_dedup(pipe: Pipe) -> None:
+    first = pipe.revisions.get()
+    pipe.revisions.update(state="retired")
+    spec = first.spec | {"dedup": {"paths": ["/id"]}}
+    PipeRevision.objects.create(pipe=pipe, number=2, spec=spec, state="live", author=first.author)
+
+
+def errand_lake(pipe: Pipe) -> None:
+    pipe.revisions.update(state="live")
+    Destination.objects.create(pipe=pipe, name="lake", config={"type": "lake"})
+
+
+@pytest.mark.parametrize(
+    ("errand", "why"),
+    [
+        (errand_held, "5 messages are held, and go out as soon as somebody lets them"),
+        (errand_move, "are being released or sent again"),
+        (errand_revision, "revision 1 of pipe"),
+        (errand_dedup, "revision 2 has dedup, whose query runs on"),
+        (errand_lake, "destination lake is a lake, whose writer runs on"),
+    ],
+)
+def test_what_lanes_are_needed_for_besides_messages_keeps_it_awake_and_wakes_it(
+    cell: Cell, pipe: Pipe, errand: Callable[[Pipe], None], why: str
+):
+    Pipe.objects.update(cell=cell)
+    pipe.revisions.update(state="live")
+    asleep()
+    errand(pipe)
+    look(later(5))
+    assert lanes() == {1}
+    rest = rest_of(Cell.objects.get(id="own"), later(5))
+    assert rest is not None
+    assert why in rest.errand
+    quiet(later(400))
+    look(later(400))
+    assert lanes() == {1}
+
+
+def test_a_release_waits_until_the_cell_is_woken_for_it_and_is_watched_there(cell: Cell):
+    Heartbeat.objects.create(
+        cell="", writer="ingest-1", kind="ingest", epoch=1, incarnation="x", state="running", table_offset=1, at=NOW,
+        body={},
+    )  # fmt: skip
+    old, new = (register_release(release=one * 16, wire=1, about="", now=NOW) for one in "01")
+    Cell.objects.update(release=old)
+    asleep()
+    finish("own", Cell.objects.get().lanes, {}, NOW)
+    request_rollout(release=new, author=None, now=NOW)
+    list(rounds(POLICY, NOW))
+    assert RolloutStep.objects.get().why == "cell own sleeps, and is woken for this first"
+    look(later(1))
+    assert lanes() == {1}
+    finish("own", Cell.objects.get().lanes, Cell.objects.get().lanes, later(2))
+    Verdict.objects.update(at=later(3))
+    Heartbeat.objects.update(at=later(3))
+    list(rounds(POLICY, later(3)))
+    assert Cell.objects.get().release == new
+
+
+def test_a_cell_is_kept_for_a_tenant_only_without_others_on_it(cell: Cell, pipe: Pipe, alice: User):
+    stranger = Tenant.objects.create(id="ten_other", name="Other")
+    Pipe.objects.update(cell=cell)
+    with pytest.raises(InvalidValue, match=r"pipe orders of .* is on it: move it away first"):
+        keep_cell_for(cell=cell, tenant=stranger, sleeps_after_s=None, by=alice, now=NOW)
+    with pytest.raises(InvalidValue, match="needs 1 to 60 minutes"):
+        keep_cell_for(cell=cell, tenant=pipe.tenant, sleeps_after_s=30, by=alice, now=NOW)
+
+
+def test_a_cell_is_added_with_the_release_that_most_have(cell: Cell, alice: User):
+    row = register_release(release="2" * 16, wire=1, about="", now=NOW)
+    added = add_cell(name="c2", by=alice, now=NOW)
+    assert (added.release, added.lanes["process"]) == (row, 1)
+    for name in ("c2", "C3", "", "x" * 17, "a b", "c2\n"):
+        with pytest.raises(InvalidValue):
+            add_cell(name=name, by=alice, now=NOW)

@@ -1,0 +1,15 @@
+"""What a box's own code says, asked in a process of its own."""
+
+import json
+import sys
+from typing import Any
+
+from localbox.testing import Box
+
+
+def said(box: Box, code: str) -> dict[str, Any]:
+    """Run Django code in the box; the JSON object that it printed last."""
+    done = box.run(sys.executable, "manage.py", "shell", "-v", "0", "-c", code)
+    assert done.returncode == 0, done.stderr
+    words: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return words

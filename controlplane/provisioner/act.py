@@ -1,9 +1,9 @@
 """What the Provisioner's actions do. Each may be done again, by two at once, and be cut short anywhere."""
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 from django.db import transaction
@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from controlplane.compute.port import Compute, ComputeError, Desired
 from controlplane.control_topic import ControlTopic
-from controlplane.interlocks import Refusal
-from controlplane.leases import fenced, give_back, note, take
+from controlplane.leases import note
+from controlplane.provisioner.changing import changing
 from controlplane.provisioner.decide import (
     Action,
     EnsureTopics,
@@ -46,7 +46,6 @@ from mgmt.provisioning.topics import TopicPlan, TopicShape, cell_plans, output_p
 from mgmt.queries.cells import generation_of
 from mgmt.services import RampIsOver, begin_ramp, finish_ramp, raise_share, roll_back_ramp
 
-ONE_CHANGE: Final = timedelta(seconds=10)  # each is one transaction: what a killed tick leaves behind is short
 State = PipeRevision.State
 log = structlog.get_logger(__name__)
 
@@ -232,20 +231,12 @@ def _break(key: str, why: str) -> None:
 
 
 def change_cell(revision: int, change: Change, now: datetime) -> None:
-    """Make the change under the cell's lease, and note it. Whoever is refused now is told why by the next look."""
+    """Make the change under the cell's lease, and note it."""
     row = PipeRevision.objects.select_related("pipe").get(id=revision)
     what = f"{change.action} of revision {row.number} of {row.pipe_id}"
-    cell = str(row.pipe.cell_id)
-    lease = take(cell, "provision", what, now, lasts=ONE_CHANGE, protective=change.undoes)
-    if isinstance(lease, Refusal):
-        log.info("not now", cell=cell, action=change.action, reason=lease.why)
-        return
-    try:
-        with fenced(lease):
-            if change.make(row, now):
-                _note(row, change.action, change.outcome, now, change.reason)
-    finally:
-        give_back(lease)
+    with changing({str(row.pipe.cell_id): change.undoes}, what, now) as ours:
+        if ours and change.make(row, now):
+            _note(row, change.action, change.outcome, now, change.reason)
 
 
 def _note(row: PipeRevision, action: str, outcome: str, now: datetime, reason: str = "") -> None:

@@ -2,23 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
-import structlog
 from django.db.models import Sum
 
-from controlplane.interlocks import CellState, Refusal, why_not
-from controlplane.leases import cell_states, fenced, give_back, note, take
+from controlplane.interlocks import CellState, why_not
+from controlplane.leases import cell_states, note
 from controlplane.provisioner.admitting import PENSTOCK, AdmissionView, Admit, Begin, End, Stay, TakeBack, next_step
+from controlplane.provisioner.changing import changing
 from mgmt.models import Admission, Move, OffsetSet, PipeRevision
 from mgmt.provisioning.admission import AdmissionPolicy, filed_under
 from mgmt.queries.ramps import Taker, figures_of
 from mgmt.queries.span import bucket_at
 from mgmt.services import admit_share, begin_step, end_admission, say_of_admission, take_share_back
-
-ONE_CHANGE: Final = timedelta(seconds=10)
-log = structlog.get_logger(__name__)
 
 
 def admissions_under_way(now: datetime) -> list[AdmissionView]:
@@ -103,23 +99,14 @@ def _let_in(view: AdmissionView, state: CellState | None, policy: AdmissionPolic
 def _change(view: AdmissionView, step: Admit | TakeBack, now: datetime) -> bool:
     """Under the cell's lease, as any change of it."""
     back = isinstance(step, TakeBack)
-    lease = take(view.cell, "provision", f"admission of {view.pipe}", now, lasts=ONE_CHANGE, protective=back)
-    if isinstance(lease, Refusal):
-        log.info("not now", cell=view.cell, pipe=view.pipe, reason=lease.why)
-        return False
-    try:
-        with fenced(lease):
-            if not _make(view, step, now):
-                return False
-            deed, outcome = ("take-share-back", "rolled back") if back else ("admit-share", "done")
-            reason = step.reason if isinstance(step, TakeBack) else ""
-            detail = {"share": step.share}
-            note(
-                "provision", deed, outcome=outcome, at=now, cell=view.cell, pipe=view.pipe, reason=reason, detail=detail
-            )
-            return True
-    finally:
-        give_back(lease)
+    with changing({view.cell: back}, f"admission of {view.pipe}", now) as ours:
+        if not ours or not _make(view, step, now):
+            return False
+        deed, outcome = ("take-share-back", "rolled back") if back else ("admit-share", "done")
+        reason = step.reason if isinstance(step, TakeBack) else ""
+        detail = {"share": step.share}
+        note("provision", deed, outcome=outcome, at=now, cell=view.cell, pipe=view.pipe, reason=reason, detail=detail)
+        return True
 
 
 def _make(view: AdmissionView, step: Admit | TakeBack, now: datetime) -> bool:

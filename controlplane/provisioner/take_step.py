@@ -3,16 +3,13 @@
 from collections.abc import Callable
 from datetime import datetime
 
-import structlog
-
-from controlplane.interlocks import Refusal, pauses_of
-from controlplane.leases import cell_states, fenced, give_back, take
-from controlplane.provisioner.act import ONE_CHANGE, Hands
+from controlplane.interlocks import pauses_of
+from controlplane.leases import cell_states
+from controlplane.provisioner.act import Hands
+from controlplane.provisioner.changing import changing
 from controlplane.provisioner.relocating import Finish, GiveUp, NoteEnds, NoteLeft, Say, Step, Switch, TurnBack
-from mgmt.models import Lease, Relocation, Topic
+from mgmt.models import Relocation, Topic
 from mgmt.services import finish_relocation, give_up_relocation, switch_pipe, turn_back_relocation
-
-log = structlog.get_logger(__name__)
 
 
 def take_step(hands: Hands, step: Step, now: datetime) -> None:
@@ -40,25 +37,11 @@ def take_step(hands: Hands, step: Step, now: datetime) -> None:
 def _change_both(
     row: Relocation, what: str, make: Callable[[], bool], now: datetime, *, protective: bool = False
 ) -> None:
-    """Make the change under the leases of both cells, taken in one order by whoever takes both.
-
-    An unwell source never keeps a pipe from leaving it.
-    """
-    leases: list[Lease] = []
-    try:
-        for cell in sorted({row.source_id, row.target_id}):
-            unwell = protective or cell == row.source_id
-            lease = take(cell, "provision", f"{what} of {row.pipe_id}", now, lasts=ONE_CHANGE, protective=unwell)
-            if isinstance(lease, Refusal):
-                log.info("not now", cell=cell, action=what, reason=lease.why)
-                return
-            leases.append(lease)
-        with fenced(leases[0]), fenced(leases[1]):
-            if protective or not _is_paused(row.source_id, now):
-                make()
-    finally:
-        for lease in leases:
-            give_back(lease)
+    """Make the change under the leases of both cells. An unwell source never keeps a pipe from leaving it."""
+    both = {row.source_id: True, row.target_id: protective}
+    with changing(both, f"{what} of {row.pipe_id}", now) as ours:
+        if ours and (protective or not _is_paused(row.source_id, now)):
+            make()
 
 
 def _is_paused(cell: str, now: datetime) -> bool:

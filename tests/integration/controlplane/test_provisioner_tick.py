@@ -20,7 +20,8 @@ from controlplane.compute.port import Desired
 from controlplane.control_topic import ControlTopic
 from controlplane.kafka import admin_client
 from controlplane.locks import held
-from controlplane.provisioner.act import ONE_CHANGE, Hands
+from controlplane.provisioner.act import Hands
+from controlplane.provisioner.changing import ONE_CHANGE
 from controlplane.provisioner.tasks import LOCK, Provisioner
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, first_readers

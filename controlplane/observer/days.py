@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 from django.db import IntegrityError, OperationalError, connection, transaction
-from django.db.models import Exists, Model, OuterRef, Q
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from controlplane.locks import held
 from mgmt.models import FactRow, LagRow, LedgerDay, Reach, Seal
@@ -52,6 +52,12 @@ def open_days() -> Iterator[Q]:
         yield _within(day)
 
 
+def unsealed(day: Q) -> QuerySet[FactRow]:
+    """Facts of the day's minutes that are not sealed. `day`, from open_days, limits both tables to its partitions."""
+    seal = Seal.objects.filter(day, pipe_id=OuterRef("pipe_id"), bucket=OuterRef("bucket"))
+    return FactRow.objects.filter(day, ~Exists(seal))
+
+
 def keep_days(now: datetime, *, facts_keep_d: int, seals_keep_d: int) -> None:
     """Make the days to come, close those that are sealed, drop those that are kept no longer. Safe to run twice."""
     with held(LOCK) as ours:
@@ -82,14 +88,9 @@ def _close_before(settled: date, now: datetime) -> None:
     for day in LedgerDay.objects.filter(closed_at=None, day__lt=settled).values_list("day", flat=True):
         with transaction.atomic():
             row = LedgerDay.objects.select_for_update().get(day=day)
-            if not _is_open(day):
+            if not unsealed(_within(day)).exists():
                 row.closed_at = now
                 row.save(update_fields=["closed_at"])
-
-
-def _is_open(day: date) -> bool:
-    seal = Seal.objects.filter(_within(day), pipe_id=OuterRef("pipe_id"), bucket=OuterRef("bucket"))
-    return FactRow.objects.filter(_within(day), ~Exists(seal)).exists()
 
 
 def _drop_before(model: type[Model], first_kept: date) -> None:

@@ -6,16 +6,15 @@ from datetime import datetime
 from typing import Final
 
 import structlog
-from django.db.models import Exists, OuterRef
 from msgspec import Struct
 
-from controlplane.observer.days import open_days
+from controlplane.observer.days import open_days, unsealed
 from controlplane.observer.merge import PipeBucket, Place
 from controlplane.observer.seal import Progress, closing_s, first_open_bucket, seal_row, why_open
 from dataplane.ledger.bins import Books, derive
 from dataplane.ledger.facts import DEDUP, Fact
 from dataplane.names import Purpose
-from mgmt.models import CloseMark, FactRow, Pipe, Seal, Topic
+from mgmt.models import CloseMark, Pipe, Seal, Topic
 from mgmt.queries.cells import cells_left
 from mgmt.queries.ledger import Minute, books_of
 
@@ -54,9 +53,8 @@ class Sealer:
 
     def load(self, partition: int) -> None:
         """The open buckets of an audit partition that has just become ours."""
-        sealed = Seal.objects.filter(pipe_id=OuterRef("pipe_id"), bucket=OuterRef("bucket"))
-        rows = FactRow.objects.filter(~Exists(sealed), audit_partition=partition)
-        buckets = [key for day in open_days() for key in rows.filter(day).values_list("pipe_id", "bucket").distinct()]
+        of_days = [unsealed(day).filter(audit_partition=partition) for day in open_days()]
+        buckets = [key for rows in of_days for key in rows.values_list("pipe_id", "bucket").distinct()]
         cells = dict(Pipe.objects.filter(id__in={pipe for pipe, _ in buckets}).values_list("id", "cell_id"))
         self.remember({(pipe, bucket): cells[pipe] or "" for pipe, bucket in buckets if pipe in cells})
 

@@ -1,12 +1,13 @@
 """The books by day: made ahead, closed when sealed, opened by late facts, dropped whole; nothing is lost between."""
 
+import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from django.db import connection
 from django.db.models import Model
 
-from controlplane.observer.days import buckets_of, day_of, keep_days, note_days, open_days
+from controlplane.observer.days import buckets_of, day_of, keep_days, note_days, open_days, unsealed
 from mgmt.models import FactRow, LagRow, LedgerDay, Reach, Seal
 
 pytestmark = pytest.mark.django_db
@@ -77,6 +78,13 @@ def test_a_day_is_closed_when_each_of_its_minutes_is_sealed_and_open_again_with_
     assert list(open_days()) == []
     fact(day, "p3")
     assert not is_closed(day)
+
+
+def test_what_is_not_sealed_of_a_day_is_asked_of_its_partitions_alone():
+    keep()
+    fact(TODAY)
+    asked = set(re.findall(r"mgmt_(?:factrow|seal)_(?:\d{8}|other)", unsealed(next(open_days())).explain()))
+    assert asked == {"mgmt_factrow_20310510", "mgmt_seal_20310510"}
 
 
 def test_a_day_that_may_still_get_facts_is_not_closed():

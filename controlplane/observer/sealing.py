@@ -14,8 +14,8 @@ from controlplane.observer.seal import Progress, closing_s, first_open_bucket, s
 from dataplane.ledger.bins import Books, derive
 from dataplane.ledger.facts import DEDUP, Fact
 from dataplane.names import Purpose
-from mgmt.models import CloseMark, Pipe, Seal, Topic
-from mgmt.queries.cells import cells_left
+from mgmt.models import CloseMark, Pipe, Seal
+from mgmt.queries.cells import cells_left, places_of
 from mgmt.queries.ledger import Minute, books_of
 
 AT_ONCE: Final = 200  # buckets that are looked at together
@@ -139,11 +139,6 @@ def _ends(cell: str, bucket: int, now: datetime, bounds: Bounds) -> dict[Place, 
     """Where the cell's ingest topics ended when the bucket did, noted the first time it is asked for."""
     mark = CloseMark.objects.filter(cell=cell, bucket=bucket).first()
     if mark is None:
-        ends = [[*place, bounds(place)[1]] for place in _ingest_places(cell)]
+        ends = [[*place, bounds(place)[1]] for place in places_of(cell, "ingest")]
         mark, _ = CloseMark.objects.get_or_create(cell=cell, bucket=bucket, defaults={"ends": ends, "noted_at": now})
     return {(topic, partition): offset for topic, partition, offset in mark.ends}
-
-
-def _ingest_places(cell: str) -> list[Place]:
-    rows = Topic.objects.filter(cell_id=cell, purpose="ingest").values_list("name", "partitions")
-    return [(name, number) for name, partitions in rows for number in range(partitions)]

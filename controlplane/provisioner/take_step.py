@@ -8,7 +8,8 @@ from controlplane.leases import cell_states
 from controlplane.provisioner.act import Hands
 from controlplane.provisioner.changing import changing
 from controlplane.provisioner.relocating import Finish, GiveUp, NoteEnds, NoteLeft, Say, Step, Switch, TurnBack
-from mgmt.models import Relocation, Topic
+from mgmt.models import Relocation
+from mgmt.queries.cells import places_of
 from mgmt.services import finish_relocation, give_up_relocation, switch_pipe, turn_back_relocation
 
 
@@ -22,7 +23,8 @@ def take_step(hands: Hands, step: Step, now: datetime) -> None:
         case NoteLeft():
             mine.update(left_at=now)
         case NoteEnds():
-            mine.update(ends=[[*place, end] for place, end in hands.topics.ends(_ingest_places(row)).items()])
+            ends = hands.topics.ends(places_of(row.source_id, "ingest"))
+            mine.update(ends=[[*place, end] for place, end in ends.items()])
         case GiveUp(why=why):
             give_up_relocation(relocation=row, says=why, now=now)
         case Switch():
@@ -47,8 +49,3 @@ def _change_both(
 def _is_paused(cell: str, now: datetime) -> bool:
     """Asked here, for a protective take does not ask: an unwell cell may be left, a paused one not."""
     return any(pauses_of("provision", cell_states(now, [cell])[cell]))
-
-
-def _ingest_places(row: Relocation) -> list[tuple[str, int]]:
-    topics = Topic.objects.filter(cell=row.source_id, purpose="ingest")
-    return [(topic.name, number) for topic in topics for number in range(topic.partitions)]

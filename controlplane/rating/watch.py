@@ -12,10 +12,11 @@ from django.db.models import QuerySet
 from msgspec import Struct
 
 from controlplane.autoscaler.figures import Figure, LaneClock, Sample, figures_of
-from controlplane.autoscaler.offsets import Offsets, Place, Progress
+from controlplane.autoscaler.offsets import Offsets, Progress
 from controlplane.rating.judge import LANES, Group
 from dataplane.names import INPUTS_OF, LaneKind, lane_group
-from mgmt.models import Heartbeat, Topic
+from mgmt.models import Heartbeat
+from mgmt.queries.cells import places_of
 
 HEARD: Final = timedelta(seconds=15)  # a busy machine tells late; each clock says by itself of when it is
 
@@ -34,7 +35,7 @@ class Watch:
     def __init__(self, cell: str, offsets: Offsets) -> None:
         self._cell = cell
         self._offsets = offsets
-        self._places = {kind: _places(cell, kind) for kind in LANES}
+        self._places = {kind: places_of(cell, *INPUTS_OF[kind]) for kind in LANES}
 
     def moment(self) -> Moment:
         """Now."""
@@ -87,8 +88,3 @@ def between(old: Moment, new: Moment, acked: int) -> tuple[dict[Group, Figure], 
     ends: dict[Group, Sample] = {**new.groups, "ingest": Sample(ingest.at_s, ingest.lanes, acked, acked)}
     figures = {group: figures_of([old.groups[group], ends[group]])[0] for group in ends}
     return figures, (new.busy_s - old.busy_s) / max(1e-9, new.all_s - old.all_s)
-
-
-def _places(cell: str, kind: LaneKind) -> list[Place]:
-    topics = Topic.objects.filter(cell=cell, purpose__in=INPUTS_OF[kind])
-    return [(name, number) for name, count in topics.values_list("name", "partitions") for number in range(count)]

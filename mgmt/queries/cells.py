@@ -51,6 +51,12 @@ def topic_at(pipe: str, purpose: str, generation: int) -> Topic | None:
     return topics_of([pipe], purpose).filter(generation=generation).first()
 
 
+def places_of(cell: str, *purposes: str) -> list[tuple[str, int]]:
+    """The (topic, partition) of each partition of the cell's topics for these purposes."""
+    topics = Topic.objects.filter(cell=cell, purpose__in=purposes).values_list("name", "partitions")
+    return [(name, number) for name, partitions in topics for number in range(partitions)]
+
+
 def generation_of(cell: str) -> int:
     """The generation of a cell's topics: what they have, or, before they are made, one that no other cell has."""
     newest = Topic.objects.aggregate(its=Max("generation", filter=Q(cell=cell)), of_all=Max("generation"))

@@ -4,14 +4,15 @@ from datetime import datetime
 
 import structlog
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from dataplane.names import ENTRANCE
-from mgmt.models import Admission, DeadLetter, Move, Pipe, User
+from mgmt.models import Admission, DeadLetter, Move, User
 from mgmt.services.alerts import Failure, note_failures
 from mgmt.services.control import note
 from mgmt.services.errors import AdmissionIsOver
 from mgmt.services.moves import abort_move
+from mgmt.services.publishing import republish_pipe
 from mgmt.services.samples import sample_of
 
 log = structlog.get_logger(__name__)
@@ -28,7 +29,7 @@ def admit_share(*, pipe_id: str, of_share: int, share: int, now: datetime) -> bo
     """Let more in; what was held of it follows by itself. False if the row has moved meanwhile."""
     if not under_way(pipe_id).filter(share=of_share, held_at=None).update(share=share, step_at=now, reason=""):
         return False
-    _publish(pipe_id)
+    republish_pipe(pipe_id=pipe_id)
     log.info("admitted", pipe=pipe_id, share=share)
     return True
 
@@ -46,7 +47,7 @@ def take_share_back(*, pipe_id: str, of_share: int, share: int, reason: str, now
         return False
     for move in Move.objects.filter(pipe=pipe_id, destination="", state=Move.State.RUNNING):
         abort_move(move=move)
-    _publish(pipe_id)
+    republish_pipe(pipe_id=pipe_id)
     sample = sample_of(DeadLetter(node=ENTRANCE, cause=CAUSE, detail=words[:300]), None)
     note_failures(failures=[Failure(pipe_id, "", CAUSE, 0, now, sample, suspended=True)], now=now)
     log.warning("taken back", pipe=pipe_id, share=share, reason=reason)
@@ -58,7 +59,7 @@ def end_admission(*, pipe_id: str, now: datetime) -> bool:
     """Everything is let in. False if the row has moved meanwhile."""
     if not under_way(pipe_id).filter(held_at=None).update(ended_at=now, reason=""):
         return False
-    _publish(pipe_id)
+    republish_pipe(pipe_id=pipe_id)
     return True
 
 
@@ -95,7 +96,3 @@ def _steered(admission: Admission, action: str, changed: int, by: User, now: dat
         pipe = admission.pipe
         note("provision", action, outcome="done", at=now, cell=pipe.cell_id, pipe=pipe.id, author=by)
     return changed == 1
-
-
-def _publish(pipe_id: str) -> None:
-    Pipe.objects.filter(id=pipe_id).update(version=F("version") + 1)

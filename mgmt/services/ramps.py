@@ -6,13 +6,14 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from dataplane.names import WHOLE
 from mgmt.models import ControlAction, Pipe, PipeRevision, Ramp, RampStep, User
 from mgmt.services.control import note
 from mgmt.services.destinations import send_again
 from mgmt.services.errors import RampIsOver
+from mgmt.services.publishing import republish_pipe
 from mgmt.services.revisions import adopt_live_spec, take_over
 
 log = structlog.get_logger(__name__)
@@ -33,7 +34,7 @@ def begin_ramp(*, revision: PipeRevision, share: int, now: datetime) -> bool:
     if stable is not None and share:
         ramp = Ramp.objects.create(revision=revision, stable=stable, share=share, began_at=now)
         _open_step(ramp, share, now)
-    _publish(revision.pipe_id)
+    republish_pipe(pipe_id=revision.pipe_id)
     log.info("ramping", pipe=revision.pipe_id, revision=revision.number, share=share or WHOLE)
     return True
 
@@ -46,7 +47,7 @@ def raise_share(*, ramp: Ramp, share: int, figures: Mapping[str, Any], now: date
         return False
     _close_step(ramp, figures, now)
     _open_step(ramp, share, now)
-    _publish(ramp.revision.pipe_id)
+    republish_pipe(pipe_id=ramp.revision.pipe_id)
     log.info("ramp step", pipe=ramp.revision.pipe_id, revision=ramp.revision.number, share=share)
     return True
 
@@ -117,7 +118,7 @@ def _end(
     if ramp.share == WHOLE:
         take_over(ramp.revision.pipe_id, ramp.stable.spec["destinations"])
     send_again(pipes=Pipe.objects.filter(id=ramp.revision.pipe_id), since=ramp.began_at)
-    _publish(ramp.revision.pipe_id)
+    republish_pipe(pipe_id=ramp.revision.pipe_id)
     log.warning(
         "ramp ended", pipe=ramp.revision.pipe_id, revision=ramp.revision.number, outcome=outcome, share=ramp.share
     )
@@ -162,7 +163,3 @@ def _note(ramp: Ramp, action: str, by: User, now: datetime, reason: str = "") ->
     detail = {"revision": ramp.revision.number, "share": ramp.share}
     place = {"cell": pipe.cell_id, "pipe": pipe.id}
     note(ControlAction.PERSON, action, outcome="done", at=now, reason=reason, author=by, detail=detail, **place)
-
-
-def _publish(pipe_id: str) -> None:
-    Pipe.objects.filter(id=pipe_id).update(version=F("version") + 1)

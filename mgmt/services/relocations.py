@@ -23,6 +23,7 @@ from mgmt.provisioning.relocating import why_not_movable
 from mgmt.queries.pipes import specs_in_use
 from mgmt.services.control import note
 from mgmt.services.errors import InvalidValue, NotMovable, RelocationUnderWay
+from mgmt.services.publishing import republish_pipe
 
 LONGEST: Final = 200
 State = Relocation.State
@@ -98,7 +99,7 @@ def finish_relocation(*, relocation: Relocation, now: datetime) -> bool:
     mine = Relocation.objects.filter(id=relocation.id, state=State.DRAINING)
     if not mine.update(state=State.DONE, says="", finished_at=now):
         return False
-    Pipe.objects.filter(id=relocation.pipe_id).update(version=F("version") + 1)
+    republish_pipe(pipe_id=relocation.pipe_id)
     _note(relocation, ("move-pipe", "done"), now)
     return True
 

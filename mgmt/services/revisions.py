@@ -17,6 +17,7 @@ from mgmt.models import Destination, Pipe, PipeRevision, Source, User
 from mgmt.services.destinations import move_destination
 from mgmt.services.errors import PipeClosed, RevisionConflict
 from mgmt.services.lookups import check_tables
+from mgmt.services.publishing import republish_pipe
 from mgmt.services.reach import check_destinations, check_sources
 from mgmt.services.secrets import encrypt, new_signing_secret
 
@@ -116,7 +117,7 @@ def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> b
         return False
     others.update(state=State.RETIRED)
     mine.filter(state=State.RAMPING).update(state=State.LIVE, state_reason="", live_at=now or timezone.now())
-    Pipe.objects.filter(id=revision.pipe_id).update(version=F("version") + 1)
+    republish_pipe(pipe_id=revision.pipe_id)
     take_over(revision.pipe_id, revision.spec["destinations"])
     revision.refresh_from_db()
     return True

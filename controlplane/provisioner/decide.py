@@ -19,18 +19,19 @@ topic, so a tick that is killed anywhere, or runs twice, finds what it had done 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from controlplane.compute.port import Desired
-from controlplane.control_topic import end_of, missing_records
+from controlplane.control_topic import missing_records
 from controlplane.interlocks import why_not
 from controlplane.provisioner.ramping import On, Stay, figures_to_keep, next_step, why_back
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot
 from controlplane.provisioner.wanted import (
     OPEN,
+    Look,
     cell_key,
     destination_key,
     digest_key,
@@ -43,6 +44,7 @@ from mgmt.provisioning.ramps import first_share
 
 HOLDING_STATES: Final = ("starting", "running", "draining")
 LONGEST_REASON: Final = 300
+NO_INGEST: Final = "waiting for ingest: no replica has reported in the last seconds"
 NEEDED_LANES: Final = ("process", "transmit")
 
 
@@ -146,11 +148,6 @@ Action = (
 )
 
 
-class _Look(Struct, frozen=True):
-    snapshot: Snapshot
-    wanted: dict[str, int]
-
-
 def decide(snapshot: Snapshot) -> list[Action]:
     """All that can be done now; acting on it and deciding again ends in a list of nothing but Wait."""
     wanted = wanted_versions(snapshot)
@@ -159,7 +156,7 @@ def decide(snapshot: Snapshot) -> list[Action]:
         *_place(snapshot),
         *_cells(snapshot),
         *([Publish(missing)] if missing else []),
-        *_revisions(_Look(snapshot, wanted)),
+        *_revisions(Look(snapshot, wanted)),
     ]
 
 
@@ -181,7 +178,7 @@ def _cells(snapshot: Snapshot) -> Iterable[Action]:
             yield Submit(desired)
 
 
-def _revisions(look: _Look) -> Iterable[Action]:
+def _revisions(look: Look) -> Iterable[Action]:
     by_pipe: dict[str, list[RevisionView]] = defaultdict(list)
     for revision in look.snapshot.revisions:
         by_pipe[revision.pipe].append(revision)
@@ -190,7 +187,7 @@ def _revisions(look: _Look) -> Iterable[Action]:
         yield from _pipe(look, cells.get(pipe.cell or ""), pipe, by_pipe[pipe.id])
 
 
-def _pipe(look: _Look, cell: CellView | None, pipe: PipeView, revisions: list[RevisionView]) -> Iterable[Action]:
+def _pipe(look: Look, cell: CellView | None, pipe: PipeView, revisions: list[RevisionView]) -> Iterable[Action]:
     has_live = any(r.state == "live" for r in revisions)
     for state in OPEN:
         ordered = sorted((r for r in revisions if r.state == state), key=lambda r: r.number)
@@ -209,7 +206,7 @@ def _back(snapshot: Snapshot, cell: CellView | None, revision: RevisionView) -> 
 
 
 def _step(
-    look: _Look, cell: CellView | None, pipe: PipeView, revision: RevisionView, has_live: bool
+    look: Look, cell: CellView | None, pipe: PipeView, revision: RevisionView, has_live: bool
 ) -> Iterable[Action]:
     """What moves one open revision on, or what it waits for."""
     if why := _not_ready(cell):
@@ -217,7 +214,7 @@ def _step(
         return
     assert cell is not None  # noqa: S101 - _not_ready has said so
     snapshot = look.snapshot
-    end = end_of(_needed(snapshot, cell, pipe, revision), look.wanted, snapshot.published)
+    end = look.end_of(_needed(snapshot, cell, pipe, revision))
     if end is None:
         yield from _wait(revision, f"publishing to cell {cell.id}")
         return
@@ -288,11 +285,15 @@ def why_not_held(cell: CellView, end: int, beats: Iterable[Beat]) -> str:
         if kind not in running:
             return f"waiting for cell {cell.id}: no {kind} lane has reported in the last seconds"
     if "ingest" not in running:
-        return "waiting for ingest: no replica has reported in the last seconds"
-    behind = [b for b in ours if b.table_offset < end]
-    if not behind:
+        return NO_INGEST
+    return why_behind(ours, end)
+
+
+def why_behind(beats: Sequence[Beat], end: int) -> str:
+    """Which of these holds the control topic least far, if not up to `end`; "" if all of them hold it."""
+    slowest = min(beats, key=lambda b: b.table_offset, default=None)
+    if slowest is None or slowest.table_offset >= end:
         return ""
-    slowest = min(behind, key=lambda b: b.table_offset)
     return f"waiting for {slowest.writer}: it holds control records up to {slowest.table_offset} of {end}"
 
 

@@ -12,17 +12,16 @@ Switching is a change of both cells: it waits while the interlocks refuse it for
 the source or provisioning is paused there; that the source is unwell does not keep a pipe from leaving it.
 """
 
-from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
 from msgspec import Struct
 
-from controlplane.control_topic import end_of
 from controlplane.interlocks import BELIEVED, clock, pauses_of, why_not
-from controlplane.provisioner.decide import HOLDING_STATES, why_not_held
+from controlplane.provisioner.decide import HOLDING_STATES, NO_INGEST, why_behind, why_not_held
 from controlplane.provisioner.snapshot import RelocationView, Snapshot
 from controlplane.provisioner.wanted import (
+    Look,
     cell_key,
     destination_key,
     digest_key,
@@ -84,25 +83,17 @@ class Say(Struct, frozen=True):
 Step = Switch | NoteLeft | NoteEnds | Finish | TurnBack | GiveUp | Say
 
 
-class _Look(Struct, frozen=True):
-    snapshot: Snapshot
-    wanted: Mapping[str, int]
-
-    def end_of(self, keys: Sequence[str]) -> int | None:
-        return end_of(keys, self.wanted, self.snapshot.published)
-
-
 def next_steps(snapshot: Snapshot) -> list[Step]:
     """At most one step for each relocation under way; none for one that has said already what it waits for."""
     if not snapshot.relocations:
         return []
-    look = _Look(snapshot, wanted_versions(snapshot))
+    look = Look(snapshot, wanted_versions(snapshot))
     steps = [_drain(look, row) if row.state == "draining" else _prepare(look, row) for row in snapshot.relocations]
     said = {row.id: row.says for row in snapshot.relocations}
     return [step for step in steps if not isinstance(step, Say) or step.says != said[step.relocation]]
 
 
-def _prepare(look: _Look, row: RelocationView) -> Step:
+def _prepare(look: Look, row: RelocationView) -> Step:
     if row.unfit:
         return GiveUp(row.id, row.unfit)
     why = row.busy or _not_ready(look, row) or _refused(look, row)
@@ -112,7 +103,7 @@ def _prepare(look: _Look, row: RelocationView) -> Step:
     return GiveUp(row.id, f"not within {PATIENCE.seconds // 60} min: {why}") if is_late else _say(row, why)
 
 
-def _not_ready(look: _Look, row: RelocationView) -> str:
+def _not_ready(look: Look, row: RelocationView) -> str:
     target = next((cell for cell in look.snapshot.cells if cell.id == row.target), None)
     if target is None or target.problem or not target.bound or not target.release:
         why = (target.problem if target else "") or "it has no topics or no release yet"
@@ -130,14 +121,14 @@ def _needed(snapshot: Snapshot, row: RelocationView) -> list[str]:
     return [cell_key(row.target), *plans, *destinations, pipe_key(row.pipe), *keys]
 
 
-def _refused(look: _Look, row: RelocationView) -> str:
+def _refused(look: Look, row: RelocationView) -> str:
     source, target = look.snapshot.states[row.source], look.snapshot.states[row.target]
     if refusal := why_not("provision", target) or why_not("provision", source, protective=True):
         return f"{refusal.why}; again {refusal.again}"
     return f"provisioning is paused on cell {row.source}" if any(pauses_of("provision", source)) else ""
 
 
-def _drain(look: _Look, row: RelocationView) -> Step:
+def _drain(look: Look, row: RelocationView) -> Step:
     if why := _why_back(look.snapshot, row):
         return _unless_leased(look, row, TurnBack(row.id, why))
     end = look.end_of([pipe_key(row.pipe)])
@@ -164,15 +155,10 @@ def _why_back(snapshot: Snapshot, row: RelocationView) -> str:
 
 def _not_left(snapshot: Snapshot, end: int) -> str:
     replicas = [beat for beat in snapshot.beats if beat.kind == "ingest" and beat.state in HOLDING_STATES]
-    if not replicas:
-        return "waiting for ingest: no replica has reported in the last seconds"
-    slowest = min(replicas, key=lambda beat: beat.table_offset)
-    if slowest.table_offset >= end:
-        return ""
-    return f"waiting for {slowest.writer}: it holds control records up to {slowest.table_offset} of {end}"
+    return why_behind(replicas, end) if replicas else NO_INGEST
 
 
-def _unless_leased(look: _Look, row: RelocationView, step: Step) -> Step:
+def _unless_leased(look: Look, row: RelocationView, step: Step) -> Step:
     """What goes back or ends is stopped by nothing but another change under way."""
     refusals = [why_not("provision", look.snapshot.states[cell], protective=True) for cell in (row.source, row.target)]
     refusal = next((one for one in refusals if one is not None), None)

@@ -1,7 +1,10 @@
 """Which control records the rows ask for, by key and version. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
+from controlplane.control_topic import end_of
 from controlplane.provisioner.snapshot import RevisionView, Snapshot
 from dataplane.names import WHOLE
 
@@ -60,6 +63,17 @@ def wanted_versions(snapshot: Snapshot) -> dict[str, int]:
     wanted |= {digest_key(k.name): k.version for k in snapshot.keys if k.pipe in placed}
     wanted |= {move_key(m.name): m.version for m in snapshot.moves if m.pipe in placed}
     return wanted
+
+
+class Look(Struct, frozen=True):
+    """A snapshot, and the records that its rows ask for: what is decided rests on both."""
+
+    snapshot: Snapshot
+    wanted: Mapping[str, int]
+
+    def end_of(self, keys: Sequence[str]) -> int | None:
+        """Where the records of these keys end in the control topic, or None while one of them is not there."""
+        return end_of(keys, self.wanted, self.snapshot.published)
 
 
 def weights_by_pipe(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
 from controlplane.interlocks import pauses_of
 from controlplane.leases import cell_states
@@ -28,11 +29,11 @@ def take_step(hands: Hands, step: Step, now: datetime) -> None:
         case GiveUp(why=why):
             give_up_relocation(relocation=row, says=why, now=now)
         case Switch():
-            _change_both(row, "switch", lambda: switch_pipe(relocation=row, now=now), now)
+            _change_both(row, "switch", partial(switch_pipe, relocation=row, now=now), now)
         case Finish():
-            _change_both(row, "finish", lambda: finish_relocation(relocation=row, now=now), now, protective=True)
+            _change_both(row, "finish", partial(finish_relocation, relocation=row, now=now), now, protective=True)
         case TurnBack(why=why):
-            back = lambda: turn_back_relocation(relocation=row, why=why, now=now)  # noqa: E731
+            back = partial(turn_back_relocation, relocation=row, why=why, now=now)
             _change_both(row, "turn back", back, now, protective=True)
 
 

@@ -81,12 +81,11 @@ def _why_stay(view: AdmissionView, policy: AdmissionPolicy, now: datetime) -> st
         return f"{here} until the pipe is active again"
     if view.step_at is None:
         return f"{here}; it waits for its first messages"
-    return _why_try_on(view, policy, now, here) if view.share else ""
+    return _why_try_on(view, view.step_at, policy, now, here) if view.share else ""
 
 
-def _why_try_on(view: AdmissionView, policy: AdmissionPolicy, now: datetime, here: str) -> str:
-    assert view.step_at is not None  # noqa: S101 - for the type checker
-    due, latest = view.step_at + policy.hold, view.step_at + policy.patience
+def _why_try_on(view: AdmissionView, step_at: datetime, policy: AdmissionPolicy, now: datetime, here: str) -> str:
+    due, latest = step_at + policy.hold, step_at + policy.patience
     if now < due:
         return f"{here} until {due:%H:%M:%S} UTC"
     if view.figures.taken < policy.evidence and now < latest:

@@ -1,7 +1,9 @@
 """What a group of lanes did between two looks, from two samples of counters that only grow. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
 from msgspec import Struct
 
@@ -37,6 +39,11 @@ class Figure(Struct, frozen=True):
     came: float
     settled: float
     backlog: int
+
+
+def clock_of(at: datetime, body: Mapping[str, Any]) -> LaneClock:
+    """What a lane's heartbeat of that moment says of its process."""
+    return LaneClock(body["pid"], at.timestamp(), body["cpu_s"])
 
 
 def figures_of(samples: Iterable[Sample]) -> list[Figure]:

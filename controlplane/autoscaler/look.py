@@ -2,14 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
 from django.db.models import QuerySet
 
 from controlplane.autoscaler.decide import IN_WINDOW_S, Group, Memory, Policy
-from controlplane.autoscaler.figures import Figure, LaneClock, Sample, figures_of
+from controlplane.autoscaler.figures import Figure, LaneClock, Sample, clock_of, figures_of
 from controlplane.autoscaler.offsets import Offsets, Place
 from dataplane.names import (
     INGEST_GROUP,
@@ -60,7 +60,7 @@ def _of_ingest(stored: int, now: datetime) -> ScaleSample:
     """What ingest has settled is stored where process reads; what it has not waits in its replicas for that."""
     rows = list(_beating(now, "running").filter(kind=INGEST_GROUP))
     waiting = sum(row.body.get("unsettled", 0) for row in rows)
-    clocks = msgspec.to_builtins({row.writer: _clock(row) for row in rows})
+    clocks = msgspec.to_builtins({row.writer: clock_of(row.at, row.body) for row in rows})
     came = stored + waiting
     return ScaleSample(cell=INGEST_GROUP, kind=INGEST_GROUP, at=now, lanes=clocks, came=came, settled=stored)
 
@@ -149,9 +149,5 @@ def _inputs() -> dict[GroupKey, list[Place]]:
 def _lanes(now: datetime) -> dict[GroupKey, dict[str, LaneClock]]:
     found: dict[GroupKey, dict[str, LaneClock]] = defaultdict(dict)
     for row in _beating(now, "running").filter(kind__in=LANE_KINDS):
-        found[row.cell, msgspec.convert(row.kind, LaneKind)][row.writer] = _clock(row)
+        found[row.cell, msgspec.convert(row.kind, LaneKind)][row.writer] = clock_of(row.at, row.body)
     return found
-
-
-def _clock(row: Heartbeat) -> LaneClock:
-    return LaneClock(row.body["pid"], row.at.astimezone(UTC).timestamp(), row.body["cpu_s"])

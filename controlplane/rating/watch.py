@@ -11,7 +11,7 @@ import psutil
 from django.db.models import QuerySet
 from msgspec import Struct
 
-from controlplane.autoscaler.figures import Figure, LaneClock, Sample, figures_of
+from controlplane.autoscaler.figures import Figure, LaneClock, Sample, clock_of, figures_of
 from controlplane.autoscaler.offsets import Offsets, Progress
 from controlplane.rating.judge import LANES, Group
 from dataplane.names import INPUTS_OF, LaneKind, lane_group
@@ -68,8 +68,7 @@ class Watch:
     def _clocks(self) -> dict[Group, dict[str, LaneClock]]:
         found: dict[Group, dict[str, LaneClock]] = {"ingest": {}, "process": {}, "transmit": {}}
         for kind, writer, at, body in self._beats().values_list("kind", "writer", "at", "body"):
-            clock = LaneClock(body["pid"], at.astimezone(UTC).timestamp(), body["cpu_s"])
-            found[msgspec.convert(kind, Group)][writer] = clock
+            found[msgspec.convert(kind, Group)][writer] = clock_of(at, body)
         return found
 
     def _beats(self) -> QuerySet[Heartbeat]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -24,7 +24,6 @@ from dataplane.ledger.fields import FieldSample as Told
 from dataplane.names import AUDIT_TOPIC
 from mgmt.models import (
     AuditOffset,
-    Cell,
     FieldHour,
     FieldSample,
     Finding,
@@ -34,9 +33,8 @@ from mgmt.models import (
     SourceSchema,
     Tenant,
     User,
-    Verdict,
 )
-from mgmt.patterns.blocks import IN_HOUR, MINUTES, Block, block_at, hour_of
+from mgmt.patterns.blocks import IN_HOUR, MINUTES, Block, hour_of
 from mgmt.patterns.shares import EMPTY, STEPS, merged, with_sample
 from mgmt.patterns.shares import FieldHour as Hour
 from mgmt.patterns.usual import HOURS_BACK
@@ -44,12 +42,8 @@ from mgmt.queries.patterns import findings_of
 from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
 from tests.db.controlplane.test_observer_stores import AUDIT, Message
+from tests.db.controlplane.watching import BLOCK, FIRST, GRACE_S, NOW, START, watch_from_first, well_cell
 
-GRACE_S: Final = 60
-START: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-NOW: Final = datetime(2026, 11, 21, 12, 7, 1, tzinfo=UTC)  # the first moment at which START's block is over
-FIRST: Final = block_at(START)
-BLOCK: Final = timedelta(minutes=MINUTES)
 USUAL: Final = {"user": {"country": "DE"}, "n": 1}
 WITHOUT: Final = {"n": 1}
 COUPON: Final = {"user": {"country": "DE"}, "n": 1, "coupon": "x"}
@@ -78,10 +72,7 @@ def had(pipe: Pipe, *bodies: object) -> None:
 
 @pytest.fixture
 def placed(pipe: Pipe) -> Pipe:
-    pipe.cell = Cell.objects.create(id="c1")
-    pipe.save()
-    Verdict.objects.create(cell=pipe.cell, state="stable", since=START - timedelta(days=1), at=NOW + timedelta(days=1))
-    PatternMark.objects.create(block=FIRST - 1)
+    watch_from_first(pipe, well_cell())
     AuditOffset.objects.create(topic=AUDIT_TOPIC, partition=0, next_offset=0)
     had(pipe, USUAL)
     return pipe

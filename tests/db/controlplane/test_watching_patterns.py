@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -30,34 +30,26 @@ from mgmt.models import (
     User,
     Verdict,
 )
-from mgmt.patterns.blocks import IN_HOUR, MINUTES, Block, block_at, hour_of, minutes_of
+from mgmt.patterns.blocks import IN_HOUR, MINUTES, Block, hour_of, minutes_of
 from mgmt.patterns.usual import HOURS_BACK
 from mgmt.queries.blocks import blocks_of
 from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth
+from tests.db.controlplane.watching import BLOCK, FIRST, GRACE_S, NOW, START, watch_from_first, well_cell
 
-GRACE_S: Final = 60
-START: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-NOW: Final = datetime(2026, 11, 21, 12, 7, 1, tzinfo=UTC)  # the first moment at which START's block is over
-FIRST: Final = block_at(START)
-BLOCK: Final = timedelta(minutes=MINUTES)
 GOOD: Final = Block(1_000, 1_000, 0, 1_000, 40_000)
 Does = Callable[[int, Block], None]
 
 
 @pytest.fixture
 def cell(db: None) -> Cell:
-    cell = Cell.objects.create(id="c1")
-    Verdict.objects.create(cell=cell, state="stable", since=START - timedelta(days=1), at=NOW + timedelta(days=1))
-    return cell
+    return well_cell()
 
 
 @pytest.fixture
 def placed(pipe: Pipe, cell: Cell) -> Pipe:
-    pipe.cell = cell
-    pipe.save()
-    PatternMark.objects.create(block=FIRST - 1)
+    watch_from_first(pipe, cell)
     had(pipe, GOOD)
     return pipe
 

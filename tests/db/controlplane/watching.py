@@ -1,0 +1,27 @@
+"""What tests of watching pipes share: the moments of the first block, and the cell on which all is well meanwhile."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from mgmt.models import Cell, PatternMark, Pipe, Verdict
+from mgmt.patterns.blocks import MINUTES, block_at
+
+GRACE_S: Final = 60
+START: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOW: Final = datetime(2026, 11, 21, 12, 7, 1, tzinfo=UTC)  # the first moment at which START's block is over
+FIRST: Final = block_at(START)
+BLOCK: Final = timedelta(minutes=MINUTES)
+
+
+def well_cell() -> Cell:
+    """A cell that is stable from long before START on."""
+    cell = Cell.objects.create(id="c1")
+    Verdict.objects.create(cell=cell, state="stable", since=START - timedelta(days=1), at=NOW + timedelta(days=1))
+    return cell
+
+
+def watch_from_first(pipe: Pipe, cell: Cell) -> None:
+    """Put the pipe on the cell; FIRST is the next block to be judged."""
+    pipe.cell = cell
+    pipe.save()
+    PatternMark.objects.create(block=FIRST - 1)

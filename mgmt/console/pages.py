@@ -6,6 +6,7 @@ from functools import cache, wraps
 from typing import Any, Final, TypeVar
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,7 +14,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
-from mgmt import access
+from mgmt import access, services
 from mgmt.console.snippets import api_curl
 from mgmt.models import Tenant, User
 from mgmt.queries.bell import opened_alerts
@@ -115,6 +116,15 @@ def show(
     patch_vary_headers(response, ["HX-Request", "Cookie"])
     response["Cache-Control"] = "no-store"  # pages hold a tenant's figures, and some of them a secret
     return response
+
+
+def do_and_say(request: HttpRequest, deed: Callable[[], object], words: str) -> None:
+    """Do it; the next page says so in these words, or says why it was refused."""
+    try:
+        deed()
+        messages.success(request, words, "fine")
+    except (services.Refused, services.InvalidValue) as exc:
+        messages.error(request, str(exc), "bad")
 
 
 def part_of(request: HttpRequest, known: Mapping[str, str]) -> tuple[str, str] | None:

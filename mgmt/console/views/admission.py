@@ -1,15 +1,15 @@
 """The hand on a pipe that is let in by shares: hold it where it is, let it go on."""
 
 from collections.abc import Callable
+from functools import partial
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from mgmt import access, services
-from mgmt.console.pages import for_members, viewer_of
+from mgmt.console.pages import do_and_say, for_members, viewer_of
 
 
 @for_members
@@ -29,9 +29,5 @@ def resume_admission(request: HttpRequest, pipe_id: str) -> HttpResponse:
 def _steer(request: HttpRequest, pipe_id: str, deed: Callable[..., object], words: str) -> HttpResponse:
     viewer = viewer_of(request)
     row = access.get_admission(viewer, pipe_id, access.STEER_RAMP)
-    try:
-        deed(admission=row, by=viewer, now=timezone.now())
-        messages.success(request, f"{row.pipe.name} {words}", "fine")
-    except services.AdmissionIsOver as exc:
-        messages.error(request, str(exc), "bad")
+    do_and_say(request, partial(deed, admission=row, by=viewer, now=timezone.now()), f"{row.pipe.name} {words}")
     return redirect("console:pipe", pipe_id)

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -16,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from mgmt import access, services
 from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.lines import AlertShown, alert_line, alert_shown
-from mgmt.console.pages import as_curl, for_members, once, part_of, show, tenant_of, viewer_of
+from mgmt.console.pages import as_curl, do_and_say, for_members, once, part_of, show, tenant_of, viewer_of
 from mgmt.console.views.pipe import shared
 from mgmt.models import Alert, OffsetSet, Tenant
 from mgmt.queries.alerts import alerts_of, open_alerts_by_need
@@ -132,11 +131,7 @@ def probe_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpRespon
 def _done(request: HttpRequest, pipe_id: str, alert_id: str, deed: Callable[[Alert], Any], words: str) -> HttpResponse:
     """Do it, say so or why not, and go back to the alert."""
     row = access.get_alert(viewer_of(request), pipe_id, alert_id, access.HANDLE_ALERT)
-    try:
-        deed(row)
-        messages.success(request, words, "fine")
-    except (services.Refused, services.InvalidValue) as exc:
-        messages.error(request, str(exc), "bad")
+    do_and_say(request, partial(deed, row), words)
     return redirect("console:alert", pipe_id, alert_id)
 
 

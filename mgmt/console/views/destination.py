@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from mgmt import access, services
 from mgmt.console.credential_form import CredentialForm
 from mgmt.console.lines import alert_line, held_line
-from mgmt.console.pages import as_curl, for_members, once, part_of, show, viewer_of
+from mgmt.console.pages import as_curl, do_and_say, for_members, once, part_of, show, viewer_of
 from mgmt.console.test_requests import tried
 from mgmt.console.told import shown_attempts
 from mgmt.console.troubles import trouble_line, troubles_of
@@ -84,11 +84,7 @@ def credential(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
 
 def _move(request: HttpRequest, pipe_id: str, name: str, deed: Callable[..., bool], words: str) -> HttpResponse:
     row = access.get_destination(viewer_of(request), pipe_id, name, access.PAUSE)
-    try:
-        deed(destination=row)
-        messages.success(request, words, "fine")
-    except services.Refused as exc:
-        messages.error(request, str(exc), "bad")
+    do_and_say(request, partial(deed, destination=row), words)
     return redirect("console:destination", pipe_id, name)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -13,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from mgmt import access, services
 from mgmt.console.export import KINDS, MOST_ROWS, export
-from mgmt.console.pages import as_curl, for_members, once, part_of, show, viewer_of
+from mgmt.console.pages import as_curl, do_and_say, for_members, once, part_of, show, viewer_of
 from mgmt.console.views.pipe import shared
 from mgmt.console.wording import BINS
 from mgmt.models import Ramp
@@ -74,9 +73,5 @@ def roll_back_ramp(request: HttpRequest, pipe_id: str, number: int) -> HttpRespo
 
 def _steer(request: HttpRequest, pipe_id: str, number: int, deed: Callable[..., object], words: str) -> HttpResponse:
     row: Ramp = access.get_ramp(viewer_of(request), pipe_id, number, access.STEER_RAMP)
-    try:
-        deed(ramp=row)
-        messages.success(request, f"{row.revision} {words}", "fine")
-    except services.RampIsOver as exc:
-        messages.error(request, str(exc), "bad")
+    do_and_say(request, partial(deed, ramp=row), f"{row.revision} {words}")
     return redirect("console:ramp", pipe_id, number)

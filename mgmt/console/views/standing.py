@@ -1,6 +1,7 @@
 """A pipe's standing: closed and opened again, paused and resumed."""
 
 from collections.abc import Callable
+from functools import partial
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -8,7 +9,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
 from mgmt import access, services
-from mgmt.console.pages import for_members, show, viewer_of
+from mgmt.console.pages import do_and_say, for_members, show, viewer_of
 
 
 @for_members
@@ -50,9 +51,5 @@ def resume_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
 
 def _move(request: HttpRequest, pipe_id: str, deed: Callable[..., object], words: str) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.PAUSE)
-    try:
-        deed(pipe=pipe)
-        messages.success(request, f"{pipe.name} {words}", "fine")
-    except services.Refused as exc:
-        messages.error(request, str(exc), "bad")
+    do_and_say(request, partial(deed, pipe=pipe), f"{pipe.name} {words}")
     return redirect("console:pipe", pipe.id)

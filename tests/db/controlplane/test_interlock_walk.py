@@ -4,6 +4,7 @@ Sometimes the connection is killed at a random statement of a deed, as if its pr
 deed is done or nothing, and its process remembers nothing.
 """
 
+import logging
 import os
 import random
 from collections import Counter
@@ -23,9 +24,11 @@ from tests.rig.interlock_model import IDLE, PROCESSES, Action, Rules, World, act
 from tests.rig.interlock_model import LASTS as TURNS
 
 pytestmark = pytest.mark.django_db(transaction=True)
+log = logging.getLogger(__name__)
 TURN: Final = LASTS / TURNS
 KILLED: Final = 0.05  # of the deeds
 LONG_STEPS: Final = int(os.environ.get("PENSTOCK_WALK_STEPS", "1000000"))
+LONG_WALKS: Final = 4  # beside each other, as far as there are workers
 
 
 class Rows:
@@ -45,16 +48,11 @@ class Rows:
 
     def seen(self) -> tuple[str, frozenset[str], str, int, int, int]:
         """The rows as a world has them: verdict, pauses, holder, turns left, token and fence."""
-        lease = Lease.objects.filter(cell="c1").first()
-        left = max(0, (lease.until - self.now) // TURN) if lease else 0
-        return (
-            Verdict.objects.get().state,
-            frozenset(Pause.objects.filter(ended_at=None).values_list("controller", flat=True)),
-            lease.holder if lease else "",
-            left,
-            lease.token if lease else 0,
-            Cell.objects.get().fence,
-        )
+        told = ("verdict__state", "lease__holder", "lease__until", "lease__token", "fence")
+        verdict, holder, until, token, fence = Cell.objects.values_list(*told).get()
+        paused = frozenset(Pause.objects.filter(ended_at=None).values_list("controller", flat=True))
+        left = max(0, (until - self.now) // TURN) if until else 0
+        return verdict, paused, holder or "", left, token or 0, fence
 
     def _tick(self, _action: Action) -> bool:
         self.now += TURN
@@ -171,6 +169,9 @@ def test_the_leases_do_what_the_model_says_whatever_happens_and_dies():
 
 @pytest.mark.long
 @pytest.mark.timeout(6 * 3600)
-def test_a_million_steps():
-    happened = walk(LONG_STEPS, seed=random.randrange(2**32))
-    assert happened.total() >= LONG_STEPS
+@pytest.mark.parametrize("number", range(LONG_WALKS))
+def test_a_million_steps(number: int):
+    seed = random.randrange(2**32)
+    happened = walk(LONG_STEPS // LONG_WALKS, seed=seed)
+    log.info("walk %d, seed %d: %s", number, seed, dict(happened))
+    assert happened.total() >= LONG_STEPS // LONG_WALKS

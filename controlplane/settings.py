@@ -39,6 +39,7 @@ class ControlSettings(Struct, frozen=True):
     rollout_up_s: float
     rollout_watch_s: float
     lanes_max: int  # of one kind in a cell, where staff have said nothing else
+    cells_max: int = 1  # that are open to all; those that are kept for one tenant are made by staff
     ingest_max: int = 0  # replicas, likewise; 0: somebody else says how many there are
     ramp: RampPolicy = RampPolicy()
     placing: PlacingPolicy = PlacingPolicy()
@@ -69,5 +70,6 @@ def control_settings() -> ControlSettings:
         placing=placing_policy(),
         admission=admission_policy(),
         lanes_max=int(setting("PENSTOCK_LANES_MAX", 1)),
+        cells_max=int(setting("PENSTOCK_CELLS_MAX", 1)),
         ingest_max=int(setting("PENSTOCK_INGEST_MAX", 0)),
     )

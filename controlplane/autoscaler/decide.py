@@ -75,6 +75,7 @@ class Memory(Struct, frozen=True):
     ceiling: float = 0.0  # CPU of one lane beyond which it does not get, in cores; 0 if none was seen
     trial: Trial | None = None
     no_trial_before_s: float = 0.0
+    short_since_s: float = 0.0  # since when all lanes that may be are busy and more are asked for; 0: they are enough
 
 
 class Group(Struct, frozen=True):
@@ -120,7 +121,13 @@ def decide(group: Group, turn: Turn | None = None) -> Decision:
     needed = lanes_for(group, load)
     if needed >= group.lanes and not _helpless(group):
         group = _remember(group, full_s=group.now_s)
+    group = _remember(group, short_since_s=_short_since(group, load, needed))
     return _out(group, load, needed) or _in(group, load) or _try(group, load) or _stay(group, _words(group, load))
+
+
+def _short_since(group: Group, load: Load, needed: int) -> float:
+    is_short = needed > group.lanes == group.policy.maximum and load.cpu >= target_of(group) * group.lanes
+    return (group.memory.short_since_s or group.now_s) if is_short else 0.0
 
 
 def lanes_for(group: Group, load: Load) -> int:

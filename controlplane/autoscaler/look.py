@@ -88,8 +88,10 @@ def ensure_groups(most: int) -> None:
     ScaleGroup.objects.bulk_create(missing, ignore_conflicts=True)
 
 
-def groups_of(rows: Iterable[ScaleGroup], lanes: dict[str, int], now: datetime) -> dict[GroupKind, Group]:
-    """The groups of one cell's rows. `lanes`: how many of each kind are wanted now."""
+def groups_of(
+    rows: Iterable[ScaleGroup], lanes: dict[str, int], now: datetime, *, beyond: str = "another cell comes next"
+) -> dict[GroupKind, Group]:
+    """The groups of one cell's rows. `lanes`: how many of each kind are wanted now; `beyond`: what comes after them."""
     return {
         kind_of(row): Group(
             now_s=now.timestamp(),
@@ -98,7 +100,7 @@ def groups_of(rows: Iterable[ScaleGroup], lanes: dict[str, int], now: datetime) 
             memory=msgspec.convert(row.memory, Memory),
             figures=figures(row.cell_id, row.kind, now - WINDOW),
             unit=row.unit,
-            beyond="another cell comes next" if row.unit == "lane" else "the policy allows no more",
+            beyond=beyond if row.unit == "lane" else "the policy allows no more",
         )
         for row in rows
     }

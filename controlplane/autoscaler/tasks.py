@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import decide
+from controlplane.autoscaler.fleet import relieve
 from controlplane.autoscaler.look import ensure_groups, ensure_ingest, groups_of, reporting, take_samples
 from controlplane.autoscaler.offsets import Offsets
 from controlplane.autoscaler.resting import rest_of
@@ -22,6 +23,7 @@ from controlplane.locks import alone
 from controlplane.settings import control_settings
 from dataplane.names import INGEST_GROUP
 from mgmt.models import Cell, ScaleGroup
+from mgmt.provisioning.placing import PlacingPolicy
 
 LOCK: Final = "autoscaler.tick"
 log = structlog.get_logger(__name__)
@@ -41,13 +43,21 @@ class IngestKeeper(Struct, frozen=True):
         self.files.wish_replicas(count)
 
 
+class Limits(Struct, frozen=True):
+    """Lanes of a kind where nobody has said, cells that are open to all, and how pipes are placed on them."""
+
+    lanes: int
+    cells: int = 1
+    placing: PlacingPolicy = PlacingPolicy()
+
+
 class Autoscaler:
     """One process's client. What it remembers is in the rows."""
 
-    def __init__(self, offsets: Offsets, most: int, ingest: IngestKeeper | None = None) -> None:
-        """`most`: lanes of a kind where nobody has said; `ingest`: who keeps its replicas, if they may be scaled."""
+    def __init__(self, offsets: Offsets, limits: Limits, ingest: IngestKeeper | None = None) -> None:
+        """`ingest`: who keeps its replicas, if they may be scaled."""
         self._offsets = offsets
-        self._most = most
+        self._limits = limits
         self._ingest = ingest
 
     def tick(self, now: datetime) -> str:
@@ -59,17 +69,19 @@ class Autoscaler:
             return "waiting for Kafka"
 
     def _run(self, now: datetime) -> str:
-        ensure_groups(self._most)
+        ensure_groups(self._limits.lanes)
         if self._ingest:
             ensure_ingest(self._ingest.most)
         take_samples(self._offsets, now, of_ingest=self._ingest is not None)
         rows: dict[str, list[ScaleGroup]] = defaultdict(list)
         for row in ScaleGroup.objects.order_by("cell_id", "kind"):
             rows[row.cell_id].append(row)
+        beyond = relieve(self._limits.placing, self._limits.cells, now)
         done = []
         for cell in (Cell.with_ingest if self._ingest else Cell.objects).order_by("id"):
             finish(cell.id, cell.lanes, reporting(cell.id, now), now)
-            groups, rest = groups_of(rows[cell.id], cell.lanes, now), rest_of(cell, now)
+            said = {"beyond": beyond[cell.id]} if cell.id in beyond else {}
+            groups, rest = groups_of(rows[cell.id], cell.lanes, now, **said), rest_of(cell, now)
             turn = next_turn(rest) if rest else None
             done.append(act(cell.id, groups, {kind: decide(group, turn) for kind, group in groups.items()}, now))
         if self._ingest:
@@ -82,7 +94,8 @@ def autoscaler() -> Autoscaler:
     """This process's Autoscaler; its client is made at the first tick, never before a fork."""
     settings = control_settings()
     ingest = IngestKeeper(ComputeFiles(settings.var), settings.ingest_max) if settings.ingest_max else None
-    return Autoscaler(Offsets(settings.kafka), min(settings.lanes_max, settings.topics.partitions), ingest)
+    lanes = min(settings.lanes_max, settings.topics.partitions)
+    return Autoscaler(Offsets(settings.kafka), Limits(lanes, settings.cells_max, settings.placing), ingest)
 
 
 @shared_task(name="autoscaler.tick")

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
-def request_relocation(*, pipe: Pipe, target: Cell, reason: str, by: User, now: datetime) -> Relocation:
+def request_relocation(*, pipe: Pipe, target: Cell, reason: str, by: User | None, now: datetime) -> Relocation:
     """Ask that the pipe be moved. Raises InvalidValue, NotMovable, RelocationUnderWay."""
     reason = reason.strip()
     pipe = Pipe.objects.select_for_update(no_key=True).get(id=pipe.id)
@@ -104,8 +104,8 @@ def finish_relocation(*, relocation: Relocation, now: datetime) -> bool:
     return True
 
 
-def why_unfit(pipe: Pipe, target: str) -> str:
-    """Why the pipe cannot be moved there as it is; "" if it can."""
+def why_unfit(pipe: Pipe, target: str = "") -> str:
+    """Why the pipe cannot be moved there, or anywhere, as it is; "" if it can."""
     if Cell.objects.filter(id=target, dedicated_to__isnull=False).exclude(dedicated_to=pipe.tenant_id).exists():
         return f"cell {target} is kept for another tenant"
     return why_not_movable(*specs_in_use(pipe)) or _same_generation(str(pipe.cell_id), target)

@@ -120,6 +120,7 @@ PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", addresses.DEFAULT_KAFKA)
 PENSTOCK_CELL_MASTER = env.str("PENSTOCK_CELL_MASTER", "local[16,1000]")
 # process and transmit share a machine, so each may take half of its cores
 PENSTOCK_LANES_MAX = env.int("PENSTOCK_LANES_MAX", 0) or max(1, (os.cpu_count() or 1) // 2)
+PENSTOCK_CELLS_MAX = env.int("PENSTOCK_CELLS_MAX", 1)
 PENSTOCK_INGEST_MAX = env.int("PENSTOCK_INGEST_MAX", 0)
 PENSTOCK_DESTINATION_ALLOW = env.str("PENSTOCK_DESTINATION_ALLOW", "" if PRODUCTION else addresses.DEFAULT_ALLOW)
 clusters_file = env.str("PENSTOCK_KAFKA_CLUSTERS", "")

@@ -84,6 +84,7 @@ VARIABLES: Final = (
         "where Spark runs the cells: local[N,F], spark://... or k8s://https://...",
     ),
     Variable("PENSTOCK_LANES_MAX", "", "lanes of one kind in a cell unless staff say otherwise: half of the cores"),
+    Variable("PENSTOCK_CELLS_MAX", "1", "cells open to all that the Autoscaler may come to; staff may add more"),
     Variable(
         "PENSTOCK_INGEST_MAX",
         "",

@@ -235,3 +235,18 @@ class TestOfIngest:
         assert turn(ingest) == ""
         said = "4 replicas are wanted, but scaling is paused on ingest by alice: a rehearsal"
         assert ScaleGroup.objects.get().why == said
+
+
+def test_a_group_at_its_most_notes_since_when_it_is_short_and_forgets_it_when_it_is_not(cell: Cell):
+    ScaleGroup.objects.filter(cell=cell, kind="process").update(maximum=1)
+    busy(cell)
+    assert turn(cell) == ""
+    assert group(cell).memory["short_since_s"] == NOW.timestamp()
+    assert "is the most: another cell comes next" in group(cell).why
+    busy(cell, later := NOW + timedelta(seconds=90))
+    turn(cell, later)
+    assert group(cell).memory["short_since_s"] == NOW.timestamp()
+    for ago_s in range(20, -1, -5):
+        sample(cell, NOW + timedelta(seconds=200 - ago_s), 100.0, 120_000, 120_000)
+    turn(cell, NOW + timedelta(seconds=200))
+    assert group(cell).memory["short_since_s"] == 0.0

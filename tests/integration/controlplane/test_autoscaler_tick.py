@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from controlplane.autoscaler.offsets import Offsets
-from controlplane.autoscaler.tasks import Autoscaler
+from controlplane.autoscaler.tasks import Autoscaler, Limits
 from controlplane.compute.memory import MemoryCompute
 from controlplane.control_topic import ControlTopic
 from controlplane.kafka import consumer, producer
@@ -57,7 +57,7 @@ def beat(cell: str, at: datetime, cpu_s: float) -> None:
 
 
 def test_a_group_that_is_busy_and_behind_gets_lanes(kafka: str, cell: str):
-    scaler = Autoscaler(Offsets(kafka), MOST)
+    scaler = Autoscaler(Offsets(kafka), Limits(MOST))
     now = datetime.now(UTC)
     for turn in range(2):
         send(kafka, cell, 8_000)
@@ -74,5 +74,5 @@ def test_a_group_that_is_busy_and_behind_gets_lanes(kafka: str, cell: str):
 
 
 def test_without_a_broker_it_says_so(cell: str):
-    assert Autoscaler(Offsets("127.0.0.1:1"), MOST).tick(datetime.now(UTC)) == "waiting for Kafka"
+    assert Autoscaler(Offsets("127.0.0.1:1"), Limits(MOST)).tick(datetime.now(UTC)) == "waiting for Kafka"
     assert not ScaleSample.objects.exists()

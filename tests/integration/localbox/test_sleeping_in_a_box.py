@@ -36,7 +36,8 @@ from mgmt.queries.control import cell_lines
 from django.utils import timezone
 cell, files = Cell.objects.get(), ComputeFiles(control_settings().var)
 print(json.dumps({"live": PipeRevision.objects.filter(state="live").exists(), "asleep": cell.is_asleep,
-    "epoch": cell.epoch, "runs": files.running(cell.id) is not None, "verdict": Verdict.objects.get().state,
+    "epoch": cell.epoch, "runs": files.running(cell.id) is not None,
+    "verdict": str(Verdict.objects.values_list("state", flat=True).first()),
     "heard": sum(cell_lines(timezone.now())[0].heard.values()),
     "why": list(ScaleGroup.objects.filter(cell=cell).values_list("why", flat=True))}))
 """

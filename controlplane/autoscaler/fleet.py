@@ -1,0 +1,95 @@
+"""Reads the cells as the last level of scaling sees them, and does what it decides there."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from math import inf
+
+import structlog
+
+from controlplane.autoscaler.spreading import AddCell, CellLoad, Fleet, MovePipe, PipeLoad, Say, Step, spread
+from controlplane.interlocks import why_not
+from controlplane.leases import cell_states
+from mgmt.models import Cell, Pipe, Relocation, ScaleGroup, Verdict
+from mgmt.provisioning.placing import PlacingPolicy
+from mgmt.queries.pipes import rates_of
+from mgmt.services import Refused, add_cell, request_relocation
+from mgmt.services.relocations import why_busy, why_unfit
+
+log = structlog.get_logger(__name__)
+
+
+def relieve(placing: PlacingPolicy, most: int, now: datetime) -> Mapping[str, str]:
+    """Do what is due for cells that are short of lanes; for each of them what was done, or why nothing, in words.
+
+    Nothing is asked of the rows but one query, as long as none is short.
+    """
+    short = _short(now)
+    if not short:
+        return {}
+    return {step.cell: _do(step, now) for step in spread(_fleet(short, placing, most, now))}
+
+
+def _short(now: datetime) -> dict[str, float]:
+    """Cells of which a group has asked for more than its most, and for how many seconds."""
+    found: dict[str, float] = {}
+    for cell, memory in ScaleGroup.objects.filter(cell__in=Cell.objects.all()).values_list("cell_id", "memory"):
+        if since := memory.get("short_since_s"):
+            found[cell] = max(found.get(cell, 0.0), now.timestamp() - since)
+    return found
+
+
+def _fleet(short: Mapping[str, float], placing: PlacingPolicy, most: int, now: datetime) -> Fleet:
+    pipes = list(Pipe.objects.exclude(cell=None).exclude(state=Pipe.State.CLOSED).order_by("id"))
+    rates = rates_of([pipe.id for pipe in pipes], now)
+    stable = set(Verdict.objects.filter(state=Verdict.State.STABLE).values_list("cell_id", flat=True))
+    states, rests = cell_states(now), _rests(now)
+    cells = [
+        CellLoad(
+            id=cell.id,
+            pipes=_loads([pipe for pipe in pipes if pipe.cell_id == cell.id], rates, is_short=cell.id in short),
+            short_s=short.get(cell.id, 0.0),
+            stable=cell.id in stable,
+            rests_s=rests.get(cell.id, inf),
+            refused=refusal.why if (refusal := why_not("scale", states[cell.id], protective=True)) else "",
+        )
+        for cell in Cell.objects.order_by("id")
+    ]
+    kept_for = Cell.objects.exclude(dedicated_to=None).values_list("id", "dedicated_to")
+    return Fleet(cells, {cell: str(tenant) for cell, tenant in kept_for}, placing, most)
+
+
+def _loads(pipes: Sequence[Pipe], rates: Mapping[str, float], *, is_short: bool) -> list[PipeLoad]:
+    """Whether a pipe can be moved is asked of a cell that is short alone: it means to read its specs."""
+    return [
+        PipeLoad(pipe.id, pipe.tenant_id, rates[pipe.id], (why_unfit(pipe) or why_busy(pipe)) if is_short else "")
+        for pipe in pipes
+    ]
+
+
+def _rests(now: datetime) -> dict[str, float]:
+    """For how long no pipe has come to a cell or gone from it; one that is under way does neither yet, and both."""
+    found: dict[str, float] = {}
+    rows = Relocation.objects.order_by("-id").values_list("source", "target", "finished_at", "switched_at")
+    for source, target, finished_at, switched_at in rows[:100]:
+        if finished_at is None or switched_at is not None:  # what was given up has moved nothing
+            rest_s = (now - finished_at).total_seconds() if finished_at else 0.0
+            for cell in (source, target):
+                found[cell] = min(found.get(cell, inf), rest_s)
+    return found
+
+
+def _do(step: Step, now: datetime) -> str:
+    try:
+        match step:
+            case Say(why=why):
+                return why
+            case AddCell(name=name, why=why):
+                add_cell(name=name, by=None, now=now, why=why)
+                return f"cell {name} is being made"
+            case MovePipe(pipe=id_, target=target, why=why):
+                pipe = Pipe.objects.get(id=id_)
+                request_relocation(pipe=pipe, target=Cell.objects.get(id=target), reason=why, by=None, now=now)
+                return f"pipe {pipe.name} is to be moved to cell {target}"
+    except Refused as exc:  # somebody was faster, or the two cells cannot tell their messages apart
+        log.warning("not relieved", cell=step.cell, why=str(exc))
+        return str(exc)

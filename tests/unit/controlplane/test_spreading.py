@@ -1,0 +1,160 @@
+"""What is done where a cell has all the lanes it may have: which pipe leaves it, where to, and when a cell is made."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from controlplane.autoscaler.spreading import (
+    BELOW,
+    PATIENCE_S,
+    SETTLES_S,
+    AddCell,
+    CellLoad,
+    Fleet,
+    MovePipe,
+    PipeLoad,
+    Say,
+    Step,
+    spread,
+)
+from mgmt.provisioning.placing import NewPipe, PlacingPolicy, allowed
+
+LONG = PATIENCE_S + 1
+ALL = PlacingPolicy(shard=99)
+
+
+def pipe(name: str, per_s: float, **changes: Any) -> PipeLoad:
+    return PipeLoad(name, changes.pop("tenant", "t1"), per_s, **changes)
+
+
+def short(*pipes: PipeLoad, **changes: Any) -> CellLoad:
+    fields: dict[str, Any] = {"id": "c1", "pipes": pipes, "short_s": LONG}
+    return CellLoad(**fields | changes)
+
+
+def only(*cells: CellLoad, most: int = 1, **changes: Any) -> Step:
+    (step,) = spread(Fleet(list(cells), placing=ALL, most=most, **changes))
+    return step
+
+
+BUSY = short(pipe("a", 500), pipe("b", 300), pipe("c", 200))
+
+
+def test_the_largest_pipe_that_fits_goes_to_the_cell_with_the_least_traffic():
+    cells = [CellLoad("c2", [pipe("d", 400)]), CellLoad("c3", [pipe("e", 350)])]
+    step = only(BUSY, *cells)
+    assert isinstance(step, MovePipe)
+    assert (step.pipe, step.target) == ("b", "c3"), "a would bring more than four fifths of what c1 has"
+    assert only(BUSY, CellLoad("c2"), *cells) == MovePipe("c1", "a", "c2", step.why)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"stable": False}, "an unstable cell"),
+        ({"short_s": 1.0}, "one that is short itself"),
+        ({"rests_s": SETTLES_S - 1}, "one where a pipe has just come"),
+        ({"refused": "scaling is paused"}, "one that must not be changed"),
+        ({"pipes": [pipe("x", 700)]}, "one that would be as busy"),
+    ],
+)
+def test_nothing_is_moved_to(other: dict[str, Any], why: str):
+    fields: dict[str, Any] = {"id": "c2", "pipes": [pipe("y", 1)]}
+    cells = [BUSY, CellLoad(**fields | other)]
+    steps = list(spread(Fleet(cells, placing=ALL)))
+    assert Say("c1", "no other cell has room, and 1 is the most there may be (PENSTOCK_CELLS_MAX)") in steps, why
+
+
+@pytest.mark.parametrize(
+    ("cell", "why"),
+    [
+        (short(*BUSY.pipes, short_s=60.0), "a pipe leaves it if that lasts for 5 min"),
+        (short(*BUSY.pipes, rests_s=60.0), "a pipe has been moved from or to it, and what that brings is not seen yet"),
+        (short(*BUSY.pipes, refused="scaling is paused by ann"), "scaling is paused by ann"),
+        (short(pipe("a", 500), pipe("b", 0)), "it has one busy pipe, which another cell would not make less"),
+        (short(pipe("a", 500), pipe("b", 5)), "nearly all that comes is one pipe's"),
+        (short(pipe("a", 5, unfit="dedup"), pipe("b", 5, unfit="x")), "none of its pipes can leave it (a: dedup)"),
+    ],
+)
+def test_a_cell_that_is_left_as_it_is_says_why(cell: CellLoad, why: str):
+    assert only(cell, CellLoad("c2")) == Say("c1", why)
+
+
+def test_a_cell_is_made_where_none_has_room_and_there_may_be_another():
+    step = only(BUSY, most=2)
+    assert isinstance(step, AddCell)
+    assert step.name == "c2"
+    made = CellLoad("c2", stable=False)
+    assert only(BUSY, made, most=3) == Say("c1", "cell c2 is not ready yet, or in the shard of none of its tenants")
+    assert isinstance(only(BUSY, CellLoad("c2"), most=3), MovePipe)
+
+
+def test_a_pipe_stays_among_the_cells_that_are_kept_for_its_tenant():
+    own = {"c1": "t1", "c2": "t2"}
+    assert only(BUSY, CellLoad("c2"), CellLoad("c3"), dedicated=own) == Say(
+        "c1", "no other cell that is kept for its tenant has room: add one"
+    )
+    step = only(BUSY, CellLoad("c2"), dedicated={"c1": "t1", "c2": "t1"})
+    assert isinstance(step, MovePipe)
+
+
+def test_one_cell_at_a_time_is_relieved_the_one_that_is_short_for_longest_first():
+    other = short(*BUSY.pipes, id="c9", short_s=LONG + 1)
+    steps = list(spread(Fleet([BUSY, other, CellLoad("c2")], placing=ALL)))
+    assert [type(step) for step in steps] == [MovePipe, Say]
+    assert [step.cell for step in steps] == ["c9", "c1"]
+
+
+loads = st.lists(st.floats(0, 1_000), min_size=1, max_size=5)
+
+
+def cells_of(found: Sequence[Sequence[float]]) -> list[CellLoad]:
+    return [
+        CellLoad(
+            f"c{n}", [pipe(f"p{n}-{k}", rate, tenant=f"t{k % 3}") for k, rate in enumerate(rates)], LONG * (n == 0)
+        )
+        for n, rates in enumerate(found)
+    ]
+
+
+@given(found=st.lists(loads, min_size=1, max_size=5), most=st.integers(1, 6), shard=st.integers(1, 4))
+def test_a_move_leaves_the_target_well_below_what_the_source_had_and_stays_in_the_shard(
+    found: list[list[float]], most: int, shard: int
+):
+    placing = PlacingPolicy(shard=shard)
+    fleet = Fleet(cells_of(found), placing=placing, most=most)
+    (step,) = spread(fleet)
+    by_id = {cell.id: cell for cell in fleet.cells}
+    source = by_id["c0"]
+    if isinstance(step, MovePipe):
+        moved = next(one for one in source.pipes if one.id == step.pipe)
+        assert by_id[step.target].per_s + moved.per_s <= BELOW * source.per_s
+        assert step.target in allowed(NewPipe(moved.id, moved.tenant), list(by_id), placing, {})
+    elif isinstance(step, AddCell):
+        assert step.name not in by_id
+        assert len(by_id) < most
+    else:
+        assert step.why
+
+
+@given(found=st.lists(loads, min_size=2, max_size=4))
+def test_what_was_moved_is_not_moved_back(found: list[list[float]]):
+    """Even if the target were short at once, and all had rested."""
+    fleet = Fleet(cells_of(found), placing=ALL)
+    (step,) = spread(fleet)
+    assume(isinstance(step, MovePipe))
+    assert isinstance(step, MovePipe)
+    moved = next(one for one in fleet.cells[0].pipes if one.id == step.pipe)
+    after = [
+        CellLoad(
+            cell.id,
+            [one for one in cell.pipes if one.id != step.pipe] + [moved] * (cell.id == step.target),
+            LONG * (cell.id == step.target),
+        )
+        for cell in fleet.cells
+    ]
+    (back,) = spread(Fleet(after, placing=ALL))
+    assert not (isinstance(back, MovePipe) and (back.pipe, back.target) == (step.pipe, "c0"))

@@ -222,11 +222,11 @@ def _in(group: Group, load: Load) -> Decision | None:
 
 
 def _words(group: Group, load: Load) -> str:
+    cpu = f"CPU {load.cpu / max(load.lanes, 1):.0%} of a core in each {group.unit}, target {target_of(group):.0%}"
+    if not (load.settled or load.backlog):
+        return f"{cpu}; nothing waits"
     lag = f"{load.lag_s:.1f} s" if load.settled else f"{load.backlog} messages, none settled"
-    return (
-        f"CPU {load.cpu / max(load.lanes, 1):.0%} of a core in each {group.unit}, target {target_of(group):.0%};"
-        f" lag {lag}, goal {group.policy.goal_s:g} s"
-    )
+    return f"{cpu}; lag {lag}, goal {group.policy.goal_s:g} s"
 
 
 def _remember(group: Group, **changes: object) -> Group:

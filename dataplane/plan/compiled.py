@@ -7,7 +7,7 @@ from dataplane.plan.enrich import Enriching
 from dataplane.plan.route import Route
 from dataplane.plan.stage import Stage
 from dataplane.plan.taps import Tapping
-from dataplane.spec import PipeSpec
+from dataplane.spec import PipeSpec, TopicDestination
 from dataplane.stages.paths import MISSING, compile_path, get
 
 
@@ -39,6 +39,7 @@ class Plan:
     route:       None sends everything to every destination
     dedup:       what an event is known by, None if the pipe does not ask
     windows:     what they take from events that have passed enrich
+    keeps_order: whether messages of a key leave in the order in which they came
     one_way:     whether there is but one destination for everything
     edits_once:  whether no stage behind normalize reads the body
     needs_about: whether anything reads more than the body
@@ -48,6 +49,7 @@ class Plan:
 
     def __init__(self, spec: PipeSpec, salt: bytes = b"") -> None:
         self.destinations = tuple(spec.destinations)
+        self.keeps_order = any(to.ordered or isinstance(to, TopicDestination) for to in spec.destinations.values())
         self.dedup = Identity(spec.dedup) if spec.dedup is not None else None
         self.windows = tuple(Tapping(name, window) for name, window in spec.windows.items())
         self.normalize = Stage("normalize", spec.normalize, salt)

@@ -13,7 +13,7 @@ from typing import Final
 
 from dataplane.names import WHOLE
 from dataplane.process.gate import Gate, Passage, lots_in
-from dataplane.process.item import Item
+from dataplane.process.item import Item, offset_of
 from dataplane.runtime.lane import Lane
 from dataplane.tables.records import PipeRecord
 
@@ -38,7 +38,7 @@ class Admission:
 
     def let_in(self, pipe: str, partition: int, items: Sequence[Item]) -> Passage[Item]:
         """What of these is to be run and held now; the rest is kept. They come in the order of the partition."""
-        gate = self._gates.get((pipe, partition)) or self._open(pipe, partition, [], _offset(items[0]))
+        gate = self._gates.get((pipe, partition)) or self._open(pipe, partition, [], offset_of(items[0]))
         passage: Passage[Item] = Passage([], [])
         admitted, used = self._admitted(pipe), self._used_bytes()
         for item in items:
@@ -55,14 +55,14 @@ class Admission:
         if meta.share:
             lot, meta.share = meta.share - 1, 0
             gate.near = _now_us() - meta.ingest_time_us < NEAR_US
-            return gate.returns(lot, meta.position, _offset(item), item)
+            return gate.returns(lot, meta.position, offset_of(item), item)
         if item.back:
             return Passage([item], [])
         lot = lot_of(key or meta.id.encode())
         if key is None:  # nothing to keep the order of
             passage: Passage[Item] = Passage([item], []) if lot < admitted else Passage([], [item])
         else:
-            passage = gate.arrives(lot, meta.position, _offset(item), item, admitted=admitted, room=room)
+            passage = gate.arrives(lot, meta.position, offset_of(item), item, admitted=admitted, room=room)
         return _marked(passage)
 
     def turn(self) -> Iterable[tuple[str, int, list[Item]]]:
@@ -168,10 +168,6 @@ def _marked(passage: Passage[Item]) -> Passage[Item]:
     for item in passage.hold:
         item.meta.share = lot_of(item.message.key() or item.meta.id.encode()) + 1
     return passage
-
-
-def _offset(item: Item) -> int:
-    return int(item.message.offset() or 0)
 
 
 def _size(item: Item) -> int:

@@ -61,6 +61,11 @@ class Item(msgspec.Struct, gc=False):
         return self.body
 
 
+def offset_of(item: Item) -> int:
+    """Where it lies in its partition."""
+    return int(item.message.offset() or 0)
+
+
 def item_of(meta: Meta, message: Message, headers: Headers) -> Item:
     """A message as it was read."""
     body = message.value() or b""

@@ -9,7 +9,8 @@ from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import partition_base
 from dataplane.plan import compile_plan
 from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
-from dataplane.tables.records import PipeRecord
+from dataplane.spec import parse_pipe_spec
+from dataplane.tables.records import PipeRecord, PlanRecord
 from tests.rig.memory_lane import MemoryMessage, message
 from tests.rig.process_lane import arrived, dead, egress, opened, plan
 
@@ -239,3 +240,45 @@ def test_what_lanes_died_of_is_dead_without_a_step_having_seen_it(tmp_path: Path
     assert lane.unsettled() == 0
     assert lane.filed() == {("ingest", "sent", "seen"): 1, ("normalize", "dead", "crashes-lane"): 1}
     assert not egress(lane)
+
+
+ORDERED = {"crm": {"type": "http", "url": "http://crm.example/", "ordered": True}}
+
+
+@pytest.mark.parametrize(
+    "keeping", [ORDERED, {"crm": {"type": "topic", "partitions": 2}}], ids=["in order to http", "to a topic"]
+)
+def test_where_order_is_kept_messages_leave_as_they_came_whatever_minute_they_are_of(
+    tmp_path: Path, keeping: dict[str, Any]
+):
+    lane = opened(tmp_path, kept(keeping, 1), kept(keeping, 2))
+    minutes, revisions = (7, 8, 7, 8, 8, 7), (1, 1, 1, 2, 1, 1)
+    came = [
+        arrived(n, b"%d" % n, bucket=minute, revision=revision)
+        for n, (minute, revision) in enumerate(zip(minutes, revisions, strict=True))
+    ]
+    lane.take(*came)
+    assert [int(record["value"]) for record in egress(lane)] == [0, 1, 2, 3, 4, 5]
+    lane.store()
+    assert lane.unsettled() == 0
+
+
+def test_elsewhere_messages_of_a_minute_are_run_together(tmp_path: Path):
+    lane = opened(tmp_path, plan())
+    lane.take(*(arrived(n, b"%d" % n, bucket=minute) for n, minute in enumerate((7, 8, 7, 8))))
+    assert [int(record["value"]) for record in egress(lane)] == [0, 2, 1, 3]
+
+
+def test_nothing_overtakes_what_waits_for_its_plan(tmp_path: Path):
+    lane = opened(tmp_path, kept(ORDERED, 1))
+    lane.take(arrived(0, b"0", revision=2), arrived(1, b"1", revision=1), arrived(2, b"2", partition=1))
+    assert [int(record["value"]) for record in egress(lane)] == [2], "another partition waits for nobody"
+    lane.table.apply(kept(ORDERED, 2))
+    lane.take(arrived(3, b"3", revision=1))
+    lane.work.turn()
+    assert [int(record["value"]) for record in egress(lane)] == [2, 0, 1, 3]
+
+
+def kept(destinations: dict[str, Any], revision: int) -> PlanRecord:
+    spec = {"sources": {"shop": {}}, "destinations": destinations}
+    return PlanRecord("p", revision, parse_pipe_spec(spec))

@@ -1,9 +1,12 @@
 """What process does with a batch: by pipe and revision, a record for each destination, settled when all are stored."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import partition_base
@@ -242,6 +245,7 @@ def test_what_lanes_died_of_is_dead_without_a_step_having_seen_it(tmp_path: Path
     assert not egress(lane)
 
 
+KEEPING_NONE = {"crm": {"type": "http", "url": "http://crm.example/"}}
 ORDERED = {"crm": {"type": "http", "url": "http://crm.example/", "ordered": True}}
 
 
@@ -277,6 +281,44 @@ def test_nothing_overtakes_what_waits_for_its_plan(tmp_path: Path):
     lane.take(arrived(3, b"3", revision=1))
     lane.work.turn()
     assert [int(record["value"]) for record in egress(lane)] == [2, 0, 1, 3]
+
+
+arrivals = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(7, 9), st.integers(1, 2)), min_size=1, max_size=12
+)  # partition, minute, revision
+
+
+@given(batches=st.lists(arrivals, min_size=1, max_size=4), known_from=st.integers(0, 4), both=st.booleans())
+def test_whatever_comes_when_leaves_each_partition_in_its_order(
+    tmp_path_factory: pytest.TempPathFactory,
+    batches: list[list[tuple[int, int, int]]],
+    known_from: int,
+    both: bool,
+):
+    """Whether or not a revision's plan is late, and whether the other revision is the one that keeps order."""
+    lane = opened(tmp_path_factory.mktemp("lane"), kept(ORDERED, 1))
+    numbers = itertools.count()
+    came: dict[int, list[int]] = {0: [], 1: []}
+    for number, batch in enumerate([*batches, []]):
+        if number == min(known_from, len(batches)):
+            lane.table.apply(kept(ORDERED if both else KEEPING_NONE, 2))
+        offsets = [(next(numbers), *one) for one in batch]
+        for offset, partition, _, _ in offsets:
+            came[partition].append(offset)
+        lane.take(
+            *(
+                arrived(n, b"%d" % n, partition=partition, bucket=minute, revision=revision)
+                for n, partition, minute, revision in offsets
+            )
+        )
+        lane.work.turn()
+    left: dict[int, list[int]] = {0: [], 1: []}
+    for record in egress(lane):
+        left[read_meta(record["headers"]).position >> 40 & 1].append(int(record["value"]))
+    for partition, numbers_there in came.items():
+        assert sorted(left[partition]) == numbers_there, "nothing is left behind"
+        if both:
+            assert left[partition] == numbers_there
 
 
 def kept(destinations: dict[str, Any], revision: int) -> PlanRecord:

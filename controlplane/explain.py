@@ -76,7 +76,9 @@ def _of_relocation(row: Relocation) -> str:
     where = f"from cell {row.source_id} to {row.target_id}"
     if row.switched_at is None:
         return f"it is to be moved {where} since {clock(row.asked_at)}: {row.says or 'its turn comes'}"
-    drains = f"new events go to {row.target_id} since {clock(row.switched_at)}, {row.source_id} works off what it has"
+    waits = ", and wait there so that each key keeps its order" if row.held_at else ""
+    new = f"new events go to {row.target_id} since {clock(row.switched_at)}{waits}"
+    drains = f"{new}, {row.source_id} works off what it has"
     return f"it is being moved {where}: {drains}{f': {row.says}' if row.says else ''}"
 
 

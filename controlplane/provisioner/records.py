@@ -97,6 +97,8 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
     run_as = _run_as(names)
     draining = Relocation.objects.filter(pipe_id__in=names, state=Relocation.State.DRAINING)
     leaving = dict(draining.values_list("pipe_id", "source_id"))
+    held = Relocation.objects.filter(pipe_id__in=names, state__in=Relocation.UNDER_WAY, held_at__isnull=False)
+    held_at = dict(held.values_list("pipe_id", "target_id"))
     admitted = dict(Admission.objects.filter(pipe__in=names, ended_at=None).values_list("pipe_id", "share"))
     for pipe in Pipe.objects.filter(id__in=names).select_related("tenant"):
         if pipe.cell_id is None or pipe.id not in weights:
@@ -115,6 +117,7 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
             leaving=leaving.get(pipe.id, ""),
             admitted=admitted.get(pipe.id, WHOLE),
             by_shares=pipe.id in admitted,
+            held_at=held_at.get(pipe.id, ""),
         )
 
 

@@ -41,6 +41,12 @@ class Switch(Struct, frozen=True):
     relocation: int
 
 
+class HoldAtTarget(Struct, frozen=True):
+    """The target is to hold what comes to it, before anything does: the pipe keeps an order."""
+
+    relocation: int
+
+
 class NoteLeft(Struct, frozen=True):
     """No ingest replica sends to the source any more, requests under way apart."""
 
@@ -80,7 +86,7 @@ class Say(Struct, frozen=True):
     says: str
 
 
-Step = Switch | NoteLeft | NoteEnds | Finish | TurnBack | GiveUp | Say
+Step = HoldAtTarget | Switch | NoteLeft | NoteEnds | Finish | TurnBack | GiveUp | Say
 
 
 def next_steps(snapshot: Snapshot) -> list[Step]:
@@ -98,7 +104,7 @@ def _prepare(look: Look, row: RelocationView) -> Step:
         return GiveUp(row.id, row.unfit)
     why = row.busy or _not_ready(look, row) or _refused(look, row)
     if not why:
-        return Switch(row.id)
+        return Switch(row.id) if row.held or not row.in_order else HoldAtTarget(row.id)
     is_late = look.snapshot.now - row.asked_at > PATIENCE
     return GiveUp(row.id, f"not within {PATIENCE.seconds // 60} min: {why}") if is_late else _say(row, why)
 
@@ -145,10 +151,14 @@ def _drain(look: Look, row: RelocationView) -> Step:
 
 
 def _why_back(snapshot: Snapshot, row: RelocationView) -> str:
-    """A way back is not turned once more: it would go to and fro."""
+    """A way back is not turned once more: it would go to and fro. Nor is one in order: the target has done nothing yet,
+    and what it holds would come behind what the source is sent anew.
+    """
     source, target = (snapshot.states[cell].verdict for cell in (row.source, row.target))
     is_unwell = target is not None and target.state == "unstable" and snapshot.now - target.at <= BELIEVED
-    if row.is_way_back or target is None or not is_unwell or (source is not None and source.state == "unstable"):
+    if row.is_way_back or row.held or target is None or not is_unwell:
+        return ""
+    if source is not None and source.state == "unstable":
         return ""
     return f"cell {row.target} is unstable since {clock(target.since)}: {'; '.join(target.reasons)}"
 

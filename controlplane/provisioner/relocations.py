@@ -1,14 +1,16 @@
 """Reads the relocations under way into views: one query while there are none."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from django.db.models import Max
 
 from controlplane.provisioner.snapshot import RelocationView
 from mgmt.models import Passed, Reach, Relocation, Topic
+from mgmt.queries.pipes import must_keep_order
 from mgmt.services.relocations import why_busy, why_unfit
 
 READ_LATER = ("egress", "slow")  # where process puts what it read; retries wait where they are, and hold up nothing
+IN_ORDER = "retry-out"  # but those of a destination in order wait in place there, with all that come behind them
 Place = tuple[str, int]
 
 
@@ -20,6 +22,7 @@ def relocations_under_way() -> list[RelocationView]:
 
 def _view(row: Relocation) -> RelocationView:
     is_asked = row.state == Relocation.State.REQUESTED
+    in_order = is_asked and must_keep_order(row.pipe)
     return RelocationView(
         id=row.id,
         pipe=row.pipe_id,
@@ -29,8 +32,10 @@ def _view(row: Relocation) -> RelocationView:
         asked_at=row.asked_at,
         says=row.says,
         is_way_back=row.back_of_id is not None,
+        in_order=in_order,
+        held=row.held_at is not None,
         unfit=why_unfit(row.pipe, row.target_id) if is_asked else "",
-        busy=why_busy(row.pipe) if is_asked else "",
+        busy=why_busy(row.pipe) or (_left_on(row, [IN_ORDER]) if in_order else "") if is_asked else "",
         left_at=row.left_at,
         ends=bool(row.ends),
         behind=_behind(row) if row.ends else "",
@@ -43,9 +48,12 @@ def _behind(row: Relocation) -> str:
     A lane tells in one record how far it has read and where that went: whoever sees the first passed knows the second.
     """
     ends = {(topic, partition): offset for topic, partition, offset in row.ends}
-    if said := _not_passed(ends):
-        return said
-    names = Topic.objects.filter(cell=row.source_id, purpose__in=READ_LATER).values("name")
+    return _not_passed(ends) or _left_on(row, [*READ_LATER, IN_ORDER] if row.held_at else READ_LATER)
+
+
+def _left_on(row: Relocation, purposes: Sequence[str]) -> str:
+    """Likewise of these topics of the source, as far as messages of the pipe lie there."""
+    names = Topic.objects.filter(cell=row.source_id, purpose__in=purposes).values("name")
     reach = Reach.objects.filter(pipe_id=row.pipe_id, topic__in=names).values_list("topic", "partition")
     return _not_passed({(topic, number): end + 1 for topic, number, end in reach.annotate(end=Max("offset"))})
 

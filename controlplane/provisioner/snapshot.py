@@ -76,6 +76,7 @@ class RelocationView(Struct, frozen=True):
     """A relocation under way.
 
     unfit:  why the pipe cannot be moved at all   busy: what of the pipe must end before it is switched
+    in_order: the target must hold what comes until the source has ended   held: and has been told so
     ends:   whether the source's ends are noted    behind: who has not passed them, or what of the pipe lies behind
     """
 
@@ -87,6 +88,8 @@ class RelocationView(Struct, frozen=True):
     asked_at: datetime
     says: str = ""
     is_way_back: bool = False
+    in_order: bool = False
+    held: bool = False
     unfit: str = ""
     busy: str = ""
     left_at: datetime | None = None

@@ -8,10 +8,26 @@ from controlplane.interlocks import pauses_of
 from controlplane.leases import cell_states
 from controlplane.provisioner.act import Hands
 from controlplane.provisioner.changing import changing
-from controlplane.provisioner.relocating import Finish, GiveUp, NoteEnds, NoteLeft, Say, Step, Switch, TurnBack
+from controlplane.provisioner.relocating import (
+    Finish,
+    GiveUp,
+    HoldAtTarget,
+    NoteEnds,
+    NoteLeft,
+    Say,
+    Step,
+    Switch,
+    TurnBack,
+)
 from mgmt.models import Relocation
 from mgmt.queries.cells import places_of
-from mgmt.services import finish_relocation, give_up_relocation, switch_pipe, turn_back_relocation
+from mgmt.services import (
+    finish_relocation,
+    give_up_relocation,
+    hold_at_target,
+    switch_pipe,
+    turn_back_relocation,
+)
 
 
 def take_step(hands: Hands, step: Step, now: datetime) -> None:
@@ -28,6 +44,8 @@ def take_step(hands: Hands, step: Step, now: datetime) -> None:
             mine.update(ends=[[*place, end] for place, end in ends.items()])
         case GiveUp(why=why):
             give_up_relocation(relocation=row, says=why, now=now)
+        case HoldAtTarget():
+            hold_at_target(relocation=row, now=now)
         case Switch():
             _change_both(row, "switch", partial(switch_pipe, relocation=row, now=now), now)
         case Finish():

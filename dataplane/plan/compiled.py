@@ -7,7 +7,7 @@ from dataplane.plan.enrich import Enriching
 from dataplane.plan.route import Route
 from dataplane.plan.stage import Stage
 from dataplane.plan.taps import Tapping
-from dataplane.spec import PipeSpec, TopicDestination
+from dataplane.spec import PipeSpec, keeps_order
 from dataplane.stages.paths import MISSING, compile_path, get
 
 
@@ -49,7 +49,7 @@ class Plan:
 
     def __init__(self, spec: PipeSpec, salt: bytes = b"") -> None:
         self.destinations = tuple(spec.destinations)
-        self.keeps_order = any(to.ordered or isinstance(to, TopicDestination) for to in spec.destinations.values())
+        self.keeps_order = any(keeps_order(to) for to in spec.destinations.values())
         self.dedup = Identity(spec.dedup) if spec.dedup is not None else None
         self.windows = tuple(Tapping(name, window) for name, window in spec.windows.items())
         self.normalize = Stage("normalize", spec.normalize, salt)

@@ -31,6 +31,7 @@ class Admission:
         self._lane = lane
         self._gates: dict[tuple[str, int], Gate[Item]] = {}
         self._kept_since: dict[tuple[str, int], float] = {}
+        self._cell = lane.identity.cell
         self._partly: set[str] = set()
         self.pipes: set[str] = set()
         lane.table.on_change(self._changed)
@@ -128,13 +129,19 @@ class Admission:
 
     def _admitted(self, pipe: str) -> int:
         record = self._lane.table.pipe(pipe)
-        return record.admitted if record is not None else WHOLE
+        return self._share(record) if record is not None else WHOLE
+
+    def _share(self, record: PipeRecord) -> int:
+        """Percent of its keys that may pass here."""
+        return 0 if record.held_at == self._cell else record.admitted
 
     def _changed(self, record: object) -> None:
-        if not isinstance(record, PipeRecord) or (record.admitted < WHOLE) is (record.pipe in self._partly):
+        if not isinstance(record, PipeRecord):
             return
-        (self._partly.add if record.admitted < WHOLE else self._partly.discard)(record.pipe)
-        self._watch()
+        is_partly = self._share(record) < WHOLE
+        if is_partly is not (record.pipe in self._partly):
+            (self._partly.add if is_partly else self._partly.discard)(record.pipe)
+            self._watch()
 
     def _watch(self) -> None:
         self.pipes = self._partly | {pipe for pipe, _ in self._gates}

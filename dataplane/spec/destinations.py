@@ -29,3 +29,8 @@ def destination_of(config: Mapping[str, Any]) -> Destination:
 def with_type(part: Any) -> Any:
     """A source's or destination's part of a document, with the type that is meant where none is named."""
     return {"type": "http", **part} if isinstance(part, Mapping) else part
+
+
+def keeps_order(to: Destination) -> bool:
+    """Whether messages of one key are to get there in the order in which they came."""
+    return to.ordered or isinstance(to, TopicDestination)

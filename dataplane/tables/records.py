@@ -43,7 +43,8 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     paused it; "" if a person did. What is paused for DEAD_RATE is held before its steps. `leaving`: the cell that still
     works off what came before the pipe was moved from it; "" if there is none. `admitted`: so many percent of its keys
     may pass; what lies beyond them is held before its steps, too. `by_shares`: that share is still tried, so what
-    passes is booked apart (`ramp_node`), also when it is all of them.
+    passes is booked apart (`ramp_node`), also when it is all of them. `held_at`: the cell that lets nothing in now,
+    because another one still has earlier messages of the same keys; "" if there is none.
     """
 
     pipe: str
@@ -59,6 +60,7 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     leaving: str = ""
     admitted: int = WHOLE
     by_shares: bool = False
+    held_at: str = ""
 
 
 class PlanRecord(Struct, tag="plan", tag_field="kind", frozen=True):

@@ -16,6 +16,7 @@ class Relocation(models.Model):
     draining  -> done, when nothing of the pipe is queued on the source
               -> turned back, when the target is unstable: a relocation the other way, `back_of` this one, drains then
 
+    held_at: the target was told to hold what comes, until the source has worked off what has earlier messages of a key
     ends: [[topic, partition, offset], ...] of the source's ingest topic once no request could write there any more
     What is held, dead or parked on the source stays there, so the row stays, too: it says where the pipe has been.
     """
@@ -37,6 +38,7 @@ class Relocation(models.Model):
     says = models.CharField(max_length=300, blank=True, help_text="What it waits for, or how it ended.")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
     asked_at = models.DateTimeField()
+    held_at = models.DateTimeField(null=True, help_text="Since when the target holds what comes, to keep its order.")
     switched_at = models.DateTimeField(null=True)
     left_at = models.DateTimeField(null=True, help_text="When every ingest replica had the switch.")
     ends = models.JSONField(default=list)

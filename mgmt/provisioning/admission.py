@@ -51,6 +51,6 @@ def filed_under(share: int) -> str:
     return f"{-(-share // GRAIN) * GRAIN:03d}" if share else ""
 
 
-def release_rate_per_s(expected_per_s: int) -> float:
+def release_rate_per_s(expected_per_s: float) -> float:
     """How fast what was held comes back: faster than more of it can come."""
     return FASTER * expected_per_s

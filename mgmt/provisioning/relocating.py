@@ -8,7 +8,7 @@ from dataplane.spec import Destination, LakeDestination, PipeSpec
 def why_not_movable(specs: Mapping[int, PipeSpec], destinations: Mapping[str, Destination]) -> str:
     """Why a pipe with these revisions in use (by number) and destinations cannot be moved; "" if it can.
 
-    A cell's queries keep a memory that does not travel, and two cells cannot keep one order between them.
+    A cell's queries keep a memory that does not travel.
     """
     for number, spec in specs.items():
         if spec.dedup is not None:
@@ -18,6 +18,4 @@ def why_not_movable(specs: Mapping[int, PipeSpec], destinations: Mapping[str, De
     for name, to in destinations.items():
         if isinstance(to, LakeDestination):
             return f"destination {name} is a lake, whose writer works off one cell"
-        if to.ordered:
-            return f"destination {name} keeps the order of each key, which two cells cannot keep between them"
     return ""

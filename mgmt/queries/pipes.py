@@ -9,7 +9,7 @@ from django.db.models import Sum
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.spec import Destination as DestinationSpec
-from dataplane.spec import PipeSpec, destination_of, parse_pipe_spec
+from dataplane.spec import PipeSpec, destination_of, keeps_order, parse_pipe_spec
 from mgmt.models import Destination, FactRow, Pipe, PipeRevision
 from mgmt.queries.minutes import MinuteLine, minute_lines
 from mgmt.queries.span import MINUTE_S, Span, bucket_at, rate_per_s
@@ -126,3 +126,9 @@ def specs_in_use(pipe: Pipe) -> tuple[dict[int, PipeSpec], dict[str, Destination
     specs = {number: parse_pipe_spec(spec) for number, spec in used.values_list("number", "spec")}
     rows = pipe.destinations.exclude(state=Destination.State.REMOVED)
     return specs, {name: destination_of(config) for name, config in rows.values_list("name", "config")}
+
+
+def must_keep_order(pipe: Pipe) -> bool:
+    """Whether nothing of a key may overtake on the way to one of its destinations."""
+    _, destinations = specs_in_use(pipe)
+    return any(keeps_order(to) for to in destinations.values())

@@ -66,6 +66,7 @@ from mgmt.services.releases import register_release, request_rollout, roll_back
 from mgmt.services.relocations import (
     finish_relocation,
     give_up_relocation,
+    hold_at_target,
     request_relocation,
     switch_pipe,
     turn_back_relocation,
@@ -126,6 +127,7 @@ __all__ = [
     "finish_relocation",
     "give_up_relocation",
     "hold_admission",
+    "hold_at_target",
     "hold_ramp",
     "keep_cell_for",
     "make_sign_in_link",

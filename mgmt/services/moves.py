@@ -8,11 +8,13 @@ from django.db import transaction
 from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Coalesce, LPad
+from django.utils import timezone
 
 from dataplane.names import WHOLE
 from dataplane.tables.moves import MoveProgress
-from mgmt.models import Alert, Destination, Move, OffsetSet, Pipe, User
+from mgmt.models import Alert, Destination, Move, OffsetSet, Pipe, Relocation, User
 from mgmt.provisioning.admission import release_rate_per_s
+from mgmt.queries.pipes import rates_of
 from mgmt.queries.places import MOST_PER_MOVE, Chosen, unready
 from mgmt.services.errors import InvalidValue, NothingToMove
 from mgmt.services.places import as_taken, claim_listed, put_back, take_places, united
@@ -101,7 +103,8 @@ def release_leftovers(*, cell: str | None = None) -> int:
     whose = [(row.pipe, Chosen(row.name, held), RATE_PER_S) for row in _leftovers(cell)[:_LEFTOVERS_AT_ONCE]]
     for pipe in _held_before_steps(cell)[:_LEFTOVERS_AT_ONCE]:
         way = getattr(pipe, "admission", None)
-        rate = min(MOST_RATE_PER_S, max(RATE_PER_S, release_rate_per_s(way.expected_per_s if way else 0)))
+        comes_per_s = way.expected_per_s if way else rates_of([pipe.id], timezone.now())[pipe.id]
+        rate = min(MOST_RATE_PER_S, max(RATE_PER_S, release_rate_per_s(comes_per_s)))
         whose.append((pipe, Chosen("", held, admitted=way.share if way else WHOLE), rate))
     for pipe, chosen, rate in whose:
         try:
@@ -125,7 +128,8 @@ def _held_before_steps(cell: str | None) -> QuerySet[Pipe]:
     """Pipes with something held before their steps that they let in."""
     let_in = LPad(Cast(Coalesce(OuterRef("admission__share"), WHOLE), CharField()), 3, Value("0"))
     rows = Pipe.objects.filter(_left_over(pipe_id=OuterRef("id"), destination=Value(""), cause__lte=let_in))
-    rows = rows.exclude(state=Pipe.State.PAUSED).select_related("admission")
+    waiting = Relocation.objects.filter(state=Relocation.State.DRAINING, held_at__isnull=False).values("pipe")
+    rows = rows.exclude(state=Pipe.State.PAUSED).exclude(id__in=waiting).select_related("admission")
     return (rows.filter(cell_id=cell) if cell else rows).order_by("id")
 
 

@@ -20,7 +20,7 @@ from mgmt.models import (
     User,
 )
 from mgmt.provisioning.relocating import why_not_movable
-from mgmt.queries.pipes import specs_in_use
+from mgmt.queries.pipes import must_keep_order, specs_in_use
 from mgmt.services.control import note
 from mgmt.services.errors import InvalidValue, NotMovable, RelocationUnderWay
 from mgmt.services.publishing import republish_pipe
@@ -56,7 +56,21 @@ def give_up_relocation(*, relocation: Relocation, says: str, now: datetime, by: 
     mine = Relocation.objects.filter(id=relocation.id, state=State.REQUESTED)
     if not mine.update(state=State.GIVEN_UP, says=says[:300], finished_at=now):
         return False
+    republish_pipe(pipe_id=relocation.pipe_id)  # the target need hold nothing
     _note(relocation, ("move-pipe", "given up"), now, reason=says, by=by)
+    return True
+
+
+@transaction.atomic
+def hold_at_target(*, relocation: Relocation, now: datetime) -> bool:
+    """Have the target hold what will come to it: the pipe keeps an order, and the source still has earlier messages.
+
+    Nothing comes there before the switch, which waits until all of its lanes know it.
+    """
+    mine = Relocation.objects.filter(id=relocation.id, state=State.REQUESTED, held_at=None)
+    if not mine.update(held_at=now):
+        return False
+    republish_pipe(pipe_id=relocation.pipe_id)
     return True
 
 
@@ -65,6 +79,8 @@ def switch_pipe(*, relocation: Relocation, now: datetime) -> bool:
     """requested -> draining: the pipe's record, at its next version, names the target. False if that may not be now."""
     row = Relocation.objects.select_for_update().get(id=relocation.id)
     if row.state != State.REQUESTED or why_busy(row.pipe) or why_unfit(row.pipe, row.target_id):
+        return False
+    if row.held_at is None and must_keep_order(row.pipe):
         return False
     _place(row)
     Relocation.objects.filter(id=row.id).update(state=State.DRAINING, switched_at=now, says="")

@@ -15,7 +15,17 @@ from controlplane.observer.judging import looks
 from controlplane.observer.sealing import Sealer
 from controlplane.provisioner.act import Hands
 from controlplane.provisioner.records import desired_records
-from controlplane.provisioner.relocating import Finish, GiveUp, NoteEnds, NoteLeft, Say, Step, Switch, TurnBack
+from controlplane.provisioner.relocating import (
+    Finish,
+    GiveUp,
+    HoldAtTarget,
+    NoteEnds,
+    NoteLeft,
+    Say,
+    Step,
+    Switch,
+    TurnBack,
+)
 from controlplane.provisioner.relocations import relocations_under_way
 from controlplane.provisioner.take_step import take_step
 from dataplane.ledger.bins import Bin
@@ -30,6 +40,7 @@ from mgmt.models import (
     LaneSignal,
     Lease,
     Move,
+    OffsetSet,
     Passed,
     Pipe,
     Reach,
@@ -52,6 +63,7 @@ from mgmt.services import (
     publish_revision,
     request_relocation,
 )
+from mgmt.services.moves import release_leftovers
 from tests.db.console.truth import go_live
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -167,10 +179,6 @@ def test_an_unwell_target_is_not_switched_to_and_an_unwell_source_is_left(placed
             {"windows": {"w": {"span": {"kind": "tumbling", "size_s": 60}, "values": {"n": {"op": "count"}}}}},
             "has windows",
         ),
-        (
-            {"destinations": {"crm": {"type": "http", "url": "https://x.example.com/", "ordered": True}}},
-            "order of each",
-        ),
         ({"destinations": {"crm": {"type": "lake"}}}, "is a lake"),
     ],
 )
@@ -180,6 +188,76 @@ def test_what_cannot_be_moved_says_why(placed: Pipe, alice: User, changes: dict[
     go_live(placed)
     with pytest.raises(NotMovable, match=why):
         ask(placed, alice)
+
+
+@pytest.fixture
+def in_order(placed: Pipe, alice: User) -> Pipe:
+    """A pipe whose destination keeps the order of each key."""
+    live = placed.revisions.get()
+    ordered = {"crm": {"type": "http", "url": "https://x.example.com/", "ordered": True}}
+    publish_revision(pipe=placed, spec=live.spec | {"destinations": ordered}, based_on=live.number, author=alice)
+    go_live(placed)
+    placed.refresh_from_db()
+    return placed
+
+
+def test_where_order_is_kept_the_target_holds_what_comes_until_the_source_has_ended(in_order: Pipe, alice: User):
+    row, version = ask(in_order, alice), in_order.version
+    (view,) = relocations_under_way()
+    assert (view.in_order, view.held) == (True, False)
+    assert do(row, Switch).state == "requested", "not before the target knows it"
+    do(row, HoldAtTarget)
+    record = record_of(in_order)
+    assert (record.cell, record.held_at, record.version) == ("c1", "c2", version + 1)
+    assert relocations_under_way()[0].held
+    assert do(row, Switch).state == "draining"
+    record = record_of(in_order)
+    assert (record.cell, record.leaving, record.held_at) == ("c2", "c1", "c2")
+    do(row, NoteLeft)
+    do(row, NoteEnds)
+    hold_before_steps(in_order)
+    assert release_leftovers() == 0, "the source still has earlier ones"
+    assert do(row, Finish).state == "done"
+    assert record_of(in_order).held_at == ""
+    assert release_leftovers() == 1
+
+
+def test_one_in_order_that_is_given_up_holds_nothing_any_more(in_order: Pipe, alice: User):
+    row = do(ask(in_order, alice), HoldAtTarget)
+    version = record_of(in_order).version
+    do(row, GiveUp, "nobody wants it")
+    assert (record_of(in_order).held_at, record_of(in_order).version) == ("", version + 1)
+
+
+def test_one_in_order_waits_for_retries_that_wait_in_place(in_order: Pipe, alice: User):
+    topic = cell_topic("c1", "retry-out", 1)
+    Reach.objects.create(pipe_id=in_order.id, bucket=1, topic=topic, partition=0, offset=9)
+    row = ask(in_order, alice)
+    assert relocations_under_way()[0].busy == f"{topic}/0 is read up to 0 of 10"
+    Passed.objects.create(topic=topic, partition=0, offset=10)
+    assert relocations_under_way()[0].busy == ""
+    do(do(row, HoldAtTarget), Switch)
+    Relocation.objects.update(ends=[[INGEST, 0, 0]])
+    assert relocations_under_way()[0].behind == ""
+    Reach.objects.create(pipe_id=in_order.id, bucket=2, topic=topic, partition=0, offset=10)
+    assert relocations_under_way()[0].behind == f"{topic}/0 is read up to 10 of 11"
+
+
+def hold_before_steps(pipe: Pipe) -> None:
+    places = BitMap64([0, 1])
+    OffsetSet.objects.create(
+        pipe_id=pipe.id,
+        destination="",
+        kind="held",
+        cause="010",
+        topic=cell_topic("c2", "held", 2),
+        partition=0,
+        hour=1,
+        offsets=places.serialize(),
+        count=2,
+        seen=2,
+        marks=[[0, 0]],
+    )
 
 
 def test_cells_that_share_a_generation_are_no_way(placed: Pipe, alice: User):

@@ -13,6 +13,7 @@ from controlplane.provisioner.relocating import (
     PATIENCE,
     Finish,
     GiveUp,
+    HoldAtTarget,
     NoteEnds,
     NoteLeft,
     Say,
@@ -80,6 +81,13 @@ LEASE = LeaseView("deploy", "a release", NOW + timedelta(seconds=5))
 STEPS: list[tuple[str, Snapshot, Step]] = [
     ("all is ready", snapshot(ASKED), Switch(1)),
     ("the source is unwell, which keeps nobody there", snapshot(ASKED, states=unwell("c1", "c2")), Switch(1)),
+    ("it keeps an order", snapshot(structs.replace(ASKED, in_order=True)), HoldAtTarget(1)),
+    ("the target holds what will come", snapshot(structs.replace(ASKED, in_order=True, held=True)), Switch(1)),
+    (
+        "the target is unwell, and one in order is not turned back",
+        snapshot(structs.replace(DRAINING, held=True), states=unwell("c2", "c1")),
+        NoteLeft(1),
+    ),
     ("it cannot be moved", snapshot(structs.replace(ASKED, unfit="has dedup")), GiveUp(1, "has dedup")),
     (
         "it has waited too long",

@@ -85,6 +85,21 @@ def test_what_lies_within_it_passes_and_is_booked_under_the_share(lane: MemoryLa
     assert not held(lane)
 
 
+@pytest.mark.parametrize(("cell", "passes"), [("c1", False), ("c2", True), ("", True)])
+def test_a_cell_that_holds_what_comes_lets_nothing_in_and_another_everything(tmp_path: Path, cell: str, passes: bool):
+    lane = opened(tmp_path, plan())
+    assert lane.identity.cell == "c1"
+    record = lane.table.pipe("p")
+    assert record is not None
+    lane.table.apply(msgspec.structs.replace(record, version=2, held_at=cell))
+    lane.take(keyed(1), keyed(2, key=None))
+    assert (sent(lane), len(held(lane))) == (([b"1", b"2"], 0) if passes else ([], 2))
+    lane.store()
+    lane.table.apply(msgspec.structs.replace(record, version=3))
+    lane.take(keyed(3))
+    assert sent(lane) == ([b"1", b"2", b"3"] if passes else []), "it waits behind what is held"
+
+
 def test_a_message_without_a_key_is_held_or_passes_by_its_id(lane: MemoryLane):
     admit(lane, 50)
     lane.take(*(keyed(n, None) for n in range(200)))

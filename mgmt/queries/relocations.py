@@ -11,3 +11,8 @@ def relocations(*, cell: str = "", pipe: str = "") -> QuerySet[Relocation]:
     if cell:
         rows = rows.filter(Q(source=cell) | Q(target=cell))
     return rows.filter(pipe=pipe) if pipe else rows
+
+
+def holds_for_order(pipe: str) -> bool:
+    """Whether what comes for the pipe is held until the cell that it leaves has worked off what came before."""
+    return Relocation.objects.filter(pipe=pipe, state=Relocation.State.DRAINING, held_at__isnull=False).exists()

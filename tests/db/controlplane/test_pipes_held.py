@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from controlplane.observer.store import Store
 from controlplane.provisioner.records import desired_records
@@ -11,7 +12,7 @@ from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.names import cell_topic
 from dataplane.tables.records import DEAD_RATE, PipeRecord
 from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
-from mgmt.models import Alert, AuditOffset, LaneSignal, Move, Pipe, User
+from mgmt.models import Alert, AuditOffset, Cell, LaneSignal, Move, Pipe, Relocation, User
 from mgmt.services import pause_pipe, resume_pipe
 from mgmt.services.alerts import WELL_AFTER, resolve_what_is_well
 from mgmt.services.moves import release_leftovers
@@ -111,3 +112,22 @@ def test_people_see_why_it_is_held_how_much_is_and_that_it_comes_back(
     release_leftovers()
     page = client.get(f"/pipes/{live.id}/held/").content.decode()
     assert "the pipe's steps</td>" in page
+
+
+def test_what_waits_because_its_pipe_is_moved_says_so(store: Store, live: Pipe, client: Client, alice: User):
+    save(store, held(live, 4))
+    row = Relocation.objects.create(
+        pipe=live,
+        source_id=str(live.cell_id),
+        target=Cell.objects.create(id="c9"),
+        state="draining",
+        asked_at=timezone.now(),
+        held_at=timezone.now(),
+    )
+    client.force_login(alice)
+    says = "The pipe is being moved to another part of the platform"
+    assert says in client.get(f"/pipes/{live.id}/held/").content.decode()
+    assert release_leftovers() == 0
+    Relocation.objects.filter(id=row.id).update(state="done")
+    assert says not in client.get(f"/pipes/{live.id}/held/").content.decode()
+    assert release_leftovers() == 1

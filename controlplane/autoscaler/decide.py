@@ -104,6 +104,8 @@ class Decision(Struct, frozen=True):
 
 def decide(group: Group, turn: Turn | None = None) -> Decision:
     """The next number of lanes; the one there is as long as nothing is known. `turn`: the whole cell's, before all."""
+    short_since_s = group.memory.short_since_s
+    group = _remember(group, short_since_s=0.0)  # until it is seen again below
     if turn is not None:
         lanes = 0 if turn.asleep else max(1, group.policy.minimum)
         return _stay(group, turn.why) if lanes == group.lanes else _change(group, lanes, turn.why)
@@ -121,13 +123,14 @@ def decide(group: Group, turn: Turn | None = None) -> Decision:
     needed = lanes_for(group, load)
     if needed >= group.lanes and not _helpless(group):
         group = _remember(group, full_s=group.now_s)
-    group = _remember(group, short_since_s=_short_since(group, load, needed))
+    if _is_short(group, load, needed):
+        group = _remember(group, short_since_s=short_since_s or group.now_s)
     return _out(group, load, needed) or _in(group, load) or _try(group, load) or _stay(group, _words(group, load))
 
 
-def _short_since(group: Group, load: Load, needed: int) -> float:
-    is_short = needed > group.lanes == group.policy.maximum and load.cpu >= target_of(group) * group.lanes
-    return (group.memory.short_since_s or group.now_s) if is_short else 0.0
+def _is_short(group: Group, load: Load, needed: int) -> bool:
+    """Whether all lanes that may be are busy, and more are asked for."""
+    return needed > group.lanes == group.policy.maximum and load.cpu >= target_of(group) * group.lanes
 
 
 def lanes_for(group: Group, load: Load) -> int:

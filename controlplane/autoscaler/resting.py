@@ -20,7 +20,7 @@ from mgmt.models import (
     ScaleGroup,
     ScaleSample,
 )
-from mgmt.provisioning.sleeping import why_runs_on
+from mgmt.provisioning.cell_queries import query_in_use
 from mgmt.queries.pipes import specs_in_use
 from mgmt.services.moves import UNDER_WAY
 
@@ -106,8 +106,8 @@ def _held(cell: Cell) -> str:
 
 
 def _query(cell: Cell) -> str:
-    found = ((pipe.id, why_runs_on(*specs_in_use(pipe))) for pipe in cell.pipes.all())
-    return next((f"pipe {pipe}: {why}" for pipe, why in found if why), "")
+    found = ((pipe.id, query_in_use(*specs_in_use(pipe))) for pipe in cell.pipes.all())
+    return next((f"pipe {pipe}: {query}, and its query runs on" for pipe, query in found if query), "")
 
 
 ERRANDS: Final = (_rollout, _relocation, _move, _admission, _revision, _held, _query)

@@ -19,7 +19,7 @@ from mgmt.models import (
     Topic,
     User,
 )
-from mgmt.provisioning.relocating import why_not_movable
+from mgmt.provisioning.cell_queries import query_in_use
 from mgmt.queries.pipes import must_keep_order, specs_in_use
 from mgmt.services.control import note
 from mgmt.services.errors import InvalidValue, NotMovable, RelocationUnderWay
@@ -124,7 +124,9 @@ def why_unfit(pipe: Pipe, target: str = "") -> str:
     """Why the pipe cannot be moved there, or anywhere, as it is; "" if it can."""
     if Cell.objects.filter(id=target, dedicated_to__isnull=False).exclude(dedicated_to=pipe.tenant_id).exists():
         return f"cell {target} is kept for another tenant"
-    return why_not_movable(*specs_in_use(pipe)) or _same_generation(str(pipe.cell_id), target)
+    if query := query_in_use(*specs_in_use(pipe)):
+        return f"{query}, and what its query knows stays in the cell"
+    return _same_generation(str(pipe.cell_id), target)
 
 
 def why_busy(pipe: Pipe) -> str:

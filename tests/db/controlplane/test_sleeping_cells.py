@@ -183,8 +183,8 @@ def errand_lake(pipe: Pipe) -> None:
         (errand_held, "5 messages are held, and go out as soon as somebody lets them"),
         (errand_move, "are being released or sent again"),
         (errand_revision, "revision 1 of pipe"),
-        (errand_dedup, "revision 2 has dedup, whose query runs on"),
-        (errand_lake, "destination lake is a lake, whose writer runs on"),
+        (errand_dedup, "revision 2 has dedup, and its query runs on"),
+        (errand_lake, "destination lake is a lake, and its query runs on"),
     ],
 )
 def test_what_lanes_are_needed_for_besides_messages_keeps_it_awake_and_wakes_it(

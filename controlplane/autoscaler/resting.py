@@ -33,8 +33,8 @@ def rest_of(cell: Cell, now: datetime) -> Rest | None:
     return Rest(
         is_asleep=cell.is_asleep,
         sleeps_after_s=cell.sleeps_after_s,
-        asleep_s=_asleep_s(cell, now) if cell.is_asleep else 0.0,
-        idle_s=idle_s,
+        asleep_s=_since_s(cell, "in_s", now),
+        idle_s=min(idle_s, _since_s(cell, "out_s", now)),  # it stays awake for as long, whatever woke it
         backlog=backlog,
         errand=errand_on(cell),
     )
@@ -61,10 +61,10 @@ def _idle(cell: Cell, now: datetime) -> tuple[int, float]:
     return backlog, float(cell.sleeps_after_s or 0) if is_whole and is_quiet else 0.0
 
 
-def _asleep_s(cell: Cell, now: datetime) -> float:
-    """Since its lanes were taken back last."""
+def _since_s(cell: Cell, what: str, now: datetime) -> float:
+    """How long ago lanes were added ("out_s") or taken back ("in_s") last, in any of its groups."""
     memories = ScaleGroup.objects.filter(cell=cell).values_list("memory", flat=True)
-    return now.timestamp() - max((memory.get("in_s", 0.0) for memory in memories), default=0.0)
+    return now.timestamp() - max((memory.get(what, 0.0) for memory in memories), default=0.0)
 
 
 def errand_on(cell: Cell) -> str:

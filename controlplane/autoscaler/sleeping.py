@@ -16,9 +16,9 @@ WAKES_EVERY_S: Final = 24 * 3_600.0
 class Rest(Struct, frozen=True):
     """A cell that sleeps, or may.
 
-    is_asleep:      whether it has no lanes now          asleep_s: and for how long
+    is_asleep:      whether it has no lanes now          asleep_s: and for how long, if so
     sleeps_after_s: what its policy says; None: it is not to sleep
-    idle_s:         for how long nothing came, with nothing left over
+    idle_s:         for how long it is awake, nothing came, and nothing was left over
     backlog:        messages that lie before its lanes
     errand:         what else its lanes are needed for, in words; "" if nothing
     """

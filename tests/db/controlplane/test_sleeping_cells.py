@@ -101,6 +101,22 @@ def test_an_idle_cell_sleeps_and_the_next_message_wakes_it_with_an_application_o
     ]
 
 
+def test_once_a_day_it_is_awake_for_as_long_as_it_takes_to_fall_asleep(cell: Cell):
+    asleep()
+    a_day = 24 * 3_600
+    quiet(later(a_day))
+    look(later(a_day))
+    assert lanes() == {1}
+    told = ControlAction.objects.filter(controller="scale", action="scale-out").values_list("reason", flat=True)
+    assert set(told) == {"it wakes once a day, to be seen to start"}
+    quiet(later(a_day + 200), for_s=200)
+    look(later(a_day + 200))
+    assert lanes() == {1}, "its lanes have to join their groups first"
+    quiet(later(a_day + 400), for_s=200)
+    look(later(a_day + 400))
+    assert lanes() == {0}
+
+
 def test_an_unstable_cell_is_woken_but_not_put_to_sleep(cell: Cell):
     quiet(NOW)
     Verdict.objects.update(state="unstable", reasons=["process-0 is silent"])

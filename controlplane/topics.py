@@ -6,8 +6,11 @@ It never makes anew a topic that was already bound to an id: offsets of the old 
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AlterConfigOpType,
@@ -36,12 +39,14 @@ from dataplane.names import (
 )
 from mgmt.provisioning.topics import COMPACTED, HOUR_MS, TopicPlan, TopicShape, topic_config
 
+Place = tuple[str, int]  # (topic, partition)
 AUDIT_PARTITIONS: Final = 4
 REPORT_BYTES: Final = 4 * 1024 * 1024  # an audit record carries all pipes of one checkpoint
 REQUEST_S: Final = 10.0
 GROUP_IS_RUNNING: Final = frozenset(
     {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS}
 )
+log = structlog.get_logger(__name__)
 
 
 class TopicsNotReadyError(Exception):
@@ -154,8 +159,14 @@ class TopicAdmin:
         found = self._admin.list_offsets(asked, request_timeout=REQUEST_S)
         return {(place.topic, place.partition): int(future.result().offset) for place, future in found.items()}
 
-    def commit_first_offsets(self, groups: Mapping[str, Sequence[FoundTopic]]) -> None:
-        """Give each group a committed offset (the start) on each partition of its topics where it has none.
+    def commit_first_offsets(
+        self, groups: Mapping[str, Sequence[FoundTopic]], passed: Mapping[Place, int] = MappingProxyType({})
+    ) -> None:
+        """Give each group a committed offset on each partition of its topics where it has none: the start of it.
+
+        Kafka forgets the offsets of a group that nobody has been in for a week (KIP-211). So where the books know how
+        far its lanes have settled a partition (`passed`), it is that: neither is a week sent again, nor is anything
+        passed over that the topic has dropped meanwhile, for there the lanes stop and say so.
 
         Lanes refuse to guess (auto.offset.reset=error). A group whose lanes are running takes no such commit: raises
         GroupIsRunningError, unless they made it themselves meanwhile. A plain consumer does it, because the admin call
@@ -163,15 +174,15 @@ class TopicAdmin:
         All groups at once: each consumer waits half a second for its coordinator and does nothing else.
         """
         with ThreadPoolExecutor(max(1, len(groups))) as pool:
-            list(pool.map(self._commit_first, groups, groups.values()))
+            list(pool.map(partial(self._commit_first, passed), groups, groups.values()))
 
-    def _commit_first(self, group: str, topics: Sequence[FoundTopic]) -> None:
+    def _commit_first(self, passed: Mapping[Place, int], group: str, topics: Sequence[FoundTopic]) -> None:
         consumer = kafka_consumer(self._kafka, group)
         deadline = time.monotonic() + REQUEST_S
         try:
             while True:
                 try:
-                    _commit_start(consumer, topics)
+                    _commit_start(consumer, topics, passed)
                     return
                 except KafkaException as exc:  # for a moment a new topic has no leader, a new group no coordinator
                     if exc.args[0].code() in GROUP_IS_RUNNING:
@@ -183,18 +194,22 @@ class TopicAdmin:
             consumer.close()
 
 
-def _commit_start(consumer: Any, topics: Sequence[FoundTopic]) -> None:
+def _commit_start(consumer: Any, topics: Sequence[FoundTopic], passed: Mapping[Place, int]) -> None:
     places = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
     committed = consumer.committed(places, timeout=REQUEST_S)
     if error := next((place.error for place in committed if place.error), None):
         raise KafkaException(error)
     missing = [place for place in committed if place.offset < 0]
-    first = [TopicPartition(place.topic, place.partition, _low(consumer, place)) for place in missing]
+    first = [TopicPartition(place.topic, place.partition, _first(consumer, place, passed)) for place in missing]
     if first:
         consumer.commit(offsets=first, asynchronous=False)
 
 
-def _low(consumer: Any, place: Any) -> int:
+def _first(consumer: Any, place: Any, passed: Mapping[Place, int]) -> int:
+    known = passed.get((place.topic, place.partition))
+    if known is not None:
+        log.warning("committed anew", topic=place.topic, partition=place.partition, offset=known)
+        return known
     low, _ = consumer.get_watermark_offsets(place, timeout=REQUEST_S)
     return int(low)
 

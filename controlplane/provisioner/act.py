@@ -38,10 +38,10 @@ from controlplane.topics import (
     cluster_plans,
     first_readers,
 )
-from dataplane.names import Purpose
+from dataplane.names import QUERY_INPUTS, Purpose
 from dataplane.spec import TopicDestination
 from dataplane.tables.records import DestinationRecord, Record
-from mgmt.models import Cell, Pipe, PipeRevision, Ramp, Topic
+from mgmt.models import Cell, Passed, Pipe, PipeRevision, Ramp, Topic
 from mgmt.provisioning.topics import TopicPlan, TopicShape, cell_plans, output_plan
 from mgmt.queries.cells import generation_of
 from mgmt.services import RampIsOver, begin_ramp, finish_ramp, raise_share, roll_back_ramp
@@ -163,8 +163,13 @@ def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
         return
     hands.problems.pop(cell, None)
     readers = first_readers(plans, cell).items()
+    of_lanes = [name for name, topic in bound.items() if topic.purpose not in QUERY_INPUTS.values()]
+    passed = Passed.objects.filter(topic__in=of_lanes).values_list("topic", "partition", "offset")
     try:
-        hands.topics.commit_first_offsets({group: [found[plan.name] for plan in read] for group, read in readers})
+        hands.topics.commit_first_offsets(
+            {group: [found[plan.name] for plan in read] for group, read in readers},
+            {(topic, partition): offset for topic, partition, offset in passed},
+        )
     except GroupIsRunningError as exc:  # lanes of an earlier release: new topics are bound when they have ended
         log.warning("topics wait for lanes to end", cell=cell, reason=str(exc))
         return

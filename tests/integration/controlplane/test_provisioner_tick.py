@@ -35,7 +35,7 @@ from dataplane.tables.records import (
     Record,
     SchemaRecord,
 )
-from mgmt.models import Cell, Heartbeat, Pipe, PipeRevision, Topic, User
+from mgmt.models import Cell, Heartbeat, Passed, Pipe, PipeRevision, Topic, User
 from mgmt.provisioning.topics import cell_plans
 from mgmt.services import (
     create_api_key,
@@ -155,6 +155,21 @@ def test_its_topics_are_bound_and_every_lane_group_has_first_offsets(provisioner
     assert record.topics["ingest"].topic_id == rows["ingest"].topic_id
     for group in first_readers(cell_plans(cell, 1, control_settings().topics), cell):
         assert set(committed_offsets(kafka, cell, group)) == {0}
+
+
+def test_offsets_that_kafka_has_forgotten_are_those_of_the_books_again(
+    provisioner: Provisioner, kafka: str, cell: str, tmp_path: Path
+):
+    provisioner.tick()
+    topic = Topic.objects.get(cell=cell, purpose="ingest").name
+    group = lane_group(cell, "process")
+    admin = admin_client(kafka)
+    for future in admin.delete_consumer_groups([group]).values():
+        future.result()
+    Passed.objects.create(topic=topic, partition=1, offset=70)
+    provisioner_at(kafka, tmp_path).tick()
+    offsets = committed_offsets(kafka, cell, group)
+    assert (offsets[1], sum(offsets)) == (70, 70), "where nothing is known it is the start"
 
 
 def committed_offsets(kafka: str, cell: str, group: str) -> list[int]:

@@ -1,5 +1,6 @@
 """Reads the cells as the last level of scaling sees them, and does what it decides there."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import inf
@@ -42,23 +43,25 @@ def _short(now: datetime) -> dict[str, float]:
 
 
 def _fleet(short: Mapping[str, float], placing: PlacingPolicy, most: int, now: datetime) -> Fleet:
-    pipes = list(Pipe.objects.exclude(cell=None).exclude(state=Pipe.State.CLOSED).order_by("id"))
-    rates = rates_of([pipe.id for pipe in pipes], now)
+    pipes: dict[str, list[Pipe]] = defaultdict(list)
+    for pipe in Pipe.objects.exclude(cell=None).exclude(state=Pipe.State.CLOSED).order_by("id"):
+        pipes[str(pipe.cell_id)].append(pipe)
+    rates = rates_of([pipe.id for of_cell in pipes.values() for pipe in of_cell], now)
     stable = set(Verdict.objects.filter(state=Verdict.State.STABLE).values_list("cell_id", flat=True))
     states, rests = cell_states(now), _rests(now)
+    kept_for = dict(Cell.objects.order_by("id").values_list("id", "dedicated_to"))
     cells = [
         CellLoad(
-            id=cell.id,
-            pipes=_loads([pipe for pipe in pipes if pipe.cell_id == cell.id], rates, is_short=cell.id in short),
-            short_s=short.get(cell.id, 0.0),
-            stable=cell.id in stable,
-            rests_s=rests.get(cell.id, inf),
-            refused=refusal.why if (refusal := why_not("scale", states[cell.id], protective=True)) else "",
+            id=cell,
+            pipes=_loads(pipes[cell], rates, is_short=cell in short),
+            short_s=short.get(cell, 0.0),
+            stable=cell in stable,
+            rests_s=rests.get(cell, inf),
+            refused=refusal.why if (refusal := why_not("scale", states[cell], protective=True)) else "",
         )
-        for cell in Cell.objects.order_by("id")
+        for cell in kept_for
     ]
-    kept_for = Cell.objects.exclude(dedicated_to=None).values_list("id", "dedicated_to")
-    return Fleet(cells, {cell: str(tenant) for cell, tenant in kept_for}, placing, most)
+    return Fleet(cells, {cell: tenant for cell, tenant in kept_for.items() if tenant}, placing, most)
 
 
 def _loads(pipes: Sequence[Pipe], rates: Mapping[str, float], *, is_short: bool) -> list[PipeLoad]:

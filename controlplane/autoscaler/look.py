@@ -26,6 +26,7 @@ FRESH: Final = timedelta(seconds=5)
 WINDOW: Final = timedelta(seconds=IN_WINDOW_S + 10)
 KEPT: Final = timedelta(hours=2)
 GROWING: Final[tuple[GroupKind, ...]] = ("process", "transmit", INGEST_GROUP)
+NEXT_LEVEL: Final = "another cell comes next"
 INGEST_LEAST: Final = 2  # either replica may die
 INGEST_TARGET: Final = 0.6  # what comes while one more starts waits at its sender
 INGEST_GOAL_S: Final = 1.0
@@ -89,7 +90,7 @@ def ensure_groups(most: int) -> None:
 
 
 def groups_of(
-    rows: Iterable[ScaleGroup], lanes: dict[str, int], now: datetime, *, beyond: str = "another cell comes next"
+    rows: Iterable[ScaleGroup], lanes: dict[str, int], now: datetime, *, beyond: str = NEXT_LEVEL
 ) -> dict[GroupKind, Group]:
     """The groups of one cell's rows. `lanes`: how many of each kind are wanted now; `beyond`: what comes after them."""
     return {

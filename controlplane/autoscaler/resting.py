@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db.models import Max, Min, Q, Sum
+from msgspec import convert
 
-from controlplane.autoscaler.decide import STALE_S
+from controlplane.autoscaler.decide import STALE_S, Memory
 from controlplane.autoscaler.sleeping import Rest
 from dataplane.names import LANE_KINDS
 from mgmt.models import (
@@ -21,8 +22,7 @@ from mgmt.models import (
     ScaleSample,
 )
 from mgmt.provisioning.cell_queries import query_in_use
-from mgmt.queries.pipes import specs_in_use
-from mgmt.services.moves import UNDER_WAY
+from mgmt.queries.pipes import destinations_in_use, specs_in_use
 
 
 def rest_of(cell: Cell, now: datetime) -> Rest | None:
@@ -30,13 +30,14 @@ def rest_of(cell: Cell, now: datetime) -> Rest | None:
     if cell.sleeps_after_s is None and not cell.is_asleep:
         return None
     backlog, idle_s = _idle(cell, now)
+    woke_s, slept_s = _turned(cell)
     return Rest(
         is_asleep=cell.is_asleep,
         sleeps_after_s=cell.sleeps_after_s,
-        asleep_s=_since_s(cell, "in_s", now),
-        idle_s=min(idle_s, _since_s(cell, "out_s", now)),  # it stays awake for as long, whatever woke it
+        asleep_s=now.timestamp() - slept_s,
+        idle_s=min(idle_s, now.timestamp() - woke_s),  # it stays awake for as long, whatever woke it
         backlog=backlog,
-        errand=errand_on(cell),
+        errand=errand_on(cell) if cell.is_asleep or idle_s else "",  # one that is busy anyhow needs no other reason
     )
 
 
@@ -61,10 +62,11 @@ def _idle(cell: Cell, now: datetime) -> tuple[int, float]:
     return backlog, float(cell.sleeps_after_s or 0) if is_whole and is_quiet else 0.0
 
 
-def _since_s(cell: Cell, what: str, now: datetime) -> float:
-    """How long ago lanes were added ("out_s") or taken back ("in_s") last, in any of its groups."""
-    memories = ScaleGroup.objects.filter(cell=cell).values_list("memory", flat=True)
-    return now.timestamp() - max((memory.get(what, 0.0) for memory in memories), default=0.0)
+def _turned(cell: Cell) -> tuple[float, float]:
+    """When lanes were added last in any of its groups, and when they were taken back; Unix time, 0 for never."""
+    rows = ScaleGroup.objects.filter(cell=cell).values_list("memory", flat=True)
+    memories = [convert(memory, Memory) for memory in rows]
+    return max((one.out_s for one in memories), default=0.0), max((one.in_s for one in memories), default=0.0)
 
 
 def errand_on(cell: Cell) -> str:
@@ -85,7 +87,7 @@ def _relocation(cell: Cell) -> str:
 
 
 def _move(cell: Cell) -> str:
-    row = Move.objects.filter(pipe__in=cell.pipes.all(), state__in=UNDER_WAY).first()
+    row = Move.objects.filter(pipe__in=cell.pipes.all(), state__in=Move.UNDER_WAY).first()
     return f"messages of pipe {row.pipe_id} are being released or sent again" if row else ""
 
 
@@ -106,7 +108,7 @@ def _held(cell: Cell) -> str:
 
 
 def _query(cell: Cell) -> str:
-    found = ((pipe.id, query_in_use(*specs_in_use(pipe))) for pipe in cell.pipes.all())
+    found = ((one.id, query_in_use(specs_in_use(one), destinations_in_use(one))) for one in cell.pipes.all())
     return next((f"pipe {pipe}: {query}, and its query runs on" for pipe, query in found if query), "")
 
 

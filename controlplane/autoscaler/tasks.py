@@ -14,7 +14,7 @@ from msgspec import Struct
 from controlplane.autoscaler.act import act, finish
 from controlplane.autoscaler.decide import decide
 from controlplane.autoscaler.fleet import relieve
-from controlplane.autoscaler.look import ensure_groups, ensure_ingest, groups_of, reporting, take_samples
+from controlplane.autoscaler.look import NEXT_LEVEL, ensure_groups, ensure_ingest, groups_of, reporting, take_samples
 from controlplane.autoscaler.offsets import Offsets
 from controlplane.autoscaler.resting import rest_of
 from controlplane.autoscaler.sleeping import next_turn
@@ -80,8 +80,8 @@ class Autoscaler:
         done = []
         for cell in (Cell.with_ingest if self._ingest else Cell.objects).order_by("id"):
             finish(cell.id, cell.lanes, reporting(cell.id, now), now)
-            said = {"beyond": beyond[cell.id]} if cell.id in beyond else {}
-            groups, rest = groups_of(rows[cell.id], cell.lanes, now, **said), rest_of(cell, now)
+            groups = groups_of(rows[cell.id], cell.lanes, now, beyond=beyond.get(cell.id, NEXT_LEVEL))
+            rest = rest_of(cell, now)
             turn = next_turn(rest) if rest else None
             done.append(act(cell.id, groups, {kind: decide(group, turn) for kind, group in groups.items()}, now))
         if self._ingest:

@@ -75,16 +75,8 @@ def begin(*, step: RolloutStep, now: datetime) -> None:
         lease = take(step.cell_id, CONTROLLER, f"release {release} takes the place of {step.came_from_id}", now)
         if isinstance(lease, Refusal):
             return  # it changed its mind since it was looked at: the next tick says why
-        if _move(
-            step.id,
-            State.WAITING,
-            State.STARTING,
-            token=lease.token,
-            began_at=now,
-            touched_at=now,
-            before=before,
-            why="",
-        ):
+        fresh = {"token": lease.token, "began_at": now, "touched_at": now, "before": before, "why": ""}
+        if _move(step.id, State.WAITING, State.STARTING, **fresh):
             _give(lease, release, now, "give-release")
 
 
@@ -107,16 +99,9 @@ def returned(*, step: RolloutStep, now: datetime) -> None:
             return
         again = send_again(pipes=step.cell.pipes.all(), since=step.began_at)
         if again:
-            resumed = sorted(f"{row.pipe_id} {row.name}" for row in again)
-            note(
-                CONTROLLER,
-                "resume-destinations",
-                outcome="done",
-                at=now,
-                cell=step.cell_id,
-                detail={"resumed": resumed},
-            )
-            log.info("destinations resumed", cell=step.cell_id, resumed=len(resumed))
+            detail = {"resumed": sorted(f"{row.pipe_id} {row.name}" for row in again)}
+            note(CONTROLLER, "resume-destinations", outcome="done", at=now, cell=step.cell_id, detail=detail)
+            log.info("destinations resumed", cell=step.cell_id, resumed=len(again))
 
 
 def let_go(*, step: RolloutStep, state: str, now: datetime) -> bool:

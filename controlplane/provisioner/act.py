@@ -41,9 +41,9 @@ from controlplane.topics import (
 from dataplane.names import QUERY_INPUTS, Purpose
 from dataplane.spec import TopicDestination
 from dataplane.tables.records import DestinationRecord, Record
-from mgmt.models import Cell, Passed, Pipe, PipeRevision, Ramp, Topic
+from mgmt.models import Cell, Pipe, PipeRevision, Ramp, Topic
 from mgmt.provisioning.topics import TopicPlan, TopicShape, cell_plans, output_plan
-from mgmt.queries.cells import generation_of
+from mgmt.queries.cells import generation_of, passed_at
 from mgmt.services import RampIsOver, begin_ramp, finish_ramp, raise_share, roll_back_ramp
 
 State = PipeRevision.State
@@ -113,25 +113,26 @@ def act(hands: Hands, action: Action, now: datetime) -> None:
 
 
 def submit(hands: Hands, desired: Desired) -> None:
-    """Ask compute for it. That it does not answer is the trouble of this cell alone, and the next tick asks again."""
-    try:
-        hands.compute.submit(desired)
-    except ComputeError as exc:
-        hands.refused[desired.cell] = f"waiting for compute: {exc}"
-        log.warning("not submitted", cell=desired.cell, epoch=desired.epoch, error=str(exc))
-        return
-    log.info("submitted", cell=desired.cell, epoch=desired.epoch)
+    """Ask compute for it."""
+    if _asked(hands, desired.cell, partial(hands.compute.submit, desired)):
+        log.info("submitted", cell=desired.cell, epoch=desired.epoch)
 
 
 def stop(hands: Hands, *, cell: str) -> None:
     """Ask compute for no application of the cell: its lanes drain before it ends."""
+    if _asked(hands, cell, partial(hands.compute.stop, cell)):
+        log.info("stopped", cell=cell)
+
+
+def _asked(hands: Hands, cell: str, ask: Callable[[], None]) -> bool:
+    """That compute does not answer is the trouble of this cell alone, and the next tick asks again."""
     try:
-        hands.compute.stop(cell)
+        ask()
     except ComputeError as exc:
         hands.refused[cell] = f"waiting for compute: {exc}"
-        log.warning("not stopped", cell=cell, error=str(exc))
-        return
-    log.info("stopped", cell=cell)
+        log.warning("compute does not do it", cell=cell, error=str(exc))
+        return False
+    return True
 
 
 def place_pipe(*, pipe: str, cell: str, by: str) -> None:
@@ -164,11 +165,9 @@ def ensure_cell_topics(hands: Hands, *, cell: str) -> None:
     hands.problems.pop(cell, None)
     readers = first_readers(plans, cell).items()
     of_lanes = [name for name, topic in bound.items() if topic.purpose not in QUERY_INPUTS.values()]
-    passed = Passed.objects.filter(topic__in=of_lanes).values_list("topic", "partition", "offset")
     try:
         hands.topics.commit_first_offsets(
-            {group: [found[plan.name] for plan in read] for group, read in readers},
-            {(topic, partition): offset for topic, partition, offset in passed},
+            {group: [found[plan.name] for plan in read] for group, read in readers}, passed_at(of_lanes)
         )
     except GroupIsRunningError as exc:  # lanes of an earlier release: new topics are bound when they have ended
         log.warning("topics wait for lanes to end", cell=cell, reason=str(exc))

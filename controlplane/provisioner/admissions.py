@@ -60,9 +60,7 @@ def _held(pipes: list[str]) -> Mapping[str, dict[str, int]]:
 
 
 def _being_released(pipes: list[str]) -> dict[str, int]:
-    moves = Move.objects.filter(
-        pipe__in=pipes, destination="", what=Move.What.RELEASE, state__in=[Move.State.RUNNING, Move.State.ABORTING]
-    )
+    moves = Move.objects.filter(pipe__in=pipes, destination="", what=Move.What.RELEASE, state__in=Move.UNDER_WAY)
     return {move.pipe_id: max(1, move.total - move.moved - move.skipped) for move in moves}
 
 

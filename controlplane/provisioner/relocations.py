@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from django.db.models import Max
 
 from controlplane.provisioner.snapshot import RelocationView
-from mgmt.models import Passed, Reach, Relocation, Topic
+from mgmt.models import Reach, Relocation, Topic
+from mgmt.queries.cells import passed_at
 from mgmt.queries.pipes import must_keep_order
 from mgmt.services.relocations import why_busy, why_unfit
 
@@ -59,8 +60,7 @@ def _left_on(row: Relocation, purposes: Sequence[str]) -> str:
 
 
 def _not_passed(ends: Mapping[Place, int]) -> str:
-    rows = Passed.objects.filter(topic__in={topic for topic, _ in ends}).values_list("topic", "partition", "offset")
-    passed = {(topic, partition): offset for topic, partition, offset in rows}
+    passed = passed_at({topic for topic, _ in ends})
     for (topic, number), end in sorted(ends.items()):
         if (low := passed.get((topic, number), 0)) < end:
             return f"{topic}/{number} is read up to {low} of {end}"

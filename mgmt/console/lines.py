@@ -163,7 +163,7 @@ def move_line(row: Move) -> MoveLine:
     colour, words = _MOVES[Move.State(row.state)]
     if row.state == Move.State.DONE and row.skipped:
         colour, words = "wait", "done, with some left out"
-    running = row.state in (Move.State.RUNNING, Move.State.ABORTING)
+    running = row.state in Move.UNDER_WAY
     return MoveLine(row, colour, words, row.moved + row.skipped, running)
 
 

@@ -136,6 +136,8 @@ class Move(models.Model):
         ABORTED = "aborted"
         DONE = "done"
 
+    UNDER_WAY = (State.RUNNING, State.ABORTING)
+
     id = models.CharField(primary_key=True, max_length=32, default=id_maker("move"), editable=False)
     pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="moves")
     destination = models.CharField(max_length=40)

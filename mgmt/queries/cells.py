@@ -11,7 +11,7 @@ from typing import Final
 
 from django.db.models import Max, Q, QuerySet
 
-from mgmt.models import Pipe, Relocation, Topic
+from mgmt.models import Passed, Pipe, Relocation, Topic
 
 FOR_EVER: Final = 1 << 62
 SETTLING: Final = timedelta(minutes=2)  # a message's minute may lie one ahead of the clock
@@ -55,6 +55,12 @@ def places_of(cell: str, *purposes: str) -> list[tuple[str, int]]:
     """The (topic, partition) of each partition of the cell's topics for these purposes."""
     topics = Topic.objects.filter(cell=cell, purpose__in=purposes).values_list("name", "partitions")
     return [(name, number) for name, partitions in topics for number in range(partitions)]
+
+
+def passed_at(topics: Iterable[str]) -> dict[tuple[str, int], int]:
+    """The offset below which lanes have settled everything, by (topic, partition); of places that lanes told of."""
+    rows = Passed.objects.filter(topic__in=topics).values_list("topic", "partition", "offset")
+    return {(topic, partition): offset for topic, partition, offset in rows}
 
 
 def generation_of(cell: str) -> int:

@@ -9,8 +9,8 @@ from pyroaring import BitMap64
 from dataplane.ledger.bins import Account, Books, Place, derive
 from dataplane.ledger.facts import FactKey
 from dataplane.names import Purpose
-from mgmt.models import FactRow, Passed, Reach, Topic
-from mgmt.queries.cells import cells_of
+from mgmt.models import FactRow, Reach, Topic
+from mgmt.queries.cells import cells_of, passed_at
 
 Topics = dict[Purpose, list[tuple[str, int]]]
 
@@ -44,7 +44,7 @@ def books_of(minutes: Iterable[Minute]) -> dict[Minute, Books]:
     names = {name for topics in topics_of.values() for places in topics.values() for name, _ in places}
     # The order matters while the Observer writes: facts read after the marks may be newer than these, and a unit is
     # then queued a moment too long. The other way round it would be called lost.
-    passed = _passed(names)
+    passed = passed_at(names)
     reach = _reach(pipes, buckets)
     facts = _facts(pipes, buckets)
     return {
@@ -78,11 +78,6 @@ def _reach(pipes: set[str], buckets: set[int]) -> Mapping[Minute, dict[Place, in
     ):
         found[Minute(pipe_id, bucket)][topic, partition] = offset
     return found
-
-
-def _passed(topics: set[str]) -> dict[Place, int]:
-    rows = Passed.objects.filter(topic__in=topics).values_list("topic", "partition", "offset")
-    return {(topic, partition): offset for topic, partition, offset in rows}
 
 
 def _topics_by_pipe(pipes: set[str]) -> dict[str, Topics]:

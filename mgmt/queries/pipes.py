@@ -120,15 +120,18 @@ def _lost_sealed(lines: Sequence[MinuteLine]) -> int:
     return sum(line.bins.get(Bin.LOST, 0) for line in lines if line.sealed_at)
 
 
-def specs_in_use(pipe: Pipe) -> tuple[dict[int, PipeSpec], dict[str, DestinationSpec]]:
-    """The specs that its messages may run by, by number, and its destinations by name."""
+def specs_in_use(pipe: Pipe) -> dict[int, PipeSpec]:
+    """The specs that its messages may run by, by number."""
     used = pipe.revisions.filter(state__in=["requested", "ramping", "live"])
-    specs = {number: parse_pipe_spec(spec) for number, spec in used.values_list("number", "spec")}
+    return {number: parse_pipe_spec(spec) for number, spec in used.values_list("number", "spec")}
+
+
+def destinations_in_use(pipe: Pipe) -> dict[str, DestinationSpec]:
+    """Its destinations as they are now, by name."""
     rows = pipe.destinations.exclude(state=Destination.State.REMOVED)
-    return specs, {name: destination_of(config) for name, config in rows.values_list("name", "config")}
+    return {name: destination_of(config) for name, config in rows.values_list("name", "config")}
 
 
 def must_keep_order(pipe: Pipe) -> bool:
     """Whether nothing of a key may overtake on the way to one of its destinations."""
-    _, destinations = specs_in_use(pipe)
-    return any(keeps_order(to) for to in destinations.values())
+    return any(keeps_order(to) for to in destinations_in_use(pipe).values())

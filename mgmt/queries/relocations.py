@@ -13,6 +13,6 @@ def relocations(*, cell: str = "", pipe: str = "") -> QuerySet[Relocation]:
     return rows.filter(pipe=pipe) if pipe else rows
 
 
-def holds_for_order(pipe: str) -> bool:
-    """Whether what comes for the pipe is held until the cell that it leaves has worked off what came before."""
-    return Relocation.objects.filter(pipe=pipe, state=Relocation.State.DRAINING, held_at__isnull=False).exists()
+def held_for_order() -> QuerySet[Relocation]:
+    """Those whose target holds what comes until the cell that the pipe leaves has worked off what came before."""
+    return Relocation.objects.filter(state=Relocation.State.DRAINING, held_at__isnull=False)

@@ -25,7 +25,6 @@ TELL_AFTER: Final = timedelta(seconds=10)
 QUIET_FOR: Final = timedelta(minutes=30)
 WELL_AFTER: Final = timedelta(minutes=5)
 MOST_SNOOZE: Final = timedelta(days=30)
-UNDER_WAY: Final = (Move.State.RUNNING, Move.State.ABORTING)
 
 
 class Failure(Struct, frozen=True):
@@ -115,7 +114,7 @@ def resolve_what_was_released(*, now: datetime) -> int:
     """Resolve alerts whose probe was accepted and whose moves are over: the shortest way."""
     resolved = 0
     for alert in open_alerts().filter(probe=Alert.Probe.ACCEPTED):
-        if alert.moves.filter(state__in=UNDER_WAY).exists() or alert.last_at > (alert.probe_at or now):
+        if alert.moves.filter(state__in=Move.UNDER_WAY).exists() or alert.last_at > (alert.probe_at or now):
             continue
         moved = sum(alert.moves.values_list("moved", flat=True))
         words = f"the probe was accepted, {moved} message{'s' if moved != 1 else ''} brought back"
@@ -191,7 +190,7 @@ def _why_well(alert: Alert, now: datetime) -> str:
     row = Destination.objects.filter(pipe=alert.pipe_id, name=alert.destination).first()
     if row is None or row.state == Destination.State.REMOVED:
         return "the destination was removed"
-    if row.state != Destination.State.ACTIVE or alert.moves.filter(state__in=UNDER_WAY).exists():
+    if row.state != Destination.State.ACTIVE or alert.moves.filter(state__in=Move.UNDER_WAY).exists():
         return ""
     good = Attempt.objects.filter(
         pipe_id=alert.pipe_id, destination=alert.destination, outcome="delivered", at__gt=alert.last_at

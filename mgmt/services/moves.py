@@ -12,10 +12,11 @@ from django.utils import timezone
 
 from dataplane.names import WHOLE
 from dataplane.tables.moves import MoveProgress
-from mgmt.models import Alert, Destination, Move, OffsetSet, Pipe, Relocation, User
+from mgmt.models import Alert, Destination, Move, OffsetSet, Pipe, User
 from mgmt.provisioning.admission import release_rate_per_s
 from mgmt.queries.pipes import rates_of
 from mgmt.queries.places import MOST_PER_MOVE, Chosen, unready
+from mgmt.queries.relocations import held_for_order
 from mgmt.services.errors import InvalidValue, NothingToMove
 from mgmt.services.places import as_taken, claim_listed, put_back, take_places, united
 
@@ -29,7 +30,6 @@ UNREADY: Final = (
     "These messages died in a step, before they were ready to be sent: there is nothing to send again. Mend the pipe's "
     "steps and publish them, then send the events once more, with the same ids."
 )
-UNDER_WAY: Final = (State.RUNNING, State.ABORTING)
 _LEFTOVERS_AT_ONCE: Final = 50
 
 
@@ -82,7 +82,7 @@ def abort_move(*, move: Move) -> bool:
 @transaction.atomic
 def note_progress(*, progress: MoveProgress, now: datetime) -> None:
     """What a lane says of a move. Safe to hear twice, and after the end."""
-    move = Move.objects.select_for_update().filter(id=progress.move, state__in=UNDER_WAY).first()
+    move = Move.objects.select_for_update().filter(id=progress.move, state__in=Move.UNDER_WAY).first()
     if move is None:
         return
     move.moved, move.skipped, move.error = progress.moved, progress.skipped, progress.error[:300]
@@ -128,8 +128,8 @@ def _held_before_steps(cell: str | None) -> QuerySet[Pipe]:
     """Pipes with something held before their steps that they let in."""
     let_in = LPad(Cast(Coalesce(OuterRef("admission__share"), WHOLE), CharField()), 3, Value("0"))
     rows = Pipe.objects.filter(_left_over(pipe_id=OuterRef("id"), destination=Value(""), cause__lte=let_in))
-    waiting = Relocation.objects.filter(state=Relocation.State.DRAINING, held_at__isnull=False).values("pipe")
-    rows = rows.exclude(state=Pipe.State.PAUSED).exclude(id__in=waiting).select_related("admission")
+    rows = rows.exclude(state=Pipe.State.PAUSED).exclude(id__in=held_for_order().values("pipe"))
+    rows = rows.select_related("admission")
     return (rows.filter(cell_id=cell) if cell else rows).order_by("id")
 
 
@@ -138,7 +138,7 @@ def _left_over(*, cause__lte: Combinable | None = None, **where: OuterRef | Valu
     held = OffsetSet.objects.filter(**where, kind=OffsetSet.Kind.HELD, count__gt=0)
     if cause__lte is not None:
         held = held.filter(cause__lte=cause__lte)
-    busy = Move.objects.filter(**where, what=What.RELEASE, state__in=UNDER_WAY, probe=False)
+    busy = Move.objects.filter(**where, what=What.RELEASE, state__in=Move.UNDER_WAY, probe=False)
     return Q(Exists(held)) & ~Q(Exists(busy))
 
 

@@ -20,7 +20,7 @@ from mgmt.models import (
     User,
 )
 from mgmt.provisioning.cell_queries import query_in_use
-from mgmt.queries.pipes import must_keep_order, specs_in_use
+from mgmt.queries.pipes import destinations_in_use, must_keep_order, specs_in_use
 from mgmt.services.control import note
 from mgmt.services.errors import InvalidValue, NotMovable, RelocationUnderWay
 from mgmt.services.publishing import republish_pipe
@@ -124,7 +124,7 @@ def why_unfit(pipe: Pipe, target: str = "") -> str:
     """Why the pipe cannot be moved there, or anywhere, as it is; "" if it can."""
     if Cell.objects.filter(id=target, dedicated_to__isnull=False).exclude(dedicated_to=pipe.tenant_id).exists():
         return f"cell {target} is kept for another tenant"
-    if query := query_in_use(*specs_in_use(pipe)):
+    if query := query_in_use(specs_in_use(pipe), destinations_in_use(pipe)):
         return f"{query}, and what its query knows stays in the cell"
     return _same_generation(str(pipe.cell_id), target)
 
@@ -135,7 +135,7 @@ def why_busy(pipe: Pipe) -> str:
         return "waiting for a revision of the pipe that is not live yet"
     if not pipe.revisions.filter(state=PipeRevision.State.LIVE).exists():
         return "waiting for a live revision of the pipe"
-    if pipe.moves.filter(state__in=[Move.State.RUNNING, Move.State.ABORTING]).exists():
+    if pipe.moves.filter(state__in=Move.UNDER_WAY).exists():
         return "waiting for the end of a release or redrive"
     if Admission.objects.filter(pipe=pipe, ended_at=None).exists():
         return "waiting until the pipe is let in with all of its keys: what is held of them is on its cell"

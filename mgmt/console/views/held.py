@@ -17,7 +17,7 @@ from mgmt.console.views.pipe import shared
 from mgmt.models import Destination, Move, Pipe
 from mgmt.queries.delivery import standings
 from mgmt.queries.places import held_before_steps
-from mgmt.queries.relocations import holds_for_order
+from mgmt.queries.relocations import held_for_order
 
 _COLUMNS: Final = ("destination", "state", "why", "since", "messages", "oldest")
 _PARTS: Final = {"held": "held.html", "moves": "moves.html"}
@@ -34,7 +34,7 @@ def held(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "now": timezone.now(),
         "get_held": once(partial(_lines, pipe)),
         "get_entrance": once(partial(held_before_steps, pipe_id=pipe.id)),
-        "is_moved": once(partial(holds_for_order, pipe.id)),
+        "is_moved": once(held_for_order().filter(pipe=pipe).exists),
         "curl": as_curl(request, f"pipes/{pipe.id}/standings/"),
         "get_moves": once(partial(latest_moves, pipe, Move.What.RELEASE)),
     }

@@ -38,17 +38,22 @@ class Found(NamedTuple):
 
 
 def add_places(found: Iterable[Found]) -> None:
-    """Add places to their sets. To be called in the transaction that moves the reader's offset: `seen` counts calls."""
+    """Add places to their sets. To be called in the transaction that moves the reader's offset: `seen` counts calls.
+
+    Whoever takes the last of a set removes its row. Where that is between finding the row and locking it, it is made
+    anew: our own row nobody removes.
+    """
     groups: dict[SetId, list[Found]] = {}
     for one in found:
         groups.setdefault(one.set_id, []).append(one)
     empty = {"offsets": BitMap64().serialize(), "count": 0, "seen": 0, "marks": []}
-    OffsetSet.objects.bulk_create([OffsetSet(**key._asdict(), **empty) for key in groups], ignore_conflicts=True)
-    for row in _locked(groups):
-        news = groups[_id_of(row)]
-        row.seen += len(news)
-        row.marks = _marks(row.marks, news)
-        _set(row, BitMap64.deserialize(bytes(row.offsets)) | BitMap64([one.offset for one in news]))
+    while groups:
+        OffsetSet.objects.bulk_create([OffsetSet(**key._asdict(), **empty) for key in groups], ignore_conflicts=True)
+        for row in _locked(groups):
+            news = groups.pop(_id_of(row))
+            row.seen += len(news)
+            row.marks = _marks(row.marks, news)
+            _set(row, BitMap64.deserialize(bytes(row.offsets)) | BitMap64([one.offset for one in news]))
 
 
 def take_places(pipe_id: str, chosen: Chosen, most: int = MOST_PER_MOVE) -> list[Part]:

@@ -8,12 +8,9 @@ import logging
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-import psycopg
 import pytest
 from django.db import InterfaceError, OperationalError, connection
 
@@ -22,6 +19,7 @@ from mgmt.models import Cell, Lease, Pause, User, Verdict
 from mgmt.services import end_pause, pause_controller
 from tests.rig.interlock_model import IDLE, PROCESSES, Action, Rules, World, actions, forgotten, happen, wrong
 from tests.rig.interlock_model import LASTS as TURNS
+from tests.rig.statements import Killer, before
 
 pytestmark = pytest.mark.django_db(transaction=True)
 log = logging.getLogger(__name__)
@@ -101,32 +99,6 @@ def rows_of(world: World) -> tuple[str, frozenset[str], str, int, int, int]:
     return (world.verdict, world.paused, world.holder, world.left, world.token, world.fence)
 
 
-class Killer:
-    """Ends our connection to Postgres from another one, before the statement of a given number."""
-
-    def __init__(self) -> None:
-        known = connection.get_connection_params()
-        place = {name: known[name] for name in ("host", "port", "dbname", "user", "password") if name in known}
-        self._other = psycopg.connect(**place, autocommit=True)
-
-    @contextmanager
-    def at(self, statement: int) -> Iterator[None]:
-        left = statement
-
-        def wrapper(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-            nonlocal left
-            if left == 0:
-                self._other.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
-            left -= 1
-            return execute(sql, params, many, context)
-
-        with connection.execute_wrapper(wrapper):
-            yield
-
-    def close(self) -> None:
-        self._other.close()
-
-
 def walk(steps: int, seed: int) -> Counter[str]:
     """So many random steps; what happened how often."""
     chance, rules, world, killer = random.Random(seed), Rules(), World(), Killer()
@@ -150,7 +122,7 @@ def walk(steps: int, seed: int) -> Counter[str]:
 def _killed(rows: Rows, killer: Killer, world: World, after: World, action: Action, statement: int) -> World:
     """Which of the two worlds it is when the process died over its deed; it may also have ended it before."""
     try:
-        with killer.at(statement):
+        with before(statement, killer.kill):
             rows.happen(action)
     except (OperationalError, InterfaceError):
         connection.close()

@@ -2,9 +2,11 @@
 
 import random
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection, transaction
 from pyroaring import BitMap64
 
 from dataplane.tables.moves import MOVES_VERSION, MoveProgress, format_place
@@ -13,6 +15,7 @@ from mgmt.queries.places import HOUR_S, Chosen, Place
 from mgmt.services import NothingToMove, abort_move, start_move
 from mgmt.services.moves import note_progress
 from mgmt.services.places import Found, SetId, add_places, united
+from tests.rig.statements import before
 
 START_S = 490_000 * HOUR_S
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -116,3 +119,25 @@ def test_each_place_is_in_one_set_in_one_move_or_done(seed: int, pipe: Pipe):
         world.chance.choice([world.add, world.add, world.start, world.abort, world.progress, world.progress])()
         world.check()
     assert Move.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("statement", range(2))
+def test_what_comes_while_somebody_takes_the_last_of_its_set_is_kept(statement: int, pipe: Pipe):
+    """Between finding the set's row and locking it: the move takes all that there is, and the row goes."""
+    pipe.cell = Cell.objects.create(id="c1")
+    pipe.save()
+    key = SetId(pipe.id, "crm", "dead", "rejected", TOPIC, 0, START_S // HOUR_S)
+    with transaction.atomic():
+        add_places([Found(key, 0, START_S)])
+
+    def take() -> None:
+        start_move(pipe=pipe, chosen=Chosen("crm"))
+        connection.close()
+
+    with ThreadPoolExecutor(1) as other, transaction.atomic():
+        with before(statement, lambda: other.submit(take).result(), after="mgmt_offsetset"):
+            add_places([Found(key, 1, START_S)])
+    in_sets = [offset for row in OffsetSet.objects.all() for offset in BitMap64.deserialize(bytes(row.offsets))]
+    assert in_sets == [1]
+    assert united(Move.objects.get().taken) == {(TOPIC, 0): BitMap64([0])}

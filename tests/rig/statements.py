@@ -1,0 +1,47 @@
+"""Things that happen in the middle of what a controller does: before one of the statements that it sends to Postgres."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import connection
+
+
+@contextmanager
+def before(statement: int, deed: Callable[[], object], *, after: str = "") -> Iterator[list[str]]:
+    """Do the deed before our connection's statement of that number; yields those that were sent.
+
+    `after`: the table whose first change is waited for before statements are counted.
+    """
+    sent: list[str] = []
+    counted = -1 if after else 0
+
+    def wrapper(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal counted
+        if counted == statement:
+            deed()
+        if counted >= 0 or (f'"{after}"' in sql and not sql.startswith("SELECT")):
+            counted += 1
+        sent.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(wrapper):
+        yield sent
+
+
+class Killer:
+    """Ends our connection to Postgres from another one, as if its process had died there."""
+
+    def __init__(self) -> None:
+        known = connection.get_connection_params()
+        place = {name: known[name] for name in ("host", "port", "dbname", "user", "password") if name in known}
+        self._other = psycopg.connect(**place, autocommit=True)
+
+    def kill(self) -> None:
+        """Whatever is sent next finds nobody."""
+        self._other.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+
+    def close(self) -> None:
+        """Let go of the other connection."""
+        self._other.close()

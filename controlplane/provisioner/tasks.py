@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final
@@ -29,11 +30,18 @@ LOCK: Final = PROVISION
 log = structlog.get_logger(__name__)
 
 
+def utc_now() -> datetime:
+    """The clock of the host."""
+    return datetime.now(UTC)
+
+
 class Provisioner:
     """One process's clients and what it remembers between ticks; all of it can be lost at any time."""
 
-    def __init__(self, hands: Hands) -> None:
+    def __init__(self, hands: Hands, clock: Callable[[], datetime] = utc_now) -> None:
+        """`clock`: asked anew in each round, for a tick may wait for Kafka in between."""
         self._hands = hands
+        self._clock = clock
         self._check_at = 0.0
 
     def tick(self) -> str:
@@ -55,10 +63,10 @@ class Provisioner:
             ensure_cluster_topics(self._hands)
         self._hands.refused.clear()
         done: list[str] = []
-        let_in(datetime.now(UTC), self._hands.settings.admission)
+        let_in(self._clock(), self._hands.settings.admission)
         for _ in range(ROUNDS):
             self._hands.control.refresh()
-            now = datetime.now(UTC)
+            now = self._clock()
             snapshot = take_snapshot(
                 compute=self._hands.compute,
                 published=self._hands.control.published,

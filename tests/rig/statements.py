@@ -1,4 +1,4 @@
-"""Things that happen in the middle of what a controller does: before one of the statements that it sends to Postgres."""
+"""What happens in the middle of a deed: before one of the statements that it sends to Postgres."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,12 +9,11 @@ from django.db import connection
 
 
 @contextmanager
-def before(statement: int, deed: Callable[[], object], *, after: str = "") -> Iterator[list[str]]:
-    """Do the deed before our connection's statement of that number; yields those that were sent.
+def before(statement: int, deed: Callable[[], object], *, after: str = "") -> Iterator[None]:
+    """Do the deed before our connection's statement of that number.
 
     `after`: the table whose first change is waited for before statements are counted.
     """
-    sent: list[str] = []
     counted = -1 if after else 0
 
     def wrapper(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -23,6 +22,18 @@ def before(statement: int, deed: Callable[[], object], *, after: str = "") -> It
             deed()
         if counted >= 0 or (f'"{after}"' in sql and not sql.startswith("SELECT")):
             counted += 1
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(wrapper):
+        yield
+
+
+@contextmanager
+def counted() -> Iterator[list[str]]:
+    """The statements that our connection sends meanwhile."""
+    sent: list[str] = []
+
+    def wrapper(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         sent.append(sql)
         return execute(sql, params, many, context)
 

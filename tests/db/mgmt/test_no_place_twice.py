@@ -135,8 +135,9 @@ def test_what_comes_while_somebody_takes_the_last_of_its_set_is_kept(statement: 
         start_move(pipe=pipe, chosen=Chosen("crm"))
         connection.close()
 
-    with ThreadPoolExecutor(1) as other, transaction.atomic():
-        with before(statement, lambda: other.submit(take).result(), after="mgmt_offsetset"):
+    with ThreadPoolExecutor(1) as other:
+        meanwhile = before(statement, lambda: other.submit(take).result(), after="mgmt_offsetset")
+        with transaction.atomic(), meanwhile:
             add_places([Found(key, 1, START_S)])
     in_sets = [offset for row in OffsetSet.objects.all() for offset in BitMap64.deserialize(bytes(row.offsets))]
     assert in_sets == [1]

@@ -128,25 +128,26 @@ def open_alerts() -> QuerySet[Alert]:
 
 
 def _note(pipe: Pipe, failure: Failure, now: datetime) -> None:
-    """The conditional update raises what is there; the constraint lets one of two openers through."""
+    """The conditional update raises what is there; the constraint lets one of two openers through, and the other raises
+    that one's alert. One that ends between the two is over: then the failure opens its own.
+    """
     same = {"pipe": pipe, "destination": failure.destination, "cause": failure.cause}
-    if _raise(open_alerts().filter(**same), failure):
-        return
-    last = Alert.objects.filter(**same, resolved_at__gte=now - QUIET_FOR).exists()
-    fresh = Alert(
-        **same,
-        opened_at=failure.at,
-        last_at=failure.at,
-        count=failure.count,
-        suspended=failure.suspended,
-        sample=dict(failure.sample),
-    )
-    if Alert.objects.bulk_create([fresh], ignore_conflicts=True) and Alert.objects.filter(id=fresh.id).exists():
-        log.info("alert opened", alert=fresh.id, pipe=pipe.id, destination=failure.destination, cause=failure.cause)
-        if not last:
-            _tell(fresh, "opened", now + TELL_AFTER)
-    else:
-        _raise(open_alerts().filter(**same), failure)
+    last = Alert.objects.filter(**same, resolved_at__gte=now - QUIET_FOR)
+    while not _raise(open_alerts().filter(**same), failure):
+        fresh = Alert(
+            **same,
+            opened_at=failure.at,
+            last_at=failure.at,
+            count=failure.count,
+            suspended=failure.suspended,
+            sample=dict(failure.sample),
+        )
+        Alert.objects.bulk_create([fresh], ignore_conflicts=True)
+        if Alert.objects.filter(id=fresh.id).exists():
+            log.info("alert opened", alert=fresh.id, pipe=pipe.id, destination=failure.destination, cause=failure.cause)
+            if not last.exists():
+                _tell(fresh, "opened", now + TELL_AFTER)
+            return
 
 
 def _raise(rows: QuerySet[Alert], failure: Failure) -> int:

@@ -41,6 +41,13 @@ def counted() -> Iterator[list[str]]:
         yield sent
 
 
+def hang_up() -> None:
+    """Close our connection for good: what was set on it must not come back from the pool."""
+    if connection.connection is not None:
+        connection.connection.close()
+    connection.close()
+
+
 class Killer:
     """Ends our connection to Postgres from another one, as if its process had died there."""
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 from django.core.management import call_command
-from django.db import Error, InterfaceError, OperationalError, connection, connections, transaction
+from django.db import Error, InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 
 from controlplane import interlocks, leases
@@ -62,7 +62,7 @@ from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth
 from tests.rig import witness
 from tests.rig.controllers import MOST_LANES, NAMES, Controllers, Name, Processes
-from tests.rig.statements import Killer, before, counted
+from tests.rig.statements import Killer, before, counted, hang_up
 
 pytestmark = pytest.mark.django_db(transaction=True)
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class World:
 
     def close(self) -> None:
         """Everybody goes."""
-        self._other.submit(connections.close_all).result()
+        self._other.submit(hang_up).result()
         self._other.shutdown()
         self._killer.close()
 
@@ -183,7 +183,7 @@ class World:
                 self._controllers.tick(name, self.now)
         except (OperationalError, InterfaceError):
             pass  # it died: a controller whose task does not say so itself
-        connection.close()
+        hang_up()
         if name == "provision":
             self._controllers.start_provisioner()
         return "killed"
@@ -214,7 +214,7 @@ class World:
                 cursor.execute("SET lock_timeout = '30ms'")
             return self._tick(name, now)
         except OperationalError:
-            connection.close()
+            hang_up()
             return "did not wait"
 
     def _kept_from_going_back(self, name: Name) -> Iterator[str]:
@@ -368,7 +368,7 @@ class World:
 def _witness() -> Iterator[None]:
     witness.call()
     yield
-    connection.close()  # a test that failed may have left it in the middle of something
+    hang_up()  # a test that failed may have left it in the middle of something
     witness.dismiss()
 
 

@@ -15,10 +15,11 @@ CREATE TABLE witness_takes (
 );
 
 CREATE FUNCTION witness_take() RETURNS trigger AS $$
-DECLARE moment timestamptz := current_setting('witness.now')::timestamptz;
+DECLARE moment timestamptz;
 BEGIN
+    IF TG_OP = 'UPDATE' AND NEW.token <= OLD.token THEN RETURN NEW; END IF;
+    moment := current_setting('witness.now')::timestamptz;
     IF TG_OP = 'UPDATE' THEN
-        IF NEW.token <= OLD.token THEN RETURN NEW; END IF;
         IF OLD.holder <> '' AND OLD.until > moment THEN
             RAISE EXCEPTION 'witness: % takes % while % holds it', NEW.holder, NEW.cell_id, OLD.holder;
         END IF;

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 import psutil
-import psycopg
 import pytest
 
 from localbox.testing import ROOT, Box
+from tests.rig.box_shell import asked
 from tests.rig.data_plane import until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -39,11 +39,6 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     with Box(var) as running:
         until(lambda: {("ingest",), ("process",), ("transmit",)} <= set(asked(running, BEAT)), "all beat", 120)
         yield running
-
-
-def asked(box: Box, query: str) -> list[Any]:
-    with psycopg.connect(box.env["DATABASE_URL"]) as connection:
-        return connection.execute(query.encode()).fetchall()
 
 
 @contextmanager

@@ -14,8 +14,6 @@ from localbox.testing import Box
 from tests.rig.data_plane import until
 from tests.rig.demo_traffic import DemoTraffic, demo_box
 
-RATE = 100.0
-COUNT = 4_000
 CELL = "c1"
 
 
@@ -33,11 +31,6 @@ def asleep(pid: int) -> list[psutil.Process]:
     return family
 
 
-def received(box: Box) -> int:
-    path = box.var / "demo" / "received.log"
-    return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
 def kill_the_driver(box: Box) -> int:
     running = ComputeFiles(box.var).running(CELL)
     assert running is not None
@@ -48,23 +41,19 @@ def kill_the_driver(box: Box) -> int:
 
 @pytest.mark.timeout(400)
 def test_deliveries_go_on_and_the_ledger_is_exact_afterwards(box: Box):
-    traffic = DemoTraffic(box, rate=RATE, count=COUNT)
-    until(lambda: received(box) > 300, "the first deliveries", 90)
-
-    sleepers = asleep(box.pid("postgres")) + asleep(box.pid("redis"))
-    try:
-        driver = kill_the_driver(box)
-        replica = box.kill("ingest-1")
-        box.wait_ready("ingest-1", not_pid=replica, timeout_s=60)
-        until(lambda: _another_driver(box, driver), "a new driver, without Postgres and Redis", 60)
-        before = received(box)
-        until(lambda: received(box) > before + 300, "deliveries, without Postgres and Redis", 90)
-    finally:
-        for process in sleepers:
-            process.resume()
-
-    traffic.wait(180)
-    until(lambda: received(box) >= COUNT, "the last deliveries", 60)
+    with DemoTraffic(box) as traffic:
+        traffic.until_delivered(300, 90)
+        sleepers = asleep(box.pid("postgres")) + asleep(box.pid("redis"))
+        try:
+            driver = kill_the_driver(box)
+            replica = box.kill("ingest-1")
+            box.wait_ready("ingest-1", not_pid=replica, timeout_s=60)
+            until(lambda: _another_driver(box, driver), "a new driver, without Postgres and Redis", 60)
+            traffic.until_delivered(300, 90)
+        finally:
+            for process in sleepers:
+                process.resume()
+        traffic.until_delivered(300, 90)
     traffic.assert_accounted()
 
 

@@ -1,8 +1,10 @@
-"""What a box's own code says, asked in a process of its own."""
+"""What a box's own code says, asked in a process of its own, and its Postgres."""
 
 import json
 import sys
 from typing import Any
+
+import psycopg
 
 from localbox.testing import Box
 
@@ -13,3 +15,9 @@ def said(box: Box, code: str) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     words: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return words
+
+
+def asked(box: Box, query: str, *values: object) -> list[Any]:
+    """The rows of a query of the box's Postgres."""
+    with psycopg.connect(box.env["DATABASE_URL"]) as connection:
+        return connection.execute(query.encode(), values).fetchall()

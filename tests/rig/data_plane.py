@@ -28,6 +28,7 @@ __all__ = ["REPLICAS", "DataPlane", "Replicas", "until"]
 
 REPLICAS: Final = ("ingest-1", "ingest-2")
 FRESH_US: Final = 5_000_000
+MASTER: Final = "local[16,1000]"  # Spark's
 
 
 class Replicas:
@@ -75,7 +76,6 @@ class DataPlane(Plane):
     def __init__(self, var: Path, partitions: int = 4) -> None:
         self.var = var
         self.partitions = partitions
-        self.master = "local[16,1000]"  # Spark's, for applications asked for from now on
         super().__init__(var, partitions)
         (var / "log").mkdir(parents=True, exist_ok=True)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
@@ -123,7 +123,7 @@ class DataPlane(Plane):
 
     def ask_for(self, epoch: int, release: str) -> None:
         """What the Provisioner does when a cell's row has another epoch: submits it, and tells its lanes."""
-        self.files.wish(Desired(self.cluster.cell, epoch, self.master, release))
+        self.files.wish(Desired(self.cluster.cell, epoch, MASTER, release))
         if epoch != self.cluster.epoch:
             self.cluster.epoch = epoch
             self.cluster.publish_cell()

@@ -1,11 +1,14 @@
 """A Spark standalone cluster on this host: a master and workers, which a test may kill."""
 
 import json
+import os
 import subprocess
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+import psutil
 
 from controlplane.compute.installed import spark_home
 from controlplane.compute.standalone import EXECUTOR_MB, master_command, worker_command
@@ -18,24 +21,27 @@ OVERHEAD_MB: Final = 384
 
 
 class SparkCluster:
-    """`env` is what executors get: the workers hand theirs on."""
+    """A master at once, and workers when their environment is known."""
 
-    def __init__(self, var: Path, env: Mapping[str, str], workers: int) -> None:
+    def __init__(self, var: Path) -> None:
         port, self._web_port = free_ports(2)
         self.master = f"spark://{HOST}:{port}"
-        self._var, self._env = var, {**env, "SPARK_LOCAL_IP": HOST}
+        self._var = var
+        self._processes: list[subprocess.Popen[bytes]] = []
         var.mkdir(parents=True)
-        command = master_command(spark_home(), host=HOST, port=port, web_port=self._web_port)
-        self._processes = {"master": self._start("master", command)}
+        self._start("master", master_command(spark_home(), host=HOST, port=port, web_port=self._web_port), os.environ)
         until(self._answers, "Spark's master answers", 60)
-        for number in range(workers):
+
+    def start_workers(self, count: int, env: Mapping[str, str]) -> None:
+        """Workers that hand `env` to executors, known to the master."""
+        for number in range(count):
             name = f"worker-{number}"
             memory_mb = CORES * (EXECUTOR_MB + OVERHEAD_MB)
             command = worker_command(
-                spark_home(), self.master, host=HOST, cores=CORES, memory_mb=memory_mb, work=var / name
+                spark_home(), self.master, host=HOST, cores=CORES, memory_mb=memory_mb, work=self._var / name
             )
-            self._processes[name] = self._start(name, command)
-        until(lambda: len(self.workers()) == workers, f"{workers} workers are with the master", 60)
+            self._start(name, command, env)
+        until(lambda: len(self.workers()) == count, f"{count} workers are with the master", 60)
 
     def workers(self) -> list[dict[str, Any]]:
         """The master's view of those that live."""
@@ -45,15 +51,17 @@ class SparkCluster:
         """By executors, all workers together."""
         return sum(int(worker["coresused"]) for worker in self.workers())
 
-    def kill_worker(self, number: int) -> None:
-        """SIGKILL: its executors leave when they see that it is gone."""
-        self._processes[f"worker-{number}"].kill()
+    def kill_worker_of(self, pid: int) -> None:
+        """SIGKILL to the worker that this process runs on; its executors leave when they see that it is gone."""
+        above = {parent.pid for parent in psutil.Process(pid).parents()}
+        [worker] = [process for process in self._processes if process.pid in above]
+        worker.kill()
 
     def close(self) -> None:
         """End what is left."""
-        for process in reversed(self._processes.values()):
+        for process in reversed(self._processes):
             process.terminate()
-        for process in self._processes.values():
+        for process in self._processes:
             process.wait(30)
 
     def _answers(self) -> bool:
@@ -67,8 +75,8 @@ class SparkCluster:
             state: dict[str, Any] = json.load(answer)
         return state
 
-    def _start(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
+    def _start(self, name: str, command: list[str], env: Mapping[str, str]) -> None:
+        env = {**env, "SPARK_LOCAL_IP": HOST}
         with (self._var / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                command, cwd=self._var, env=self._env, stdout=log, stderr=log, start_new_session=True
-            )
+            process = subprocess.Popen(command, cwd=self._var, env=env, stdout=log, stderr=log, start_new_session=True)
+        self._processes.append(process)

@@ -38,7 +38,12 @@ def pids(cell: Cell) -> dict[str, int]:
 
 
 def wanted(cell: Cell) -> list[str]:
-    """Who must report: the driver, and every lane that the cell is to have."""
+    """Who must report: the driver, and every lane that the cell is to have. Nobody where it sleeps.
+
+    One that fell asleep after it was given the new release gets back what it had as well: it wakes with that.
+    """
+    if cell.is_asleep:
+        return []
     return [DRIVER, *(f"{kind}-{number}" for kind, lanes in cell.lanes.items() for number in range(lanes))]
 
 
@@ -58,12 +63,13 @@ def _step(row: RolloutStep) -> StepView:
 def _sight(step: RolloutStep, now: datetime) -> CellSight:
     refusal, occupied = _interlocks(step, now)
     silent = _silences(step.cell, now)
-    quietest = max(silent, key=silent.__getitem__)
+    quietest = max(silent, key=silent.__getitem__, default="")
+    silent_s = silent.get(quietest, 0.0)
     return CellSight(
         refusal=refusal,
         occupied=occupied,
-        missing=quietest if silent[quietest] > FRESH_S else "",
-        silent_s=silent[quietest],
+        missing=quietest if silent_s > FRESH_S else "",
+        silent_s=silent_s,
         deaths=max((len(known) - 1 for known in step.lanes.values()), default=0),
         found=msgspec.convert(step.found, Health),
     )

@@ -157,6 +157,19 @@ def test_one_that_never_comes_up_is_taken_back_and_reaches_no_other_cell(cells: 
     assert ControlAction.objects.filter(outcome="rolled back", reason=rollout.why).count() == 1
 
 
+def test_a_cell_that_fell_asleep_with_the_new_release_wakes_with_the_one_before(cells: list[Cell]):
+    requested()
+    at(0)
+    at(12, "c1")
+    assert at(102, "c1") == "Finish, Begin, Say"
+    Cell.objects.filter(id="c1").update(lanes=dict.fromkeys(cells[0].lanes, 0))
+    at(110, "c2")
+    roll_back(rollout=Rollout.objects.get(), why="x", author=None, now=later(112))
+    assert at(115, "c2") == "Return, Say"
+    assert at(120, "c2") == "Returned, Return, Returned, End", "of c2 lanes report, of c1 nobody has to"
+    assert (runs("c1")[0], runs("c2")[0], holder("c1"), holder("c2")) == (OLD, OLD, "", "")
+
+
 def test_a_lane_that_dies_again_and_again_is_seen_although_it_reports_each_time(cells: list[Cell]):
     requested()
     at(0)

@@ -101,14 +101,19 @@ class CrashCell:
         body: bytes = b'{"n":1}',
         due_s: float = 0,
         key: bytes | None = None,
+        minutes: int = 1,
     ) -> set[str]:
-        """Put so many messages for a destination on a topic, due so far from now; returns their positions."""
+        """Put so many messages for a destination on a topic, due so far from now; returns their positions.
+
+        `minutes`: of so many they are, in turns.
+        """
         positions = set()
         self.last_offsets = BitMap64()
-        for _ in range(count):
+        for number in range(count):
             position = position_of(1, 0, self.sent)
             self.sent += 1
-            meta = Meta(WIRE_VERSION, f"{pipe}.{self.sent}", pipe, 1, "shop", NOW_US, NOW_US, NOW_US // 60_000_000)
+            minute = NOW_US // 60_000_000 - number % minutes
+            meta = Meta(WIRE_VERSION, f"{pipe}.{self.sent}", pipe, 1, "shop", NOW_US, NOW_US, minute)
             meta.position, meta.destination = 0 if purpose == "ingest" else position, destination
             if purpose != self._first:
                 meta.attempt, meta.first_us = 1, NOW_US

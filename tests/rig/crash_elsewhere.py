@@ -56,6 +56,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "Sender.cancel": "a window that few block: test_isolation; a drain of 25 s: test_transmit_work",
     "TransmitWork.give_back": "a drain of 25 s: test_transmit_work",
     "ProcessWork._run self._waiting.append": "a plan that comes late: test_process_work",
+    "ProcessWork._run self._behind.add": "a plan that comes late: test_process_work",
     "ProcessWork.turn": "a plan that comes late: test_process_work; what was kept in vain: test_admission",
     "Admission.turn": "what was kept in vain: test_admission",
     "Admission.forget": "a rebalance: test_admission",

@@ -215,8 +215,8 @@ class RetrierTraffic:
 
 
 class ProcessTraffic(_Steady):
-    """Two destinations and a step that some messages fail; a pipe whose messages become many and are routed; and one
-    that lets nothing in yet."""
+    """Two destinations, messages of two minutes, and a step that some of them fail; a pipe whose messages become many
+    and are routed; and one that lets nothing in yet."""
 
     kind: LaneKind = "process"
     input: Purpose = "ingest"
@@ -226,7 +226,7 @@ class ProcessTraffic(_Steady):
         urls = {name: {"url": "http://127.0.0.1:1/"} for name in ("crm", "lake")}
         cell.cluster.add_pipe(pipe, key_of(f"{cell.name}-{pipe}"), urls, normalize=steps)
         cell.send_junk(self.input)
-        good = cell.send(self.input, pipe, "", EACH)
+        good = cell.send(self.input, pipe, "", EACH, minutes=2)
         bad = cell.send(self.input, pipe, "", EACH, body=b'{"n":"many"}')
         lines = f"{pipe}-lines"
         routes = {"rules": [{"when": "body.lines > 1", "to": ["crm"]}]}

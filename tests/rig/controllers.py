@@ -136,11 +136,11 @@ class Controllers:
 class Processes:
     """What runs in the cells, as heartbeats tell: the application that compute was asked for, with all of its lanes."""
 
-    def __init__(self, controllers: Controllers) -> None:
-        self._controllers = controllers
+    def __init__(self, controllers: Controllers, broken: set[str]) -> None:
+        """`broken`: releases whose lanes do not come up."""
+        self._controllers, self._broken = controllers, broken
         self._cpu_s: dict[tuple[str, str], float] = {}
         self.silent: set[str] = set()  # cells of which nothing is heard
-        self.broken: set[str] = set()  # releases whose lanes do not come up
         self.busy: set[str] = set()  # cells whose process lanes have more to do than they can
 
     def run(self, span_s: float, now: datetime) -> None:
@@ -148,7 +148,7 @@ class Processes:
         rows = [self._beat("", "ingest-1", "ingest", 0, now)]
         for cell in Cell.objects.all():
             desired = self._controllers.compute.observe(cell.id).desired
-            if desired is None or cell.id in self.silent or desired.release in self.broken:
+            if desired is None or cell.id in self.silent or desired.release in self._broken:
                 continue
             self._work(cell, span_s)
             rows.append(self._beat(cell.id, "driver", "driver", desired.epoch, now))

@@ -66,6 +66,7 @@ class Retrier:
         self._out = self._reader("retry-out")
         self._signals = self._reader("signals")
         self.progress: dict[str, MoveProgress] = {}
+        self.tellings: list[MoveProgress] = []
 
     def start(self, number: int = 0, **env: str) -> None:
         """Start a lane."""
@@ -155,6 +156,7 @@ class Retrier:
             if message.error() is None and message.key().decode().startswith(MOVE_PREFIX):
                 progress = decode_progress(message.value())
                 self.progress[progress.move] = progress
+                self.tellings.append(progress)
 
     def tell(self, destination: str, breaker: BreakerState) -> None:
         """What a transmit lane says of a destination."""
@@ -309,6 +311,8 @@ def killed_move(retrier: Retrier, what: Literal["release", "redrive"], purpose: 
     until(retrier.has_read_all, "all that came so far", 60)
     so_far, told = len(retrier.came), retrier.told(first)
     assert told <= so_far < len(ids)
+    untold = (sum(at_us <= one.at_us for _, at_us in retrier.came) - one.moved for one in retrier.tellings)
+    assert min(untold) <= 400, "what had come and was not told when the lane told: about a second's"
     retrier.start()
     until(lambda: retrier.done(first) and retrier.has_read_all(), "the move is over", 90)
     assert retrier.ids() == set(ids)

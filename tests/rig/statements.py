@@ -1,6 +1,7 @@
 """What happens in the middle of a deed: before one of the statements that it sends to Postgres."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,16 +30,15 @@ def before(statement: int, deed: Callable[[], object], *, after: str = "") -> It
 
 
 @contextmanager
-def counted() -> Iterator[list[str]]:
-    """The statements that our connection sends meanwhile."""
-    sent: list[str] = []
+def meanwhile(statement: int, deed: Callable[[], object], *, after: str) -> Iterator[None]:
+    """Have the deed done on another connection, before our own sends its statement of that number (see `before`)."""
 
-    def wrapper(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        sent.append(sql)
-        return execute(sql, params, many, context)
+    def elsewhere() -> None:
+        deed()
+        connection.close()
 
-    with connection.execute_wrapper(wrapper):
-        yield sent
+    with ThreadPoolExecutor(1) as other, before(statement, lambda: other.submit(elsewhere).result(), after=after):
+        yield
 
 
 def hang_up() -> None:

@@ -1,15 +1,13 @@
 """A change of several cells: all of their leases or none, and all of them are given back."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-from django.db import connection
 
 from controlplane.leases import LeaseLostError, take
 from controlplane.provisioner.changing import ONE_CHANGE, changing
 from mgmt.models import Cell, Lease, Verdict
-from tests.rig.statements import before
+from tests.rig.statements import meanwhile
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 BOTH = {"c2": False, "c1": True}
@@ -47,16 +45,13 @@ def test_an_unstable_cell_stops_only_what_does_not_protect_it(unwell: str, may: 
 
 @pytest.mark.django_db(transaction=True)
 def test_who_stood_still_until_another_took_the_cell_writes_nothing_and_goes_on():
-    def elsewhere() -> None:
+    def taken() -> None:
         assert isinstance(take("c1", "scale", "lanes", NOW + ONE_CHANGE), Lease)
-        connection.close()
 
     with changing({"c1": False}, "the step before", NOW) as ours:
         assert ours
-    with ThreadPoolExecutor(1) as other:
-        stood = before(1, lambda: other.submit(elsewhere).result(), after="mgmt_lease")
-        with stood, changing({"c1": False}, "a step of a ramp", NOW) as ours:
-            assert not ours
+    with meanwhile(1, taken, after="mgmt_lease"), changing({"c1": False}, "a step of a ramp", NOW) as ours:
+        assert not ours
     assert holders() == {"c1": "scale"}
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 
 from mgmt.models import Cell, Lease, PipeRevision, Ramp, Relocation, Rollout, RolloutStep, ScaleGroup
 from mgmt.queries.control import open_pauses
@@ -17,7 +18,7 @@ from tests.db.cast import MakeSpec
 from tests.db.controlplane.happenings import BROKEN, OPEN_TO_ALL, Happenings
 from tests.rig import witness
 from tests.rig.controllers import NAMES, Controllers, Name, Processes
-from tests.rig.statements import Killer, before, counted, hang_up
+from tests.rig.statements import Killer, before, hang_up
 
 KILLED, CROSSED = 0.06, 0.2  # of the ticks
 CALM_S: Final = 1_800
@@ -82,7 +83,7 @@ class World:
         return tick
 
     def _whole(self, name: Name) -> str:
-        with counted() as sent:
+        with CaptureQueriesContext(connection) as sent:
             said = self._tick(name, self._now)
         assert "waiting for" not in said, said
         self._lengths[name] = len(sent)

@@ -1,11 +1,8 @@
 """One alert for each destination and cause, told once, over when deliveries go well again."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection
 
 from mgmt.models import Alert, Attempt, Destination, Notice, Pipe, Tenant, User
 from mgmt.services import (
@@ -21,7 +18,7 @@ from mgmt.services import (
 from mgmt.services.alerts import Failure, note_failures, resolve_what_is_well, wake_snoozed
 from mgmt.services.channels import MOST_CHANNELS
 from mgmt.services.reach import DestinationForbidden
-from tests.rig.statements import before
+from tests.rig.statements import meanwhile
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
@@ -54,18 +51,10 @@ def test_two_causes_are_two_alerts(pipe: Pipe):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_failure_whose_alert_begins_and_ends_just_then_opens_its_own(pipe: Pipe):
-    def elsewhere(deed: Callable[[], object]) -> Callable[[], None]:
-        def run() -> None:
-            deed()
-            connection.close()
-
-        return lambda: other.submit(run).result()
-
-    with ThreadPoolExecutor(1) as other:
-        opens = before(0, elsewhere(lambda: fail(pipe)), after="mgmt_alert")
-        ends = before(2, elsewhere(lambda: resolve_alert(alert=Alert.objects.get(), now=NOW)), after="mgmt_alert")
-        with opens, ends:
-            alert = fail(pipe, count=7)
+    opens = meanwhile(0, lambda: fail(pipe), after="mgmt_alert")
+    ends = meanwhile(2, lambda: resolve_alert(alert=Alert.objects.get(), now=NOW), after="mgmt_alert")
+    with opens, ends:
+        alert = fail(pipe, count=7)
     assert list(Alert.objects.order_by("count").values_list("count", "state")) == [(1, "resolved"), (7, "opened")]
     assert alert.count == 7
 

@@ -2,11 +2,10 @@
 
 import random
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from pyroaring import BitMap64
 
 from dataplane.tables.moves import MOVES_VERSION, MoveProgress, format_place
@@ -15,7 +14,7 @@ from mgmt.queries.places import HOUR_S, Chosen, Place
 from mgmt.services import NothingToMove, abort_move, start_move
 from mgmt.services.moves import note_progress
 from mgmt.services.places import Found, SetId, add_places, united
-from tests.rig.statements import before
+from tests.rig.statements import meanwhile
 
 START_S = 490_000 * HOUR_S
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -131,14 +130,9 @@ def test_what_comes_while_somebody_takes_the_last_of_its_set_is_kept(statement: 
     with transaction.atomic():
         add_places([Found(key, 0, START_S)])
 
-    def take() -> None:
-        start_move(pipe=pipe, chosen=Chosen("crm"))
-        connection.close()
-
-    with ThreadPoolExecutor(1) as other:
-        meanwhile = before(statement, lambda: other.submit(take).result(), after="mgmt_offsetset")
-        with transaction.atomic(), meanwhile:
-            add_places([Found(key, 1, START_S)])
+    took = meanwhile(statement, lambda: start_move(pipe=pipe, chosen=Chosen("crm")), after="mgmt_offsetset")
+    with transaction.atomic(), took:
+        add_places([Found(key, 1, START_S)])
     in_sets = [offset for row in OffsetSet.objects.all() for offset in BitMap64.deserialize(bytes(row.offsets))]
     assert in_sets == [1]
     assert united(Move.objects.get().taken) == {(TOPIC, 0): BitMap64([0])}

@@ -1,9 +1,13 @@
 """Kafka clients of the control plane: one place for how they behave while the brokers are away."""
 
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
+
+from dataplane.record_limits import CLIENT_MAX_BYTES
+
+_SIZES: Final = {"message.max.bytes": CLIENT_MAX_BYTES}
 
 
 def _common(kafka: str) -> dict[str, Any]:
@@ -23,4 +27,4 @@ def consumer(kafka: str, group: str, **more: Any) -> Consumer:
 
 def producer(kafka: str, **more: Any) -> Producer:
     """A producer whose reports mean that every copy that must has the record, once."""
-    return Producer(_common(kafka) | {"acks": "all", "enable.idempotence": True, "linger.ms": 0} | more)
+    return Producer(_common(kafka) | {"acks": "all", "enable.idempotence": True, "linger.ms": 0} | _SIZES | more)

@@ -41,7 +41,6 @@ from mgmt.provisioning.topics import COMPACTED, HOUR_MS, TopicPlan, TopicShape, 
 
 Place = tuple[str, int]  # (topic, partition)
 AUDIT_PARTITIONS: Final = 4
-REPORT_BYTES: Final = 4 * 1024 * 1024  # an audit record carries all pipes of one checkpoint
 REQUEST_S: Final = 10.0
 GROUP_IS_RUNNING: Final = frozenset(
     {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS}
@@ -67,9 +66,9 @@ class FoundTopic(Struct, frozen=True):
 
 def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
     """The topics all cells share. Control and look-ups are compacted, of one partition for the sake of one order."""
-    control = topic_config(shape, -1, shape.max_record_bytes) | COMPACTED
-    audit = topic_config(shape, AUDIT_RETENTION_MS, REPORT_BYTES)
-    heartbeats = topic_config(shape, HEARTBEAT_RETENTION_MS, shape.max_record_bytes) | {"segment.ms": str(HOUR_MS)}
+    control = topic_config(shape, -1) | COMPACTED
+    audit = topic_config(shape, AUDIT_RETENTION_MS)
+    heartbeats = topic_config(shape, HEARTBEAT_RETENTION_MS) | {"segment.ms": str(HOUR_MS)}
     return [
         TopicPlan(CONTROL_TOPIC, 1, shape.replication, control),
         TopicPlan(AUDIT_TOPIC, AUDIT_PARTITIONS, shape.replication, audit),

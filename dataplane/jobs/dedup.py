@@ -22,6 +22,7 @@ from dataplane.names import Purpose
 from dataplane.plan.dedup import Seen, judge
 from dataplane.plan.queries import is_asked
 from dataplane.process.dedup import VERDICT_HEADER, read_question
+from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import PipeSpec
 
 SLOTS: Final = 16
@@ -165,7 +166,7 @@ def write_rows(rows: DataFrame, kafka: str, topic: str) -> None:
         .option("kafka.acks", "all")
         .option("kafka.enable.idempotence", "true")
         .option("kafka.compression.type", "lz4")
-        .option("kafka.max.request.size", str(2 * 1024 * 1024))
+        .option("kafka.max.request.size", str(CLIENT_MAX_BYTES))
         .option("topic", topic)
         .save()
     )

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer
 
+from dataplane.record_limits import CLIENT_MAX_BYTES
+
 log = logging.getLogger(__name__)
 
 SESSION_TIMEOUT_MS: Final = 6_000  # a lane that was killed gives up its partitions after this
 MAX_POLL_INTERVAL_MS: Final = 60_000
-MAX_MESSAGE_BYTES: Final = 2 * 1024 * 1024  # ingest cap + envelope + growth by enrich; the topics' limit is the same
-FRAMING_BYTES: Final = 1_024  # what the broker counts around a record: whatever the client takes, the topic must
 
 
 def lane_producer(kafka: str, name: str) -> Producer:
@@ -48,7 +48,7 @@ def _producer_base(kafka: str, name: str) -> dict[str, Any]:
         "acks": "all",
         "enable.idempotence": True,
         "compression.type": "lz4",
-        "message.max.bytes": MAX_MESSAGE_BYTES - FRAMING_BYTES,
+        "message.max.bytes": CLIENT_MAX_BYTES,
         "reconnect.backoff.max.ms": 1_000,
         "log_level": 3,
         "error_cb": _on_error,

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
+from dataplane.record_limits import BODY_BYTES
 from dataplane.spec.clusters import Clusters, parse_clusters
 from dataplane.spec.guard import Network, parse_networks
 from dataplane.spec.kept import parse_lakes
@@ -21,7 +22,7 @@ class Settings(Struct, frozen=True):
     ingest_host: str  # PENSTOCK_INGEST_HOST
     ingest_port: int  # PENSTOCK_INGEST_PORT
     grace_s: int  # PENSTOCK_GRACE_S: how late an event may be for its own minute
-    max_event_bytes: int  # PENSTOCK_MAX_EVENT_BYTES: one record
+    max_event_bytes: int  # PENSTOCK_MAX_EVENT_BYTES: the body of one event, at most record_limits.BODY_BYTES
     max_body_bytes: int  # PENSTOCK_MAX_BODY_BYTES: one request, after decompression
     destination_allow: tuple[Network, ...]  # PENSTOCK_DESTINATION_ALLOW: networks allowed although not public
     destination_ca: str  # PENSTOCK_DESTINATION_CA: file of authorities to trust in place of the system's
@@ -47,7 +48,7 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         ingest_host=env.get("PENSTOCK_INGEST_HOST", "127.0.0.1"),
         ingest_port=int(env.get("PENSTOCK_INGEST_PORT", str(INGEST_PORT))),
         grace_s=int(env.get("PENSTOCK_GRACE_S", "60")),
-        max_event_bytes=int(env.get("PENSTOCK_MAX_EVENT_BYTES", str(256 * 1024))),
+        max_event_bytes=_event_bytes(env.get("PENSTOCK_MAX_EVENT_BYTES", str(256 * 1024))),
         max_body_bytes=int(env.get("PENSTOCK_MAX_BODY_BYTES", str(5 * 1024 * 1024))),
         destination_allow=parse_networks(env.get("PENSTOCK_DESTINATION_ALLOW", "")),
         destination_ca=env.get("PENSTOCK_DESTINATION_CA", ""),
@@ -68,6 +69,13 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
 def read_clusters(path: str) -> Clusters:
     """The clusters in a file; none without one. Raises OSError, ValueError."""
     return parse_clusters(Path(path).read_bytes()) if path else {}
+
+
+def _event_bytes(text: str) -> int:
+    """Raises ValueError for a limit under which events could be accepted that no topic stores."""
+    if not 0 < int(text) <= BODY_BYTES:
+        raise ValueError(f"PENSTOCK_MAX_EVENT_BYTES: needs 1 to {BODY_BYTES}, got {text}")
+    return int(text)
 
 
 def _fields_mode(text: str) -> str:

@@ -20,8 +20,6 @@ def topic_shape() -> TopicShape:
         partitions=int(setting("PENSTOCK_PARTITIONS", 4)),
         replication=int(setting("PENSTOCK_REPLICATION", 3 if production else 1)),
         min_isr=int(setting("PENSTOCK_MIN_ISR", 2 if production else 1)),
-        # Headroom over the largest event: headers, and what normalize and enrich may add.
-        max_record_bytes=max(1_048_588, 4 * int(setting("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024))),
         retention_ms={**RETENTION_MS, **getattr(settings, "PENSTOCK_RETENTION_MS", {})},
     )
 

@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from dataplane.names import DELAYS_S, ONE_PARTITION, PURPOSES, Purpose, cell_topic, output_topic
+from dataplane.record_limits import TOPIC_MAX_BYTES
 from dataplane.spec import TopicDestination
 
 HOUR_MS: Final = 3_600_000
@@ -38,7 +39,6 @@ class TopicShape(Struct, frozen=True):
     partitions: int
     replication: int
     min_isr: int
-    max_record_bytes: int
     retention_ms: dict[Purpose, int]
 
 
@@ -58,7 +58,7 @@ def cell_plans(cell: str, generation: int, shape: TopicShape) -> dict[Purpose, T
             name=cell_topic(cell, purpose, generation),
             partitions=1 if purpose in ONE_PARTITION else shape.partitions,
             replication=shape.replication,
-            config=topic_config(shape, shape.retention_ms[purpose], shape.max_record_bytes) | _cleaned(purpose),
+            config=topic_config(shape, shape.retention_ms[purpose]) | _cleaned(purpose),
         )
         for purpose in PURPOSES
     }
@@ -77,17 +77,17 @@ def _cleaned(purpose: Purpose) -> dict[str, str]:
 
 def output_plan(pipe: str, name: str, to: TopicDestination, shape: TopicShape) -> TopicPlan:
     """The topic that a destination of type `topic` is."""
-    config = topic_config(shape, to.retention_h * HOUR_MS, shape.max_record_bytes)
+    config = topic_config(shape, to.retention_h * HOUR_MS)
     return TopicPlan(output_topic(pipe, name), to.partitions, shape.replication, config)
 
 
-def topic_config(shape: TopicShape, retention_ms: int, max_bytes: int) -> dict[str, str]:
-    """What holds for every topic: copies that must agree, our own clock, no unclean leader."""
+def topic_config(shape: TopicShape, retention_ms: int) -> dict[str, str]:
+    """Return the configuration that all topics share: replicas, timestamps, elections, the record size limit."""
     return {
         "cleanup.policy": "delete",
         "retention.ms": str(retention_ms),
         "min.insync.replicas": str(shape.min_isr),
         "unclean.leader.election.enable": "false",
         "message.timestamp.type": "LogAppendTime",  # a sender's clock must not decide what retention deletes
-        "max.message.bytes": str(max_bytes),
+        "max.message.bytes": str(TOPIC_MAX_BYTES),
     }

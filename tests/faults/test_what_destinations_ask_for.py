@@ -11,6 +11,7 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.units import format_position
+from dataplane.record_limits import TOPIC_MAX_BYTES
 from dataplane.tables.moves import Place, encode_offsets
 from dataplane.tables.records import MoveRecord
 from tests.rig import behaviours as so
@@ -161,7 +162,7 @@ def test_while_dead_letters_find_no_place_nothing_is_settled_and_afterwards_noth
         assert meanwhile.at("bad", Bin.DEAD) == set(), "not dead before its record is stored"
         assert meanwhile.at("bad", Bin.QUEUED) == positions, "and so not committed"
     finally:
-        _largest_dead_letter(plane, "2097152")
+        _largest_dead_letter(plane, str(TOPIC_MAX_BYTES))
     whole = plane.settled("nowhere", positions, 90)
     assert whole.at("bad", Bin.DEAD) == positions
     assert whole.at("good", Bin.DELIVERED) == positions

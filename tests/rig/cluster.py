@@ -33,6 +33,7 @@ from dataplane.names import (
     output_topic,
     query_group,
 )
+from dataplane.record_limits import TOPIC_MAX_BYTES
 from dataplane.spec import PipeSpec, TableDestination, parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
 from dataplane.tables.control import encode_for_topic
@@ -51,6 +52,7 @@ from dataplane.tables.sealed import bind, credential_place
 from tests.rig.broker import Broker
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+SIZES = {"max.message.bytes": str(TOPIC_MAX_BYTES)}  # as the provisioner sets it
 PIPE = "pipe_rig"
 TENANT = "ten_rig"
 Credentials = Mapping[str, Mapping[str, str]]  # the secret of each destination's auth, by the destination's name
@@ -96,17 +98,14 @@ class Cluster:
 
     def make_cluster_topics(self) -> None:
         """What all cells share."""
-        shared = [NewTopic(AUDIT_TOPIC, 4, 1), NewTopic(HEARTBEAT_TOPIC, 1, 1)]
-        compacted = {"cleanup.policy": "compact"}
+        shared = [NewTopic(AUDIT_TOPIC, 4, 1, config=SIZES), NewTopic(HEARTBEAT_TOPIC, 1, 1, config=SIZES)]
+        compacted = {"cleanup.policy": "compact"} | SIZES
         self._make([*shared, *(NewTopic(name, 1, 1, config=compacted) for name in (CONTROL_TOPIC, LOOKUP_TOPIC))])
 
     def make_cell_topics(self, kinds: Iterable[LaneKind]) -> None:
         """Every topic of the cell, with first offsets committed for the groups of these kinds of lanes."""
         names = {purpose: cell_topic(self.cell, purpose, 1) for purpose in PURPOSES}
-        self._make(
-            NewTopic(name, self._partitions_of(purpose), 1, config={"max.message.bytes": "2097152"})
-            for purpose, name in names.items()
-        )
+        self._make(NewTopic(name, self._partitions_of(purpose), 1, config=SIZES) for purpose, name in names.items())
         made = {purpose: FoundTopic(name, "", self._partitions_of(purpose)) for purpose, name in names.items()}
         lanes = {lane_group(self.cell, kind): [made[purpose] for purpose in INPUTS_OF[kind]] for kind in kinds}
         queries = {query_group(self.cell, query): [made[purpose]] for query, purpose in QUERY_INPUTS.items()}
@@ -116,7 +115,7 @@ class Cluster:
 
     def make_output_topic(self, pipe: str, destination: str) -> None:
         """The topic that a destination of type `topic` is."""
-        self._make([NewTopic(output_topic(pipe, destination), 1, 1)])
+        self._make([NewTopic(output_topic(pipe, destination), 1, 1, config=SIZES)])
 
     def _make(self, topics: Iterable[NewTopic]) -> None:
         for future in self.admin.create_topics(list(topics)).values():

@@ -8,8 +8,8 @@ from dataplane.ledger.audit import FactSet
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.names import INPUTS_OF, PURPOSES, WIRE_VERSION, LaneKind, cell_topic
+from dataplane.record_limits import CLIENT_MAX_BYTES, wire_bytes
 from dataplane.runtime.fields import FieldBook
-from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
 from dataplane.runtime.lags import LagBook
 from dataplane.runtime.lane import Lane, LaneIdentity
 from dataplane.runtime.outbox import TooLargeError
@@ -60,6 +60,12 @@ class MemoryMessage:
         return None
 
 
+def _check_size(value: bytes, key: bytes | None, headers: Headers) -> None:
+    """Count what the client counts: key, headers and framing as well."""
+    if (size := wire_bytes(value, key, headers)) > CLIENT_MAX_BYTES:
+        raise TooLargeError(f"{size} bytes")
+
+
 class MemoryOutbox:
     """Records by topic, in order; each is stored when the test says so."""
 
@@ -72,8 +78,7 @@ class MemoryOutbox:
         return len(self.waiting)
 
     def send(self, topic: str, token: Any, **record: Any) -> None:
-        if len(record["value"]) > MAX_MESSAGE_BYTES:
-            raise TooLargeError(f"{len(record['value'])} bytes")
+        _check_size(record["value"], record.get("key"), record.get("headers") or [])
         self.sent.append((topic, token, record))
         self.waiting.append(token)
 
@@ -94,8 +99,7 @@ class MemoryShipment:
         self._outbox, self._topic, self._token = outbox, topic, token
 
     def send(self, value: bytes, key: bytes | None, partition: int, headers: Headers) -> None:
-        if len(value) > MAX_MESSAGE_BYTES:
-            raise TooLargeError(f"{len(value)} bytes")
+        _check_size(value, key, headers)
         record = {"value": value, "key": key, "partition": partition, "headers": list(headers)}
         self._outbox.sent.append((self._topic, self._token, record))
 

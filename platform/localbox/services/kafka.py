@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from dataplane.record_limits import TOPIC_MAX_BYTES
 from localbox.errors import BoxError
 from localbox.jars import KAFKA, ensure_jars
 from localbox.java import find_java
@@ -96,8 +97,8 @@ def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
         "num.recovery.threads.per.data.dir": "2",
         "log.segment.bytes": str(128 * 1024 * 1024),
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
-        "message.max.bytes": str(2 * 1024 * 1024),
-        "replica.fetch.max.bytes": str(2 * 1024 * 1024),
+        "message.max.bytes": str(TOPIC_MAX_BYTES),
+        "replica.fetch.max.bytes": str(TOPIC_MAX_BYTES),
     }
 
 

@@ -6,7 +6,7 @@ from controlplane.topics import cluster_plans, first_readers
 from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, DELAYS_S, LOOKUP_TOPIC, PURPOSES, Purpose
 from mgmt.provisioning.topics import DAY_MS, RETENTION_MS, TopicShape, cell_plans
 
-SHAPE = TopicShape(partitions=4, replication=3, min_isr=2, max_record_bytes=2**20, retention_ms=dict(RETENTION_MS))
+SHAPE = TopicShape(partitions=4, replication=3, min_isr=2, retention_ms=dict(RETENTION_MS))
 
 
 def test_a_cell_has_one_topic_for_each_purpose():

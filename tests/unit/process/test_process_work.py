@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import partition_base
 from dataplane.plan import compile_plan
-from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
+from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord
 from tests.rig.memory_lane import MemoryMessage, message
@@ -109,7 +109,7 @@ def test_a_destination_gets_the_same_whether_or_not_another_one_has_steps(tmp_pa
 
 
 def test_what_grew_beyond_the_topics_limit_is_dead_by_its_original(tmp_path: Path):
-    steps = [{"op": "set", "path": "note", "value": "x" * MAX_MESSAGE_BYTES}]
+    steps = [{"op": "set", "path": "note", "value": "x" * CLIENT_MAX_BYTES}]
     lane = opened(tmp_path, plan(destinations=("crm", "lake"), transform={"crm": steps}))
     lane.take(arrived(1, b"{}"))
     assert [record["value"] for record in dead(lane)] == [b"{}"]

@@ -8,7 +8,7 @@ from standardwebhooks import Webhook
 
 from dataplane.ledger.audit import decode_attempts
 from dataplane.ledger.meta import read_meta
-from dataplane.runtime.kafka import MAX_MESSAGE_BYTES
+from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import ResponseRule, Retry, When
 from dataplane.transmit import answers
 from dataplane.transmit.attempts import SAMPLE
@@ -325,7 +325,7 @@ def test_the_attempts_of_a_checkpoint_never_outgrow_a_record(tmp_path: Path):
     work.report()
     values = [record["value"] for record in lane.outbox.of(lane.cell.topics["attempts"].name)]
     assert sum(len(decode_attempts(value).attempts) for value in values) == total
-    assert max(map(len, values)) < MAX_MESSAGE_BYTES * 0.9
+    assert max(map(len, values)) < CLIENT_MAX_BYTES * 0.9
     work.close()
 
 

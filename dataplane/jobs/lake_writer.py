@@ -19,10 +19,11 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own way of writing
 
 from dataplane.jobs.lake_batch import Lot, ends_of, file_lot, lots_of, note_lags
 from dataplane.jobs.lake_table import LakeTable, Writing
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, Mark, encode
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, Mark
 from dataplane.ledger.deadletter import Death, dead_headers
 from dataplane.ledger.facts import Fact, FactBook, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.ledger.report_parts import encode_parts
 from dataplane.names import AUDIT_TOPIC, transmit_node
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.lags import LagBook
@@ -149,14 +150,15 @@ class LakeWriter:
     # -- the books -------------------------------------------------------------------------------------------------
 
     def _tell(self, ends: dict[int, int]) -> None:
-        """The audit record, after the records that it speaks of; both are stored before the batch counts as done."""
+        """Store the audit records, one after the other, after the records that they are about."""
         self._await_stored()
         topic = self._cell.topics["lake"].name
         inputs = [Mark(topic, partition, offset) for partition, offset in sorted(ends.items())]
         about = (AUDIT_VERSION, self._cell.cell, "lake", "lake", _now_us())
         audit = Audit(*about, inputs, self._outbox.marks(), self._facts.take(), self._lags.take())
-        self._outbox.send(AUDIT_TOPIC, None, key=self._cell.cell.encode(), value=encode(audit))
-        self._await_stored()
+        for record in encode_parts(audit):
+            self._outbox.send(AUDIT_TOPIC, None, key=self._cell.cell.encode(), value=record)
+            self._await_stored()
 
     def _await_stored(self) -> None:
         """Raises NotStoredError, ProducerDeadError."""

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, Mark, encode
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, Mark
 from dataplane.ledger.facts import FactBook
+from dataplane.ledger.report_parts import encode_parts
 from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.kafka import lane_producer
 from dataplane.tables.records import TopicRecord
@@ -55,11 +56,12 @@ class Teller:
             raise NotStoredError(refused or f"{left} records not stored within {STORED_S:g} s")
 
     def tell(self, facts: FactBook, inputs: list[Mark], outputs: list[Mark], kind: str) -> None:
-        """Store an audit record. Raises NotStoredError."""
+        """Store what a batch has to report: audit records, one after the other. Raises NotStoredError."""
         at_us = time.time_ns() // 1_000
         audit = Audit(AUDIT_VERSION, self._cell, self._writer, kind, at_us, inputs, outputs, facts.take(), [])
-        self.produce(AUDIT_TOPIC, encode(audit), key=self._cell)
-        self.await_stored()
+        for record in encode_parts(audit):
+            self.produce(AUDIT_TOPIC, record, key=self._cell)
+            self.await_stored()
 
     def highs(self, topic: TopicRecord) -> list[Mark]:
         """The highest offset of each partition: at least as high as what was written last."""

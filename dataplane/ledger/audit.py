@@ -60,8 +60,13 @@ class Mark(Struct, array_like=True, frozen=True):
 class Audit(Struct, array_like=True, frozen=True):
     """One checkpoint of one writer (a lane such as `process-0`, or an ingest replica such as `ingest-1`).
 
-    usage:  now and then, what the writer spent since it said so last; of ingest in records of their own, for cell ""
-    fields: now and then, of process, what it saw of fields in a sample of the messages
+    A report that is too large for one record is split (dataplane.ledger.report_parts): `inputs` are in the last part.
+
+    usage:    now and then, what the writer spent since it said so last; of ingest in records of their own, for cell ""
+    fields:   now and then, of process, what it saw of fields in a sample of the messages
+    run:      the start of the writer that produced the record, "" if it numbers none
+    sequence: of the run's records for this cell, from 1, in the order in which they are stored; one that is sent again
+              keeps its number, so lags and usage are counted once
     """
 
     version: int
@@ -75,6 +80,8 @@ class Audit(Struct, array_like=True, frozen=True):
     lags: list[LagSet]
     usage: Usage | None = None
     fields: list[FieldSample] = []
+    run: str = ""
+    sequence: int = 0
 
 
 class Attempt(Struct, array_like=True, frozen=True):

@@ -83,13 +83,22 @@ class FactBook:
     def __len__(self) -> int:
         return len(self._positions)
 
-    def take(self) -> list[FactSet]:
-        """Everything collected so far, as sets for an audit record; the book is empty afterwards."""
-        taken, self._positions = self._positions, defaultdict(BitMap64)
+    def sets(self) -> list[FactSet]:
+        """Return everything collected so far, as sets for an audit record."""
         return [
             FactSet(pipe, key.node, bucket, key.fact, key.detail, key.child, positions.serialize())
-            for (pipe, bucket, key), positions in taken.items()
+            for (pipe, bucket, key), positions in self._positions.items()
         ]
+
+    def clear(self) -> None:
+        """Forget everything: an audit record has it."""
+        self._positions = defaultdict(BitMap64)
+
+    def take(self) -> list[FactSet]:
+        """Return everything collected so far and forget it."""
+        taken = self.sets()
+        self.clear()
+        return taken
 
 
 def merge_positions(one: bytes, other: bytes) -> bytes:

@@ -28,7 +28,7 @@ class _Arrays:
 
 
 class LagBook:
-    """Lags per (pipe, node, bucket, way) since the last `take`."""
+    """Lags per (pipe, node, bucket, way) since the last `clear`."""
 
     def __init__(self) -> None:
         self._passes: dict[LagKey, list[tuple[int, Sequence[int]]]] = {}
@@ -49,8 +49,11 @@ class LagBook:
         """Many messages passed a point, each at its own moment."""
         self._singles.setdefault(key, []).extend(lags_us)
 
-    def take(self) -> list[LagSet]:
-        """Everything since the last call, as sketches for an audit record."""
+    def __len__(self) -> int:
+        return len(self._passes) + len(self._singles)
+
+    def sketches(self) -> list[LagSet]:
+        """Return everything collected so far, as sketches for an audit record."""
         sketches: dict[LagKey, Sketch] = {}
         arrays = _Arrays()
         for key, passes in self._passes.items():
@@ -58,5 +61,14 @@ class LagBook:
             sketches.setdefault(key, Sketch()).add(np.concatenate(lags))
         for key, values in self._singles.items():
             sketches.setdefault(key, Sketch()).add(values)
-        self._passes, self._singles = {}, {}
         return [LagSet(*key, sketch.encode()) for key, sketch in sketches.items()]
+
+    def clear(self) -> None:
+        """Forget everything: an audit record has it."""
+        self._passes, self._singles = {}, {}
+
+    def take(self) -> list[LagSet]:
+        """Return everything collected so far and forget it."""
+        taken = self.sketches()
+        self.clear()
+        return taken

@@ -4,8 +4,10 @@ One thread owns everything here. What a kind of lane does with a message is its 
 """
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from itertools import groupby
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -140,6 +142,7 @@ class Lane:
             cell=identity.cell,
             writer=identity.writer,
             kind=identity.kind,
+            run=os.urandom(8).hex(),
             slots=self.slots,
             consumer=self._consumer,
             outbox=self.outbox,
@@ -160,6 +163,7 @@ class Lane:
         self._last_poll = time.monotonic()
         self._control_due = self._checkpoint_due = 0.0
         self._stopped_at = ""
+        self._is_closing = False
         self._recall: Callable[[int, str], None] | None = None
         self._work = make_work(self)
 
@@ -225,7 +229,11 @@ class Lane:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def run(self) -> str:
-        """Go round until told to drain. Returns "drained" or "failed(<reason>)"; a lane's own errors do not raise."""
+        """Process messages until asked to drain. Returns "drained", or "failed(<reason>)" for a lane's own errors.
+
+        However it fails, nothing more is committed: what an exception interrupted is in no book, or in half of them.
+        The next lane reads it again.
+        """
         try:
             self._consumer.subscribe(
                 self.slots.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -240,7 +248,7 @@ class Lane:
             log.exception("lane %s failed", self.identity.writer)
             self._crashes.close()
             return f"failed({exc})"
-        except Exception:
+        except BaseException:
             self._crashes.abandon()
             raise
         finally:
@@ -286,7 +294,7 @@ class Lane:
         if len(sound) < len(messages):
             for message in messages:
                 if message.error() is not None:
-                    self._trouble(message)
+                    self._note_error(message)
         good: list[Message] = []
         for slot, stretch in groupby(sound, self.slots.of):
             good += self._admit_stretch(slot, list(stretch))
@@ -358,7 +366,7 @@ class Lane:
                 return str(committed.metadata or "")
         raise LaneError(f"no answer about what is committed of {self._name(slot)}")
 
-    def _trouble(self, message: Message) -> None:
+    def _note_error(self, message: Message) -> None:
         error = message.error()
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._stop_partition(self.slots.of(message), error)
@@ -374,11 +382,12 @@ class Lane:
         self._consumer.pause([self.slots.at(slot)])
 
     def _hold_back(self) -> None:
-        """Pause partitions whose window is at its bound, resume them at half of it; all while many records are refused.
+        """Pause partitions whose window is at its bound, resume them at half of it.
 
-        Polling goes on meanwhile.
+        All of them are paused while many records are refused, and while no checkpoint is stored: the books of what is
+        settled would grow. Polling goes on meanwhile.
         """
-        full, (most, most_bytes) = self.outbox.is_full, self._most
+        full, (most, most_bytes) = self.outbox.is_full or self._checkpointer.late_s > 0, self._most
         for slot in self._ours:
             window = self.windows.get(slot)
             span, size = (window.span, window.bytes) if window is not None else (0, 0)
@@ -401,7 +410,7 @@ class Lane:
     def _freeze(self) -> None:
         self._work.report()
         told = (self.usage.take_if_due(), self.fields.take_if_due())
-        self._checkpointer.freeze(self.windows, self.facts.take(), self.lags.take(), *told)
+        self._checkpointer.freeze(self.windows, self.facts, self.lags, *told)
 
     def _beat(self, state: str) -> None:
         self._crashes.expire(time.time())
@@ -411,9 +420,16 @@ class Lane:
             self.table.offset,
             partitions=[self._name(slot) for slot in sorted(self._ours)],
             unsettled=sum(window.unsettled for window in self.windows.values()),
-            detail=self._stopped_at or self.outbox.trouble,
+            detail=self._trouble,
             dropped_spans=self.tracing.dropped if self.tracing is not None else 0,
         )
+
+    @property
+    def _trouble(self) -> str:
+        """What keeps the lane from its work, in words; "" if nothing does."""
+        late_s = self._checkpointer.late_s
+        unstored = f"no checkpoint was stored for {late_s:.0f} s" if late_s else ""
+        return "; ".join(filter(None, (self._stopped_at, self.outbox.trouble, unstored)))
 
     # -- rebalance -------------------------------------------------------------------------------------------------
 
@@ -425,21 +441,26 @@ class Lane:
         consumer.incremental_assign(partitions)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Take no more, wait a little for what is under way, account for it, then let go."""
+        """Wait a moment for what is under way, checkpoint it, then give the partitions up.
+
+        A lane that closes has made its last checkpoint, or has failed and may not make one: it only gives them up.
+        """
         slots = [self.slots.number(place) for place in partitions]
         log.info("lane %s: revoked %s", self.identity.writer, [self._name(slot) for slot in slots])
-        self._work.forget(slots)
-        self._settle_within(REVOKE_S)
+        if not self._is_closing:
+            self._work.forget(slots)
+            self._settle_within(REVOKE_S)
         self._let_go(slots)
         for slot in slots:
             self._crashes.let_go(self._note_name(slot))
         consumer.incremental_unassign(partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """They are somebody else's already: forget them, commit nothing."""
+        """Forget partitions that another lane owns already, and commit nothing."""
         slots = [self.slots.number(place) for place in partitions]
         log.warning("lane %s: lost %s", self.identity.writer, [self._name(slot) for slot in slots])
-        self._work.forget(slots)
+        if not self._is_closing:
+            self._work.forget(slots)
         self._let_go(slots)
         for slot in slots:
             self._crashes.lost(self._note_name(slot))
@@ -516,11 +537,14 @@ class Lane:
         self._beat("drained")
 
     def _close(self) -> None:
-        self._work.close()
-        self._consumer.close()
-        self._producer.flush(REVOKE_S)
-        self._reader.close()
-        self._watchdog.close()
+        """Close everything, whatever one of the parts raises."""
+        self._is_closing = True
+        with ExitStack() as stack:  # the last one first
+            stack.callback(self._watchdog.close)
+            stack.callback(self._reader.close)
+            stack.callback(self._producer.flush, REVOKE_S)
+            stack.callback(self._consumer.close)
+            stack.callback(self._work.close)
 
 
 def should_drain(table: ControlTable, identity: LaneIdentity) -> bool:

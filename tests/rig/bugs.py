@@ -65,10 +65,8 @@ BUGS: Final = (
     Bug(
         "commit before the audit record is stored",
         "dataplane/runtime/checkpoint.py",
-        "    def freeze(self, prefixes: dict[int, int]) -> Frozen:\n"
-        '        """Begin a checkpoint: its audit record goes out now."""\n',
-        "    def freeze(self, prefixes: dict[int, int]) -> Frozen:\n"
-        '        """Begin a checkpoint: its audit record goes out now."""\n'
+        '        """Begin a checkpoint with these audit records."""\n',
+        '        """Begin a checkpoint with these audit records."""\n'
         "        self.committed(prefixes)\n"
         "        prefixes = {}\n",
         "tests/unit/runtime/test_checkpoint.py::test_what_is_frozen_is_committed_even_if_more_is_settled_meanwhile",

@@ -7,7 +7,6 @@ ELSEWHERE: Final[dict[str, str]] = {
     # before the first message, or after the last commit
     "Lane._await_cell": "it begins",
     "Lane.run": "it begins and ends",
-    "Lane._close": "it ends",
     "Plans._compile": "once for each plan",
     "Admission._changed": "once for each record",
     "Plans.salt": "once for each plan: test_filter_explode_route",
@@ -21,8 +20,8 @@ ELSEWHERE: Final[dict[str, str]] = {
     "Ends.flush self._memories.pop": "a rebalance: test_transmit_work",
     "Queues.forget": "a rebalance: test_transmit_work",
     "Queues._may_begin": "a rebalance: test_transmit_work, test_asleep",
-    "Lane._admit self._trouble": "an error of the broker: test_broker",
-    "Lane._trouble": "an error of the broker: test_broker",
+    "Lane._admit self._note_error": "an error of the broker: test_broker",
+    "Lane._note_error": "an error of the broker: test_broker",
     "Lane._stop_partition": "out of range",
     "Lane._note_of self._name": "a coordinator that is away: test_broker",
     "Lane._hand_over": "where lanes have died: test_deadly_event",

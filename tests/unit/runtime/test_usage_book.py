@@ -114,8 +114,8 @@ def test_a_lane_tells_what_it_did_for_a_pipe_at_the_latest_when_it_drains(monkey
     monkeypatch.setattr(threads, "COUNT", COUNT)
     with threads.mock_cluster(STEPS) as (cluster, settings):
         threads.fill(cluster)
+        began = UsageBook()  # before the lane's own
         lane = threads.TimedLane(LaneIdentity("c1", "process", 0, 1, "test"), settings, make_work)
-        began = UsageBook()
         assert lane.run() == "drained"
         told = [audit.usage for audit in audits(cluster.kafka) if audit.usage is not None]
     began.hasten()

@@ -1,0 +1,89 @@
+"""Split an audit record that is too large for one Kafka record. Pure.
+
+Facts, lags, field samples and usage are divided over several records. Those of facts carry the outputs, because a
+reader files them with the facts of the same record. The inputs are in a last one of their own: that they are settled
+must not be known before every fact below them. The records are to be stored in their order.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from pyroaring import BitMap64
+
+from dataplane.ledger.audit import Audit, FactSet, encode
+from dataplane.ledger.usage import PipeUsage, Usage, divide
+from dataplane.record_limits import REPORT_BYTES
+
+LEAST_ROOM: Final = 4  # one part in so many of the limit is left for facts, however many partitions the marks name
+_ARRAY_BYTES: Final = 64  # what longer list headers and a larger sequence number may add to an empty record
+_T = TypeVar("_T")
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encode_parts(audit: Audit, limit_bytes: int = REPORT_BYTES) -> list[bytes]:
+    """Encode a report as one record, or as several of at most `limit_bytes` each; number them from its sequence on.
+
+    A limit that the marks of inputs or outputs alone exceed is exceeded by them.
+    """
+    whole = encode(audit)
+    if len(whole) <= limit_bytes:
+        return [whole]
+    base = msgspec.structs.replace(audit, inputs=[], facts=[], lags=[], usage=None, fields=[])
+    room = max(limit_bytes - _size_of(base) - _ARRAY_BYTES, limit_bytes // LEAST_ROOM)
+    facts = [part for fact in audit.facts for part in split_facts(fact, room)]
+    contents: list[dict[str, Any]] = [
+        *({"facts": some} for some in packed(facts, room)),
+        *({"lags": some} for some in packed(audit.lags, room)),
+        *({"fields": some} for some in packed(audit.fields, room)),
+        *({"usage": some} for some in split_usage(audit.usage, room)),
+        {"inputs": audit.inputs, "outputs": []},
+    ]
+    return [
+        encode(msgspec.structs.replace(base, sequence=audit.sequence + number, **content))
+        for number, content in enumerate(contents)
+    ]
+
+
+def packed(items: Iterable[_T], room_bytes: int) -> Iterator[list[_T]]:
+    """Divide items, in their order, into lists of at most `room_bytes`; one that is larger alone has its own."""
+    batch: list[_T] = []
+    used = 0
+    for item in items:
+        size = _size_of(item)
+        if batch and used + size > room_bytes:
+            yield batch
+            batch, used = [], 0
+        batch.append(item)
+        used += size
+    if batch:
+        yield batch
+
+
+def split_facts(fact: FactSet, room_bytes: int) -> Iterator[FactSet]:
+    """Divide a set by its positions until each part fits."""
+    if _size_of(fact) <= room_bytes:
+        yield fact
+        return
+    positions: Sequence[int] = BitMap64.deserialize(fact.positions).to_array()
+    if len(positions) < 2:
+        yield fact
+        return
+    middle = len(positions) // 2
+    for half in (positions[:middle], positions[middle:]):
+        yield from split_facts(msgspec.structs.replace(fact, positions=BitMap64(half).serialize()), room_bytes)
+
+
+def split_usage(usage: Usage | None, room_bytes: int) -> Iterator[Usage]:
+    """Divide usage by pipes. Each part has the busy time of its pipes' efforts; together they have all of it."""
+    if usage is None:
+        return
+    groups: list[list[PipeUsage]] = list(packed(usage.pipes, room_bytes))
+    busy = divide(usage.busy_us, {str(number): sum(one.effort for one in group) for number, group in enumerate(groups)})
+    yield Usage(usage.busy_us - sum(busy.values()), usage.idle_us, [])
+    for number, group in enumerate(groups):
+        yield Usage(busy.get(str(number), 0), 0, group)
+
+
+def _size_of(item: Any) -> int:
+    return len(_encode(item))

@@ -109,6 +109,9 @@ class LaneError(Exception):
     """The lane cannot go on; the driver starts it anew from the committed offsets."""
 
 
+_OWN_ERRORS: Final = (LaneError, ProducerDeadError, KafkaException)  # no message is to blame for them
+
+
 class Lane:
     """One lane from opening to drain. A Work may use its settings, table, outbox, books, tally and tracing."""
 
@@ -235,6 +238,17 @@ class Lane:
         The next lane reads it again.
         """
         try:
+            try:
+                self._run_until_drained()
+            finally:
+                self._close()
+        except _OWN_ERRORS as exc:
+            log.exception("lane %s failed", self.identity.writer)
+            return f"failed({exc})"
+        return "drained"
+
+    def _run_until_drained(self) -> None:
+        try:
             self._consumer.subscribe(
                 self.slots.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
             )
@@ -242,17 +256,13 @@ class Lane:
             while not self._must_stop():
                 self._pass()
             self._drain()
+        except _OWN_ERRORS:
             self._crashes.close()
-            return "drained"
-        except (LaneError, ProducerDeadError, KafkaException) as exc:
-            log.exception("lane %s failed", self.identity.writer)
-            self._crashes.close()
-            return f"failed({exc})"
+            raise
         except BaseException:
             self._crashes.abandon()
             raise
-        finally:
-            self._close()
+        self._crashes.close()
 
     def _pass(self) -> None:
         self._watchdog.pat()

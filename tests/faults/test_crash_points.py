@@ -1,9 +1,10 @@
-"""Kill -9 at every step of a lane, steps read from its code: nothing is lost, and what comes twice was in flight.
+"""SIGKILL or an exception at every step of a lane, steps read from its code: nothing is lost.
 
 Lanes run in plain processes on a real broker, many cells beside each other; that Spark starts them again when their
 process dies is what test_kills shows.
 """
 
+import itertools
 import random
 import threading
 import time
@@ -20,10 +21,11 @@ from dataplane.names import LaneKind
 from tests.rig.books import AuditReader
 from tests.rig.broker import Broker
 from tests.rig.cluster import broker_for_cells
-from tests.rig.crash_cells import KILLED, CrashCell, LaneServer
+from tests.rig.crash_cells import FAILED, KILLED, CrashCell, LaneServer
 from tests.rig.crash_elsewhere import ELSEWHERE
 from tests.rig.crash_traffic import ProcessTraffic, RetrierTraffic, Traffic, TransmitTraffic
 from tests.rig.data_plane import until
+from tests.rig.failures import FAILURES
 from tests.rig.receiver import Receiver
 from tests.rig.steps import Step, steps_of
 
@@ -33,8 +35,9 @@ A_FEW: Final = 8  # steps of each kind in the short form
 PATIENCE_S: Final = 240.0  # on a machine that is busy with other things, too
 READING: Final = threading.Lock()  # the books are one for all kinds
 # Every lane passes these, whatever it is given: before something done is noted, before that is told, before the commit.
-SURE: Final = ("Lane._collect self._work.acked", "Checkpointer.freeze self._outbox.send",
-               "Checkpointer.audited self._consumer.commit")  # fmt: skip
+SURE: Final = ("Lane._collect self._work.acked", "Checkpointer._send self._outbox.send",
+               "Checkpointer._commit self._consumer.commit")  # fmt: skip
+KILL: Final = ""
 MOSTLY: Final = 0.8  # of the steps that are chosen are passed again; the rest depends on what comes when
 
 
@@ -82,19 +85,22 @@ class Campaign:
         self._check(cell, pipe, sent)
         return {line for path in paths for line in msgspec.json.decode(path.read_bytes(), type=list[tuple[str, int]])}
 
-    def kill_at(self, steps: Sequence[Step]) -> None:
-        """One kill at each step, in as many cells at once; each cell's lane comes back and goes to the end."""
+    def fail_at(self, steps: Sequence[Step], failures: Sequence[str]) -> None:
+        """Fail once at each step, in as many cells at once; each cell's lane is started again and finishes.
+
+        `failures`: what is raised at each; KILL for a SIGKILL.
+        """
         under_way = [(cell, step, *self._begin(cell)) for cell, step in zip(self.cells(len(steps)), steps, strict=True)]
-        for cell, step, *_ in under_way:
-            cell.start(step)
+        for (cell, step, *_), raises in zip(under_way, failures, strict=True):
+            cell.start(step, raises=raises)
         for cell, step, pipe, sent in under_way:
             self._to_the_end(cell, pipe, sent)
             if cell.code() is None:
                 cell.cluster.stop(cell.incarnation)
                 until(lambda cell=cell: cell.code() is not None, f"{cell.name} drains or dies", PATIENCE_S)  # type: ignore[misc]
-            assert cell.code() in (KILLED, 0)
+            assert cell.code() in (KILLED, *FAILED, 0)
             self._check_committed(cell, step, pipe)
-        self.reached += [step for cell, step, *_ in under_way if cell.code() == KILLED]
+        self.reached += [step for cell, step, *_ in under_way if cell.code() in (KILLED, *FAILED)]
         for cell, *_ in under_way:
             cell.start()
         for cell, step, pipe, sent in under_way:
@@ -126,7 +132,7 @@ class Campaign:
         facts = self._facts(pipe)
         below = [meta for meta in cell.read(self._traffic.input, cell.committed()) if meta.pipe == pipe]
         untold = [meta.position for meta in below if not self._traffic.is_covered(meta, facts)]
-        assert not untold, f"{cell.name}, killed at {step}: {len(untold)} of {len(below)} committed and not told"
+        assert not untold, f"{cell.name}, failed at {step}: {len(untold)} of {len(below)} committed and in no book"
 
     def _check(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]]) -> None:
         self._traffic.check(cell, pipe, sent, self._facts)
@@ -183,10 +189,13 @@ def test_the_campaign_passes_every_step(campaigns: dict[LaneKind, Campaign]):
     assert not missing, f"add traffic to tests/rig/crash_traffic.py that leads here, or say who shows it:\n{told}"
 
 
-def run(campaign: Campaign, steps: Sequence[Step]) -> None:
+def run(campaign: Campaign, steps: Sequence[Step], failures: Sequence[str] = (KILL,)) -> None:
+    """Fail at each step, with one failure after the other."""
+    campaign.reached.clear()
+    kinds = [failure for failure, _ in zip(itertools.cycle(failures), steps, strict=False)]
     for first in range(0, len(steps), CELLS):
-        campaign.kill_at(steps[first : first + CELLS])
-    assert len(campaign.reached) >= MOSTLY * len(steps), f"killed at {len(campaign.reached)} of {len(steps)} steps"
+        campaign.fail_at(steps[first : first + CELLS], kinds[first : first + CELLS])
+    assert len(campaign.reached) >= MOSTLY * len(steps), f"failed at {len(campaign.reached)} of {len(steps)} steps"
 
 
 def on_the_way(campaign: Campaign, kind: LaneKind) -> list[Step]:
@@ -199,12 +208,13 @@ def is_promised(step: Step) -> bool:
 
 
 @pytest.mark.timeout(600)
-def test_a_kill_around_audit_and_commit_loses_nothing(campaigns: dict[LaneKind, Campaign]):
-    def killed(kind: LaneKind) -> None:
-        run(campaigns[kind], [step for step in steps_of(kind) if step.name in SURE])
+def test_a_kill_or_an_exception_around_audit_and_commit_loses_nothing(campaigns: dict[LaneKind, Campaign]):
+    def failed(kind: LaneKind) -> None:
+        steps = [step for step in steps_of(kind) if step.name in SURE]
+        run(campaigns[kind], [*steps, *steps], [*[KILL] * len(steps), "memory", "bug", "kafka"])
 
     with ThreadPoolExecutor(len(KINDS)) as pool:  # each of them mostly waits
-        assert len(list(pool.map(killed, KINDS))) == len(KINDS)
+        assert len(list(pool.map(failed, KINDS))) == len(KINDS)
 
 
 @pytest.mark.long
@@ -220,3 +230,10 @@ def test_a_kill_at_some_steps_loses_nothing(campaigns: dict[LaneKind, Campaign],
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kill_at_any_step_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
     run(campaigns[kind], on_the_way(campaigns[kind], kind))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7_200)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_exception_at_any_step_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
+    run(campaigns[kind], on_the_way(campaigns[kind], kind), list(FAILURES))

@@ -29,6 +29,7 @@ from tests.rig.plane import until
 from tests.rig.steps import Step
 
 KILLED: Final = -9
+FAILED: Final = (3, 4)  # with an outcome, by an exception
 NOW_US: Final = time.time_ns() // 1_000
 
 
@@ -157,11 +158,13 @@ class CrashCell:
         self.sent += 1
         self.cluster.producer.produce(self.cluster.topics[purpose].name, b"junk", partition=0, headers=[("x", b"y")])
 
-    def start(self, step: Step | None = None, *, nth: int = 1, seen: Path | None = None) -> None:
-        """Start the lane, with a step at which it is to die."""
+    def start(self, step: Step | None = None, *, raises: str = "", nth: int = 1, seen: Path | None = None) -> None:
+        """Start the lane, with a step at which it is to die, or to raise something."""
         self._runs += 1
         env = self.cluster.env(str(self._var), 1)
-        order = Order(self.name, self.name, self.kind, self.incarnation, env, nth=nth, seen=str(seen or ""))
+        order = Order(
+            self.name, self.name, self.kind, self.incarnation, env, nth=nth, seen=str(seen or ""), raises=raises
+        )
         order.kill_at = step.place if step else None
         self._server.start(order)
 

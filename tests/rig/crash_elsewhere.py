@@ -7,6 +7,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     # before the first message, or after the last commit
     "Lane._await_cell": "it begins",
     "Lane.run": "it begins and ends",
+    "Lane._run_until_drained": "it begins and ends",
     "Plans._compile": "once for each plan",
     "Admission._changed": "once for each record",
     "Plans.salt": "once for each plan: test_filter_explode_route",

@@ -1,7 +1,7 @@
 """Lanes in processes of their own, quick to start: `python -m tests.rig.lane_server` forks one for each Order it reads.
 
-A lane may be told to kill itself just before a line of the code is run, once it has partitions, and to write down every
-line that it ran. When it has ended, an Ended goes out.
+A lane may be asked to kill itself, or to raise an exception, just before a line of the code is run, once it has
+partitions, and to write down every line that it ran. When it has ended, an Ended is written.
 """
 
 import os
@@ -22,6 +22,7 @@ from dataplane.names import LaneKind
 from dataplane.runtime.lane import LaneIdentity
 from dataplane.runtime.settings import settings_from
 from localbox.settings import ROOT
+from tests.rig.failures import FAILURES
 
 ROOM = f"{ROOT / 'dataplane'}{os.sep}"
 BEGINS = "Lane._assigned"  # from here on there may be messages
@@ -30,8 +31,13 @@ ERRANDS = "retrier/"  # moves and early releases begin before that: they are of 
 
 
 class Order(msgspec.Struct):
-    """One lane. `kill_at`: file (relative to dataplane/) and line; `nth`: at which pass over it; `seen`: where to list
-    the lines that were run."""
+    """One lane.
+
+    kill_at: file (relative to dataplane/) and line before which it is killed
+    raises:  the name of what is raised there instead (tests.rig.failures)
+    nth:     at which pass over it
+    seen:    where to list the lines that were run
+    """
 
     name: str
     cell: str
@@ -41,10 +47,11 @@ class Order(msgspec.Struct):
     kill_at: tuple[str, int] | None = None
     nth: int = 1
     seen: str = ""
+    raises: str = ""
 
 
 class Ended(msgspec.Struct):
-    """How a lane ended: 0 drained, -9 killed."""
+    """How a lane ended: 0 drained, -9 killed, 3 failed with an outcome, 4 by an exception."""
 
     name: str
     code: int
@@ -83,6 +90,8 @@ class Tracer:
             self.seen.add(place)
         if place == self._order.kill_at:
             self._left -= 1
+            if not self._left and self._order.raises:
+                raise FAILURES[self._order.raises]()
             if not self._left:
                 os.kill(os.getpid(), signal.SIGKILL)
 

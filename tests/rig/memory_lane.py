@@ -35,6 +35,9 @@ class MemoryMessage:
         self._topic = topic
         self.at_ms = 0  # when it was stored
 
+    def __len__(self) -> int:
+        return len(self.value())
+
     def timestamp(self) -> tuple[int, int]:
         return 1, self.at_ms
 

@@ -9,7 +9,8 @@ from msgspec import Struct, field
 from controlplane.observer.attempts import Sampler
 from controlplane.observer.ends import Ends, purpose_of
 from controlplane.observer.merge import Place, Tally
-from dataplane.ledger.audit import decode_attempts, decode_audit
+from controlplane.observer.runs import ReportRuns, is_repeat, run_of
+from dataplane.ledger.audit import Audit, decode_attempts, decode_audit
 from dataplane.ledger.heartbeat import Heartbeat, decode_heartbeat
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
 from mgmt.models import Attempt as AttemptRow
@@ -20,9 +21,15 @@ log = structlog.get_logger(__name__)
 
 
 class Batch(Struct):
-    """`moves`: for each place the offset after the last record that is in here."""
+    """`moves`: for each place the offset after the last record that is in here.
+
+    known:   audit records that were counted before this batch
+    counted: those of this batch
+    """
 
     sampler: Sampler
+    known: ReportRuns = field(default_factory=dict)
+    counted: ReportRuns = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     attempts: list[AttemptRow] = field(default_factory=list)
     ends: Ends = field(default_factory=Ends)
@@ -45,6 +52,13 @@ class Batch(Struct):
         if topic != HEARTBEAT_TOPIC:
             self.moves[topic, partition] = message.offset() + 1
 
+    def _add_audit(self, audit: Audit, partition: int) -> None:
+        run = run_of(audit, partition)
+        before = self.counted.get(run, self.known.get(run, 0))
+        self.tally.add(audit, partition, is_repeat=is_repeat(audit, before))
+        if audit.run:
+            self.counted[run] = max(before, audit.sequence)
+
     @property
     def is_full(self) -> bool:
         """Whether it must be stored before more is read."""
@@ -52,7 +66,7 @@ class Batch(Struct):
 
     def _add(self, topic: str, partition: int, value: bytes, message: Any) -> None:
         if topic == AUDIT_TOPIC:
-            self.tally.add(decode_audit(value), partition)
+            self._add_audit(decode_audit(value), partition)
         elif topic == HEARTBEAT_TOPIC:
             heartbeat = decode_heartbeat(value)
             self.heartbeats[heartbeat.cell, heartbeat.writer] = heartbeat

@@ -19,6 +19,7 @@ from controlplane.observer.incidents import watch_silence
 from controlplane.observer.merge import Place, Tally
 from controlplane.observer.reader import Reader, start_offset, topics_to_read
 from controlplane.observer.rows import raise_marks
+from controlplane.observer.runs import load_runs
 from controlplane.observer.seal import first_open_bucket
 from controlplane.observer.sealing import Sealer
 from controlplane.observer.shown import Shown
@@ -51,7 +52,7 @@ class Session:
         self._sealer = Sealer(settings.grace_s)
         shown.begin(self._sealer)
         self._sampler = Sampler(settings.attempt_sample_per_s)
-        self._batch = Batch(self._sampler)
+        self._batch = Batch(self._sampler, self._store.counted)
         self._began = datetime.now(UTC)  # Postgres may have been away until now, and with it all that is written there
         self._due = dict.fromkeys(("discover", "store", "seal", "silence", "trim", "days"), 0.0)
 
@@ -77,7 +78,7 @@ class Session:
 
     def store(self) -> None:
         """Store what was read."""
-        batch, self._batch = self._batch, Batch(self._sampler)
+        batch, self._batch = self._batch, Batch(self._sampler, self._store.counted)
         if batch.records:
             now = datetime.now(UTC)
             ended = first_open_bucket(now, self._settings.grace_s)
@@ -115,6 +116,7 @@ class Session:
         self._store.offsets[place] = offset
         self._reader.start(place, offset)
         if topic == AUDIT_TOPIC:
+            self._store.counted |= load_runs(partition)
             self._sealer.load(partition)
         log.info("observing", topic=topic, partition=partition, offset=offset, end=high)
 

@@ -1,7 +1,7 @@
 """Audit records into one tally: sets united, sketches merged, marks at their highest. Pure.
 
-Sets and marks do not care for order or repeats. Sketches count what they are given, so each record is tallied once:
-the offset moves in the transaction that stores it.
+Sets and marks do not care for order or repeats. Sketches and usage count what they are given, so each record is counted
+once: the offset moves in the transaction that stores it, and a record that a writer sent again is known by its number.
 """
 
 from collections.abc import Iterable
@@ -73,22 +73,26 @@ class Tally(Struct):
     usage: dict[UsageId, Spent] = field(default_factory=dict)
     samples: list[FieldSample] = field(default_factory=list)
 
-    def add(self, audit: Audit, partition: int) -> None:
-        """Add one record, read from this partition of the audit topic."""
+    def add(self, audit: Audit, partition: int, *, is_repeat: bool = False) -> None:
+        """Add one record, read from this partition of the audit topic; of a repeat only what may be added twice."""
         for fact in audit.facts:
             _unite(self.facts, fact_id(fact, partition), BitMap64.deserialize(fact.positions))
-        for lag in audit.lags:
-            _merge(self.lags, lag_id(lag, partition), Sketch.decode(lag.sketch))
+        if not is_repeat:
+            self._count(audit, partition)
         for mark in audit.inputs:
             place = (mark.topic, mark.partition)
             self.passed[place] = max(self.passed.get(place, 0), mark.offset)
-        self._add_usage(audit)
-        self.samples += audit.fields
         for pipe, bucket in {(fact.pipe, fact.bucket) for fact in audit.facts}:
             self.cells[pipe, bucket] = audit.cell
             for mark in audit.outputs:
                 reach = ReachId(pipe, bucket, mark.topic, mark.partition)
                 self.reach[reach] = max(self.reach.get(reach, 0), mark.offset)
+
+    def _count(self, audit: Audit, partition: int) -> None:
+        for lag in audit.lags:
+            _merge(self.lags, lag_id(lag, partition), Sketch.decode(lag.sketch))
+        self._add_usage(audit)
+        self.samples += audit.fields
 
     def _add_usage(self, audit: Audit) -> None:
         """Divided record by record: who was busy for whom is known best where it was measured."""

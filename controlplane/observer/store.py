@@ -26,6 +26,7 @@ from controlplane.observer.rows import (
     save_heartbeats,
     save_lags,
 )
+from controlplane.observer.runs import ReportRuns, save_runs
 from controlplane.observer.usage import add_usage
 from mgmt.models import Attempt, AuditOffset
 
@@ -35,10 +36,11 @@ class PartitionLostError(Exception):
 
 
 class Store:
-    """Rows of the partitions one Observer owns. `offsets`: where each stands, as stored."""
+    """Rows of the partitions one Observer owns. `offsets`: where each stands; `counted`: audit records, as stored."""
 
     def __init__(self) -> None:
         self.offsets: dict[Place, int] = {}
+        self.counted: ReportRuns = {}
         self._cache = ByteCache()
 
     def save(self, batch: Batch, *, maybe_sealed_before: int, now: datetime) -> None:
@@ -53,7 +55,9 @@ class Store:
             Attempt.objects.bulk_create(batch.attempts, ignore_conflicts=True, batch_size=ROWS)
             save_heartbeats(batch.heartbeats.values())
             save_ends(batch.ends, now)
+            save_runs(batch.counted, now)
         self.offsets |= batch.moves
+        self.counted |= batch.counted
         for entries in changed:
             self._cache.update(entries)
 

@@ -21,6 +21,7 @@ from mgmt.models import (
     Move,
     OffsetSet,
     PatternHour,
+    ReportRun,
     Usage,
 )
 from mgmt.patterns.blocks import block_at
@@ -29,6 +30,7 @@ from mgmt.queries.places import HOUR_S
 AT_ONCE: Final = 5_000
 TESTS_FOR: Final = timedelta(days=1)
 SILENT_FOR: Final = timedelta(hours=1)
+RUNS_FOR: Final = timedelta(days=1)  # a writer reports once a minute at least
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
 HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
@@ -56,6 +58,7 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         Usage.objects.filter(day__lt=(now - USAGE_FOR).date()),
         CloseMark.objects.filter(noted_at__lt=now - MARKS_FOR),
         LateCount.objects.filter(bucket__lt=seals_before),
+        ReportRun.objects.filter(at__lt=now - RUNS_FOR),
     ]
     return AT_ONCE in [_delete_slice(query) for query in queries]
 

@@ -125,7 +125,9 @@ class Replica:
     @property
     def ready(self) -> str:
         """Empty if events can be taken, else why not."""
-        return "" if len(self.table) or self._reader.at_end else "the control topic has not been read yet"
+        if not (len(self.table) or self._reader.at_end):
+            return "the control topic has not been read yet"
+        return self._teller.trouble if self._teller.is_full else ""
 
     def readings(self) -> Iterator[Reading]:
         """What became of events, and how the replica feels."""
@@ -134,6 +136,8 @@ class Replica:
         yield Reading("penstock_ingest_waiting_requests", self._waiting)
         yield Reading("penstock_ingest_ready", not self.ready)
         yield Reading("penstock_ingest_journal_failing", bool(self._trouble))
+        yield Reading("penstock_ingest_unreported_events", self._teller.unreported)
+        yield Reading("penstock_ingest_report_late_seconds", self._teller.late_s)
 
     def route(self, key: str) -> Route:
         """Where a key leads. Raises RefusalError for an unknown or revoked key, a closed pipe, one not live yet."""
@@ -184,8 +188,14 @@ class Replica:
         return plans
 
     async def take(self, route: Route, items: list[Item]) -> list[Verdict]:
-        """Store every event and answer for each: 202 after its own delivery report, else why not."""
+        """Store every event and answer for each: 202 after its own delivery report, else why not.
+
+        While too many ACKed events are not reported to the ledger, none is taken: 503 for each.
+        """
         self._quiet = False
+        if self._teller.is_full:
+            self._events["unavailable"] += len(items)
+            return [_refused(_unavailable())] * len(items)
         self._usage.turn(idle=False)
         if route.check is not None:
             items = await held_against(route.check, items)
@@ -294,7 +304,8 @@ class Replica:
 
     def _beat(self) -> None:
         dropped = self._tracing.dropped if self._tracing is not None else 0
-        said = {"unsettled": self._unsettled, "detail": self._trouble, "dropped_spans": dropped}
+        detail = "; ".join(filter(None, (self._trouble, self._teller.trouble)))
+        said = {"unsettled": self._unsettled, "detail": detail, "dropped_spans": dropped}
         self._pulse.beat("running", self.table.offset, **said)
 
     async def _every(self, seconds: float) -> None:

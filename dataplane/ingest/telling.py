@@ -1,108 +1,197 @@
-"""Tells the ledger what this replica ACKed: one audit record per cell at a time, kept until it is stored."""
+"""Reports to the ledger which events this replica ACKed, cell by cell, until the audit topic has stored it."""
 
+import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from msgspec import Struct, field
 
 from dataplane.ingest.journal import Ack, AckJournal
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, encode
+from dataplane.ledger.audit import AUDIT_VERSION, Audit
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
+from dataplane.ledger.report_parts import encode_parts
+from dataplane.ledger.usage import Usage
 from dataplane.names import AUDIT_TOPIC
+from dataplane.record_limits import REPORT_BYTES
 from dataplane.runtime.lags import LagBook
 from dataplane.runtime.usage import UsageBook
 
+LATE_S: Final = 10.0  # reports that are not stored for so long are a fault
+MOST_UNREPORTED: Final = 1_000_000  # ACKed events; beyond them nothing more is taken: memory and journal would grow
 _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
-_ALL_CELLS: Final = ""  # usage is told of the process, which serves all of them
+_ALL_CELLS: Final = ""  # usage is reported of the process, which serves all of them
 
 
-class Books:
-    """Facts and lags for one cell."""
+class Books(Struct):
+    """Facts and lags for one cell, and of how many events."""
 
-    def __init__(self) -> None:
-        self.facts = FactBook()
-        self.lags = LagBook()
+    facts: FactBook = field(default_factory=FactBook)
+    lags: LagBook = field(default_factory=LagBook)
+    events: int = 0
 
 
 class Teller:
-    """`acked` and `lag` collect, `tell_if_due` sends. Records that fail are sent again, unchanged, until stored."""
+    """Collects by `acked` and `passed`, sends by `tell_if_due`.
 
-    def __init__(self, producer: Producer, journal: AckJournal, replica: str, usage: UsageBook) -> None:
+    A round is the reports of all cells since the round before. Of each cell one record is under way at a time; one that
+    fails is sent again, unchanged, and keeps its sequence number, by which the ledger counts it once. The journal lets
+    a round go when all of it is stored.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        journal: AckJournal,
+        replica: str,
+        usage: UsageBook,
+        report_bytes: int = REPORT_BYTES,
+    ) -> None:
         self._producer = producer
         self._journal = journal
         self._replica = replica
         self._usage = usage
+        self._report_bytes = report_bytes
+        self._run = os.urandom(8).hex()
+        self._sequences: Counter[str] = Counter()  # of the last record for each cell
         self._books: dict[str, Books] = defaultdict(Books)
-        self._telling: dict[str, bytes] = {}  # cell -> audit record not yet known to be stored
+        self._unstored: dict[str, deque[bytes]] = {}  # of the round under way, by cell
+        self._events = 0  # of the round under way
         self._under_way: set[str] = set()
         self._begun = False  # a round is under way, or over and the journal not told yet
         self._due = 0.0
+        self._stored_s = time.monotonic()  # when a record was stored last, or there was nothing to report
+        self._error = ""
         self.acked(journal.left_behind)
 
     def acked(self, acks: list[Ack]) -> None:
-        """These were answered with 202 (or are about to be)."""
+        """Note events that were answered with 202, or are about to be."""
+        if not self._is_owing:
+            self._stored_s = time.monotonic()
         for ack in acks:
-            self._books[ack.cell].facts.extend(ack.pipe, ack.bucket, _ACKED, ack.positions)
+            book = self._books[ack.cell]
+            book.facts.extend(ack.pipe, ack.bucket, _ACKED, ack.positions)
+            book.events += len(ack.positions)
 
     def passed(self, ack: Ack, event_times_us: Sequence[int], lags_in_us: Sequence[int], *, out_us: int) -> None:
-        """Lags of these units: in when the last byte of the request had come, out when their reports had."""
+        """Note lags of these units: in when the last byte of the request had come, out when their reports had."""
         lags = self._books[ack.cell].lags
         lags.add_all((ack.pipe, INGEST, ack.bucket, "in"), lags_in_us)
         lags.add_pass((ack.pipe, INGEST, ack.bucket, "out"), out_us, event_times_us)
 
+    @property
+    def unreported(self) -> int:
+        """ACKed events of which the ledger has no report yet; those of a round under way count until it is over."""
+        return self._events + sum(book.events for book in self._books.values())
+
+    @property
+    def is_full(self) -> bool:
+        """True if nothing more is to be ACKed before something is reported."""
+        return self.unreported >= MOST_UNREPORTED
+
+    @property
+    def _is_owing(self) -> bool:
+        return bool(self._unstored or self.unreported)
+
+    @property
+    def late_s(self) -> float:
+        """For how many seconds no report was stored that is due; 0 while that is no fault."""
+        waited_s = time.monotonic() - self._stored_s if self._is_owing else 0.0
+        return waited_s if waited_s > LATE_S else 0.0
+
+    @property
+    def trouble(self) -> str:
+        """Why reports are late, in words; "" if they are not."""
+        late_s = self.late_s
+        return f"reports to the ledger not stored for {late_s:.0f} s: {self._error or 'no answer'}" if late_s else ""
+
     def tell_if_due(self, every_s: float) -> None:
-        """Send what failed again; else, if the last round is stored and it is time, begin the next one."""
-        if self._telling:
+        """Send what is not stored yet; else, if the last round is over and it is time, begin the next one."""
+        if self._unstored:
             self._send()
             return
         if self._begun:  # here and not where the report comes: only one thread may move the journal's files
             self._begun = False
-            self._journal.told()
+            self._events = 0
+            with suppress(OSError):  # what the journal keeps is reported once more, by the next run
+                self._journal.told()
         told = self._usage.is_due or any(len(books.facts) for books in self._books.values())
         if told and time.monotonic() >= self._due:
             self._due = time.monotonic() + every_s
             self._begin()
 
     def finish(self, seconds: float) -> bool:
-        """Tell everything that is left, for at most so long; whether it is. The journal keeps what could not be."""
+        """Report everything that is left, for at most so long; whether it is. The journal keeps what could not be."""
         deadline = time.monotonic() + seconds
         self._usage.hasten()
         while time.monotonic() < deadline:
             self.tell_if_due(0)
-            if not self._telling and not self._begun:
+            if not self._unstored and not self._begun:
                 return True
             self._producer.poll(0.01)  # the turns that collect reports are over
         return False
 
     def _begin(self) -> None:
-        self._journal.rotate()
+        try:
+            self._journal.rotate()
+        except OSError as exc:
+            self._error = f"the journal of ACKs: {exc.strerror}"
+            return
+        if not self._is_owing:  # usage alone
+            self._stored_s = time.monotonic()
         self._begun = True
         books, self._books = self._books, defaultdict(Books)
-        now_us = time.time_ns() // 1_000
+        self._events = sum(book.events for book in books.values())
         for cell, book in books.items():
-            facts, lags = book.facts.take(), book.lags.take()
-            audit = Audit(AUDIT_VERSION, cell, self._replica, INGEST, now_us, [], [], facts, lags)
-            self._telling[cell] = encode(audit)
+            self._unstored[cell] = self._records(cell, book)
         if (usage := self._usage.take_if_due()) is not None:
-            audit = Audit(AUDIT_VERSION, _ALL_CELLS, self._replica, INGEST, now_us, [], [], [], [], usage)
-            self._telling[_ALL_CELLS] = encode(audit)
+            self._unstored[_ALL_CELLS] = self._records(_ALL_CELLS, Books(), usage)
         self._send()
 
+    def _records(self, cell: str, book: Books, usage: Usage | None = None) -> deque[bytes]:
+        audit = Audit(
+            version=AUDIT_VERSION,
+            cell=cell,
+            writer=self._replica,
+            kind=INGEST,
+            at_us=time.time_ns() // 1_000,
+            inputs=[],
+            outputs=[],
+            facts=book.facts.sets(),
+            lags=book.lags.sketches(),
+            usage=usage,
+            run=self._run,
+            sequence=self._sequences[cell] + 1,
+        )
+        records = encode_parts(audit, self._report_bytes)
+        self._sequences[cell] += len(records)
+        return deque(records)
+
     def _send(self) -> None:
-        for cell, value in self._telling.items():
+        """Send the next record of each cell that has none under way. What the client refuses is sent next time."""
+        for cell, records in self._unstored.items():
             if cell in self._under_way:
                 continue
             try:
                 report = partial(self._report, cell)
-                self._producer.produce(AUDIT_TOPIC, value, key=cell, on_delivery=report)
-            except (BufferError, KafkaException):
-                return  # the next turn tries again
+                self._producer.produce(AUDIT_TOPIC, records[0], key=cell or self._replica, on_delivery=report)
+            except (BufferError, KafkaException) as exc:
+                self._error = str(exc) or "the producer's queue is full"
+                return
             self._under_way.add(cell)
 
     def _report(self, cell: str, error: KafkaError | None, _message: Message) -> None:
-        if error is None:
-            self._telling.pop(cell, None)
         self._under_way.discard(cell)
+        if error is not None:
+            self._error = error.str()
+            return
+        self._error = ""
+        self._stored_s = time.monotonic()
+        records = self._unstored[cell]
+        records.popleft()
+        if not records:
+            del self._unstored[cell]

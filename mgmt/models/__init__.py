@@ -26,6 +26,7 @@ from mgmt.models.truth import (
     LedgerDay,
     Passed,
     Reach,
+    ReportRun,
     Seal,
 )
 from mgmt.models.usage import Usage
@@ -75,6 +76,7 @@ __all__ = [
     "Reach",
     "Release",
     "Relocation",
+    "ReportRun",
     "Rollout",
     "RolloutStep",
     "ScaleGroup",

@@ -20,6 +20,21 @@ class AuditOffset(models.Model):
         constraints = [models.UniqueConstraint(fields=["topic", "partition"], name="one_audit_offset_per_partition")]
 
 
+class ReportRun(models.Model):
+    """How far the audit records of one start of a writer were counted, so that a repeat adds no lags and no usage.
+
+    Written in the transaction that stores the records. A run that ended is deleted after a day.
+    """
+
+    pk = models.CompositePrimaryKey("audit_partition", "cell", "writer", "run")
+    audit_partition = models.PositiveIntegerField()
+    cell = models.CharField(max_length=20, blank=True, help_text='"" for what is reported of no cell.')
+    writer = models.CharField(max_length=60)
+    run = models.CharField(max_length=40)
+    sequence = models.BigIntegerField(help_text="Of the last record that was counted.")
+    at = models.DateTimeField()
+
+
 class FactRow(models.Model):
     """A set of units for which one fact holds (dataplane.ledger.audit.FactSet)."""
 

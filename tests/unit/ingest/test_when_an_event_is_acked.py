@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from dataplane.ingest import replica as module
+from dataplane.ingest import telling
 from dataplane.ingest.acks import Acks
 from dataplane.ingest.events import Event, Item
 from dataplane.ingest.journal import AckJournal
@@ -17,6 +18,7 @@ from dataplane.ingest.replica import Replica
 from dataplane.ingest.route import Route
 from dataplane.ingest.verdicts import Verdict
 from dataplane.ledger.usage import PipeUsage
+from dataplane.names import AUDIT_TOPIC
 from dataplane.plan import compile_plan
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
@@ -48,9 +50,9 @@ class SlowProducer:
         self.waiting: list[Callable[[KafkaError | None, Place], None]] = []
         self._due: list[tuple[KafkaError | None, Place]] = []
 
-    def produce(self, _topic: str, _value: bytes, *record: Any, headers: object) -> None:
-        assert headers
-        self.waiting.append(record[2])
+    def produce(self, topic: str, _value: bytes, *record: Any, headers: object = None, **named: Any) -> None:
+        assert headers or topic == AUDIT_TOPIC
+        self.waiting.append(named["on_delivery"] if topic == AUDIT_TOPIC else record[2])
 
     def poll(self, _wait_s: float) -> None:
         while self._due:
@@ -131,5 +133,34 @@ def test_a_request_is_noted_for_its_pipe_with_the_events_that_were_taken(tmp_pat
         usage = replica._usage.take_if_due()
         assert usage is not None
         assert usage.pipes == [PipeUsage("p", 2, 5, module.REQUEST_EFFORT + 3)]
+
+    with_replica(tmp_path, story)
+
+
+def test_while_the_ledger_takes_no_reports_for_too_long_no_event_is_taken(
+    tmp_path: Path, producer: SlowProducer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(telling, "MOST_UNREPORTED", 2)
+    monkeypatch.setattr(telling, "LATE_S", -1.0)
+
+    async def story(replica: Replica) -> None:
+        replica._reader.at_end = True
+        task = await taken(replica, events("1", "2"))
+        producer.report(None, None)
+        assert [verdict.status for verdict in await task] == [202, 202]
+        (verdict,) = await replica.take(ROUTE, events("3"))
+        assert (verdict.status, verdict.code) == (503, "unavailable")
+        assert replica.ready.startswith("reports to the ledger not stored")
+        readings = {reading.name: reading.value for reading in replica.readings()}
+        assert readings["penstock_ingest_ready"] == 0
+        assert readings["penstock_ingest_unreported_events"] == 2
+        replica._teller.tell_if_due(0)
+        for report in producer.waiting:
+            report(None, Place(0))
+        replica._teller.tell_if_due(0)
+        assert replica.ready == ""
+        task = await taken(replica, events("3"))
+        assert not task.done(), "it is taken"
+        task.cancel()
 
     with_replica(tmp_path, story)

@@ -1,0 +1,135 @@
+"""An audit record that a writer sent twice: its facts are united, its lags, usage and samples are counted once."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from pyroaring import BitMap64
+
+from controlplane.observer.attempts import Sampler
+from controlplane.observer.batch import Batch
+from controlplane.observer.runs import load_runs
+from controlplane.observer.store import PartitionLostError, Store
+from controlplane.observer.trim import RUNS_FOR, trim
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, encode
+from dataplane.ledger.fields import FieldCount, FieldSample
+from dataplane.ledger.report_parts import encode_parts
+from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.usage import PipeUsage, Usage
+from dataplane.names import AUDIT_TOPIC
+from mgmt.models import AuditOffset, FactRow, LagRow, ReportRun
+from mgmt.models import FieldSample as SampleRow
+from mgmt.models import Usage as UsageRow
+from tests.db.controlplane.test_observer_stores import AUDIT, Message
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+BUCKET = int(NOON.timestamp()) // 60
+
+
+def report(sequence: int, run: str = "a", units: range = range(3), writer: str = "ingest-1") -> Audit:
+    sketch = Sketch()
+    sketch.add([10] * len(units))
+    return Audit(
+        AUDIT_VERSION,
+        "c1",
+        writer,
+        "ingest",
+        int(NOON.timestamp()) * 1_000_000,
+        [],
+        [],
+        [FactSet("p1", "ingest", BUCKET, "sent", "acked", 0, BitMap64(units).serialize())],
+        [LagSet("p1", "ingest", BUCKET, "in", sketch.encode())],
+        Usage(100, 0, [PipeUsage("p1", len(units), 10, 1)]),
+        [FieldSample("p1", "shop", BUCKET, 1, [FieldCount("$", 1, {"object": 1})])],
+        run,
+        sequence,
+    )
+
+
+class Observer:
+    """Stores what it reads; `again` is one that has only the rows."""
+
+    def __init__(self, offset: int = 0) -> None:
+        AuditOffset.objects.update_or_create(topic=AUDIT_TOPIC, partition=0, defaults={"next_offset": offset})
+        self.store = Store()
+        self.store.offsets = {AUDIT: offset}
+        self.store.counted |= load_runs(0)
+
+    def read(self, *audits: Audit) -> None:
+        batch = Batch(Sampler(5), self.store.counted)
+        for number, audit in enumerate(audits):
+            batch.add(Message(AUDIT, self.store.offsets[AUDIT] + number, encode(audit)))
+        self.store.save(batch, maybe_sealed_before=0, now=NOON)
+
+    def again(self) -> "Observer":
+        return Observer(self.store.offsets[AUDIT])
+
+
+def counted() -> tuple[int, int, int, int]:
+    """Units, lags, usage and samples."""
+    units = sum(row.count for row in FactRow.objects.all())
+    lags = sum(Sketch.decode(bytes(row.sketch)).count for row in LagRow.objects.all())
+    return units, lags, sum(row.cpu_us for row in UsageRow.objects.all()), SampleRow.objects.count()
+
+
+def test_a_record_that_comes_twice_in_one_batch_is_counted_once():
+    Observer().read(report(1), report(1))
+    assert counted() == (3, 3, 100, 1)
+
+
+def test_a_record_that_comes_again_later_is_counted_once():
+    observer = Observer()
+    observer.read(report(1))
+    observer.read(report(1), report(2, units=range(3, 5)))
+    assert counted() == (5, 5, 200, 2)
+
+
+def test_an_observer_that_has_only_the_rows_knows_what_was_counted():
+    observer = Observer()
+    observer.read(report(1))
+    observer.again().read(report(1))
+    assert counted() == (3, 3, 100, 1)
+
+
+def test_what_an_observer_could_not_store_counts_when_it_is_read_again():
+    observer = Observer()
+    AuditOffset.objects.update(next_offset=5)
+    with pytest.raises(PartitionLostError):
+        observer.read(report(1))
+    assert not ReportRun.objects.exists()
+    observer.again().read(report(1))
+    assert counted() == (3, 3, 100, 1)
+
+
+def test_every_start_of_a_writer_and_every_writer_numbers_its_own():
+    observer = Observer()
+    observer.read(report(1), report(1, run="b"), report(1, writer="ingest-2"))
+    observer.read(report(1), report(2, run="b"))
+    assert counted()[1:] == (12, 400, 4)
+
+
+def test_parts_of_one_report_are_counted_each():
+    whole = msgspec.structs.replace(report(7, units=range(40)), facts=[], fields=[])
+    pipes = [PipeUsage(f"p{number}", 1, 1, 1) for number in range(40)]
+    parts = encode_parts(msgspec.structs.replace(whole, usage=Usage(400, 0, pipes)), 200)
+    assert len(parts) > 3
+    observer = Observer()
+    batch = Batch(Sampler(5), observer.store.counted)
+    for number, value in enumerate([*parts, *parts]):
+        batch.add(Message(AUDIT, number, value))
+    observer.store.save(batch, maybe_sealed_before=0, now=NOON)
+    assert counted() == (0, 40, 400, 0)
+
+
+def test_records_without_a_number_are_all_counted():
+    Observer().read(report(0, run=""), report(0, run=""))
+    assert counted()[1:] == (6, 200, 2)
+    assert not ReportRun.objects.exists()
+
+
+def test_runs_that_ended_are_deleted_after_a_day():
+    Observer().read(report(1))
+    for later, left in ((RUNS_FOR, True), (RUNS_FOR + timedelta(seconds=1), False)):
+        trim(NOON + later, attempts_keep_h=72, seals_keep_d=400, ends_keep=timedelta(days=14))
+        assert ReportRun.objects.exists() is left

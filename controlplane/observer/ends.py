@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from controlplane.observer.attempts import at_us
 from controlplane.observer.merge import Place, clean
-from dataplane.ledger.deadletter import death_of
+from dataplane.ledger.deadletter import death_of, original_of
 from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.names import Purpose, transmit_node
 from dataplane.tables.moves import AHEAD_PREFIX, MOVE_PREFIX, MoveProgress, decode_progress
@@ -57,7 +57,8 @@ class Ends(Struct):
             return
         letter = _letter(meta, headers, message)
         self.letters.append(letter)
-        if letter.node == transmit_node(letter.destination):  # what died earlier was never ready to be sent
+        is_copy = not original_of(headers)  # else there is nothing that could be sent
+        if is_copy and letter.node == transmit_node(letter.destination):  # what died earlier was never ready
             self.places.append(_found(meta, OffsetSet.Kind.DEAD, letter.cause, message))
 
     def _add_signal(self, key: bytes, value: bytes | None) -> None:

@@ -24,9 +24,10 @@ from dataplane.ingest.stamp import Spread, key_bytes, partition_of
 from dataplane.ingest.telling import Teller
 from dataplane.ingest.traces import Traces
 from dataplane.ingest.verdicts import Verdict
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.units import partition_base
 from dataplane.plan import Plan, compile_plan
+from dataplane.record_limits import ENVELOPE_BYTES, wire_bytes
 from dataplane.runtime.board import Reading
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import ingest_producer
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 PRODUCE_TIMEOUT_MS: Final = 5_000  # below every sensible HTTP deadline
 CONTROL_EVERY_S: Final = 0.1
 RETRY_AFTER_S: Final = 2
+FEW_HEADERS: Final = 8  # as many of the largest that a request may bring do not fill the envelope
 REQUEST_EFFORT: Final = 10  # in events of a batch: 35 us a request of one event, 3 us an event in a batch of 100
 
 
@@ -239,6 +241,8 @@ class Replica:
             meta.id, key = event.origin.id, key or key_bytes(meta.pipe, event.origin.key)
         partition = request.partition if key is None else partition_of(key, topic.partitions)
         headers = [(META_HEADER, encode_meta(meta)), *event.headers]
+        if len(headers) > FEW_HEADERS or event.origin is not None:
+            _check_envelope(key, headers)
         try:
             batch.pace.send(event.body, key, partition, headers, batch)
         except (BufferError, KafkaException) as exc:
@@ -333,6 +337,15 @@ def _verdicts(request: Request, places: list[Place | None]) -> list[Verdict]:
         Verdict(202, meta.id, f"{generation}-{place[0]}-{place[1]}", meta.bucket) if place else _refused(_unavailable())
         for meta, place in zip(request.metas, places, strict=True)
     ]
+
+
+def _check_envelope(key: bytes | None, headers: Headers) -> None:
+    """Raises RefusalError for attributes that leave later hops no room for theirs."""
+    size = wire_bytes(None, key, headers)
+    if size > ENVELOPE_BYTES:
+        raise RefusalError(
+            413, "event-too-large", f"needs at most {ENVELOPE_BYTES} bytes of attributes and headers, got {size}"
+        )
 
 
 def _refused(refusal: RefusalError) -> Verdict:

@@ -20,11 +20,12 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own way of writing
 from dataplane.jobs.lake_batch import Lot, ends_of, file_lot, lots_of, note_lags
 from dataplane.jobs.lake_table import LakeTable, Writing
 from dataplane.ledger.audit import AUDIT_VERSION, Audit, Mark
-from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.deadletter import Death
 from dataplane.ledger.facts import Fact, FactBook, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.report_parts import encode_parts
 from dataplane.names import AUDIT_TOPIC, transmit_node
+from dataplane.runtime.deadletters import DeadLetters
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.lags import LagBook
 from dataplane.runtime.outbox import Outbox
@@ -64,6 +65,7 @@ class LakeWriter:
     def __init__(self, spark: SparkSession, cell: CellRecord, settings: Settings, table: ControlTable) -> None:
         self._spark, self._cell, self._settings, self._table = spark, cell, settings, table
         self._outbox = Outbox(lane_producer(settings.kafka, f"{cell.cell}-lake"))
+        self._letters = DeadLetters(self._outbox, cell.topics["dead"].name)
         self._facts, self._lags = FactBook(), LagBook()
 
     def write(self, records: DataFrame, batch: int) -> None:
@@ -135,13 +137,14 @@ class LakeWriter:
 
     def _put_aside(self, failed: Failed, row: Any, headers: Headers, reason: str) -> None:
         key = bytes(row.key) if row.key is not None else None
-        if failed.next_try is None:
-            death = Death(transmit_node(failed.meta.destination), "expired", f"tried for its whole span: {reason}")
-            topic, headers = "dead", dead_headers(failed.meta, headers, death)
-        else:
-            topic, headers = "retry-in", [(META_HEADER, encode_meta(_next_round(failed))), *headers[1:]]
-        name = self._cell.topics[topic].name  # type: ignore[index]  # both are purposes
-        self._outbox.send(name, None, value=bytes(row.value), key=key, headers=headers)
+        value = bytes(row.value)
+        if failed.next_try is not None:
+            headers = [(META_HEADER, encode_meta(_next_round(failed))), *headers[1:]]
+            self._outbox.send(self._cell.topics["retry-in"].name, None, value=value, key=key, headers=headers)
+            return
+        death = Death(transmit_node(failed.meta.destination), "expired", f"tried for its whole span: {reason}")
+        original = (self._cell.topics["lake"].name, row.partition, row.offset)
+        self._letters.send(None, death, meta=failed.meta, headers=headers, value=value, original=original, key=key)
 
     def _file_dead(self, metas: Sequence[Meta]) -> None:
         for meta in metas:

@@ -13,6 +13,7 @@ from dataplane.process.dedup import JUDGED
 from dataplane.process.item import Item
 from dataplane.process.run import Run
 from dataplane.runtime.lane import Lane
+from dataplane.runtime.outbox import TooLargeError
 from dataplane.tables.records import DEAD_RATE, PipeRecord
 from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
 
@@ -34,8 +35,9 @@ class Holding:
             return False
         return self._shut.get(pipe) == record.version or (record.state == "paused" and record.cause == DEAD_RATE)
 
-    def hold(self, run: Run, items: Sequence[Item]) -> None:
-        """Each to `held` as it came, as its next round."""
+    def hold(self, run: Run, items: Sequence[Item]) -> list[Item]:
+        """Send each to `held` as it came, as its next round; returns those that are too large for it."""
+        too_large = []
         run.through = []
         run.owed += 1
         shipment = self._lane.outbox.shipment(self._held.name, run)
@@ -45,9 +47,14 @@ class Holding:
             judged = [JUDGED] if item.judged else []
             key = item.message.key()
             headers = [(META_HEADER, encode_meta(item.meta)), *item.headers[1:], *judged]
-            shipment.send(item.original, key, partition, headers)
-            run.held(item.meta)
+            try:
+                shipment.send(item.original, key, partition, headers)
+            except TooLargeError:
+                too_large.append(item)
+            else:
+                run.held(item.meta)
         shipment.close()
+        return too_large
 
     def note(self, run: Run, seen: int) -> None:
         """Messages passed the steps; too many of them may have died."""

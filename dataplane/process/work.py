@@ -7,10 +7,10 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.deadletter import Death
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.units import dense, partition_base
-from dataplane.names import transform_node
+from dataplane.names import ENTRANCE, transform_node
 from dataplane.plan import Plan, StageError
 from dataplane.plan.about import about
 from dataplane.plan.enrich import Enriching
@@ -27,7 +27,9 @@ from dataplane.process.tail import Tail
 from dataplane.process.tapping import Taps, parted
 from dataplane.process.traced import Mark
 from dataplane.process.traces import Traces
+from dataplane.record_limits import BODY_BYTES
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
+from dataplane.runtime.deadletters import TOO_LARGE, DeadLetters
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
 from dataplane.stages.steps import DROPPED
@@ -57,10 +59,10 @@ class ProcessWork:
         self._lookups = lookups
         topics = lane.cell.topics
         self._egress = topics["egress"]
-        self._dead = topics["dead"].name
+        self._letters = DeadLetters(lane.outbox, topics["dead"].name)
         self._asking = Asking(lane.outbox, topics["dedup"].name if "dedup" in topics else "")
         self._taps = Taps(lane.outbox, topics["taps"].name if "taps" in topics else "")
-        self._generation = topics["ingest"].generation
+        self._ingest, self._generation = topics["ingest"].name, topics["ingest"].generation
         self._bases = _Bases(self._generation)
         self._plans = Plans(lane.table, lane.settings.fernet_keys)
         self._ramps = Ramps(lane.table, lane.facts)
@@ -127,11 +129,16 @@ class ProcessWork:
         self._lane.usage.add(pipe, len(items), sum([len(item.original) for item in items]), 0)
 
     def _hold(self, pipe: str, partition: int, items: list[Item]) -> None:
-        """Before the steps, in this order."""
+        """Hold messages before the steps, in this order."""
         for stretch in stretches(items):
-            run = self._begun(_group_of(pipe, partition, stretch), stretch)
-            self._holding.hold(run, stretch)
-            self.acked(run)
+            self._hold_run(_group_of(pipe, partition, stretch), stretch)
+
+    def _hold_run(self, group: _Group, items: list[Item]) -> None:
+        run = self._begun(group, items)
+        too_large = self._holding.hold(run, items)
+        for item in too_large:
+            self._bury(run, ENTRANCE, item, StageError(TOO_LARGE, "the message is too large to be held"))
+        self.acked(run)
 
     def _returned(self, message: Message, meta: Meta, headers: Headers) -> Item | None:
         """What was released, and what dedup lets go on; a repeat ends here."""
@@ -221,9 +228,7 @@ class ProcessWork:
             self._waiting.append((group, items))
             return
         if self._holding.holds(pipe):
-            run = self._begun(group, items)
-            self._holding.hold(run, items)
-            self.acked(run)
+            self._hold_run(group, items)
             return
         rows = self._rows(pipe, plan, pinned) if plan is not None else None
         if plan is None or rows is None or self._lacks_topic(plan):
@@ -393,6 +398,8 @@ class ProcessWork:
                 body = (item.body or item.written(where)) if idle else self._transformed(run, plan, item)
                 if body is None:
                     continue  # filtered
+                if len(body) > BODY_BYTES:
+                    raise TooLargeError(f"needs at most {BODY_BYTES} bytes after the steps, has {len(body)}")
                 if key is None:
                     shipment.send(body, None, keyless, headers)
                 else:
@@ -400,7 +407,7 @@ class ProcessWork:
             except StageError as exc:
                 self._bury(run, node, item, exc)
             except TooLargeError as exc:
-                self._bury(run, node, item, StageError("too-large", str(exc)))
+                self._bury(run, node, item, StageError(TOO_LARGE, str(exc)))
             else:
                 departed.append(item)
         shipment.close()
@@ -425,11 +432,12 @@ class ProcessWork:
         return encode(value, stage.where)
 
     def _bury(self, run: Run, node: str, item: Item, why: StageError) -> None:
-        """Dead with its cause; the original goes along unless it is too large for the topic itself."""
+        """Dead-letter an item with its cause and the original: of a child the body as it was made."""
         self._lane.tally.add(f"dead: pipe={run.pipe} revision={item.meta.revision} node={node} cause={why}")
         run.dead(node, why.cause, item.meta)
-        headers = dead_headers(item.meta, item.headers, Death(node, why.cause, why.detail))
-        self._lane.outbox.send(self._dead, run, value=item.original, headers=headers)
+        death = Death(node, why.cause, why.detail)
+        original = (self._ingest, run.partition, offset_of(item))
+        self._letters.send(run, death, meta=item.meta, headers=item.headers, value=item.original, original=original)
         run.owed += 1
 
 

@@ -11,11 +11,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from dataplane.ledger.deadletter import death_of
+from dataplane.ledger.deadletter import death_of, original_of
 from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.retrier.errand import FAR, Errand, brought_back, fact_of, is_for
 from dataplane.retrier.parcels import way_back, way_out
 from dataplane.retrier.traces import traced
+from dataplane.runtime.deadletters import fits
 from dataplane.runtime.lane import Lane
 from dataplane.tables.moves import Place
 
@@ -117,7 +118,7 @@ class Carrier:
         except (KeyError, msgspec.DecodeError):
             self.errand.useless(place, offset)
             return
-        if not is_for(self.errand, meta, death_of(headers).node):
+        if original_of(headers) or not is_for(self.errand, meta, death_of(headers).node):
             self.errand.useless(place, offset)
             return
         self._allowance -= 1
@@ -130,6 +131,9 @@ class Carrier:
         topic = self._lane.cell.topics["retry-out" if meta.destination else "ingest"]
         way = way_out if meta.destination else way_back
         record = way(meta, message.key(), topic.partitions)
+        if not fits(message.value(), record.get("key"), headers):
+            self.errand.useless(place, offset)
+            return
         token = Moved(self, place, offset, meta)
         self._lane.usage.add(meta.pipe, 1, len(message.value() or b""), 1)
         self._lane.outbox.send(topic.name, token, value=message.value(), headers=headers, **record)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import Message
 
-from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.deadletter import Death
 from dataplane.ledger.facts import Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.names import transmit_node
@@ -27,6 +27,7 @@ from dataplane.retrier.pace import Name, Pace
 from dataplane.retrier.parcels import LEAVE_HEADER, Parcel, Passed, leave_us, plain, way_in, way_out
 from dataplane.retrier.tiers import delay_until
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
+from dataplane.runtime.deadletters import TOO_LARGE, DeadLetters, fits
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.slots import SLOTS_A_TOPIC
 from dataplane.tables.records import TopicRecord
@@ -50,6 +51,7 @@ class RetrierWork:
         self._lane = lane
         lane.bound_windows(WINDOW, WINDOW_BYTES)
         self._topics = lane.cell.topics
+        self._letters = DeadLetters(lane.outbox, self._topics["dead"].name)
         self._pace = Pace(lane.settings.retry_rate_per_s)
         self._probes = Pace(PROBES_PER_S)
         self._waiting: list[tuple[int, int, Parcel]] = []  # heap by the time of leaving
@@ -187,14 +189,19 @@ class RetrierWork:
         meta, message = parcel.meta, parcel.message
         node = transmit_node(meta.destination)
         self._lane.tally.add(f"dead: pipe={meta.pipe} destination={meta.destination} cause={cause}")
-        headers = dead_headers(meta, plain(parcel.headers), Death(node, cause, detail))
         fact = FactKey(node, Fact.DEAD, dead_detail(cause, meta.life), meta.child)
         token = Passed(parcel.slot, message.offset(), meta, fact)
-        self._lane.outbox.send(self._topics["dead"].name, token, value=message.value(), headers=headers)
+        original = (*self._lane.slots.place(parcel.slot), message.offset())
+        death = Death(node, cause, detail)
+        headers = plain(parcel.headers)
+        self._letters.send(token, death, meta=meta, headers=headers, value=message.value(), original=original)
 
     def _send(self, topic: TopicRecord, parcel: Parcel, way: dict[str, Any], more: Headers, fact: FactKey) -> None:
         message, meta = parcel.message, parcel.meta
         headers = [(META_HEADER, encode_meta(meta)), *plain(parcel.headers)[1:], *more]
+        if not fits(message.value(), way.get("key"), headers):
+            self._bury(parcel, TOO_LARGE, "the message is too large to be kept for a retry")
+            return
         token = Passed(parcel.slot, message.offset(), meta, fact)
         self._lane.usage.add(meta.pipe, 1, len(message.value() or b""), 1)
         self._lane.outbox.send(topic.name, token, value=message.value(), headers=headers, **way)

@@ -15,11 +15,13 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from msgspec import Struct
 
+from dataplane.ledger.deadletter import CAUSE_HEADER, ORIGINAL_HEADER
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.names import INPUTS_OF, LaneKind, lane_group
 from dataplane.runtime.checkpoint import Checkpointer, Frozen
 from dataplane.runtime.crashes import Crashes
+from dataplane.runtime.deadletters import fits
 from dataplane.runtime.fields import FieldBook
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import SESSION_TIMEOUT_MS, lane_consumer, lane_producer
@@ -226,8 +228,12 @@ class Lane:
     def _bury_unreadable(self, message: Message, headers: Headers, why: Exception) -> None:
         place = (self.slots.of(message), message.offset())
         log.error("dead: unreadable envelope at %s: %s", (*self.slots.place(place[0]), place[1]), why)
-        marked = [*headers, ("penstock-cause", b"envelope")]
-        self.outbox.send(self.cell.topics["dead"].name, _Unreadable(*place), value=message.value(), headers=marked)
+        cause: Headers = [(CAUSE_HEADER, b"envelope")]
+        marked, value = [*headers, *cause], message.value()
+        if not fits(value, None, marked):
+            original = "{}/{}/{}".format(*self.slots.place(place[0]), place[1])
+            marked, value = [*cause, (ORIGINAL_HEADER, original.encode())], b""
+        self.outbox.send(self.cell.topics["dead"].name, _Unreadable(*place), value=value, headers=marked)
 
     # -- the loop --------------------------------------------------------------------------------------------------
 

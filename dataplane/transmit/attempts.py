@@ -3,12 +3,13 @@
 from typing import Final
 
 from dataplane.ledger.audit import AUDIT_VERSION, Attempt, Attempts, encode
+from dataplane.ledger.report_parts import packed
+from dataplane.record_limits import REPORT_BYTES
 from dataplane.runtime.lane import Lane
 from dataplane.transmit.sender import Answer
 from dataplane.transmit.sends import Send
 from dataplane.transmit.shown import ATTEMPT_CHARS, shown
 
-ATTEMPTS_A_RECORD: Final = 600  # up to 3 kB each with what was answered: below what a topic takes
 SAMPLE: Final = 20  # delivered attempts told per checkpoint; failures are all told
 
 
@@ -44,8 +45,7 @@ class AttemptBook:
             return
         identity = self._lane.identity
         key, delivered = identity.writer.encode(), self._delivered
-        for first in range(0, max(1, len(self._attempts)), ATTEMPTS_A_RECORD):
-            some = self._attempts[first : first + ATTEMPTS_A_RECORD]
+        for some in packed(self._attempts, REPORT_BYTES) if self._attempts else [[]]:
             record = Attempts(AUDIT_VERSION, identity.cell, identity.writer, delivered, some)
             self._lane.outbox.send(self._topic, None, key=key, value=encode(record))
             delivered = 0

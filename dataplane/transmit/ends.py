@@ -9,10 +9,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.deadletter import Death
 from dataplane.ledger.facts import SLOW, Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.names import transmit_node
+from dataplane.runtime.deadletters import TOO_LARGE, DeadLetters, fits
 from dataplane.runtime.lane import Lane
 from dataplane.transmit.memory import Memory, Unit
 from dataplane.transmit.order import Order
@@ -38,7 +39,7 @@ class Ends:
         self._order = order
         topics = lane.cell.topics
         self._retry_in, self._retry_out = topics["retry-in"].name, topics["retry-out"].name
-        self._dead, self._held = topics["dead"].name, topics["held"].name
+        self._letters, self._held = DeadLetters(lane.outbox, topics["dead"].name), topics["held"].name
         self._topics = topics
         self.turns: deque[Send] = deque()  # whose turn it has become, where a destination wants order
         self._memories: dict[int, Memory] = {}
@@ -92,6 +93,9 @@ class Ends:
             asked_us=asked_us,
         )
         headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
+        if not fits(send.body, send.key, headers):
+            self._bury_too_large(send, "tried again")
+            return
         if send.is_ordered and not self._order.retries:
             stored = Stored(send, ASIDE, str(meta.attempt), owed=2)
             self._order.tell("aside", send, stored)
@@ -104,30 +108,46 @@ class Ends:
     def divert(self, send: Send) -> None:
         """To the slow lane, in the same round. It is told where it went, so that the slow topic holds its minute."""
         headers = [(META_HEADER, encode_meta(send.meta)), *send.headers[1:]]
-        self._store(self._topics["slow"].name, Stored(send, Fact.SENT, SLOW), headers)
+        if fits(send.body, send.key, headers):
+            self._store(self._topics["slow"].name, Stored(send, Fact.SENT, SLOW), headers)
+        else:
+            self._bury_too_large(send, "tried again")
 
     def hold(self, send: Send) -> None:
         """To held, as the next round: there it stays until it is released."""
         meta = msgspec.structs.replace(send.meta, attempt=send.meta.attempt + 1, not_before_us=0, through=False)
         headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
-        self._store(self._held, self._ending(send, Fact.HELD, str(meta.attempt)), headers)
+        if fits(send.body, send.key, headers):
+            token = Stored(send, Fact.HELD, str(meta.attempt))
+            self._end_turn(token)
+            self._store(self._held, token, headers)
+        else:
+            self._bury_too_large(send, "held")
 
     def bury(self, send: Send, cause: str, detail: str, answer: str = "") -> None:
         """To dead, with its cause, and what the destination answered."""
         self._lane.tally.add(f"dead: pipe={send.meta.pipe} destination={send.meta.destination} cause={cause}")
         death = Death(transmit_node(send.meta.destination), cause, detail, answer)
+        token = Stored(send, Fact.DEAD, dead_detail(cause, send.meta.life))
         if send.has_turn and send.target.record.to.after_dead == "hold":
             self._order.tell("held", send)
-        token = self._ending(send, Fact.DEAD, dead_detail(cause, send.meta.life))
-        self._store(self._dead, token, dead_headers(send.meta, send.headers, death))
+        self._end_turn(token)
+        slot, offset = send.places[0]
+        original, way = (*self._lane.slots.place(slot), offset), self._way(send)
+        self._letters.send(
+            token, death, meta=send.meta, headers=send.headers, value=send.body, original=original, **way
+        )
 
-    def _ending(self, send: Send, fact: str, detail: str) -> Stored:
-        """The token of a record with which a unit ends; the retry lane owes one more if its key is free again."""
-        stored = Stored(send, fact, detail)
+    def _bury_too_large(self, send: Send, what: str) -> None:
+        """A record that an earlier release let grow this large fits no topic once a hop has added its part."""
+        self.bury(send, TOO_LARGE, f"the message is too large to be {what}")
+
+    def _end_turn(self, token: Stored) -> None:
+        """Give the next one of the key its turn; the retry lane owes a record more if the key is free again."""
+        send = token.send
         if send.has_turn and self._pass_turn(send) and self._order.retries:
-            stored.owed = 2
-            self._order.tell("ended", send, stored)
-        return stored
+            token.owed += 1
+            self._order.tell("ended", send, token)
 
     def acked(self, token: Any) -> None:
         """A parked, dead or held record is stored: its unit is settled here."""
@@ -164,12 +184,13 @@ class Ends:
 
     def _store(self, topic: str, token: Stored, headers: Headers) -> None:
         send = token.send
-        record: dict[str, Any] = {"value": send.body, "headers": headers}
+        self._lane.outbox.send(topic, token, value=send.body, headers=headers, **self._way(send))
+
+    def _way(self, send: Send) -> dict[str, Any]:
+        """Key or partition: a message without a key comes to the same partition again."""
         if send.key is not None:
-            record["key"] = send.key
-        else:
-            record["partition"] = send.places[0][0] % self._lane.cell.topics["retry-in"].partitions
-        self._lane.outbox.send(topic, token, **record)
+            return {"key": send.key}
+        return {"partition": send.places[0][0] % self._topics["retry-in"].partitions}
 
     def _file(self, unit: Unit, bucket: int, fact: str, detail: str) -> None:
         for one in (Fact.PARKED, Fact.RELEASED) if fact == ASIDE else (fact,):

@@ -11,6 +11,7 @@ import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from django.conf import settings
 
+from dataplane.ledger.deadletter import original_of
 from dataplane.ledger.meta import Meta, read_meta
 
 READ_S: Final = 3.0
@@ -36,6 +37,7 @@ class StoredRecord:
     stored_at: datetime | None = None
     partition: int = 0
     offset: int = 0
+    is_reference: bool = False  # a dead letter without its message, which was too large to be copied
 
 
 class _Reader:
@@ -181,4 +183,5 @@ def _stored(message: Message, most_bytes: int) -> StoredRecord:
     shown = tuple((name, (value or b"").decode("utf-8", "replace")) for name, value in headers[1:])
     body = message.value() or b""
     at = datetime.fromtimestamp(message.timestamp()[1] / 1_000, UTC)
-    return StoredRecord(meta, shown, body[:most_bytes], len(body), at, message.partition(), message.offset())
+    place = (message.partition(), message.offset())
+    return StoredRecord(meta, shown, body[:most_bytes], len(body), at, *place, bool(original_of(headers)))

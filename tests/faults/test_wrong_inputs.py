@@ -3,17 +3,21 @@
 import gzip
 import http.client
 import json
+import re
 import socket
 from base64 import b64encode
 from typing import Any
 
 import pytest
 
+from dataplane.names import Purpose
 from tests.rig.cluster import key_of
-from tests.rig.data_plane import DataPlane
+from tests.rig.data_plane import DataPlane, until
+from tests.rig.messages import stored
 
 LIMIT = 5 * 1024 * 1024
 EVENT_LIMIT = 256 * 1024
+TOO_LARGE = "event-too-large"
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +178,44 @@ def test_an_event_no_step_can_read_does_not_stop_its_lane(plane: DataPlane):
     good = json.loads(plane.post(key, b'{"a":1}')[2])["position"]
     plane.settled("binary", {good, json.loads(text)["position"]})
     assert [received.position for received in plane.receiver.got["/binary"]] == [good]
+
+
+def cloud_event(attributes: int, body: int = 10) -> bytes:
+    """A structured event with so many attributes of 1,000 characters beside those that it needs."""
+    needed = {"specversion": "1.0", "id": "1", "source": "s", "type": "t"}
+    return json.dumps(needed | {f"x{n}": "v" * 1_000 for n in range(attributes)} | {"data": "d" * body}).encode()
+
+
+def test_an_event_with_too_many_attributes_is_413_and_the_rest_of_its_batch_is_taken(plane: DataPlane, key: str):
+    refused = problem(plane.post(key, cloud_event(100), content_type="application/cloudevents+json"), 413, TOO_LARGE)
+    assert re.fullmatch(r"needs at most 65536 bytes of attributes and headers, got \d+", refused["detail"])
+    batch = b"[" + b",".join(map(cloud_event, (1, 2_000, 60))) + b"]"
+    status, _, text = plane.post(key, batch, content_type="application/cloudevents-batch+json")
+    items = json.loads(text)["items"]
+    assert (status, [item["status"] for item in items]) == (207, [202, 413, 202])
+    assert items[1]["code"] == TOO_LARGE
+
+
+def test_the_largest_event_that_is_taken_is_kept_whole_wherever_it_ends_and_ends_no_lane(plane: DataPlane):
+    ends: dict[str, tuple[int, Purpose]] = {
+        "refuses": (400, "dead"),
+        "fails": (503, "retry-in"),
+        "gone": (410, "held"),
+    }
+    plane.receiver.answers |= {f"/largest/{name}": status for name, (status, _) in ends.items()}
+    destinations = {
+        name: {"url": plane.receiver.url(f"/largest/{name}"), "retry": {"local_tries": 1, "delays_s": [600]}}
+        for name in ends
+    }
+    key = plane.add_pipe("largest", destinations)
+    largest = cloud_event(60, EVENT_LIMIT - 2)
+    status, _, text = plane.post(key, largest, content_type="application/cloudevents+json")
+    assert status == 202, text
+    for name, (_, purpose) in ends.items():
+        until(lambda purpose=purpose: list(stored(plane, purpose, "largest")), f"{name} on {purpose}", 60)  # type: ignore[misc]
+        (found,) = stored(plane, purpose, "largest")
+        assert found.meta.destination == name
+        assert found.body == b'"' + b"d" * (EVENT_LIMIT - 2) + b'"'
+        assert sum(header.startswith("ce_x") for header, _ in found.headers) == 60
+    good = json.loads(plane.post(key, b"{}")[2])["position"]
+    until(lambda: good in {one.position for one in plane.receiver.got["/largest/refuses"]}, "the lanes go on", 60)

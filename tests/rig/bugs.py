@@ -125,9 +125,8 @@ BUGS: Final = (
     Bug(
         "failed write of a dead letter swallowed",
         "dataplane/transmit/ends.py",
-        "        self._store(self._dead, token, dead_headers(send.meta, send.headers, death))\n",
-        "        self._store(self._dead, token, dead_headers(send.meta, send.headers, death))\n"
-        "        self.acked(token)\n",
+        "        self._end_turn(token)\n        slot, offset = send.places[0]\n",
+        "        self._end_turn(token)\n        self.acked(token)\n        slot, offset = send.places[0]\n",
         "tests/unit/transmit/test_transmit_work.py::test_a_refused_message_is_dead_once_its_record_is_stored",
     ),
     Bug(

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from dataplane.names import LaneKind
 from localbox.settings import ROOT
 
-_SHARED: Final = ("runtime/lane.py", "runtime/checkpoint.py", "runtime/outbox.py")
+_SHARED: Final = ("runtime/lane.py", "runtime/checkpoint.py", "runtime/outbox.py", "runtime/deadletters.py")
 _OF_KIND: Final[dict[LaneKind, str]] = {
     "process": "process",
     "transmit": "transmit",

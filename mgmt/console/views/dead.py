@@ -94,6 +94,8 @@ def _content(row: DeadLetter) -> Content:
         record = read_record(row.topic, row.partition, row.offset)
     except RecordsAway as exc:
         return Content(reason=f"The message cannot be shown: {exc}.")
+    if record.is_reference:
+        return Content(reason="The message is too large to be kept with its dead letter. Its own page shows it.")
     return Content(record.headers, readable_body(record.body), len(record.body), record.body_bytes)
 
 

@@ -7,8 +7,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from dataplane.ledger.meta import Meta
 from mgmt.console.views import dead as dead_views
 from mgmt.models import DeadLetter, Destination, LaneSignal, Move, Pipe, User
+from mgmt.queries.records import StoredRecord
 from mgmt.services import pause_destination
 from mgmt.services.destinations import move_destination
 from tests.db.console.truth import BrowserOf, Truth, go_live
@@ -86,6 +88,15 @@ def test_one_letter_shows_its_answer_as_text_and_says_why_its_body_cannot_be_rea
     assert "the brokers do not answer" in page
     assert reverse("console:cause", args=["rejected"]) in page
     assert f"{url_of('redrive', storm)}?destination=crm&amp;messages=m1" in page
+
+
+def test_a_letter_without_its_message_says_where_to_look(alices: Client, storm: Pipe, monkeypatch: pytest.MonkeyPatch):
+    meta = Meta(1, "m1", storm.id, 1, "shop", 0, 0, 29_000_000)
+    record = StoredRecord(meta, (), b"", 0, is_reference=True)
+    monkeypatch.setattr("mgmt.console.views.dead.read_record", lambda *_: record)
+    letter = DeadLetter.objects.get(message_id="m1")
+    page = alices.get(url_of("dead_letter", storm, letter.id)).content.decode()
+    assert "The message is too large to be kept with its dead letter." in page
 
 
 def test_a_redrive_is_previewed_then_made_once(alices: Client, storm: Pipe, alice: User):

@@ -12,7 +12,7 @@ from controlplane.observer.batch import Batch
 from controlplane.observer.ended import LISTED_AN_HOUR
 from controlplane.observer.store import Store
 from controlplane.observer.trim import trim
-from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.deadletter import Death, dead_headers, reference_headers
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.names import cell_topic
 from dataplane.tables.moves import MOVES_VERSION, MoveProgress, encode_progress, format_place, move_key
@@ -140,6 +140,14 @@ def test_a_dead_letter_becomes_a_row_a_place_and_an_alert(store: Store, placed: 
     assert alert.sample["status"] == 401
     assert "https://crm.example.com/in" in alert.sample["curl"]
     assert AuditOffset.objects.get(topic=DEAD).next_offset == 1
+
+
+def test_a_letter_without_its_message_is_listed_but_cannot_be_redriven(store: Store, placed: Pipe):
+    meta = meta_of(placed, 0)
+    headers = reference_headers(meta, Death("transmit:crm", "too-large", "too large"), "penstock.c1.egress.g1/0/5")
+    save(store, Message(DEAD, 0, headers=headers))
+    assert DeadLetter.objects.get().cause == "too-large"
+    assert places("dead") == []
 
 
 def test_what_died_before_it_was_ready_is_listed_but_cannot_be_redriven(store: Store, placed: Pipe):

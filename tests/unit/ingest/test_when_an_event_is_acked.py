@@ -14,12 +14,14 @@ from dataplane.ingest.acks import Acks
 from dataplane.ingest.events import Event, Item
 from dataplane.ingest.journal import AckJournal
 from dataplane.ingest.problems import RefusalError
-from dataplane.ingest.replica import Replica
+from dataplane.ingest.replica import FEW_HEADERS, Replica
 from dataplane.ingest.route import Route
 from dataplane.ingest.verdicts import Verdict
+from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.ledger.usage import PipeUsage
 from dataplane.names import AUDIT_TOPIC
 from dataplane.plan import compile_plan
+from dataplane.record_limits import ENVELOPE_BYTES, wire_bytes
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PipeRecord, TopicRecord
@@ -164,3 +166,36 @@ def test_while_the_ledger_takes_no_reports_for_too_long_no_event_is_taken(
         task.cancel()
 
     with_replica(tmp_path, story)
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_an_event_whose_attributes_fill_the_envelope_is_refused_alone(
+    tmp_path: Path, producer: SlowProducer, over: int
+):
+    """Counted as the client counts: names, values, framing, our own header."""
+
+    def event(attributes: int) -> Event:
+        values = [(f"ce_{number:02}", b"x" * 1_000) for number in range(attributes)]
+        return Event(b"{}", None, [("content-type", b"application/json"), *values])
+
+    async def story(replica: Replica) -> None:
+        meta, _ = replica._stamper.stamp(ROUTE, event(0), 1_790_000_000_000_000)
+        headers = [(META_HEADER, encode_meta(meta)), *event(60).headers]
+        room = ENVELOPE_BYTES - wire_bytes(None, None, headers) + over
+        full = Event(b"{}", None, [*event(60).headers, ("ce_y", b"x" * (room - 14))])
+        task = await taken(replica, [event(1), full, event(2)])
+        producer.report(*[None] * (3 - over))
+        statuses = [verdict.status for verdict in await task]
+        assert statuses == [202, 413 if over else 202, 202]
+        if over:
+            verdict = (await task)[1]
+            assert verdict.code == "event-too-large"
+            assert verdict.detail == f"needs at most {ENVELOPE_BYTES} bytes of attributes and headers, got 65537"
+
+    with_replica(tmp_path, story)
+
+
+def test_as_many_headers_as_are_not_counted_fit_at_their_largest():
+    """A request's attribute has at most 64 characters of name and 1,024 of value; four bytes each."""
+    largest: Headers = [("ce_" + "n" * 64, b"v" * 4_096)] * FEW_HEADERS
+    assert wire_bytes(None, b"k" * 300, [(META_HEADER, b"m" * 500), *largest]) <= ENVELOPE_BYTES

@@ -1,0 +1,268 @@
+"""Messages of every size, around each limit, at every hop: no lane ends by them, and none is without an end."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+
+from dataplane.ledger.deadletter import (
+    ANSWER_BYTES,
+    DETAIL_BYTES,
+    NODE_BYTES,
+    Death,
+    dead_headers,
+    death_of,
+    original_of,
+)
+from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.names import WIRE_VERSION, Purpose
+from dataplane.process.dedup import JUDGED
+from dataplane.record_limits import BODY_BYTES, CLIENT_MAX_BYTES, ENVELOPE_BYTES, HOP_BYTES, wire_bytes
+from dataplane.retrier import mover
+from dataplane.retrier import work as retrier_module
+from dataplane.retrier.errand import Errand
+from dataplane.retrier.mover import Carrier
+from dataplane.retrier.pace import Name
+from dataplane.retrier.parcels import LEAVE_HEADER
+from dataplane.retrier.work import RetrierWork
+from dataplane.runtime.deadletters import TOO_LARGE
+from dataplane.tables.records import PipeRecord
+from dataplane.transmit.ends import Ends
+from dataplane.transmit.sends import Send
+from tests.rig.memory_lane import MemoryLane, MemoryMessage
+from tests.rig.memory_topics import MemoryNews, MemoryTopics
+from tests.rig.process_lane import opened as opened_process
+from tests.rig.process_lane import plan
+from tests.rig.transmitting import destination, opened, without_kafka
+
+NEAR: Final = st.integers(-60, 60)
+LONG: Final = 2**63 - 1
+quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def widest(of: str = "crm") -> Meta:
+    """Our header with everything in it as large as it gets."""
+    times = dict.fromkeys(("event_time_us", "ingest_time_us", "first_us", "not_before_us", "asked_us"), LONG)
+    numbers = dict.fromkeys(("child", "attempt", "tried", "life", "as_of", "share"), LONG)
+    fields: dict[str, Any] = {"position": LONG, "off_time": True, "paced": True, "through": True, **times, **numbers}
+    return Meta(
+        version=WIRE_VERSION, id="i" * 60, pipe="p", revision=1, source="s" * 40, bucket=2**31, destination=of, **fields
+    )
+
+
+def headers_of(meta: Meta, envelope: int, key: bytes | None = None) -> Headers:
+    """Headers that make an envelope of so many bytes, with the key."""
+    headers: Headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json"), ("ce_x", b"")]
+    headers[-1] = ("ce_x", b"x" * max(0, envelope - wire_bytes(None, key, headers)))
+    return headers
+
+
+def record(
+    lane: MemoryLane, purpose: Purpose, body: int, headers: Headers, key: bytes | None = None, offset: int = 5
+) -> MemoryMessage:
+    value = b'{"a":"' + b"x" * (body - 8) + b'"}'
+    return MemoryMessage(0, offset, value, headers, key, lane.cell.topics[purpose].name)
+
+
+def sizes(lane: MemoryLane) -> list[int]:
+    return [
+        wire_bytes(one["value"], one.get("key"), one.get("headers") or [])
+        for _, _, one in lane.outbox.sent
+        if one["headers"] is not None
+    ]
+
+
+def letter(lane: MemoryLane) -> dict[str, Any]:
+    (found,) = lane.outbox.of(lane.cell.topics["dead"].name)
+    return found
+
+
+# -- what ingest accepts fits everywhere -------------------------------------------------------------------------------
+
+HOPS: Final[dict[str, Callable[[Ends, Send], None]]] = {
+    "tried again": lambda ends, send: ends.park(send, LONG, asked_us=LONG),
+    "held": lambda ends, send: ends.hold(send),
+    "to the slow lane": lambda ends, send: ends.divert(send),
+    "dead": lambda ends, send: ends.bury(send, "c" * NODE_BYTES, "\u4e2d" * DETAIL_BYTES, "\u4e2d" * ANSWER_BYTES),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_kafka(monkeypatch)
+
+
+@contextmanager
+def sent(var: Path, size: int, envelope: int, key: bytes | None = None) -> Iterator[tuple[MemoryLane, Send]]:
+    """A transmit lane that has a record of that size in hand."""
+    lane, work, _ = opened(var, destination())
+    try:
+        lane.take(record(lane, "egress", size, headers_of(widest(), envelope, key), key))
+        (send,) = work._ends.under_way.values()
+        yield lane, send
+    finally:
+        work.close()
+
+
+@pytest.mark.parametrize("hop", HOPS)
+def test_the_largest_message_that_is_accepted_is_copied_whole_by_every_hop(tmp_path: Path, hop: str):
+    with sent(tmp_path, BODY_BYTES, ENVELOPE_BYTES, b"k" * 300) as (lane, send):
+        HOPS[hop](lane.work._ends, send)
+        (_, _, stored) = lane.outbox.sent[-1]
+        assert stored["value"] == send.body
+        assert stored["headers"][2] == send.headers[2]
+        assert max(sizes(lane)) <= CLIENT_MAX_BYTES
+        grown = max(sizes(lane)) - BODY_BYTES - ENVELOPE_BYTES
+        assert grown < HOP_BYTES // 2, "later hops have room for more than they take"
+
+
+def test_the_largest_message_that_is_accepted_passes_process_dedup_and_its_entrance(tmp_path: Path):
+    lane = opened_process(tmp_path, plan(dedup={"paths": ["a"], "window_s": 60}))
+    for offset, more in enumerate(([], [JUDGED]), 5):
+        meta = widest("")
+        meta.position = meta.child = 5 if more else 0
+        lane.take(record(lane, "ingest", BODY_BYTES, [*headers_of(meta, ENVELOPE_BYTES), *more], offset=offset))
+    lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "paused", [(1, 100)], cause="dead-rate"))
+    lane.take(record(lane, "ingest", BODY_BYTES, headers_of(widest(""), ENVELOPE_BYTES), offset=7))
+    names = [lane.cell.topics[purpose].name for purpose in ("dedup", "egress", "held")]
+    assert [topic for topic, *_ in lane.outbox.sent] == names
+    assert max(sizes(lane)) <= CLIENT_MAX_BYTES
+
+
+# -- and whatever an earlier release stored has an end -----------------------------------------------------------------
+
+
+@quick
+@given(more=NEAR, envelope=st.integers(1_000, ENVELOPE_BYTES), hop=st.sampled_from(sorted(HOPS)), keyed=st.booleans())
+def test_a_transmit_lane_ends_every_message_whatever_its_size(
+    tmp_path_factory: pytest.TempPathFactory, more: int, envelope: int, hop: str, keyed: bool
+):
+    key = b"crm\0k" if keyed else None
+    size = min(CLIENT_MAX_BYTES - envelope, CLIENT_MAX_BYTES - envelope - 500 + more * 20)
+    with sent(tmp_path_factory.mktemp("lane"), size, envelope, key) as (lane, send):
+        assert wire_bytes(send.body, key, send.headers) <= CLIENT_MAX_BYTES, "so the topic holds it"
+        HOPS[hop](lane.work._ends, send)
+        assert max(sizes(lane)) <= CLIENT_MAX_BYTES
+        (topic, _, stored) = lane.outbox.sent[-1]
+        if topic == lane.cell.topics["dead"].name and not stored["value"]:
+            assert original_of(stored["headers"]) == f"{lane.cell.topics['egress'].name}/0/5"
+            assert death_of(stored["headers"]).cause == (TOO_LARGE if hop != "dead" else "c" * NODE_BYTES)
+        else:
+            assert stored["value"] == send.body
+        lane.store()
+        assert lane.unsettled() == 0
+        assert sum(lane.filed().values()) == 1
+
+
+@quick
+@given(near=st.sampled_from([BODY_BYTES, CLIENT_MAX_BYTES - ENVELOPE_BYTES]), more=NEAR, grown=st.integers(0, 120))
+def test_a_process_lane_ends_every_message_whatever_its_size(
+    tmp_path_factory: pytest.TempPathFactory, near: int, more: int, grown: int
+):
+    steps = [{"op": "set", "path": "note", "value": "x" * grown}] if grown else []
+    lane = opened_process(tmp_path_factory.mktemp("lane"), plan(normalize=steps))
+    headers = headers_of(widest(""), 2_000)
+    body = b'{"a":"' + b"x" * (near + more - 8) + b'"}'
+    lane.take(MemoryMessage(0, 5, body, headers, None, lane.cell.topics["ingest"].name))
+    (topic, _, stored) = lane.outbox.sent[-1]
+    if topic == lane.cell.topics["egress"].name:
+        assert len(stored["value"]) <= BODY_BYTES
+    else:
+        assert (stored["value"], original_of(stored["headers"])) in [
+            (body, ""),
+            (b"", f"{lane.cell.topics['ingest'].name}/0/5"),
+        ]
+        assert death_of(stored["headers"]).cause == TOO_LARGE
+    assert max(sizes(lane)) <= CLIENT_MAX_BYTES
+    lane.store()
+    assert lane.unsettled() == 0
+
+
+def test_a_child_that_grew_too_large_before_it_died_is_dead_by_reference(tmp_path: Path):
+    steps = [
+        {"op": "set", "path": "lines", "value": ["x" * CLIENT_MAX_BYTES]},
+        {"op": "explode", "path": "lines"},
+        {"op": "cast", "path": "n", "to": "int"},
+    ]
+    lane = opened_process(tmp_path, plan(normalize=steps))
+    lane.take(record(lane, "ingest", 8, headers_of(widest(""), 2_000)))
+    assert original_of(letter(lane)["headers"]) or letter(lane)["value"]
+    assert max(sizes(lane)) <= CLIENT_MAX_BYTES
+    lane.store()
+    assert lane.unsettled() == 0
+
+
+def test_what_is_too_large_to_be_held_at_the_entrance_is_dead_by_reference(tmp_path: Path):
+    lane = opened_process(tmp_path, plan())
+    lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "paused", [(1, 100)], cause="dead-rate"))
+    meta = Meta(WIRE_VERSION, "i", "p", 1, "s", 1, 1, 1)
+    headers = headers_of(meta, 1_000)
+    lane.take(record(lane, "ingest", CLIENT_MAX_BYTES - 1_000, headers), _second(lane, headers))
+    assert original_of(letter(lane)["headers"]) == f"{lane.cell.topics['ingest'].name}/0/5"
+    assert len(lane.outbox.of(lane.cell.topics["held"].name)) == 1, "the other is held"
+    lane.store()
+    assert lane.unsettled() == 0
+    filed = lane.filed()
+    assert (filed["normalize", "dead", TOO_LARGE], filed["normalize", "held", "1"]) == (1, 1)
+
+
+def _second(lane: MemoryLane, headers: Headers) -> MemoryMessage:
+    return MemoryMessage(0, 6, b"{}", headers, None, lane.cell.topics["ingest"].name)
+
+
+@quick
+@given(more=NEAR, tier=st.booleans(), due=st.booleans())
+def test_a_retrier_lane_ends_every_message_whatever_its_size(
+    tmp_path_factory: pytest.TempPathFactory, more: int, tier: bool, due: bool
+):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retrier_module, "NewsReader", MemoryNews)
+        patch.setattr("dataplane.retrier.floor.place_reader", MemoryTopics().reader)
+        lane = MemoryLane("retrier", tmp_path_factory.mktemp("lane"))
+        lane.work = RetrierWork(lane)  # type: ignore[arg-type]
+    meta = widest()
+    meta.not_before_us, meta.asked_us = 1 if due else 2**53, 0
+    headers = headers_of(meta, 2_000)
+    if tier:
+        headers.append((LEAVE_HEADER, b"1"))
+    body = CLIENT_MAX_BYTES - wire_bytes(None, None, headers) - max(0, more)
+    lane.take(record(lane, "delay-10s" if tier else "retry-in", body, headers))
+    lane.work.turn()
+    assert max(sizes(lane)) <= CLIENT_MAX_BYTES
+    lane.store()
+    assert lane.unsettled() == 0
+    assert sum(lane.filed().values()) == 1
+
+
+# -- a letter by reference is not brought back -------------------------------------------------------------------------
+
+
+def test_a_redrive_skips_a_letter_without_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with sent(tmp_path, CLIENT_MAX_BYTES - 2_000, 2_000) as (lane, send):
+        lane.work._ends.bury(send, "rejected", "answered 400", "400\n" + "x" * 2_000)
+        found = letter(lane)
+        assert original_of(found["headers"])
+        name = lane.cell.topics["dead"].name
+        topics = MemoryTopics()
+        topics.add(MemoryMessage(0, 9, found["value"], found["headers"], None, name))
+        monkeypatch.setattr(mover, "place_reader", topics.reader)
+        errand = Errand(Name("p", "crm"), "redrive", {(name, 0): BitMap64([9])}, {})
+        before = len(lane.outbox.sent)
+        carrier = Carrier(lane, errand, 1_000.0)  # type: ignore[arg-type]
+        carrier._allowance = 10.0
+        carrier.turn(carrier._allowed_s + 1)
+        assert len(lane.outbox.sent) == before, "nothing is sent in its place"
+        assert errand.is_over
+        assert errand.skipped_below({(name, 0): 10}) == 1
+
+
+def test_marks_are_cut_to_whole_characters():
+    headers = dead_headers(widest(), [(META_HEADER, b"")], Death("n", "c", "\u4e2d" * DETAIL_BYTES, "\ud800" * 5))
+    death = death_of(headers)
+    assert death.detail == "\u4e2d" * (DETAIL_BYTES // 3)
+    assert death.answer == "?" * 5

@@ -130,7 +130,8 @@ class Ends:
         death = Death(transmit_node(send.meta.destination), cause, detail, answer)
         token = Stored(send, Fact.DEAD, dead_detail(cause, send.meta.life))
         if send.has_turn and send.target.record.to.after_dead == "hold":
-            self._order.tell("held", send)
+            token.owed += 1  # settled without this record, the next lane would go on with the key
+            self._order.tell("held", send, token)
         self._end_turn(token)
         slot, offset = send.places[0]
         original, way = (*self._lane.slots.place(slot), offset), self._way(send)

@@ -165,17 +165,20 @@ class Queues:
     # -- order per key ---------------------------------------------------------------------------------------------
 
     def _add_ordered(self, send: Send, now_s: float) -> None:
-        """It takes its turn, or waits behind an earlier one of its key."""
+        """Give a message its turn, or let it wait behind an earlier one of its key.
+
+        In either kind of lane nothing is sent before it is known which keys are blocked or held.
+        """
         target, key = send.target, send.key or b""
         keys = target.keys
+        if not self._order.is_ready(send.places[0][0], now_s):
+            self._early.append(send)
+            return
         if self._order.retries:
             crowded = keys.count >= ORDERED_ROOM and keys.is_busy(key)
             if keys.must_follow(send, key) or crowded:
                 self.put_aside(send)
                 return
-        elif not self._order.is_ready(send.places[0][0], now_s):
-            self._early.append(send)
-            return
         self._ordered.add(target)
         if keys.enter(send, key):
             self._take_turn(send)

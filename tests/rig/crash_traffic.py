@@ -17,6 +17,7 @@ from tests.rig.receiver import Receiver
 EACH: Final = 6  # messages for each destination; fewer than a storm that suspends one
 SOON_S: Final = 8.0  # longer than a lane needs to begin on a busy machine
 LONG_S: Final = 600.0  # the tier of five minutes, however late a lane begins
+IN_ORDER: Final = ("in-order", "in-order-fails", "in-order-holds")
 LIMIT: Final = 4  # a destination's concurrency: at most so many sends are in flight
 Facts = dict[tuple[str, str], set[str]]
 FactsOf = Callable[[str], Facts]
@@ -84,6 +85,7 @@ class TransmitTraffic(_Steady):
             "batches": 204,
             "in-order": 204,
             "in-order-fails": 503,
+            "in-order-holds": 400,
         }
         self._receiver.answers |= {f"/{pipe}/{name}": answer for name, answer in answers.items()}
         destinations: dict[str, dict[str, Any]] = {
@@ -96,7 +98,9 @@ class TransmitTraffic(_Steady):
             for name in answers
         }
         destinations["batches"]["batch"] = {"max_events": 4, "max_wait_ms": 200}
-        destinations["in-order"]["ordered"] = destinations["in-order-fails"]["ordered"] = True
+        for name in IN_ORDER:
+            destinations[name]["ordered"] = True
+        destinations["in-order-holds"]["after_dead"] = "hold"
         if self.kind == "transmit-retry":  # which waits in place until its span is over
             destinations["in-order-fails"]["retry"] = {"local_tries": 1, "span_s": 1}
         destinations["feed"] = {"type": "topic"}
@@ -108,9 +112,9 @@ class TransmitTraffic(_Steady):
         sent = {
             name: cell.send(self.input, pipe, name, EACH)
             for name in destinations.keys() | {"unknown"}
-            if "order" not in name
+            if name not in IN_ORDER
         }
-        for name in ("in-order", "in-order-fails"):
+        for name in IN_ORDER:
             sent[name] = cell.send(self.input, pipe, name, EACH, key=f"{name}\0key".encode())
         return sent
 
@@ -158,10 +162,16 @@ class TransmitTraffic(_Steady):
         assert max(refused.values()) <= 2, "again only if its dead letter was not stored yet"
         is_first = self.kind == "transmit"
         dead = sent["refuses"] | sent["gives-up"] | (set() if is_first else sent["in-order-fails"])
-        assert cell.stored("dead", pipe).keys() == dead
+        held = sent["gone"] | sent["paused"]
+        first_of_key, *later = sorted(sent["in-order-holds"], key=parse_offset)
+        assert {received.position for received in self._receiver.got[f"/{pipe}/in-order-holds"]} == {first_of_key}
+        is_dead, is_held = (facts["transmit:in-order-holds", fact] for fact in (Fact.DEAD, Fact.HELD))
+        assert is_dead | is_held == sent["in-order-holds"]
+        assert is_dead <= {first_of_key}, "later ones of its key are held behind it"
+        assert dead <= cell.stored("dead", pipe).keys() <= dead | {first_of_key}
         if is_first:
             assert cell.stored("retry-out", pipe).keys() == sent["in-order-fails"]
-        assert cell.stored("held", pipe).keys() == sent["gone"] | sent["paused"]
+        assert held | {*later} <= cell.stored("held", pipe).keys() <= held | sent["in-order-holds"]
         assert cell.stored("retry-in", pipe).keys() == sent["fails"] | sent["throttles"] | sent["unknown"]
 
     def _check_delivered(self, pipe: str, name: str, sent: set[str]) -> None:

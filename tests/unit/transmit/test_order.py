@@ -1,5 +1,6 @@
 """A key's later messages wait behind its failed one: in the lane, across both lanes, and through crashes."""
 
+import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -137,6 +138,48 @@ def test_after_a_dead_letter_the_key_goes_on_or_is_held_as_the_destination_says(
         work.turn()
         assert begun(sender) == [3], "a newer record ends it"
         work.close()
+
+
+def subsets(count: int) -> list[tuple[int, ...]]:
+    return [some for size in range(count + 1) for some in itertools.combinations(range(count), size)]
+
+
+@pytest.mark.parametrize("stored", subsets(3))
+@pytest.mark.parametrize("kind", ["transmit", "transmit-retry"])
+def test_a_crash_while_a_key_becomes_held_lets_no_later_message_of_it_out(
+    tmp_path: Path, clock: Clock, kind: Any, stored: tuple[int, ...]
+):
+    """Of the records that a dead letter and its held key make, any may be stored when the lane dies."""
+    lane, work, sender = ready(tmp_path / "first", clock, kind=kind, after_dead="hold")
+    lane.take(message(1, key=b"a", attempt=1), message(2, key=b"a", attempt=1))
+    work.turn()
+    sender.answer(422)
+    work._answers.take(*_answered(sender))
+    produced = lane.outbox.sent[:]
+    for number in stored:
+        if number < len(produced):
+            work.acked(produced[number][1])
+    committed = lane.windows[0].prefix
+    work.close()
+
+    after, work, sender = opened(tmp_path / "second", ordered(after_dead="hold"), kind=kind)
+    for number, (topic, _, record) in enumerate(produced):
+        if number in stored and topic == lane.cell.topics["blocked"].name:
+            work._order._reader.put_raw(record["key"], record["value"])
+    after.take(*(message(n, key=b"a", attempt=1) for n in (1, 2) if n >= committed))
+    sent = []
+    for _ in range(4):
+        sent += begun(sender)
+        sender.answer(422)
+        clock.advance(2)
+        work.turn()
+    work.close()
+    assert 2 not in sent, f"{committed} was committed, and the key is not known as held"
+
+
+def _answered(sender: MemorySender) -> tuple[Any, Any, float]:
+    (answer,) = sender.turn(0)
+    return answer.token, answer, 0.0
 
 
 def test_a_partition_that_has_just_come_waits_until_what_blocks_its_keys_is_known(tmp_path: Path, clock: Clock):

@@ -96,6 +96,7 @@ def heartbeats(now: datetime) -> Iterator[Reading]:
             "unsettled_messages": said["unsettled"],
             "partitions": len(said["partitions"]),
             "dropped_spans_total": said.get("dropped_spans", 0),
+            "failing_files": said.get("failing_files", 0),
         }
         yield from (Reading(f"penstock_writer_{name}", value, who) for name, value in figures.items())
 

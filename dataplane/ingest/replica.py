@@ -36,6 +36,7 @@ from dataplane.runtime.tracing import Tracing
 from dataplane.runtime.usage import UsageBook
 from dataplane.spec.keys import key_digest, key_is_well_formed
 from dataplane.tables.control import ControlReader, snapshot_path
+from dataplane.tables.optional_files import OptionalFiles
 from dataplane.tables.records import PipeRecord
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,8 @@ class Replica:
         self.name = name
         self._tracing = tracing
         self.traces = None if tracing is None else Traces(tracing, self.take)
-        self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
+        self._files = OptionalFiles()
+        self._reader = ControlReader(settings.kafka, snapshot_path(settings.var), self._files)
         self.table = self._reader.table
         self._producer = ingest_producer(settings.kafka, name, PRODUCE_TIMEOUT_MS)
         self._journal = AckJournal(settings.var / "data" / "acks", name)
@@ -308,9 +310,14 @@ class Replica:
 
     def _beat(self) -> None:
         dropped = self._tracing.dropped if self._tracing is not None else 0
-        detail = "; ".join(filter(None, (self._trouble, self._teller.trouble)))
-        said = {"unsettled": self._unsettled, "detail": detail, "dropped_spans": dropped}
-        self._pulse.beat("running", self.table.offset, **said)
+        self._pulse.beat(
+            "running",
+            self.table.offset,
+            unsettled=self._unsettled,
+            detail="; ".join(filter(None, (self._trouble, self._teller.trouble, self._files.trouble))),
+            dropped_spans=dropped,
+            failing_files=self._files.failing,
+        )
 
     async def _every(self, seconds: float) -> None:
         while True:

@@ -106,8 +106,7 @@ class Teller:
     @property
     def trouble(self) -> str:
         """Why reports are late, in words; "" if they are not."""
-        late_s = self.late_s
-        return f"reports to the ledger not stored for {late_s:.0f} s: {self._error or 'no answer'}" if late_s else ""
+        return f"reports to the ledger are not stored: {self._error or 'no answer'}" if self.late_s else ""
 
     def tell_if_due(self, every_s: float) -> None:
         """Send what is not stored yet; else, if the last round is over and it is time, begin the next one."""

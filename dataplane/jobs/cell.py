@@ -25,6 +25,7 @@ from dataplane.runtime.lane import LaneIdentity
 from dataplane.runtime.logs import log_as_json
 from dataplane.runtime.settings import settings_from
 from dataplane.tables.control import ControlReader, snapshot_path
+from dataplane.tables.optional_files import OptionalFiles
 
 log = logging.getLogger("cell")
 
@@ -75,7 +76,8 @@ class Driver:
         self._spark = SparkSession.builder.appName(f"penstock-{cell}").getOrCreate()
         self._spark.sparkContext.setLogLevel("WARN")
         self._slots = slots_of(self._spark)
-        self._reader = ControlReader(self._settings.kafka, snapshot_path(self._settings.var))
+        self._files = OptionalFiles()
+        self._reader = ControlReader(self._settings.kafka, snapshot_path(self._settings.var), self._files)
         self._producer = lane_producer(self._settings.kafka, f"{cell}-driver")
         self._pulse = Pulse(
             self._producer, cell=cell, writer="driver", kind="driver", epoch=epoch, incarnation=incarnation
@@ -120,8 +122,14 @@ class Driver:
             for (kind, number), times in self._failures.items()
             if (job := self._jobs.get((kind, number))) is None or time.monotonic() - job.started <= STABLE_S
         }
-        offset, queries = self._reader.table.offset, self._queries.states
-        self._pulse.beat("running", offset, detail=detail, queries=queries, failures=failing)
+        self._pulse.beat(
+            "running",
+            self._reader.table.offset,
+            detail="; ".join(filter(None, (detail, self._files.trouble))),
+            queries=self._queries.states,
+            failures=failing,
+            failing_files=self._files.failing,
+        )
 
     def _start(self, lane: LaneName) -> None:
         kind, number = lane

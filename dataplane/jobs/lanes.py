@@ -1,5 +1,6 @@
 """What runs inside a Spark task: one lane, made, run and closed there (Spark forks and reuses its Python workers)."""
 
+import logging
 import random
 import time
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,8 @@ from dataplane.runtime.logs import log_as_json
 from dataplane.runtime.settings import Settings, settings_from
 from dataplane.runtime.tracing import tracing_from
 
+log = logging.getLogger(__name__)
+
 REJOIN_WAIT_S: Final = 1.0
 LONGEST_REJOIN_S: Final = 8.0  # with the group's session and the start of a process on top, a lane is back within 30 s
 
@@ -26,7 +29,7 @@ def make_work(lane: Lane) -> Work:
             from dataplane.process.lookups import open_lookups
             from dataplane.process.work import ProcessWork
 
-            return ProcessWork(lane, open_lookups(lane.settings.var, lane.settings.kafka))
+            return ProcessWork(lane, open_lookups(lane.settings.var, lane.settings.kafka, lane.files))
         case "transmit" | "transmit-retry" | "transmit-slow":
             from dataplane.transmit.work import TransmitWork
 
@@ -70,11 +73,15 @@ def run_to_its_end(identity: LaneIdentity, settings: Settings) -> str:
 def pause_before(note: Path, now_s: float) -> float:
     """How long a lane that died waits before it joins its group: longer with each death soon after a start.
 
-    `note` keeps how many of those there were, and by its own time when the last start was.
+    `note` keeps how many of those there were, and by its own time when the last start was. Without it (the disk is full
+    or read-only) the driver's own pause is all that there is.
     """
     deaths = 0
-    if note.exists() and now_s - note.stat().st_mtime < STABLE_S:
-        deaths = int(note.read_text() or 0) + 1
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(str(deaths))
+    try:
+        if note.exists() and now_s - note.stat().st_mtime < STABLE_S:
+            deaths = int(note.read_text() or 0) + 1
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(str(deaths))
+    except OSError as exc:
+        log.error("starts of lanes cannot be counted: %s", exc.strerror)
     return min(LONGEST_REJOIN_S, back_off_s(deaths - 1, random.random())) if deaths > 1 else 0.0  # noqa: S311

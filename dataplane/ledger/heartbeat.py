@@ -26,6 +26,7 @@ class Heartbeat(Struct, frozen=True):
     queries: dict[str, str] = {}  # of a driver: what each Structured Streaming query is doing
     failures: dict[str, int] = {}  # of a driver: how often in a row each lane has failed that does not run well yet
     dropped_spans: int = 0  # of traces, since the process began
+    failing_files: int = 0  # kinds of files that it goes on without: the disk is full, read-only, or gone
 
 
 _decoder = msgspec.json.Decoder(Heartbeat)

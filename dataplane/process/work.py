@@ -19,7 +19,7 @@ from dataplane.process.admission import Admission, stretches
 from dataplane.process.dedup import Asking, verdict_of
 from dataplane.process.holding import Holding
 from dataplane.process.item import UNREAD, Item, child_of, item_of, offset_of
-from dataplane.process.lookups import Lookups, TenantRows
+from dataplane.process.lookups import Lookups, Tables, TenantRows
 from dataplane.process.plans import Plans
 from dataplane.process.ramps import Ramps
 from dataplane.process.run import Run
@@ -33,7 +33,6 @@ from dataplane.runtime.deadletters import TOO_LARGE, DeadLetters
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
 from dataplane.stages.steps import DROPPED
-from dataplane.tables.lookup_store import Pinned
 
 _Group = tuple[str, int, int, int]  # pipe, revision, bucket, partition
 
@@ -221,7 +220,7 @@ class ProcessWork:
         """Let go of the look-up tables."""
         self._lookups.close()
 
-    def _run(self, group: _Group, items: list[Item], pinned: Pinned, now_ns: int) -> None:
+    def _run(self, group: _Group, items: list[Item], pinned: Tables, now_ns: int) -> None:
         pipe, revision, _, partition = group
         plan = self._plans.find(pipe, revision)
         if (pipe, partition) in self._behind and (plan is None or plan.keeps_order):
@@ -332,7 +331,7 @@ class ProcessWork:
         run.exploded(child.meta for child in children)
         return children
 
-    def _rows(self, pipe: str, plan: Plan, pinned: Pinned) -> TenantRows | None:
+    def _rows(self, pipe: str, plan: Plan, pinned: Tables) -> TenantRows | None:
         """The tables of the pipe's tenant; None while one that the plan needs has not come to this host yet."""
         record = self._lane.table.pipe(pipe)
         rows = TenantRows(pinned, record.tenant if record else "")

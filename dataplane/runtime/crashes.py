@@ -8,16 +8,19 @@ The note is a file for each (topic, partition); correctness never rests on it. L
 count on each of them, which takes longer and comes to the same end.
 """
 
-import contextlib
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from dataplane.tables.optional_files import OptionalFiles
+
 CRASHES_LANE: Final = "crashes-lane"  # the cause of what is buried
 CRASHES_DETAIL: Final = "lanes died of it, more than once, with nothing else under way"
+NOTES: Final = "notes of lanes that died"
 RESTARTS: Final = 3
 DEATHS: Final = 2
 STABLE_S: Final = 60.0  # a lane that lived so long after it opened a partition did not die of its first messages
@@ -78,18 +81,19 @@ def opened(note: CrashNote | None, offset: int, now_s: float) -> CrashNote:
 class Crashes:
     """The notes of the partitions a lane holds. `now_s` is the wall clock: it goes on while nobody runs."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path, files: OptionalFiles) -> None:
         self._folder = folder
+        self._files = files
         self._found: dict[str, CrashNote] = {}
         self._notes: dict[str, CrashNote] = {}
+        self._unwritten: set[str] = set()  # of these, what the disk did not take
         self.is_careful = False  # messages are to be taken one at a time
         self.is_alert = False  # a lane has died here before: what is handed over is noted
 
     def assigned(self, names: Iterable[str], now_s: float) -> None:
         """These partitions are ours now: read what was left about them."""
         for name in names:
-            note = _read(self._folder / name)
+            note = self._read(name)
             if note is not None and now_s - note.at_s <= STABLE_S:
                 self._found[name] = note
         self._look()
@@ -118,21 +122,26 @@ class Crashes:
             self._note(name, self._notes[name].survived(now_s))
 
     def expire(self, now_s: float) -> None:
-        """What was found and never opened (nothing came) is of no more use after a while."""
+        """Drop notes that were found and never opened, after a while; write again what the disk did not take."""
         for name in [name for name, note in self._found.items() if now_s - note.at_s > STABLE_S]:
             del self._found[name]
+        for name in list(self._unwritten):
+            self._write(name)
         self._look()
 
     def let_go(self, name: str) -> None:
         """We give the partition back in order: nobody died of it."""
         if self._notes.pop(name, None) is not None:
-            (self._folder / name).unlink(missing_ok=True)
+            self._unwritten.discard(name)
+            with self._files.attempt(NOTES):
+                (self._folder / name).unlink(missing_ok=True)
         self.lost(name)
 
     def lost(self, name: str) -> None:
         """The partition is somebody else's already, and so is its note."""
         self._found.pop(name, None)
         self._notes.pop(name, None)
+        self._unwritten.discard(name)
         self._look()
 
     def close(self) -> None:
@@ -144,24 +153,33 @@ class Crashes:
         """The lane ends by an error that nobody expected: the notes stay, as if its process had been killed."""
         self._found.clear()
         self._notes.clear()
+        self._unwritten.clear()
 
     def _note(self, name: str, note: CrashNote) -> None:
         self._notes[name] = note
+        self._unwritten.add(name)
+        self._write(name)
+        self._look()
+
+    def _write(self, name: str) -> None:
         path = self._folder / name
         scratch = path.with_name(f".{name}.{os.getpid()}")
-        with contextlib.suppress(OSError):  # a full disk: the note is a help, not a condition
-            scratch.write_bytes(msgspec.json.encode(note))
+        with self._files.attempt(NOTES):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            scratch.write_bytes(msgspec.json.encode(self._notes[name]))
             scratch.replace(path)
-        self._look()
+            self._unwritten.discard(name)
+
+    def _read(self, name: str) -> CrashNote | None:
+        found = b""
+        with self._files.attempt(NOTES), suppress(FileNotFoundError):
+            found = (self._folder / name).read_bytes()
+        try:
+            return msgspec.json.decode(found, type=CrashNote)
+        except msgspec.DecodeError:
+            return None
 
     def _look(self) -> None:
         found = any(note.is_wary for note in self._found.values())
         self.is_careful = found or any(note.is_careful for note in self._notes.values())
         self.is_alert = any(note.starts > 1 for note in self._notes.values())
-
-
-def _read(path: Path) -> CrashNote | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=CrashNote)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None

@@ -35,6 +35,7 @@ from dataplane.runtime.usage import UsageBook
 from dataplane.runtime.watchdog import Watchdog
 from dataplane.runtime.window import AckWindow
 from dataplane.tables.control import ControlReader, ControlTable, snapshot_path
+from dataplane.tables.optional_files import OptionalFiles
 from dataplane.tables.records import CellRecord
 
 log = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ _OWN_ERRORS: Final = (LaneError, ProducerDeadError, KafkaException)  # no messag
 
 
 class Lane:
-    """One lane from opening to drain. A Work may use its settings, table, outbox, books, tally and tracing."""
+    """One lane from opening to drain. A Work may use its settings, table, outbox, books, files, tally and tracing."""
 
     def __init__(
         self,
@@ -130,7 +131,8 @@ class Lane:
         self.tracing = tracing
         self.usage = UsageBook()
         self.fields = FieldBook(settings.fields)
-        self._reader = ControlReader(settings.kafka, snapshot_path(settings.var))
+        self.files = OptionalFiles()
+        self._reader = ControlReader(settings.kafka, snapshot_path(settings.var), self.files)
         self.table: ControlTable = self._reader.table
         self.cell = self._await_cell()
         self.slots = Slots([self.cell.topics[purpose].name for purpose in INPUTS_OF[identity.kind]])
@@ -160,7 +162,7 @@ class Lane:
             epoch=identity.epoch,
             incarnation=identity.incarnation,
         )
-        self._crashes = Crashes(settings.var / "data" / "crashes")
+        self._crashes = Crashes(settings.var / "data" / "crashes", self.files)
         self._watchdog = Watchdog()
         self._most = (settings.max_unsettled, MAX_WINDOW_BYTES)
         self._ours: set[int] = set()
@@ -437,15 +439,15 @@ class Lane:
             partitions=[self._name(slot) for slot in sorted(self._ours)],
             unsettled=sum(window.unsettled for window in self.windows.values()),
             detail=self._trouble,
+            failing_files=self.files.failing,
             dropped_spans=self.tracing.dropped if self.tracing is not None else 0,
         )
 
     @property
     def _trouble(self) -> str:
-        """What keeps the lane from its work, in words; "" if nothing does."""
-        late_s = self._checkpointer.late_s
-        unstored = f"no checkpoint was stored for {late_s:.0f} s" if late_s else ""
-        return "; ".join(filter(None, (self._stopped_at, self.outbox.trouble, unstored)))
+        """What is wrong here, in words that stay the same while it lasts; "" if nothing is."""
+        unstored = "no checkpoint is stored" if self._checkpointer.late_s else ""
+        return "; ".join(filter(None, (self._stopped_at, self.outbox.trouble, unstored, self.files.trouble)))
 
     # -- rebalance -------------------------------------------------------------------------------------------------
 

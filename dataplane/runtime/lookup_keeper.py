@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from dataplane.names import LOOKUP_TOPIC
-from dataplane.tables.lookup_store import LookupsFullError, LookupStore
+from dataplane.tables.lookup_store import LOOKUPS, LookupsFullError, LookupStore
+from dataplane.tables.optional_files import OptionalFiles
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +36,9 @@ class TopicGoneError(Exception):
 class LookupKeeper:
     """A thread from `start` to `close`; it writes while the lock is its own."""
 
-    def __init__(self, kafka: str, store: LookupStore, folder: Path) -> None:
+    def __init__(self, kafka: str, store: LookupStore, folder: Path, files: OptionalFiles | None = None) -> None:
         self._kafka, self._store = kafka, store
+        self._files = files or OptionalFiles()
         self._lock_path = folder / "keeper.lock"
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookup-keeper", daemon=True)
@@ -54,20 +56,23 @@ class LookupKeeper:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(handle)
-                self._ended.wait(ELECT_S)
-                continue
-            try:
-                self._keep()
-            finally:
-                os.close(handle)
+            with self._files.attempt(LOOKUPS):
+                self._stand()
+            self._ended.wait(ELECT_S)
+
+    def _stand(self) -> None:
+        """Keep the store until the end, if nobody else does. Raises OSError if the disk does not take it."""
+        handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._keep()
+        except BlockingIOError:
+            return
+        finally:
+            os.close(handle)
 
     def _keep(self) -> None:
-        """Read for as long as the lock is ours, with a pause after whatever goes wrong."""
+        """Read for as long as the lock is ours, with a pause after whatever goes wrong but the disk."""
         log.info("keeper of look-up tables, from offset %s", self._store.position().offset)
         while not self._ended.is_set():
             pause_s = 1.0

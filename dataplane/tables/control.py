@@ -16,6 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from msgspec import Struct
 
 from dataplane.names import CONTROL_TOPIC
+from dataplane.tables.optional_files import OptionalFiles
 from dataplane.tables.records import (
     KINDS,
     CellRecord,
@@ -33,6 +34,7 @@ from dataplane.tables.records import (
 
 MAX_SNAPSHOT_AGE_S: Final = 12 * 3600
 SNAPSHOT_EVERY_S: Final = 5.0
+SNAPSHOT: Final = "the snapshot of the control table"
 _R = TypeVar("_R", bound=Record)
 
 
@@ -114,15 +116,19 @@ class ControlTable:
         return record if isinstance(record, kind) else None
 
     def save(self, path: Path) -> None:
-        """Write the snapshot so that a reader sees the old or the new one, never half of it."""
+        """Write the snapshot so that a reader sees the old or the new one, never half of it. Raises OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         snapshot = Snapshot(self.offset, time.time(), list(self._records.values()), KINDS)
         scratch = path.with_name(f"{path.name}.{os.getpid()}")
-        scratch.write_bytes(msgspec.json.encode(snapshot))
-        scratch.replace(path)
+        try:
+            scratch.write_bytes(msgspec.json.encode(snapshot))
+            scratch.replace(path)
+        except OSError:
+            scratch.unlink(missing_ok=True)  # half of it fills the disk as well
+            raise
 
     def load(self, path: Path) -> float:
-        """Take a snapshot over. Returns its age in seconds, or -1 if there is none that can be read.
+        """Take a snapshot over. Returns its age in seconds, or -1 if there is none. Raises OSError.
 
         One of a release that read past kinds which this one knows is older than any: all must be read anew.
         """
@@ -141,13 +147,16 @@ class ControlTable:
 class ControlReader:
     """Keeps a ControlTable up to date from Kafka. One per process, used from one thread."""
 
-    def __init__(self, kafka: str, snapshot: Path | None = None) -> None:
+    def __init__(self, kafka: str, snapshot: Path | None = None, files: OptionalFiles | None = None) -> None:
         """Load the snapshot, if any, and begin to read where it ends (anew if it is too old). Needs no broker yet."""
         self.table = ControlTable()
         self._snapshot = snapshot
+        self._files = files or OptionalFiles()
         self._saved_at = time.monotonic()
         self._saved_changes = 0
-        age_s = self.table.load(snapshot) if snapshot else -1.0
+        age_s = -1.0
+        with self._files.attempt(SNAPSHOT):
+            age_s = self.table.load(snapshot) if snapshot else -1.0
         self._consumer = Consumer(
             {
                 "bootstrap.servers": kafka,
@@ -190,8 +199,7 @@ class ControlReader:
 
     def close(self) -> None:
         """Write the snapshot and leave."""
-        if self._snapshot and self.table.changes != self._saved_changes:
-            self.table.save(self._snapshot)
+        self._save()
         try:
             self._consumer.close()
         except KafkaException as exc:
@@ -208,11 +216,16 @@ class ControlReader:
             return False  # from a newer release: N reads past what only N+1 knows
 
     def _save_if_due(self) -> None:
+        if time.monotonic() - self._saved_at >= SNAPSHOT_EVERY_S:
+            self._saved_at = time.monotonic()
+            self._save()
+
+    def _save(self) -> None:
         if self._snapshot is None or self.table.changes == self._saved_changes:
             return
-        if time.monotonic() - self._saved_at >= SNAPSHOT_EVERY_S:
+        with self._files.attempt(SNAPSHOT):
             self.table.save(self._snapshot)
-            self._saved_at, self._saved_changes = time.monotonic(), self.table.changes
+            self._saved_changes = self.table.changes
 
 
 def snapshot_path(var: Path) -> Path:

@@ -4,8 +4,10 @@ The offset up to which the topic was read is stored in the transaction of the ro
 store goes on exactly there. Readers see one state for as long as they are pinned, however much is written meanwhile.
 """
 
+import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +27,8 @@ from dataplane.tables.lookups import (
 # Address space, not memory and not disk: the file grows with what is stored. Beyond it the keeper stops and says so.
 MAP_BYTES: Final = 16 * 1024**3
 MAX_READERS: Final = 1_024
+LOOKUPS: Final = "look-up tables on disk"
+LOCK_BYTES: Final = 128 * 1024  # of LMDB's table of readers: 64 for each, and its head
 _VERSION: Final = struct.Struct(">Q")
 _OFFSET: Final = b"offset"
 _TOPIC_ID: Final = b"topic-id"
@@ -46,12 +50,20 @@ class LookupStore:
     """One per process; open it after a fork, never before. Writing is for the keeper alone."""
 
     def __init__(self, folder: Path, map_bytes: int = MAP_BYTES) -> None:
+        """Raises OSError if the disk does not take it, or has it no more."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._env: Any = lmdb.open(str(folder), map_size=map_bytes, max_dbs=3, max_readers=MAX_READERS)
-        self._env.reader_check()  # slots of readers that were killed
-        self._meta: Any = self._env.open_db(b"meta")
-        self._tables: Any = self._env.open_db(b"tables")
-        self._rows: Any = self._env.open_db(b"rows")
+        _reserve_locks(folder)
+        with _as_os_error():
+            self._env: Any = lmdb.open(str(folder), map_size=map_bytes, max_dbs=3, max_readers=MAX_READERS)
+        try:
+            with _as_os_error():
+                self._env.reader_check()  # slots of readers that were killed
+                self._meta: Any = self._env.open_db(b"meta")
+                self._tables: Any = self._env.open_db(b"tables")
+                self._rows: Any = self._env.open_db(b"rows")
+        except OSError:
+            self._env.close()
+            raise
 
     def position(self) -> Position:
         """Where to go on reading."""
@@ -60,18 +72,21 @@ class LookupStore:
             return Position((txn.get(_TOPIC_ID) or b"").decode(), _VERSION.unpack(offset)[0] if offset else 0)
 
     def begin_topic(self, topic_id: str) -> None:
-        """The topic is another one: read it from its beginning. What is known stays until it is replaced."""
-        with self._env.begin(db=self._meta, write=True) as txn:
+        """The topic is another one: read it from its beginning. What is known stays until it is replaced.
+
+        Raises OSError.
+        """
+        with _as_os_error(), self._env.begin(db=self._meta, write=True) as txn:
             txn.put(_TOPIC_ID, topic_id.encode())
             txn.put(_OFFSET, _VERSION.pack(0))
 
     def apply(self, records: Iterable[tuple[bytes, bytes]], next_offset: int) -> int:
         """Store records (key, value) of the topic and where to go on, all or nothing; how many changed something.
 
-        Raises LookupsFullError.
+        Raises LookupsFullError, OSError.
         """
         try:
-            with self._env.begin(write=True) as txn:
+            with _as_os_error(), self._env.begin(write=True) as txn:
                 changed = sum(self._apply_one(txn, key, value) for key, value in records)
                 txn.put(_OFFSET, _VERSION.pack(next_offset), db=self._meta)
                 return changed
@@ -161,6 +176,29 @@ class Pinned:
     def close(self) -> None:
         """Let go."""
         self._txn.abort()
+
+
+def _reserve_locks(folder: Path) -> None:
+    """Have LMDB's table of readers on disk before it is mapped. Raises OSError.
+
+    A page of a mapped file for which the disk has no room ends the process by SIGBUS when it is touched.
+    """
+    handle = os.open(folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.posix_fallocate(handle, 0, LOCK_BYTES)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """What LMDB says of the disk, as what Python says of it. A map that is full is not the disk's fault."""
+    try:
+        yield
+    except lmdb.MapFullError:
+        raise
+    except lmdb.Error as exc:
+        raise OSError(str(exc)) from exc
 
 
 def _table_name(tenant: str, name: str) -> bytes:

@@ -180,7 +180,8 @@ class Ends:
         memory = self._memories.get(partition)
         if memory is None:
             folder = self._lane.settings.var / "data" / "settled"
-            memory = self._memories[partition] = Memory(folder, "{}-{}".format(*self._lane.slots.place(partition)))
+            name = "{}-{}".format(*self._lane.slots.place(partition))
+            memory = self._memories[partition] = Memory(folder, name, self._lane.files)
         return memory
 
     def _store(self, topic: str, token: Stored, headers: Headers) -> None:

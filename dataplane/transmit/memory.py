@@ -2,11 +2,15 @@
 
 Correctness never rests on it: only committed offsets do. It narrows what a crash repeats, of this lane or of the
 process lane before it, to the sends that were in flight: a verdict is written to a file (the page cache survives a
-killed process) before anything else follows from it, and is found again by whoever reads the partition next.
+killed process) before anything else follows from it, and is found again by whoever reads the partition next. While the
+file cannot be written, verdicts are remembered in memory alone.
 """
 
 import os
 from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,8 +18,10 @@ import msgspec
 from pyroaring import BitMap64
 
 from dataplane.runtime.lines import append_to, read_lines, write_all
+from dataplane.tables.optional_files import OptionalFiles
 
 SEGMENT_ENTRIES: Final = 200_000  # two of them are kept: minutes at full speed, days at rest
+VERDICTS: Final = "verdicts of settled units"
 
 
 class Unit(NamedTuple):
@@ -45,35 +51,29 @@ _NOTHING: Final[dict[tuple[str, str], BitMap64]] = {}
 
 
 class _Segment:
-    """One file of verdicts, and the same as sets."""
+    """Some verdicts as sets."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, lines: Iterable[bytes] = ()) -> None:
         self.entries = 0
         self.sets: dict[_Group, dict[tuple[str, str], BitMap64]] = defaultdict(lambda: defaultdict(BitMap64))
-        for line in read_lines(path):  # a line that a crash cut off is no verdict
-            self.add(_decoder.decode(line))
-        self._file = append_to(path)
+        for line in lines:
+            with suppress(msgspec.DecodeError):  # what cannot be read is no verdict
+                self.add(_decoder.decode(line))
 
     def add(self, entry: _Entry) -> None:
         group = (entry.pipe, entry.destination, entry.child, entry.attempt)
         self.sets[group][entry.fact, entry.detail].add(entry.position)
         self.entries += 1
 
-    def write(self, lines: bytes) -> None:
-        write_all(self._file, lines)
-
-    def close(self) -> None:
-        self._file.close()
-
 
 class Memory:
     """The settled units of one input partition. `recall` before a send, `note` after a verdict, `flush` each turn."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path, name: str, files: OptionalFiles) -> None:
+        self._files = files
         self._new, self._old = folder / f"{name}.new", folder / f"{name}.old"
-        self._segments = [_Segment(path) for path in (self._new, self._old)]
+        self._segments = [_Segment(self._read(path)) for path in (self._new, self._old)]
+        self._file: FileIO | None = None
         self._lines: list[bytes] = []
 
     def recall(self, unit: Unit) -> tuple[str, str] | None:
@@ -95,20 +95,41 @@ class Memory:
         """Hand the verdicts noted since the last time to the operating system: one write."""
         if not self._lines:
             return
-        self._lines.append(b"")
-        self._segments[0].write(b"\n".join(self._lines))
-        self._lines.clear()
+        lines, self._lines = b"\n".join([*self._lines, b""]), []
+        with self._files.attempt(VERDICTS):
+            self._append(lines)
         if self._segments[0].entries >= SEGMENT_ENTRIES:
             self._rotate()
 
     def close(self) -> None:
-        """Write what is left and close the files."""
+        """Write what is left and close the file."""
         self.flush()
-        for segment in self._segments:
-            segment.close()
+        self._let_go()
+
+    def _append(self, lines: bytes) -> None:
+        if self._file is None:
+            self._new.parent.mkdir(parents=True, exist_ok=True)
+            self._file = append_to(self._new)
+        before = os.fstat(self._file.fileno()).st_size
+        try:
+            write_all(self._file, lines)
+        except OSError:
+            self._file.truncate(before)  # what comes next must not run on from a torn line
+            raise
 
     def _rotate(self) -> None:
-        self._segments[1].close()
-        self._segments[0].close()
-        os.replace(self._new, self._old)  # noqa: PTH105 (Path.replace would move our notion of the path too)
-        self._segments = [_Segment(self._new), _Segment(self._old)]
+        self._segments = [_Segment(), self._segments[0]]
+        self._let_go()
+        with self._files.attempt(VERDICTS):
+            os.replace(self._new, self._old)  # noqa: PTH105 (Path.replace would move our notion of the path too)
+
+    def _let_go(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def _read(self, path: Path) -> list[bytes]:
+        """The verdicts in a file; a line that a crash cut off is none."""
+        with self._files.attempt(VERDICTS):
+            return read_lines(path)
+        return []

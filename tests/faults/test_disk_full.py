@@ -1,15 +1,22 @@
-"""Ingest cannot write its journal: nothing is ACKed that the ledger would not know of, and afterwards all goes on."""
+"""Full disks: ingest ACKs nothing that it cannot journal; lanes do without their files; afterwards all goes on."""
 
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
 
 from dataplane.ledger.bins import Bin
+from dataplane.names import LANE_KINDS
+from dataplane.tables.optional_files import CALM_S
 from tests.rig.data_plane import REPLICAS, DataPlane
+from tests.rig.full_disk import FullDisk, full_disk
+from tests.rig.lane_plane import LanePlane
+from tests.rig.plane import until
+from tests.rig.watch import Heartbeats
 
 UNLIMITED = (-1, -1)
 
@@ -48,3 +55,55 @@ def test_what_cannot_be_journalled_is_not_acked(plane: DataPlane):
     assert whole.unacked == got.keys() - sender.positions, "stored and never ACKed shows as unacked"
     assert whole.at("crm", Bin.DELIVERED) == got.keys()
     assert (whole.lost(), max(got.values())) == (0, 1)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[FullDisk]:
+    with full_disk(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def lanes(tmp_path: Path, disk: FullDisk) -> Iterator[LanePlane]:
+    """A lane of each kind whose files are to be on a full disk; ingest has a disk of its own."""
+    made = LanePlane(tmp_path, of_lanes={"PENSTOCK_VAR": str(disk.folder)})
+    try:
+        made.wait_ready()
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.timeout(300)
+def test_lanes_on_a_full_disk_go_on_and_say_so_and_use_it_again_once_there_is_room(lanes: LanePlane, disk: FullDisk):
+    """Events that are delivered, that go round through the retrier, and that are dead, over many checkpoints."""
+    lanes.receiver.answers |= {"/full/again": 503, "/full/dead": 400}
+    retry = {"local_tries": 1, "delays_s": [1]}
+    names = ("good", "again", "dead")
+    key = lanes.add_pipe("full", {n: {"url": lanes.receiver.url(f"/full/{n}"), "retry": retry} for n in names})
+    beats = Heartbeats(lanes.broker.address)
+
+    def failing() -> dict[str, int]:
+        beats.refresh()
+        return {kind: beat.failing_files for kind in LANE_KINDS if (beat := beats.latest.get(f"{kind}-0"))}
+
+    with lanes.sender(key, 50) as sender:
+        time.sleep(2)
+        lanes.receiver.answers["/full/again"] = 204
+        time.sleep(6)
+        until(lambda: len(failing()) == len(LANE_KINDS) and all(failing().values()), "each says so", 30, seen=failing)
+    whole = lanes.settled("full", sender.positions, 120)
+    assert not any(lanes.is_dead(kind) for kind in LANE_KINDS), "no lane ended"
+    assert whole.at("good", Bin.DELIVERED) == whole.at("again", Bin.DELIVERED) == sender.positions
+    refused = whole.at("dead", Bin.DEAD) | whole.at("dead", Bin.HELD)  # a storm of refusals suspends it
+    assert (refused, whole.lost()) == (sender.positions, 0)
+
+    disk.make_room()
+    with lanes.sender(key, 50) as more:
+        time.sleep(CALM_S / 2)
+        until(lambda: not any(failing().values()), "all can be used again", 3 * CALM_S + 30, seen=failing)
+    lanes.settled("full", sender.positions | more.positions, 120)
+    settled = sorted(path.name for path in (disk.folder / "data" / "settled").iterdir() if path.stat().st_size)
+    assert any("egress" in name for name in settled), "verdicts are written down again"
+    assert (disk.folder / "data" / "control.json").exists()
+    beats.close()

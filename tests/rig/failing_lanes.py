@@ -216,7 +216,7 @@ class ProcessWorld(World):
         return [pipe, PlanRecord("p", 1, parse_pipe_spec(spec), 1)]
 
     def make_work(self, lane: Lane) -> Work:
-        return ProcessWork(lane, Lookups(self.settings.var / "lookups"))
+        return ProcessWork(lane, Lookups(self.settings.var / "lookups", files=lane.files))
 
     def is_accounted(self, meta: Meta) -> bool:
         end = [("transform:crm", Fact.SENT), ("normalize", Fact.DEAD), ("route", Fact.FILTERED)]
@@ -296,7 +296,7 @@ class TransmitWorld(World):
     def records(self) -> list[Any]:
         retry = Retry(local_tries=1)
         to = {name: HttpDestination(url=f"http://{name}.example/", retry=retry) for name in (*self.ends, "strict")}
-        for name, after in (("keyed", "continue"), ("strict", "hold")):
+        for name, after in (("keyed", "go-on"), ("strict", "hold")):
             to[name] = msgspec.structs.replace(to[name], ordered=True, after_dead=after)
         return [DestinationRecord("p", name, 1, "active", one, [TOKEN]) for name, one in to.items()]
 

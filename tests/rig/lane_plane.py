@@ -32,8 +32,12 @@ class LanePlane(Plane):
         doomed: Mapping[LaneKind, Step] = NOBODY,
         *,
         more: Mapping[str, str] = MappingProxyType({}),
+        of_lanes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`doomed`: lanes that kill themselves at the third pass over a step, until they are started again."""
+        """`doomed`: lanes that kill themselves at the third pass over a step, until they are started again.
+
+        `of_lanes`: what the lanes alone have in their environment.
+        """
         super().__init__(var, partitions)
         self.env = self.env | dict(more)
         self._log = (var / "ingest.log").open("wb")
@@ -42,11 +46,13 @@ class LanePlane(Plane):
             command, cwd=ROOT, env=os.environ | self.env, stdout=self._log, stderr=self._log
         )
         self._server = LaneServer(self.env)
+        self._of_lanes, self._lane_log = of_lanes, str(var / "lane.log")
         for kind in LANE_KINDS:
             self._server.start(self._order(kind, doomed.get(kind)))
 
     def _order(self, kind: LaneKind, kill_at: Step | None = None) -> Order:
-        return Order(kind, self.cluster.cell, kind, RUN, self.env, kill_at=kill_at, nth=3)
+        env = {**self.env, **self._of_lanes}
+        return Order(kind, self.cluster.cell, kind, RUN, env, kill_at=kill_at, nth=3, log=self._lane_log)
 
     def is_dead(self, kind: LaneKind) -> bool:
         """Whether the lane has ended."""

@@ -36,6 +36,7 @@ class Order(msgspec.Struct):
     kill_at: file (relative to dataplane/) and line before which it is killed
     raises:  the name of what is raised there instead (tests.rig.failures)
     nth:     at which pass over it
+    log:     a file for what it prints; else lane.log in PENSTOCK_VAR
     seen:    where to list the lines that were run
     """
 
@@ -48,6 +49,7 @@ class Order(msgspec.Struct):
     nth: int = 1
     seen: str = ""
     raises: str = ""
+    log: str = ""
 
 
 class Ended(msgspec.Struct):
@@ -99,7 +101,8 @@ class Tracer:
 def run(order: Order) -> int:
     """Be that lane, to its end."""
     os.environ |= order.env
-    log = os.open(Path(order.env["PENSTOCK_VAR"]) / "lane.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    path = order.log or Path(order.env["PENSTOCK_VAR"]) / "lane.log"
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
     identity = LaneIdentity(order.cell, order.kind, 0, 1, order.incarnation)

@@ -20,6 +20,7 @@ from dataplane.runtime.tracing import Tracing
 from dataplane.runtime.usage import UsageBook
 from dataplane.runtime.window import AckWindow
 from dataplane.tables.control import ControlTable
+from dataplane.tables.optional_files import OptionalFiles
 from dataplane.tables.records import CellRecord, TopicRecord
 
 PARTITIONS = 4
@@ -124,6 +125,7 @@ class MemoryLane:
     def __init__(self, kind: LaneKind, var: Path, fernet_key: str = "", tracing: Tracing | None = None) -> None:
         self.identity = LaneIdentity("c1", kind, 0, 1, "here")
         self.settings = settings_from({"PENSTOCK_VAR": str(var), "PENSTOCK_FERNET_KEYS": fernet_key})
+        self.files = OptionalFiles()
         self.table = ControlTable()
         topics = {purpose: TopicRecord(cell_topic("c1", purpose, 1), 1, PARTITIONS, "") for purpose in PURPOSES}
         self.cell = CellRecord("c1", 1, 1, {}, topics)

@@ -152,7 +152,7 @@ def test_while_the_ledger_takes_no_reports_for_too_long_no_event_is_taken(
         assert [verdict.status for verdict in await task] == [202, 202]
         (verdict,) = await replica.take(ROUTE, events("3"))
         assert (verdict.status, verdict.code) == (503, "unavailable")
-        assert replica.ready.startswith("reports to the ledger not stored")
+        assert replica.ready.startswith("reports to the ledger are not stored")
         readings = {reading.name: reading.value for reading in replica.readings()}
         assert readings["penstock_ingest_ready"] == 0
         assert readings["penstock_ingest_unreported_events"] == 2

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.runtime.crashes import DEATHS, RESTARTS, STABLE_S, Crashes, CrashNote, opened
+from dataplane.tables.optional_files import OptionalFiles
 
 NAME = "penstock.c1.ingest.g1-0"
 
@@ -15,7 +16,7 @@ class Lane:
     """What the loop does, on one partition: batches of what is there, or one at a time, until it dies or is done."""
 
     def __init__(self, folder: Path, first: int, now_s: float) -> None:
-        self.crashes = Crashes(folder)
+        self.crashes = Crashes(folder, OptionalFiles())
         self.crashes.assigned([NAME], now_s)
         self.committed, self.now_s = first, now_s
         self.dead: list[int] = []
@@ -99,7 +100,7 @@ def test_progress_between_deaths_is_no_loop():
 
 
 def test_a_partition_given_back_in_order_leaves_no_note(tmp_path: Path):
-    crashes = Crashes(tmp_path)
+    crashes = Crashes(tmp_path, OptionalFiles())
     crashes.opened(NAME, 7, 1_000.0)
     assert (tmp_path / NAME).exists()
     crashes.let_go(NAME)
@@ -107,20 +108,20 @@ def test_a_partition_given_back_in_order_leaves_no_note(tmp_path: Path):
 
 
 def test_a_partition_lost_to_another_lane_keeps_the_note_that_is_that_lanes_now(tmp_path: Path):
-    crashes = Crashes(tmp_path)
+    crashes = Crashes(tmp_path, OptionalFiles())
     crashes.opened(NAME, 7, 1_000.0)
     crashes.lost(NAME)
     assert (tmp_path / NAME).exists()
 
 
 def test_what_was_found_and_never_came_makes_nobody_careful_for_long(tmp_path: Path):
-    crashes = Crashes(tmp_path)
+    crashes = Crashes(tmp_path, OptionalFiles())
     crashes.opened(NAME, 7, 1_000.0)
     for _ in range(RESTARTS):
-        crashes = Crashes(tmp_path)
+        crashes = Crashes(tmp_path, OptionalFiles())
         crashes.assigned([NAME], 1_001.0)
         crashes.opened(NAME, 7, 1_001.0)
-    later = Crashes(tmp_path)
+    later = Crashes(tmp_path, OptionalFiles())
     later.assigned([NAME], 1_002.0)
     assert later.is_careful
     later.expire(1_002.0 + STABLE_S)
@@ -129,6 +130,20 @@ def test_what_was_found_and_never_came_makes_nobody_careful_for_long(tmp_path: P
 
 def test_a_torn_note_is_none(tmp_path: Path):
     (tmp_path / NAME).write_bytes(b'{"offset":')
-    crashes = Crashes(tmp_path)
+    crashes = Crashes(tmp_path, OptionalFiles())
     crashes.assigned([NAME], 1_000.0)
     assert not crashes.is_careful
+
+
+def test_without_a_disk_nothing_is_noted_and_nothing_fails(tmp_path: Path):
+    (tmp_path / "blocked").write_bytes(b"")
+    files = OptionalFiles()
+    crashes = Crashes(tmp_path / "blocked" / "crashes", files)
+    crashes.assigned([NAME], 0)
+    crashes.opened(NAME, 5, 0)
+    assert "notes of lanes that died: Not a directory" in files.trouble
+    (tmp_path / "blocked").unlink()
+    crashes.expire(1)
+    assert (tmp_path / "blocked" / "crashes" / NAME).exists(), "as soon as it can be"
+    crashes.let_go(NAME)
+    assert not (tmp_path / "blocked" / "crashes" / NAME).exists()

@@ -239,6 +239,18 @@ def test_a_retrier_lane_ends_every_message_whatever_its_size(
     assert sum(lane.filed().values()) == 1
 
 
+@pytest.mark.parametrize("room", [0, 100])
+def test_a_record_that_is_none_of_ours_is_dead_whatever_its_size(tmp_path: Path, room: int):
+    lane = opened_process(tmp_path, plan())
+    body = b"x" * (CLIENT_MAX_BYTES - wire_bytes(None, None, [("a", b"b")]) - room)
+    topic = lane.cell.topics["ingest"].name
+    lane.take(MemoryMessage(0, 5, body, [("a", b"b")], None, topic))
+    found = letter(lane)
+    assert found["value"] == (body if room else b"")
+    assert original_of(found["headers"]) == ("" if room else f"{topic}/0/5")
+    assert max(sizes(lane)) <= CLIENT_MAX_BYTES
+
+
 # -- a letter by reference is not brought back -------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """The control topic as a table: the highest version wins in any order, and a snapshot is the table again."""
 
+import errno
 import json
 import random
 import time
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.spec import parse_pipe_spec
-from dataplane.tables.control import MAX_SNAPSHOT_AGE_S, ControlReader, ControlTable, Snapshot
+from dataplane.tables.control import MAX_SNAPSHOT_AGE_S, SNAPSHOT_EVERY_S, ControlReader, ControlTable, Snapshot
+from dataplane.tables.optional_files import CALM_S, OptionalFiles
 from dataplane.tables.records import (
     KINDS,
     CellRecord,
@@ -159,3 +161,39 @@ def test_a_record_of_a_kind_only_the_next_release_knows_is_read_past():
     assert reader._take(8, encode_record(RECORDS[0]))
     assert reader.table.offset == 9
     reader.close()
+
+
+def test_a_disk_that_takes_no_snapshot_stops_nobody_and_gets_one_as_soon_as_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    now_s = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
+    (tmp_path / "blocked").write_bytes(b"")
+    files, path = OptionalFiles(), tmp_path / "blocked" / "data" / "control.json"
+    reader = ControlReader("127.0.0.1:1", path, files)
+    reader._take(0, encode_record(RECORDS[0]))
+    now_s[0] += SNAPSHOT_EVERY_S
+    for _ in range(3):
+        reader.refresh()
+    assert files.trouble == "the snapshot of the control table: Not a directory"
+    (tmp_path / "blocked").unlink()
+    reader.refresh()
+    assert not path.exists(), "not more often than it is due"
+    now_s[0] += SNAPSHOT_EVERY_S
+    reader.refresh()
+    assert path.exists()
+    now_s[0] += CALM_S
+    assert files.trouble == ""
+    reader.close()
+
+
+def test_a_snapshot_that_the_disk_cut_off_leaves_no_scratch_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def half(path: Path, content: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(content[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(OSError, match="No space left"):
+        filled(*RECORDS).save(tmp_path / "control.json")
+    assert list(tmp_path.iterdir()) == []

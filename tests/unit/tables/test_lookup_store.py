@@ -1,5 +1,7 @@
 """Look-up tables on disk: versions never go back, readers see one state, and the offset is stored with the rows."""
 
+import json
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from dataplane.tables.lookups import (
     row_key,
     table_key,
 )
+from tests.rig.full_disk import full_disk
 
 OLD, NEW = "tab_01", "tab_02"
 
@@ -182,3 +185,30 @@ def test_whatever_the_order_the_highest_version_of_each_key_stands(
 def _expected(model: dict[str, tuple[int, int | None]], key: str) -> dict[str, int] | None:
     number = model.get(key, (0, None))[1]
     return None if number is None else {"n": number}
+
+
+def test_a_store_that_a_full_disk_does_not_take_says_so_and_opens_once_there_is_room(tmp_path: Path):
+    """In particular it does not map pages for which there is no room: touching one would end the process."""
+    with full_disk(tmp_path) as disk:
+        with pytest.raises(OSError, match=r"No space left|Not a directory"):
+            LookupStore(disk.folder)
+        disk.make_room()
+        store = LookupStore(disk.folder)
+        assert store.apply([row(1, '{"a":1}')], 1) == 1
+        store.close()
+
+
+def test_what_a_full_disk_does_not_take_is_stored_once_there_is_room(tmp_path: Path):
+    store = LookupStore(tmp_path)
+    store.apply([row(1, '{"a":1}')], 1)
+    large = json.dumps({"a": "x" * 500_000})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, before[1]))  # of every file of this process, for a moment
+    try:
+        with pytest.raises(OSError, match=r".+"):
+            store.apply([row(2, large)], 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (seen(store), store.position().offset) == ({"a": 1}, 1), "all or nothing"
+    assert store.apply([row(2, large)], 2) == 1
+    store.close()

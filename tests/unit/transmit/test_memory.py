@@ -1,9 +1,12 @@
 """What a host remembers of settled units survives a kill, a torn line, a rotation and another lane's turn."""
 
+import errno
+from io import FileIO
 from pathlib import Path
 
 import pytest
 
+from dataplane.tables.optional_files import OptionalFiles
 from dataplane.transmit import memory as module
 from dataplane.transmit.memory import Memory, Unit
 
@@ -12,8 +15,8 @@ def unit(position: int, attempt: int = 0, destination: str = "crm") -> Unit:
     return Unit("p", destination, 0, attempt, position)
 
 
-def opened(folder: Path) -> Memory:
-    return Memory(folder, "penstock.c1.egress.g1-0")
+def opened(folder: Path, files: OptionalFiles | None = None) -> Memory:
+    return Memory(folder, "penstock.c1.egress.g1-0", files or OptionalFiles())
 
 
 def test_a_settled_unit_is_recalled_with_its_fact(tmp_path: Path):
@@ -75,3 +78,51 @@ def test_rotation_keeps_the_newer_segment_and_forgets_the_oldest(tmp_path: Path,
     assert {position for position in range(25) if again.recall(unit(position))} == known
     again.close()
     assert len(list(tmp_path.iterdir())) == 2, "nothing grows"
+
+
+def test_without_a_disk_verdicts_are_remembered_in_memory_and_written_as_soon_as_they_can_be(tmp_path: Path):
+    (tmp_path / "blocked").write_bytes(b"")
+    files = OptionalFiles()
+    memory = opened(tmp_path / "blocked" / "settled", files)
+    memory.note(unit(1), "delivered", "")
+    memory.flush()
+    assert files.trouble == "verdicts of settled units: Not a directory"
+    assert memory.recall(unit(1)) == ("delivered", "")
+    (tmp_path / "blocked").unlink()
+    memory.note(unit(2), "delivered", "")
+    memory.close()
+    again = opened(tmp_path / "blocked" / "settled")
+    assert (again.recall(unit(1)), again.recall(unit(2))) == (None, ("delivered", ""))
+    again.close()
+
+
+def test_a_write_that_the_full_disk_cut_off_leaves_no_torn_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def half(file: FileIO, data: bytes) -> None:
+        file.write(data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    files = OptionalFiles()
+    memory = opened(tmp_path, files)
+    for number in range(4):
+        memory.note(unit(number), "delivered", "")
+        with monkeypatch.context() as full:
+            if number in (1, 2):
+                full.setattr(module, "write_all", half)
+            memory.flush()
+        assert bool(files.trouble) is (number > 0)
+    memory.close()
+    again = opened(tmp_path)
+    known = [again.recall(unit(number)) for number in range(4)]
+    assert known == [("delivered", ""), None, None, ("delivered", "")]
+    again.close()
+
+
+def test_a_rotation_that_the_disk_refuses_bounds_memory_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "SEGMENT_ENTRIES", 2)
+    (tmp_path / "blocked").write_bytes(b"")
+    memory = opened(tmp_path / "blocked" / "settled")
+    for number in range(8):
+        memory.note(unit(number), "delivered", "")
+        memory.flush()
+    assert [memory.recall(unit(number)) is not None for number in range(8)] == [False] * 4 + [False, False, True, True]
+    memory.close()

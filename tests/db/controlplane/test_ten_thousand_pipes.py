@@ -7,16 +7,18 @@ from typing import Final
 import pytest
 from django.test import Client
 from django.utils import timezone
-from pyroaring import BitMap64
 
 from controlplane.observer.attempts import Sampler
 from controlplane.observer.batch import Batch
 from controlplane.observer.sealing import Sealer
 from controlplane.observer.store import Store
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, encode
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.audit import AUDIT_VERSION, Audit
+from dataplane.ledger.facts import FactBook, FactKey
+from dataplane.ledger.report_parts import encode_parts
 from dataplane.ledger.units import position_of
 from dataplane.names import AUDIT_TOPIC, cell_topic
+from dataplane.record_limits import REPORT_BYTES
+from dataplane.runtime.lags import LagBook
 from mgmt.models import (
     AuditOffset,
     Cell,
@@ -68,18 +70,17 @@ def pipes(db: None) -> list[str]:
 
 
 def audits(pipes: list[str], bucket: int) -> list[bytes]:
-    """As lanes tell them: a record for a hundred pipes."""
-    sketch, encoded = Sketch(), []
-    sketch.add([1_000 * n for n in range(UNITS)])
-    lag = sketch.encode()
-    for first in range(0, len(pipes), 100):
-        facts, lags = [], []
-        for number, pipe in enumerate(pipes[first : first + 100], first):
-            units = BitMap64(position_of(1, 0, number * UNITS + n) for n in range(UNITS)).serialize()
-            facts += [FactSet(pipe, node, bucket, name, detail, 0, units) for node, name, detail in FACTS]
-            lags += [LagSet(pipe, node, bucket, way, lag) for node, way in LAGS]
-        encoded.append(encode(Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, [], [], facts, lags)))
-    return encoded
+    """One checkpoint of all of them, from the books that a lane keeps, in as many records as a lane makes of it."""
+    facts, lags = FactBook(), LagBook()
+    for number, pipe in enumerate(pipes):
+        first = position_of(1, 0, number * UNITS)
+        for node, name, detail in FACTS:
+            facts.extend(pipe, bucket, FactKey(node, name, detail), range(first, first + UNITS))
+        for node, way in LAGS:
+            lags.add_all((pipe, node, bucket, way), [1_000 * n for n in range(UNITS)])
+    about = (AUDIT_VERSION, "c1", "process-0", "process", 0)
+    audit = Audit(*about, [], [], facts.sets(), lags.sketches(), run="run", sequence=1)
+    return encode_parts(audit)
 
 
 def test_a_minute_of_them_is_stored_in_ten_seconds_and_home_is_there_at_once(pipes: list[str], client: Client):
@@ -88,6 +89,7 @@ def test_a_minute_of_them_is_stored_in_ten_seconds_and_home_is_there_at_once(pip
     store = Store()
     store.offsets = {AUDIT: 0}
     records = audits(pipes, int(now.timestamp()) // 60 - 1)
+    assert max(map(len, records)) <= REPORT_BYTES
     began = time.perf_counter()
     batch = Batch(Sampler(5))
     for number, value in enumerate(records):

@@ -131,7 +131,7 @@ class Replica:
         """Empty if events can be taken, else why not."""
         if not (len(self.table) or self._reader.at_end):
             return "the control topic has not been read yet"
-        return self._teller.trouble if self._teller.is_full else ""
+        return self._teller.trouble or "reports to the ledger are far behind" if self._teller.is_full else ""
 
     def readings(self) -> Iterator[Reading]:
         """What became of events, and how the replica feels."""

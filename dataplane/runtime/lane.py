@@ -330,7 +330,7 @@ class Lane:
                 next_offset = offset + 1
                 fresh.append(message)
                 offsets.append(offset)
-        window.take_all(offsets, list(map(len, fresh)))
+        window.take_all(offsets, list(map(held_bytes, fresh)))
         return fresh
 
     def _hand_over(self, messages: list[Message]) -> None:
@@ -563,6 +563,14 @@ class Lane:
             stack.callback(self._producer.flush, REVOKE_S)
             stack.callback(self._consumer.close)
             stack.callback(self._work.close)
+
+
+def held_bytes(message: Message) -> int:
+    """Return what a message holds of memory: body and headers, for either may be large. A hot path."""
+    size = len(message)
+    for _, value in message.headers() or ():  # decoded once: whoever asks next gets the same list
+        size += len(value or b"")
+    return size
 
 
 def should_drain(table: ControlTable, identity: LaneIdentity) -> bool:

@@ -31,6 +31,7 @@ from dataplane.retrier.pace import Name
 from dataplane.retrier.parcels import LEAVE_HEADER
 from dataplane.retrier.work import RetrierWork
 from dataplane.runtime.deadletters import TOO_LARGE
+from dataplane.runtime.lane import held_bytes
 from dataplane.tables.records import PipeRecord
 from dataplane.transmit.ends import Ends
 from dataplane.transmit.sends import Send
@@ -278,3 +279,10 @@ def test_marks_are_cut_to_whole_characters():
     death = death_of(headers)
     assert death.detail == "\u4e2d" * (DETAIL_BYTES // 3)
     assert death.answer == "?" * 5
+
+
+def test_what_a_window_holds_counts_headers_as_well():
+    """Else many attributes beside small bodies would fill a lane's memory within its bound."""
+    message = MemoryMessage(0, 5, b"{}", [("ce_a", b"x" * 1_000), ("ce_b", b"x" * 500)])
+    assert held_bytes(message) == 1_502
+    assert held_bytes(MemoryMessage(0, 5, b"{}", [])) == 2

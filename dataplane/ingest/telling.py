@@ -142,13 +142,12 @@ class Teller:
             return
         if not self._is_owing:  # usage alone
             self._stored_s = time.monotonic()
-        self._begun = True
-        books, self._books = self._books, defaultdict(Books)
-        self._events = sum(book.events for book in books.values())
-        for cell, book in books.items():
-            self._unstored[cell] = self._records(cell, book)
+        unstored = {cell: self._records(cell, book) for cell, book in self._books.items()}
         if (usage := self._usage.take_if_due()) is not None:
-            self._unstored[_ALL_CELLS] = self._records(_ALL_CELLS, Books(), usage)
+            unstored[_ALL_CELLS] = self._records(_ALL_CELLS, Books(), usage)
+        self._begun, self._unstored = True, unstored
+        self._events = sum(book.events for book in self._books.values())
+        self._books = defaultdict(Books)
         self._send()
 
     def _records(self, cell: str, book: Books, usage: Usage | None = None) -> deque[bytes]:

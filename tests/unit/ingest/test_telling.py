@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from pyroaring import BitMap64
 
+from dataplane.ingest import telling as module
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ingest.telling import LATE_S, MOST_UNREPORTED, Teller
 from dataplane.ledger.audit import Audit, decode_audit
@@ -268,6 +269,26 @@ def test_a_journal_that_cannot_rotate_makes_reports_late_and_loses_none(
 
 def _no_room() -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_what_could_not_be_encoded_stays_in_the_books_and_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    producer = MemoryProducer()
+    told, journal = teller(tmp_path, producer)
+    answer(told, journal, 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "encode_parts", _no_memory)
+        with pytest.raises(MemoryError):
+            told.tell_if_due(0)
+    answer(told, journal, 2)
+    told.tell_if_due(0)
+    assert left_behind(tmp_path) == {1, 2}
+    assert positions(producer.report()) == {1, 2}
+
+
+def _no_memory(*_: object) -> None:
+    raise MemoryError
 
 
 def test_beyond_a_million_unreported_events_no_more_are_to_be_taken(tmp_path: Path):

@@ -40,13 +40,23 @@ class FactSet(Struct, array_like=True, frozen=True):
 
 
 class LagSet(Struct, array_like=True, frozen=True):
-    """Lags (now - event_time, microseconds, signed) of one (pipe, node, bucket) on arrival or departure."""
+    """Timing of the messages of one (pipe, bucket) that left one node, as sketches in microseconds.
+
+    The three sets of a node are of the same messages and travel in the same record; an earlier release sends "in" and
+    "out" of different ones, and no "own".
+
+    way:       `in` (lag on arrival: now - event_time, signed), `out` (lag on departure), `own` (from the one to the
+               other: process duration)
+    breakdown: with `out` of the node that delivers, where the time of these messages went
+               (dataplane.ledger.breakdown); else b""
+    """
 
     pipe: str
     node: str
     bucket: int
-    way: str  # "in" | "out"
+    way: str
     sketch: bytes
+    breakdown: bytes = b""
 
 
 class Mark(Struct, array_like=True, frozen=True):

@@ -24,6 +24,8 @@ class Meta(Struct, array_like=True, gc=False):
     through:  somebody chose it among what is held: it goes out although its destination is held
     as_of:    version of its destination's control record that whoever brought it back knew
     share:    held before the steps until its pipe admits so many percent of its keys; 0 for all others
+    stored_ms: when the broker stored it on the ingest topic, noted by process; 0 until then
+    stopwatch: what its time was spent on so far (dataplane.ledger.stopwatch); b"" until process hands it on
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -48,6 +50,8 @@ class Meta(Struct, array_like=True, gc=False):
     through: bool = False
     as_of: int = 0
     share: int = 0
+    stored_ms: int = 0
+    stopwatch: bytes = b""
 
 
 _decoder = msgspec.msgpack.Decoder(Meta)

@@ -2,10 +2,15 @@
 
 A histogram whose bucket borders grow by GAMMA (DDSketch: Masson, Rim, Lee, VLDB 2019). Ours and not the ddsketch
 package, because a lane adds ten values per message: 0.02 us each through numpy instead of about 1 us.
+
+Quantiles keep the order of what was added: if two sketches hold one value each of the same messages, and no message's
+value in the first is above its value in the second, then no quantile of the first is above that of the second. The
+breakdown of a latency (dataplane.ledger.breakdown) rests on this.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Final
 
 import msgspec
@@ -14,21 +19,24 @@ from numpy.typing import NDArray
 
 GAMMA: Final = 1.02
 P95: Final = 0.95  # by which lags are compared and pies are cut
+FEW: Final = 16
 _LOG_GAMMA: Final = math.log(GAMMA)
 
 
-class _Wire(msgspec.Struct, array_like=True):
+class SketchWire(msgspec.Struct, array_like=True):
+    """Content of a sketch as it is encoded: counts by bucket key."""
+
     minimum: int
     maximum: int
     keys: list[int]
     counts: list[int]
 
 
-_decoder = msgspec.msgpack.Decoder(_Wire)
+_decoder = msgspec.msgpack.Decoder(SketchWire)
 
 
 class Sketch:
-    """The distribution of some lags in microseconds; negative ones (a source clock ahead of ours) are kept."""
+    """Distribution of lags or durations in microseconds; negative ones (a source clock ahead of ours) are kept."""
 
     __slots__ = ("_counts", "count", "max_us", "min_us")
 
@@ -38,31 +46,45 @@ class Sketch:
         self.min_us = 0
         self.max_us = 0
 
-    def add(self, values_us: Sequence[int] | NDArray[np.int64]) -> None:
-        """Add many lags at once."""
-        values = np.asarray(values_us, dtype=np.int64)
-        if not values.size:
+    def add(self, values_us: Sequence[int] | NDArray[np.int64], repeats: Sequence[int] | None = None) -> None:
+        """Add many values at once; with `repeats`, each of them as often as the number at its place says."""
+        if len(values_us) <= FEW:
+            self._add_few(values_us.tolist() if isinstance(values_us, np.ndarray) else values_us, repeats)
             return
-        self._widen(int(values.min()), int(values.max()), int(values.size))
-        keys = _keys(values)
+        values = np.asarray(values_us, dtype=np.int64)
+        minimum, maximum = int(values.min()), int(values.max())
+        self._widen(minimum, maximum, values.size if repeats is None else sum(repeats))
+        keys = _positive_keys(values) if minimum > 0 else _keys(values)
         lowest = int(keys.min())
-        counts = np.bincount(
-            keys - lowest
-        )  # there are at most 4 500 different keys; sorting them cost ten times as much
+        # There are at most 4 500 different keys; sorting them cost ten times as much. Weighted counts are floats: exact
+        # below 2**53.
+        counts = np.bincount(keys - lowest, weights=repeats).astype(np.int64)
         (places,) = counts.nonzero()
-        for place, count in zip(places.tolist(), counts[places].tolist(), strict=True):
-            self._counts[lowest + place] = self._counts.get(lowest + place, 0) + count
+        self._count(dict(zip((places + lowest).tolist(), counts[places].tolist(), strict=True)))
+
+    def _add_few(self, values_us: Sequence[int], repeats: Sequence[int] | None) -> None:
+        """Add values one by one: of few, numpy's calls cost more than the values."""
+        if not values_us:
+            return
+        self._widen(min(values_us), max(values_us), len(values_us) if repeats is None else sum(repeats))
+        counts = self._counts
+        for value, count in zip(values_us, repeats or repeat(1, len(values_us)), strict=True):
+            key = _key(value)
+            counts[key] = counts.get(key, 0) + count
 
     def merge(self, other: "Sketch") -> None:
-        """Add everything the other holds."""
+        """Add all values of the other."""
         if not other.count:
             return
         self._widen(other.min_us, other.max_us, other.count)
-        for key, count in other._counts.items():
-            self._counts[key] = self._counts.get(key, 0) + count
+        self._count(other._counts)
 
     def quantile(self, q: float) -> int:
-        """The lag in microseconds below which a share `q` (0..1) lies. Raises ValueError if the sketch is empty."""
+        """Return the value in microseconds below which a share `q` (0..1) lies.
+
+        Raises:
+            ValueError: the sketch is empty.
+        """
         if not self.count:
             raise ValueError("no quantile of an empty sketch")
         rank = q * (self.count - 1)
@@ -74,19 +96,35 @@ class Sketch:
         return self.max_us
 
     def encode(self) -> bytes:
-        """MessagePack; the same content gives the same bytes."""
-        keys = sorted(self._counts)
-        return msgspec.msgpack.encode(_Wire(self.min_us, self.max_us, keys, [self._counts[k] for k in keys]))
+        """Return the sketch as MessagePack; the same content gives the same bytes."""
+        return msgspec.msgpack.encode(self.to_wire())
 
     @classmethod
     def decode(cls, encoded: bytes) -> "Sketch":
-        """The inverse of encode. Raises msgspec.DecodeError."""
-        wire = _decoder.decode(encoded)
+        """Return the sketch that was encoded. Raises msgspec.DecodeError."""
+        return cls.from_wire(_decoder.decode(encoded))
+
+    def to_wire(self) -> SketchWire:
+        """Return the content for a record that holds several sketches."""
+        keys = sorted(self._counts)
+        return SketchWire(self.min_us, self.max_us, keys, [self._counts[k] for k in keys])
+
+    @classmethod
+    def from_wire(cls, wire: SketchWire) -> "Sketch":
+        """Return the sketch with this content."""
         sketch = cls()
         sketch._counts = dict(zip(wire.keys, wire.counts, strict=True))
         sketch.count = sum(wire.counts)
         sketch.min_us, sketch.max_us = wire.minimum, wire.maximum
         return sketch
+
+    def _count(self, more: Mapping[int, int]) -> None:
+        counts = self._counts
+        if not counts:
+            counts.update(more)
+            return
+        for key, count in more.items():
+            counts[key] = counts.get(key, 0) + count
 
     def _widen(self, minimum: int, maximum: int, count: int) -> None:
         self.min_us = min(self.min_us, minimum) if self.count else minimum
@@ -94,15 +132,28 @@ class Sketch:
         self.count += count
 
 
+def _key(value: int) -> int:
+    """Return the key of one value; the rule is that of _keys."""
+    if not value:
+        return 0
+    key = math.ceil(math.log(abs(value)) / _LOG_GAMMA) + 1
+    return key if value > 0 else -key
+
+
 def _keys(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """0 for 0; the k-th bucket (gamma^(k-1), gamma^k] has key k+1, mirrored for negative values."""
+    """Return 0 for 0; the k-th bucket (gamma^(k-1), gamma^k] has key k+1, mirrored for negative values."""
     magnitude = np.abs(values)
-    keys = np.ceil(np.log(np.maximum(magnitude, 1)) / _LOG_GAMMA).astype(np.int64) + 1
+    keys = _positive_keys(np.maximum(magnitude, 1))
     return np.where(magnitude == 0, 0, np.where(values < 0, -keys, keys))
 
 
+def _positive_keys(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the keys of values above zero, which nearly all are: a third of the time of the general rule."""
+    return np.ceil(np.log(values) / _LOG_GAMMA).astype(np.int64) + 1
+
+
 def _value(key: int) -> int:
-    """The value in the middle (by ratio) of a bucket: at most (gamma-1)/(gamma+1) away from any value in it."""
+    """Return the middle (by ratio) of a bucket: at most (gamma-1)/(gamma+1) away from any value in it."""
     if key == 0:
         return 0
     value = round(2 * math.exp((abs(key) - 1) * _LOG_GAMMA) / (GAMMA + 1))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.sketch import FEW, Sketch
 
 LAGS = st.lists(st.integers(-(10**9), 10**12), min_size=1, max_size=300)
 
@@ -36,6 +36,36 @@ def test_merging_is_the_same_as_adding_everything_to_one(one: list[int], other: 
 def test_a_decoded_sketch_is_the_encoded_one(values: list[int]):
     sketch = sketch_of(values)
     assert Sketch.decode(sketch.encode()).encode() == sketch.encode()
+
+
+@given(LAGS)
+def test_few_and_many_values_are_counted_alike(values: list[int]):
+    many = values * (FEW // len(values) + 1)
+    one_by_one = Sketch()
+    for value in many:
+        one_by_one.add([value])
+    assert one_by_one.encode() == sketch_of(many).encode()
+    assert sketch_of(np.array(values)).encode() == sketch_of(values).encode()
+
+
+@given(st.lists(st.tuples(st.integers(-(10**9), 10**12), st.integers(1, 50)), min_size=1, max_size=60))
+def test_a_value_that_repeats_counts_as_often(pairs: list[tuple[int, int]]):
+    repeated = Sketch()
+    repeated.add([value for value, _ in pairs], [count for _, count in pairs])
+    assert repeated.encode() == sketch_of([value for value, count in pairs for _ in range(count)]).encode()
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(10**9), 10**12), st.integers(0, 10**9)), min_size=1, max_size=100),
+    st.integers(0, 100),
+    st.sampled_from([0.0, 0.1, 0.5, 0.95, 0.99, 1.0]),
+)
+def test_no_quantile_falls_when_no_value_does_also_after_merging(pairs: list[tuple[int, int]], cut: int, q: float):
+    """Of the same messages: what was, and what was a while later."""
+    before, after = sketch_of([value for value, _ in pairs[:cut]]), sketch_of([a + b for a, b in pairs[:cut]])
+    before.merge(sketch_of([value for value, _ in pairs[cut:]]))
+    after.merge(sketch_of([a + b for a, b in pairs[cut:]]))
+    assert before.quantile(q) <= after.quantile(q)
 
 
 def test_the_maximum_is_exact():

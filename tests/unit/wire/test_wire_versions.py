@@ -15,9 +15,11 @@ import msgspec
 import pytest
 
 from dataplane.ledger.audit import decode_attempts, decode_audit
+from dataplane.ledger.breakdown import Breakdown
 from dataplane.ledger.heartbeat import decode_heartbeat
 from dataplane.ledger.meta import META_HEADER, decode_meta
 from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.stopwatch import decode_stamp
 from dataplane.names import WIRE_VERSION
 from dataplane.plan.taps import decode_clock, decode_tap
 from dataplane.process.dedup import ASK_HEADER, read_question
@@ -37,6 +39,12 @@ def quantiles(value: bytes) -> list[int]:
     return [sketch.count, sketch.min_us, sketch.max_us, *map(sketch.quantile, QUANTILES)]
 
 
+def breakdown(value: bytes) -> list[Any]:
+    found = Breakdown.decode(value)
+    portions = [[int(one.slice), one.took_us, one.sum_us, one.own.max_us] for one in found.portions(0.95)]
+    return [found.count, found.source.min_us, found.source.max_us, found.sum_us, found.whole.max_us, portions]
+
+
 CONTROL_RECORDS = [f"control/{kind.__struct_config__.tag}" for kind in Record.__args__]
 READERS: dict[str, Callable[[bytes], Any]] = {
     **dict.fromkeys(CONTROL_RECORDS, decode_record),
@@ -54,6 +62,8 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "clock": decode_clock,
     "question": lambda value: read_question([(META_HEADER, b""), (ASK_HEADER, value)]),
     "sketch": quantiles,
+    "breakdown": breakdown,
+    "stopwatch": decode_stamp,
 }
 
 

@@ -51,23 +51,28 @@ REQUEST_EFFORT: Final = 10  # in events of a batch: 35 us a request of one event
 class Request(Struct):
     """The events of one request on their way to Kafka: where they go, when they came, what each was stamped with.
 
+    began_us:   the same moment as `now_us`, by the monotonic clock
     partition:  where those without a key go
     size_bytes: of the bodies
     """
 
     route: Route
     now_us: int
+    began_us: int
     partition: int
     metas: list[Meta]
     size_bytes: int = 0
 
 
 class Pass(Struct):
-    """Units of one pipe and bucket that were stored since the last turn, with their lags on arrival."""
+    """Units of one pipe and bucket that were stored since the last turn, with their lags on arrival.
+
+    began_us: when the request of each came, by the monotonic clock
+    """
 
     ack: Ack
-    event_times_us: list[int]
     lags_in_us: list[int]
+    began_us: list[int]
 
 
 class Replica:
@@ -204,7 +209,7 @@ class Replica:
         if route.check is not None:
             items = await held_against(route.check, items)
         now_us = time.time_ns() // 1_000
-        request = Request(route, now_us, self._spread.at(now_us, route.topic.partitions), [])
+        request = Request(route, now_us, _monotonic_us(), self._spread.at(now_us, route.topic.partitions), [])
         batch = Batch(request, self._acks.pace(route.topic.name), self._loop)
         refused: dict[int, RefusalError] = {}
         for number, item in enumerate(items):
@@ -254,9 +259,9 @@ class Replica:
         request.size_bytes += len(event.body)
 
     def _on_done(self, batches: list[Batch]) -> None:
-        """Reports are in: journal and account the ACKs before any answer goes out.
+        """Journal and book ACKs before any answer is sent.
 
-        What cannot be journalled is not ACKed: it is stored, and its sender is told to send it again.
+        An event whose ACK cannot be journalled is answered with 503, although it is stored: its sender repeats it.
         """
         passes = self._stored(batches)
         if not passes:
@@ -270,13 +275,13 @@ class Replica:
                 batch.places = [None] * len(batch.places)
             return
         self._note_journal("")
-        now_us = time.time_ns() // 1_000
+        done_us = _monotonic_us()
         for found in passes:
-            self._teller.passed(found.ack, found.event_times_us, found.lags_in_us, out_us=now_us)
+            self._teller.passed(found.ack, found.lags_in_us, [done_us - began_us for began_us in found.began_us])
         self._teller.acked(acks)
 
     def _stored(self, batches: list[Batch]) -> Collection[Pass]:
-        """What of these requests is stored, by cell, pipe and bucket. A hot path."""
+        """Return the events of these requests that are stored, by cell, pipe and bucket. A hot path."""
         stored: dict[tuple[str, str, int], Pass] = {}
         for batch in batches:
             request: Request = batch.subject
@@ -293,8 +298,8 @@ class Replica:
                     key = (pipe.cell, pipe.pipe, bucket)
                     found = stored.get(key) or stored.setdefault(key, Pass(Ack(*key, []), [], []))
                 found.ack.positions.append(bases[partition] + offset)
-                found.event_times_us.append(meta.event_time_us)
                 found.lags_in_us.append(now_us - meta.event_time_us)
+                found.began_us.append(request.began_us)
         return stored.values()
 
     def _note_journal(self, trouble: str) -> None:
@@ -335,6 +340,10 @@ class Replica:
                     signal.raise_signal(signal.SIGTERM)
             except (KafkaException, OSError):
                 log.exception("the background turn failed; the next one tries again")
+
+
+def _monotonic_us() -> int:
+    return time.monotonic_ns() // 1_000
 
 
 def _verdicts(request: Request, places: list[Place | None]) -> list[Verdict]:

@@ -77,11 +77,9 @@ class Teller:
             book.facts.extend(ack.pipe, ack.bucket, _ACKED, ack.positions)
             book.events += len(ack.positions)
 
-    def passed(self, ack: Ack, event_times_us: Sequence[int], lags_in_us: Sequence[int], *, out_us: int) -> None:
-        """Note lags of these units: in when the last byte of the request had come, out when their reports had."""
-        lags = self._books[ack.cell].lags
-        lags.add_all((ack.pipe, INGEST, ack.bucket, "in"), lags_in_us)
-        lags.add_pass((ack.pipe, INGEST, ack.bucket, "out"), out_us, event_times_us)
+    def passed(self, ack: Ack, lags_in_us: Sequence[int], took_us: Sequence[int]) -> None:
+        """Book the timing of these units: from the last byte of their requests to their delivery reports."""
+        self._books[ack.cell].lags.add_all((ack.pipe, INGEST, ack.bucket), lags_in_us, took_us)
 
     @property
     def unreported(self) -> int:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from dataplane.ledger.facts import Fact, FactBook, FactKey
 from dataplane.ledger.meta import Meta, decode_meta
+from dataplane.ledger.stopwatch import delivery, spent_until
 from dataplane.ledger.units import OFFSET_BITS
 from dataplane.names import transmit_node
 from dataplane.runtime.lags import LagBook
@@ -102,9 +103,13 @@ def file_lot(metas: Iterable[Meta], fact: Fact, facts: FactBook, *, detail: Mapp
 
 
 def note_lags(metas: Sequence[Meta], lags: LagBook, now_us: int) -> None:
-    """They have arrived at their destination."""
-    by_bucket: dict[tuple[str, str, int], list[int]] = {}
+    """Book the timing of messages whose rows are written: they arrived at the node when they came on the lake's topic.
+
+    Of those that an earlier release put there nothing is known.
+    """
     for meta in metas:
-        by_bucket.setdefault((meta.pipe, meta.destination, meta.bucket), []).append(meta.event_time_us)
-    for (pipe, destination, bucket), times in by_bucket.items():
-        lags.add_pass((pipe, transmit_node(destination), bucket, "out"), now_us, times)
+        arrived, spent_us = spent_until(meta, 0), spent_until(meta, now_us)
+        if arrived is None or spent_us is None:
+            continue
+        key, took_us = (meta.pipe, transmit_node(meta.destination), meta.bucket), sum(spent_us) - sum(arrived)
+        lags.add_delivered(key, took_us, *delivery(meta, spent_us))

@@ -20,10 +20,12 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own way of writing
 from dataplane.jobs.lake_batch import Lot, ends_of, file_lot, lots_of, note_lags
 from dataplane.jobs.lake_table import LakeTable, Writing
 from dataplane.ledger.audit import AUDIT_VERSION, Audit, Mark
+from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.deadletter import Death
 from dataplane.ledger.facts import Fact, FactBook, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.report_parts import encode_parts
+from dataplane.ledger.stopwatch import passed_on
 from dataplane.names import AUDIT_TOPIC, transmit_node
 from dataplane.runtime.deadletters import DeadLetters
 from dataplane.runtime.kafka import lane_producer
@@ -142,9 +144,10 @@ class LakeWriter:
             headers = [(META_HEADER, encode_meta(_next_round(failed))), *headers[1:]]
             self._outbox.send(self._cell.topics["retry-in"].name, None, value=value, key=key, headers=headers)
             return
-        death = Death(transmit_node(failed.meta.destination), "expired", f"tried for its whole span: {reason}")
+        dead = msgspec.structs.replace(failed.meta, stopwatch=_stamp(failed.meta, Slice.DEAD_LETTER))
+        death = Death(transmit_node(dead.destination), "expired", f"tried for its whole span: {reason}")
         original = (self._cell.topics["lake"].name, row.partition, row.offset)
-        self._letters.send(None, death, meta=failed.meta, headers=headers, value=value, original=original, key=key)
+        self._letters.send(None, death, meta=dead, headers=headers, value=value, original=original, key=key)
 
     def _file_dead(self, metas: Sequence[Meta]) -> None:
         for meta in metas:
@@ -193,7 +196,12 @@ def _failed(meta: Meta, retry: Retry, now_us: int) -> Failed:
 
 def _next_round(failed: Failed) -> Meta:
     meta, due_us = failed.meta, failed.next_try.due_us if failed.next_try is not None else 0
-    return msgspec.structs.replace(meta, attempt=meta.attempt + 1, tried=meta.tried + 1, not_before_us=due_us)
+    changes = {"attempt": meta.attempt + 1, "tried": meta.tried + 1, "not_before_us": due_us}
+    return msgspec.structs.replace(meta, **changes, stopwatch=_stamp(meta, Slice.RETRY))
+
+
+def _stamp(meta: Meta, waiting: Slice) -> bytes:
+    return passed_on(meta, _now_us(), waiting)
 
 
 def _first_line(exc: BaseException) -> str:

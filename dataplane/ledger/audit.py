@@ -42,8 +42,8 @@ class FactSet(Struct, array_like=True, frozen=True):
 class LagSet(Struct, array_like=True, frozen=True):
     """Timing of the messages of one (pipe, bucket) that left one node, as sketches in microseconds.
 
-    The three sets of a node are of the same messages and travel in the same record; an earlier release sends "in" and
-    "out" of different ones, and no "own".
+    The three sets of a node are of the same messages; an earlier release sends "in" and "out" of different ones, and no
+    "own".
 
     way:       `in` (lag on arrival: now - event_time, signed), `out` (lag on departure), `own` (from the one to the
                other: process duration)

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.plan.dedup import Identity
 from dataplane.plan.stage import StageError
@@ -51,15 +52,17 @@ class Asking:
         self.topic = topic
 
     def ask(self, run: Run, identity: Identity, items: list[Item]) -> list[Item]:
-        """Ask about those that can be told apart and have not been judged; the others go on."""
+        """Ask about the items that have an identity and were not judged yet; returns the others, which go on."""
         rest: list[Item] = []
         run.owed += 1
+        stopwatch = run.leave(Slice.DEDUP)
         shipment = self._outbox.shipment(self.topic, run)
         for item in items:
             key = None if item.judged else _identity(run.pipe, identity, item)
             if key is None:
                 rest.append(item)
                 continue
+            item.meta.stopwatch = run.leave_again(item, Slice.DEDUP) if item.back else stopwatch
             question = _encode(Question(identity.window_us, item.message.key()))
             headers = [(META_HEADER, encode_meta(item.meta)), *item.headers[1:], (ASK_HEADER, question)]
             try:

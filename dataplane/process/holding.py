@@ -7,6 +7,7 @@ resumed comes back by the retrier, on the ingest topic, under the position that 
 import time
 from collections.abc import Sequence
 
+from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.meta import META_HEADER, encode_meta
 from dataplane.process.deadrate import DeadRate, Limit
 from dataplane.process.dedup import JUDGED
@@ -36,14 +37,16 @@ class Holding:
         return self._shut.get(pipe) == record.version or (record.state == "paused" and record.cause == DEAD_RATE)
 
     def hold(self, run: Run, items: Sequence[Item]) -> list[Item]:
-        """Send each to `held` as it came, as its next round; returns those that are too large for it."""
+        """Produce each item to `held` as it came, as its next round; returns those that are too large for it."""
         too_large = []
         run.through = []
         run.owed += 1
+        stopwatch = run.leave(Slice.HELD)
         shipment = self._lane.outbox.shipment(self._held.name, run)
         partition = run.partition % self._held.partitions  # of one here, one there: they come back in their order
         for item in items:
             item.meta.attempt += 1
+            item.meta.stopwatch = run.leave_again(item, Slice.HELD) if item.back else stopwatch
             judged = [JUDGED] if item.judged else []
             key = item.message.key()
             headers = [(META_HEADER, encode_meta(item.meta)), *item.headers[1:], *judged]

@@ -29,6 +29,7 @@ class Item(msgspec.Struct, gc=False):
     judged:   dedup was asked about it and has answered
     back:     it is on the ingest topic once more: judged, or released from held
     ways:     to how many destinations routes sent it; 0 if there are no routes
+    stopwatch: the stamp with which it came back
 
     Python's cyclic collector does not look at it: nothing of it leads back to it.
     """
@@ -43,6 +44,7 @@ class Item(msgspec.Struct, gc=False):
     ways: int = 0
     judged: bool = False
     back: bool = False
+    stopwatch: bytes = b""
 
     def read(self) -> Any:
         """The decoded body. Raises StageError `decode`."""
@@ -76,7 +78,7 @@ def child_of(item: Item, number: int, body: bytes) -> Item:
     """The number-th child that an explode made of a message: an id of its own, the same place."""
     meta = msgspec.structs.replace(item.meta, id=f"{item.meta.id}.{number}", child=number)
     headers = [(name, b"%b.%d" % (value, number) if name == _CE_ID else value) for name, value in item.headers]
-    child = Item(meta, item.message, headers, body, body)
+    child = Item(meta, item.message, headers, body, body, back=item.back, stopwatch=item.stopwatch)
     if item.about is not NOTHING_KNOWN:
         child.about = about(meta)
     return child

@@ -4,21 +4,25 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.facts import ASKED, DEDUP, EXPLODED, INGEST, LATE, PROCESS, SEEN, Fact, FactBook, FactKey
 from dataplane.ledger.meta import Meta
 from dataplane.ledger.units import dense
 from dataplane.names import ENTRANCE, transform_node
 from dataplane.process.item import Item
-from dataplane.process.traced import Traced
+from dataplane.process.stages import StageTimes
+from dataplane.process.traced import Mark, Traced
+from dataplane.runtime.clock import SteadyClock
 from dataplane.runtime.lags import LagBook
 
 _SEEN: Final = FactKey(INGEST, Fact.SENT, SEEN)
 _ASKED: Final = FactKey(DEDUP, Fact.SENT, ASKED)
 _THROUGH: Final = FactKey(PROCESS, Fact.SENT)
+_SLICES: Final = {"normalize": Slice.NORMALIZE, "enrich": Slice.ENRICH, "route": Slice.ROUTE}
 
 
 class Run:
-    """Facts and lags of a run, told to the books once every record it produced is stored.
+    """Facts and timing of a run, booked once every record it produced is stored.
 
     owed:    tokens of the outbox that are still due
     offsets: what to settle then
@@ -31,7 +35,9 @@ class Run:
     traced:  the spans of its messages that are traced, if any are
     """
 
-    def __init__(self, pipe: str, bucket: int, partition: int, offsets: Sequence[int], seen: Sequence[int]) -> None:
+    def __init__(
+        self, pipe: str, bucket: int, partition: int, offsets: Sequence[int], seen: Sequence[int], *, clock: SteadyClock
+    ) -> None:
         self.pipe = pipe
         self.bucket = bucket
         self.partition = partition
@@ -44,7 +50,9 @@ class Run:
         self.ramp = ""
         self.traced: Traced | None = None
         self.owed = 1  # held open until everything has been handed to the outbox
-        self._left: list[tuple[str, Sequence[int]]] = []  # node, event times
+        self._clock = clock
+        self._stages = StageTimes(clock.now_us())
+        self._left: list[tuple[str, int, Sequence[int]]] = []  # node, arrival, (event) times
         self._units: dict[FactKey, list[Sequence[int]]] = defaultdict(list)
 
     @property
@@ -88,27 +96,58 @@ class Run:
         """Exactly these units passed every stage up to the route."""
         self.through = self._own(items, PROCESS)
 
-    def departed(self, destination: str, items: list[Item], times: Sequence[int]) -> None:
-        """What is left for a destination, with the event times for the lag."""
+    def stages_begin(self) -> None:
+        """Begin the first stage; what came before was no work on the messages."""
+        self._stages = StageTimes(self._clock.now_us())
+
+    def stage_over(self, node: str, lags: LagBook, times: Sequence[int]) -> None:
+        """End a stage; `times` are the event times of the messages that left it."""
+        now_us = self._clock.now_us()
+        began_us = self._stages.over(_SLICES[node], now_us)
+        if times:
+            lags.add_group((self.pipe, node, self.bucket), began_us, now_us - began_us, times)
+        if self.traced is not None:
+            self.traced.marks.append(Mark(node, "in", began_us))
+            if times:
+                self.traced.marks.append(Mark(node, "out", now_us))
+
+    def transform_begins(self, node: str) -> int:
+        """Return the time at which messages arrive at the transform of one destination."""
+        now_us = self._clock.now_us()
+        if self.traced is not None:
+            self.traced.marks.append(Mark(node, "in", now_us))
+        return now_us
+
+    def leave(self, waiting: Slice) -> bytes:
+        """Return the stopwatch of messages that leave the run now; until they arrive they wait as `waiting` says."""
+        return self._stages.leave(waiting, self._clock.now_us())
+
+    def leave_again(self, item: Item, waiting: Slice) -> bytes:
+        """Return the stopwatch of a message that had left a lane before."""
+        return self._stages.leave_again(item.meta, item.stopwatch, waiting, self._clock.now_us())
+
+    def departed(self, destination: str, items: list[Item], times: Sequence[int], arrived_us: int) -> None:
+        """Messages were produced for a destination; `times` are their event times."""
         node = transform_node(destination)
-        self._left.append((node, times))
+        self._left.append((node, arrived_us, times))
         if self.ramp:  # from our own clock: revisions are compared, and their keys' sources have clocks that differ
             since = [item.meta.ingest_time_us for item in items if not item.judged]  # to wait for dedup is asked for
-            self._left.append((self.ramp, since))
+            self._left.append((self.ramp, self._stages.begun_us, since))
         if own := self._own(items, node):
             self._units[FactKey(node, Fact.SENT)].append(own)
 
-    def close(self, facts: FactBook, lags: LagBook, now_us: int) -> None:
-        """All of it is stored: file the facts, and the lags on departure."""
+    def close(self, facts: FactBook, lags: LagBook) -> None:
+        """Book the run. Every record of it is stored: its messages depart with the last report."""
+        now_us = self._clock.now_us()
         facts.extend(self.pipe, self.bucket, _SEEN, self.seen)
         if self.through:
             facts.extend(self.pipe, self.bucket, _THROUGH, self.through)
         for key, units in self._units.items():
             for positions in units:
                 facts.extend(self.pipe, self.bucket, key, positions)
-        for node, times in self._left:
+        for node, arrived_us, times in self._left:
             if times:
-                lags.add_pass((self.pipe, node, self.bucket, "out"), now_us, times)
+                lags.add_group((self.pipe, node, self.bucket), arrived_us, now_us - arrived_us, times)
 
     def _add(self, key: FactKey, meta: Meta) -> None:
         self._units[key].append((meta.position,))

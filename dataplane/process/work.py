@@ -3,10 +3,11 @@
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import Message
 
+from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.deadletter import Death
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.units import dense, partition_base
@@ -25,15 +26,16 @@ from dataplane.process.ramps import Ramps
 from dataplane.process.run import Run
 from dataplane.process.tail import Tail
 from dataplane.process.tapping import Taps, parted
-from dataplane.process.traced import Mark
 from dataplane.process.traces import Traces
 from dataplane.record_limits import BODY_BYTES
+from dataplane.runtime.clock import SteadyClock
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.deadletters import TOO_LARGE, DeadLetters
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
 from dataplane.stages.steps import DROPPED
 
+STAMP_EVERY: Final = 16  # messages
 _Group = tuple[str, int, int, int]  # pipe, revision, bucket, partition
 
 
@@ -84,6 +86,7 @@ class ProcessWork:
                     continue
             else:
                 meta.position = bases[partition] + message.offset()
+                meta.stored_ms = message.timestamp()[1]
                 item = item_of(meta, message, headers)
             if watched and meta.pipe in watched:
                 gated[meta.pipe, partition].append(item)
@@ -130,33 +133,35 @@ class ProcessWork:
     def _hold(self, pipe: str, partition: int, items: list[Item]) -> None:
         """Hold messages before the steps, in this order."""
         for stretch in stretches(items):
-            self._hold_run(_group_of(pipe, partition, stretch), stretch)
+            self._hold_run(_group_of(pipe, partition, stretch), stretch, SteadyClock())
 
-    def _hold_run(self, group: _Group, items: list[Item]) -> None:
-        run = self._begun(group, items)
+    def _hold_run(self, group: _Group, items: list[Item], clock: SteadyClock) -> None:
+        run = self._begun(group, items, clock)
         too_large = self._holding.hold(run, items)
         for item in too_large:
             self._bury(run, ENTRANCE, item, StageError(TOO_LARGE, "the message is too large to be held"))
         self.acked(run)
 
     def _returned(self, message: Message, meta: Meta, headers: Headers) -> Item | None:
-        """What was released, and what dedup lets go on; a repeat ends here."""
+        """Return the item of a message that was released or judged by dedup; None for a repeat, which ends here."""
         first = verdict_of(headers)
         item = item_of(meta, message, headers if first is None else headers[:-1])
         if first:
-            run = self._begun((meta.pipe, meta.revision, meta.bucket, message.partition()), [item])
+            run = self._begun((meta.pipe, meta.revision, meta.bucket, message.partition()), [item], SteadyClock())
             run.through = []
             run.duplicate(first, meta)
             self.acked(run)
             return None
-        item.judged, item.back = first is not None, True
+        item.judged, item.back, item.stopwatch = first is not None, True, meta.stopwatch
         return item
 
     def condemn(self, message: Message) -> None:
-        """Dead at the first stage, unread."""
+        """Dead-letter a message at the first stage, unread."""
         for _, meta, headers in self._lane.read_all([message]):
             meta.position = meta.position or self._bases[message.partition()] + message.offset()
-            run = Run(meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position])
+            run = Run(
+                meta.pipe, meta.bucket, message.partition(), [message.offset()], [meta.position], clock=SteadyClock()
+            )
             run.through = []
             item = item_of(meta, message, headers)
             self._ramps.book([item])
@@ -174,21 +179,21 @@ class ProcessWork:
 
     def _run_all(self, groups: Iterable[tuple[_Group, list[Item]]]) -> None:
         with self._lookups.pinned() as pinned:
-            began_ns = time.monotonic_ns()
+            began_ns, clock = time.monotonic_ns(), SteadyClock()
             for group, items in groups:
-                self._run(group, items, pinned, began_ns)
+                self._run(group, items, pinned, clock, began_ns)
                 ended_ns = time.monotonic_ns()
                 self._lane.usage.add(group[0], 0, 0, ended_ns - began_ns)  # it waits for nobody: CPU, or nearly so
                 began_ns = ended_ns
 
     def acked(self, token: Any) -> None:
-        """A run's record is stored; the last one closes the run. What is told has no token."""
+        """Note that a run's record is stored; the last one closes the run. Reports carry no token."""
         if token is None:
             return
         run: Run = token
         run.owed -= 1
         if not run.owed:
-            run.close(self._lane.facts, self._lane.lags, _now_us())
+            run.close(self._lane.facts, self._lane.lags)
             if self._traces is not None:
                 self._traces.end(run)
             self._lane.settle_all(run.partition, run.offsets)
@@ -220,21 +225,21 @@ class ProcessWork:
         """Let go of the look-up tables."""
         self._lookups.close()
 
-    def _run(self, group: _Group, items: list[Item], pinned: Tables, now_ns: int) -> None:
+    def _run(self, group: _Group, items: list[Item], pinned: Tables, clock: SteadyClock, now_ns: int) -> None:
         pipe, revision, _, partition = group
         plan = self._plans.find(pipe, revision)
         if (pipe, partition) in self._behind and (plan is None or plan.keeps_order):
             self._waiting.append((group, items))
             return
         if self._holding.holds(pipe):
-            self._hold_run(group, items)
+            self._hold_run(group, items, clock)
             return
         rows = self._rows(pipe, plan, pinned) if plan is not None else None
         if plan is None or rows is None or self._lacks_topic(plan):
             self._waiting.append((group, items))
             self._behind.add((pipe, partition))
             return
-        run = self._begun(group, items)
+        run = self._begun(group, items, clock)
         run.items = items
         self._lane.fields.look(pipe, items, now_ns, masks=plan.masks)
         run.ramp = self._ramps.node(pipe, revision)
@@ -246,12 +251,10 @@ class ProcessWork:
         if plan.needs_about:
             for item in (*items, *results):
                 item.about = about(item.meta)
-        times = _times(items)
-        self._mark(run, "normalize", "in", times)
+        run.stages_begin()
         alive = self._normalize(run, plan, items)
-        if alive is not items:
-            times = _times(alive)
-        self._mark(run, "normalize", "out", times)
+        times = _times(alive)
+        run.stage_over("normalize", self._lane.lags, times)
         if not plan.enrich.is_idle:
             alive = self._enrich(run, plan.enrich, rows, alive)
             times = _times(alive)
@@ -259,18 +262,16 @@ class ProcessWork:
             self._taps.tap(run, plan.windows, alive)
             alive = [*alive, *results]
             times = _times(alive)
-        for destination, due in self._route(run, plan, alive, times).items():
-            due_times = times if due is alive else _times(due)
-            self._mark(run, transform_node(destination), "in", due_times)
-            self._transform(run, plan, destination, due, due_times)
+        for destination, due in self._route(run, plan, alive).items():
+            self._transform(run, plan, destination, due, times if due is alive else _times(due))
         run.items = []  # bodies are not held until the reports come
         self._holding.note(run, len(items) + len(results))
         self.acked(run)
 
-    def _begun(self, group: _Group, items: list[Item]) -> Run:
+    def _begun(self, group: _Group, items: list[Item], clock: SteadyClock) -> Run:
         pipe, _, bucket, partition = group
         positions = dense([item.meta.position for item in items])
-        run = Run(pipe, bucket, partition, dense([item.message.offset() for item in items]), positions)
+        run = Run(pipe, bucket, partition, dense([item.message.offset() for item in items]), positions, clock=clock)
         if self._traces is not None:
             self._traces.begin(run, items)
         return run
@@ -278,13 +279,6 @@ class ProcessWork:
     def _lacks_topic(self, plan: Plan) -> bool:
         """Whether the cell, made by an earlier release, has no topic yet for what the plan asks."""
         return bool((plan.dedup and not self._asking.topic) or (plan.windows and not self._taps.topic))
-
-    def _mark(self, run: Run, node: str, way: str, times: list[int]) -> None:
-        if times:
-            now_us = _now_us()
-            self._lane.lags.add_pass((run.pipe, node, run.bucket, way), now_us, times)
-            if run.traced is not None:
-                run.traced.marks.append(Mark(node, way, now_us))
 
     def _normalize(self, run: Run, plan: Plan, items: list[Item]) -> list[Item]:
         stage = plan.normalize
@@ -338,8 +332,7 @@ class ProcessWork:
         return rows if rows.knows(plan.enrich.tables) else None
 
     def _enrich(self, run: Run, stage: Enriching, rows: TenantRows, items: list[Item]) -> list[Item]:
-        """The items with their rows; those dead are noted."""
-        self._mark(run, "enrich", "in", _times(items))
+        """Return the items with their rows; note those that die."""
         alive = []
         for item in items:
             try:
@@ -348,16 +341,15 @@ class ProcessWork:
                 self._bury(run, "enrich", item, exc)
             else:
                 alive.append(item)
-        self._mark(run, "enrich", "out", _times(alive))
+        run.stage_over("enrich", self._lane.lags, _times(alive))
         return alive
 
-    def _route(self, run: Run, plan: Plan, items: list[Item], times: list[int]) -> Mapping[str, list[Item]]:
-        """The items due at each destination; without routes all of them at every one."""
+    def _route(self, run: Run, plan: Plan, items: list[Item]) -> Mapping[str, list[Item]]:
+        """Return the items due at each destination; without routes all of them at every one."""
         if plan.route is None:
             if items is not run.items:
                 run.passed(items)
             return dict.fromkeys(plan.destinations, items)
-        self._mark(run, "route", "in", times)
         routed: dict[str, list[Item]] = {}
         alive = []
         for item in items:
@@ -374,31 +366,36 @@ class ProcessWork:
             for name in names:
                 routed.setdefault(name, []).append(item)
         run.passed(alive)
-        self._mark(run, "route", "out", _times(alive))
+        run.stage_over("route", self._lane.lags, _times(alive))
         return routed
 
     def _transform(self, run: Run, plan: Plan, destination: str, items: list[Item], times: Sequence[int]) -> None:
-        """One egress record for each item; `times` are theirs. A hot loop.
+        """Produce one egress record for each item; `times` are theirs. A hot loop.
 
         A message without a key must come to the same partition again, too: transmit remembers what it settled.
+        Steps of a destination take time, so the stopwatch of those that leave is read again every few messages.
         """
         node, stage = transform_node(destination), plan.transform[destination]
         idle, where = stage.is_idle, stage.where
         keyless = run.partition % self._egress.partitions
         departed: list[Item] = []
         prefix = f"{destination}\0".encode()
+        arrived_us, stopwatch = run.transform_begins(node), run.leave(Slice.TRANSMIT_QUEUE)
         run.owed += 1
         shipment = self._lane.outbox.shipment(self._egress.name, run)
         for item in items:
             meta, headers, key = item.meta, item.headers, item.message.key()
             meta.destination = destination
-            headers[0] = (META_HEADER, encode_meta(meta))
             try:
                 body = (item.body or item.written(where)) if idle else self._transformed(run, plan, item)
                 if body is None:
                     continue  # filtered
                 if len(body) > BODY_BYTES:
                     raise TooLargeError(f"needs at most {BODY_BYTES} bytes after the steps, has {len(body)}")
+                if not idle and not len(departed) % STAMP_EVERY:
+                    stopwatch = run.leave(Slice.TRANSMIT_QUEUE)
+                meta.stopwatch = run.leave_again(item, Slice.TRANSMIT_QUEUE) if item.back else stopwatch
+                headers[0] = (META_HEADER, encode_meta(meta))
                 if key is None:
                     shipment.send(body, None, keyless, headers)
                 else:
@@ -413,9 +410,9 @@ class ProcessWork:
         if stage.before.peeks:
             self._tail.show(node, items)
         if len(departed) == len(items):
-            run.departed(destination, items, times)
+            run.departed(destination, items, times, arrived_us)
         else:
-            run.departed(destination, departed, _times(departed))
+            run.departed(destination, departed, _times(departed), arrived_us)
 
     def _transformed(self, run: Run, plan: Plan, item: Item) -> bytes | None:
         """The body for one destination, None if its steps filter it. Raises StageError.
@@ -446,7 +443,3 @@ def _group_of(pipe: str, partition: int, items: list[Item]) -> _Group:
 
 def _times(items: list[Item]) -> list[int]:
     return [item.meta.event_time_us for item in items]
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1_000

@@ -14,9 +14,11 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import Message
 
+from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.deadletter import Death
 from dataplane.ledger.facts import Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.ledger.stopwatch import passed_on
 from dataplane.names import transmit_node
 from dataplane.retrier.ahead import EarlyRelease
 from dataplane.retrier.floor import Floor
@@ -194,7 +196,8 @@ class RetrierWork:
         original = (*self._lane.slots.place(parcel.slot), message.offset())
         death = Death(node, cause, detail)
         headers = plain(parcel.headers)
-        self._letters.send(token, death, meta=meta, headers=headers, value=message.value(), original=original)
+        dead = msgspec.structs.replace(meta, stopwatch=passed_on(meta, _now_us(), Slice.DEAD_LETTER))
+        self._letters.send(token, death, meta=dead, headers=headers, value=message.value(), original=original)
 
     def _send(self, topic: TopicRecord, parcel: Parcel, way: dict[str, Any], more: Headers, fact: FactKey) -> None:
         message, meta = parcel.message, parcel.meta

@@ -1,74 +1,136 @@
-"""Collects lags between two checkpoints: cheap appends in the loop, arithmetic once when the checkpoint freezes."""
+"""Timing collected between two checkpoints: cheap appends in the loop, arithmetic once when the checkpoint freezes.
 
+A passage is booked when it is over, arrival and departure at once: both lags and the duration of a node are always of
+the same messages. A message that never leaves a node has no timing there.
+"""
+
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from dataplane.ledger.audit import LagSet
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.breakdown import Breakdown
+from dataplane.ledger.sketch import FEW, Sketch
 
-# What a sketch is filed under: pipe, node, bucket, and "in" (on arrival) or "out" (on departure). A plain tuple: one is
-# made for every message.
-LagKey = tuple[str, str, int, str]
+NodeKey = tuple[str, str, int]  # pipe, node, bucket; a plain tuple, because one is made for every message
+_Times = NDArray[np.int64]
+
+
+class _Passages(Struct):
+    """What is known of the messages that left one node, in the order in which they were booked.
+
+    together:   arrival, duration and the messages' (event) times of each group that passed as one
+    lags_in, took_us: of messages that passed one by one
+    sources_us, spent_us: of those of them that the node delivered
+    """
+
+    together: list[tuple[int, int, Sequence[int]]] = field(default_factory=list)
+    lags_in: list[int] = field(default_factory=list)
+    took_us: list[int] = field(default_factory=list)
+    sources_us: list[int] = field(default_factory=list)
+    spent_us: list[Sequence[int]] = field(default_factory=list)
+
+
+class LagBook:
+    """Passages per (pipe, node, bucket) since the last `clear`. All times are microseconds."""
+
+    def __init__(self) -> None:
+        self._passages: defaultdict[NodeKey, _Passages] = defaultdict(_Passages)
+
+    def add_group(self, key: NodeKey, arrived_us: int, took_us: int, times_us: Sequence[int]) -> None:
+        """Book messages with these (event) times that arrived and left together."""
+        if len(times_us) == 1:
+            self.add(key, arrived_us - times_us[0], took_us)
+        else:
+            self._passages[key].together.append((arrived_us, took_us, times_us))
+
+    def add(self, key: NodeKey, lag_in_us: int, took_us: int) -> None:
+        """Book one message."""
+        passages = self._passages[key]
+        passages.lags_in.append(lag_in_us)
+        passages.took_us.append(took_us)
+
+    def add_all(self, key: NodeKey, lags_in_us: Sequence[int], took_us: Sequence[int]) -> None:
+        """Book messages that each came and left at a time of its own."""
+        passages = self._passages[key]
+        passages.lags_in.extend(lags_in_us)
+        passages.took_us.extend(took_us)
+
+    def add_delivered(self, key: NodeKey, took_us: int, source_us: int, spent_us: Sequence[int]) -> None:
+        """Book one message that the node has delivered, and where its time went: before ingest, and by slice since.
+
+        It departs from the node, and arrived there, at its own time: ingest_time and what it has spent since.
+        """
+        passages = self._passages[key]
+        passages.lags_in.append(source_us + sum(spent_us) - took_us)
+        passages.took_us.append(took_us)
+        passages.sources_us.append(source_us)
+        passages.spent_us.append(spent_us)
+
+    def __len__(self) -> int:
+        return len(self._passages)
+
+    def sketches(self) -> list[LagSet]:
+        """Return what was booked so far, as sets for an audit record."""
+        arrays = _Arrays()
+        return [one for key, passages in self._passages.items() for one in _lag_sets(key, passages, arrays)]
+
+    def clear(self) -> None:
+        """Forget everything: an audit record has it."""
+        self._passages = defaultdict(_Passages)
+
+    def take(self) -> list[LagSet]:
+        """Return what was booked so far and forget it."""
+        taken = self.sketches()
+        self.clear()
+        return taken
 
 
 class _Arrays:
-    """Each list of times as an array, made once: the same messages pass several points."""
+    """Each list of times as an array, made once: the same messages pass several nodes."""
 
     def __init__(self) -> None:
-        self._known: dict[int, NDArray[np.int64]] = {}
+        self._known: dict[int, _Times] = {}
 
-    def of(self, times: Sequence[int]) -> NDArray[np.int64]:
-        """`times` must live as long as this does: it is known by its identity."""
+    def of(self, times: Sequence[int]) -> _Times:
+        """Return the array of `times`, which must live as long as this does: it is known by its identity."""
         known = self._known.get(id(times))
         if known is None:
             known = self._known[id(times)] = np.array(times, dtype=np.int64)
         return known
 
 
-class LagBook:
-    """Lags per (pipe, node, bucket, way) since the last `clear`."""
+def _lag_sets(key: NodeKey, passages: _Passages, arrays: _Arrays) -> list[LagSet]:
+    lag_in, lag_out, own = Sketch(), Sketch(), Sketch()
+    if together := passages.together:
+        arrivals = [arrived_us - arrays.of(times) for arrived_us, _, times in together]
+        departures = [lags_us + took_us for lags_us, (_, took_us, _) in zip(arrivals, together, strict=True)]
+        lag_in.add(np.concatenate(arrivals))
+        lag_out.add(np.concatenate(departures))
+        own.add([took_us for _, took_us, _ in together], [len(times) for _, _, times in together])
+    if singles := passages.lags_in:
+        lag_in.add(singles)
+        lag_out.add(_sums(singles, passages.took_us))
+        own.add(passages.took_us)
+    return [
+        LagSet(*key, "in", lag_in.encode()),
+        LagSet(*key, "out", lag_out.encode(), _breakdown(passages)),
+        LagSet(*key, "own", own.encode()),
+    ]
 
-    def __init__(self) -> None:
-        self._passes: dict[LagKey, list[tuple[int, Sequence[int]]]] = {}
-        self._singles: dict[LagKey, list[int]] = {}
 
-    def add_pass(self, key: LagKey, now_us: int, event_times_us: Sequence[int]) -> None:
-        """Many messages passed a point at the same moment."""
-        if len(event_times_us) == 1:
-            self.add(key, now_us - event_times_us[0])
-            return
-        self._passes.setdefault(key, []).append((now_us, event_times_us))
+def _sums(some: list[int], others: list[int]) -> list[int] | _Times:
+    if len(some) <= FEW:
+        return [one + other for one, other in zip(some, others, strict=True)]
+    return np.array(some, dtype=np.int64) + np.array(others, dtype=np.int64)
 
-    def add(self, key: LagKey, lag_us: int) -> None:
-        """One message passed a point with this lag."""
-        self._singles.setdefault(key, []).append(lag_us)
 
-    def add_all(self, key: LagKey, lags_us: Sequence[int]) -> None:
-        """Many messages passed a point, each at its own moment."""
-        self._singles.setdefault(key, []).extend(lags_us)
-
-    def __len__(self) -> int:
-        return len(self._passes) + len(self._singles)
-
-    def sketches(self) -> list[LagSet]:
-        """Return everything collected so far, as sketches for an audit record."""
-        sketches: dict[LagKey, Sketch] = {}
-        arrays = _Arrays()
-        for key, passes in self._passes.items():
-            lags = [now_us - arrays.of(times) for now_us, times in passes]
-            sketches.setdefault(key, Sketch()).add(np.concatenate(lags))
-        for key, values in self._singles.items():
-            sketches.setdefault(key, Sketch()).add(values)
-        return [LagSet(*key, sketch.encode()) for key, sketch in sketches.items()]
-
-    def clear(self) -> None:
-        """Forget everything: an audit record has it."""
-        self._passes, self._singles = {}, {}
-
-    def take(self) -> list[LagSet]:
-        """Return everything collected so far and forget it."""
-        taken = self.sketches()
-        self.clear()
-        return taken
+def _breakdown(passages: _Passages) -> bytes:
+    if not passages.spent_us:
+        return b""
+    breakdown = Breakdown()
+    breakdown.add(passages.sources_us, passages.spent_us)
+    return breakdown.encode()

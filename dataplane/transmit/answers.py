@@ -37,9 +37,10 @@ class Answers:
         self._book = book
 
     def take(self, send: Send, answer: Answer, now_s: float) -> None:
-        """An attempt ended."""
+        """Judge the answer to a request of one message."""
         target = send.target
         target.active -= 1
+        send.request_ends(time.monotonic())
         verdict = _verdict(target, answer, now_s)
         if verdict.outcome is Outcome.DELIVERED:
             note_success(target, answer, now_s)
@@ -49,9 +50,12 @@ class Answers:
             self._put([send], answer, verdict, asked_s)
 
     def take_parcel(self, parcel: Parcel, answer: Answer, now_s: float) -> None:
-        """An attempt of several at once ended: settled one by one where the answer tells of each, else as one."""
+        """Judge the answer to a batch: one by one where the answer has a status for each message, else as one."""
         target, members = parcel.target, parcel.members
         target.active -= 1
+        ended_s = time.monotonic()
+        for send in members:
+            send.request_ends(ended_s)
         verdict = _verdict(target, answer, now_s)
         if verdict.outcome is not Outcome.DELIVERED:
             asked_s = note_failure(target, answer, verdict, now_s)

@@ -9,9 +9,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.deadletter import Death
 from dataplane.ledger.facts import SLOW, Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
+from dataplane.ledger.stopwatch import delivery
 from dataplane.names import transmit_node
 from dataplane.runtime.deadletters import TOO_LARGE, DeadLetters, fits
 from dataplane.runtime.lane import Lane
@@ -74,16 +76,25 @@ class Ends:
             self._memory(slot).note(send.unit, fact, detail)
         self._file(send.unit, send.meta.bucket, fact, detail)
         if fact == Fact.DELIVERED:
-            key = (send.meta.pipe, transmit_node(send.meta.destination), send.meta.bucket, "out")
-            self._lane.lags.add(key, time.time_ns() // 1_000 - send.meta.event_time_us)
+            self._book_timing(send)
         for place in send.places:
             self._lane.settle(*place)
 
-    def park(self, send: Send, due_us: int, *, asked_us: int = 0) -> None:
-        """To retry-in, as the next round. One in which it was never sent does not lengthen the wait after it.
+    def _book_timing(self, send: Send) -> None:
+        """Book a delivered message: its passage through this node, and where all of its time went."""
+        meta, lags = send.meta, self._lane.lags
+        key = (meta.pipe, transmit_node(meta.destination), meta.bucket)
+        took_us, spent_us = send.time_in_lane(send.ended_s)
+        if spent_us is None:
+            lags.add(key, send.taken_us - meta.event_time_us, took_us)
+        else:
+            lags.add_delivered(key, took_us, *delivery(meta, spent_us))
 
-        `asked_us`: the destination itself asked for no send before this. Where it wants order, the message goes
-        straight to the retry lane, which keeps it.
+    def park(self, send: Send, due_us: int, *, asked_us: int = 0) -> None:
+        """Schedule a retry: produce to retry-in, as the next round, due at `due_us`.
+
+        A round without a request does not lengthen the wait after it. Where the destination wants order, the message
+        is sent straight to the retry lane, which keeps it. `asked_us`: the destination asked for no request before.
         """
         meta = msgspec.structs.replace(
             send.meta,
@@ -91,6 +102,7 @@ class Ends:
             not_before_us=due_us,
             tried=send.meta.tried + bool(send.tries),
             asked_us=asked_us,
+            stopwatch=send.stamp(Slice.RETRY, time.monotonic()),
         )
         headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
         if not fits(send.body, send.key, headers):
@@ -106,16 +118,19 @@ class Ends:
             self._pass_turn(send)
 
     def divert(self, send: Send) -> None:
-        """To the slow lane, in the same round. It is told where it went, so that the slow topic holds its minute."""
-        headers = [(META_HEADER, encode_meta(send.meta)), *send.headers[1:]]
+        """Produce to the slow lane's topic, in the same round; the fact makes the minute wait for that topic."""
+        meta = msgspec.structs.replace(send.meta, stopwatch=send.stamp(Slice.TRANSMIT_QUEUE, time.monotonic()))
+        headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
         if fits(send.body, send.key, headers):
             self._store(self._topics["slow"].name, Stored(send, Fact.SENT, SLOW), headers)
         else:
             self._bury_too_large(send, "tried again")
 
     def hold(self, send: Send) -> None:
-        """To held, as the next round: there it stays until it is released."""
-        meta = msgspec.structs.replace(send.meta, attempt=send.meta.attempt + 1, not_before_us=0, through=False)
+        """Produce to `held`, as the next round, until it is released."""
+        stopwatch = send.stamp(Slice.HELD, time.monotonic())
+        changes = {"attempt": send.meta.attempt + 1, "not_before_us": 0, "through": False, "stopwatch": stopwatch}
+        meta = msgspec.structs.replace(send.meta, **changes)
         headers = [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
         if fits(send.body, send.key, headers):
             token = Stored(send, Fact.HELD, str(meta.attempt))
@@ -125,7 +140,7 @@ class Ends:
             self._bury_too_large(send, "held")
 
     def bury(self, send: Send, cause: str, detail: str, answer: str = "") -> None:
-        """To dead, with its cause, and what the destination answered."""
+        """Dead-letter with the cause and the destination's answer."""
         self._lane.tally.add(f"dead: pipe={send.meta.pipe} destination={send.meta.destination} cause={cause}")
         death = Death(transmit_node(send.meta.destination), cause, detail, answer)
         token = Stored(send, Fact.DEAD, dead_detail(cause, send.meta.life))
@@ -135,9 +150,8 @@ class Ends:
         self._end_turn(token)
         slot, offset = send.places[0]
         original, way = (*self._lane.slots.place(slot), offset), self._way(send)
-        self._letters.send(
-            token, death, meta=send.meta, headers=send.headers, value=send.body, original=original, **way
-        )
+        meta = msgspec.structs.replace(send.meta, stopwatch=send.stamp(Slice.DEAD_LETTER, time.monotonic()))
+        self._letters.send(token, death, meta=meta, headers=send.headers, value=send.body, original=original, **way)
 
     def _bury_too_large(self, send: Send, what: str) -> None:
         """A record that an earlier release let grow this large fits no topic once a hop has added its part."""

@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from dataplane.ledger.meta import Headers
+import msgspec
+
+from dataplane.ledger.breakdown import Slice
+from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.ledger.units import format_position
 from dataplane.names import LOOKUP_TOPIC, output_topic
 from dataplane.spec import LakeDestination, TableDestination
@@ -28,10 +31,10 @@ Maker = Callable[[Send], KeptRecord]
 
 
 def record_maker(record: DestinationRecord, lake_topic: str) -> Maker:
-    """How messages of this destination are written. The maker raises StageError for one that cannot be."""
+    """Return the function that makes a destination's records; it raises StageError for a message it cannot write."""
     match record.to:
         case LakeDestination():
-            return lambda send: KeptRecord(lake_topic, send.key, send.body, send.headers)
+            return lambda send: KeptRecord(lake_topic, send.key, send.body, _lake_headers(send))
         case TableDestination():
             return _row_maker(record.table, RowMaker(record.to))
     topic = output_topic(record.pipe, record.name)
@@ -49,6 +52,12 @@ def _row_maker(table: str, make: RowMaker) -> Maker:
 def _own_key(key: bytes | None) -> bytes | None:
     """The customer's key, without the destination's name that egress puts before it."""
     return key.partition(KEY_END)[2] if key is not None else None
+
+
+def _lake_headers(send: Send) -> Headers:
+    """Return the headers as read, with the time until the request that writes the record."""
+    meta = msgspec.structs.replace(send.meta, stopwatch=send.stamp(Slice.LAKE, send.request_s))
+    return [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
 
 
 def _own_headers(send: Send) -> Headers:

@@ -244,7 +244,7 @@ class Queues:
 
     def _begin_batch(self, target: Target, members: list[Send], batch: Batch) -> None:
         number = members[0].together or next(self._numbers)
-        now_us = _now_us()
+        now_us, now_s = _now_us(), time.monotonic()
         target.active += 1
         if not members[0].tries:
             target.budget.sent()
@@ -252,6 +252,7 @@ class Queues:
             send.together = number
             send.tries += 1
             send.began_us = now_us
+            send.request_begins(now_s)
             send.meta.first_us = send.meta.first_us or now_us
         body = batch_body(members, batch.format)
         headers = batch_headers(target, members, body, CONTENT_TYPES[batch.format], now_us // 1_000_000)
@@ -280,6 +281,7 @@ class Queues:
             target.budget.sent()
         send.tries += 1
         send.began_us = began_us
+        send.request_begins(time.monotonic())
         if not meta.first_us:
             meta.first_us = began_us
         if request is None:

@@ -5,7 +5,6 @@ retry-out), so that retries never delay first attempts.
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -13,7 +12,6 @@ from typing import Any, Final
 from confluent_kafka import Message
 
 from dataplane.ledger.meta import Headers, Meta
-from dataplane.names import transmit_node
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 from dataplane.transmit.answers import Answers
@@ -58,14 +56,10 @@ class TransmitWork:
     def take(self, messages: Sequence[Message]) -> None:
         """Queue each message at its destination, unless this host has settled its unit before."""
         now_us, now_s = time.time_ns() // 1_000, time.monotonic()
-        times: dict[tuple[str, str, int], list[int]] = defaultdict(list)
         for message, meta, headers in self._lane.read_all(messages):
-            times[meta.pipe, meta.destination, meta.bucket].append(meta.event_time_us)
-            self._admit(message, meta, headers, now_s)
-        for (pipe, destination, bucket), event_times_us in times.items():
-            self._lane.lags.add_pass((pipe, transmit_node(destination), bucket, "in"), now_us, event_times_us)
+            self._admit(message, meta, headers, now_s, now_us)
 
-    def _admit(self, message: Message, meta: Meta, headers: Headers, now_s: float) -> None:
+    def _admit(self, message: Message, meta: Meta, headers: Headers, now_s: float, now_us: int) -> None:
         place = (self._lane.slots.of(message), message.offset())
         unit = Unit(meta.pipe, meta.destination, meta.child, meta.attempt, meta.position)
         if self._ends.settled_before(unit, meta.bucket, place):
@@ -76,17 +70,18 @@ class TransmitWork:
             return
         target = self._targets.find(meta.pipe, meta.destination)
         target.took(meta, now_s)
-        send = Send(unit, meta, target, headers, message.key(), message.value() or b"", [place], now_s)
+        send = Send(unit, meta, target, headers, message.key(), message.value() or b"", [place], now_s, now_us)
         self._ends.under_way[unit] = send
         self._queues.add(send)
 
     def condemn(self, message: Message) -> None:
-        """Dead at this destination, unsent."""
+        """Dead-letter a message for this destination, unsent."""
         place = (self._lane.slots.of(message), message.offset())
         for _, meta, headers in self._lane.read_all([message]):
             target = self._targets.find(meta.pipe, meta.destination)
             unit = Unit(meta.pipe, meta.destination, meta.child, meta.attempt, meta.position)
-            send = Send(unit, meta, target, headers, message.key(), message.value() or b"", [place])
+            taken = (time.monotonic(), time.time_ns() // 1_000)
+            send = Send(unit, meta, target, headers, message.key(), message.value() or b"", [place], *taken)
             self._ends.under_way[unit] = send
             self._ends.bury(send, CRASHES_LANE, CRASHES_DETAIL)
 

@@ -25,7 +25,9 @@ from dataplane.ingest.acks import Acks
 from dataplane.ingest.events import read_events
 from dataplane.ingest.replica import Replica
 from dataplane.ingest.stamp import message_id
+from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.stopwatch import stamp
 from dataplane.ledger.units import MINUTE_US
 from dataplane.names import PURPOSES, WIRE_VERSION, cell_topic
 from dataplane.runtime.garbage import collect_seldom
@@ -106,11 +108,15 @@ class EchoSender(transmitting.MemorySender):
 def _batch(first: int, **more: Any) -> list[Message]:
     """Messages of one partition, as the hop before wrote them."""
     made = []
+    if more:  # by a process lane, all together
+        more["stopwatch"] = stamp(Slice.TRANSMIT_QUEUE, time.time_ns() // 1_000, [0, 0, 0, 300, 0, 0, 20])
     for number in range(first, first + BATCH):
         now_us = time.time_ns() // 1_000
         id_ = message_id(now_us, os.urandom(10).hex()[:19])
         position = number if more else 0
-        meta = Meta(WIRE_VERSION, id_, "p", 1, "shop", now_us, now_us, now_us // MINUTE_US, position=position, **more)
+        came_us = now_us - 3_000 - number % 700
+        meta = Meta(WIRE_VERSION, id_, "p", 1, "shop", came_us, came_us, now_us // MINUTE_US, position=position, **more)
+        meta.stored_ms = (came_us + 1_500) // 1_000 if more else 0
         headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
         made.append(Message(partition=0, offset=number, value=bytes(bytearray(EVENT)), headers=headers))
     return made

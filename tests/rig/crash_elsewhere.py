@@ -37,6 +37,8 @@ ELSEWHERE: Final[dict[str, str]] = {
     # traces are off there; they change nothing that is stored but a header
     "ProcessWork._begun": "traces: process/test_traces",
     "ProcessWork.acked self._traces.end": "traces: process/test_traces",
+    "Run.stage_over self.traced.marks.append": "traces: process/test_traces",
+    "Run.transform_begins self.traced.marks.append": "traces: process/test_traces",
     "Traces.begin": "traces: process/test_traces",
     "Traces.end": "traces: process/test_traces",
     "Traces._tell": "traces: process/test_traces",
@@ -130,6 +132,7 @@ ELSEWHERE: Final[dict[str, str]] = {
     "ProcessWork._run self.acked": "a pipe whose messages die in its steps: test_dead_rate",
     "Ramps.book": "a ramp: test_process_work, test_ramp",
     "Run.departed": "a ramp: test_process_work, test_ramp",
+    "Run.leave_again": "dedup, a release: test_process_timing",
     "Ends.divert": "a slow destination: test_slow_lane, test_isolation",
     "Queues._put_away self._ends.divert": "a slow destination: test_slow_lane, test_isolation",
     "Queues._begin self._ends.bury": "a template that makes no request: test_templates",

@@ -1,4 +1,4 @@
-"""An audit record that a writer sent twice: its facts are united, its lags, usage and samples are counted once."""
+"""An audit record that a writer sent twice: its facts are united, its timing, usage and samples are counted once."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +12,7 @@ from controlplane.observer.runs import load_runs
 from controlplane.observer.store import PartitionLostError, Store
 from controlplane.observer.trim import RUNS_FOR, trim
 from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, encode
+from dataplane.ledger.breakdown import SLICES, Breakdown
 from dataplane.ledger.fields import FieldCount, FieldSample
 from dataplane.ledger.report_parts import encode_parts
 from dataplane.ledger.sketch import Sketch
@@ -30,6 +31,8 @@ BUCKET = int(NOON.timestamp()) // 60
 def report(sequence: int, run: str = "a", units: range = range(3), writer: str = "ingest-1") -> Audit:
     sketch = Sketch()
     sketch.add([10] * len(units))
+    breakdown = Breakdown()
+    breakdown.add([0] * len(units), [[10] * SLICES] * len(units))
     return Audit(
         AUDIT_VERSION,
         "c1",
@@ -39,7 +42,7 @@ def report(sequence: int, run: str = "a", units: range = range(3), writer: str =
         [],
         [],
         [FactSet("p1", "ingest", BUCKET, "sent", "acked", 0, BitMap64(units).serialize())],
-        [LagSet("p1", "ingest", BUCKET, "in", sketch.encode())],
+        [LagSet("p1", "transmit:crm", BUCKET, "out", sketch.encode(), breakdown.encode())],
         Usage(100, 0, [PipeUsage("p1", len(units), 10, 1)]),
         [FieldSample("p1", "shop", BUCKET, 1, [FieldCount("$", 1, {"object": 1})])],
         run,
@@ -67,9 +70,10 @@ class Observer:
 
 
 def counted() -> tuple[int, int, int, int]:
-    """Units, lags, usage and samples."""
+    """Return units, lags, usage and samples; each lag is of a delivery, which has a breakdown."""
     units = sum(row.count for row in FactRow.objects.all())
-    lags = sum(Sketch.decode(bytes(row.sketch)).count for row in LagRow.objects.all())
+    lags = sum(Sketch.decode(bytes(row.lag_out)).count for row in LagRow.objects.all())
+    assert lags == sum(Breakdown.decode(bytes(row.breakdown)).count for row in LagRow.objects.all())
     return units, lags, sum(row.cpu_us for row in UsageRow.objects.all()), SampleRow.objects.count()
 
 

@@ -184,7 +184,7 @@ def test_a_report_that_is_too_large_for_a_record_is_split_and_the_journal_waits_
         acks = [Ack("c1", f"pipe_{pipe}", 7, [pipe])]
         journal.write(acks)
         told.acked(acks)
-        told.passed(acks[0], [0], [5], out_us=10)
+        told.passed(acks[0], [5], [10])
     found, sequences = [], []
     told.tell_if_due(0)
     while producer.sent:

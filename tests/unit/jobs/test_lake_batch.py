@@ -6,8 +6,11 @@ import pytest
 
 from dataplane.jobs.lake_batch import Hour, ends_of, file_lot, hour_of, lots_of, note_lags
 from dataplane.jobs.lake_writer import NoSuchLakeError, table_path
+from dataplane.ledger.breakdown import Breakdown, Slice
 from dataplane.ledger.facts import Fact, FactBook, FactKey, count_positions
 from dataplane.ledger.meta import Meta, encode_meta
+from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.stopwatch import stamp
 from dataplane.ledger.units import position_of
 from dataplane.names import WIRE_VERSION
 from dataplane.runtime.lags import LagBook
@@ -20,6 +23,7 @@ NOON_US = 1_795_262_400_000_000  # 2026-11-21 12:00 UTC
 def meta(offset: int, *, partition: int = 0, child: int = 0, destination: str = "lake") -> Meta:
     made = Meta(WIRE_VERSION, f"id-{offset}", "p", 1, "shop", NOON_US, NOON_US, NOON_US // 60_000_000)
     made.position, made.child, made.destination = position_of(1, partition, offset), child, destination
+    made.stopwatch = stamp(Slice.LAKE, NOON_US + 3, [1, 2])
     return made
 
 
@@ -67,7 +71,22 @@ def test_facts_and_lags_are_filed_for_every_unit():
         FactKey("transmit:lake", Fact.DELIVERED): 2,
         FactKey("transmit:lake", Fact.DELIVERED, "", 1): 1,
     }
-    assert [(one.node, one.way) for one in lags.take()] == [("transmit:lake", "out")]
+    taken = lags.take()
+    found = {(one.node, one.way): Sketch.decode(one.sketch) for one in taken}
+    assert {key: (sketch.count, sketch.max_us) for key, sketch in found.items()} == {
+        ("transmit:lake", "in"): (3, 3),
+        ("transmit:lake", "out"): (3, 5),
+        ("transmit:lake", "own"): (3, 2),
+    }
+    spent = {portion.slice: portion.sum_us for portion in Breakdown.decode(taken[1].breakdown).portions(0.5)}
+    assert spent == {Slice.INGEST: 3, Slice.PROCESS_QUEUE: 6, Slice.LAKE: 6}
+
+
+def test_of_a_message_that_an_earlier_release_put_there_no_timing_is_known():
+    unstamped, lags = meta(1), LagBook()
+    unstamped.stopwatch = b""
+    note_lags([unstamped], lags, NOON_US + 5)
+    assert lags.take() == []
 
 
 def test_a_table_lies_below_a_store_of_the_platform_in_the_tenants_own_place():

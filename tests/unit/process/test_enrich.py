@@ -144,7 +144,7 @@ def test_enrich_is_measured_between_normalize_and_transform(tmp_path: Path):
     lane.take(arrived(1, b'{"shop":"berlin"}'))
     lane.store()
     nodes = [(row.node, row.way) for row in lane.lags.take()]
-    assert {("enrich", "in"), ("enrich", "out")} <= set(nodes)
+    assert {("enrich", "in"), ("enrich", "out"), ("enrich", "own")} <= set(nodes)
 
 
 _watching: list[list[str]] = []

@@ -96,7 +96,7 @@ class Stand:
         for offset in range(window.next_offset, window.next_offset + count):
             window.take(offset)
             self.facts.add(f"pipe_{offset % pipes}", partition, KEY, offset)
-            self.lags.add((f"pipe_{offset % pipes}", "transmit:crm", partition, "out"), 5)
+            self.lags.add((f"pipe_{offset % pipes}", "transmit:crm", partition), 5, 3)
             window.settle(offset)
 
     def freeze(self) -> None:

@@ -20,7 +20,7 @@ def send(number: int, body: bytes = b"{}", *, taken_s: float = 0.0, together: in
     unit = Unit("p", "crm", 0, 0, number)
     target: Any = None
     ours = ("penstock-meta", b"")
-    return Send(unit, meta, target, [ours, *headers], None, body, [(0, number)], taken_s, together=together)
+    return Send(unit, meta, target, [ours, *headers], None, body, [(0, number)], taken_s, 0, together=together)
 
 
 @pytest.mark.parametrize(

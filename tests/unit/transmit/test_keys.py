@@ -11,7 +11,7 @@ from dataplane.transmit.sends import Send
 def send(position: int) -> Send:
     meta = Meta(1, f"id-{position}", "p", 1, "shop", 0, 0, 0, position=position, destination="crm")
     target: Any = None
-    return Send(Unit("p", "crm", 0, 0, position), meta, target, [], b"k", b"", [(0, position)])
+    return Send(Unit("p", "crm", 0, 0, position), meta, target, [], b"k", b"", [(0, position)], 0.0, 0)
 
 
 def test_a_key_has_one_turn_at_a_time_and_other_keys_have_their_own():

@@ -1,0 +1,43 @@
+"""Times of a run's stages, and the stopwatches of the messages that leave it. Pure.
+
+The messages of a run pass the stages together, so each stage takes the same time for all of them.
+"""
+
+from dataplane.ledger.breakdown import SLICES, Slice
+from dataplane.ledger.meta import Meta
+from dataplane.ledger.stopwatch import handed_on, spent_until, stamp
+
+
+class StageTimes:
+    """Stages follow each other without a gap: one begins when the one before is over."""
+
+    def __init__(self, now_us: int) -> None:
+        self.begun_us = now_us
+        self._stage_us = now_us  # when the present stage began
+        self._spent_us = [0] * SLICES
+
+    def over(self, stage: Slice, now_us: int) -> int:
+        """End a stage and begin the next one; returns when it began."""
+        began_us, self._stage_us = self._stage_us, now_us
+        self._spent_us[stage] += now_us - began_us
+        return began_us
+
+    def leave(self, waiting: Slice, now_us: int) -> bytes:
+        """Return the stamp of messages that leave now and had come for the first time."""
+        return stamp(waiting, now_us, self._until(waiting, now_us))
+
+    def leave_again(self, meta: Meta, stopwatch: bytes, waiting: Slice, now_us: int) -> bytes:
+        """Return the stamp of a message that leaves now and had come with the stamp `stopwatch`."""
+        meta.stopwatch = stopwatch
+        before = spent_until(meta, self.begun_us)
+        if before is None:
+            return b""
+        here = self._until(waiting, now_us)
+        return handed_on(meta, [before[n] + here[n] for n in range(SLICES)], waiting)
+
+    def _until(self, waiting: Slice, now_us: int) -> list[int]:
+        """Count what came after the last stage as transform, the other destinations' before it included."""
+        spent_us = self._spent_us.copy()
+        if waiting is Slice.TRANSMIT_QUEUE:
+            spent_us[Slice.TRANSFORM] += now_us - self._stage_us
+        return spent_us

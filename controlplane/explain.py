@@ -104,7 +104,7 @@ def _of_time(found: Timing) -> str:
     if found.end_to_end_us is None:
         return "nothing was delivered in the last 15 minutes"
     slowest = max(found.pie, key=lambda one: one.share, default=None)
-    most = f", most of it at {slowest.hop.name} ({slowest.share:.0%})" if slowest else ""
+    most = f"; most of the time since ingest: {slowest.name} ({slowest.share:.0%})" if slowest else ""
     return f"of the last 15 minutes' messages 95 of 100 arrived within {found.end_to_end_us / 1000:.1f} ms{most}"
 
 

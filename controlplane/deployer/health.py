@@ -44,17 +44,17 @@ def _health(cell: str, minutes: range) -> Health:
     ended: Counter[str] = Counter()
     for fact, count in rows.filter(fact__in=ENDED).order_by().values_list("fact").annotate(units=Sum("count")):
         ended[fact] += count
-    lags = LagRow.objects.filter(**span, node__startswith=transmit_node(""), way="out")
+    lags = LagRow.objects.filter(**span, node__startswith=transmit_node(""))
     return Health(
         accepted=acked or 0,
         ended=ended.total(),
         failed=sum(ended[fact] for fact in FAILED),
-        p95_us=_p95(bytes(sketch) for sketch in lags.values_list("sketch", flat=True).iterator()),
+        p95_us=_p95(sketch for sketch in lags.values_list("lag_out", flat=True).iterator() if sketch is not None),
     )
 
 
-def _p95(sketches: Iterable[bytes]) -> int | None:
+def _p95(sketches: Iterable[bytes | memoryview]) -> int | None:
     together = Sketch()
     for encoded in sketches:
-        together.merge(Sketch.decode(encoded))
+        together.merge(Sketch.decode(bytes(encoded)))
     return together.quantile(P95) if together.count else None

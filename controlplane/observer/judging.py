@@ -68,11 +68,10 @@ def _lost(now: datetime) -> dict[str, int]:
 def _behind_us(now: datetime) -> dict[str, int]:
     """By cell: how long messages waited for process in this minute and the one before, p95, of its slowest pipe."""
     minute = bucket_at(now)
-    points = {INGEST: "out", PROCESS_NODES[0]: "in"}
     sketches: dict[tuple[str, str], Sketch] = defaultdict(Sketch)
-    rows = LagRow.objects.filter(bucket__gte=minute - 1, bucket__lte=minute, node__in=points)
-    for pipe, node, way, encoded in rows.values_list("pipe_id", "node", "way", "sketch"):
-        if points[node] == way:
+    rows = LagRow.objects.filter(bucket__gte=minute - 1, bucket__lte=minute, node__in=(INGEST, PROCESS_NODES[0]))
+    for pipe, node, lag_in, lag_out in rows.values_list("pipe_id", "node", "lag_in", "lag_out"):
+        if (encoded := lag_out if node == INGEST else lag_in) is not None:
             sketches[pipe, node].merge(Sketch.decode(bytes(encoded)))
     waited = {
         pipe: _surely_later_us(sketches[pipe, INGEST].quantile(P95), arrived.quantile(P95))

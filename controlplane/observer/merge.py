@@ -1,21 +1,24 @@
-"""Audit records into one tally: sets united, sketches merged, marks at their highest. Pure.
+"""Audit records into one tally: sets united, sketches and breakdowns merged, marks at their highest. Pure.
 
 Sets and marks do not care for order or repeats. Sketches and usage count what they are given, so each record is counted
 once: the offset moves in the transaction that stores it, and a record that a writer sent again is known by its number.
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from pyroaring import BitMap64
 
 from dataplane.ledger.audit import Audit, FactSet, LagSet
+from dataplane.ledger.breakdown import Breakdown
 from dataplane.ledger.fields import FieldSample
 from dataplane.ledger.sketch import Sketch
 from dataplane.ledger.usage import Spent, spent
 
 Place = tuple[str, int]  # (topic, partition)
+_Mergeable = TypeVar("_Mergeable", Sketch, Breakdown)
+BREAKDOWN: Final = "breakdown"
 PipeBucket = tuple[str, int]
 DETAIL_CHARS: Final = 60
 NODE_CHARS: Final = 60
@@ -35,7 +38,7 @@ class FactId(NamedTuple):
 
 
 class LagId(NamedTuple):
-    """The row a sketch belongs to."""
+    """The row that a sketch or a breakdown belongs to, and its column: `in`, `out`, `own` or `breakdown`."""
 
     pipe: str
     bucket: int
@@ -67,6 +70,7 @@ class Tally(Struct):
 
     facts: dict[FactId, BitMap64] = field(default_factory=dict)
     lags: dict[LagId, Sketch] = field(default_factory=dict)
+    breakdowns: dict[LagId, Breakdown] = field(default_factory=dict)
     reach: dict[ReachId, int] = field(default_factory=dict)
     passed: dict[Place, int] = field(default_factory=dict)
     cells: dict[PipeBucket, str] = field(default_factory=dict)
@@ -90,7 +94,10 @@ class Tally(Struct):
 
     def _count(self, audit: Audit, partition: int) -> None:
         for lag in audit.lags:
-            _merge(self.lags, lag_id(lag, partition), Sketch.decode(lag.sketch))
+            key = lag_id(lag, partition)
+            _merge(self.lags, key, Sketch.decode(lag.sketch))
+            if lag.breakdown:
+                _merge(self.breakdowns, key._replace(way=BREAKDOWN), Breakdown.decode(lag.breakdown))
         self._add_usage(audit)
         self.samples += audit.fields
 
@@ -136,9 +143,11 @@ def united(known: bytes | None, more: BitMap64) -> bytes:
     return stored
 
 
-def merged(known: bytes | None, more: Sketch) -> bytes:
-    """A stored sketch and what is new, as it will be stored."""
-    total = Sketch.decode(known) if known is not None else Sketch()
+def merged(known: bytes | None, more: _Mergeable) -> bytes:
+    """Return a stored sketch or breakdown with what is new, as it will be stored."""
+    if known is None:
+        return more.encode()
+    total = type(more).decode(known)
     total.merge(more)
     return total.encode()
 
@@ -148,8 +157,8 @@ def _unite(facts: dict[FactId, BitMap64], key: FactId, positions: BitMap64) -> N
     facts[key] = positions if known is None else known | positions
 
 
-def _merge(lags: dict[LagId, Sketch], key: LagId, sketch: Sketch) -> None:
-    if (known := lags.get(key)) is None:
-        lags[key] = sketch
+def _merge(totals: dict[LagId, _Mergeable], key: LagId, more: _Mergeable) -> None:
+    if (known := totals.get(key)) is None:
+        totals[key] = more
     else:
-        known.merge(sketch)
+        known.merge(more)

@@ -1,5 +1,6 @@
 """The Observer's rows: loaded and stored in bulk. No decision is taken here."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -9,7 +10,7 @@ from pyroaring import BitMap64
 
 from controlplane.observer.attempts import at_us
 from controlplane.observer.columns import execute_in_columns
-from controlplane.observer.merge import FactId, LagId, PipeBucket, Tally, clean
+from controlplane.observer.merge import BREAKDOWN, FactId, LagId, PipeBucket, Tally, clean
 from dataplane.ledger.heartbeat import Heartbeat
 from dataplane.names import RAMP_PREFIX
 from mgmt.models import FactRow, LagRow, LateCount, Seal
@@ -25,11 +26,16 @@ SELECT * FROM unnest(%s::varchar[], %s::int[], %s::varchar[], %s::varchar[], %s:
 ON CONFLICT (pipe_id, bucket, node, fact, detail, child, audit_partition)
 DO UPDATE SET positions = EXCLUDED.positions, "count" = EXCLUDED."count"
 """
+# A record need not have every column of a row.
 _SAVE_LAGS: Final = """
-INSERT INTO mgmt_lagrow (pipe_id, bucket, node, way, audit_partition, sketch)
-SELECT * FROM unnest(%s::varchar[], %s::int[], %s::varchar[], %s::varchar[], %s::int[], %s::bytea[])
-ON CONFLICT (pipe_id, bucket, node, way, audit_partition) DO UPDATE SET sketch = EXCLUDED.sketch
+INSERT INTO mgmt_lagrow AS known (pipe_id, bucket, node, audit_partition, lag_in, lag_out, own, breakdown)
+SELECT * FROM unnest(%s::varchar[], %s::int[], %s::varchar[], %s::int[], %s::bytea[], %s::bytea[], %s::bytea[],
+                     %s::bytea[])
+ON CONFLICT (pipe_id, bucket, node, audit_partition) DO UPDATE SET
+    lag_in = COALESCE(EXCLUDED.lag_in, known.lag_in), lag_out = COALESCE(EXCLUDED.lag_out, known.lag_out),
+    own = COALESCE(EXCLUDED.own, known.own), breakdown = COALESCE(EXCLUDED.breakdown, known.breakdown)
 """
+_LAG_COLUMNS: Final = {"in": "lag_in", "out": "lag_out", "own": "own", BREAKDOWN: "breakdown"}
 # The highest value wins, whatever order they come in; Django's upsert can only overwrite.
 _RAISE_REACH: Final = """
 INSERT INTO mgmt_reach AS known (pipe_id, bucket, topic, "partition", "offset")
@@ -64,10 +70,15 @@ def load_facts(ids: list[FactId]) -> dict[FactId, bytes]:
 
 def load_lags(ids: list[LagId]) -> dict[LagId, bytes]:
     rows = LagRow.objects.filter(_among(ids)).values_list(
-        "pipe_id", "bucket", "node", "way", "audit_partition", "sketch"
+        "pipe_id", "bucket", "node", "audit_partition", *_LAG_COLUMNS.values()
     )
     wanted = set(ids)
-    return {key: bytes(row[-1]) for row in rows if (key := LagId(*row[:-1])) in wanted}
+    return {
+        key: bytes(value)
+        for pipe, bucket, node, partition, *values in rows
+        for way, value in zip(_LAG_COLUMNS, values, strict=True)
+        if value is not None and (key := LagId(pipe, bucket, node, way, partition)) in wanted
+    }
 
 
 def save_facts(facts: Mapping[FactId, bytes]) -> None:
@@ -75,7 +86,10 @@ def save_facts(facts: Mapping[FactId, bytes]) -> None:
 
 
 def save_lags(lags: Mapping[LagId, bytes]) -> None:
-    _upsert(_SAVE_LAGS, [(*key, sketch) for key, sketch in lags.items()])
+    columns: dict[tuple[object, ...], dict[str, bytes]] = defaultdict(dict)
+    for key, value in lags.items():
+        columns[key.pipe, key.bucket, key.node, key.partition][key.way] = value
+    _upsert(_SAVE_LAGS, [(*row, *map(found.get, _LAG_COLUMNS)) for row, found in columns.items()])
 
 
 def _upsert(statement: str, rows: Sequence[tuple[object, ...]]) -> None:

@@ -72,8 +72,9 @@ class Store:
 
     def _save_tally(self, tally: Tally, maybe_sealed_before: int) -> list[Mapping[Any, bytes]]:
         facts = self._merge_facts(tally, maybe_sealed_before)
-        known = self._known(tally.lags, load_lags)
+        known = self._known(tally.lags | tally.breakdowns, load_lags)
         lags = {key: merged(known.get(key), sketch) for key, sketch in tally.lags.items()}
+        lags |= {key: merged(known.get(key), breakdown) for key, breakdown in tally.breakdowns.items()}
         save_facts(facts)
         save_lags(lags)
         raise_marks(tally)

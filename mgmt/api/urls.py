@@ -44,6 +44,7 @@ from mgmt.api.views.states import (
     StandingsView,
 )
 from mgmt.api.views.test_requests import DestinationTestsView, DestinationTestView
+from mgmt.api.views.timing import TimingView
 from mgmt.api.views.usage import AllUsageView, PipeUsageView
 from mgmt.api.views.ways import (
     DestinationsView,
@@ -151,6 +152,7 @@ urlpatterns = [
         name="credential",
     ),
     path("pipes/<row_id:pipe>/patterns/", PatternsView.as_view(), name="patterns"),
+    path("pipes/<row_id:pipe>/timing/", TimingView.as_view(), name="timing"),
     path("pipes/<row_id:pipe>/usage/", PipeUsageView.as_view(), name="usage"),
     path("pipes/<row_id:pipe>/windows/", WindowsView.as_view(), name="windows"),
     path("pipes/<row_id:pipe>/windows/<spec_name:name>/", CurrentView.as_view(), name="window"),

@@ -54,15 +54,20 @@ class FactRow(models.Model):
 
 
 class LagRow(models.Model):
-    """The merged sketch of lags of one (pipe, node, bucket), on arrival ("in") or departure ("out")."""
+    """Timing of the messages of one (pipe, bucket) that left one node, merged from audit records.
 
-    pk = models.CompositePrimaryKey("pipe_id", "bucket", "node", "way", "audit_partition")
+    What lanes of an earlier release wrote has no `own`, and its `lag_in` and `lag_out` are of different messages.
+    """
+
+    pk = models.CompositePrimaryKey("pipe_id", "bucket", "node", "audit_partition")
     pipe_id = models.CharField(max_length=32)
     bucket = models.IntegerField()
     node = models.CharField(max_length=60)
-    way = models.CharField(max_length=3)
     audit_partition = models.PositiveIntegerField()
-    sketch = models.BinaryField()
+    lag_in = models.BinaryField(null=True, help_text="Sketch of lags on arrival.")
+    lag_out = models.BinaryField(null=True, help_text="Sketch of lags on departure.")
+    own = models.BinaryField(null=True, help_text="Sketch of the time between the two, message by message.")
+    breakdown = models.BinaryField(null=True, help_text="Where the time went of messages that the node delivered.")
 
     class Meta:
         indexes = [BrinIndex(fields=["bucket"], name="lags_by_minute", autosummarize=True)]

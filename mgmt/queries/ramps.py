@@ -222,11 +222,11 @@ def _minutes(wanted: Mapping[tuple[str, str], Taker], first: int) -> Mapping[Tak
 def _p95(wanted: Mapping[tuple[str, str], Taker], minutes: Mapping[Taker, list[Minute]]) -> dict[Taker, int]:
     buckets = {minute.bucket for found in minutes.values() for minute in found}
     rows = LagRow.objects.filter(
-        pipe_id__in={pipe for pipe, _ in wanted}, node__in={node for _, node in wanted}, bucket__in=buckets, way="out"
+        pipe_id__in={pipe for pipe, _ in wanted}, node__in={node for _, node in wanted}, bucket__in=buckets
     )
     sketches: dict[Taker, Sketch] = defaultdict(Sketch)
-    for pipe_id, node, encoded in rows.values_list("pipe_id", "node", "sketch"):
-        if taker := wanted.get((pipe_id, node)):
+    for pipe_id, node, encoded in rows.values_list("pipe_id", "node", "lag_out"):
+        if encoded is not None and (taker := wanted.get((pipe_id, node))):
             sketches[taker].merge(Sketch.decode(bytes(encoded)))
     return {taker: sketch.quantile(P95) for taker, sketch in sketches.items() if sketch.count}
 

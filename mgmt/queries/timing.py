@@ -1,25 +1,47 @@
-"""Lag per node and where the time goes: sketches of a span, merged, and read by the rules of mgmt.queries.lag."""
+"""Latency of a pipe: lags and process durations by node, and where the time of delivered messages went.
 
+Every figure is read from sketches over one population, so no duration is a difference between different messages:
+
+- of a node: the messages that left it, with their lag on arrival, their lag on departure and the time between;
+- of the breakdown: the messages that were delivered, with the time of each slice since ingest.
+"""
+
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Final
 
+from dataplane.ledger.breakdown import Breakdown, Slice
 from dataplane.ledger.facts import INGEST
 from dataplane.ledger.sketch import P95, Sketch
-from dataplane.names import PROCESS_NODES, RAMP_PREFIX, transform_node, transmit_node
+from dataplane.names import PROCESS_NODES, RAMP_PREFIX, transmit_node
 from mgmt.models import LagRow
-from mgmt.queries.lag import Hop, Passage, end_to_end_us, hops, process_duration_us, shares, side_by_side
 from mgmt.queries.span import Span
 
-_K = TypeVar("_K")
-Point = tuple[str, str]  # (node, way)
-_TRANSFORM, _TRANSMIT = transform_node(""), transmit_node("")
-_COMMON = (INGEST, *PROCESS_NODES[:3])
+_TRANSMIT: Final = transmit_node("")
+_COMMON: Final = (INGEST, *PROCESS_NODES[:3])
+SLICE_NAMES: Final[Mapping[Slice, str]] = {
+    Slice.WINDOW: "window",
+    Slice.INGEST: "ingest",
+    Slice.PROCESS_QUEUE: "process queue",
+    Slice.DEDUP: "deduplication",
+    Slice.NORMALIZE: "normalize",
+    Slice.ENRICH: "enrich",
+    Slice.ROUTE: "route",
+    Slice.TRANSFORM: "transform",
+    Slice.TRANSMIT_QUEUE: "transmit queue",
+    Slice.DESTINATION_QUEUE: "destination queue",
+    Slice.HELD: "held",
+    Slice.RETRY: "retry wait",
+    Slice.DEAD_LETTER: "dead-lettered",
+    Slice.TRANSMIT: "transmit",
+    Slice.LAKE: "lake",
+}
 
 
 @dataclass(frozen=True)
 class Percentiles:
-    """Lags in microseconds, and how many passes they were read from."""
+    """Lags or durations in microseconds, and how many passages they were read from."""
 
     p50: int
     p95: int
@@ -29,26 +51,33 @@ class Percentiles:
 
 
 @dataclass(frozen=True)
-class NodeLag:
-    """A row of the lag table: cumulative lags and what the node itself took, at the same percentiles."""
+class NodeTiming:
+    """Row of the lag table. `own` is None for what lanes of an earlier release wrote."""
 
     node: str
     lag_in: Percentiles | None
     lag_out: Percentiles | None
-    took: Percentiles | None
+    own: Percentiles | None
 
 
 @dataclass(frozen=True)
-class HopShare:
-    """A slice of the pie."""
+class Portion:
+    """Slice of the pie.
 
-    hop: Hop
+    took_us: cumulative time after the slice minus that before it, both at the 95th percentile
+    share:   of the whole at the 95th percentile (0..1)
+    mean_us: of the slice's durations; the means add up to the mean of the whole
+    """
+
+    name: str
+    took_us: int
     share: float
+    mean_us: int
 
 
 @dataclass(frozen=True)
 class ShareSeries:
-    """Shares over time: for each hop one value (0..1) per group of minutes, None where nothing was measured."""
+    """Shares over time: for each slice one value (0..1) per group of minutes, None where nothing was delivered."""
 
     buckets: tuple[int, ...]
     names: tuple[str, ...]
@@ -57,60 +86,101 @@ class ShareSeries:
 
 @dataclass(frozen=True)
 class Timing:
-    """Everything the pipe page says about time."""
+    """Latency of a pipe within a span.
 
-    nodes: tuple[NodeLag, ...]
-    pie: tuple[HopShare, ...]
+    whole:         from ingest to the destination's answer; None if nothing was delivered
+    mean_us:       mean of the whole
+    source:        from the event's time to ingest: the source's clock and its way to us, no part of the whole
+    end_to_end_us: 95th percentile from the event's time to the destination's answer
+    skewed:        some lag is negative: a source's clock runs ahead of ours
+    """
+
+    nodes: tuple[NodeTiming, ...]
+    pie: tuple[Portion, ...]
     series: ShareSeries
-    end_to_end_us: int | None  # None as long as nothing was delivered
-    skewed: bool  # some lag is negative: a source's clock runs ahead of ours
+    whole: Percentiles | None
+    mean_us: int | None
+    source: Percentiles | None
+    end_to_end_us: int | None
+    skewed: bool
+
+
+@dataclass
+class _Node:
+    """Sketches of one node, merged over minutes and audit partitions."""
+
+    lag_in: Sketch = field(default_factory=Sketch)
+    lag_out: Sketch = field(default_factory=Sketch)
+    own: Sketch = field(default_factory=Sketch)
+
+    def add(self, encoded: Sequence[bytes | memoryview | None]) -> None:
+        for sketch, value in zip((self.lag_in, self.lag_out, self.own), encoded, strict=True):
+            if value is not None:
+                sketch.merge(Sketch.decode(bytes(value)))
 
 
 def timing(*, pipe_id: str, span: Span) -> Timing:
-    """Lags of one pipe within a span."""
-    minutes: dict[int, dict[Point, Sketch]] = {}
+    """Return the latency of one pipe within a span."""
+    nodes: defaultdict[str, _Node] = defaultdict(_Node)
+    minutes: defaultdict[int, Breakdown] = defaultdict(Breakdown)
     rows = LagRow.objects.filter(pipe_id=pipe_id, bucket__range=(span.first, span.last))
-    rows = rows.exclude(node__startswith=RAMP_PREFIX)  # the same passes once more, told apart by revision
-    for bucket, node, way, encoded in rows.values_list("bucket", "node", "way", "sketch").iterator():
-        _merge_into(minutes.setdefault(bucket, {}), (node, way), Sketch.decode(bytes(encoded)))
+    rows = rows.exclude(node__startswith=RAMP_PREFIX)  # the same passages once more, by revision
+    for bucket, node, breakdown, *sketches in rows.values_list(
+        "bucket", "node", "breakdown", "lag_in", "lag_out", "own"
+    ).iterator():
+        nodes[node].add(sketches)
+        if breakdown is not None:
+            minutes[bucket].merge(Breakdown.decode(bytes(breakdown)))
     whole = _merged(minutes.values())
-    travelled = passages(whole, P95)
+    delivered = [sketches.lag_out for node, sketches in nodes.items() if node.startswith(_TRANSMIT)]
     return Timing(
-        nodes=tuple(_node_lag(node, whole) for node in in_travel_order({node for node, _ in whole})),
-        pie=tuple(HopShare(hop, share) for hop, share in shares(hops(side_by_side(travelled)))),
+        nodes=tuple(_node_timing(node, nodes[node]) for node in in_travel_order(nodes)),
+        pie=portions(whole),
         series=_series(minutes, span),
-        end_to_end_us=end_to_end_us(travelled) if travelled[-1].out_us is not None else None,
-        skewed=any(sketch.min_us < 0 for sketch in whole.values()),
+        whole=_percentiles(whole.whole),
+        mean_us=round(whole.sum_us / whole.count) if whole.count else None,
+        source=_percentiles(whole.source),
+        end_to_end_us=_quantile(delivered, P95),
+        skewed=any(sketch.min_us < 0 for node in nodes.values() for sketch in (node.lag_in, node.lag_out)),
     )
 
 
 def end_to_end(pipe_ids: Sequence[str], span: Span) -> dict[str, Sketch]:
-    """For each pipe that delivered something in the span: its end-to-end lags."""
+    """Return the end-to-end lags of each pipe that delivered something in the span."""
     rows = LagRow.objects.filter(
-        pipe_id__in=pipe_ids, bucket__range=(span.first, span.last), node__startswith=_TRANSMIT, way="out"
+        pipe_id__in=pipe_ids,
+        bucket__range=(span.first, span.last),
+        node__startswith=_TRANSMIT,
     )
-    found: dict[str, Sketch] = {}
-    for pipe_id, encoded in rows.values_list("pipe_id", "sketch").iterator():
-        _merge_into(found, pipe_id, Sketch.decode(bytes(encoded)))
+    found: defaultdict[str, Sketch] = defaultdict(Sketch)
+    for pipe_id, encoded in rows.values_list("pipe_id", "lag_out").iterator():
+        if encoded is not None:
+            found[pipe_id].merge(Sketch.decode(bytes(encoded)))
     return {pipe_id: sketch for pipe_id, sketch in found.items() if sketch.count}
 
 
 def end_to_end_p95(pipe_ids: Sequence[str], span: Span) -> dict[str, int]:
-    """For each pipe that delivered something in the span: the 95th percentile of its end-to-end lag."""
+    """Return the 95th percentile of the end-to-end lag of each pipe that delivered something in the span."""
     return {pipe_id: sketch.quantile(P95) for pipe_id, sketch in end_to_end(pipe_ids, span).items()}
 
 
-def passages(sketches: Mapping[Point, Sketch], quantile: float) -> list[Passage]:
-    """The way of a pipe's messages at one percentile; several destinations are taken together."""
-    way = [_passage(node, sketches, (node,), quantile) for node in _COMMON]
-    for name, prefix in (("transform", _TRANSFORM), ("transmit", _TRANSMIT)):
-        nodes = tuple({node for node, _ in sketches if node.startswith(prefix)})
-        way.append(_passage(name, sketches, nodes, quantile))
-    return way
+def portions(breakdown: Breakdown) -> tuple[Portion, ...]:
+    """Return the slices of a breakdown in the order of travel; empty if nothing took time. Pure."""
+    found = list(breakdown.portions(P95))
+    whole_us = sum(portion.took_us for portion in found)
+    return tuple(
+        Portion(
+            name=SLICE_NAMES[portion.slice],
+            took_us=portion.took_us,
+            share=portion.took_us / whole_us if whole_us else 0.0,
+            mean_us=round(portion.sum_us / breakdown.count),
+        )
+        for portion in found
+    )
 
 
 def in_travel_order(nodes: Iterable[str]) -> list[str]:
-    """Common nodes first, then each destination's transform and transmit."""
+    """Return common nodes first, then each destination's transform and transmit."""
 
     def place(node: str) -> tuple[int, str, str]:
         if node in _COMMON:
@@ -121,69 +191,36 @@ def in_travel_order(nodes: Iterable[str]) -> list[str]:
     return sorted(nodes, key=place)
 
 
-def _passage(name: str, sketches: Mapping[Point, Sketch], nodes: Iterable[str], quantile: float) -> Passage:
-    known = list(nodes)
-    arrivals = _quantile([sketches[node, "in"] for node in known if (node, "in") in sketches], quantile)
-    departures = _quantile([sketches[node, "out"] for node in known if (node, "out") in sketches], quantile)
-    return Passage(name, arrivals, departures)
+def _node_timing(node: str, found: _Node) -> NodeTiming:
+    return NodeTiming(node, _percentiles(found.lag_in), _percentiles(found.lag_out), _percentiles(found.own))
 
 
-def _quantile(sketches: Sequence[Sketch], quantile: float) -> int | None:
+def _percentiles(sketch: Sketch) -> Percentiles | None:
+    if not sketch.count:
+        return None
+    return Percentiles(sketch.quantile(0.5), sketch.quantile(P95), sketch.quantile(0.99), sketch.max_us, sketch.count)
+
+
+def _quantile(sketches: Iterable[Sketch], quantile: float) -> int | None:
     together = Sketch()
     for sketch in sketches:
         together.merge(sketch)
     return together.quantile(quantile) if together.count else None
 
 
-def _node_lag(node: str, sketches: Mapping[Point, Sketch]) -> NodeLag:
-    lag_in, lag_out = _percentiles(sketches.get((node, "in"))), _percentiles(sketches.get((node, "out")))
-    return NodeLag(node, lag_in, lag_out, _difference(node, lag_in, lag_out))
-
-
-def _percentiles(sketch: Sketch | None) -> Percentiles | None:
-    if sketch is None or not sketch.count:
-        return None
-    return Percentiles(sketch.quantile(0.5), sketch.quantile(P95), sketch.quantile(0.99), sketch.max_us, sketch.count)
-
-
-def _difference(node: str, lag_in: Percentiles | None, lag_out: Percentiles | None) -> Percentiles | None:
-    if lag_in is None or lag_out is None:
-        return None
-
-    def took(in_us: int, out_us: int) -> int:
-        return process_duration_us(Passage(node, in_us, out_us)) or 0
-
-    return Percentiles(
-        took(lag_in.p50, lag_out.p50),
-        took(lag_in.p95, lag_out.p95),
-        took(lag_in.p99, lag_out.p99),
-        took(lag_in.max, lag_out.max),
-        lag_out.count,
-    )
-
-
-def _series(minutes: Mapping[int, Mapping[Point, Sketch]], span: Span) -> ShareSeries:
-    groups = span.groups()
-    found: list[dict[str, float]] = []
-    names: dict[str, None] = {}
-    for group in groups:
-        merged = _merged(minutes[bucket] for bucket in group if bucket in minutes)
-        parts = {hop.name: share for hop, share in shares(hops(side_by_side(passages(merged, P95))))}
-        names |= dict.fromkeys(parts)
-        found.append(parts)
-    values = tuple(tuple(parts.get(name, 0.0) if parts else None for name in names) for parts in found)
-    return ShareSeries(tuple(group.start for group in groups), tuple(names), values)
-
-
-def _merged(many: Iterable[Mapping[Point, Sketch]]) -> dict[Point, Sketch]:
-    merged: dict[Point, Sketch] = {}
-    for sketches in many:
-        for point, sketch in sketches.items():
-            _merge_into(merged, point, sketch)
+def _merged(many: Iterable[Breakdown]) -> Breakdown:
+    merged = Breakdown()
+    for breakdown in many:
+        merged.merge(breakdown)
     return merged
 
 
-def _merge_into(merged: dict[_K, Sketch], key: _K, sketch: Sketch) -> None:
-    if key not in merged:
-        merged[key] = Sketch()
-    merged[key].merge(sketch)
+def _series(minutes: Mapping[int, Breakdown], span: Span) -> ShareSeries:
+    groups = span.groups()
+    found = [
+        {portion.name: portion.share for portion in portions(_merged(minutes[b] for b in group if b in minutes))}
+        for group in groups
+    ]
+    names = tuple(name for name in SLICE_NAMES.values() if any(name in shares for shares in found))
+    values = tuple(tuple(shares.get(name, 0.0) if shares else None for name in names) for shares in found)
+    return ShareSeries(tuple(group.start for group in groups), names, values)

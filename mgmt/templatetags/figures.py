@@ -9,22 +9,30 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from dataplane.ledger.breakdown import Slice
 from dataplane.plan.outbound import address_of
 from dataplane.spec import destination_of
 from mgmt.console.editor.trial import pretty as pretty_body
 from mgmt.console.sorting import Order
 from mgmt.console.wording import cause_in_words, failure_in_words
+from mgmt.queries.timing import SLICE_NAMES
 
 register = template.Library()
 _NARROW: Final = "\u202f"  # narrow no-break space: groups digits, and keeps a number and its unit on one line
 _FORMS: Final = {"minute": "%H:%M", "second": "%H:%M:%S", "full": "%Y-%m-%d %H:%M:%S", "exact": "%H:%M:%S"}
-_PROCESS_COLOURS: Final = {
+_SLICE_COLOURS: Final = {
     "ingest": "hop-1",
     "normalize": "hop-2",
     "enrich": "hop-5",
     "route": "hop-6",
     "transform": "hop-3",
     "transmit": "hop-4",
+    "lake": "hop-4",
+    SLICE_NAMES[Slice.TRANSMIT_QUEUE]: "hop-wait-2",
+    SLICE_NAMES[Slice.DESTINATION_QUEUE]: "hop-wait-3",
+    SLICE_NAMES[Slice.RETRY]: "hop-retry",
+    SLICE_NAMES[Slice.HELD]: "hop-held",
+    SLICE_NAMES[Slice.DEAD_LETTER]: "hop-dead",
 }
 
 
@@ -43,6 +51,12 @@ def duration(us: object) -> str:
     if size < 120_000_000:
         return f"{us / 1_000_000:.1f}{_NARROW}s"
     return f"{us / 60_000_000:.0f}{_NARROW}min"
+
+
+@register.filter
+def lag(us: object) -> str:
+    """Return a lag for people: one below zero, because a source's clock runs ahead of ours, is shown as 0."""
+    return duration(max(0, us) if isinstance(us, int) else us)
 
 
 @register.filter
@@ -142,11 +156,9 @@ def nth(values: Sequence[str], number: int) -> str:
 
 
 @register.filter
-def hop_colour(name: str) -> str:
-    """A hop's colour: work has one, waiting is grey. The same hop has the same colour on every page."""
-    if name == "source":
-        return "hop-wait-2"
-    return _PROCESS_COLOURS.get(name, "hop-wait")
+def slice_colour(name: str) -> str:
+    """Return the colour of a slice of the time, the same on every page; a queue is grey."""
+    return _SLICE_COLOURS.get(name, "hop-wait")
 
 
 @register.filter

@@ -8,8 +8,10 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.audit import Audit, decode_audit
 from dataplane.ledger.bins import Account, Bin, Books, derive
+from dataplane.ledger.breakdown import Breakdown
 from dataplane.ledger.facts import FactKey
 from dataplane.ledger.fields import FieldSample
+from dataplane.ledger.sketch import Sketch
 from dataplane.ledger.units import format_position
 from dataplane.ledger.unitset import UnitSet
 from dataplane.names import AUDIT_TOPIC, Purpose
@@ -30,6 +32,8 @@ class AuditReader:
         self._facts: defaultdict[tuple[str, int], dict[FactKey, BitMap64]] = defaultdict(dict)
         self._reach: defaultdict[tuple[str, int], dict[tuple[str, int], int]] = defaultdict(dict)
         self._passed: dict[tuple[str, int], int] = {}
+        self._lags: defaultdict[tuple[str, str, str], Sketch] = defaultdict(Sketch)
+        self._breakdowns: defaultdict[str, Breakdown] = defaultdict(Breakdown)
         self.samples: list[FieldSample] = []
         self._next = dict.fromkeys(range(partitions), 0)
 
@@ -79,8 +83,20 @@ class AuditReader:
                     found[key.node, key.fact, key.detail] |= {format_position(position) for position in positions}
         return found
 
+    def timing(self, pipe: str, node: str) -> dict[str, Sketch]:
+        """The sketches of one node of a pipe: `in`, `out`, `own`."""
+        return {way: sketch for (*where, way), sketch in self._lags.items() if where == [pipe, node]}
+
+    def breakdown(self, pipe: str) -> Breakdown:
+        """Where the time of a pipe's deliveries went."""
+        return self._breakdowns[pipe]
+
     def _take(self, audit: Audit) -> None:
         self.samples += audit.fields
+        for lag in audit.lags:
+            self._lags[lag.pipe, lag.node, lag.way].merge(Sketch.decode(lag.sketch))
+            if lag.breakdown:
+                self._breakdowns[lag.pipe].merge(Breakdown.decode(lag.breakdown))
         for mark in audit.inputs:
             place = (mark.topic, mark.partition)
             self._passed[place] = max(self._passed.get(place, 0), mark.offset)

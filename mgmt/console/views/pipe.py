@@ -144,6 +144,7 @@ def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponseBase:
         "bucket": bucket,
         "starts": start_of(bucket),
         "line": lines[0] if lines else None,
+        "timing": timing(pipe_id=pipe.id, span=Span("", bucket, bucket)),
         "bins": list(BINS),
         "chosen": chosen if chosen in BINS else "",
         "meaning": BINS.get(chosen, ""),

@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dataplane.ledger.bins import Account, Bin
+
+if TYPE_CHECKING:  # Django's settings are not loaded yet
+    from mgmt.queries.timing import Timing
 
 _POLL_S: Final = 0.5
 _STILL_OPEN: Final = (Bin.QUEUED, Bin.RETRYING, Bin.HELD)
@@ -47,6 +50,39 @@ def read_accounts(pipe_id: str) -> dict[int, Account]:
 
     buckets = FactRow.objects.filter(pipe_id=pipe_id).values_list("bucket", flat=True).distinct()
     return accounts(pipe_id, list(buckets))
+
+
+def timing_problems(pipe_id: str, delivered: int) -> list[str]:
+    """Return every way in which the latency figures of a pipe contradict each other or the deliveries."""
+    from django.db.models import Max, Min
+
+    from mgmt.models import LagRow
+    from mgmt.queries.span import Span
+    from mgmt.queries.timing import timing
+
+    found = LagRow.objects.filter(pipe_id=pipe_id).aggregate(first=Min("bucket"), last=Max("bucket"))
+    if found["first"] is None:
+        return ["latency: nothing was measured"] if delivered else []
+    return contradictions(timing(pipe_id=pipe_id, span=Span("", found["first"], found["last"])), delivered)
+
+
+def contradictions(found: "Timing", delivered: int) -> list[str]:
+    """Return what cannot be true of these figures. Pure."""
+    wrong = [
+        f"latency: {name} has p50 {of.p50}, p95 {of.p95}, p99 {of.p99} and a maximum of {of.max} us"
+        for name, of in [("the whole", found.whole), *((node.node, node.own) for node in found.nodes)]
+        if of is not None and not 0 <= of.p50 <= of.p95 <= of.p99 <= of.max
+    ]
+    wrong += [
+        f"latency: {part.name} took {part.took_us} us" for part in found.pie if min(part.took_us, part.mean_us) < 0
+    ]
+    parts_us, whole_us = sum(part.took_us for part in found.pie), found.whole.p95 if found.whole else 0
+    if parts_us != whole_us:
+        wrong.append(f"latency: the parts add up to {parts_us} us, the whole is {whole_us} us")
+    measured = found.whole.count if found.whole else 0
+    if measured < delivered:
+        wrong.append(f"latency: {delivered} delivered, {measured} measured")
+    return wrong
 
 
 def _wait(condition: Callable[[], bool], *, limit_s: float) -> bool:

@@ -112,8 +112,9 @@ def run_once(wish: Wish) -> int:
         say(f"{accepted} ACKed; waiting until every unit is settled")
         accounts = ledger.wait_settled(pipe["pipe"], expected=accepted, limit_s=SETTLE_LIMIT_S)
         books = read_books(read_sent(demo / "sent.log"), read_received(demo / "received.log"))
-    result = result_of(books, accounts)
-    wrong = differences(books, accounts, destination=DESTINATION)
+        result = result_of(books, accounts)
+        wrong = ledger.timing_problems(pipe["pipe"], result.delivered)
+    wrong += differences(books, accounts, destination=DESTINATION)
     return _verdict(result, wrong, books, wish)
 
 

@@ -1,15 +1,25 @@
 """Browsers for the fixed cast, and a pipe with a minute of truth behind it."""
 
 from datetime import datetime
+from typing import Final
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from dataplane.ledger.breakdown import Slice
 from mgmt.models import Membership, Pipe, Tenant, User
 from mgmt.queries.span import bucket_at
 from mgmt.services import add_member
 from tests.db.console.truth import BrowserOf, Truth, go_live
+
+_SPENT: Final = {
+    Slice.INGEST: 1_000,
+    Slice.PROCESS_QUEUE: 1_000,
+    Slice.NORMALIZE: 1_000,
+    Slice.TRANSMIT_QUEUE: 2_000,
+    Slice.TRANSMIT: 7_000,
+}
 
 
 @pytest.fixture
@@ -62,8 +72,11 @@ def truth(pipe: Pipe, bucket: int) -> Truth:
     found.lag(bucket, "ingest", "out", [1_000] * 10)
     found.lag(bucket, "normalize", "in", [2_000] * 10)
     found.lag(bucket, "normalize", "out", [3_000] * 10)
-    found.lag(bucket, "transmit:crm", "in", [5_000] * 9)
+    found.lag(bucket, "normalize", "own", [1_000] * 10)
+    found.lag(bucket, "transmit:crm", "in", [5_000] * 7)
     found.lag(bucket, "transmit:crm", "out", [12_000] * 7)
+    found.lag(bucket, "transmit:crm", "own", [7_000] * 7)
+    found.delivered(bucket, _SPENT, count=7)
     found.attempt(bucket, 6, "delivered")
     found.attempt(bucket, 7, "dead", status=401, reason="rejected")
     found.attempt(bucket, 8, "parked", status=0, reason="timeout")

@@ -1,12 +1,13 @@
 """What the Observer would have written about a pipe: rows for pages to read."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from django.test import Client
 from pyroaring import BitMap64
 
+from dataplane.ledger.breakdown import Breakdown, Slice
 from dataplane.ledger.sketch import Sketch
 from dataplane.ledger.units import position_of
 from mgmt.models import Attempt, Cell, FactRow, LagRow, Passed, Pipe, Reach, Seal, Topic, User
@@ -70,11 +71,22 @@ class Truth:
             Passed.objects.update_or_create(topic=f"penstock.c1.{purpose}.g1", partition=0, defaults={"offset": offset})
 
     def lag(self, bucket: int, node: str, way: str, lags_us: list[int]) -> None:
+        """Lags "in" or "out", or durations of the node's "own"."""
         sketch = Sketch()
         sketch.add(lags_us)
-        LagRow.objects.create(
-            pipe_id=self.pipe.id, bucket=bucket, node=node, way=way, audit_partition=0, sketch=sketch.encode()
-        )
+        column = way if way == "own" else f"lag_{way}"
+        self._timing(bucket, node, **{column: sketch.encode()})
+
+    def delivered(self, bucket: int, slices_us: Mapping[Slice, int], *, source_us: int = 0, count: int = 1) -> None:
+        """So many deliveries in the minute, each of which spent its time so."""
+        breakdown = Breakdown()
+        breakdown.add([source_us] * count, [[slices_us.get(slice_, 0) for slice_ in Slice]] * count)
+        self._timing(bucket, f"transmit:{self.destination}", breakdown=breakdown.encode())
+
+    def _timing(self, bucket: int, node: str, **columns: bytes) -> None:
+        row = {"pipe_id": self.pipe.id, "bucket": bucket, "node": node, "audit_partition": 0}
+        if not LagRow.objects.filter(**row).update(**columns):
+            LagRow.objects.create(**row, **columns)
 
     def attempt(self, bucket: int, offset: int, outcome: str, *, status: int = 204, reason: str = "") -> None:
         at = start_of(bucket) + timedelta(seconds=20)

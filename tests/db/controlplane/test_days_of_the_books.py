@@ -24,7 +24,7 @@ def fact(day: date, pipe: str = "p1", minute: int = 7) -> None:
     FactRow.objects.create(
         pipe_id=pipe, bucket=bucket, node="ingest", fact="sent", child=0, audit_partition=0, positions=b"", count=0
     )
-    LagRow.objects.create(pipe_id=pipe, bucket=bucket, node="ingest", way="out", audit_partition=0, sketch=b"")
+    LagRow.objects.create(pipe_id=pipe, bucket=bucket, node="ingest", audit_partition=0, lag_out=b"")
     Reach.objects.create(pipe_id=pipe, bucket=bucket, topic="t", partition=0, offset=1)
     note_days([bucket], NOW)
 

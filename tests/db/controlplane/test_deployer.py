@@ -378,7 +378,7 @@ def test_health_is_measured_over_whole_minutes_before_and_since(cells: list[Cell
         sketch = Sketch()
         sketch.add([20_000])
         LagRow.objects.create(
-            pipe_id=pipe.id, bucket=minute, node="transmit:crm", way="out", audit_partition=0, sketch=sketch.encode()
+            pipe_id=pipe.id, bucket=minute, node="transmit:crm", audit_partition=0, lag_out=sketch.encode()
         )
     assert health_before("c1", NOW) == Health(1_000, 1_000, 5, sketch.quantile(0.95))
     assert health_since("c1", NOW, later(49)) == Health(), "the minute that has just begun says nothing yet"

@@ -8,8 +8,8 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 
 from controlplane.leases import take
 from controlplane.observer.judging import judge_cells, looks
-from dataplane.ledger.sketch import Sketch
-from mgmt.models import Cell, Heartbeat, LagRow, Pipe, Seal, Verdict
+from mgmt.models import Cell, Heartbeat, Pipe, Seal, Verdict
+from tests.db.console.truth import Truth
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 BUCKET = int(NOW.timestamp() // 60)
@@ -45,9 +45,7 @@ def placed(pipe: Pipe, cell: Cell) -> Pipe:
 
 
 def lag(pipe: Pipe, node: str, way: str, lag_us: int) -> None:
-    sketch = Sketch()
-    sketch.add([lag_us])
-    LagRow.objects.create(pipe_id=pipe.id, bucket=BUCKET, node=node, way=way, audit_partition=0, sketch=sketch.encode())
+    Truth(pipe).lag(BUCKET, node, way, [lag_us])
 
 
 def test_a_verdict_is_written_once_and_renewed(cell: Cell):

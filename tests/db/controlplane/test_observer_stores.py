@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from pyroaring import BitMap64
 
@@ -14,10 +15,12 @@ from controlplane.observer.seal import first_open_bucket
 from controlplane.observer.sealing import Sealer
 from controlplane.observer.store import PartitionLostError, Store
 from dataplane.ledger.audit import AUDIT_VERSION, Attempt, Attempts, Audit, FactSet, LagSet, Mark, encode
+from dataplane.ledger.breakdown import SLICES, Breakdown, Slice
 from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
 from dataplane.ledger.sketch import Sketch
 from dataplane.ledger.units import position_of
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, cell_topic
+from dataplane.runtime.lags import LagBook
 from mgmt.models import Attempt as AttemptRow
 from mgmt.models import (
     AuditOffset,
@@ -122,7 +125,38 @@ def test_an_observer_that_begins_anew_merges_into_what_is_stored(store: Store):
     save(store, Message(AUDIT, 0, audit([fact("ingest", "sent", [1])], lags=[lag([10])])))
     save(store_at(1), Message(AUDIT, 1, audit([fact("ingest", "sent", [2])], lags=[lag([20])])))
     assert positions(node="ingest") == [1, 2]
-    assert Sketch.decode(bytes(LagRow.objects.get().sketch)).count == 2
+    assert Sketch.decode(bytes(LagRow.objects.get().lag_in or b"")).count == 2
+
+
+def delivered(lags_us: list[int], node: str = "transmit:crm") -> list[LagSet]:
+    """As a lane books deliveries, each of which took a third of its time in retries."""
+    book = LagBook()
+    for lag_us in lags_us:
+        spent = [0] * SLICES
+        spent[Slice.RETRY], spent[Slice.TRANSMIT] = lag_us // 3, lag_us - lag_us // 3
+        book.add_delivered(("p1", node, BUCKET), lag_us // 2, 0, spent)
+    return book.take()
+
+
+def test_the_timing_of_a_node_is_one_row_into_which_later_records_are_merged(store: Store):
+    save(store, Message(AUDIT, 0, audit([], lags=delivered([300, 600]))))
+    save(store, Message(AUDIT, 1, audit([], lags=delivered([900]))))
+    save(store_at(2), Message(AUDIT, 2, audit([], lags=delivered([1_200]))))
+    row = LagRow.objects.get()
+    lag_in, lag_out, own = (Sketch.decode(bytes(column or b"")) for column in (row.lag_in, row.lag_out, row.own))
+    assert [(one.count, one.max_us) for one in (lag_in, lag_out, own)] == [(4, 600), (4, 1_200), (4, 600)]
+    breakdown = Breakdown.decode(bytes(row.breakdown or b""))
+    sums = {portion.slice: portion.sum_us for portion in breakdown.portions(0.5)}
+    assert (breakdown.count, sums) == (4, {Slice.RETRY: 1_000, Slice.TRANSMIT: 2_000})
+
+
+def test_a_record_of_an_earlier_release_leaves_the_columns_alone_that_it_does_not_know(store: Store):
+    save(store, Message(AUDIT, 0, audit([], lags=delivered([300]))))
+    old = [msgspec.structs.replace(one, breakdown=b"") for one in delivered([900]) if one.way != "own"]
+    save(store_at(1), Message(AUDIT, 1, audit([], lags=old)))
+    row = LagRow.objects.get()
+    assert Sketch.decode(bytes(row.lag_out or b"")).count == 2
+    assert Sketch.decode(bytes(row.own or b"")).count == Breakdown.decode(bytes(row.breakdown or b"")).count == 1
 
 
 def test_an_observer_that_lost_its_partition_stores_nothing(store: Store):

@@ -1,7 +1,6 @@
 """What the Provisioner reads of ramps, and what of them it tells the data plane."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -9,9 +8,8 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.provisioner.ramps import ramps_under_way
 from controlplane.provisioner.records import desired_records
-from dataplane.ledger.sketch import Sketch
 from dataplane.tables.records import PipeRecord
-from mgmt.models import LagRow, Pipe, PipeRevision, Ramp, User
+from mgmt.models import Pipe, PipeRevision, Ramp, User
 from mgmt.queries.ramps import Figures, recently_taken
 from mgmt.queries.span import bucket_at
 from mgmt.services import begin_ramp, hold_ramp, publish_revision, raise_share, roll_back_ramp
@@ -35,10 +33,7 @@ def fact(pipe: Pipe, node: str, fact: str, offsets: range, detail: str = "") -> 
 
 
 def lag(pipe: Pipe, node: str, lags_us: list[int]) -> None:
-    sketch = Sketch()
-    sketch.add(lags_us)
-    row: dict[str, Any] = {"pipe_id": pipe.id, "bucket": BUCKET, "node": node, "way": "out", "audit_partition": 0}
-    LagRow.objects.create(**row, sketch=sketch.encode())
+    Truth(pipe).lag(BUCKET, node, "out", lags_us)
 
 
 def some_traffic(pipe: Pipe) -> None:

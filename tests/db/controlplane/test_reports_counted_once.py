@@ -72,8 +72,9 @@ class Observer:
 def counted() -> tuple[int, int, int, int]:
     """Return units, lags, usage and samples; each lag is of a delivery, which has a breakdown."""
     units = sum(row.count for row in FactRow.objects.all())
-    lags = sum(Sketch.decode(bytes(row.lag_out)).count for row in LagRow.objects.all())
-    assert lags == sum(Breakdown.decode(bytes(row.breakdown)).count for row in LagRow.objects.all())
+    rows = LagRow.objects.values_list("lag_out", "breakdown")
+    lags = sum(Sketch.decode(bytes(lag_out)).count for lag_out, _ in rows if lag_out is not None)
+    assert lags == sum(Breakdown.decode(bytes(one)).count for _, one in rows if one is not None)
     return units, lags, sum(row.cpu_us for row in UsageRow.objects.all()), SampleRow.objects.count()
 
 

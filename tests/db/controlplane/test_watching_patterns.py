@@ -261,7 +261,7 @@ def test_ten_thousand_busy_pipes_take_less_than_a_tenth_of_a_core(placed: Pipe, 
     for minute in minutes_of(FIRST):
         places = [{"pipe_id": pipe.id, "bucket": minute, "audit_partition": 0} for pipe in pipes]
         LagRow.objects.bulk_create(
-            [LagRow(**place, node="transmit:crm", way="out", sketch=sketch.encode()) for place in places], 5_000
+            [LagRow(**place, node="transmit:crm", lag_out=sketch.encode()) for place in places], 5_000
         )
         for node, fact, detail in (("ingest", "sent", "acked"), ("transmit:crm", "delivered", "")):
             rows = [

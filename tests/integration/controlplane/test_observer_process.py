@@ -52,7 +52,7 @@ class Writer:
 
     @property
     def lags(self) -> int:
-        return sum(Sketch.decode(bytes(row.sketch)).count for row in LagRow.objects.filter(pipe_id=self._pipe))
+        return sum(Sketch.decode(bytes(row.lag_out or b"")).count for row in LagRow.objects.filter(pipe_id=self._pipe))
 
 
 @pytest.fixture

@@ -70,6 +70,23 @@ def test_parts_of_a_record_may_grow_too():
     assert decode_audit(msgspec.msgpack.encode(fields)) == AUDIT
 
 
+class LagSetBefore(msgspec.Struct, array_like=True, frozen=True):
+    """As the release before breakdowns reads it."""
+
+    pipe: str
+    node: str
+    bucket: int
+    way: str
+    sketch: bytes
+
+
+def test_sets_with_a_breakdown_are_read_by_the_release_before_and_its_own_by_ours():
+    ours = LagSet("p", "transmit:crm", 29_833_333, "out", b"sketch", b"breakdown")
+    before = LagSetBefore("p", "transmit:crm", 29_833_333, "out", b"sketch")
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(ours), type=LagSetBefore) == before
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(before), type=LagSet).breakdown == b""
+
+
 @pytest.mark.parametrize(
     "value", [b"", b"\xc1", b"junk", msgspec.msgpack.encode({}), msgspec.msgpack.encode([1, "c1"])]
 )

@@ -1,6 +1,8 @@
 """The end of a demo run: two logs and the ledger must say the same, and whatever differs is named."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from pyroaring import BitMap64
@@ -10,7 +12,9 @@ from dataplane.ledger.facts import ACKED, INGEST, PROCESS, Fact, FactKey
 from dataplane.ledger.units import position_of
 from dataplane.names import Purpose
 from localbox.demo.compare import differences, quantile, read_books, result_of
+from localbox.demo.ledger import contradictions
 from localbox.demo.logs import Received, Sent
+from mgmt.queries.timing import NodeTiming, Percentiles, Portion, ShareSeries, Timing
 
 BUCKET = 29_384_711
 ALL = [position_of(1, partition, offset) for partition in range(2) for offset in range(5)]
@@ -114,3 +118,44 @@ def test_a_unit_still_on_its_way_is_a_difference():
 )
 def test_a_quantile_is_a_value_that_was_seen(values: list[float], q: float, expected: float):
     assert quantile(values, q) == expected
+
+
+def figures(p50: int = 1, p95: int = 2, p99: int = 3, most: int = 3, count: int = 10) -> Percentiles:
+    return Percentiles(p50, p95, p99, most, count)
+
+
+def measured(**changes: Any) -> Timing:
+    parts = (Portion("ingest", 1, 0.5, 1), Portion("transmit", 1, 0.5, 1))
+    nodes = (NodeTiming("normalize", None, None, figures()), NodeTiming("route", None, None, None))
+    series = ShareSeries((), (), ())
+    sound = Timing(nodes, parts, series, whole=figures(), mean_us=2, source=None, end_to_end_us=2, skewed=False)
+    return replace(sound, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param({}, [], id="sound"),
+        pytest.param(
+            {"nodes": (NodeTiming("normalize", None, None, figures(p99=4)),)},
+            ["latency: normalize has p50 1, p95 2, p99 4 and a maximum of 3 us"],
+            id="p99 above the maximum",
+        ),
+        pytest.param(
+            {"pie": (Portion("ingest", -1, 0.0, 1), Portion("transmit", 3, 1.0, 1))},
+            ["latency: ingest took -1 us"],
+            id="a negative part",
+        ),
+        pytest.param(
+            {"pie": (Portion("ingest", 1, 1.0, 1),)},
+            ["latency: the parts add up to 1 us, the whole is 2 us"],
+            id="parts that do not add up",
+        ),
+        pytest.param(
+            {"whole": figures(count=9)}, ["latency: 10 delivered, 9 measured"], id="a delivery without timing"
+        ),
+        pytest.param({"whole": None, "pie": ()}, ["latency: 10 delivered, 0 measured"], id="nothing measured"),
+    ],
+)
+def test_latency_figures_that_contradict_each_other_are_named(changes: dict[str, Any], words: list[str]):
+    assert contradictions(measured(**changes), delivered=10) == words

@@ -1,27 +1,32 @@
 """Lags that an earlier release stored by way become columns of one row, and back."""
 
+from datetime import UTC, datetime
 from importlib import import_module
 
 import pytest
 from django.db import connection
 
+from controlplane.observer.days import keep_days
 from mgmt.models import LagRow
+from mgmt.queries.span import bucket_at
 
 pytestmark = pytest.mark.django_db(transaction=False)
 migration = import_module("mgmt.migrations.0030_timing_of_nodes")
+NOW = datetime(2031, 5, 10, 12, 30, tzinfo=UTC)
+TODAY = bucket_at(NOW)
 BY_WAY = "pipe_id, bucket, node, way, audit_partition, sketch"
 OLD = [
     ("p", 7, "ingest", "in", 0, b"a"),
     ("p", 7, "ingest", "out", 0, b"b"),
     ("p", 7, "ingest", "out", 1, b"c"),
     ("p", 7, "transmit:crm", "in", 0, b"d"),
-    ("q", 9, "normalize", "out", 0, b"e"),
+    ("q", TODAY, "normalize", "out", 0, b"e"),
 ]
 NEW = [
     ("p", 7, "ingest", 0, b"a", b"b"),
     ("p", 7, "ingest", 1, None, b"c"),
     ("p", 7, "transmit:crm", 0, b"d", None),
-    ("q", 9, "normalize", 0, None, b"e"),
+    ("q", TODAY, "normalize", 0, None, b"e"),
 ]
 
 
@@ -30,7 +35,8 @@ def columns() -> set[str]:
         return {column.name for column in connection.introspection.get_table_description(cursor, "mgmt_lagrow")}
 
 
-def test_rows_by_way_are_joined_and_parted_again():
+def test_rows_by_way_are_joined_and_parted_again_in_days_and_outside_of_them():
+    keep_days(NOW, facts_keep_d=30, seals_keep_d=400)
     with connection.schema_editor() as editor:
         migration._part_ways(None, editor)
     assert {"way", "sketch"} <= columns()

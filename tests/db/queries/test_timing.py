@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.ledger.breakdown import Slice
+from dataplane.ledger.breakdown import PATH, Slice
 from mgmt.models import Pipe
 from mgmt.queries.span import Span
 from mgmt.queries.timing import SLICE_NAMES, end_to_end_p95, timing
@@ -19,8 +19,9 @@ def truth(pipe: Pipe) -> Truth:
     return Truth(pipe)
 
 
-def test_every_slice_has_a_name_of_its_own():
-    assert len(set(SLICE_NAMES.values())) == len(SLICE_NAMES) == len(Slice)
+def test_every_slice_has_a_name_of_its_own_in_the_order_of_travel():
+    assert list(SLICE_NAMES) == list(PATH)
+    assert len(set(SLICE_NAMES.values())) == len(SLICE_NAMES)
 
 
 def test_portions_add_up_to_the_whole_at_p95_and_in_the_mean(truth: Truth):

@@ -43,8 +43,13 @@ class Batch:
         self._done: list[Batch] = []
 
     def begin(self, count: int, done: "list[Batch]") -> None:
-        """`count` reports are due; the batch is put into `done` with the last of them."""
-        self._owed, self._done = count, done
+        """All `count` records are produced; put the batch into `done` with the last of their reports.
+
+        Some reports may have come already: a large request lets others have their turn while it produces.
+        """
+        self._done = done
+        self._owed += count + 1
+        self._settle()
 
     def report(self, error: KafkaError | None, message: Message) -> None:
         """The report of one record. A hot path."""

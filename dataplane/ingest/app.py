@@ -1,8 +1,6 @@
 """Ingest's HTTP face on granian's RSGI: one route for events, two for probes. No framework on the hot path."""
 
 import asyncio
-import gzip
-import io
 import itertools
 import logging
 import os
@@ -10,15 +8,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
-from zlib import error as ZlibError  # noqa: N812
 
 import msgspec
 
 from dataplane.ingest.credentials import CHALLENGE, key_of
 from dataplane.ingest.events import carry_trace, read_events
+from dataplane.ingest.gunzip import gunzip
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.replica import Replica
 from dataplane.ingest.slow import SlowBodies
+from dataplane.ingest.turns import Turn
 from dataplane.ingest.verdicts import Verdict, status_of
 from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.runtime.board import Reading
@@ -101,19 +100,18 @@ class IngestApp:
         began_us = time.time_ns() // 1_000
         key = key_of(headers.get("authorization"))
         self._replica.route(key)  # who may not send is told so before anything is read
-        body = self._plain(headers, await self._body(headers, protocol))
+        body = await self._decompressed(headers, await self._body(headers, protocol))
         route = self._replica.route(key)  # a body may take its time: it goes where the key leads now
         ce = _NO_ATTRIBUTES
         if "ce-specversion" in headers:
             ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
-        items, is_batch = read_events(headers.get("content-type", ""), body, ce)
+        events = read_events(headers.get("content-type", ""), body, ce, self._replica.settings.max_event_bytes)
         traceparent, traces = headers.get(TRACEPARENT) or "", self._replica.traces
         if traces is not None:
-            verdicts = await traces.posted(route, items, traceparent, began_us)
+            verdicts = await traces.posted(route, events.items, traceparent, began_us)
         else:
-            carry_trace(items, traceparent)
-            verdicts = await self._replica.take(route, items)
-        if is_batch:
+            verdicts = await self._replica.take(route, carry_trace(events.items, traceparent))
+        if events.is_batch:
             return _answer_batch(protocol, verdicts, f"{self._receipts}{{id}}/")
         return self._answer_one(protocol, verdicts[0])
 
@@ -129,7 +127,7 @@ class IngestApp:
     async def _body(self, headers: Any, protocol: Any) -> bytes:
         """The body as it was sent. Raises RefusalError if it is too large or comes too slowly."""
         declared = headers.get("content-length")
-        if declared is not None and declared.isdecimal() and int(declared) > self._limit:
+        if declared is not None and _is_over(declared, self._limit):
             raise self._too_large()
         task = self._slow.begin()
         try:
@@ -142,13 +140,21 @@ class IngestApp:
         finally:
             self._slow.end(task)
 
-    def _plain(self, headers: Any, body: bytes) -> bytes:
+    async def _decompressed(self, headers: Any, body: bytes) -> bytes:
+        """The body as it was before its sender compressed it. Raises RefusalError."""
         encoding = headers.get("content-encoding")
         if encoding is None or (encoding := encoding.strip().lower()) == "identity":
             return body
         if encoding != "gzip":
             raise RefusalError(415, "encoding-invalid", f"needs gzip or none, got {encoding[:40]}")
-        return self._unzip(body)
+        plain, turn = bytearray(), Turn()
+        for piece in gunzip(body):
+            plain += piece
+            if len(plain) > self._limit:
+                raise self._too_large()
+            if turn.is_over:
+                await turn.give_way()
+        return bytes(plain)
 
     async def _chunks(self, protocol: Any) -> bytes:
         """A body of unstated length: stop at the limit, not after it."""
@@ -158,16 +164,6 @@ class IngestApp:
             if len(body) > self._limit:
                 raise self._too_large()
         return bytes(body)
-
-    def _unzip(self, body: bytes) -> bytes:
-        try:
-            with gzip.open(io.BytesIO(body)) as stream:
-                plain = stream.read(self._limit + 1)
-        except (OSError, EOFError, ZlibError) as exc:
-            raise RefusalError(400, "encoding-invalid", "the body says gzip and is not whole gzip") from exc
-        if len(plain) > self._limit:
-            raise self._too_large()
-        return plain
 
     def _too_large(self) -> RefusalError:
         return RefusalError(413, "body-too-large", f"needs at most {self._limit} bytes, decompressed")
@@ -183,6 +179,11 @@ class IngestApp:
             headers.append(("www-authenticate", CHALLENGE))
         request_id = f"{os.getpid():x}-{next(_request_numbers):x}"
         protocol.response_bytes(refusal.status, headers, problem_body(refusal, request_id))
+
+
+def _is_over(declared: str, limit: int) -> bool:
+    """Whether a Content-Length is over the limit; however long a number it is."""
+    return declared.isdecimal() and (len(declared) > 18 or int(declared) > limit)
 
 
 def _answer_batch(protocol: Any, verdicts: list[Verdict], receipts: str) -> int:

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 from zlib import crc32
 
@@ -14,15 +14,16 @@ from confluent_kafka import KafkaException
 from msgspec import Struct
 
 from dataplane.ingest.acks import Acks, Batch, Place
-from dataplane.ingest.events import Event, Item
+from dataplane.ingest.events import Event, Item, refuse_large
 from dataplane.ingest.feeds import Feeds
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ingest.problems import RefusalError
 from dataplane.ingest.route import Route, Stamper
-from dataplane.ingest.schemas import check_of, held_against
+from dataplane.ingest.schemas import check_of, refuse_misfit
 from dataplane.ingest.stamp import Spread, key_bytes, partition_of
 from dataplane.ingest.telling import Teller
 from dataplane.ingest.traces import Traces
+from dataplane.ingest.turns import Turn
 from dataplane.ingest.verdicts import Verdict
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.units import partition_base
@@ -97,7 +98,7 @@ class Replica:
         self._routes_at = -1
         self._stamper = Stamper(settings.grace_s * 1_000_000)
         self._spread = Spread(crc32(name.encode()))
-        self._feeds = Feeds(settings.clusters, self.table, self._take_fed)
+        self._feeds = Feeds(settings.clusters, self.table, self._take_fed, settings.max_event_bytes)
         self._waiting = 0  # requests
         self._unsettled = 0  # their events
         self._events: Counter[str] = Counter()  # by outcome
@@ -147,6 +148,7 @@ class Replica:
         yield Reading("penstock_ingest_journal_failing", bool(self._trouble))
         yield Reading("penstock_ingest_unreported_events", self._teller.unreported)
         yield Reading("penstock_ingest_report_late_seconds", self._teller.late_s)
+        yield Reading("penstock_ingest_dropped_headers_total", self._feeds.dropped_headers)
 
     def route(self, key: str) -> Route:
         """Where a key leads. Raises RefusalError for an unknown or revoked key, a closed pipe, one not live yet."""
@@ -182,10 +184,10 @@ class Replica:
         weights = [(revision, share) for revision, share in pipe.weights if revision in plans]
         return Route(pipe, source, cell.topics["ingest"], plans, weights)
 
-    async def _take_fed(self, pipe: str, source: str, events: list[Event]) -> list[int]:
+    async def _take_fed(self, pipe: str, source: str, events: Iterable[Event]) -> list[int]:
         """Events that were read from a Kafka of somebody else's: the status of each. Raises RefusalError."""
         take = self.take if self.traces is None else self.traces.read
-        return [verdict.status for verdict in await take(self._lead(pipe, source), [*events])]
+        return [verdict.status for verdict in await take(self._lead(pipe, source), events)]
 
     def _plans(self, source: str, pipe: PipeRecord) -> dict[int, Plan]:
         """The plans of revisions that name the source: while one ramps, only the other may. Raises RefusalError."""
@@ -196,33 +198,28 @@ class Replica:
             raise _starting()
         return plans
 
-    async def take(self, route: Route, items: list[Item]) -> list[Verdict]:
+    async def take(self, route: Route, items: Iterable[Item]) -> list[Verdict]:
         """Store every event and answer for each: 202 after its own delivery report, else why not.
+
+        `items` may be an iterator that decodes them: each is let go as soon as it is on its way, and other requests
+        have their turn in between.
 
         While too many ACKed events are not reported to the ledger, none is taken: 503 for each.
         """
         self._quiet = False
         if self._teller.is_full:
-            self._events["unavailable"] += len(items)
-            return [_refused(_unavailable())] * len(items)
+            items = (_unavailable() for _ in items)
         self._usage.turn(idle=False)
-        if route.check is not None:
-            items = await held_against(route.check, items)
         now_us = time.time_ns() // 1_000
         request = Request(route, now_us, _monotonic_us(), self._spread.at(now_us, route.topic.partitions), [])
         batch = Batch(request, self._acks.pace(route.topic.name), self._loop)
-        refused: dict[int, RefusalError] = {}
-        for number, item in enumerate(items):
-            try:
-                self._produce(request, item, batch)
-            except RefusalError as refusal:
-                refused[number] = refusal
-        self._usage.add(route.pipe.pipe, len(request.metas), request.size_bytes, REQUEST_EFFORT + len(items))
-        if request.metas:
-            self._acks.produced(batch, len(request.metas))
-            self._waiting += 1
-            self._unsettled += len(request.metas)
-            await batch.future
+        self._waiting += 1
+        try:
+            count, refused = await self._produce_all(request, items, batch)
+            if request.metas:
+                self._acks.produced(batch, len(request.metas))
+                await batch.future
+        finally:
             self._waiting -= 1
             self._unsettled -= len(request.metas)
         taken = _verdicts(request, batch.places)
@@ -234,14 +231,32 @@ class Replica:
         for why in refused.values():
             self._events["unavailable" if why.status == 503 else "refused"] += 1
         rest = iter(taken)
-        return [_refused(refused[n]) if n in refused else next(rest) for n in range(len(items))]
+        return [_refused(refused[n]) if n in refused else next(rest) for n in range(count)]
+
+    async def _produce_all(
+        self, request: Request, items: Iterable[Item], batch: Batch
+    ) -> tuple[int, dict[int, RefusalError]]:
+        """Produce what can be taken; return how many items there were, and the refusals by their places."""
+        refused: dict[int, RefusalError] = {}
+        turn, check, count = Turn(), request.route.check, 0
+        for item in items:
+            try:
+                if check is not None and isinstance(item, Event):
+                    refuse_misfit(check, item)
+                self._produce(request, item, batch)
+            except RefusalError as refusal:
+                refused[count] = refusal
+            count += 1
+            if turn.is_over:
+                await turn.give_way()
+        self._usage.add(request.route.pipe.pipe, len(request.metas), request.size_bytes, REQUEST_EFFORT + count)
+        return count, refused
 
     def _produce(self, request: Request, event: Item, batch: Batch) -> None:
         if isinstance(event, RefusalError):
             raise event
-        metas, limit = request.metas, self.settings.max_event_bytes
-        if len(event.body) > limit:
-            raise RefusalError(413, "event-too-large", f"needs at most {limit} bytes an event, got {len(event.body)}")
+        refuse_large(event.body, self.settings.max_event_bytes)
+        metas = request.metas
         topic = request.route.topic
         meta, key = self._stamper.stamp(request.route, event, request.now_us)
         if event.origin is not None:
@@ -256,6 +271,7 @@ class Replica:
             raise _unavailable() from exc
         batch.numbers[partition].append(len(metas))
         metas.append(meta)
+        self._unsettled += 1
         request.size_bytes += len(event.body)
 
     def _on_done(self, batches: list[Batch]) -> None:

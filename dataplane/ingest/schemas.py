@@ -1,12 +1,9 @@
 """Events against the schema of their source: a verdict for each event by itself."""
 
-import asyncio
 import logging
-import time
-from collections.abc import Iterable
 from typing import Any, Final
 
-from dataplane.ingest.events import Event, Item
+from dataplane.ingest.events import Event
 from dataplane.ingest.problems import RefusalError
 from dataplane.spec.schema import Check, SchemaError, compile_schema
 from dataplane.tables.records import SchemaRecord
@@ -14,7 +11,6 @@ from dataplane.tables.records import SchemaRecord
 log = logging.getLogger(__name__)
 
 MAX_VALUES: Final = 10_000  # of an event; the same for every version, so that none refuses what the last one took
-TURN_S: Final = 0.005  # then other requests have theirs
 
 
 def check_of(record: SchemaRecord | None) -> Check | None:
@@ -30,26 +26,6 @@ def check_of(record: SchemaRecord | None) -> Check | None:
     except SchemaError as exc:
         log.error("schema %d of source=%s pipe=%s is not run: %s", record.version, record.source, record.pipe, exc)
         return None
-
-
-async def held_against(check: Check, items: Iterable[Item]) -> list[Item]:
-    """The items, each event that does not fit turned into its refusal."""
-    held: list[Item] = []
-    due_s = time.perf_counter() + TURN_S
-    for item in items:
-        held.append(item if isinstance(item, RefusalError) else _held(check, item))
-        if time.perf_counter() > due_s:
-            await asyncio.sleep(0)
-            due_s = time.perf_counter() + TURN_S
-    return held
-
-
-def _held(check: Check, event: Event) -> Item:
-    try:
-        refuse_misfit(check, event)
-    except RefusalError as refusal:
-        return refusal
-    return event
 
 
 def refuse_misfit(check: Check, event: Event) -> None:

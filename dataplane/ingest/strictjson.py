@@ -1,18 +1,22 @@
-"""JSON as ingest takes it: what another parser could read differently is refused. Pure."""
+"""Strict JSON for ingest: refuse what another parser could read differently. Pure.
+
+Every check is linear in the text: senders choose it, and one event loop serves them all.
+"""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from dataplane.ingest.problems import RefusalError
+from dataplane.stages.decoding import decode_json
 
 MAX_DEPTH: Final = 64
-_decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_BRACKETS: Final = bytes(c for c in range(256) if c not in b"[]{}")
+_NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_TO_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level up or down, as signed bytes
 
 
 def parse(body: bytes) -> Any:
@@ -20,26 +24,33 @@ def parse(body: bytes) -> Any:
 
     Raises RefusalError `json-invalid` (with the byte), `json-duplicate-key` or `json-too-deep`.
     """
-    if _may_be_deep(body):
-        raise RefusalError(400, "json-too-deep", f"needs at most {MAX_DEPTH} levels of nesting")
     try:
-        value = _decode(body)
+        value = decode_json(body)
+    except RecursionError as exc:
+        raise _too_deep() from exc
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise RefusalError(400, "json-invalid", _sentence(exc, body)) from exc
-    if _may_repeat_keys(body, value):
+    if _may_be_deep(body) and _depth(body) > MAX_DEPTH:
+        raise _too_deep()
+    if _may_repeat_keys(body, value) and _keys(body) != _keys(_encode(value)):
         _refuse_repeated_keys(body)
     return value
 
 
-def parse_all(array: bytes, items: Sequence[bytes]) -> list[Any] | None:
-    """The decoded `items` of a JSON array, all at once; None if one of them needs a closer look, by `parse`."""
-    if any(_opened(item) > MAX_DEPTH for item in items):
+def parse_all(items: Sequence[bytes]) -> list[Any] | None:
+    """Decode many items at once; return None if `parse` must look at each of them."""
+    if any(map(_may_be_deep, items)):
         return None
+    array = b"[" + b",".join(items) + b"]"
     try:
-        values: list[Any] = _decode(array)
+        values: list[Any] = decode_json(array)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return None if _may_repeat_keys(array, values) else values
+
+
+def _too_deep() -> RefusalError:
+    return RefusalError(400, "json-too-deep", f"needs at most {MAX_DEPTH} levels of nesting")
 
 
 def _sentence(exc: Exception, body: bytes) -> str:
@@ -49,46 +60,52 @@ def _sentence(exc: Exception, body: bytes) -> str:
     return f"{text} (byte {len(body)})" if "byte" not in text else text
 
 
-def _may_be_deep(body: bytes) -> bool:
-    """Depth by brackets alone: exact unless brackets stand in strings, which are then looked at closely."""
-    if _opened(body) <= MAX_DEPTH or _depth(body.translate(None, _BRACKETS)) <= MAX_DEPTH:
-        return False
-    return _depth(re.sub(rb'"(?:[^"\\]|\\.)*"', b'""', body)) > MAX_DEPTH
-
-
-def _opened(text: bytes) -> int:
-    return text.count(b"{") + text.count(b"[")
+def _may_be_deep(text: bytes) -> bool:
+    """Return False only if the text cannot have more than MAX_DEPTH levels. A hot path."""
+    return text.count(b"{") + text.count(b"[") > MAX_DEPTH
 
 
 def _depth(text: bytes) -> int:
-    depth = deepest = 0
-    for byte in text:
-        if byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
-    return deepest
+    """Return the levels of nesting of valid JSON."""
+    steps = np.frombuffer(_without_strings(text).translate(_TO_STEPS, _NO_BRACKETS), np.int8)
+    return int(steps.cumsum(dtype=np.int32).max(initial=0))
 
 
-def _may_repeat_keys(body: bytes, value: Any) -> bool:
-    """Whether the text may have keys that its decoded form has lost. Never False if it has; a hot path.
+def _may_repeat_keys(text: bytes, value: Any) -> bool:
+    """Return False only if decoding the text into `value` has lost no key. A hot path.
 
     A key that was lost took its colon with it, and nothing but an escaped colon could make up for that when the value
-    is written anew.
+    is encoded again.
     """
     if type(value) not in (dict, list):
         return False
-    if body.count(b":") != _encode(value).count(b":"):
+    if text.count(b":") != _encode(value).count(b":"):
         return True
-    return b"\\u" in body and (b"\\u003a" in body or b"\\u003A" in body)
+    return b"\\u" in text and (b"\\u003a" in text or b"\\u003A" in text)
+
+
+def _keys(text: bytes) -> int:
+    """Return the number of keys in valid JSON."""
+    return _without_strings(text).count(b":")
+
+
+def _without_strings(text: bytes) -> bytes:
+    """Return valid JSON with everything between quotes left out."""
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")  # now every quote begins or ends a string
+    return b"".join(text.split(b'"')[::2])
 
 
 def _refuse_repeated_keys(body: bytes) -> None:
-    def unique(pairs: list[tuple[str, Any]]) -> None:
-        keys = [key for key, _ in pairs]
-        if len(keys) != len(set(keys)):
-            repeated = next(key for key in keys if keys.count(key) > 1)
-            raise RefusalError(400, "json-duplicate-key", f"the key {repeated[:40]!r} stands twice in one object")
+    """Raise RefusalError `json-duplicate-key`, naming the first key that stands twice in one object."""
 
-    json.loads(body, object_pairs_hook=unique, parse_int=str, parse_float=str)
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        if len(pairs) < 2 or len(dict(pairs)) == len(pairs):
+            return
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise RefusalError(400, "json-duplicate-key", f"the key {key[:40]!r} stands twice in one object")
+            seen.add(key)
+
+    json.loads(body, object_pairs_hook=check, parse_int=str, parse_float=str)

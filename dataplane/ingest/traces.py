@@ -5,7 +5,7 @@ its sender's that is not recorded gives its events none, so they cost nothing fu
 """
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dataplane.ingest.events import Event, Item, carry_trace
@@ -17,7 +17,7 @@ from dataplane.runtime.tracing import Tracing, traceparent_of
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-Take = Callable[[Route, list[Item]], Awaitable[list[Verdict]]]
+Take = Callable[[Route, Iterable[Item]], Awaitable[list[Verdict]]]
 
 
 class Traces:
@@ -26,31 +26,34 @@ class Traces:
     def __init__(self, tracing: Tracing, take: Take) -> None:
         self._tracing, self._take = tracing, take
 
-    async def posted(self, route: Route, items: list[Item], traceparent: str, began_us: int) -> list[Verdict]:
+    async def posted(self, route: Route, items: Iterable[Item], traceparent: str, began_us: int) -> list[Verdict]:
         """Those of a request that came at `began_us`, of a sender with this trace or none ("")."""
         said = _said(route) | _POSTED
         span = self._tracing.begin("POST /v1/events", "server", said, parent=traceparent, start_us=began_us)
-        _carry(span, items, traceparent)
-        verdicts = await self._take(route, items)
+        verdicts = await self._take(route, carry_trace(items, _handed_on(span, traceparent)))
         if span.is_recording():
             status = status_of(verdicts)
             span.set_attribute("http.response.status_code", status)
             self._end(span, verdicts, status)
         return verdicts
 
-    async def read(self, route: Route, events: list[Item]) -> list[Verdict]:
+    async def read(self, route: Route, events: Iterable[Item]) -> list[Verdict]:
         """Those that were read from a Kafka of somebody else's: each goes on with the trace it came with, if any."""
-        by_trace: defaultdict[str, list[int]] = defaultdict(list)
-        for number, event in enumerate(events):
-            by_trace[carried(event.headers) if isinstance(event, Event) else ""].append(number)
-        spans = []
-        for trace, numbers in by_trace.items():
-            spans.append(span := self._tracing.begin("receive", "consumer", _said(route) | _READ, parent=trace))
-            _carry(span, [events[number] for number in numbers], trace)
-        verdicts = await self._take(route, events)
-        for span, numbers in zip(spans, by_trace.values(), strict=True):
+        spans: dict[str, Span] = {}
+        numbers: defaultdict[str, list[int]] = defaultdict(list)
+
+        def traced() -> Iterator[Item]:
+            for number, event in enumerate(events):
+                trace = carried(event.headers) if isinstance(event, Event) else ""
+                if trace not in spans:
+                    spans[trace] = self._tracing.begin("receive", "consumer", _said(route) | _READ, parent=trace)
+                numbers[trace].append(number)
+                yield from carry_trace([event], _handed_on(spans[trace], trace))
+
+        verdicts = await self._take(route, traced())
+        for trace, span in spans.items():
             if span.is_recording():
-                of_it = [verdicts[number] for number in numbers]
+                of_it = [verdicts[number] for number in numbers[trace]]
                 self._end(span, of_it, status_of(of_it))
         return verdicts
 
@@ -76,7 +79,9 @@ def _said(route: Route) -> dict[str, str | int | bool]:
     return {"penstock.pipe": route.pipe.pipe, "penstock.source": route.source, "penstock.cell": route.pipe.cell}
 
 
-def _carry(span: "Span", items: list[Item], trace: str) -> None:
-    """Also one that is not recorded, where the sender has begun it: it says so to whoever comes after us."""
-    if span.is_recording() or is_traceparent(trace):
-        carry_trace(items, traceparent_of(span))
+def _handed_on(span: "Span", trace: str) -> str:
+    """Return the trace that events go on with: also one that is not recorded, where the sender has begun it.
+
+    It says so to whoever comes after us.
+    """
+    return traceparent_of(span) if span.is_recording() or is_traceparent(trace) else ""

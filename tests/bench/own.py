@@ -176,8 +176,8 @@ def _ingest(var: Path, kafka: str, sampler: Sampler) -> Passes:
     route, body = replica._lead("p", "shop"), b"[" + b",".join([EVENT] * 100) + b"]"
 
     async def request() -> None:
-        items, _ = read_events("application/json", body, {})
-        assert all(verdict.status == 202 for verdict in await replica.take(route, items))
+        events = read_events("application/json", body, {}, replica.settings.max_event_bytes)
+        assert all(verdict.status == 202 for verdict in await replica.take(route, events.items))
 
     async def requests() -> None:
         replica._loop = asyncio.get_running_loop()

@@ -203,8 +203,8 @@ async def _ingest_us(settings: Settings) -> float:
 
     async def send(batches: int) -> None:
         for _ in range(batches):
-            items, _ = read_events("application/json", body, {})
-            verdicts = await replica.take(replica.route(KEY), items)
+            events = read_events("application/json", body, {}, settings.max_event_bytes)
+            verdicts = await replica.take(replica.route(KEY), events.items)
             assert all(verdict.status == 202 for verdict in verdicts)
 
     laps.begin()

@@ -17,8 +17,8 @@ from tests.rig.reports import Report
 REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
 
 
-def batch_of(partitions: Sequence[int]) -> tuple[Batch, list[Batch]]:
-    """A request whose records went to these partitions."""
+def batch_of(partitions: Sequence[int], *, begun: bool = True) -> tuple[Batch, list[Batch]]:
+    """A request whose records went to these partitions; `begun`: all of them are produced."""
     with asyncio.Runner() as runner:
         batch = Batch(
             "request", Pace(Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), "t"), runner.get_loop()
@@ -26,7 +26,8 @@ def batch_of(partitions: Sequence[int]) -> tuple[Batch, list[Batch]]:
     done: list[Batch] = []
     for number, partition in enumerate(partitions):
         batch.numbers[partition].append(number)
-    batch.begin(len(partitions), done)
+    if begun:
+        batch.begin(len(partitions), done)
     return batch, done
 
 
@@ -58,6 +59,22 @@ def test_a_partition_counts_as_a_whole_or_not_at_all(reports: list[tuple[KafkaEr
     batch.report(None, Report(1, 4))
     assert done == [batch]
     assert batch.places == [None, (1, 4), None]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.data())
+def test_reports_may_come_while_the_request_is_still_producing(partitions: list[int], data: st.DataObject):
+    batch, done = batch_of(partitions, begun=False)
+    places = [(partition, 100 + number * 3) for number, partition in enumerate(partitions)]
+    early = data.draw(st.integers(0, len(places)))
+    for place in places[:early]:
+        batch.report(None, Report(*place))
+    assert not done
+    batch.begin(len(places), done)
+    for place in places[early:]:
+        assert not done
+        batch.report(None, Report(*place))
+    assert done == [batch]
+    assert batch.places == places
 
 
 def test_a_fatal_error_is_remembered():

@@ -10,11 +10,17 @@ from dataplane.ingest.events import MAX_EVENTS, Event, read_events
 from dataplane.ingest.problems import RefusalError
 
 CE = {"specversion": "1.0", "id": "e-1", "source": "/shop", "type": "order.made"}
-JSON = "application/json"
+JSON, NDJSON = "application/json", "application/x-ndjson"
+
+
+LIMIT = 256 * 1024
 
 
 def read(media_type: str, body: bytes, ce: dict[str, str] | None = None) -> tuple[list[Any], bool]:
-    return read_events(media_type, body, ce or {})
+    events = read_events(media_type, body, ce or {}, LIMIT)
+    items = list(events.items)
+    assert len(items) == events.count
+    return items, events.is_batch
 
 
 def only(media_type: str, body: bytes, ce: dict[str, str] | None = None) -> Event:
@@ -94,11 +100,52 @@ def test_another_media_type_is_refused(media_type: str):
     assert (refused.value.status, refused.value.code) == (415, "media-type")
 
 
-def test_more_events_than_a_request_may_hold_are_refused():
-    assert len(read(JSON, b"[" + b"1," * (MAX_EVENTS - 1) + b"1]")[0]) == MAX_EVENTS
+LARGE = b'"' + b"x" * LIMIT + b'"'
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "ce"),
+    [
+        pytest.param(JSON, LARGE, {}, id="json"),
+        pytest.param(JSON, b" " * LIMIT + b"1", {}, id="white space counts"),
+        pytest.param(JSON, LARGE, CE, id="a binary CloudEvent"),
+        pytest.param("application/cloudevents+json", b'{"a":' + b" " * 2 * LIMIT + b"1}", {}, id="an envelope"),
+        pytest.param(
+            "application/cloudevents+json", json.dumps({**CE, "data": "x" * LIMIT}).encode(), {}, id="data"
+        ),
+        pytest.param(
+            "application/cloudevents+json",
+            json.dumps({**CE, "data_base64": base64.b64encode(bytes(LIMIT + 1)).decode()}).encode(),
+            {},
+            id="data in base64",
+        ),
+    ],
+)  # fmt: skip
+def test_an_event_over_the_limit_is_refused(media_type: str, body: bytes, ce: dict[str, str]):
     with pytest.raises(RefusalError) as refused:
-        read(JSON, b"[" + b"1," * MAX_EVENTS + b"1]")
+        read(media_type, body, ce)
+    assert (refused.value.status, refused.value.code) == (413, "event-too-large")
+
+
+@pytest.mark.parametrize(("media_type", "body"), [(JSON, b"[1," + LARGE + b",2]"), (NDJSON, b"1\n" + LARGE + b"\n2")])
+def test_an_item_over_the_limit_is_refused_and_the_others_kept(media_type: str, body: bytes):
+    items, _ = read(media_type, body)
+    assert kinds(items) == ["ok", "event-too-large", "ok"]
+
+
+@pytest.mark.parametrize(("media_type", "unit", "end"), [(JSON, b"1,", b"1]"), (NDJSON, b"1\n", b"1")])
+def test_a_request_has_no_more_events_than_it_may(media_type: str, unit: bytes, end: bytes):
+    begin = end[1:].replace(b"]", b"[")
+    assert len(read(media_type, begin + unit * (MAX_EVENTS - 1) + end)[0]) == MAX_EVENTS
+    with pytest.raises(RefusalError) as refused:
+        read(media_type, begin + unit * MAX_EVENTS + end)
     assert (refused.value.status, refused.value.code) == (413, "too-many-events")
+
+
+def test_commas_within_events_are_not_counted_as_events():
+    items, _ = read(JSON, b"[" + b"[1,2,3,4]," * 5_000 + b"0]")
+    assert len(items) == 5_001
+    assert (items[0].body, items[-1].body) == (b"[1,2,3,4]", b"0")
 
 
 # -- CloudEvents 1.0 -----------------------------------------------------------------------------------------------
@@ -144,7 +191,8 @@ def test_a_null_attribute_is_an_absent_one():
     [
         {"id": None}, {"id": ""}, {"source": None}, {"type": None}, {"specversion": None},
         {"subject": {"a": 1}}, {"subject": [1]}, {"subject": "a\r\nb"}, {"subject": "\x00"}, {"subject": "x" * 1_025},
-        {"data_base64": "***"}, {"datacontenttype": "a\nb"},
+        {"data_base64": "***"}, {"data_base64": "\u00e9"}, {"data_base64": 1234}, {"data_base64": ["AAAA"]},
+        {"datacontenttype": "a\nb"}, {"datacontenttype": {"a": 1}}, {f"a{number}": 1 for number in range(100)},
     ],
     ids=str,
 )  # fmt: skip
@@ -199,5 +247,5 @@ def test_a_binary_cloudevent_without_a_required_attribute_is_refused():
 def test_an_attribute_whose_name_could_be_another_header_is_refused(name: str):
     event = {"specversion": "1.0", "id": "1", "source": "s", "type": "t", name: "v"}
     with pytest.raises(RefusalError, match="attribute names") as refused:
-        read_events("application/cloudevents+json", json.dumps(event).encode(), {})
+        read("application/cloudevents+json", json.dumps(event).encode())
     assert (refused.value.status, refused.value.code) == (400, "cloudevent-invalid")

@@ -13,7 +13,7 @@ from dataplane.ingest.acks import Acks
 from dataplane.ingest.events import Event, Item, read_events
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.replica import Replica
-from dataplane.ingest.schemas import MAX_VALUES, check_of, held_against, refuse_misfit
+from dataplane.ingest.schemas import MAX_VALUES, check_of, refuse_misfit
 from dataplane.ingest.verdicts import Verdict
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
@@ -33,6 +33,7 @@ RECORDS: tuple[Record, ...] = (
     KeyRecord(key_digest(KEY), 1, "p", "shop"),
     KeyRecord(key_digest(OTHER), 1, "p", "other"),
 )
+LIMIT = 256 * 1024
 NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
@@ -77,8 +78,7 @@ def take(replica: Replica, items: list[Item], key: str = KEY) -> list[Verdict]:
 
 
 def sent(*bodies: Any) -> list[Item]:
-    items, _ = read_events("application/json", json.dumps(bodies).encode(), {})
-    return items
+    return list(read_events("application/json", json.dumps(bodies).encode(), {}, LIMIT).items)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_schema_that_cannot_be_run_here_refuses_nothing(caplog: pytest.LogCapt
 def test_what_is_looked_at_is_the_payload(media_type: str, body: bytes, ce: dict[str, str], status: int):
     check = check_of(schema(1, NUMBERS))
     assert check is not None
-    [event], _ = read_events(media_type, body, ce)
+    [event] = read_events(media_type, body, ce, LIMIT).items
     assert isinstance(event, Event)
     if not status:
         refuse_misfit(check, event)
@@ -191,10 +191,11 @@ def test_an_event_has_a_bound_of_values(value: Any, is_taken: bool):
         refuse_misfit(check, event)
 
 
-def test_others_have_their_turn_while_a_large_batch_is_looked_at():
-    check = check_of(schema(1, {"items": {"anyOf": [{"const": number} for number in range(90)]}}))
-    assert check is not None
-    slow = Event(b"[]", [89] * 5_000, [])
+def test_others_have_their_turn_while_a_large_batch_is_looked_at(
+    tmp_path: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch
+):
+    document = {"items": {"anyOf": [{"const": number} for number in range(90)]}}
+    replica = replica_of(tmp_path, producer, monkeypatch, schema(1, document))
     turns = 0
 
     async def others() -> None:
@@ -203,13 +204,20 @@ def test_others_have_their_turn_while_a_large_batch_is_looked_at():
             turns += 1
             await asyncio.sleep(0)
 
-    async def run() -> list[Item]:
+    async def run() -> list[Verdict]:
+        replica._loop = asyncio.get_running_loop()
+        replica._acks = Acks(replica._producer, replica._on_done)
         beside = asyncio.create_task(others())
-        held = await held_against(check, [slow] * 4)
+        items: list[Item] = [Event(b"[]", [89] * 5_000, []) for _ in range(4)]
+        verdicts = await replica.take(replica.route(KEY), items)
         beside.cancel()
-        return held
+        return verdicts
 
-    assert asyncio.run(run()) == [slow] * 4
+    try:
+        assert [verdict.status for verdict in asyncio.run(run())] == [202] * 4
+    finally:
+        replica._reader.close()
+        replica._journal.close()
     assert turns >= 3
 
 

@@ -1,14 +1,18 @@
 """What is read from clusters that are not ours, by whom, and what a record becomes."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
-from dataplane.ingest.feeds import Wanted, event_of, wanted
+from dataplane.ingest.events import MAX_ATTRIBUTES, Event
+from dataplane.ingest.feeds import Wanted, decoded, record_of, usable_headers, wanted
 from dataplane.spec import KafkaSource, parse_pipe_spec
 from dataplane.spec.clusters import parse_clusters, why_not_readable
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import PipeRecord, PlanRecord
+from localbox.settings import ROOT
 
 CLUSTERS = parse_clusters(
     b'{"main": {"tenants": ["t1"], "topics": ["orders.*", "users"], "settings": {"bootstrap.servers": "k:9092"}}}'
@@ -86,10 +90,15 @@ def test_nothing_is_read_for_others(known: ControlTable):
     assert wanted(known, CLUSTERS) == set()
 
 
+def event_of(record: "Record") -> Event:
+    event, _ = record_of(record, WANT)
+    return next(decoded([event], 1_000))
+
+
 def test_a_record_becomes_an_event_with_its_own_time_key_and_an_id_of_its_place():
-    event = event_of(Record(7, b'{"a":1}', b"k1", ("ce_type", b"order"), ("penstock-meta", b"x"), ("x", None)), WANT)
-    again = event_of(Record(7, b'{"a":2}'), WANT)
-    other = event_of(Record(8, b'{"a":1}'), WANT)
+    event = event_of(Record(7, b'{"a":1}', b"k1", ("ce_type", b"order"), ("penstock-meta", b"x"), ("x", None)))
+    again = event_of(Record(7, b'{"a":2}'))
+    other = event_of(Record(8, b'{"a":1}'))
     assert (event.body, event.value, event.time) == (b'{"a":1}', {"a": 1}, 1_795_262_400_000)
     assert event.headers == [("content-type", b"application/json"), ("ce_type", b"order")]
     assert event.origin is not None
@@ -102,9 +111,71 @@ def test_a_record_becomes_an_event_with_its_own_time_key_and_an_id_of_its_place(
 
 @pytest.mark.parametrize("body", [b"\xff\x00", b"{", b"NaN"])
 def test_what_is_no_json_is_taken_all_the_same(body: bytes):
-    event = event_of(Record(7, body), WANT)
+    event = event_of(Record(7, body))
     assert (event.body, event.value) == (body, None)
 
 
 def test_a_tombstone_is_null():
-    assert event_of(Record(7, None), WANT).body == b"null"
+    assert event_of(Record(7, None)).body == b"null"
+
+
+def test_a_body_over_the_limit_is_not_decoded():
+    large = Event(b"[" + b"[]," * 500 + b"1]", None, [])
+    assert next(decoded([large], 1_000)).value is None
+
+
+# -- headers -------------------------------------------------------------------------------------------------------
+
+JSON = ("content-type", b"application/json")
+TRACE = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(("ce_x\r\nHost: evil\r\n\r\nPOST /", b"v"), id="CR LF in the name"),
+        pytest.param(("ce_x\n", b"v"), id="LF at the end of the name"),
+        pytest.param(("ce_x: y", b"v"), id="another header in the name"),
+        pytest.param(("ce_\u00e9", b"v"), id="a name that is not ASCII"),
+        pytest.param(("ce_X", b"v"), id="capitals in the name"),
+        pytest.param(("ce_", b"v"), id="no name"),
+        pytest.param(("ce_" + "a" * 65, b"v"), id="a long name"),
+        pytest.param(("ce_x", b"a\r\nb"), id="CR LF in the value"),
+        pytest.param(("ce_x", b"\0"), id="NUL in the value"),
+        pytest.param(("ce_x", b"\x7f"), id="DEL in the value"),
+        pytest.param(("ce_x", b"\xff"), id="a value that is not UTF-8"),
+        pytest.param(("ce_x", b"v" * 1_025), id="a long value"),
+        pytest.param(("content-type", b"text/plain\r\nx: y"), id="CR LF in the content type"),
+        pytest.param(("traceparent", b"00-junk"), id="no traceparent"),
+    ],
+)
+def test_a_header_that_could_not_be_sent_on_is_dropped_and_the_record_kept(header: tuple[str, bytes]):
+    event, dropped = record_of(Record(7, b"{}", None, ("ce_id", b"1"), header), WANT)
+    assert event.body == b"{}"
+    assert (event.headers, dropped) == ([JSON, ("ce_id", b"1")], 1)
+
+
+def test_usable_headers_go_on_and_others_of_the_record_are_not_counted():
+    given = [("x-own", b"\r\n"), ("ce_time", None), ("ce_subject", "\u00e9".encode()), ("traceparent", TRACE)]
+    assert usable_headers([*given, ("content-type", b"text/plain")]) == (
+        [("content-type", b"text/plain"), ("ce_subject", "\u00e9".encode()), ("traceparent", TRACE)],
+        0,
+    )
+
+
+def test_of_two_headers_with_one_name_the_last_counts():
+    assert usable_headers([("ce_id", b"1"), ("ce_id", b"2")]) == ([JSON, ("ce_id", b"2")], 1)
+
+
+def test_a_record_has_no_more_attributes_than_a_posted_event_may():
+    headers, dropped = usable_headers([(f"ce_a{number}", b"v") for number in range(MAX_ATTRIBUTES + 50)])
+    assert len(headers) <= MAX_ATTRIBUTES + 2
+    assert dropped == MAX_ATTRIBUTES + 50 - (len(headers) - 1)
+
+
+def test_a_name_that_is_not_utf8_costs_the_record_its_headers_and_nothing_else():
+    """In a process of its own: without care it ends with SIGSEGV."""
+    command = [sys.executable, "-m", "tests.rig.raw_headers"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == f"200 { ({(b'{}', (JSON,), 1)}) }\n"

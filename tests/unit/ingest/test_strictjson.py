@@ -46,6 +46,11 @@ from dataplane.ingest.strictjson import parse
         pytest.param(b'{"a":1,"a":2,"b":"x\\u0022:"}', "json-duplicate-key", id="made up for by an escaped quote"),
         pytest.param(b"[" * 65 + b"]" * 65, "json-too-deep", id="65 levels"),
         pytest.param(b'{"a":' * 65 + b"1" + b"}" * 65, "json-too-deep", id="65 levels of objects"),
+        pytest.param(b'["]",' * 65 + b"1" + b"]" * 65, "json-too-deep", id="65 levels, closing brackets in strings"),
+        pytest.param(b'["]",' * 900 + b"1" + b"]" * 900, "json-too-deep", id="900 levels of the same"),
+        pytest.param(
+            b'["\\\\",' * 65 + b"1" + b"]" * 65, "json-too-deep", id="65 levels, strings that end in a backslash"
+        ),
     ],
 )
 def test_it_is_refused(body: bytes, code: str):
@@ -84,6 +89,7 @@ def test_a_hundred_thousand_levels_are_refused_at_once(body: bytes):
         pytest.param(b"[" * 64 + b"]" * 64, None, id="64 levels"),
         pytest.param(b'{"a":"' + b"[" * 100 + b'"}', {"a": "[" * 100}, id="brackets in text are no levels"),
         pytest.param(b'{"a":"\\"[[[' + b"{" * 100 + b'"}', None, id="brackets after an escaped quote"),
+        pytest.param(b'{"a\\\\":["' + b"[" * 100 + b'"]}', None, id="brackets after an escaped backslash"),
         pytest.param(b'{"a":{"a":1},"b":[{"a":1},{"a":2}]}', None, id="one key in several objects"),
         pytest.param(b'{"a\\":b":1,"c":"d\\":e"}', {'a":b': 1, "c": 'd":e'}, id="what looks like a key in text"),
         pytest.param(b'{"a":"\\ud83d\\ude00"}', {"a": "\U0001f600"}, id="a pair of surrogates"),

@@ -1,6 +1,7 @@
 """A sender's trace (W3C Trace Context) goes from the request to each of its events, and on to destinations."""
 
 import asyncio
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,7 @@ CARRIED = ("traceparent", TRACE.encode())
 class Taking:
     """Stands where the replica does, and takes everything."""
 
-    settings = SimpleNamespace(max_body_bytes=1_024, web_url="http://127.0.0.1")
+    settings = SimpleNamespace(max_body_bytes=1_024, max_event_bytes=1_024, web_url="http://127.0.0.1")
     traces = None
 
     def __init__(self) -> None:
@@ -29,9 +30,9 @@ class Taking:
     def route(self, key: str) -> str:
         return key
 
-    async def take(self, _: str, items: list[Item]) -> list[Verdict]:
+    async def take(self, _: str, items: Iterable[Item]) -> list[Verdict]:
         self.taken += items
-        return [Verdict(202, str(number)) for number, _ in enumerate(items)]
+        return [Verdict(202, str(number)) for number, _ in enumerate(self.taken)]
 
 
 class Exchange:
@@ -64,8 +65,8 @@ def test_every_event_of_a_request_carries_its_trace_and_those_of_the_next_do_not
 
 
 def test_a_refused_item_carries_nothing():
-    items, _ = read_events("application/json", b'[{"a":1}, {"a":1,"a":2}]', {})
-    carry_trace(items, TRACE)
+    events = read_events("application/json", b'[{"a":1}, {"a":1,"a":2}]', {}, 1_024)
+    items = list(carry_trace(events.items, TRACE))
     assert [isinstance(item, Event) and item.headers for item in items] == [[JSON, CARRIED], False]
 
 

@@ -1,6 +1,7 @@
 """Ingest's spans: from the arrival of a request to its ACK, and what its events carry on."""
 
 import asyncio
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,14 +29,15 @@ def events(count: int = 1, trace: str = "") -> list[Any]:
 
 
 def taken(traced: Traced, items: list[Item], verdicts: list[Verdict], trace: str = "") -> None:
-    async def take(_route: Any, _items: list[Item]) -> list[Verdict]:
+    async def take(_route: Any, given: Iterable[Item]) -> list[Verdict]:
+        assert list(given) == items
         return verdicts
 
     asyncio.run(Traces(traced.tracing, take).posted(ROUTE, items, trace, BEGAN_US))
 
 
 def read(traced: Traced, items: list[Any]) -> list[ReadableSpan]:
-    async def take(_route: Any, given: list[Item]) -> list[Verdict]:
+    async def take(_route: Any, given: Iterable[Item]) -> list[Verdict]:
         return [Verdict(202, str(number)) for number, _ in enumerate(given)]
 
     asyncio.run(Traces(traced.tracing, take).read(ROUTE, items))

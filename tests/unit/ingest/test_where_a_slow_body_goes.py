@@ -1,6 +1,7 @@
 """Where a key leads may change while a body is on its way: its events go where the key leads when it has come."""
 
 import asyncio
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from dataplane.ingest.verdicts import Verdict
 class Moving:
     """Stands where the replica does: the pipe is moved from c1 to c2 while the body comes."""
 
-    settings = SimpleNamespace(max_body_bytes=1_024, web_url="http://127.0.0.1")
+    settings = SimpleNamespace(max_body_bytes=1_024, max_event_bytes=1_024, web_url="http://127.0.0.1")
     traces = None
 
     def __init__(self) -> None:
@@ -22,9 +23,10 @@ class Moving:
     def route(self, _: str) -> str:
         return self.cell
 
-    async def take(self, route: str, items: list[Item]) -> list[Verdict]:
-        self.taken += [route for _ in items]
-        return [Verdict(202, "id") for _ in items]
+    async def take(self, route: str, items: Iterable[Item]) -> list[Verdict]:
+        taken = [route for _ in items]
+        self.taken += taken
+        return [Verdict(202, "id") for _ in taken]
 
     async def __call__(self) -> bytes:
         self.cell = "c2"

@@ -1,11 +1,12 @@
 """Syntax tree to closures. Nothing of the tenant's text is ever evaluated by Python: each node becomes one of ours."""
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from dataplane.expr import closures, loops
 from dataplane.expr.closures import Code
-from dataplane.expr.frame import COST_LIMIT, FIRST_VARIABLE, ROOTS
+from dataplane.expr.frame import BUDGET, COST_LIMIT, FIRST_VARIABLE, ROOTS, Allowance, used_up
 from dataplane.expr.functions import FUNCTIONS, Function
 from dataplane.expr.nodes import (
     At,
@@ -28,7 +29,7 @@ from dataplane.expr.nodes import (
 from dataplane.expr.parse import MAX_COMPREHENSIONS, parse
 from dataplane.expr.patterns import compile_pattern
 from dataplane.expr.times import zone
-from dataplane.expr.values import EvalError, kind
+from dataplane.expr.values import EvalError, LimitError, kind
 
 _VARIABLES: Final = (None,) * MAX_COMPREHENSIONS
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -40,20 +41,38 @@ class Expr:
     `uses` are the roots it names, so that nobody makes a `meta` that nobody reads.
     """
 
-    __slots__ = ("_code", "text", "uses")
+    __slots__ = ("_charges", "_code", "text", "uses")
 
-    def __init__(self, text: str, code: Code, uses: frozenset[str]) -> None:
+    def __init__(self, text: str, code: Code, uses: frozenset[str], *, charges: bool) -> None:
+        """`charges`: it holds something that costs more the larger the message is."""
         self.text = text
         self.uses = uses
         self._code = code
+        self._charges = charges
 
-    def __call__(self, body: Any, meta: Any = _NOTHING, table: Any = _NOTHING) -> Any:
-        """The value for a message; parts of the body come back uncopied. Raises EvalError, LimitError."""
-        return self._code([body, meta, table, COST_LIMIT, *_VARIABLES])
+    def __call__(
+        self, body: Any, meta: Any = _NOTHING, table: Any = _NOTHING, allowance: Allowance | None = None
+    ) -> Any:
+        """Return the value for a message; parts of the body come back uncopied.
 
-    def test(self, body: Any, meta: Any = _NOTHING, table: Any = _NOTHING) -> bool:
-        """The value of a predicate. Raises EvalError (also if it is no bool), LimitError."""
-        value = self._code([body, meta, table, COST_LIMIT, *_VARIABLES])
+        What it costs is taken from `allowance`, if one is given. Raises EvalError, LimitError.
+        """
+        if allowance is None or not self._charges:
+            return self._code([body, meta, table, COST_LIMIT, *_VARIABLES])
+        most = min(COST_LIMIT, allowance.units)
+        frame = [body, meta, table, most, *_VARIABLES]
+        try:
+            value = self._code(frame)
+        except LimitError:
+            if most == COST_LIMIT:
+                raise
+            raise used_up() from None
+        allowance.units -= most - frame[BUDGET]
+        return value
+
+    def test(self, body: Any, meta: Any = _NOTHING, table: Any = _NOTHING, allowance: Allowance | None = None) -> bool:
+        """Return the value of a predicate. Raises EvalError (also if it is no bool), LimitError."""
+        value = self(body, meta, table, allowance)
         if value is True:
             return True
         if value is False:
@@ -61,15 +80,18 @@ class Expr:
         raise EvalError(f"a condition needs a bool, got {kind(value)}")
 
 
-def compile_expr(text: str, roots: Collection[str] = ROOTS) -> Expr:
-    """The expression that a text means; `roots` are the names it may begin with.
+@lru_cache(maxsize=256)
+def compile_expr(text: str, roots: tuple[str, ...] = ROOTS) -> Expr:
+    """Return the expression that a text means; `roots` are the names it may begin with.
+
+    A spec is checked, then compiled, and asked what it uses, with each of its expressions: compiling takes up to 40 ms.
 
     Raises ExprError with line, column and what was expected: for what does not parse, is too large or too deep, names
     what is not there, or calls what is not in FUNCTIONS.
     """
     compiler = _Compiler(roots)
     code = compiler.code(parse(text))
-    return Expr(text, code, frozenset(compiler.uses))
+    return Expr(text, code, frozenset(compiler.uses), charges=compiler.charges)
 
 
 class _Compiler:
@@ -78,6 +100,7 @@ class _Compiler:
         self._roots = sorted(roots)
         self._scope: dict[str, int] = {}
         self.uses: set[str] = set()
+        self.charges = False
 
     def code(self, node: Node) -> Code:
         rule: Callable[[Any], Code] = getattr(self, f"_{type(node).__name__.lower()}")
@@ -111,6 +134,7 @@ class _Compiler:
         return closures.has(self.code(node.operand), node.field)
 
     def _index(self, node: Index) -> Code:
+        self.charges = True
         return closures.index(self.code(node.operand), self.code(node.key))
 
     def _unary(self, node: Unary) -> Code:
@@ -118,6 +142,7 @@ class _Compiler:
 
     def _binary(self, node: Binary) -> Code:
         left, right = self.code(node.left), self.code(node.right)
+        self.charges |= closures.may_charge(node.op, constant=isinstance(node.right, Constant))
         if isinstance(node.right, Constant):
             return closures.binary_constant(node.op, left, node.right.value)
         if node.op == "in" and isinstance(node.right, ListOf) and _all_constant(node.right):
@@ -145,6 +170,7 @@ class _Compiler:
     def _comprehension(self, node: Comprehension) -> Code:
         if node.variable in ROOTS:
             raise ExprError(node.at, f"needs a name that is no root, got {node.variable}")
+        self.charges = True
         over, outer = self.code(node.over), dict(self._scope)
         place = FIRST_VARIABLE + len(set(outer.values()))
         self._scope[node.variable] = place
@@ -154,6 +180,7 @@ class _Compiler:
         return loops.comprehension(node.kind, over, loops.Round(place, test, result, node.nodes))
 
     def _call(self, node: Call) -> Code:
+        self.charges = True
         if node.name == "matches":
             return self._matches(node)
         given = ([] if node.target is None else [node.target]) + node.arguments
@@ -162,7 +189,7 @@ class _Compiler:
             raise ExprError(node.at, _unknown(node, len(given)))
         if "zone" in function.takes:
             _check_zone(given[-1])
-        return closures.call(function.call, [self.code(argument) for argument in given])
+        return closures.call(function.call, function.units, [self.code(argument) for argument in given])
 
     def _matches(self, node: Call) -> Code:
         given = ([] if node.target is None else [node.target]) + node.arguments

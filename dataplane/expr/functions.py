@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dataplane.expr.frame import Frame, charge
+from dataplane.expr.frame import Frame, charge, joined_units, text_units
 from dataplane.expr.times import (
     DURATION_PARTS,
     MOMENT_PARTS,
@@ -26,11 +26,9 @@ from dataplane.expr.times import (
 )
 from dataplane.expr.values import INT_MAX, INT_MIN, NS, Duration, EvalError, Timestamp, kind
 
-CHARS_PER_UNIT: Final = 64  # reading or writing so many characters costs what one part of an expression costs
+DIGITS_PER_UNIT: Final = 8  # of a text read as a double
 _INT: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
-_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
-_UPPER: Final = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
 _TRUE: Final = ("true", "True", "TRUE", "t", "1")
 _FALSE: Final = ("false", "False", "FALSE", "f", "0")
 
@@ -38,6 +36,7 @@ _FALSE: Final = ("false", "False", "FALSE", "f", "0")
 class Function(Struct, frozen=True):
     """One function. `takes` are the kinds of its arguments as people read them, the target of a method first.
 
+    `units` is what a call costs however small its arguments are; what grows with them `call` charges itself.
     `examples` are (expression, result as JSON) over the body {"total": 12.5, "name": "Ada", "lines": [1, 2, 3]}.
     """
 
@@ -48,6 +47,7 @@ class Function(Struct, frozen=True):
     says: str
     examples: Sequence[tuple[str, str]]
     call: Callable[..., Any]  # (frame, *arguments)
+    units: int = 2
 
 
 def _size(frame: Frame, value: Any) -> int:  # noqa: ARG001
@@ -61,7 +61,7 @@ def _texts(frame: Frame, name: str, *values: Any) -> None:
     for value in values:
         if type(value) is not str:
             raise EvalError(f"{name} needs a string, got {kind(value)}")
-        charge(frame, len(value) // CHARS_PER_UNIT)
+        charge(frame, text_units(value))
 
 
 def _on_text(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,25 +77,33 @@ def _on_text(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
 def _replace(frame: Frame, text: Any, old: Any, new: Any) -> str:
     _texts(frame, "replace", text, old, new)
     grown: int = len(text) + text.count(old) * max(0, len(new) - len(old))
-    charge(frame, grown // CHARS_PER_UNIT)
+    charge(frame, joined_units(text, new, grown))
     result: str = text.replace(old, new)
     return result
 
 
 def _split(frame: Frame, text: Any, separator: Any) -> list[str]:
     _texts(frame, "split", text, separator)
-    parts = text.split(separator) if separator else list(text)
-    charge(frame, len(parts))
-    return parts
+    charge(frame, text.count(separator) + 1)
+    return text.split(separator) if separator else list(text)
 
 
 def _join(frame: Frame, parts: Any, separator: Any) -> str:
     if type(parts) is not list:
         raise EvalError(f"join needs a list, got {kind(parts)}")
-    charge(frame, len(parts) * (1 + len(separator) // CHARS_PER_UNIT) if type(separator) is str else 0)
+    charge(frame, len(parts) * (1 + text_units(separator)) if type(separator) is str else 0)
     _texts(frame, "join", separator, *parts)
     result: str = separator.join(parts)
     return result
+
+
+def _lower(text: str) -> str:
+    """A-Z as a-z; bytes know no other letters."""
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
+def _upper(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass").upper().decode("utf-8", "surrogatepass")
 
 
 def _substring(frame: Frame, text: Any, start: Any, end: Any = None) -> str:
@@ -143,6 +151,7 @@ def _double(frame: Frame, value: Any) -> float:
     if type(value) is not str:
         raise EvalError(f"double needs a number or a string, got {kind(value)}")
     _texts(frame, "double", value)
+    charge(frame, len(value) // DIGITS_PER_UNIT)
     if _DOUBLE.fullmatch(value):
         return float(value)
     raise EvalError("double needs digits")
@@ -215,19 +224,19 @@ def _part(name: str) -> Callable[..., int]:
 _TEXT = ("string",)
 _CONVERSIONS = [
     Function("int", False, ("value",), "int", "The whole number of a number, toward zero, of digits, or of a timestamp "
-             "in seconds.", [('int("42")', "42"), ("int(body.total)", "12"), ("int(-1.9)", "-1")], _int),
+             "in seconds.", [('int("42")', "42"), ("int(body.total)", "12"), ("int(-1.9)", "-1")], _int, 3),
     Function("double", False, ("value",), "double", "A number as a double; JSON numbers with a point are doubles, "
-             "those without are ints.", [("double(3) * 1.5", "4.5"), ('double("0.25")', "0.25")], _double),
+             "those without are ints.", [("double(3) * 1.5", "4.5"), ('double("0.25")', "0.25")], _double, 5),
     Function("string", False, ("value",), "string", "A scalar as text; times in RFC 3339 and in seconds.",
-             [("string(1.5)", '"1.5"'), ("string(true)", '"true"'), ('string(duration("1h"))', '"3600s"')], _string),
+             [("string(1.5)", '"1.5"'), ("string(true)", '"true"'), ('string(duration("1h"))', '"3600s"')], _string, 5),
     Function("bool", False, ("value",), "bool", "The truth in a text: true, false, 1, 0, t, f.",
              [('bool("true")', "true")], _bool),
     Function("timestamp", False, ("value",), "timestamp", "RFC 3339 text, or seconds since 1970 as an int.",
              [('timestamp("2026-01-31T12:00:00Z") < timestamp("2026-02-01T00:00:00+02:00")', "true"),
-              ("string(timestamp(0))", '"1970-01-01T00:00:00Z"')], _timestamp),
+              ("string(timestamp(0))", '"1970-01-01T00:00:00Z"')], _timestamp, 12),
     Function("duration", False, ("value",), "duration", "A span such as 1h30m, 1.5s or 20ms, or seconds as an int.",
              [('duration("90m") == duration("1h30m")', "true"),
-              ('string(timestamp(0) + duration("1m"))', '"1970-01-01T00:01:00Z"')], _duration),
+              ('string(timestamp(0) + duration("1m"))', '"1970-01-01T00:01:00Z"')], _duration, 15),
     Function("dyn", False, ("value",), "value", "The value itself.", [("dyn(1)", "1")], lambda _frame, value: value),
 ]  # fmt: skip
 _STRINGS = [
@@ -241,9 +250,9 @@ _STRINGS = [
     Function("endsWith", True, ("string", "string"), "bool", "Whether the text ends with the other.",
              [('body.name.endsWith("b")', "false")], _on_text("endsWith", str.endswith)),
     Function("lowerAscii", True, _TEXT, "string", "A-Z as a-z.", [("body.name.lowerAscii()", '"ada"')],
-             _on_text("lowerAscii", lambda text: text.translate(_LOWER))),
+             _on_text("lowerAscii", _lower)),
     Function("upperAscii", True, _TEXT, "string", "a-z as A-Z.", [("body.name.upperAscii()", '"ADA"')],
-             _on_text("upperAscii", lambda text: text.translate(_UPPER))),
+             _on_text("upperAscii", _upper)),
     Function("trim", True, _TEXT, "string", "Without white space at its ends.", [('" a ".trim()', '"a"')],
              _on_text("trim", str.strip)),
     Function("replace", True, ("string", "string", "string"), "string", "Every first text in it as the second.",
@@ -274,12 +283,12 @@ _COUNTED: Final = {
 _MOMENT = 'timestamp("2026-01-31T12:30:05.25Z")'
 _PARTS = [
     Function(name, True, ("timestamp or duration" if name in DURATION_PARTS else "timestamp",), "int", says,
-             [(f"{_MOMENT}.{name}()", result)], _part(name))
+             [(f"{_MOMENT}.{name}()", result)], _part(name), 8)
     for name, (says, result) in _COUNTED.items()
 ]  # fmt: skip
 _PARTS_THERE = [
     Function(name, True, ("timestamp", "zone"), "int", "The same in a time zone, which must stand there as text.",
-             [(f'{_MOMENT}.{name}("UTC")', result)], _part(name))
+             [(f'{_MOMENT}.{name}("UTC")', result)], _part(name), 10)
     for name, (_, result) in _COUNTED.items()
 ]  # fmt: skip
 

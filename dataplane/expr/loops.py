@@ -1,16 +1,16 @@
 """Comprehensions as closures: over the elements of a list or the keys of a map, each round charged for what it runs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from dataplane.expr.closures import Code
-from dataplane.expr.frame import Frame, charge
+from dataplane.expr.frame import ERROR_UNITS, Frame, charge
 from dataplane.expr.nodes import Comprehend
 from dataplane.expr.values import EvalError, kind
 
 
 class Round(NamedTuple):
-    """What is run for one element: it stands at `place` of the frame, and costs `nodes` units."""
+    """What is run for one element: it stands at `place` of the frame, and costs `nodes` units and one more."""
 
     place: int
     test: Code | None
@@ -18,9 +18,10 @@ class Round(NamedTuple):
     nodes: int
 
     def rounds(self, frame: Frame, over: Any, name: str) -> Iterator[Any]:
-        """Each element put in its place, and charged."""
+        """Put each element in its place, and charge for its round."""
+        units = self.nodes + 1
         for element in _elements(over, name):
-            charge(frame, self.nodes)
+            charge(frame, units)
             frame[self.place] = element
             yield element
 
@@ -30,11 +31,9 @@ def comprehension(kind_of: Comprehend, over: Code, each: Round) -> Code:
     return _KINDS[kind_of](over, each)
 
 
-def _elements(value: Any, name: str) -> Sequence[Any]:
-    if type(value) is list:
+def _elements(value: Any, name: str) -> Iterable[Any]:
+    if type(value) is list or type(value) is dict:
         return value
-    if type(value) is dict:
-        return list(value)
     raise EvalError(f"{name} needs a list or a map, got {kind(value)}")
 
 
@@ -56,6 +55,7 @@ def _deciding(name: str, decides: bool) -> Callable[[Code, Round], Code]:
                     if _holds(each.result, frame, name) is decides:
                         return decides
                 except EvalError as exc:
+                    charge(frame, ERROR_UNITS)
                     error = error or exc
             if error is not None:
                 raise error

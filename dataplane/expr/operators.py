@@ -12,8 +12,14 @@ from dataplane.expr.values import INT_MAX, INT_MIN, Duration, EvalError, Timesta
 Operator = Callable[[Any, Any], Any]
 
 
+def _multiply_ints(one: int, other: int) -> int:
+    _check_range(one, other)
+    return _checked(one * other)
+
+
 def _divide_ints(one: int, other: int) -> int:
-    """Toward zero."""
+    """Divide toward zero."""
+    _check_range(one, other)
     if not other:
         raise EvalError("division by zero")
     quotient = abs(one) // abs(other)
@@ -21,7 +27,8 @@ def _divide_ints(one: int, other: int) -> int:
 
 
 def _remainder(one: int, other: int) -> int:
-    """With the sign of the dividend."""
+    """Return the remainder, with the sign of the dividend."""
+    _check_range(one, other)
     if not other:
         raise EvalError("division by zero")
     if one == INT_MIN and other == -1:
@@ -56,7 +63,7 @@ _ARITHMETIC: Final[dict[str, dict[tuple[type, type], Operator]]] = {
         (Timestamp, Duration): lambda one, other: timestamp(one.ns - other.ns),
         (Duration, Duration): lambda one, other: duration(one.ns - other.ns),
     },
-    "*": {(int, int): lambda one, other: _checked(one * other), (float, float): operator.mul},
+    "*": {(int, int): _multiply_ints, (float, float): operator.mul},
     "/": {(int, int): _divide_ints, (float, float): _divide_doubles},
     "%": {(int, int): _remainder},
 }
@@ -118,6 +125,12 @@ OPERATORS: Final[dict[str, Operator]] = {
     "!=": unequal,
     "in": contains,
 }
+
+
+def _check_range(*numbers: int) -> None:
+    """Raise EvalError for a number of JSON's beyond 64 bits before it is computed with: it may have 4,300 digits."""
+    for number in numbers:
+        _checked(number)
 
 
 def _checked(number: int) -> int:

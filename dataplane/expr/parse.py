@@ -38,6 +38,15 @@ _COMPREHENSIONS: Final = {"all": (2,), "exists": (2,), "exists_one": (2,), "filt
 _ESCAPE: Final = re.compile(
     r"\\(?:([0-3][0-7]{2})|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
 )
+# Strings and comments, as the grammar has them: braces in them are text.
+_BRACES: Final = re.compile(
+    r"""//[^\n]*
+    | [rR](?:\"{3}[\s\S]*?\"{3} | '{3}[\s\S]*?'{3} | "[^"\r\n]*" | '[^'\r\n]*')
+    | \"{3}(?:\\[\s\S]|[^\\])*?\"{3} | '{3}(?:\\[\s\S]|[^\\])*?'{3}
+    | "(?:\\.|[^"\\\r\n])*" | '(?:\\.|[^'\\\r\n])*'
+    | [{}]""",
+    re.VERBOSE,
+)
 _SHORT: Final = dict(zip("abfnrtv\\\"'`?", "\a\b\f\n\r\t\v\\\"'`?", strict=True))
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 _Branch = Tree[Token] | Token | None
@@ -57,6 +66,19 @@ def parse(text: str) -> Node:
     except UnexpectedCharacters as exc:
         raise ExprError(At(exc.line, exc.column), _stray(exc, text)) from exc
     return _Reader().read(tree, 1)
+
+
+def closing_brace(text: str) -> int | None:
+    """Return the place of the first `}` that closes no brace of the expression before it; None if there is none."""
+    opened = 0
+    for found in _BRACES.finditer(text):
+        if found[0] == "{":
+            opened += 1
+        elif found[0] == "}":
+            if not opened:
+                return found.start()
+            opened -= 1
+    return None
 
 
 @cache

@@ -9,6 +9,7 @@ from msgspec import Struct
 NS: Final = 1_000_000_000
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
+MAX_VALUES: Final = 50_000  # of a result
 
 
 class EvalError(Exception):
@@ -77,23 +78,30 @@ def comparable(one: Any, other: Any) -> None:
         raise EvalError(f"cannot order {kind(one)} and {kind(other)}")
 
 
-def weight(value: Any) -> int:
-    """How many values a value holds, itself included."""
+def weight(value: Any, most: int) -> int:
+    """Return how many values a value holds, itself included, and one more for each 64 characters in them.
+
+    It stops counting beyond `most`.
+    """
     total, rest = 0, [value]
-    while rest:
+    while rest and total <= most:
         one = rest.pop()
         total += 1
-        if type(one) is list:
+        if type(one) is str:
+            total += len(one) // 64
+        elif type(one) is list:
             rest.extend(one)
         elif type(one) is dict:
+            total += sum(map(len, one)) // 64
             rest.extend(one.values())
     return total
 
 
 def to_json(value: Any, max_bytes: int) -> Any:
-    """A copy that JSON can carry: times as text, nothing shared with the body, at most about `max_bytes` when written.
+    """Return a copy that JSON can carry: times as text, nothing shared with the body.
 
-    Raises EvalError for a number that is not finite, LimitError if it is larger.
+    Raises EvalError for a number that is not finite, LimitError if it has more than about `max_bytes` when written, or
+    more than MAX_VALUES values.
     """
     return _Copy(max_bytes).of(value)
 
@@ -103,13 +111,15 @@ class _Copy:
 
     def __init__(self, max_bytes: int) -> None:
         self._left = self._max = max_bytes
+        self._values_left = MAX_VALUES
 
     def of(self, value: Any) -> Any:
         kind_of = type(value)
         if kind_of is str:
-            self._take(len(value) + 2)
+            self._take(_written_bytes(value))
             return value
         if kind_of is dict:
+            self._take(2)
             return {self._key(key): self.of(part) for key, part in value.items()}
         if kind_of is list:
             self._take(2)
@@ -124,10 +134,18 @@ class _Copy:
         return value
 
     def _key(self, key: str) -> str:
-        self._take(len(key) + 4)
+        self._left -= _written_bytes(key) + 2
         return key
 
-    def _take(self, size: int) -> None:
-        self._left -= size
+    def _take(self, size_bytes: int) -> None:
+        self._left -= size_bytes
+        self._values_left -= 1
         if self._left < 0:
             raise LimitError(f"the result may have {self._max} bytes")
+        if self._values_left < 0:
+            raise LimitError(f"the result may have {MAX_VALUES} values")
+
+
+def _written_bytes(text: str) -> int:
+    """Return the bytes of a text in quotes; beyond ASCII the most that they can be."""
+    return 2 + len(text) * (1 if text.isascii() else 4)

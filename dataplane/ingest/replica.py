@@ -27,7 +27,7 @@ from dataplane.ingest.turns import Turn
 from dataplane.ingest.verdicts import Verdict
 from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
 from dataplane.ledger.units import partition_base
-from dataplane.plan import Plan, compile_plan
+from dataplane.plan import SourceFields, source_fields
 from dataplane.record_limits import ENVELOPE_BYTES, wire_bytes
 from dataplane.runtime.board import Reading
 from dataplane.runtime.heartbeat import Pulse
@@ -180,23 +180,26 @@ class Replica:
             raise _starting()
         if pipe.state == "closed":
             raise RefusalError(409, "pipe-closed", "this pipe is closed; open it again to send events")
-        plans = self._plans(source, pipe)
-        weights = [(revision, share) for revision, share in pipe.weights if revision in plans]
-        return Route(pipe, source, cell.topics["ingest"], plans, weights)
+        fields = self._fields(source, pipe)
+        weights = [(revision, share) for revision, share in pipe.weights if revision in fields]
+        return Route(pipe, source, cell.topics["ingest"], fields, weights)
 
     async def _take_fed(self, pipe: str, source: str, events: Iterable[Event]) -> list[int]:
         """Events that were read from a Kafka of somebody else's: the status of each. Raises RefusalError."""
         take = self.take if self.traces is None else self.traces.read
         return [verdict.status for verdict in await take(self._lead(pipe, source), events)]
 
-    def _plans(self, source: str, pipe: PipeRecord) -> dict[int, Plan]:
-        """The plans of revisions that name the source: while one ramps, only the other may. Raises RefusalError."""
+    def _fields(self, source: str, pipe: PipeRecord) -> dict[int, SourceFields]:
+        """What revisions that name the source read of events: while one ramps, only the other may.
+
+        Raises RefusalError.
+        """
         records = [self.table.plan(pipe.pipe, revision) for revision, _ in pipe.weights]
         known = [record for record in records if record is not None]
-        plans = {record.revision: compile_plan(record.spec) for record in known if source in record.spec.sources}
-        if len(known) < len(records) or not plans:
+        named = {record.revision: record.spec for record in known if source in record.spec.sources}
+        if len(known) < len(records) or not named:
             raise _starting()
-        return plans
+        return {revision: source_fields(spec)[source] for revision, spec in named.items()}
 
     async def take(self, route: Route, items: Iterable[Item]) -> list[Verdict]:
         """Store every event and answer for each: 202 after its own delivery report, else why not.

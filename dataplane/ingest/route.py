@@ -10,7 +10,7 @@ from dataplane.ingest.stamp import choose_revision, event_time_us, id_head, id_t
 from dataplane.ledger.meta import Meta
 from dataplane.ledger.units import MINUTE_US, bucket_of
 from dataplane.names import WIRE_VERSION
-from dataplane.plan import Plan
+from dataplane.plan import SourceFields
 from dataplane.spec.schema import Check
 from dataplane.tables.records import PipeRecord, TopicRecord
 
@@ -20,6 +20,7 @@ CHANCE_DIGITS: Final = 19
 class Route(Struct):
     """Everything a key leads to, looked up once per change of the control table.
 
+    fields:  what each of these revisions reads of an event, by number
     weights: those of the pipe's revisions that name the source; of two the last is the stable one
     check:   what events posted to the source must fit; None if they may be anything
     """
@@ -27,7 +28,7 @@ class Route(Struct):
     pipe: PipeRecord
     source: str
     topic: TopicRecord
-    plans: dict[int, Plan]
+    fields: dict[int, SourceFields]
     weights: list[tuple[int, int]]
     check: Check | None = None
 
@@ -45,11 +46,11 @@ class Stamper:
         pipe = route.pipe
         id_ = self._message_id(now_us)
         revision = route.weights[-1][0]
-        fields = route.plans[revision].sources[route.source]
+        fields = route.fields[revision]
         key = key_bytes(pipe.pipe, fields.key(event.value)) if fields.any else None
         if len(route.weights) > 1:
             revision = choose_revision(route.weights, key or _lot(event, id_)) or revision
-            fields = route.plans[revision].sources[route.source]
+            fields = route.fields[revision]
             key = key_bytes(pipe.pipe, fields.key(event.value)) if fields.any else None
         given = fields.event_time(event.value) if fields.any else None
         if given is None:

@@ -66,10 +66,15 @@ class Plan:
         self.needs_about = by_meta or any(stage.needs_about for stage in stages)
         self.masks = any(stage.masks for stage in stages)
         self.needs_salt = any(stage.needs_salt for stage in stages)
-        self.sources = {
-            name: SourceFields(event_time=source.event_time, key=source.key, id=source.id)
-            for name, source in spec.sources.items()
-        }
+        self.sources = source_fields(spec)
+
+
+def source_fields(spec: PipeSpec) -> dict[str, SourceFields]:
+    """Return the fields of each source: all of a plan that ingest needs, so that it compiles nothing else."""
+    return {
+        name: SourceFields(event_time=source.event_time, key=source.key, id=source.id)
+        for name, source in spec.sources.items()
+    }
 
 
 def compile_plan(spec: PipeSpec, salt: bytes = b"") -> Plan:

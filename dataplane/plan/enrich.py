@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from dataplane.expr import Allowance
 from dataplane.plan.stage import NOTHING_KNOWN, StageError
 from dataplane.spec import Enrich
 from dataplane.stages.enrich import NoRowError, Rows, TableGoneError, compile_enrich
@@ -27,10 +28,10 @@ class Enriching:
 
     def __call__(self, value: Any, rows: Rows, about: About = NOTHING_KNOWN) -> Any:
         """The value with its rows. Raises StageError `lookup`, `no-row` or `no-table`, naming step and table."""
-        number = 0
+        number, allowance = 0, Allowance()
         try:
             for number, join in enumerate(self._joins):  # noqa: B007 (named in the error below)
-                value = join(value, about.meta, rows)
+                value = join(value, about.meta, rows, allowance)
         except StepError as exc:
             raise StageError("lookup", f"enrich[{number}] {self._tables[number]} {exc}") from exc
         except NoRowError as exc:

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from dataplane.expr.frame import COST_LIMIT
-from dataplane.expr.functions import CHARS_PER_UNIT, FUNCTIONS, Function
+from dataplane.expr.frame import CHARS_PER_UNIT, COST_LIMIT, STAGE_LIMIT, WIDE_CHARS_PER_UNIT
+from dataplane.expr.functions import FUNCTIONS, Function
 from dataplane.expr.parse import MAX_COMPREHENSIONS, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES
+from dataplane.expr.values import MAX_VALUES
 from dataplane.plan.examples import BODY, STEPS, SYNTAX
 from dataplane.spec.steps import STEP_TYPES
 from dataplane.stages import explode, steps
@@ -37,8 +38,11 @@ _LIMITS: Final = f"""
 When saved: {MAX_TEXT_BYTES} bytes of text, {MAX_NODES} parts (values, names, operators, calls), {MAX_DEPTH} levels,
 {MAX_COMPREHENSIONS} comprehensions inside each other; patterns and time zones stand there as text.
 
-For each message: {COST_LIMIT} units. A part run in a comprehension takes one, so does an element searched or joined,
-and every {CHARS_PER_UNIT} characters read or written. The result of a map: {steps.MAX_VALUE_BYTES // 1024} KB.
+For each message: {COST_LIMIT:,} units an expression, {STAGE_LIMIT:,} all steps of a stage together. A part run in a
+comprehension takes one, so does an element searched or joined, and every {CHARS_PER_UNIT} characters read or written
+({WIDE_CHARS_PER_UNIT} in a text with any character beyond ASCII). A conversion or a time takes up to 15, an absorbed
+error 5, a pattern more the larger it is, and a step 3 to 25 for each place that `*` stands for. The result of a map:
+{steps.MAX_VALUE_BYTES // 1024} KB and {MAX_VALUES:,} values.
 """
 
 

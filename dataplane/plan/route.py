@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dataplane.expr import EvalError, LimitError, compile_expr
+from dataplane.expr import Allowance, EvalError, LimitError, compile_expr
 from dataplane.plan.stage import NOTHING_KNOWN, StageError
 from dataplane.spec import Routes
 from dataplane.spec.checks import EXPRESSION_ROOTS
@@ -27,10 +27,10 @@ class Route:
         where it goes goes nowhere, not half of its ways.
         """
         chosen: list[tuple[str, ...]] = []
-        number = 0
+        number, allowance = 0, Allowance()
         try:
             for number, (when, to) in enumerate(self._rules):  # noqa: B007 (named in the error below)
-                if when.test(value, about.meta):
+                if when.test(value, about.meta, allowance=allowance):
                     if self._first_only:
                         return to
                     chosen.append(to)
@@ -47,7 +47,8 @@ class Route:
         Raises EvalError, LimitError where the route itself would bury the message.
         """
         found: list[bool | None] = []
+        allowance = Allowance()
         for when, _ in self._rules:
             decided = self._first_only and True in found
-            found.append(None if decided else when.test(value, about.meta))
+            found.append(None if decided else when.test(value, about.meta, allowance=allowance))
         return found

@@ -5,16 +5,16 @@ from typing import Any, Final
 
 import msgspec
 
-from dataplane.expr import compile_expr
+from dataplane.expr import Allowance, compile_expr
 from dataplane.spec import Explode, Filter, Map, Mask, Peek, Step
 from dataplane.spec.checks import EXPRESSION_ROOTS
+from dataplane.stages.decoding import decode_json
 from dataplane.stages.errors import StepError
 from dataplane.stages.explode import explode
 from dataplane.stages.paths import compile_path
 from dataplane.stages.steps import About, Dropped, compile_step
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-_decode = msgspec.json.Decoder().decode
 NOTHING_KNOWN: Final = About()
 
 
@@ -30,7 +30,7 @@ class StageError(Exception):
 def decode(body: bytes) -> Any:
     """The JSON value. Raises StageError `decode`."""
     try:
-        return _decode(body)
+        return decode_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise StageError("decode", f"the body is not JSON: {exc}") from exc
 
@@ -62,10 +62,10 @@ class Steps:
 
     def __call__(self, value: Any, about: About = NOTHING_KNOWN) -> Any:
         """The value after all of them, or DROPPED. Raises StageError `step`, naming step, path and cause."""
-        number = 0
+        number, allowance = 0, Allowance()
         try:
             for number, edit in enumerate(self._edits):  # noqa: B007 (named in the error below)
-                value = edit(value, about)
+                value = edit(value, about, allowance)
                 if type(value) is Dropped:
                     return value
         except StepError as exc:

@@ -1,12 +1,13 @@
 """A destination's template, compiled: what its request for one message is made of. Values are encoded, never pasted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from dataplane.expr import Duration, EvalError, Expr, LimitError, Timestamp, compile_expr, time_text, to_json
+from dataplane.expr import Allowance, Duration, EvalError, Expr, LimitError, Timestamp, compile_expr, time_text, to_json
 from dataplane.ledger.meta import Meta
 from dataplane.plan.about import about
 from dataplane.plan.outbound import ascii_value
@@ -21,6 +22,7 @@ MAX_URL_CHARS: Final = 8_000
 MAX_HEADER_CHARS: Final = 4_000
 
 _Piece = str | Expr
+_ValueOf = Callable[[Expr], Any]
 
 
 class Made(NamedTuple):
@@ -47,16 +49,16 @@ class CompiledTemplate:
 
     def __call__(self, meta: Meta, body: bytes) -> Made:
         """Raises StageError `template`, naming the field and what was needed."""
-        value = self._read(body)
         known = about(meta).meta if "meta" in self._uses else {}
+        value_of = partial(_value, self._read(body), known, Allowance())
         with _naming("path"):
-            url = self._made_url(value, known)
+            url = self._made_url(value_of)
         headers = []
         for name, pieces in self._headers:
             with _naming(f"headers.{name}"):
-                headers.append(_line(name, pieces, value, known))
+                headers.append(_line(name, pieces, value_of))
         with _naming("body"):
-            return Made(url, headers, self._made_body(value, known))
+            return Made(url, headers, self._made_body(value_of))
 
     def _read(self, body: bytes) -> Any:
         if "body" not in self._uses:
@@ -66,20 +68,20 @@ class CompiledTemplate:
         except StageError as exc:
             raise StageError(CAUSE, exc.detail) from exc
 
-    def _made_url(self, value: Any, known: Any) -> str:
+    def _made_url(self, value_of: _ValueOf) -> str:
         if self._path is None:
             return self._url
-        path = "".join(_in_path(piece, value, known) for piece in self._path)
+        path = "".join(_in_path(piece, value_of) for piece in self._path)
         if any(segment in (".", "..") for segment in path.partition("?")[0].split("/")):
             raise EvalError("the path would lead somewhere else by its dots")
         if len(path) > MAX_URL_CHARS:
             raise LimitError(f"the path may have {MAX_URL_CHARS} characters")
         return self._base + path
 
-    def _made_body(self, value: Any, known: Any) -> bytes | None:
+    def _made_body(self, value_of: _ValueOf) -> bytes | None:
         if self._body is None:
             return None
-        return encode(to_json(self._body(value, known), MAX_BODY_BYTES), "body")
+        return encode(to_json(value_of(self._body), MAX_BODY_BYTES), "body")
 
 
 @contextmanager
@@ -101,23 +103,34 @@ def _pieces(text: str) -> Sequence[_Piece]:
     ]
 
 
-def _in_path(piece: _Piece, value: Any, known: Any) -> str:
+def _value(body: Any, meta: Any, allowance: Allowance, expr: Expr) -> Any:
+    """What an expression gives for the message; all those of a request take from one allowance."""
+    return expr(body, meta, allowance=allowance)
+
+
+def _in_path(piece: _Piece, value_of: _ValueOf) -> str:
     """A value is one part of the path or query: whatever it holds begins no other part."""
     if isinstance(piece, str):
         return piece
-    text = _text(piece(value, known))
+    text = _text(value_of(piece))
     if not text:
         raise EvalError("needs a value that is not empty")
+    if len(text) > MAX_URL_CHARS:
+        raise LimitError(f"the path may have {MAX_URL_CHARS} characters")
     return quote(text, safe="")
 
 
-def _line(name: str, pieces: Sequence[_Piece], value: Any, known: Any) -> str:
-    made = "".join(
-        piece if isinstance(piece, str) else ascii_value(_text(piece(value, known)).encode()) for piece in pieces
-    )
+def _line(name: str, pieces: Sequence[_Piece], value_of: _ValueOf) -> str:
+    made = "".join(piece if isinstance(piece, str) else _in_header(_text(value_of(piece))) for piece in pieces)
     if len(made) > MAX_HEADER_CHARS:
         raise LimitError(f"a header may have {MAX_HEADER_CHARS} characters")
     return f"{name}: {made}"
+
+
+def _in_header(text: str) -> str:
+    if len(text) > MAX_HEADER_CHARS:
+        raise LimitError(f"a header may have {MAX_HEADER_CHARS} characters")
+    return ascii_value(text.encode())
 
 
 def _text(value: Any) -> str:

@@ -1,16 +1,20 @@
 """What the shapes of steps and routes do not say: expressions that compile, paths that mean something, one explode."""
 
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
 
 from dataplane.expr import ExprError, compile_expr
 from dataplane.spec.errors import SpecError
 from dataplane.spec.routes import Routes
-from dataplane.spec.steps import Cast, Explode, Filter, Map, Peek, Rename, Step
+from dataplane.spec.steps import Cast, Default, Explode, Filter, Map, Peek, Rename, Set, Step
 
 EXPRESSION_ROOTS: Final = ("body", "meta")
 WHOLE_BODY: Final = "$"
 EACH: Final = "*"
+MAX_EXPRESSIONS_CHARS: Final = 64 * 1024  # of all expressions of a spec: compiling takes up to 40 us a character
+MAX_CONSTANT_BYTES: Final = 64 * 1024  # of a value that a step puts into each message
 
 
 def check_steps(path: str, steps: Sequence[Step], *, may_explode: bool) -> None:
@@ -24,6 +28,23 @@ def check_steps(path: str, steps: Sequence[Step], *, may_explode: bool) -> None:
             exploded = True
         _check_paths(where, step)
         _check_step(where, step)
+
+
+def check_effort(expressions: Iterable[str]) -> None:
+    """Raise SpecError for more text of expressions than one spec may have. Ask before they are compiled."""
+    chars = sum(map(len, expressions))
+    if chars > MAX_EXPRESSIONS_CHARS:
+        raise SpecError("$", f"needs at most {MAX_EXPRESSIONS_CHARS} characters of expressions in all, got {chars}")
+
+
+def check_constant(path: str, value: Any) -> None:
+    """Raise SpecError for a constant that is too large, or that JSON cannot carry."""
+    try:
+        size_bytes = len(msgspec.json.encode(value))
+    except (OverflowError, UnicodeEncodeError, RecursionError, TypeError) as exc:
+        raise SpecError(path, "holds a value that JSON cannot carry") from exc
+    if size_bytes > MAX_CONSTANT_BYTES:
+        raise SpecError(path, f"needs at most {MAX_CONSTANT_BYTES} bytes as JSON, got {size_bytes}")
 
 
 def check_routes(routes: Routes, destinations: Collection[str]) -> None:
@@ -48,6 +69,8 @@ def _check_step(where: str, step: Step) -> None:
             check_expression(f"{where}.when", when)
         case Map(_, expr):
             check_expression(f"{where}.expr", expr)
+        case Set(_, value) | Default(_, value):
+            check_constant(f"{where}.value", value)
         case Cast(_, to, currency) if currency is not None and to != "money":
             raise SpecError(f"{where}.currency", f"needs to be left out of a cast to {to}")
 

@@ -1,20 +1,22 @@
 """`PipeSpec`: what a revision means. Parsing is strict: an unknown field or a bad step is refused, naming its path."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from dataplane.spec.checks import check_routes, check_steps
+from dataplane.spec.checks import check_effort, check_routes, check_steps
 from dataplane.spec.dedup import Dedup, check_dedup
+from dataplane.spec.destination import HttpDestination
 from dataplane.spec.destinations import Destination, check_destination, with_type
 from dataplane.spec.enrich import Enrichments, check_enrich
 from dataplane.spec.errors import SpecError
+from dataplane.spec.kept import TableDestination
 from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
 from dataplane.spec.routes import Routes
 from dataplane.spec.sources import Source
-from dataplane.spec.steps import Step
+from dataplane.spec.steps import Filter, Map, Step
 from dataplane.spec.windows import Window, Windows, check_windows
 from dataplane.spec.words import checked, taken_apart
 
@@ -63,6 +65,7 @@ def _with_types(document: Any) -> Any:
 
 
 def _check(spec: PipeSpec) -> None:
+    check_effort(_expressions(spec))
     for name, destination in spec.destinations.items():
         check_destination(f"$.destinations.{name}", destination)
     check_steps("$.normalize", spec.normalize, may_explode=True)
@@ -76,6 +79,23 @@ def _check(spec: PipeSpec) -> None:
         check_steps(f"$.transform.{name}", steps, may_explode=False)
     if spec.routes is not None:
         check_routes(spec.routes, spec.destinations)
+
+
+def _expressions(spec: PipeSpec) -> Iterator[str]:
+    """Yield the text of every expression, and texts that hold some."""
+    for step in (*spec.normalize, *(step for steps in spec.transform.values() for step in steps)):
+        match step:
+            case Filter(text) | Map(_, text):
+                yield text
+    yield from (step.key for step in spec.enrich)
+    yield from (rule.when for rule in spec.routes.rules) if spec.routes is not None else ()
+    yield from (value.expr or "" for window in spec.windows.values() for value in window.values.values())
+    for to in spec.destinations.values():
+        match to:
+            case TableDestination():
+                yield from (to.key, to.remove_when or "")
+            case HttpDestination(template=made) if made is not None:
+                yield from (made.path or "", *made.headers.values(), made.body or "")
 
 
 # Fields that map names to something. msgspec's paths say `[...]` for a value of theirs, which names nothing.

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from dataplane.spec.checks import EACH, WHOLE_BODY, check_expression
+from dataplane.spec.checks import EACH, WHOLE_BODY, check_constant, check_expression
 from dataplane.spec.errors import SpecError
 from dataplane.spec.names import Name
 from dataplane.spec.steps import Expression, Path
@@ -35,5 +35,6 @@ def check_enrich(steps: Sequence[Enrich]) -> None:
         check_expression(f"{where}.key", step.key)
         if step.into == WHOLE_BODY or EACH in step.into.split("."):
             raise SpecError(f"{where}.into", "needs a path below the body, without *")
+        check_constant(f"{where}.default", step.default)
         if step.default is not None and step.on_missing != "default":
             raise SpecError(f"{where}.default", f"needs to be left out when on_missing is {step.on_missing}")

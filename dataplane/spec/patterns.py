@@ -4,9 +4,9 @@ from dataplane.expr.patterns import compile_pattern
 from dataplane.spec.errors import SpecError
 
 
-def check_pattern(path: str, pattern: str) -> None:
-    """Raises SpecError, naming the field, if RE2 does not take the pattern."""
+def check_pattern(path: str, pattern: str) -> int:
+    """Return how many instructions the pattern's program has. Raises SpecError if RE2 does not take the pattern."""
     try:
-        compile_pattern(pattern)
+        return int(compile_pattern(pattern).programsize)
     except ValueError as exc:
         raise SpecError(path, f"needs an RE2 pattern, got one it refuses: {exc}") from exc

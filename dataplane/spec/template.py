@@ -8,8 +8,8 @@ from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta, Struct
 
-from dataplane.expr import ExprError, compile_expr
-from dataplane.spec.checks import EXPRESSION_ROOTS, check_expression
+from dataplane.expr import closing_brace
+from dataplane.spec.checks import check_expression
 from dataplane.spec.errors import SpecError
 
 OPEN: Final = "${"
@@ -40,31 +40,22 @@ class Part(NamedTuple):
 
 
 def parts_of(where: str, text: str) -> list[Part]:
-    """The pieces of a text in their order. An expression ends at the first brace that leaves it whole.
+    """Return the pieces of a text in their order. An expression ends at the first brace that closes none of its own.
 
     Raises SpecError with line and column within the expression, and what was expected.
     """
     found: list[Part] = []
     while OPEN in text:
+        if len(found) >= 2 * MOST_EXPRESSIONS:
+            raise SpecError(where, f"needs at most {MOST_EXPRESSIONS} expressions")
         literal, _, rest = text.partition(OPEN)
-        expression = _whole_expression(where, rest)
-        found += [Part(literal, False), Part(expression, True)]
-        text = rest[len(expression) + 1 :]
+        end = closing_brace(rest)
+        if end is None:
+            raise SpecError(where, f"needs a closing brace after {OPEN}{rest[:40]}")
+        check_expression(where, rest[:end])
+        found += [Part(literal, False), Part(rest[:end], True)]
+        text = rest[end + 1 :]
     return [part for part in [*found, Part(text, False)] if part.text]
-
-
-def _whole_expression(where: str, text: str) -> str:
-    ends = [number for number, char in enumerate(text) if char == "}"]
-    if not ends:
-        raise SpecError(where, f"needs a closing brace after {OPEN}{text[:40]}")
-    for end in ends[:MOST_EXPRESSIONS]:
-        try:
-            compile_expr(text[:end], EXPRESSION_ROOTS)
-        except ExprError:
-            continue
-        return text[:end]
-    check_expression(where, text[: ends[0]])  # tells what is wrong with the one that was meant
-    raise SpecError(where, f"needs an expression after {OPEN}")
 
 
 def check_template(where: str, template: Template) -> None:
@@ -88,8 +79,5 @@ def _check_path(where: str, text: str) -> None:
 
 
 def _check_text(where: str, text: str) -> str:
-    """The literal parts together."""
-    parts = parts_of(where, text)
-    if sum(part.is_expression for part in parts) > MOST_EXPRESSIONS:
-        raise SpecError(where, f"needs at most {MOST_EXPRESSIONS} expressions")
-    return "".join(part.text for part in parts if not part.is_expression)
+    """Return the literal parts together."""
+    return "".join(part.text for part in parts_of(where, text) if not part.is_expression)

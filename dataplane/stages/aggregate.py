@@ -11,10 +11,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from dataplane.expr import EvalError, LimitError, compile_expr
+from dataplane.expr import EvalError, LimitError, compile_expr, to_json
 from dataplane.spec.windows import Aggregate
 
 KEPT: Final = 1_024
+MAX_STATE_BYTES: Final = 64 * 1024  # of what a reduce has folded so far
 HASHES: Final = 1 << 64
 _EXACT: Final = Context(prec=700)  # what a sum of the largest and the smallest double needs
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -111,14 +112,17 @@ _FOLDS: Final[dict[str, Fold]] = {
 
 
 def _reducer(text: str) -> Callable[[Any, Any], Any]:
-    """The first value is where it begins; a value that the expression fails on is left out."""
+    """Fold by an expression. The first value is where it begins; a value that the expression fails on is left out.
+
+    So is one that would make the state larger than MAX_STATE_BYTES: `body.acc + body.acc` doubles it with each event.
+    """
     expression = compile_expr(text, ("body",))
 
     def step(acc: Any, value: Any) -> Any:
         if acc is None or value is None:
             return value if acc is None else acc
         try:
-            return expression({"acc": acc, "value": value})
+            return to_json(expression({"acc": acc, "value": value}), MAX_STATE_BYTES)
         except (EvalError, LimitError):
             return acc
 

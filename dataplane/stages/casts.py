@@ -1,15 +1,23 @@
-"""Casts: a JSON value as another type. Each raises ValueError, TypeError or an arithmetic error if that cannot be."""
+"""Casts: a JSON value as another type. Each raises ValueError, TypeError or an arithmetic error if that cannot be.
+
+Texts and exponents are bounded before anything is computed: `1E+800000` as an int would be 800,000 digits, which one
+call in C would take a minute to write, and every other thread of the process would wait for it.
+"""
 
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
+from math import isinf
 from typing import Any, Final
 from uuid import UUID
 
 _UUID: Final = re.compile(r"(urn:uuid:)?\{?[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\}?", re.ASCII)
 _MONEY: Final = re.compile(r"(?:([A-Z]{3}) ?)?(-?\d{1,15}(?:\.\d{1,6})?)(?: ?([A-Z]{3}))?", re.ASCII)
+MAX_NUMBER_CHARS: Final = 500  # of a number as text; the smallest double, written out, has 326
+MAX_TIME_CHARS: Final = 100
+_EXPONENTS: Final = range(-400, 309)  # of the first digit; a double reaches from -324 to 308
 # ISO 4217: currencies whose minor unit is not a hundredth.
 _DIGITS: Final = {
     **dict.fromkeys(re.findall("...", "BIFCLPDJFGNFISKJPYKMFKRWPYGRWFUGXUYIVNDVUVXAFXOFXPF"), 0),
@@ -24,18 +32,31 @@ def caster(to: str, currency: str | None = None) -> Callable[[Any], Any]:
 
 
 def _to_int(value: Any) -> int:
-    if isinstance(value, bool) or (isinstance(value, float | Decimal) and value != int(value)):
-        raise TypeError
-    return int(value)
+    if type(value) is int:
+        return value
+    if isinstance(value, str):
+        return int(_short(value, MAX_NUMBER_CHARS))
+    number = _to_decimal(value)
+    whole = int(number)
+    if whole != number:
+        raise ValueError
+    return whole
 
 
 def _to_decimal(value: Any) -> Decimal:
-    if isinstance(value, bool):
+    """Return a number that a JSON reader takes for a double in range, with the digits that were given."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise TypeError
-    number = Decimal(str(value))
-    if not number.is_finite():
+    number = Decimal(_short(str(value), MAX_NUMBER_CHARS))
+    if not number.is_finite() or number.adjusted() not in _EXPONENTS or isinf(float(number)):
         raise ValueError
     return number
+
+
+def _short(text: str, most: int) -> str:
+    if len(text) > most:
+        raise ValueError
+    return text
 
 
 def _to_bool(value: Any) -> bool:
@@ -60,7 +81,7 @@ def _to_datetime(value: Any) -> str:
     if isinstance(value, int | float | Decimal):
         moment = datetime.fromtimestamp(float(value), UTC)
     else:
-        moment = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(_short(value, MAX_TIME_CHARS))
         if moment.tzinfo is None:
             raise ValueError
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -78,9 +99,7 @@ def _to_money(currency: str | None, value: Any) -> dict[str, str]:
 
     More digits than the currency has are refused: rounding money is nobody's business but its owner's.
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
-        raise TypeError
-    found = _MONEY.fullmatch(value if isinstance(value, str) else format(Decimal(str(value)), "f"))
+    found = _MONEY.fullmatch(value if isinstance(value, str) else format(_to_decimal(value), "f"))
     if found is None or (found[1] and found[3]):
         raise ValueError
     named = found[1] or found[3] or currency

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Protocol
 
-from dataplane.expr import EvalError, LimitError, compile_expr
+from dataplane.expr import Allowance, EvalError, Expr, LimitError, compile_expr
 from dataplane.spec import Enrich
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.stages.errors import StepError, kind
@@ -34,7 +34,7 @@ class NoRowError(Exception):
     """There is no row, and the spec says that such a message is dead."""
 
 
-Join = Callable[[Any, Any, Rows], Any]
+Join = Callable[[Any, Any, Rows, Allowance], Any]
 
 
 def compile_enrich(step: Enrich) -> tuple[Join, bool]:
@@ -48,8 +48,8 @@ def compile_enrich(step: Enrich) -> tuple[Join, bool]:
     """
     key_of, segments = compile_expr(step.key, EXPRESSION_ROOTS), compile_path(step.into)
 
-    def join(body: Any, meta: Any, rows: Rows) -> Any:
-        key = row_key_of(key_of, body, meta)
+    def join(body: Any, meta: Any, rows: Rows, allowance: Allowance) -> Any:
+        key = row_key_of(key_of, body, meta, allowance)
         row = None if key is None else rows.row(step.table, key)
         if row is None:
             if step.on_missing == "keep":
@@ -66,10 +66,10 @@ def compile_enrich(step: Enrich) -> tuple[Join, bool]:
     return join, "meta" in key_of.uses
 
 
-def row_key_of(key_of: Callable[[Any, Any], Any], body: Any, meta: Any) -> str | None:
-    """The key of a row as a compiled expression gives it: text, or a whole number as its text. Raises StepError."""
+def row_key_of(key_of: Expr, body: Any, meta: Any, allowance: Allowance) -> str | None:
+    """Return the key of a row as an expression gives it: text, or a whole number as its text. Raises StepError."""
     try:
-        key = key_of(body, meta)
+        key = key_of(body, meta, allowance=allowance)
     except (EvalError, LimitError) as exc:
         raise StepError("key", str(exc)) from exc
     if isinstance(key, str) or key is None:

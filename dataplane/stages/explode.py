@@ -4,11 +4,13 @@ from typing import Any, Final
 
 import msgspec
 
+from dataplane.expr import json_units
 from dataplane.stages.errors import StepError, kind
 from dataplane.stages.paths import MISSING, Segments, get, put
 
 MAX_CHILDREN: Final = 1_000
 MAX_CHILDREN_BYTES: Final = 8 * 1024 * 1024  # of all children of one message together
+MAX_CHILDREN_UNITS: Final = 250_000  # of what they take once they are decoded: 16 MB
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -18,7 +20,8 @@ def explode(body: Any, segments: Segments, path: str) -> list[bytes]:
     In:     a decoded JSON body, owned by the caller and of no more use afterwards.
     Out:    for each element the body with the element in the array's place; no segments: the elements themselves.
             None for an empty array.
-    Raises: StepError, if there is no array, it has more than 1 000 elements, or the children have over 8 MB together.
+    Raises: StepError, if there is no array, it has more than 1 000 elements, or the children have over 8 MB together,
+            or take over 16 MB once decoded (240 bytes for each object).
     Cost:   O(elements * size of the body without the array): each child is written out, so that none shares anything.
     """
     array = get(body, segments)
@@ -26,7 +29,7 @@ def explode(body: Any, segments: Segments, path: str) -> list[bytes]:
         raise StepError(path, f"explode needs an array, got {'nothing' if array is MISSING else kind(array)}")
     if len(array) > MAX_CHILDREN:
         raise StepError(path, f"explode needs at most {MAX_CHILDREN} elements, got {len(array)}")
-    children, size = [], 0
+    children, size, units = [], 0, 0
     for element in array:
         if segments:
             put(body, segments, element)
@@ -34,5 +37,8 @@ def explode(body: Any, segments: Segments, path: str) -> list[bytes]:
         size += len(child)
         if size > MAX_CHILDREN_BYTES:
             raise StepError(path, f"explode needs children of at most {MAX_CHILDREN_BYTES} bytes together, got more")
+        units += json_units(child)
+        if units > MAX_CHILDREN_UNITS:
+            raise StepError(path, "explode needs children with fewer objects and arrays in them")
         children.append(child)
     return children

@@ -21,8 +21,8 @@ def _redact(_value: Any) -> str:
 
 
 def _partial(value: Any) -> str:
-    """The last four characters of a text long enough that they tell little."""
-    text = str(value)
+    """Return the last four characters of a text or number long enough that they tell little; of all else nothing."""
+    text = "" if isinstance(value, dict | list) else str(value)
     return "***" + text[-4:] if len(text) > 8 else "***"
 
 

@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from dataplane.expr import Allowance
+
 Segments = tuple[str, ...]
 WHOLE_BODY: Final = "$"
 EACH: Final = "*"
+VISIT_UNITS: Final = 3  # of an element or field that `*` stands for
 
 
 class Missing:
@@ -57,19 +60,21 @@ def remove(body: Any, segments: Segments) -> Any:
     return value
 
 
-def places(body: Any, segments: Segments) -> Iterator[tuple[Any, Segments]]:
-    """(holder, rest of the path) for every place that a path with `*` stands for; the rest has no `*`.
+def places(body: Any, segments: Segments, allowance: Allowance) -> Iterator[tuple[Any, Segments]]:
+    """Yield (holder, rest of the path) for every place that a path with `*` stands for; the rest has no `*`.
 
-    Of an array the last element comes first, so that places may be removed on the way.
+    Of an array the last element comes first, so that places may be removed on the way. Raises LimitError.
     """
     if EACH not in segments:
         yield body, segments
         return
     at = segments.index(EACH)
     holder, rest = get(body, segments[:at]), segments[at + 1 :]
+    if isinstance(holder, dict | list):
+        allowance.charge(VISIT_UNITS * (1 + len(holder)))
     for key in _keys(holder):
         if rest:
-            yield from places(_child(holder, key), rest)
+            yield from places(_child(holder, key), rest, allowance)
         else:
             yield holder, (key,)
 

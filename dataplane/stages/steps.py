@@ -8,22 +8,29 @@ n is the number of places that the path stands for: 1, or more with `*`.
 """
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from decimal import InvalidOperation
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from dataplane.expr import EvalError, Expr, LimitError, compile_expr, to_json
+from dataplane.expr import Allowance, EvalError, Expr, LimitError, compile_expr, json_units, to_json, weight
 from dataplane.spec import Cast, Default, Filter, Keep, Map, Mask, Peek, Remove, Rename, Set, Step
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.stages.casts import caster
+from dataplane.stages.decoding import decode_json
 from dataplane.stages.errors import StepError, kind
 from dataplane.stages.masks import masker
 from dataplane.stages.paths import EACH, MISSING, Segments, compile_path, get, places, put, remove
 
 MAX_VALUE_BYTES: Final = 256 * 1024  # of one expression's result
+FREE_UNITS: Final = 100  # of a step at one place: a stage has at most 100 steps
+OBJECT_UNITS: Final = 4  # of an object that is made on the way to a place
+CAST_UNITS: Final = 10
+MONEY_UNITS: Final = 20
+MASK_UNITS: Final = 3
+HASH_UNITS: Final = 10
+KEEP_UNITS: Final = 2
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -44,8 +51,10 @@ class Dropped:
     """What a filter gives instead of a body."""
 
 
-Edit = Callable[[Any, About], Any]
+Edit = Callable[[Any, About, Allowance], Any]
+Made = tuple[Callable[[], Any], int]  # makes a constant, for so many units
 DROPPED: Final = Dropped()
+_GROWING: Final = (str, list, dict)
 
 
 def compile_step(step: Step, salt: bytes = b"") -> Edit:
@@ -53,25 +62,44 @@ def compile_step(step: Step, salt: bytes = b"") -> Edit:
     return _COMPILERS[type(step)](step, salt)
 
 
-def _everywhere(path: str, act: Callable[[Any, Segments], None]) -> Edit:
-    """`act(holder, rest of the path)` at every place that the path stands for."""
+def _everywhere(path: str, units: int, act: Callable[[Any, Segments], None]) -> Edit:
+    """`act(holder, rest of the path)` at every place that the path stands for, each for so many units."""
     segments = compile_path(path)
 
-    def edit(body: Any, _about: About) -> Any:
+    def edit(body: Any, _about: About, _allowance: Allowance) -> Any:
         act(body, segments)
         return body
 
-    def edit_each(body: Any, _about: About) -> Any:
-        for holder, rest in places(body, segments):
-            act(holder, rest)
+    def edit_for(body: Any, _about: About, allowance: Allowance) -> Any:
+        try:
+            allowance.charge(units)
+        except LimitError as exc:
+            raise StepError(path, str(exc)) from exc
+        act(body, segments)
         return body
 
-    return edit_each if EACH in segments else edit
+    def edit_each(body: Any, _about: About, allowance: Allowance) -> Any:
+        try:
+            for holder, rest in places(body, segments, allowance):
+                allowance.charge(units)
+                act(holder, rest)
+        except LimitError as exc:
+            raise StepError(path, str(exc)) from exc
+        return body
+
+    if EACH in segments:
+        return edit_each
+    return edit if units <= FREE_UNITS else edit_for
 
 
-def _maker(value: Any) -> Callable[[], Any]:
-    """A container would be changed by later steps, for all messages: each gets its own."""
-    return (lambda: deepcopy(value)) if isinstance(value, dict | list) else lambda: value
+def _maker(path: str, value: Any) -> Made:
+    """How a constant is made for each message, and what putting it at one place costs.
+
+    A container would be changed by later steps, for all messages: each gets its own.
+    """
+    text = _encode(value)
+    units = json_units(text) + OBJECT_UNITS * path.count(".")
+    return (lambda: decode_json(text)) if isinstance(value, dict | list) else lambda: value, units
 
 
 def _set(path: str, value: Any) -> Edit:
@@ -81,8 +109,8 @@ def _set(path: str, value: Any) -> Edit:
     Raises: something on the way is neither an object nor an array with that index.
     Cost:   O(n * path), and a copy of the constant.
     """
-    make = _maker(value)
-    return _everywhere(path, lambda holder, rest: _put(holder, rest, make(), path))
+    make, units = _maker(path, value)
+    return _everywhere(path, units, lambda holder, rest: _put(holder, rest, make(), path))
 
 
 def _default(path: str, value: Any) -> Edit:
@@ -92,14 +120,14 @@ def _default(path: str, value: Any) -> Edit:
     Raises: as set.
     Cost:   O(n * path), and a copy of the constant where it is put.
     """
-    make = _maker(value)
+    make, units = _maker(path, value)
 
     def act(holder: Any, rest: Segments) -> None:
         known = get(holder, rest)
         if known is MISSING or known is None:
             _put(holder, rest, make(), path)
 
-    return _everywhere(path, act)
+    return _everywhere(path, units, act)
 
 
 def _remove(path: str) -> Edit:
@@ -113,7 +141,7 @@ def _remove(path: str) -> Edit:
     def act(holder: Any, rest: Segments) -> None:
         remove(holder, rest)
 
-    return _everywhere(path, act)
+    return _everywhere(path, 1, act)
 
 
 def _rename(path: str, to: str) -> Edit:
@@ -125,7 +153,7 @@ def _rename(path: str, to: str) -> Edit:
     """
     segments, target = compile_path(path), compile_path(to)
 
-    def edit(body: Any, _about: About) -> Any:
+    def edit(body: Any, _about: About, _allowance: Allowance) -> Any:
         value = remove(body, segments)
         if value is not MISSING:
             _put(body, target, value, to)
@@ -147,29 +175,33 @@ def _keep(fields: list[str]) -> Edit:
         for segment in compile_path(field):
             node = node.setdefault(segment, {})
 
-    def edit(body: Any, _about: About) -> Any:
+    def edit(body: Any, _about: About, allowance: Allowance) -> Any:
         if not isinstance(body, dict):
             raise StepError("$", f"keep needs an object, got {kind(body)}")
-        return _only(body, wanted)
+        try:
+            return _only(body, wanted, allowance)
+        except LimitError as exc:
+            raise StepError("$", str(exc)) from exc
 
     return edit
 
 
-def _only(value: Any, wanted: Mapping[str, Any]) -> Any:
-    if not wanted:
+def _only(value: Any, wanted: Mapping[str, Any], allowance: Allowance) -> Any:
+    if not wanted or not isinstance(value, dict | list):
         return value
+    allowance.charge(KEEP_UNITS * len(value))
     if isinstance(value, dict):
         each = wanted.get(EACH)
         return {
-            key: _only(part, wanted.get(key, each)) for key, part in value.items() if key in wanted or each is not None
+            key: _only(part, wanted.get(key, each), allowance)
+            for key, part in value.items()
+            if key in wanted or each is not None
         }
-    if isinstance(value, list):
-        return [
-            _only(part, wanted.get(str(place), wanted.get(EACH)))
-            for place, part in enumerate(value)
-            if str(place) in wanted or EACH in wanted
-        ]
-    return value
+    return [
+        _only(part, wanted.get(str(place), wanted.get(EACH)), allowance)
+        for place, part in enumerate(value)
+        if str(place) in wanted or EACH in wanted
+    ]
 
 
 def _cast(path: str, convert: Callable[[Any], Any], to: str) -> Edit:
@@ -190,10 +222,10 @@ def _cast(path: str, convert: Callable[[Any], Any], to: str) -> Edit:
         except (ValueError, TypeError, InvalidOperation, OverflowError, OSError) as exc:  # OSError: a far date
             raise StepError(path, f"{kind(value)} cannot be cast to {to}") from exc
 
-    return _everywhere(path, act)
+    return _everywhere(path, MONEY_UNITS if to == "money" else CAST_UNITS, act)
 
 
-def _mask(path: str, hide: Callable[[Any], str]) -> Edit:
+def _mask(path: str, hide: Callable[[Any], str], units: int) -> Edit:
     """Hide.
 
     Out:    the body with text in the value's place: ***, its last four characters, or its keyed hash; absent is fine.
@@ -206,20 +238,25 @@ def _mask(path: str, hide: Callable[[Any], str]) -> Edit:
         if value is not MISSING:
             put(holder, rest, hide(value))
 
-    return _everywhere(path, act)
+    return _everywhere(path, units, act)
 
 
 def _peek(name: str, share: float) -> Edit:
     """Show a share of the messages.
 
     Out:    the same body; about.peeked has one entry more if the message is in the share.
-    Raises: never.
+    Raises: the stage has shown more than its allowance.
     Cost:   a comparison; for the share, writing the body.
     """
 
-    def edit(body: Any, about: About) -> Any:
+    def edit(body: Any, about: About, allowance: Allowance) -> Any:
         if about.chance < share:
-            about.peeked.append((name, _encode(body)))
+            text = _encode(body)
+            try:
+                allowance.charge(json_units(text))
+            except LimitError as exc:
+                raise StepError(name, str(exc)) from exc
+            about.peeked.append((name, text))
         return body
 
     return edit
@@ -233,9 +270,9 @@ def _filter(when: Expr) -> Edit:
     Cost:   that of the expression, about 0.5 us for a comparison.
     """
 
-    def edit(body: Any, about: About) -> Any:
+    def edit(body: Any, about: About, allowance: Allowance) -> Any:
         try:
-            return body if when.test(body, about.meta) else DROPPED
+            return body if when.test(body, about.meta, allowance=allowance) else DROPPED
         except (EvalError, LimitError) as exc:
             raise StepError("when", str(exc)) from exc
 
@@ -251,9 +288,11 @@ def _map(path: str, expr: Expr) -> Edit:
     """
     segments = compile_path(path)
 
-    def edit(body: Any, about: About) -> Any:
+    def edit(body: Any, about: About, allowance: Allowance) -> Any:
         try:
-            value = to_json(expr(body, about.meta), MAX_VALUE_BYTES)
+            value = to_json(expr(body, about.meta, allowance=allowance), MAX_VALUE_BYTES)
+            if type(value) in _GROWING:
+                allowance.charge(weight(value, MAX_VALUE_BYTES))
         except (EvalError, LimitError) as exc:
             raise StepError(path, str(exc)) from exc
         if not segments:
@@ -278,7 +317,7 @@ _COMPILERS: Final[dict[type, Callable[[Any, bytes], Edit]]] = {
     Keep: lambda step, _salt: _keep(step.fields),
     Cast: lambda step, _salt: _cast(step.path, caster(step.to, step.currency), step.to),
     Default: lambda step, _salt: _default(step.path, step.value),
-    Mask: lambda step, salt: _mask(step.path, masker(step.how, salt)),
+    Mask: lambda step, salt: _mask(step.path, masker(step.how, salt), HASH_UNITS if step.how == "hash" else MASK_UNITS),
     Peek: lambda step, _salt: _peek(step.name, step.share),
     Filter: lambda step, _salt: _filter(compile_expr(step.when, EXPRESSION_ROOTS)),
     Map: lambda step, _salt: _map(step.path, compile_expr(step.expr, EXPRESSION_ROOTS)),

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import lmdb
 import msgspec
 
+from dataplane.stages.decoding import decode_json
 from dataplane.tables.lookups import (
     TableRecord,
     decode_row,
@@ -32,7 +33,6 @@ LOCK_BYTES: Final = 128 * 1024  # of LMDB's table of readers: 64 for each, and i
 _VERSION: Final = struct.Struct(">Q")
 _OFFSET: Final = b"offset"
 _TOPIC_ID: Final = b"topic-id"
-_decode = msgspec.json.Decoder().decode
 
 
 class LookupsFullError(Exception):
@@ -166,7 +166,7 @@ class Pinned:
             return None  # longer than any row's key may be, or half a character: no row is so named
         if value is None or len(value) == _VERSION.size:
             return None
-        return _decode(value[_VERSION.size :])
+        return decode_json(value[_VERSION.size :])
 
     def version(self, table: str, key: str) -> int:
         """The version of a row, removed or not; 0 if there never was one."""

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from dataplane.expr import EvalError, LimitError, compile_expr
+from dataplane.expr import Allowance, EvalError, LimitError, compile_expr
 from dataplane.ledger.meta import Meta
 from dataplane.plan.about import about
 from dataplane.plan.stage import NOTHING_KNOWN, StageError, decode
@@ -38,8 +38,9 @@ class RowMaker:
         if not isinstance(value, dict):
             raise StageError("row", f"a row needs an object, got {kind(value)}")
         try:
-            key = row_key_of(self._key_of, value, known)
-            gone = self._gone is not None and self._gone(value, known)
+            allowance = Allowance()
+            key = row_key_of(self._key_of, value, known, allowance)
+            gone = self._gone is not None and self._gone(value, known, allowance=allowance)
         except (StepError, EvalError, LimitError) as exc:
             raise StageError("row", str(exc)) from exc
         if not key or len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES or "\x00" in key:

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import msgspec
-
+from dataplane.stages.decoding import decode_json
 from dataplane.stages.enrich import TableGoneError
 from mgmt.models import LookupRow, LookupTable
 
@@ -22,4 +21,4 @@ class StoredRows:
         if "\x00" in key:
             return None  # no row's key holds it, and Postgres cannot compare it
         text = LookupRow.objects.filter(table_id=found, key=key).values_list("row", flat=True).first()
-        return None if text is None else msgspec.json.decode(text)
+        return None if text is None else decode_json(text.encode())

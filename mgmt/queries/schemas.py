@@ -7,6 +7,7 @@ import msgspec
 from django.db.models import QuerySet
 
 from dataplane.spec.schema import Misfit, compile_schema
+from dataplane.stages.decoding import decode_json
 from mgmt.models import Source, SourceSchema
 from mgmt.queries.last_event import NoEvent, RecordsAway, last_event
 
@@ -34,8 +35,8 @@ def newest_event_by(source: Source, text: str) -> Tried | None:
     """What a schema, as it is kept, says of the source's newest event; None if that cannot be had now."""
     try:
         record = last_event(source.pipe)
-        event: Any = msgspec.json.decode(record.body)
-    except (NoEvent, RecordsAway, msgspec.DecodeError, UnicodeDecodeError):
+        event: Any = decode_json(record.body)
+    except (NoEvent, RecordsAway, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if record.meta.source != source.name:  # the newest of the pipe came in by another one
         return None

@@ -24,9 +24,10 @@ def acted(draft: Draft, action: str) -> Draft:
     verb, _, rest = action.partition(".")
     of, _, place = rest.partition(".")
     known = of in _FIELDS or _owner(draft, of) is not None
-    if not known or (verb != "add" and not place.isdecimal()):
-        return draft
-    return _add(draft, of) if verb == "add" else _change(draft, verb, of, int(place))
+    row = _number_of(place)
+    if verb == "add":
+        return _add(draft, of) if known else draft
+    return draft if row is None or not known else _change(draft, verb, of, row)
 
 
 def with_url(draft: Draft, action: str, url: str) -> Draft:
@@ -38,8 +39,8 @@ def with_url(draft: Draft, action: str, url: str) -> Draft:
 def place_of(draft: Draft, action: str, verb: str) -> int | None:
     """The destination that `<verb>.destination.<place>` names, if there is one."""
     place = action.removeprefix(f"{verb}.destination.")
-    named = place != action and place.isdecimal() and int(place) < len(draft.destinations)
-    return int(place) if named else None
+    row = None if place == action else _number_of(place)
+    return row if row is not None and row < len(draft.destinations) else None
 
 
 def with_destination(draft: Draft, place: int, row: DestinationRow) -> Draft:
@@ -96,9 +97,13 @@ def _with_rows(draft: Draft, of: str, rows: list[Any]) -> Draft:
 
 def _owner(draft: Draft, of: str) -> int | None:
     """The place of the destination whose own steps the list is."""
-    place = of.removeprefix(_OWN_STEPS)
-    owned = of.startswith(_OWN_STEPS) and place.isdecimal() and int(place) < len(draft.destinations)
-    return int(place) if owned else None
+    row = _number_of(of.removeprefix(_OWN_STEPS)) if of.startswith(_OWN_STEPS) else None
+    return row if row is not None and row < len(draft.destinations) else None
+
+
+def _number_of(place: str) -> int | None:
+    """Return the number of a row; None for what cannot be one. Python reads no number of 4,300 digits or more."""
+    return int(place) if place.isascii() and place.isdecimal() and len(place) < 4 else None
 
 
 def _without_way(draft: Draft, gone: int) -> Draft:

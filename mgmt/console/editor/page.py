@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
+
 from dataplane.spec import SpecError
+from dataplane.stages.decoding import decode_json
 from mgmt.console.editor import fields
 from mgmt.console.editor.draft import Draft
 from mgmt.console.editor.errors import with_error
@@ -106,11 +109,12 @@ def event_of(draft: Draft) -> bytes:
     """Raises SpecError with the path `source`, the sample's own field, if it is no JSON."""
     if len(draft.sample) > _MOST_SAMPLE:
         raise SpecError("source", f"needs an event of at most {_MOST_SAMPLE} characters, got {len(draft.sample)}")
+    sample = draft.sample.encode("utf-8", "replace")
     try:
-        json.loads(draft.sample)
-    except (ValueError, RecursionError) as exc:
+        decode_json(sample)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise SpecError("source", f"needs JSON: {exc}") from exc
-    return draft.sample.encode("utf-8", "replace")
+    return sample
 
 
 def _ways(draft: Draft, trial: Trial) -> list[tuple[str, Any]]:

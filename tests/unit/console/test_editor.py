@@ -4,13 +4,14 @@ import pytest
 from django.http import QueryDict
 
 from dataplane.spec import SpecError, parse_pipe_spec, spec_to_builtins
-from mgmt.console.editor.acts import acted
+from mgmt.console.editor.acts import acted, with_url
 from mgmt.console.editor.draft import EVERYTHING, Draft, RuleRow, draft_from_spec
 from mgmt.console.editor.errors import with_error
 from mgmt.console.editor.fields import rule_rows, step_rows
 from mgmt.console.editor.posted import draft_from_post
 from mgmt.console.editor.steps import StepRow
 from mgmt.console.editor.trial import compared
+from tests.rig.cpu import cpu_s
 
 FULL = {
     "sources": {
@@ -74,11 +75,15 @@ def test_a_row_moves_and_the_button_keeps_the_focus():
 
 
 @pytest.mark.parametrize(
-    "action", ["", "up", "up.normalize.9", "drop.sources", "drop.transform-7.0", "add.nothing", "drop.rule.²"]
+    "action",
+    ["", "up", "up.normalize.9", "drop.sources", "drop.transform-7.0", "add.nothing", "drop.rule.²"]
+    + ["up.normalize." + "9" * 5_000, "echo.destination." + "9" * 5_000, f"add.transform-{'9' * 5_000}"],
+    ids=lambda action: action[:30],
 )
 def test_a_button_that_is_none_changes_nothing(action: str):
     draft = draft_from_spec("orders", STORED)
     assert acted(draft, action) == draft
+    assert with_url(draft, action, "https://a.example.com") == draft
 
 
 def test_rules_follow_their_destinations_when_one_is_dropped():
@@ -140,3 +145,11 @@ def test_a_body_is_compared_line_by_line_and_a_comma_is_no_change():
     assert [(line.kind, line.text.strip()) for line in lines] == [
         ("same", "{"), ("same", '"a": 1,'), ("same", '"b": 12.50,'), ("new", '"c": 2'), ("same", "}"),
     ]  # fmt: skip
+
+
+def test_a_body_of_many_lines_is_shown_without_comparing_them():
+    """Comparing takes the square of the lines; the page is drawn by a thread that others wait for."""
+    before, after = ("[" + f"{number}," * 4_000 + "0]" for number in (0, 1))
+    assert cpu_s(lambda: compared(before, after), 0.3) < 0.3
+    assert cpu_s(lambda: compared(None, after), 0.3) < 0.3
+    assert {line.kind for line in compared(before, after)} == {"same"}

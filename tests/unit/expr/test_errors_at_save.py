@@ -95,4 +95,4 @@ def test_a_long_chain_is_not_deep():
 
 def test_only_the_declared_roots_are_known():
     with pytest.raises(ExprError, match="needs one of body, got meta"):
-        compile_expr("meta.id", roots=["body"])
+        compile_expr("meta.id", roots=("body",))

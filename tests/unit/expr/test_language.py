@@ -184,10 +184,17 @@ def test_a_pattern_that_is_catastrophic_elsewhere_runs_in_linear_time():
 
 
 def test_a_result_that_repeats_a_large_part_is_stopped_before_it_is_written():
-    body = {"l": list(range(1_000)), "s": "a" * 10_000}
+    body = {"l": list(range(100)), "s": "a" * 10_000}
     built = compile_expr("body.l.map(x, body)")(body)
     with pytest.raises(LimitError, match="the result may have 1000000 bytes"):
         to_json(built, 1_000_000)
+
+
+@pytest.mark.parametrize("empty", [{}, [], None, ""])
+def test_a_result_that_repeats_many_small_values_is_stopped_too(empty: Any):
+    body = {"l": [empty] * 30_000}
+    with pytest.raises(LimitError, match="the result may have"):
+        to_json(compile_expr(f"[{', '.join(['body.l'] * 200)}]")(body), 1_000_000)
 
 
 def test_a_result_shares_nothing_with_the_body():

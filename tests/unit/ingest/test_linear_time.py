@@ -190,7 +190,9 @@ def test_more_members_than_a_body_may_have_are_refused():
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"\x1f", gzip.compress(b"x")[:-1], gzip.compress(b"x") + b"x", zlib.compress(b"x")]
+    "body",
+    [b"", b"\x1f", gzip.compress(b"x")[:-1], gzip.compress(b"x") + b"x", zlib.compress(b"x")],
+    ids=["nothing", "a byte", "without its last byte", "with one more", "zlib"],
 )
 def test_what_is_not_whole_gzip_is_refused(body: bytes):
     with pytest.raises(RefusalError) as refused:

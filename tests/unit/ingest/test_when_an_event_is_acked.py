@@ -20,7 +20,7 @@ from dataplane.ingest.verdicts import Verdict
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.ledger.usage import PipeUsage
 from dataplane.names import AUDIT_TOPIC
-from dataplane.plan import compile_plan
+from dataplane.plan import source_fields
 from dataplane.record_limits import ENVELOPE_BYTES, wire_bytes
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
@@ -29,7 +29,7 @@ from dataplane.tables.records import PipeRecord, TopicRecord
 DESTINATIONS = {"crm": {"type": "http", "url": "http://crm.example/"}}
 SPEC = parse_pipe_spec({"sources": {"shop": {}}, "destinations": DESTINATIONS})
 PIPE = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
-ROUTE = Route(PIPE, "shop", TopicRecord("in", 3, 4, ""), {1: compile_plan(SPEC)}, [(1, 100)])
+ROUTE = Route(PIPE, "shop", TopicRecord("in", 3, 4, ""), {1: source_fields(SPEC)["shop"]}, [(1, 100)])
 
 
 class Place:

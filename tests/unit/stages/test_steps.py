@@ -1,6 +1,7 @@
 """What each step does to one body, and how it fails: naming path and cause, never the value."""
 
 import copy
+import tracemalloc
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -10,18 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataplane.expr import Allowance
 from dataplane.plan.stage import StageError, Steps, decode, encode
 from dataplane.spec import Cast, Default, Filter, Keep, Map, Mask, Peek, Remove, Rename, Set, Step
 from dataplane.stages.errors import StepError
 from dataplane.stages.explode import MAX_CHILDREN, explode
 from dataplane.stages.paths import MISSING, compile_path, get, put, remove
 from dataplane.stages.steps import DROPPED, About, compile_step
+from tests.rig.cpu import cpu_s
 
 ORDER = {"id": 7, "total": "12.50", "lines": [{"sku": "a", "n": 1}, {"sku": "b"}], "who": {"mail": "ada@x.example"}}
 
 
 def changed(step: Step, body: Any = ORDER, **about: Any) -> Any:
-    return compile_step(step, b"salt")(copy.deepcopy(body), About(**about))
+    return compile_step(step, b"salt")(copy.deepcopy(body), About(**about), Allowance())
 
 
 def staged(steps: list[Step], body: bytes) -> bytes:
@@ -145,6 +148,10 @@ def test_a_decimal_keeps_its_digits_on_the_wire():
     ("to", "value"),
     [
         ("int", "1.5"), ("int", 1.5), ("int", True), ("int", "x"), ("int", {}), ("int", "9" * 5_000),
+        ("int", "9" * 501),
+        ("decimal", "1E+309"), ("decimal", "1.8e308"), ("decimal", "-1e-401"), ("decimal", "0E+309"),
+        ("decimal", "1E+999999999999999999999"), ("decimal", "9" * 501), ("decimal", 10**400), ("money", 10**400),
+        ("datetime", 10**400), ("datetime", "2" * 101),
         ("decimal", "NaN"), ("decimal", "Infinity"), ("decimal", "1,5"), ("decimal", True), ("decimal", []),
         ("bool", "yes"), ("bool", 2), ("bool", {}), ("bool", "TRUE"),
         ("string", {}), ("string", []),
@@ -162,12 +169,45 @@ def test_casts_that_cannot_be_done_are_failed_steps(to: Any, value: Any):
     assert failed.value.path == "v"
 
 
+LARGE_NUMBERS = (
+    "1E+80000",
+    "-1E+80000",
+    "1E-80000",
+    "0E+80000",
+    "1E+2000000",
+    "1" * 80_000,
+    "0." + "0" * 80_000 + "1",
+)
+
+
+@pytest.mark.parametrize("then", ["int", "decimal", "bool", "string", "datetime", "uuid", "money"])
+@pytest.mark.parametrize("number", LARGE_NUMBERS, ids=lambda number: number[:12])
+def test_no_number_makes_a_cast_slow_or_large(number: str, then: Any):
+    def cast() -> None:
+        for steps in ([Cast("v", "decimal"), Cast("v", then)], [Cast("v", then)]):
+            with suppress(StageError):
+                Steps("normalize", steps)({"v": number})
+
+    assert cpu_s(cast, 0.01) < 0.01
+    tracemalloc.start()
+    cast()
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 1_000_000
+
+
+@pytest.mark.parametrize("text", ["1e308", "5e-324", "-1.7976931348623157e308", "0.1", "1" * 300, "12.50"])
+def test_a_decimal_is_read_again_as_what_it_is(text: str):
+    written = staged([Cast("v", "decimal")], msgspec.json.encode({"v": text}))
+    assert float(decode(written)["v"]) == float(text)
+
+
 def test_a_constant_that_is_a_container_is_not_shared_between_messages():
     for step in (Set("tags", ["new"]), Default("tags", ["new"])):
         edit = compile_step(step)
-        first = edit({}, About())
+        first = edit({}, About(), Allowance())
         first["tags"].append("changed")
-        assert edit({}, About()) == {"tags": ["new"]}
+        assert edit({}, About(), Allowance()) == {"tags": ["new"]}
 
 
 def test_a_computed_container_is_not_shared_with_the_body_it_came_from():
@@ -187,13 +227,13 @@ def test_a_filter_lets_pass_what_is_true(when: str, passes: bool):
 def test_a_peek_shows_the_share_of_messages_whose_chance_is_below_it():
     about = About(chance=0.2)
     for share in (0.1, 0.2, 0.3):
-        assert compile_step(Peek("here", share))({"a": 1}, about) == {"a": 1}
+        assert compile_step(Peek("here", share))({"a": 1}, about, Allowance()) == {"a": 1}
     assert about.peeked == [("here", b'{"a":1}')]
 
 
 def test_a_hash_is_the_same_within_a_tenant_and_another_elsewhere():
     def hashed(value: Any, salt: bytes) -> Any:
-        return compile_step(Mask("v", "hash"), salt)({"v": value}, About())["v"]
+        return compile_step(Mask("v", "hash"), salt)({"v": value}, About(), Allowance())["v"]
 
     assert hashed("ada", b"one") == hashed("ada", b"one")
     assert hashed("ada", b"one") != hashed("ada", b"two")

@@ -1,15 +1,19 @@
 """What a destination is sent: the headers of a message, as transmit sends and a dry run shows them. Pure."""
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote_from_bytes
 
 from dataplane.ledger.meta import Headers, Meta
 from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.ledger.units import format_position
+from dataplane.plan.stage import StageError
 from dataplane.spec import Destination, HttpDestination, TableDestination
 
 _OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
+_ATTRIBUTE: Final = re.compile(r"[a-z0-9._-]{1,64}")
 _PRINTABLE: Final = "".join(map(chr, range(32, 127)))
 
 
@@ -29,7 +33,11 @@ def fixed_headers(to: Destination) -> list[str]:
 
 
 def message_headers(fixed: Sequence[str], meta: Meta, carried: Headers, now_s: int, signature: str) -> list[str]:
-    """Standard Webhooks, our position, CloudEvents attributes, the content's own type; `carried` as Kafka has them."""
+    """Return the lines of Standard Webhooks, our position, CloudEvents attributes and the content's own type.
+
+    `carried` are the message's headers as Kafka has them. Raises StageError `header-invalid` for a name that could be
+    another header, or a whole request: ingest takes none, and this is the second wall.
+    """
     headers = [
         *fixed,
         f"webhook-id: {meta.id}",
@@ -43,11 +51,19 @@ def message_headers(fixed: Sequence[str], meta: Meta, carried: Headers, now_s: i
         if name == "content-type":
             content_type = ascii_value(value)
         elif name.startswith("ce_"):
-            headers.append(f"ce-{name[3:]}: {ascii_value(value)}")
+            headers.append(f"{_attribute_header(name)}: {ascii_value(value)}")
         elif name == TRACEPARENT:
             headers.append(f"{TRACEPARENT}: {ascii_value(value)}")
     headers.append(f"Content-Type: {content_type}")
     return headers
+
+
+@lru_cache(maxsize=4_096)
+def _attribute_header(name: str) -> str:
+    attribute = name.removeprefix("ce_")
+    if not _ATTRIBUTE.fullmatch(attribute):
+        raise StageError("header-invalid", f"the attribute {attribute[:40]!r} cannot be the name of a header")
+    return f"ce-{attribute}"
 
 
 def as_json(carried: Headers) -> Headers:

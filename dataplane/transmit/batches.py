@@ -9,6 +9,7 @@ import msgspec
 
 from dataplane.ledger.units import format_position
 from dataplane.spec import Batch
+from dataplane.stages.decoding import decode_json
 from dataplane.transmit.sends import Send
 
 CONTENT_TYPES: Final = {
@@ -68,7 +69,7 @@ def read_items(body: bytes, ids: Sequence[str]) -> list[int] | None:
     200}}`; in the order of the batch, or in any with `"id"`, then members that are not named are well.
     """
     try:
-        answer = msgspec.json.decode(body)
+        answer = decode_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     entries = answer.get("items") if isinstance(answer, dict) else answer
@@ -78,8 +79,8 @@ def read_items(body: bytes, ids: Sequence[str]) -> list[int] | None:
     statuses = [entry.get("status") for entry in told]
     if not all(type(status) is int and 100 <= status <= 599 for status in statuses):
         return None
-    names = [entry.get("id") for entry in told]
-    if all(isinstance(name, str) and name in ids for name in names):
+    names, known = [entry.get("id") for entry in told], frozenset(ids)
+    if all(isinstance(name, str) and name in known for name in names):
         by_id = dict(zip(names, statuses, strict=True))
         return [int(by_id.get(id_) or 200) for id_ in ids]
     return [int(status or 0) for status in statuses] if len(statuses) == len(ids) else None

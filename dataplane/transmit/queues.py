@@ -5,6 +5,7 @@ One thread and one window serve all destinations: a destination that cannot keep
 
 import heapq
 import itertools
+import logging
 import random
 import time
 from collections import deque
@@ -19,11 +20,13 @@ from dataplane.transmit.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, ne
 from dataplane.transmit.ends import Ends
 from dataplane.transmit.order import Order
 from dataplane.transmit.request import RequestOf, batch_headers, request_of
-from dataplane.transmit.sender import Post, Sender
+from dataplane.transmit.sender import REQUEST_INVALID, Post, Sender
 from dataplane.transmit.sends import Parcel, Send
 from dataplane.transmit.signin import begin_fetch
 from dataplane.transmit.targets import Course, Target
 from dataplane.transmit.writer import Writer
+
+log = logging.getLogger(__name__)
 
 SHARED_S: Final = 60.0
 AWAY_DELAY_S: Final = 10.0  # the smallest tier: until then others have had their turn
@@ -245,6 +248,12 @@ class Queues:
     def _begin_batch(self, target: Target, members: list[Send], batch: Batch) -> None:
         number = members[0].together or next(self._numbers)
         now_us, now_s = _now_us(), time.monotonic()
+        try:
+            body = batch_body(members, batch.format)
+            headers = batch_headers(target, members, body, CONTENT_TYPES[batch.format], now_us // 1_000_000)
+        except Exception:
+            self._part(target, members)
+            return
         target.active += 1
         if not members[0].tries:
             target.budget.sent()
@@ -254,11 +263,26 @@ class Queues:
             send.began_us = now_us
             send.request_begins(now_s)
             send.meta.first_us = send.meta.first_us or now_us
-        body = batch_body(members, batch.format)
-        headers = batch_headers(target, members, body, CONTENT_TYPES[batch.format], now_us // 1_000_000)
         keep_bytes = target.keep_bytes + ITEM_BYTES * len(members)
         url, identity = target.record.to.url, target.secrets.identity
         self._sender.begin(Post(Parcel(target, members), url, headers, body, target.timeout_ms, keep_bytes, identity))
+
+    def _part(self, target: Target, members: list[Send]) -> None:
+        """No request can be made of these: each half by itself, down to the one that is to blame, which is dead."""
+        if len(members) > 1:
+            middle = len(members) // 2
+            self.add_together(members[middle:])
+            self.add_together(members[:middle])
+            return
+        self._bury_unsendable(members[0], target)
+
+    def _bury_unsendable(self, send: Send, target: Target) -> None:
+        """Dead, because of an error of ours that only this message meets. Called where it is handled: it is logged."""
+        log.exception(
+            "pipe=%s destination=%s id=%s: no request can be made", send.unit.pipe, target.record.name, send.meta.id
+        )
+        self._ends.bury(send, REQUEST_INVALID.cause, "no request can be made of it")
+        target.refused(REQUEST_INVALID.cause)
 
     def _may_begin(self, send: Send) -> bool:
         """A send begins only while a place it was read from is ours; else the new owner sends it."""
@@ -275,6 +299,9 @@ class Queues:
         except StageError as exc:
             self._ends.bury(send, exc.cause, exc.detail)
             target.refused(exc.cause)
+            return
+        except Exception:
+            self._bury_unsendable(send, target)
             return
         target.active += 1
         if not send.tries:

@@ -1,18 +1,24 @@
 """The sender: every transfer of a lane on one libcurl multi handle, one thread; handles and connections are reused."""
 
+import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pycurl
 from msgspec import Struct
 
 from dataplane.spec.guard import Network, may_connect
-from dataplane.transmit.verdict import Verdict
+from dataplane.transmit.verdict import Outcome, Verdict
+
+log = logging.getLogger(__name__)
 
 MAX_TRANSFERS: Final = 512
 MAX_ANSWER_BYTES: Final = 16 * 1024  # of the body, and as much again of headers: then the transfer is ended
 KEPT_AS: Final = 8  # idle handles of one identity
+HEADER_INVALID: Final = Verdict(Outcome.DEAD, "header-invalid")
+REQUEST_INVALID: Final = Verdict(Outcome.DEAD, "request-invalid")
+NOT_BEGUN: Final = Verdict(Outcome.RECOVERABLE, "transport")
 KEPT_BYTES: Final = 4 * 1024  # of the body: twice what is shown, so that a secret is masked before it is cut
 
 
@@ -158,12 +164,13 @@ class Sender:
         self._free: list[_Transfer] = []
         self._free_as: dict[Identity, list[_Transfer]] = {}
         self._busy: set[_Transfer] = set()
+        self._refused: list[Answer] = []
         self.tell_all = True  # address and times of good answers, too: asking for them costs a tenth of a send
 
     @property
     def active(self) -> int:
-        """How many are under way."""
-        return len(self._busy)
+        """How many are under way, those included whose answer is that they could not begin."""
+        return len(self._busy) + len(self._refused)
 
     @property
     def room(self) -> int:
@@ -171,15 +178,36 @@ class Sender:
         return MAX_TRANSFERS - len(self._busy)
 
     def begin(self, post: Post) -> None:
-        """Start it. Its token comes back in an Answer."""
+        """Start it. Its token comes back in an Answer, also if it cannot be sent: one message ends no lane."""
+        if not are_safe(post.headers):
+            self._refuse(post, HEADER_INVALID, "a header of it would be read as something else")
+            return
+        try:
+            self._begin(post)
+        except pycurl.error as exc:  # libcurl's own trouble, such as no memory
+            self._refuse(post, NOT_BEGUN, str(exc))
+        except Exception as exc:
+            log.exception("a request could not be begun")
+            self._refuse(post, REQUEST_INVALID, type(exc).__name__)
+
+    def _begin(self, post: Post) -> None:
         free = self._free if post.identity is None else self._free_as.get(post.identity)
         transfer = free.pop() if free else _Transfer(self._ground, post.identity)
-        transfer.begin(post)
-        self._multi.add_handle(transfer.curl)
+        try:
+            transfer.begin(post)
+            self._multi.add_handle(transfer.curl)
+        except Exception:
+            transfer.curl.close()
+            raise
         self._busy.add(transfer)
+
+    def _refuse(self, post: Post, verdict: Verdict, message: str) -> None:
+        self._refused.append(Answer(post.token, 0, 0, message, "", False, verdict=verdict))
 
     def turn(self, wait_s: float) -> Iterator[Answer]:
         """Move bytes, waiting up to `wait_s` for some to move; yield every transfer that ended."""
+        refused, self._refused = self._refused, []
+        yield from refused
         if not self._busy:
             return
         self._multi.perform()
@@ -204,6 +232,8 @@ class Sender:
         tokens = [transfer.token for transfer in ended]
         for transfer in ended:
             self._end(transfer)
+        tokens += [answer.token for answer in self._refused if wanted(answer.token)]
+        self._refused = [answer for answer in self._refused if not wanted(answer.token)]
         return tokens
 
     def cancel_all(self) -> list[Any]:
@@ -239,6 +269,13 @@ class Sender:
             ended += [(curl, 0, "") for curl in well]
             ended += [(curl, code, message) for curl, code, message in failed]
         return ended
+
+
+def are_safe(headers: Sequence[str]) -> bool:
+    """Return whether each line is one header: libcurl sends what it is given, a second request included. A hot path."""
+    text = "\n".join(headers)
+    is_plain = text.isascii() and "\r" not in text and "\0" not in text
+    return is_plain and text.count("\n") == max(len(headers) - 1, 0)
 
 
 def _add_details(answer: Answer, curl: Any) -> None:

@@ -102,4 +102,4 @@ def read_token(status: int, body: bytes) -> tuple[str, float]:
         life_s = float(life_s[:9])
     if isinstance(life_s, bool) or not isinstance(life_s, (int, float)) or not life_s > 0:
         life_s = DEFAULT_LIFE_S
-    return token, min(float(life_s), MAX_LIFE_S)
+    return token, float(min(life_s, MAX_LIFE_S))  # in this order: no double holds a number of 400 digits

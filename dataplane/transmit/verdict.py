@@ -73,6 +73,7 @@ CAUSES: Final = (
     "secret-unreadable",
     "unknown-destination",
     "header-invalid",
+    "request-invalid",
     "informational",
     "topic-unwritable",
     "row",

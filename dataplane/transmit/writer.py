@@ -3,6 +3,7 @@
 Its producer is not the lane's: it gives up in time, and one topic that is gone must not end the lane.
 """
 
+import logging
 import time
 from functools import partial
 from typing import Any, Final
@@ -13,9 +14,11 @@ from dataplane.plan.stage import StageError
 from dataplane.runtime.kafka import ingest_producer
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.kept import Maker, record_maker
-from dataplane.transmit.sender import Answer
+from dataplane.transmit.sender import REQUEST_INVALID, Answer
 from dataplane.transmit.sends import Send
 from dataplane.transmit.verdict import OK, Outcome, Verdict
+
+log = logging.getLogger(__name__)
 
 MAX_WRITES: Final = 4_000
 TIMEOUT_MS: Final = 10_000
@@ -59,6 +62,9 @@ class Writer:
             self._end(send, _UNWRITABLE, "the producer's queue is full", began_ns)
         except KafkaException as exc:
             self._reported(send, began_ns, exc.args[0], None)
+        except Exception as exc:  # one message ends no lane
+            log.exception("a record could not be made")
+            self._end(send, REQUEST_INVALID, type(exc).__name__, began_ns)
 
     def turn(self) -> list[Answer]:
         """What ended since the last call."""

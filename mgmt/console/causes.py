@@ -218,6 +218,13 @@ ALL: Final = (
         "Let the source send plain text there, or publish a revision that leaves the header out.",
         whose=SOURCE,
     ),
+    _final(
+        "request-invalid",
+        "its request could not be made",
+        "Something in this message could not be made into a request. The other messages go on.",
+        "Tell the operator: the log of the part that sends says what it was.",
+        whose=OPERATOR,
+    ),
     _unready(
         "decode",
         "the body is not JSON",

@@ -76,8 +76,10 @@ def test_a_row_moves_and_the_button_keeps_the_focus():
 
 @pytest.mark.parametrize(
     "action",
-    ["", "up", "up.normalize.9", "drop.sources", "drop.transform-7.0", "add.nothing", "drop.rule.²"]
-    + ["up.normalize." + "9" * 5_000, "echo.destination." + "9" * 5_000, f"add.transform-{'9' * 5_000}"],
+    [
+        *("", "up", "up.normalize.9", "drop.sources", "drop.transform-7.0", "add.nothing", "drop.rule.²"),
+        *(f"{button}{'9' * 5_000}" for button in ("up.normalize.", "echo.destination.", "add.transform-")),
+    ],
     ids=lambda action: action[:30],
 )
 def test_a_button_that_is_none_changes_nothing(action: str):

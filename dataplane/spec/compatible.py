@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from dataplane.spec.effort import limits_of
 from dataplane.spec.schema import expanded
 
 MOST: Final = 50  # breaking changes that are told
@@ -34,8 +35,18 @@ class Breaking(NamedTuple):
 
 def changes(old: dict[str, Any], new: dict[str, Any]) -> list[Breaking]:
     """What is breaking in `new`, both as they were registered; nothing if every event that fits `old` fits `new`."""
-    found = dict.fromkeys(_Comparison().compare(expanded(old), expanded(new), _Place((), "")))
-    return list(found)[:MOST]
+    before, now = expanded(old), expanded(new)
+    found = dict.fromkeys(_Comparison().compare(before, now, _Place((), "")))
+    return [*found, *_smaller(before, now)][:MOST]
+
+
+def _smaller(old: Any, new: Any) -> "Found":
+    """A schema that takes longer to check has time for smaller events only."""
+    for before, now, what in zip(limits_of(old), limits_of(new), ("values", "bytes"), strict=True):
+        if now < before:
+            yield Breaking(
+                (), "", f"takes events of at most {now} {what} now, and took {before}: it costs more to check"
+            )
 
 
 class _Place(NamedTuple):

@@ -5,7 +5,7 @@ parts with each `$ref` written out, patterns, and how many parts look at one ite
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
@@ -13,13 +13,13 @@ from urllib.parse import unquote
 import jsonschema_rs
 from jsonschema_rs import Draft202012Validator, RegexOptions
 
-from dataplane.spec.effort import crowd
+from dataplane.spec.effort import Limits, crowd, limits_of
 
 MAX_BYTES: Final = 64 * 1024
 MAX_LEVELS: Final = 64
 MAX_PARTS: Final = 5_000
 MAX_PATTERNS: Final = 100
-MAX_CROWD: Final = 100  # parts that may look at one item; with ingest's bound of values some 100 ms for the worst event
+MAX_CROWD: Final = 100  # parts that may look at one item
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 
@@ -69,7 +69,23 @@ class Misfit(NamedTuple):
     reason: str
 
 
-Check = Callable[[Any], Misfit | None]
+class Check:
+    """A schema that is ready to be held against events. `limits`: how large these may be, so that it takes no long."""
+
+    def __init__(self, schema: Any) -> None:
+        """Raises SchemaError."""
+        self._validator = _validator(schema, ())
+        self.limits: Limits = limits_of(schema)
+
+    def __call__(self, value: Any) -> Misfit | None:
+        """Return why the event does not fit; None if it does. A hot path."""
+        if self._validator.is_valid(value):
+            return None
+        try:
+            self._validator.validate(value)  # the first thing that is wrong: all of them could be millions
+        except jsonschema_rs.ValidationError as error:
+            return _misfit(error)
+        return None
 
 
 def read_schema(text: str) -> Any:
@@ -119,20 +135,8 @@ def expanded(document: dict[str, Any]) -> Any:
 
 @lru_cache(maxsize=1_000)
 def compile_schema(text: str) -> Check:
-    """The check that a kept schema becomes. Raises SchemaError."""
-    validator = _validator(expanded(json.loads(text)), ())
-
-    def check(value: Any) -> Misfit | None:
-        """Why the event does not fit; None if it does. A hot path."""
-        if validator.is_valid(value):
-            return None
-        try:
-            validator.validate(value)  # the first thing that is wrong: all of them could be millions
-        except jsonschema_rs.ValidationError as error:
-            return _misfit(error)
-        return None
-
-    return check
+    """Return the check that a kept schema becomes. Raises SchemaError."""
+    return Check(expanded(json.loads(text)))
 
 
 def pointer_of(path: Path) -> str:

@@ -13,12 +13,14 @@ from dataplane.ingest.acks import Acks
 from dataplane.ingest.events import Event, Item, read_events
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.replica import Replica
-from dataplane.ingest.schemas import MAX_VALUES, check_of, refuse_misfit
+from dataplane.ingest.schemas import LONG_NUMBER, check_of, refuse_misfit
 from dataplane.ingest.verdicts import Verdict
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
+from dataplane.spec.effort import MAX_BYTES, MAX_VALUES, STEPS
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
 from dataplane.tables.records import CellRecord, KeyRecord, PipeRecord, PlanRecord, Record, SchemaRecord, TopicRecord
+from tests.rig.cpu import cpu_s
 from tests.rig.reports import Report
 
 KEY, OTHER = key_text(b"s" * RANDOM_BYTES), key_text(b"o" * RANDOM_BYTES)
@@ -191,6 +193,73 @@ def test_an_event_has_a_bound_of_values(value: Any, is_taken: bool):
         refuse_misfit(check, event)
 
 
+def refused_by(document: Any, value: Any) -> str:
+    """What a schema refuses an event for; "" if it does not."""
+    check = check_of(schema(1, document))
+    assert check is not None
+    try:
+        refuse_misfit(check, Event(json.dumps(value).encode(), value, []))
+    except RefusalError as refusal:
+        return f"{refusal.status} {refusal.code}: {refusal.detail}"
+    return ""
+
+
+SLOW_PATTERN = "[ab]*a[ab]{200}x"
+
+
+@pytest.mark.parametrize(
+    ("document", "value", "why"),
+    [
+        pytest.param({"pattern": SLOW_PATTERN}, "ab" * 60_000, "needs at most 19", id="a pattern over a long text"),
+        pytest.param({"pattern": "^[a-z]+$"}, "ab" * 60_000, "", id="a short pattern over it"),
+        pytest.param(
+            {"properties": {"id": {"pattern": SLOW_PATTERN, "maxLength": 90}}}, {"id": "x" * 95, "text": "ab" * 60_000},
+            "/id: the value is longer", id="a named field of bounded length",
+        ),
+        pytest.param(
+            {"items": {"pattern": SLOW_PATTERN, "maxLength": 90}}, ["ab" * 45] * 1_500, "needs at most 19",
+            id="many items of bounded length",
+        ),
+        pytest.param({"items": {"anyOf": [{"const": n} for n in range(90)]}}, [89] * 1_600, "", id="alternatives"),
+        pytest.param(
+            {"items": {"anyOf": [{"const": n} for n in range(90)]}}, [89] * 1_700, "at most 1648 values",
+            id="and too many items",
+        ),
+        pytest.param({"multipleOf": 3}, 10**LONG_NUMBER, "digits", id="a long number"),
+        pytest.param({"type": "string"}, "9" * 2 * LONG_NUMBER, "", id="a text of digits"),
+    ],
+)  # fmt: skip
+def test_an_event_is_no_larger_than_its_schema_has_time_for(document: Any, value: Any, why: str):
+    assert cpu_s(lambda: refused_by(document, value), 0.05) < 0.2
+    found = refused_by(document, value)
+    assert why in found
+    assert found.startswith("422 schema: ") == bool(why)
+
+
+@pytest.mark.parametrize(
+    ("document", "value"),
+    [
+        pytest.param({"pattern": SLOW_PATTERN}, "ab" * (STEPS // 207 // 2 - 2), id="a pattern"),
+        pytest.param({"additionalProperties": {"anyOf": [{"const": n} for n in range(90)]}},
+                     {str(n): 89 for n in range(1_600)}, id="alternatives of fields"),
+        pytest.param({"allOf": [{"format": "uri"}] * 1_000}, "http://" + "a" * 3_900, id="formats"),
+        pytest.param({"items": {"enum": [10**40 + n for n in range(9)]}}, [10**40 + 8] * 1_600, id="long numbers"),
+        pytest.param({"multipleOf": 0.01}, 10 ** (LONG_NUMBER - 1), id="a fraction of a long number"),
+        pytest.param({"unevaluatedProperties": False, "allOf": [{"properties": {str(n): True}} for n in range(500)]},
+                     {str(n): 1 for n in range(3_600)}, id="fields that nobody evaluated"),
+    ],
+)  # fmt: skip
+def test_the_largest_event_that_a_schema_has_time_for_is_checked_soon(document: Any, value: Any):
+    assert "needs at most" not in refused_by(document, value)
+    assert cpu_s(lambda: refused_by(document, value), 0.05) < 0.2
+
+
+def test_an_event_may_have_as_many_bytes_as_ever_where_nothing_reads_its_texts():
+    check = check_of(schema(1, {"type": "object"}))
+    assert check is not None
+    assert check.limits == (MAX_VALUES, MAX_BYTES)
+
+
 def test_others_have_their_turn_while_a_large_batch_is_looked_at(
     tmp_path: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch
 ):
@@ -208,13 +277,13 @@ def test_others_have_their_turn_while_a_large_batch_is_looked_at(
         replica._loop = asyncio.get_running_loop()
         replica._acks = Acks(replica._producer, replica._on_done)
         beside = asyncio.create_task(others())
-        items: list[Item] = [Event(b"[]", [89] * 5_000, []) for _ in range(4)]
+        items: list[Item] = [Event(b"[]", [89] * 1_500, []) for _ in range(16)]
         verdicts = await replica.take(replica.route(KEY), items)
         beside.cancel()
         return verdicts
 
     try:
-        assert [verdict.status for verdict in asyncio.run(run())] == [202] * 4
+        assert [verdict.status for verdict in asyncio.run(run())] == [202] * 16
     finally:
         replica._reader.close()
         replica._journal.close()

@@ -225,6 +225,14 @@ def test_every_event_that_fitted_fits_a_schema_that_is_called_compatible(two: tu
     assert changes(*two) or refused(*two) is None
 
 
+def test_a_schema_that_has_time_for_smaller_events_only_is_breaking():
+    closed: Schema = {"additionalProperties": False, "properties": {"a": True}}
+    for field in ({"pattern": "[ab]*a[ab]{200}x"}, {"items": {"anyOf": [{"const": number} for number in range(90)]}}):
+        [found] = changes(closed, {**closed, "properties": {"a": True, "b": field}})
+        assert "takes events of at most" in found.reason
+    assert changes(closed, {**closed, "properties": {"a": True, "b": {"pattern": "^[a-z]+$", "maxLength": 90}}}) == []
+
+
 @as_many_as(150)
 @given(ROOTS)
 @example({"anyOf": [{"additionalProperties": False, "allOf": [False], "anyOf": [True]}]})  # one alternative in another
@@ -237,7 +245,8 @@ def test_a_schema_is_compatible_with_itself_and_with_none(schema: Schema):
 @given(ROOTS, st.data())
 def test_a_schema_that_loses_a_word_that_nothing_else_leans_on_is_compatible(schema: Schema, data: st.DataObject):
     # what holds for others depends on these
-    leaning = {"properties", "patternProperties", "prefixItems", "minContains", "maxContains", "if", "then", "else"}
+    leaning = {"properties", "patternProperties", "prefixItems", "if", "then", "else"}
+    leaning |= {"minContains", "maxContains", "maxLength"}
     free = sorted(schema.keys() - leaning) if not schema.keys() & {"unevaluatedProperties", "unevaluatedItems"} else []
     for word in data.draw(st.lists(st.sampled_from(free), max_size=2, unique=True)) if free else ():
         assert changes(schema, {one: value for one, value in schema.items() if one != word}) == []

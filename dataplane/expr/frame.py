@@ -9,7 +9,7 @@ from typing import Any, Final
 from dataplane.expr.values import LimitError
 
 COST_LIMIT: Final = 50_000  # units that one expression may take of a message
-STAGE_LIMIT: Final = 100_000  # that all steps of a stage may take of it together
+STAGE_LIMIT: Final = 75_000  # that all steps of a stage may take of it together
 CHARS_PER_UNIT: Final = 64  # read or written
 WIDE_CHARS_PER_UNIT: Final = 16  # in a text with any character beyond ASCII, which may take four bytes each
 ERROR_UNITS: Final = 5  # an error that is absorbed

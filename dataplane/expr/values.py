@@ -83,17 +83,19 @@ def weight(value: Any, most: int) -> int:
 
     It stops counting beyond `most`.
     """
-    total, rest = 0, [value]
+    total, rest = 0, [[value]]
     while rest and total <= most:
-        one = rest.pop()
-        total += 1
-        if type(one) is str:
-            total += len(one) // 64
-        elif type(one) is list:
-            rest.extend(one)
-        elif type(one) is dict:
-            total += sum(map(len, one)) // 64
-            rest.extend(one.values())
+        parts: Any = rest.pop()
+        if type(parts) is dict:
+            total += sum(map(len, parts)) // 64
+            parts = parts.values()
+        total += len(parts)
+        for part in parts:
+            kind_of = type(part)
+            if kind_of is list or kind_of is dict:
+                rest.append(part)
+            elif kind_of is str and len(part) >= 64:
+                total += len(part) // 64
     return total
 
 

@@ -112,6 +112,7 @@ class _DryRun:
         self._requests: list[OutboundRequest] = []
         self._results: list[Result] = []
         self._exploded = 0
+        self._shown: tuple[bytes, str] = (b"", "")
 
     def run(self) -> DryRun:
         one = self._sample
@@ -181,7 +182,7 @@ class _DryRun:
             if not names:
                 self._filtered(unit, "unrouted")
                 continue
-            self._results.append(Result(unit.meta.id, "passed", _text(unit.body), to=list(names)))
+            self._results.append(Result(unit.meta.id, "passed", self._text(unit.body), to=list(names)))
             for name in names:
                 due.setdefault(name, []).append(unit)
         return due
@@ -221,8 +222,14 @@ class _DryRun:
         return True
 
     def _left(self, units: list[_Unit]) -> list[_Unit]:
-        self._results += [Result(unit.meta.id, "passed", _text(unit.body), peeked=unit.peeked) for unit in units]
+        self._results += [Result(unit.meta.id, "passed", self._text(unit.body), peeked=unit.peeked) for unit in units]
         return units
+
+    def _text(self, body: bytes) -> str:
+        """The body as text, made once for all nodes that it passes unchanged."""
+        if body is not self._shown[0]:
+            self._shown = (body, _text(body))
+        return self._shown[1]
 
     def _filtered(self, unit: _Unit, why: str) -> bool:
         self._results.append(Result(unit.meta.id, "filtered", peeked=unit.peeked, cause=why))
@@ -235,7 +242,7 @@ class _DryRun:
     def _request(self, name: str, unit: _Unit) -> OutboundRequest:
         to = self._spec.destinations[name]
         if not isinstance(to, HttpDestination):
-            return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], _text(unit.body))
+            return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], self._text(unit.body))
         now_s = self._sample.now_us // 1_000_000
         fixed, made, note = [*fixed_headers(to), *auth_shown(to)], Made(to.url, [], None), batch_note(to)
         if to.template is not None:
@@ -245,7 +252,7 @@ class _DryRun:
                 note = f"not sent, but dead: {exc}"
         lines = message_headers([*fixed, *made.headers], unit.meta, [], now_s, SIGNATURE_SHOWN)
         shown = [line for line in lines if not line.endswith(":")]
-        return OutboundRequest(name, unit.meta.id, "POST", made.url, shown, _text(made.body or unit.body), note)
+        return OutboundRequest(name, unit.meta.id, "POST", made.url, shown, self._text(made.body or unit.body), note)
 
 
 def batch_note(to: HttpDestination) -> str:

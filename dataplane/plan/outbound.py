@@ -13,6 +13,7 @@ from dataplane.plan.stage import StageError
 from dataplane.spec import Destination, HttpDestination, TableDestination
 
 _OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
+MAX_VALUE_BYTES: Final = 8 * 1024  # of a header; ingest takes shorter ones only
 _ATTRIBUTE: Final = re.compile(r"[a-z0-9._-]{1,64}")
 _PRINTABLE: Final = "".join(map(chr, range(32, 127)))
 
@@ -72,6 +73,11 @@ def as_json(carried: Headers) -> Headers:
 
 
 def ascii_value(value: bytes) -> str:
-    """A header's value in printable ASCII, the rest percent-encoded (CloudEvents' HTTP binding, 3.1.3.2)."""
+    """Return a header's value in printable ASCII, the rest percent-encoded (CloudEvents' HTTP binding, 3.1.3.2).
+
+    Raises StageError `header-invalid` for one that is too long to be sent.
+    """
+    if len(value) > MAX_VALUE_BYTES:
+        raise StageError("header-invalid", f"a header may have {MAX_VALUE_BYTES} bytes, got {len(value)}")
     text = value.decode("latin-1")
     return text if text.isascii() and text.isprintable() else quote_from_bytes(value, safe=_PRINTABLE)

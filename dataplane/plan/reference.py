@@ -41,7 +41,7 @@ When saved: {MAX_TEXT_BYTES} bytes of text, {MAX_NODES} parts (values, names, op
 For each message: {COST_LIMIT:,} units an expression, {STAGE_LIMIT:,} all steps of a stage together. A part run in a
 comprehension takes one, so does an element searched or joined, and every {CHARS_PER_UNIT} characters read or written
 ({WIDE_CHARS_PER_UNIT} in a text with any character beyond ASCII). A conversion or a time takes up to 15, an absorbed
-error 5, a pattern more the larger it is, and a step 3 to 25 for each place that `*` stands for. The result of a map:
+error 5, a pattern more the larger it is, and a step 3 to 32 for each place that `*` stands for. The result of a map:
 {steps.MAX_VALUE_BYTES // 1024} KB and {MAX_VALUES:,} values.
 """
 

@@ -8,7 +8,7 @@ from dataplane.expr import Allowance
 Segments = tuple[str, ...]
 WHOLE_BODY: Final = "$"
 EACH: Final = "*"
-VISIT_UNITS: Final = 3  # of an element or field that `*` stands for
+VISIT_UNITS: Final = 2  # of an element or field that `*` stands for
 
 
 class Missing:
@@ -61,22 +61,24 @@ def remove(body: Any, segments: Segments) -> Any:
 
 
 def places(body: Any, segments: Segments, allowance: Allowance) -> Iterator[tuple[Any, Segments]]:
-    """Yield (holder, rest of the path) for every place that a path with `*` stands for; the rest has no `*`.
+    """Yield (holder, rest of the path) for every place that a path stands for that has a `*`; the rest has none.
 
     Of an array the last element comes first, so that places may be removed on the way. Raises LimitError.
     """
-    if EACH not in segments:
-        yield body, segments
-        return
     at = segments.index(EACH)
     holder, rest = get(body, segments[:at]), segments[at + 1 :]
-    if isinstance(holder, dict | list):
-        allowance.charge(VISIT_UNITS * (1 + len(holder)))
-    for key in _keys(holder):
-        if rest:
-            yield from places(_child(holder, key), rest, allowance)
-        else:
+    if not isinstance(holder, dict | list):
+        return
+    allowance.charge(VISIT_UNITS * (1 + len(holder)))
+    if not rest:
+        for key in _keys(holder):
             yield holder, (key,)
+        return
+    for child in list(holder.values()) if isinstance(holder, dict) else reversed(holder):
+        if EACH in rest:
+            yield from places(child, rest, allowance)
+        else:
+            yield child, rest
 
 
 def _keys(holder: Any) -> list[str]:

@@ -26,11 +26,11 @@ from dataplane.stages.paths import EACH, MISSING, Segments, compile_path, get, p
 MAX_VALUE_BYTES: Final = 256 * 1024  # of one expression's result
 FREE_UNITS: Final = 100  # of a step at one place: a stage has at most 100 steps
 OBJECT_UNITS: Final = 4  # of an object that is made on the way to a place
-CAST_UNITS: Final = 10
-MONEY_UNITS: Final = 20
+CAST_UNITS: Final = 15
+MONEY_UNITS: Final = 30
 MASK_UNITS: Final = 3
-HASH_UNITS: Final = 10
-KEEP_UNITS: Final = 2
+HASH_UNITS: Final = 12
+KEEP_UNITS: Final = 3
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -98,7 +98,7 @@ def _maker(path: str, value: Any) -> Made:
     A container would be changed by later steps, for all messages: each gets its own.
     """
     text = _encode(value)
-    units = json_units(text) + OBJECT_UNITS * path.count(".")
+    units = json_units(text) + OBJECT_UNITS * path.rpartition(f"{EACH}.")[2].count(".")  # objects on the way
     return (lambda: decode_json(text)) if isinstance(value, dict | list) else lambda: value, units
 
 

@@ -14,7 +14,8 @@ from dataplane.ledger.meta import Meta
 from dataplane.names import WIRE_VERSION
 from dataplane.plan.panes import SECOND_US, Closed, Compiled, Panes
 from dataplane.plan.taps import Clock, Tap, Tapping, decode_clock, encode_tap, key_of
-from dataplane.spec.windows import Window
+from dataplane.spec.windows import Aggregate, Window
+from dataplane.stages.aggregate import MAX_STATE_BYTES, compile_aggregate
 
 VALUES = {
     "n": {"op": "count"},
@@ -107,6 +108,15 @@ def test_a_running_window_says_what_came_from_its_beginning_on():
     closed = run(window(kind="running", every_s=10), [(1, 5), (12, 7), (2, 1)])
     assert [(c.end_us // SECOND_US, c.values["n"], c.values["total"]) for c in closed] == [(10, 2, 6), (20, 3, 13)]
     assert closed[1].start_us == 0
+
+
+@pytest.mark.parametrize("expr", ["[body.acc, body.acc]", "body.acc + body.acc", "{'a': body.acc, 'b': body.acc}"])
+def test_a_reduce_that_doubles_what_it_has_stops_growing(expr: str):
+    fold = compile_aggregate(Aggregate("reduce", "v", expr))
+    state: Any = "x" * 100
+    for _ in range(60):
+        state = fold.add(state, "y")
+    assert 1_000 < len(msgspec.msgpack.encode(state)) < 2 * MAX_STATE_BYTES
 
 
 def test_reduce_folds_by_its_expression_and_leaves_out_what_it_fails_on():

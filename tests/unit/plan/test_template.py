@@ -13,6 +13,7 @@ from dataplane.names import WIRE_VERSION
 from dataplane.plan import StageError
 from dataplane.plan.template import CompiledTemplate, Made
 from dataplane.spec import SpecError, Template, parse_pipe_spec
+from tests.rig.cpu import cpu_s
 
 URL = "https://api.example.com/in?a=1"
 META = Meta(WIRE_VERSION, "m1", "p", 3, "shop", 1_790_000_000_000_000, 1_790_000_000_000_000, 0)
@@ -86,6 +87,26 @@ def test_what_cannot_be_made_names_the_field(template: Template, body: object, d
     assert refused.value.detail.startswith(detail)
 
 
+def test_all_expressions_of_a_request_share_what_a_message_may_cost():
+    costly = "${string(body.l.all(x, body.l.size() > x))}"
+    template = Template(path=f"/{costly}", headers={f"X-{n}": f"{costly}{costly}" for n in range(20)})
+    body = {"l": list(range(4_000))}
+    assert made(Template(path=f"/{costly}"), body).url.endswith("/true")
+    with pytest.raises(StageError, match="the stage costs more than"):
+        made(template, body)
+
+
+def test_a_long_value_is_refused_before_it_is_encoded():
+    for template in (Template(path="/${body.v}"), Template(headers={"X-V": "${body.v}"})):
+        compiled, body = CompiledTemplate(URL, template), msgspec.json.encode({"v": "\u20ac" * 80_000})
+
+        def make(compiled: CompiledTemplate = compiled, body: bytes = body) -> None:
+            with pytest.raises(StageError, match="characters"):
+                compiled(META, body)
+
+        assert cpu_s(make, 0.01) < 0.02
+
+
 def test_a_body_that_is_no_json_is_read_only_if_it_is_asked_for():
     assert CompiledTemplate(URL, Template(path="/${meta.id}"))(META, b"\x00").url == "https://api.example.com/m1"
     with pytest.raises(StageError, match="not JSON"):
@@ -104,6 +125,8 @@ def parsed(template: object, **to: object) -> None:
         {"path": '/${ {"a": "}"}.a }'},
         {"path": "/${'}'}/b"},
         {"headers": {"X-Id": "$ {} ${meta.id}"}},
+        {"path": "/${ body.a // }\n + '}' }/b"},
+        {"path": '/${ r\'}\' + """}""" }/${{\'a\': {}}.a.b}'},
         {"body": '{"a": body}'},
     ],
 )

@@ -13,6 +13,7 @@ from dataplane.ledger.units import partition_base
 from dataplane.plan import compile_plan
 from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import parse_pipe_spec
+from dataplane.spec.checks import MAX_CONSTANT_BYTES
 from dataplane.tables.records import PipeRecord, PlanRecord
 from tests.rig.memory_lane import MemoryMessage, message
 from tests.rig.process_lane import arrived, dead, egress, opened, plan
@@ -109,7 +110,8 @@ def test_a_destination_gets_the_same_whether_or_not_another_one_has_steps(tmp_pa
 
 
 def test_what_grew_beyond_the_topics_limit_is_dead_by_its_original(tmp_path: Path):
-    steps = [{"op": "set", "path": "note", "value": "x" * CLIENT_MAX_BYTES}]
+    many = CLIENT_MAX_BYTES // MAX_CONSTANT_BYTES + 1
+    steps = [{"op": "set", "path": f"note{n}", "value": "x" * (MAX_CONSTANT_BYTES - 2)} for n in range(many)]
     lane = opened(tmp_path, plan(destinations=("crm", "lake"), transform={"crm": steps}))
     lane.take(arrived(1, b"{}"))
     assert [record["value"] for record in dead(lane)] == [b"{}"]

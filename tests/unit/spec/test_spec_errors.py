@@ -90,6 +90,33 @@ def routed(when: str, *to: str, **more: Any) -> dict[str, Any]:
             id="otherwise",
         ),
         pytest.param(routed("true", "crm", mode="any"), "$.routes.mode", id="unknown mode"),
+        pytest.param(
+            spec(normalize=[{"op": "filter", "when": f"body.a{n:01000} == 1"} for n in range(66)]),
+            "$",
+            id="too much text of expressions",
+        ),
+        pytest.param(
+            shaped({"op": "set", "path": "a", "value": "x" * 65_535}), "$.normalize[0].value", id="a large constant"
+        ),
+        pytest.param(
+            shaped({"op": "default", "path": "a", "value": [{}] * 30_000}), "$.normalize[0].value", id="a large default"
+        ),
+        pytest.param(
+            spec(
+                enrich=[{"table": "t", "key": "body.a", "into": "b", "on_missing": "default", "default": "x" * 65_535}]
+            ),
+            "$.enrich[0].default",
+            id="a large default row",
+        ),
+        pytest.param(
+            spec(
+                destinations={
+                    "crm": {**CRM, "rules": [{"when": {"status": "5xx", "body": "[ab]*a[ab]{600}x"}, "then": "dead"}]}
+                }
+            ),
+            "$.destinations.crm.rules",
+            id="a pattern that would take too long to search for",
+        ),
         pytest.param(b'{"sources":', "$", id="no JSON"),
         pytest.param(b'"\xff"', "$", id="no UTF-8"),
         pytest.param(b"[" * 100_000, "$", id="too deep"),

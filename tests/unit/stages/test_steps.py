@@ -269,6 +269,55 @@ def test_an_explode_that_cannot_be_done_is_a_failed_step(body: Any, cause: str):
         explode(body, ("lines",), "lines")
 
 
+@pytest.mark.parametrize(
+    ("element", "rest"),
+    [
+        pytest.param({}, [{}] * 3_000, id="empty objects"),
+        pytest.param(0, [{"": 0}] * 2_000, id="small objects"),
+        pytest.param([], [[]] * 10_000, id="arrays"),
+    ],
+)
+def test_an_explode_counts_what_its_children_take_once_decoded(element: Any, rest: list[Any]):
+    body = {"lines": [element] * MAX_CHILDREN, "rest": rest}
+    with pytest.raises(StepError, match="fewer objects and arrays"):
+        explode(body, ("lines",), "lines")
+    assert len(explode({"lines": [element] * 10, "rest": rest}, ("lines",), "lines")) == 10
+
+
+ONES = {"l": [1] * 50_000}
+
+
+@pytest.mark.parametrize(
+    ("step", "body"),
+    [
+        pytest.param(Remove("l.*"), ONES, id="remove"),
+        pytest.param(Set("l.*", "x" * 60_000), {"l": [1] * 100}, id="set something long"),
+        pytest.param(Set("l.*.a.b.c.d.e.f.g.h", 1), {"l": [{}] * 3_000}, id="set deep down"),
+        pytest.param(Default("l.*", [{}] * 100), {"l": [None] * 300}, id="default with objects"),
+        pytest.param(Cast("l.*", "int"), ONES, id="cast"),
+        pytest.param(Mask("l.*", "hash"), ONES, id="mask"),
+        pytest.param(Keep(["l.*.a"]), ONES, id="keep"),
+        pytest.param(Peek("here", 1.0), {"l": [{}] * 30_000}, id="peek"),
+        pytest.param(Map("l", "body.l"), {"l": [1] * 45_000}, id="map"),
+    ],
+)
+def test_what_steps_do_at_many_places_is_charged(step: Step, body: Any):
+    with pytest.raises(StageError, match=r"the stage costs more than|the result may have"):
+        Steps("normalize", [step] * 3)(copy.deepcopy(body), About(chance=0.0))
+
+
+def test_a_hundred_steps_share_what_a_message_may_cost():
+    steps: list[Step] = [Filter("body.l.all(x, x == 1)")] * 100
+    body = {"l": [1] * 5_000}
+    assert Steps("normalize", steps[:2])(body) is body
+    with pytest.raises(StageError, match=r"normalize\[3\] filter when: the stage costs more than 75000 units"):
+        Steps("normalize", steps)(body)
+
+
+def test_a_mask_says_nothing_of_a_branch():
+    assert changed(Mask("lines", "partial"))["lines"] == "***"
+
+
 SECRET = "the-payload-itself"
 
 

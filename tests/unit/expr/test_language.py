@@ -171,16 +171,16 @@ def test_every_function_refuses_values_of_other_kinds_with_an_error_of_its_own(f
 )
 def test_what_costs_too_much_is_stopped_soon(text: str):
     body = {"l": list(range(1_000)), "ll": [list(range(1_000))], "s": "a" * 10_000}
-    expr, began = compile_expr(text), time.perf_counter()
+    expr, began = compile_expr(text), time.thread_time()
     with pytest.raises(LimitError, match="costs more than"):
         expr(body)
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def test_a_pattern_that_is_catastrophic_elsewhere_runs_in_linear_time():
-    expr, began = compile_expr('body.s.matches("^(a+)+$")'), time.perf_counter()
+    expr, began = compile_expr('body.s.matches("^(a+)+$")'), time.thread_time()
     assert not expr.test({"s": "a" * 100_000 + "!"})
-    assert time.perf_counter() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def test_a_result_that_repeats_a_large_part_is_stopped_before_it_is_written():

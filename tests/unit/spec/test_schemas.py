@@ -168,9 +168,9 @@ def test_what_an_event_is_told_has_a_bound():
     ],
 )
 def test_no_event_makes_a_check_slow(schema: dict[str, Any], event: Any):
-    check, begun = compile_schema(checked_schema(schema)), time.perf_counter()
+    check, began = compile_schema(checked_schema(schema)), time.thread_time()
     check(event)
-    assert time.perf_counter() - begun < 2
+    assert time.thread_time() - began < 2
 
 
 def test_a_schema_is_compiled_once():

@@ -1,0 +1,203 @@
+"""The three paths of the corpus: a request through ingest, an event through a dry run, a record through lanes.
+
+Everything is the product's own but what stands outside of the process: Kafka's producer and consumers, and sockets.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+from dataplane.ingest import replica as replica_module
+from dataplane.ingest.acks import Acks
+from dataplane.ingest.app import IngestApp
+from dataplane.ingest.feeds import usable_headers
+from dataplane.ingest.replica import Replica
+from dataplane.plan import compile_plan
+from dataplane.plan.dryrun import Sample, dry_run
+from dataplane.runtime.settings import settings_from
+from dataplane.spec import parse_pipe_spec
+from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
+from dataplane.tables.records import CellRecord, DestinationRecord, KeyRecord, PipeRecord, PlanRecord, TopicRecord
+from tests.corpus.inputs import Input, inputs
+from tests.rig import process_lane, transmitting
+from tests.rig.bounded import Case, Share
+from tests.rig.memory_lane import MemoryMessage
+from tests.rig.reports import Report
+
+KEY: Final = key_text(b"k" * RANDOM_BYTES)
+NOW_US: Final = 1_790_000_000_000_000
+USUAL: Final[dict[str, Any]] = {
+    "sources": {"shop": {"event_time": "at", "key": "who", "id": "id"}},
+    "destinations": {"crm": {"type": "http", "url": "https://crm.example/"}},
+    "normalize": [{"op": "peek", "name": "come", "share": 1.0}, {"op": "keep", "fields": ["id", "l", "v.*.a"]}],
+    "routes": {"rules": [{"when": "size(body) > 1000 && body.l == body.l", "to": ["crm"]}], "otherwise": ["crm"]},
+}
+
+
+def cases(*paths: str) -> Iterator[Case]:
+    """Yield each input on each path, or on these."""
+    for one in inputs():
+        for name, path in _PATHS.items():
+            if (not paths or name in paths) and not (one.is_request and name != "ingest"):
+                yield f"{name}, {one.name}", partial(path, one)
+
+
+def _spec(one: Input) -> dict[str, Any]:
+    return {**USUAL, **({"normalize": []} if one.spec else {}), **one.spec} | (
+        {} if "destinations" not in one.spec else {"routes": None}
+    )
+
+
+# -- ingest --------------------------------------------------------------------------------------------------------
+
+
+class _Stored:
+    """A producer that forgets what it is given and reports it as stored at the next poll."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[Any, Report]] = []
+        self._offset = 0
+
+    def produce(self, _topic: str, _body: bytes, *record: Any, headers: Any) -> None:
+        assert all(name.isascii() and "\n" not in name and "\r" not in name for name, _ in headers)
+        _key, partition, report = record
+        self._offset += 1
+        self._due.append((report, Report(partition, self._offset)))
+
+    def poll(self, _wait_s: float) -> None:
+        due, self._due = self._due, []
+        for report, place in due:
+            report(None, place)
+
+
+class _Exchange:
+    """One request's body, and the status of its answer."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.status = 0
+
+    async def __call__(self) -> bytes:
+        return self._body
+
+    def response_bytes(self, status: int, *_: Any) -> None:
+        self.status = status
+
+
+def _ingest(one: Input) -> Callable[[], Share]:
+    """A request; what counts is the longest share of the event loop that it takes in one piece."""
+    body = one.body()
+    headers = {
+        "authorization": f"Bearer {KEY}",
+        "content-type": one.media_type,
+        "content-length": str(len(body)),
+        **one.headers,
+    }
+    scope = SimpleNamespace(path="/v1/events", query_string=one.query, method="POST", headers=headers)
+    replica = _replica()
+
+    async def run() -> float:
+        replica._loop = asyncio.get_running_loop()
+        replica._acks = Acks(replica._producer, replica._on_done)
+        exchange = _Exchange(body)
+        request = asyncio.create_task(IngestApp(replica).__rsgi__(scope, exchange))
+        longest_s, began = 0.0, time.thread_time()
+        while not request.done():
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            longest_s, began = max(longest_s, now - began), now
+        assert exchange.status not in (0, 500), "an input is never an error of ours"
+        return longest_s
+
+    return lambda: Share(asyncio.run(run()))
+
+
+def _replica() -> Replica:
+    folder = mkdtemp()
+    pytest.MonkeyPatch().setattr(replica_module, "ingest_producer", lambda *_: _Stored())
+    replica = Replica(settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": folder}), "ingest-1")
+    for record in (
+        CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")}),
+        PlanRecord("p", 1, parse_pipe_spec(USUAL)),
+        PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]),
+        KeyRecord(key_digest(KEY), 1, "p", "shop"),
+    ):
+        replica.table.apply(record)
+    return replica
+
+
+# -- dry run -------------------------------------------------------------------------------------------------------
+
+
+def _dry_run(one: Input) -> Callable[[], object]:
+    spec = parse_pipe_spec(_spec(one))
+    plan, sample = compile_plan(spec, b"salt"), Sample(one.body(), "shop", "msg_1", NOW_US, NOW_US)
+    return lambda: dry_run(spec, plan, sample, time.perf_counter_ns)
+
+
+# -- lanes ---------------------------------------------------------------------------------------------------------
+
+
+def _lanes(one: Input) -> Callable[[], Share]:
+    """A process lane, and a transmit lane with what comes out of it. What counts is the longest pass of a lane.
+
+    The message behind the input's goes through all the same.
+    """
+    body, spec = one.body(), parse_pipe_spec(_spec(one))
+    lane = process_lane.opened(Path(mkdtemp()), PlanRecord("p", 1, spec))
+    transmitting.without_kafka(pytest.MonkeyPatch())
+    records = [
+        DestinationRecord("p", name, 1, "active", to, [transmitting.TOKEN]) for name, to in spec.destinations.items()
+    ]
+    sent, work, sender = transmitting.opened(Path(mkdtemp()), *records)
+    usable, _ = usable_headers(one.record)
+    assert all(name.isascii() and "\n" not in name and "\r" not in name for name, _ in usable)
+    more = [*usable[1:], *((name, value) for name, value in one.record if name.startswith("ce_"))][:200]
+
+    def pass_on() -> None:
+        for number, record in enumerate(process_lane.egress(lane)):
+            sent.take(MemoryMessage(0, number + 1, record["value"], record["headers"], record.get("key")))
+
+    def run() -> Share:
+        passes = Passes()
+        passes.time(lambda: lane.take(process_lane.arrived(1, body, more=more), process_lane.arrived(2, b'{"v":"x"}')))
+        lane.store()
+        assert lane.unsettled() == 0
+        pass_on()
+        while sent.unsettled():
+            passes.time(work.turn)
+            for _, headers, _, _ in sender.requests:
+                assert all(line.isascii() and "\n" not in line and "\r" not in line for line in headers)
+            sender.requests.clear()
+            sender.answer(200)
+            sent.store()
+        return Share(passes.longest_s)
+
+    return run
+
+
+class Passes:
+    """CPU time of the longest pass so far."""
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+
+    def time(self, work: Callable[[], object]) -> None:
+        """Do the work of one pass."""
+        began = time.thread_time()
+        work()
+        self.longest_s = max(self.longest_s, time.thread_time() - began)
+
+
+_PATHS: Final[Mapping[str, Callable[[Input], Callable[[], object]]]] = {
+    "ingest": _ingest,
+    "dry run": _dry_run,
+    "lanes": _lanes,
+}

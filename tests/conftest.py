@@ -13,6 +13,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from localbox.testing import box_of
+from tests.guardian import guard
 
 TESTS = Path(__file__).parent
 pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
@@ -22,6 +23,11 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share services that take long to start
 TURNS = ("e2e", "faults", "integration")  # the longest first, so that nobody waits for them at the end
 LAST = "test_every_page.py"  # its scene fills the box with pipes that fail, which no newcomer's box has
+
+
+def pytest_configure() -> None:
+    """Have the run's services end with it, however it ends."""
+    guard()
 
 
 class BySharedServices(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed here

@@ -19,6 +19,7 @@ from tests.bench.own import bench_own
 from tests.bench.report import RUNS, Line, alternate, show, write
 from tests.bench.stand import EVENT, FIVE_STEPS, STEPS, Stand, stand
 from tests.bench.threads import bench_threads
+from tests.guardian import guard
 
 EVENTS = 100_000
 SENDS = 30_000
@@ -222,6 +223,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
 
 def main() -> None:
     """Run those named, or all."""
+    guard()
     lines: list[Line] = []
     for name in sys.argv[1:] or BENCHES:
         with stand() as at:

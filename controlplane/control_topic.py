@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
 from msgspec import Struct
 
-from controlplane.kafka import admin_client, producer
-from controlplane.kafka import consumer as kafka_consumer
+from controlplane.kafka import NotStoredError, consumer, kafka_clients
 from dataplane.names import CONTROL_TOPIC
 from dataplane.tables.records import Record, encode_record, record_key
 
@@ -50,78 +48,66 @@ def end_of(keys: Sequence[str], wanted: Mapping[str, int], published: Mapping[st
 
 
 class ControlTopic:
-    """Reads the whole topic once, then what is new. One thread at a time; it keeps its clients between calls."""
+    """Reads the whole topic once, then what is new. One thread at a time."""
 
     def __init__(self, kafka: str, topic: str = CONTROL_TOPIC) -> None:
         self._kafka = kafka
-        self._admin: Any = None
-        self._place = TopicPartition(topic, 0, OFFSET_BEGINNING)
+        self._clients = kafka_clients(kafka)
+        self._place = (topic, 0)
         self._consumer: Any = None
-        self._producer: Any = None
+        self._is_assigned = False
         self._next = 0
         self.published: dict[str, Published] = {}
 
     def refresh(self) -> None:
-        """Read up to the end the topic has now. Raises ControlTopicError."""
+        """Read up to the end the topic has now; after an error from its beginning. Raises ControlTopicError."""
         try:
             self._read_to_end()
         except KafkaException as exc:
-            self.close()
+            self._forget()
             raise ControlTopicError(f"control topic cannot be read: {exc.args[0].str()}") from exc
 
     def publish(self, records: Sequence[Record]) -> None:
         """Write `records` in their order, each with its own report. Raises ControlTopicError if one is not stored."""
-        writer = self._producer or self._open_producer()
-        errors: list[str] = []
-        for record in records:
-            writer.produce(self._place.topic, encode_record(record), record_key(record), on_delivery=_reporter(errors))
-            writer.poll(0)
-        unsent = writer.flush(PUBLISH_S + 1)
-        if errors or unsent:
-            self._producer = None  # it may have failed for good; what it still holds would come too late
-            writer.purge()
-            raise ControlTopicError(f"{len(errors) + unsent} of {len(records)} records not stored: {errors[:1]}")
+        encoded = [(record_key(record), encode_record(record)) for record in records]
+        try:
+            self._clients.store("control", self._place[0], encoded, timeout_s=PUBLISH_S)
+        except NotStoredError as exc:
+            raise ControlTopicError(str(exc)) from exc
 
     def close(self) -> None:
-        """Forget everything; the next refresh starts from the beginning."""
-        # The admin client too: after a broker came back it was seen to ask with an outdated leader epoch for good.
-        consumer, self._consumer, self._admin = self._consumer, None, None
-        self.published, self._next = {}, 0
-        if consumer is not None:
-            consumer.close()
+        """Close the consumer; the next refresh makes a new one and starts from the beginning."""
+        self._forget()
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _forget(self) -> None:
+        self.published, self._next, self._is_assigned = {}, 0, False
 
     def _read_to_end(self) -> None:
-        consumer = self._consumer or self._open()
-        high = self._end()
-        if high < self._next:  # deleted and made anew, shorter than what was read
-            self.close()
-            consumer = self._open()
+        # Asked by the admin client: on the consumer's own connection the request would wait behind a fetch.
+        high = self._clients.ends([self._place], READ_S)[self._place]
+        if high < self._next:  # deleted and created again, shorter than what was read
+            self._forget()
+        reader = self._assigned()
         deadline = time.monotonic() + READ_S
         while self._next < high:
             if time.monotonic() > deadline:
                 raise ControlTopicError(f"control topic read up to {self._next} of {high} in {READ_S} s")
-            if (first := consumer.poll(0.2)) is not None:
-                for message in [first, *consumer.consume(1000, 0)]:
+            if (first := reader.poll(0.2)) is not None:
+                for message in [first, *reader.consume(1000, 0)]:
                     self._apply(message)
 
-    def _end(self) -> int:
-        """Where the topic ends now; asked on a connection of its own, for on the consumer's it waits behind a fetch."""
-        place = TopicPartition(self._place.topic, self._place.partition)
-        self._admin = self._admin or admin_client(self._kafka)
-        future = self._admin.list_offsets({place: OffsetSpec.latest()}, request_timeout=READ_S)[place]
-        return int(future.result().offset)
-
-    def _open(self) -> Any:
-        consumer = kafka_consumer(
-            self._kafka, "penstock.publisher", **{"enable.partition.eof": True, "auto.offset.reset": "earliest"}
-        )
-        consumer.assign([self._place])
-        self._consumer = consumer
-        return consumer
-
-    def _open_producer(self) -> Any:
-        self._producer = producer(self._kafka, **{"message.timeout.ms": int(PUBLISH_S * 1000)})
-        return self._producer
+    def _assigned(self) -> Any:
+        """Return the consumer, which reads on, or from the beginning if what was read is forgotten."""
+        if self._consumer is None:
+            settings = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}
+            self._consumer = consumer(self._kafka, "penstock.publisher", **settings)
+        if not self._is_assigned:
+            self._consumer.assign([TopicPartition(*self._place, OFFSET_BEGINNING)])
+            self._is_assigned = True
+        return self._consumer
 
     def _apply(self, message: Any) -> None:
         if error := message.error():
@@ -132,11 +118,3 @@ class ControlTopic:
         key, offset = message.key().decode(), message.offset()
         self._next = offset + 1
         self.published[key] = Published(int(json.loads(message.value())["version"]), offset)
-
-
-def _reporter(errors: list[str]) -> Any:
-    def report(error: Any, _message: Any) -> None:
-        if error is not None:
-            errors.append(error.str())
-
-    return report

@@ -1,13 +1,35 @@
-"""Kafka clients of the control plane: one place for how they behave while the brokers are away."""
+"""Kafka clients of the control plane: one of each sort in a process, made when it is first needed and then kept.
 
-from typing import Any, Final
+A client costs some threads and a connection to each broker, and a task that makes one at each tick makes thousands in
+an hour. Requests that a group's coordinator answers are never sent by an admin client: see decision 0661.
+"""
 
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
+import atexit
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from dataplane.record_limits import CLIENT_MAX_BYTES
 
+Place = tuple[str, int]  # (topic, partition)
+KeyedRecord = tuple[str | bytes, bytes | None]  # (key, value)
+Client = TypeVar("Client", AdminClient, Consumer, Producer)
+REQUEST_S: Final = 5.0
 _SIZES: Final = {"message.max.bytes": CLIENT_MAX_BYTES}
+# Answers to a request that was sent by outdated metadata. Admin clients do not refresh theirs after one.
+_STALE_METADATA: Final = frozenset(
+    {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
+)
+
+
+class NotStoredError(Exception):
+    """Some of the records were not stored, or it is not known that they were."""
 
 
 def _common(kafka: str) -> dict[str, Any]:
@@ -16,15 +38,162 @@ def _common(kafka: str) -> dict[str, Any]:
 
 
 def admin_client(kafka: str) -> AdminClient:
-    """For topics, configuration and offsets."""
+    """Make a client for topics, configuration and offsets of partitions."""
     return AdminClient(_common(kafka))
 
 
 def consumer(kafka: str, group: str, **more: Any) -> Consumer:
-    """A consumer that commits nothing by itself. The client insists on a group's name, used or not."""
+    """Make a consumer that commits nothing automatically. The client insists on a group's name, used or not."""
     return Consumer(_common(kafka) | {"group.id": group, "enable.auto.commit": False} | more)
 
 
 def producer(kafka: str, **more: Any) -> Producer:
-    """A producer whose reports mean that every copy that must has the record, once."""
+    """Make an idempotent producer whose reports mean that all in-sync replicas have the record."""
     return Producer(_common(kafka) | {"acks": "all", "enable.idempotence": True, "linger.ms": 0} | _SIZES | more)
+
+
+class KafkaClients:
+    """The clients of one process for one cluster, shared by its threads. A forked child makes its own."""
+
+    def __init__(self, kafka: str) -> None:
+        self._kafka = kafka
+        self._lock = threading.Lock()
+        self._kept: dict[str, Any] = {}
+
+    def admin(self) -> AdminClient:
+        """Return the admin client."""
+        client = self._keep("admin", partial(admin_client, self._kafka))
+        client.poll(0)  # serves the client's own events: nothing else empties their queue
+        return client
+
+    def group_reader(self, group: str) -> Consumer:
+        """Return the consumer that asks for a group's committed offsets. It never joins the group."""
+        return self._keep(f"group {group}", partial(consumer, self._kafka, group))
+
+    def ends(self, partitions: Iterable[Place], timeout_s: float = REQUEST_S) -> dict[Place, int]:
+        """Return the offset after the last record of each partition. Raises KafkaException."""
+        return self._offsets(list(partitions), OffsetSpec.latest(), timeout_s)
+
+    def starts(self, partitions: Iterable[Place], timeout_s: float = REQUEST_S) -> dict[Place, int]:
+        """Return the first offset that each partition still has. Raises KafkaException."""
+        return self._offsets(list(partitions), OffsetSpec.earliest(), timeout_s)
+
+    def committed(self, group: str, partitions: Iterable[Place], timeout_s: float = REQUEST_S) -> dict[Place, int]:
+        """Return a group's committed offset on each partition, negative where it has none. Raises KafkaException."""
+        reader = self.group_reader(group)
+        reader.poll(0)  # as for the admin client
+        found = reader.committed([TopicPartition(*place) for place in partitions], timeout=timeout_s)
+        if error := next((place.error for place in found if place.error), None):
+            raise KafkaException(error)
+        return {(place.topic, place.partition): int(place.offset) for place in found}
+
+    def store(
+        self,
+        writer: str,
+        topic: str,
+        records: Iterable[KeyedRecord],
+        *,
+        timeout_s: float,
+        linger_ms: int = 0,
+    ) -> None:
+        """Produce (key, value) records in their order and wait for every delivery report.
+
+        writer: names the producer; callers that often run at once have one each, as a flush waits for all its records
+        Raises: NotStoredError. The producer is replaced then: it may have failed for good, and what it still holds
+        would arrive too late.
+        """
+        settings = {"message.timeout.ms": int(timeout_s * 1_000), "linger.ms": linger_ms}
+        client = self._keep(f"producer {writer}", partial(producer, self._kafka, **settings))
+        errors: list[str] = []
+        try:
+            count = _produce(client, topic, records, errors)
+            unsent = client.flush(timeout_s + 1)
+        except KafkaException as exc:  # a fatal error is raised here, not reported
+            self._discard(client)
+            raise NotStoredError(f"the producer failed: {exc.args[0].str()}") from exc
+        if errors or unsent:
+            client.purge()
+            self._discard(client)
+            raise NotStoredError(f"{len(errors) + unsent} of {count} records not stored: {errors[:1]}")
+
+    def close(self) -> None:
+        """Close all clients. The next use makes new ones."""
+        with self._lock:
+            kept, self._kept = self._kept, {}
+        for client in kept.values():
+            if isinstance(client, Consumer):
+                client.close()
+
+    def _keep(self, name: str, make: Callable[[], Client]) -> Client:
+        with self._lock:
+            client: Client | None = self._kept.get(name)
+            if client is None:  # not by its truth: an idle admin client is false
+                client = self._kept[name] = make()
+            return client
+
+    def _discard(self, client: Any) -> None:
+        with self._lock:
+            self._kept = {name: kept for name, kept in self._kept.items() if kept is not client}
+
+    def _offsets(self, partitions: list[Place], spec: Any, timeout_s: float) -> dict[Place, int]:
+        try:
+            return self._list_offsets(partitions, spec, timeout_s)
+        except KafkaException as exc:
+            if exc.args[0].code() not in _STALE_METADATA:
+                raise
+        self.admin().list_topics(timeout=timeout_s)
+        return self._list_offsets(partitions, spec, timeout_s)
+
+    def _list_offsets(self, partitions: list[Place], spec: Any, timeout_s: float) -> dict[Place, int]:
+        wanted = {TopicPartition(*place): spec for place in partitions}
+        asked = self.admin().list_offsets(wanted, request_timeout=timeout_s)
+        return {(place.topic, place.partition): int(future.result().offset) for place, future in asked.items()}
+
+    def begin_in_child(self) -> None:
+        """Forget the parent's clients. They are never freed: that would wait for threads that a child does not have."""
+        for client in self._kept.values():
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
+        self._lock, self._kept = threading.Lock(), {}
+
+
+def _produce(client: Producer, topic: str, records: Iterable[KeyedRecord], errors: list[str]) -> int:
+    """Queue all records, at the producer's pace; returns how many. Failed reports are added to `errors`."""
+
+    def report(error: Any, _message: Any) -> None:
+        if error is not None:
+            errors.append(error.str())
+
+    count = 0
+    for key, value in records:
+        while True:
+            try:
+                client.produce(topic, value, key, on_delivery=report)
+                break
+            except BufferError:
+                client.poll(0.1)
+        client.poll(0)
+        count += 1
+    return count
+
+
+_clusters: Final[dict[str, KafkaClients]] = {}
+
+
+def kafka_clients(kafka: str) -> KafkaClients:
+    """Return this process's clients for the cluster at these bootstrap servers."""
+    return _clusters.setdefault(kafka, KafkaClients(kafka))
+
+
+@atexit.register
+def close_kafka_clients() -> None:
+    """Close every client that `kafka_clients` gave out."""
+    for clients in list(_clusters.values()):
+        clients.close()
+
+
+def _begin_in_child() -> None:
+    for clients in _clusters.values():
+        clients.begin_in_child()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)

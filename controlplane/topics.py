@@ -17,13 +17,11 @@ from confluent_kafka.admin import (
     ConfigEntry,
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 from msgspec import Struct
 
-from controlplane.kafka import admin_client
-from controlplane.kafka import consumer as kafka_consumer
+from controlplane.kafka import Place, kafka_clients
 from controlplane.settings import AUDIT_RETENTION_MS, HEARTBEAT_RETENTION_MS
 from dataplane.names import (
     AUDIT_TOPIC,
@@ -39,7 +37,6 @@ from dataplane.names import (
 )
 from mgmt.provisioning.topics import COMPACTED, HOUR_MS, TopicPlan, TopicShape, topic_config
 
-Place = tuple[str, int]  # (topic, partition)
 AUDIT_PARTITIONS: Final = 4
 REQUEST_S: Final = 10.0
 GROUP_IS_RUNNING: Final = frozenset(
@@ -87,13 +84,12 @@ class TopicAdmin:
     """Makes topics that are absent, mends configuration that drifted, reads back ids."""
 
     def __init__(self, kafka: str) -> None:
-        self._kafka = kafka
-        self._admin = admin_client(kafka)
+        self._clients = kafka_clients(kafka)
 
     def find(self, names: Iterable[str]) -> dict[str, FoundTopic]:
         """Those of `names` that exist."""
         found = {}
-        described = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_S)
+        described = self._clients.admin().describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_S)
         for name, future in described.items():
             topic = _result_or(future, KafkaError.UNKNOWN_TOPIC_OR_PART)
             if topic is not None:
@@ -114,7 +110,7 @@ class TopicAdmin:
 
     def _create(self, plans: list[TopicPlan]) -> None:
         new = [NewTopic(p.name, p.partitions, p.replication, config=p.config) for p in plans]
-        made = self._admin.create_topics(new, operation_timeout=REQUEST_S, request_timeout=REQUEST_S)
+        made = self._clients.admin().create_topics(new, operation_timeout=REQUEST_S, request_timeout=REQUEST_S)
         for future in made.values():
             _result_or(future, KafkaError.TOPIC_ALREADY_EXISTS)
 
@@ -132,16 +128,18 @@ class TopicAdmin:
         return found
 
     def _are_led(self, topics: Iterable[FoundTopic]) -> bool:
-        """Whether every partition's leader answers for it."""
-        places = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
-        asked = self._admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), request_timeout=REQUEST_S)
-        return all(future.exception() is None for future in asked.values())
+        """Return True if every partition's leader answers for it."""
+        try:
+            self.ends((topic.name, number) for topic in topics for number in range(topic.partitions))
+        except KafkaException:
+            return False
+        return True
 
     def _mend(self, plans: list[TopicPlan]) -> None:
         if not plans:
             return
         resources = [ConfigResource(ResourceType.TOPIC, plan.name) for plan in plans]
-        described = self._admin.describe_configs(resources, request_timeout=REQUEST_S)
+        described = self._clients.admin().describe_configs(resources, request_timeout=REQUEST_S)
         now = {resource.name: future.result() for resource, future in described.items()}
         drifted = [
             ConfigResource(ResourceType.TOPIC, plan.name, incremental_configs=[_set(k, v) for k, v in wrong])
@@ -149,14 +147,12 @@ class TopicAdmin:
             if (wrong := [(k, v) for k, v in plan.config.items() if now[plan.name][k].value != v])
         ]
         if drifted:
-            for future in self._admin.incremental_alter_configs(drifted, request_timeout=REQUEST_S).values():
+            for future in self._clients.admin().incremental_alter_configs(drifted, request_timeout=REQUEST_S).values():
                 future.result()
 
-    def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """Where each (topic, partition) ends now."""
-        asked = {TopicPartition(*place): OffsetSpec.latest() for place in places}
-        found = self._admin.list_offsets(asked, request_timeout=REQUEST_S)
-        return {(place.topic, place.partition): int(future.result().offset) for place, future in found.items()}
+    def ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return the offset after the last record of each (topic, partition)."""
+        return self._clients.ends(places, REQUEST_S)
 
     def commit_first_offsets(
         self, groups: Mapping[str, Sequence[FoundTopic]], passed: Mapping[Place, int] = MappingProxyType({})
@@ -168,49 +164,38 @@ class TopicAdmin:
         passed over that the topic has dropped meanwhile, for there the lanes stop and say so.
 
         Lanes refuse to guess (auto.offset.reset=error). A group whose lanes are running takes no such commit: raises
-        GroupIsRunningError, unless they made it themselves meanwhile. A plain consumer does it, because the admin call
-        for it was seen to take the process with it (librdkafka 2.16) while the group's coordinator was not there yet.
-        All groups at once: each consumer waits half a second for its coordinator and does nothing else.
+        GroupIsRunningError, unless they made it themselves meanwhile. A consumer that does not join the group commits:
+        the admin client's call may end the process (decision 0661). All groups at once: a consumer waits half a second
+        for its coordinator when it asks for the first time.
         """
         with ThreadPoolExecutor(max(1, len(groups))) as pool:
             list(pool.map(partial(self._commit_first, passed), groups, groups.values()))
 
     def _commit_first(self, passed: Mapping[Place, int], group: str, topics: Sequence[FoundTopic]) -> None:
-        consumer = kafka_consumer(self._kafka, group)
         deadline = time.monotonic() + REQUEST_S
-        try:
-            while True:
-                try:
-                    _commit_start(consumer, topics, passed)
-                    return
-                except KafkaException as exc:  # for a moment a new topic has no leader, a new group no coordinator
-                    if exc.args[0].code() in GROUP_IS_RUNNING:
-                        raise GroupIsRunningError(f"{group} runs without {', '.join(t.name for t in topics)}") from exc
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.05)
-        finally:
-            consumer.close()
+        while True:
+            try:
+                self._commit_start(group, topics, passed)
+                return
+            except KafkaException as exc:  # for a moment a new topic has no leader, a new group no coordinator
+                if exc.args[0].code() in GROUP_IS_RUNNING:
+                    raise GroupIsRunningError(f"{group} runs without {', '.join(t.name for t in topics)}") from exc
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
-
-def _commit_start(consumer: Any, topics: Sequence[FoundTopic], passed: Mapping[Place, int]) -> None:
-    places = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
-    committed = consumer.committed(places, timeout=REQUEST_S)
-    if error := next((place.error for place in committed if place.error), None):
-        raise KafkaException(error)
-    missing = [place for place in committed if place.offset < 0]
-    first = [TopicPartition(place.topic, place.partition, _first(consumer, place, passed)) for place in missing]
-    if first:
-        consumer.commit(offsets=first, asynchronous=False)
-
-
-def _first(consumer: Any, place: Any, passed: Mapping[Place, int]) -> int:
-    known = passed.get((place.topic, place.partition))
-    if known is not None:
-        log.warning("committed anew", topic=place.topic, partition=place.partition, offset=known)
-        return known
-    low, _ = consumer.get_watermark_offsets(place, timeout=REQUEST_S)
-    return int(low)
+    def _commit_start(self, group: str, topics: Sequence[FoundTopic], passed: Mapping[Place, int]) -> None:
+        places = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
+        committed = self._clients.committed(group, places, REQUEST_S)
+        missing = [place for place, offset in committed.items() if offset < 0]
+        known = {place: passed[place] for place in missing if place in passed}
+        for (topic, partition), offset in known.items():
+            log.warning("committed anew", topic=topic, partition=partition, offset=offset)
+        unknown = [place for place in missing if place not in known]
+        first = known | (self._clients.starts(unknown, REQUEST_S) if unknown else {})
+        if first:
+            offsets = [TopicPartition(*place, offset) for place, offset in first.items()]
+            self._clients.group_reader(group).commit(offsets=offsets, asynchronous=False)
 
 
 def _set(name: str, value: str) -> Any:

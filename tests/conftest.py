@@ -12,6 +12,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from controlplane.kafka import close_kafka_clients
 from localbox.testing import box_of
 from tests.guardian import guard
 
@@ -74,6 +75,7 @@ def kafka_servers() -> Iterator[str]:
         return
     with box_of("kafka") as box:
         yield box.env["PENSTOCK_KAFKA"]
+        close_kafka_clients()  # those that controllers of this process shared
 
 
 @pytest.fixture(scope="session")

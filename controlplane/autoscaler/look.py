@@ -10,7 +10,8 @@ from django.db.models import QuerySet
 
 from controlplane.autoscaler.decide import IN_WINDOW_S, Group, Memory, Policy
 from controlplane.autoscaler.figures import Figure, LaneClock, Sample, clock_of, figures_of
-from controlplane.autoscaler.offsets import Offsets, Place
+from controlplane.autoscaler.offsets import Offsets
+from controlplane.kafka import Place
 from dataplane.names import (
     INGEST_GROUP,
     INPUTS_OF,

@@ -2,12 +2,11 @@
 
 import threading
 import time
-from typing import Any, Final
+from typing import Final
 
 import structlog
-from confluent_kafka import KafkaException
 
-from controlplane.kafka import producer
+from controlplane.kafka import NotStoredError, kafka_clients
 from dataplane.names import CONTROL_TOPIC
 from dataplane.tables.records import StopRecord, encode_record, record_key
 
@@ -25,15 +24,8 @@ def ask_to_stop(kafka: str, cell: str, incarnation: str) -> threading.Thread:
 def _send(kafka: str, cell: str, incarnation: str) -> None:
     # Readers keep the highest version, and a keeper remembers none: the clock's milliseconds grow over restarts.
     record = StopRecord(cell, time.time_ns() // 1_000_000, incarnation)
+    encoded = [(record_key(record), encode_record(record))]
     try:
-        writer = producer(kafka, **{"message.timeout.ms": int(SEND_S * 1000)})
-        writer.produce(CONTROL_TOPIC, encode_record(record), record_key(record), on_delivery=_report)
-        if writer.flush(SEND_S):
-            log.warning("stop record not sent in time", cell=cell, incarnation=incarnation)
-    except KafkaException as exc:
-        log.warning("stop record not sent", cell=cell, incarnation=incarnation, error=str(exc))
-
-
-def _report(error: Any, message: Any) -> None:
-    if error is not None:
-        log.warning("stop record not stored", key=message.key(), error=error.str())
+        kafka_clients(kafka).store("stop", CONTROL_TOPIC, encoded, timeout_s=SEND_S)
+    except NotStoredError as exc:
+        log.warning("stop record not stored", cell=cell, incarnation=incarnation, error=str(exc))

@@ -11,7 +11,7 @@ import structlog
 from confluent_kafka import KafkaException
 from django.db.models import F
 
-from controlplane.kafka import producer
+from controlplane.kafka import KeyedRecord, NotStoredError, kafka_clients
 from controlplane.locks import alone
 from controlplane.topics import TopicAdmin, TopicsNotReadyError
 from dataplane.names import LOOKUP_TOPIC
@@ -26,17 +26,12 @@ CHECK_S: Final = 10.0  # how often it looks whether the topic is still the same
 log = structlog.get_logger(__name__)
 
 
-class NotStoredError(Exception):
-    """A record was not stored in time; the next tick sends it again."""
-
-
 class LookupPublisher:
-    """One process's clients; all of it can be lost at any time."""
+    """Sends rows and tables that changed. It remembers nothing that may not be lost at any time."""
 
     def __init__(self, kafka: str) -> None:
-        self._kafka = kafka
-        self._topics: TopicAdmin | None = None
-        self._producer: Any = None
+        self._clients = kafka_clients(kafka)
+        self._topics = TopicAdmin(kafka)
         self._check_at = 0.0
 
     def tick(self) -> str:
@@ -49,13 +44,11 @@ class LookupPublisher:
         try:
             return self._publish(time.monotonic() + TICK_S)
         except (KafkaException, TopicsNotReadyError, NotStoredError) as exc:
-            self._producer = self._topics = None
             log.warning("look-up tables wait for Kafka", reason=str(exc))
             return "waiting for Kafka"
 
     def _check_topic(self) -> str:
         """Have everything sent again to a topic that was made anew. Returns Kafka's id of the topic, "" for none."""
-        self._topics = self._topics or TopicAdmin(self._kafka)
         found = self._topics.find([LOOKUP_TOPIC]).get(LOOKUP_TOPIC)
         if found is None:
             return ""
@@ -88,7 +81,7 @@ class LookupPublisher:
             sent += more
         if not done:
             return sent
-        self._send([(table_key(table.id), encode_table(_record(table, "live")))])
+        self._store([(table_key(table.id), encode_table(_record(table, "live")))])
         LookupTable.objects.filter(id=table.id).update(published_version=table.version)
         return sent
 
@@ -105,7 +98,7 @@ class LookupPublisher:
         """The next rows. Fewer than a chunk are all there are, so nothing up to `upto` is left."""
         rows = LookupRow.objects.filter(table=table, version__gt=table.sent_version).order_by("version")
         chunk = list(rows.values_list("key", "version", "row")[:CHUNK])
-        self._send(
+        self._store(
             (row_key(table.id, key), encode_row(version, None if row is None else row.encode()))
             for key, version, row in chunk
         )
@@ -116,10 +109,10 @@ class LookupPublisher:
 
     def _publish_removal(self, table: LookupTable, deadline: float) -> int:
         """The table's record first, so that nobody sees it lose rows one by one; tombstones then clear the topic."""
-        self._send([(table_key(table.id), encode_table(_record(table, "removed")))])
+        self._store([(table_key(table.id), encode_table(_record(table, "removed")))])
         sent = 0
         while keys := list(LookupRow.objects.filter(table=table).values_list("id", "key")[:CHUNK]):
-            self._send((row_key(table.id, key), None) for _, key in keys)
+            self._store((row_key(table.id, key), None) for _, key in keys)
             LookupRow.objects.filter(id__in=[id_ for id_, _ in keys]).delete()
             sent += len(keys)
             if time.monotonic() > deadline:
@@ -127,28 +120,9 @@ class LookupPublisher:
         LookupTable.objects.filter(id=table.id).update(published_version=table.version)
         return sent
 
-    def _send(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Raises NotStoredError unless each record's own report is good."""
-        writer = self._producer = self._producer or producer(
-            self._kafka, **{"message.timeout.ms": int(FLUSH_S * 1_000), "linger.ms": 5}
-        )
-        errors: list[str] = []
-
-        def report(error: Any, _message: Any) -> None:
-            if error is not None:
-                errors.append(error.str())
-
-        for key, value in records:
-            while True:
-                try:
-                    writer.produce(LOOKUP_TOPIC, value, key, on_delivery=report)
-                    break
-                except BufferError:
-                    writer.poll(0.1)
-        unsent = writer.flush(FLUSH_S + 1)
-        if errors or unsent:
-            writer.purge()
-            raise NotStoredError(f"{len(errors) + unsent} records were not stored: {errors[:1]}")
+    def _store(self, records: Iterable[KeyedRecord]) -> None:
+        """Produce records in their order. Raises NotStoredError unless each one's delivery report is good."""
+        self._clients.store("lookups", LOOKUP_TOPIC, records, timeout_s=FLUSH_S, linger_ms=5)
 
 
 def _due() -> Any:

@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Final
 
@@ -44,10 +45,11 @@ log = structlog.get_logger(__name__)
 class Session:
     """From one connection to Postgres to the next: what is owned, read and not yet stored lives as long as it does."""
 
-    def __init__(self, settings: ControlSettings, shown: Shown) -> None:
+    def __init__(self, settings: ControlSettings, shown: Shown, reader: Reader) -> None:
+        """`reader` reads nothing yet, and reads nothing again once the session is closed."""
         self._settings = settings
         self._shown = shown
-        self._reader = Reader(settings.kafka)
+        self._reader = reader
         self._store = Store()
         self._sealer = Sealer(settings.grace_s)
         shown.begin(self._sealer)
@@ -97,8 +99,8 @@ class Session:
                     log.info("not to be read yet", topic=place[0], partition=place[1], error=str(exc))
 
     def close(self) -> None:
-        """Give everything back."""
-        self._reader.close()
+        """Release partitions, locks and the connection to Postgres."""
+        self._reader.stop()
         unlock_all()
         connection.close()
 
@@ -141,9 +143,14 @@ def observe(ending: threading.Event) -> None:
     """Run sessions until `ending` is set. A session that fails leaves nothing behind: the next reads from the rows."""
     settings, shown = control_settings(), Shown()
     shown.serve()
+    with closing(Reader(settings.kafka)) as reader:
+        _observe(settings, shown, reader, ending)
+
+
+def _observe(settings: ControlSettings, shown: Shown, reader: Reader, ending: threading.Event) -> None:
     failures = 0
     while not ending.is_set():
-        session, began = Session(settings, shown), time.monotonic()
+        session, began = Session(settings, shown, reader), time.monotonic()
         try:
             while not ending.is_set():
                 session.step()

@@ -5,9 +5,8 @@ from typing import Any, Final
 
 import structlog
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
 
-from controlplane.kafka import admin_client, consumer
+from controlplane.kafka import consumer, kafka_clients
 from controlplane.observer.merge import Place
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
 
@@ -21,10 +20,10 @@ log = structlog.get_logger(__name__)
 
 
 class Reader:
-    """One consumer, assigned by hand. `places`: what it reads."""
+    """One consumer, assigned by hand, that outlives the sessions in which it reads. `places`: what it reads."""
 
     def __init__(self, kafka: str) -> None:
-        self._admin = admin_client(kafka)
+        self._clients = kafka_clients(kafka)
         self._consumer = consumer(
             kafka,
             "penstock.observer",
@@ -33,17 +32,13 @@ class Reader:
         self.places: set[Place] = set()
 
     def partitions_of(self, topics: Iterable[str]) -> list[Place]:
-        """All partitions of those of `topics` that exist."""
-        known = self._admin.list_topics(timeout=LOOK_S).topics
+        """Return all partitions of those of `topics` that exist."""
+        known = self._clients.admin().list_topics(timeout=LOOK_S).topics
         return [(topic, number) for topic in topics if topic in known for number in sorted(known[topic].partitions)]
 
     def bounds(self, place: Place) -> tuple[int, int]:
-        """The first offset a partition still has, and the next it will give."""
-        return self._offset(place, OffsetSpec.earliest()), self._offset(place, OffsetSpec.latest())
-
-    def _offset(self, place: Place, spec: Any) -> int:
-        at = TopicPartition(*place)
-        return int(self._admin.list_offsets({at: spec}, request_timeout=LOOK_S)[at].result().offset)
+        """Return the first offset a partition still has, and the next it will give."""
+        return self._clients.starts([place], LOOK_S)[place], self._clients.ends([place], LOOK_S)[place]
 
     def start(self, place: Place, offset: int) -> None:
         """Begin to read a partition; heartbeats always from now on."""
@@ -52,14 +47,19 @@ class Reader:
         self.places.add(place)
 
     def read(self, wait_s: float) -> list[Any]:
-        """What there is, waiting a moment for the first. Raises KafkaException for what needs a new beginning."""
+        """Return the records there are, waiting for the first. Raises KafkaException if the session must end."""
         first = self._consumer.poll(wait_s)
         if first is None:
             return []
         return [message for message in [first, *self._consumer.consume(AT_ONCE, 0)] if _is_record(message)]
 
+    def stop(self) -> None:
+        """Stop reading all partitions; what was fetched and not returned is dropped."""
+        self._consumer.unassign()
+        self.places.clear()
+
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the consumer."""
         self._consumer.close()
 
 

@@ -48,11 +48,10 @@ BUGS: Final = (
     ),
     Bug(
         "flush result ignored",
-        "controlplane/control_topic.py",
+        "controlplane/kafka.py",
         "        if errors or unsent:\n",
         "        if errors:\n",
-        "tests/unit/controlplane/test_publishing_control_records.py::"
-        "test_what_is_still_queued_when_the_flush_ends_is_not_published",
+        "tests/unit/controlplane/test_kafka_clients.py::test_what_is_still_queued_when_the_flush_ends_is_not_stored",
     ),
     Bug(
         "commit before produce to retry-out",

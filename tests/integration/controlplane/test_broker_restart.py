@@ -10,6 +10,7 @@ from django.test.utils import override_settings
 from controlplane.control_topic import ControlTopic, ControlTopicError
 from controlplane.kafka import producer
 from controlplane.observer.main import Session
+from controlplane.observer.reader import Reader
 from controlplane.observer.shown import Shown
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cluster_plans
@@ -62,7 +63,8 @@ def read_again(topic: ControlTopic, limit_s: float = 60) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_observer_reads_on_in_the_same_session(box: Box, broker: str):
-    session = Session(control_settings(), Shown())
+    reader = Reader(broker)
+    session = Session(control_settings(), Shown(), reader)
     try:
         session.step()
         restart(box)
@@ -77,4 +79,5 @@ def test_the_observer_reads_on_in_the_same_session(box: Box, broker: str):
             session.step()
     finally:
         session.close()
+        reader.close()
         connection.close()

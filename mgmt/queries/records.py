@@ -2,28 +2,30 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
-from django.conf import settings
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
 
 from dataplane.ledger.deadletter import original_of
 from dataplane.ledger.meta import Meta, read_meta
+from mgmt.queries.readers import BrokersAway, Reader, RecordsAway, reading
+
+__all__ = [
+    "RecordsAway",
+    "StoredRecord",
+    "messages_since",
+    "newest_messages",
+    "newest_of_key",
+    "read_record",
+    "records_since",
+]
 
 READ_S: Final = 3.0
 SEARCH_S: Final = 0.8
-AT_ONCE: Final = 2_000
-A_MOMENT_S: Final = 0.05
-NO_ANSWER: Final = "the brokers do not answer"
 SHOWN_BYTES: Final = 64 * 1024
-
-
-class RecordsAway(Exception):  # noqa: N818 named for what the caller answers
-    """The record cannot be read at this moment, or is gone: the message says which."""
 
 
 @dataclass(frozen=True)
@@ -40,38 +42,9 @@ class StoredRecord:
     is_reference: bool = False  # a dead letter without its message, which was too large to be copied
 
 
-class _Reader:
-    """A client for assigned places that waits for no broker, if all refuse its connections."""
-
-    def __init__(self, reset: str) -> None:
-        self._are_away = False
-        self.client = Consumer(
-            {
-                "bootstrap.servers": settings.PENSTOCK_KAFKA,
-                "group.id": "penstock.show",  # the client wants a name; nothing is ever committed
-                "enable.auto.commit": False,
-                "auto.offset.reset": reset,
-                "fetch.wait.max.ms": 10,
-                "enable.partition.eof": True,
-                "error_cb": self._note,
-                "log_level": 0,
-            }
-        )
-
-    def read(self, wait_s: float) -> list[Message]:
-        """What there is. Raises RecordsAway."""
-        if self._are_away:
-            raise RecordsAway(NO_ANSWER)
-        found: list[Message] = self.client.consume(AT_ONCE, min(wait_s, A_MOMENT_S))
-        return found
-
-    def _note(self, error: KafkaError) -> None:
-        self._are_away = self._are_away or error.code() == KafkaError._ALL_BROKERS_DOWN
-
-
 def read_record(topic: str, partition: int, offset: int, most_bytes: int = SHOWN_BYTES) -> StoredRecord:
     """The record at that place, with so much of its body. Waits at most READ_S. Raises RecordsAway."""
-    with _reading("error") as reader:
+    with reading("error") as reader:
         reader.client.assign([TopicPartition(topic, partition, offset)])
         return _stored(_first(reader, offset), most_bytes)
 
@@ -94,7 +67,7 @@ def records_since(
 
 def messages_since(topic: str, partitions: Sequence[int], since: datetime) -> Iterator[Message]:
     """Everything on these partitions from then on, as far as SEARCH_S allows. Raises RecordsAway."""
-    with _reading("latest") as reader:
+    with reading("latest") as reader:
         at_ms = int(since.timestamp() * 1_000)
         asked = [TopicPartition(topic, partition, at_ms) for partition in partitions]
         yield from _read_from(reader, reader.client.offsets_for_times(asked, timeout=READ_S))
@@ -103,7 +76,7 @@ def messages_since(topic: str, partitions: Sequence[int], since: datetime) -> It
 def newest_of_key(topic: str, partition: int, key: bytes) -> Message | None:
     """The last record of a key on a partition, None if there is none. Raises RecordsAway, also after READ_S."""
     deadline, found = time.monotonic() + READ_S, None
-    with _reading("earliest") as reader:
+    with reading("earliest") as reader:
         reader.client.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
         while (left_s := deadline - time.monotonic()) > 0:
             for message in reader.read(left_s):
@@ -112,12 +85,12 @@ def newest_of_key(topic: str, partition: int, key: bytes) -> Message | None:
                     found = message
                 elif error is not None and error.code() == KafkaError._PARTITION_EOF:
                     return found
-    raise RecordsAway(NO_ANSWER)
+    raise BrokersAway
 
 
 def newest_messages(topic: str, partitions: Sequence[int], most: int) -> Iterator[Message]:
     """The newest `most` of each of these partitions, in their order, as far as SEARCH_S allows. Raises RecordsAway."""
-    with _reading("earliest") as reader:
+    with reading("earliest") as reader:
         places = [TopicPartition(topic, partition) for partition in partitions]
         for place in places:
             low, high = reader.client.get_watermark_offsets(place, timeout=READ_S)
@@ -125,7 +98,7 @@ def newest_messages(topic: str, partitions: Sequence[int], most: int) -> Iterato
         yield from _read_from(reader, places)
 
 
-def _read_from(reader: _Reader, places: list[TopicPartition]) -> Iterator[Message]:
+def _read_from(reader: Reader, places: list[TopicPartition]) -> Iterator[Message]:
     """Until the ends that the partitions have, or for SEARCH_S from when each of them has answered.
 
     Raises RecordsAway if one does not within READ_S: what was not looked at is not known to be missing.
@@ -145,22 +118,10 @@ def _read_from(reader: _Reader, places: list[TopicPartition]) -> Iterator[Messag
             elif error.code() == KafkaError._PARTITION_EOF:
                 open_.discard(message.partition())
     if silent:
-        raise RecordsAway(NO_ANSWER)
+        raise BrokersAway
 
 
-@contextmanager
-def _reading(reset: str) -> Iterator[_Reader]:
-    """What Kafka raises meanwhile becomes RecordsAway."""
-    reader = _Reader(reset)
-    try:
-        yield reader
-    except KafkaException as exc:
-        raise RecordsAway(NO_ANSWER) from exc
-    finally:
-        reader.client.close()
-
-
-def _first(reader: _Reader, offset: int) -> Message:
+def _first(reader: Reader, offset: int) -> Message:
     deadline = time.monotonic() + READ_S
     while (left_s := deadline - time.monotonic()) > 0:
         for message in reader.read(left_s):
@@ -171,7 +132,7 @@ def _first(reader: _Reader, offset: int) -> Message:
                 raise RecordsAway("nothing has come to that place yet")
             if error is None or error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 raise RecordsAway("it is older than the topic keeps records")
-    raise RecordsAway(NO_ANSWER)
+    raise BrokersAway
 
 
 def _stored(message: Message, most_bytes: int) -> StoredRecord:

@@ -33,6 +33,7 @@ class Writer:
     def __init__(self, kafka: str, name: str, lake_topic: str) -> None:
         self._kafka, self._name = kafka, name
         self._producer: Producer | None = None  # most lanes need none
+        self._failed = False  # for good: the producer is replaced once it has reported on all it held
         self._lake_topic = lake_topic
         self._makers: dict[tuple[str, str], tuple[DestinationRecord, Maker]] = {}
         self._ended: list[Answer] = []
@@ -67,9 +68,13 @@ class Writer:
             self._end(send, REQUEST_INVALID, type(exc).__name__, began_ns)
 
     def turn(self) -> list[Answer]:
-        """What ended since the last call."""
+        """Return what ended since the last call."""
         if self._producer is not None and self.active:
-            self._producer.poll(0)
+            try:
+                self._producer.poll(0)
+            except KafkaException as exc:  # a fatal error; it is raised once, and reports come with the next polls
+                log.warning("the writer's producer failed: %s", exc.args[0].str())
+                self._failed = True
         ended, self._ended = self._ended, []
         return ended
 
@@ -87,18 +92,18 @@ class Writer:
         return known[1]
 
     def _open(self) -> Producer:
-        self._producer = self._producer or ingest_producer(self._kafka, self._name, TIMEOUT_MS)
+        """Return the producer; a new one instead of one that failed, unless that has yet to report on other records."""
+        if self._producer is None or (self._failed and self.active == 1):
+            self._producer, self._failed = ingest_producer(self._kafka, self._name, TIMEOUT_MS), False
         return self._producer
 
     def _reported(self, send: Send, began_ns: int, error: Any, _message: Any) -> None:
-        """A fatal error ends the producer, not the lane: the next record is produced by a new one."""
         if error is None:
             self._end(send, OK, "", began_ns)
         elif error.code() in _TOO_LARGE:
             self._end(send, Verdict(Outcome.DEAD, "too-large"), error.str(), began_ns)
         else:
-            if error.fatal():
-                self._producer = None
+            self._failed = self._failed or error.code() == KafkaError._FATAL
             self._end(send, _UNWRITABLE, error.str(), began_ns)
 
     def _end(self, send: Send, verdict: Verdict, message: str, began_ns: int) -> None:

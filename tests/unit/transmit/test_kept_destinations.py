@@ -1,5 +1,7 @@
 """Destinations that are topics of ours: each record is settled by its own report; what fails goes where HTTP's does."""
 
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from dataplane.spec import Destination, LakeDestination, Retry, TableDestination
 from dataplane.tables.lookups import decode_row, row_key
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit.work import TransmitWork
+from tests.rig.librdkafka import MockCluster, fail_for_good
 from tests.rig.memory_lane import MemoryLane, message
 from tests.rig.transmitting import KEY, NODE, MemoryProducer, without_kafka
 
@@ -145,3 +148,41 @@ def test_nothing_is_written_for_a_partition_that_has_gone(tmp_path: Path):
     turned(work)
     assert not producer.sent
     work.close()
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[tuple[MemoryLane, TransmitWork, MockCluster]]:
+    """A lane whose writer has a real producer, and librdkafka's mock broker."""
+    cluster = MockCluster()
+    lane, work, _ = opened(tmp_path, TopicDestination(retry=ONCE))
+    work._writer._kafka, work._writer._producer = cluster.address, None
+    yield lane, work, cluster
+    work.close()
+
+
+def turn_until(work: TransmitWork, truth: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not truth():
+        assert time.monotonic() < deadline, "no report came"
+        work.turn()
+
+
+def test_a_producer_that_failed_for_good_is_replaced_and_the_lane_goes_on(
+    written: tuple[MemoryLane, TransmitWork, MockCluster],
+):
+    lane, work, cluster = written
+    lane.take(message(1))
+    turn_until(work, lambda: not lane.unsettled())
+    failed = work._writer._producer
+    assert failed is not None
+    cluster.kill()
+    lane.take(message(2))
+    work.turn()
+    fail_for_good(failed)
+    retried = lane.cell.topics["retry-in"].name
+    turn_until(work, lambda: len(lane.outbox.of(retried)) == 1)
+    cluster.start()
+    lane.take(message(3))
+    turn_until(work, lambda: lane.unsettled() == 1)  # what is to be tried again is settled by its own report
+    assert lane.filed()[NODE, "delivered", ""] == 2
+    assert work._writer._producer is not failed

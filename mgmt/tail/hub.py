@@ -64,13 +64,15 @@ class Hub:
                 del self._feeds[topic]
 
     def _read(self) -> None:
-        while self._is_wanted():
-            try:
-                self._read_until_trouble()
-            except KafkaException:
-                self.trouble = NO_ANSWER
-                log.warning("the live tail cannot read: %s", NO_ANSWER)
-                time.sleep(_AGAIN_S)
+        with _Client(self._kafka) as client:
+            while self._is_wanted():
+                try:
+                    self._read_until_trouble(client)
+                except KafkaException:
+                    self.trouble = NO_ANSWER
+                    log.warning("the live tail cannot read: %s", NO_ANSWER)
+                    client.reset()
+                    time.sleep(_AGAIN_S)
 
     def _is_wanted(self) -> bool:
         """Whether anybody looks on; if not, the thread that asks is the reader no more."""
@@ -79,16 +81,15 @@ class Hub:
                 self._reader = None
             return bool(self._feeds)
 
-    def _read_until_trouble(self) -> None:
-        """Follow what is looked at. Raises KafkaException when no broker answers any more."""
-        with _Client(self._kafka) as client:
-            while feeds := self._feeds.copy():
-                for topic in [topic for topic, feed in client.feeds.items() if feeds.get(topic) is not feed]:
-                    client.drop(topic)
-                for topic in feeds.keys() - client.feeds.keys():
-                    self._begin(client, topic, feeds[topic])
-                self.trouble = ""
-                self._add(client.read())
+    def _read_until_trouble(self, client: "_Client") -> None:
+        """Follow the topics that have viewers. Raises KafkaException when no broker answers any more."""
+        while feeds := self._feeds.copy():
+            for topic in [topic for topic, feed in client.feeds.items() if feeds.get(topic) is not feed]:
+                client.drop(topic)
+            for topic in feeds.keys() - client.feeds.keys():
+                self._begin(client, topic, feeds[topic])
+            self.trouble = ""
+            self._add(client.read())
 
     def _begin(self, client: "_Client", topic: str, feed: Feed) -> None:
         first, end = client.ends(topic)
@@ -140,9 +141,15 @@ class _Client:
         self.feeds[topic] = feed
 
     def drop(self, topic: str) -> None:
-        """Read it no more."""
+        """Stop reading a topic."""
         self._consumer.incremental_unassign([TopicPartition(topic, 0)])
         del self.feeds[topic]
+
+    def reset(self) -> None:
+        """Stop reading all topics; they are begun again once a broker answers. The consumer reconnects on its own."""
+        self._consumer.unassign()
+        self.feeds.clear()
+        self._are_away = False
 
     def read(self) -> list[Message]:
         """What there is, after a moment. Raises KafkaException when all brokers are away."""

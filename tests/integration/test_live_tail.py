@@ -22,8 +22,9 @@ from dataplane.ledger.peek import peek_headers
 from localbox.ports import free_ports
 from localbox.settings import ROOT
 from mgmt.tail import Copy, Cursor, Hub, Judge, Stream, TailFullError
-from mgmt.tail.hub import MOST_VIEWERS
+from mgmt.tail.hub import MOST_VIEWERS, _Client
 from mgmt.tail.viewer import Viewer
+from tests.rig.broker import Broker
 from tests.rig.copies import copy_at
 from tests.rig.plane import until
 
@@ -128,6 +129,38 @@ def test_brokers_that_do_not_answer_are_told_of():
     with closing(Stream(hub, Judge(), topic="none", generation=1, pipe="p")) as stream:
         told = events(iter(stream), "standing")
         until(lambda: next(told)["trouble"] == "the brokers do not answer", "it is told", 20)
+
+
+def test_one_consumer_reads_through_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made, tries = [], []
+
+    class Counted(_Client):
+        def __init__(self, kafka: str) -> None:
+            made.append(kafka)
+            super().__init__(kafka)
+
+        def reset(self) -> None:
+            tries.append(time.monotonic())
+            super().reset()
+
+    monkeypatch.setattr(sys.modules["mgmt.tail.hub"], "_Client", Counted)
+    broker = Broker(tmp_path)
+    broker.start()
+    try:
+        topic, hub = Topic(broker.address), Hub(broker.address)
+        with closing(topic.stream(hub, -1)) as stream:
+            topic.write(copy_at(0, 0))
+            assert next(events(iter(stream)))["body"] == "0"
+            broker.kill()
+            until(lambda: hub.trouble, "that the brokers are away is noticed", 30)
+            until(lambda: len(tries) > 2, "it tries again and again", 60)
+            broker.start()
+            until(lambda: not hub.trouble, "the reader goes on", 30)
+            topic.write(copy_at(1, 1))
+            assert next(events(iter(stream)))["body"] == "1"
+        assert len(made) == 1
+    finally:
+        broker.kill()
 
 
 class Served:

@@ -2,10 +2,12 @@
 
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
+from localbox.demo.logs import ACCEPTED, read_received, read_sent
 from localbox.demo.payloads import SHIPPED, read_payloads
 from localbox.demo.sender import TIMEOUT_S, Sender, Target
 from localbox.state import last_json_line
@@ -13,19 +15,20 @@ from localbox.testing import Box
 from tests.rig.plane import until
 
 PER_S: Final = 100.0
+DEMO: Final = ("receiver", "demo-pipe")  # what a box has for it besides the rest
 
 
 class DemoTraffic:
-    """`with DemoTraffic(box) as traffic: ...` sends the demo's events until the block is over."""
+    """`with DemoTraffic(box) as traffic: ...` sends the demo's events, so many a second, until the block is over."""
 
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: Box, rate: float = PER_S) -> None:
         self._box = box
         self._pipe = last_json_line(box.settings.logs / "demo-pipe.log")
         self._folder = box.var / "demo"
         target = Target.of(box.env["PENSTOCK_INGEST_URL"], self._pipe["key"])
         self._enough = threading.Event()
         self._sender = Sender(
-            target, read_payloads(SHIPPED), log=self._folder / "sent.log", rate=PER_S, stop=self._enough.is_set
+            target, read_payloads(SHIPPED), log=self._folder / "sent.log", rate=rate, stop=self._enough.is_set
         )
         self._thread = threading.Thread(target=self._sender.run, name="demo-sender", daemon=True)
 
@@ -43,16 +46,32 @@ class DemoTraffic:
         wanted = self._received() + count
         until(lambda: self._received() >= wanted, f"{count} deliveries more", limit_s)
 
-    def assert_accounted(self) -> None:
-        """Sender's log, receiver's log and ledger say the same: every event that was ACKed is delivered, none lost."""
+    @property
+    def received_log(self) -> Path:
+        """A line for each delivery."""
+        return self._folder / "received.log"
+
+    def until_all_delivered(self, quiet_s: float = 60.0) -> None:
+        """Once the block is over: wait until what was ACKed is received, as long as there is progress."""
+        wanted = {line.position for line in read_sent(self._folder / "sent.log") if line.status == ACCEPTED}
+        missing = len(wanted)
+        while missing:
+            before, began = missing, time.monotonic()
+            while missing == before:
+                assert time.monotonic() - began < quiet_s, f"{missing} of {len(wanted)} ACKed messages do not come"
+                time.sleep(0.5)
+                missing = len(wanted - {line.position for line in read_received(self.received_log)})
+
+    def assert_accounted(self) -> str:
+        """Assert that both logs and the ledger agree and that no ACKed message is lost; return the figures."""
         done = self._box.run(sys.executable, "-m", "tests.rig.account", self._pipe["pipe"], timeout_s=240)
         assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.strip()
 
     def _received(self) -> int:
-        path = self._folder / "received.log"
-        return path.read_bytes().count(b"\n") if path.exists() else 0
+        return self.received_log.read_bytes().count(b"\n") if self.received_log.exists() else 0
 
 
 def demo_box(var: Path, env: Mapping[str, str] | None = None) -> Box:
     """Every service and process, the demo's pipe and its receiver, once it is entered."""
-    return Box(var, extra=["receiver", "demo-pipe"], env=env)
+    return Box(var, extra=DEMO, env=env)

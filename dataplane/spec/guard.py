@@ -1,9 +1,12 @@
-"""Which addresses and URLs the platform may connect to. Pure: asked when a spec is saved, and before every connect.
+"""Addresses and URLs that the platform may connect to. Pure: asked when a spec is saved, and before every connect.
 
-What is saved is checked by its text alone, so that a mistake is told at once. The wall is the check of the address that
-is about to be connected to: it sees literals in every spelling, and names that lead inside or changed their mind.
-`ipaddress.is_global` alone is not enough on Python 3.11: it is True for NAT64, 6to4, IPv4-compatible and other forms
-that lead back inside, so embedded IPv4 addresses are taken out and further networks are named.
+The check at save reads the URL's text alone, so that a mistake is reported at once. The check that counts is that of
+the address about to be connected to: it sees literals in every spelling, and names that resolve to internal addresses
+or change what they resolve to.
+
+The rule is an allow-list: public IPv4 and IPv6 global unicast (2000::/3), both without every block of IANA's
+special-purpose address registries. `ipaddress.is_global` is not used: on Python 3.11 it is True for NAT64, 6to4,
+IPv4-compatible and other forms that lead back inside.
 """
 
 import re
@@ -16,30 +19,38 @@ from urllib.parse import unquote, urlsplit
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
-_DENIED: Final[tuple[Network, ...]] = tuple(
-    ip_network(text)
+_GLOBAL_UNICAST_V6: Final = IPv6Network("2000::/3")
+# IANA IPv4 Special-Purpose Address Registry (RFC 6890), all of it, reachable or not; multicast (RFC 5771); reserved
+# (RFC 1112); and Azure's host address, which answers with metadata and is public by its number.
+_SPECIAL_V4: Final = tuple(
+    IPv4Network(text)
     for text in (
         "0.0.0.0/8",
+        "10.0.0.0/8",
         "100.64.0.0/10",
+        "127.0.0.0/8",
         "168.63.129.16/32",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
         "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
         "192.88.99.0/24",
+        "192.168.0.0/16",
+        "192.175.48.0/24",
         "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
         "224.0.0.0/4",
         "240.0.0.0/4",
-        "::/96",
-        "64:ff9b:1::/48",
-        "100::/64",
-        "2001::/23",
-        "3fff::/20",
-        "5f00::/16",
-        "fc00::/7",
-        "fe80::/10",
-        "fec0::/10",
-        "ff00::/8",
     )
 )
-_NAT64: Final = IPv6Network("64:ff9b::/96")
+# IANA IPv6 Special-Purpose Address Registry, as far as it lies within 2000::/3: IETF assignments with Teredo and
+# ORCHID, documentation, 6to4, AS112.
+_SPECIAL_V6: Final = tuple(
+    IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
+)
 _LOOPBACK: Final = IPv4Address("127.0.0.1")
 # Names that lead inside wherever they are resolved (RFC 6761, RFC 6762, and clouds' metadata).
 _INNER_NAMES: Final = re.compile(r"(.+\.)?(local|internal|intranet|lan|home\.arpa|metadata)")
@@ -59,27 +70,24 @@ def parse_networks(text: str) -> tuple[Network, ...]:
 
 
 def may_connect(host: str, allowed: Sequence[Network] = ()) -> bool:
-    """Whether a connection to this literal address may be opened. Raises ValueError if it is none."""
+    """Return True if a connection to this literal address may be opened. Raises ValueError for a name."""
     return is_reachable(ip_address(host.partition("%")[0]), allowed)
 
 
 def is_reachable(address: Address, allowed: Sequence[Network] = ()) -> bool:
-    """Whether an address is public, or in a network that is `allowed` although it is not."""
+    """Return True for a public address, and for one in a network that the operator `allowed` although it is not."""
     if any(address in network for network in allowed if network.version == address.version):
         return True
-    inner = _embedded(address)
-    if inner is not None:
-        return is_reachable(inner, allowed)
-    return address.is_global and not any(
-        address in network for network in _DENIED if network.version == address.version
-    )
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _SPECIAL_V4)
+    return address in _GLOBAL_UNICAST_V6 and not any(address in network for network in _SPECIAL_V6)
 
 
 def why_forbidden(url: str, allowed: Sequence[Network] = (), *, https_only: bool = False) -> str:
-    """Why the platform will not connect to this URL, as what was needed; "" if its text gives no reason.
+    """Return what the URL lacks for the platform to connect to it; "" if its text gives no reason to refuse.
 
-    Names that lead inside wherever they are resolved are refused where nothing inside is allowed. A name that does so
-    only once it is resolved is not seen here: `may_connect` refuses it.
+    Names that are internal wherever they are resolved are refused unless some internal network is allowed. A name that
+    resolves to an internal address is not seen here: `may_connect` refuses it.
     """
     parts = urlsplit(url)
     if https_only and parts.scheme != "https":
@@ -134,12 +142,3 @@ def _number(text: str) -> int:
     if text.startswith("0x"):
         return int(text[2:] or "0", 16)
     return int(text, 8) if text.startswith("0") and len(text) > 1 else int(text)
-
-
-def _embedded(address: Address) -> IPv4Address | None:
-    """The IPv4 address that a mapped, 6to4 or NAT64 address stands for."""
-    if isinstance(address, IPv4Address):
-        return None
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address.ipv4_mapped or address.sixtofour

@@ -75,11 +75,10 @@ def _by_position(known: dict[str, Pipe], topics: list[Topic], text: str) -> list
         if topic.generation != place.generation or place.partition >= topic.partitions:
             continue
         try:
-            meta = read_record(topic.name, place.partition, place.offset).meta
+            meta = read_record(topic.name, place.partition, place.offset, pipes=known).meta
         except RecordsAway:
             continue
-        if meta.pipe in known:
-            found.append(FoundMessage(meta.pipe, position))
+        found.append(FoundMessage(meta.pipe, position))
     return found
 
 

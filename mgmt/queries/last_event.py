@@ -19,7 +19,7 @@ def last_event(pipe: Pipe) -> StoredRecord:
     topic = topic_at(pipe.id, "ingest", place.generation)
     if topic is None:
         raise NoEvent("its topic is gone")
-    record = read_record(topic.name, place.partition, place.offset)
+    record = read_record(topic.name, place.partition, place.offset, pipes=(pipe.id,))
     if record.body_bytes > SHOWN_BYTES:
         raise NoEvent(f"its newest event has more than {SHOWN_BYTES} bytes")
     return record

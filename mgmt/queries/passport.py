@@ -24,7 +24,7 @@ from mgmt.queries.again import Again, RuleLine, Stage
 from mgmt.queries.attempts import AttemptLine, attempts_of
 from mgmt.queries.cells import topic_at, topics_of
 from mgmt.queries.ledger import Minute, books_of
-from mgmt.queries.records import RecordsAway, StoredRecord, read_record, records_since
+from mgmt.queries.records import ForeignRecord, RecordsAway, StoredRecord, read_record, records_since
 from mgmt.queries.told import told_at
 
 MOST_TRIES: Final = 500
@@ -148,11 +148,11 @@ def original(pipe: Pipe, position: int) -> tuple[StoredRecord | None, str]:
     if topic is None:
         return None, "its topic is gone"
     try:
-        record = read_record(topic.name, place.partition, place.offset, MOST_BYTES)
+        record = read_record(topic.name, place.partition, place.offset, pipes=(pipe.id,), most_bytes=MOST_BYTES)
+    except ForeignRecord as exc:
+        raise NoMessage(str(exc)) from exc
     except RecordsAway as exc:
         return None, str(exc)
-    if record.meta.pipe != pipe.id:
-        raise NoMessage("that place holds another pipe's message")
     return record, ""
 
 

@@ -1,7 +1,7 @@
 """Messages as they lie in Kafka, by place or by time: for showing them. The brokers are asked directly."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -14,6 +14,7 @@ from dataplane.ledger.meta import Meta, read_meta
 from mgmt.queries.readers import BrokersAway, Reader, RecordsAway, reading
 
 __all__ = [
+    "ForeignRecord",
     "RecordsAway",
     "StoredRecord",
     "messages_since",
@@ -26,6 +27,10 @@ __all__ = [
 READ_S: Final = 3.0
 SEARCH_S: Final = 0.8
 SHOWN_BYTES: Final = 64 * 1024
+
+
+class ForeignRecord(RecordsAway):
+    """The record at that place belongs to a pipe that was not asked for: topics are shared by tenants."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +47,19 @@ class StoredRecord:
     is_reference: bool = False  # a dead letter without its message, which was too large to be copied
 
 
-def read_record(topic: str, partition: int, offset: int, most_bytes: int = SHOWN_BYTES) -> StoredRecord:
-    """The record at that place, with so much of its body. Waits at most READ_S. Raises RecordsAway."""
+def read_record(
+    topic: str, partition: int, offset: int, *, pipes: Container[str], most_bytes: int = SHOWN_BYTES
+) -> StoredRecord:
+    """Read the record at a place, with up to `most_bytes` of its body, if it belongs to one of these pipes.
+
+    Waits at most READ_S. Raises ForeignRecord for another pipe's record, RecordsAway if there is none to be read.
+    """
     with reading("error") as reader:
         reader.client.assign([TopicPartition(topic, partition, offset)])
-        return _stored(_first(reader, offset), most_bytes)
+        record = _stored(_first(reader, offset), most_bytes)
+    if record.meta.pipe not in pipes:
+        raise ForeignRecord("that place holds another pipe's message")
+    return record
 
 
 def records_since(

@@ -84,7 +84,7 @@ def _held_unit(alert: Alert) -> tuple[Chosen, dict[str, Any]] | None:
     if row is None:
         return None
     try:
-        record = read_record(row.topic, row.partition, first_of(row))
+        record = read_record(row.topic, row.partition, first_of(row), pipes=(alert.pipe_id,))
     except RecordsAway as exc:
         raise NothingToProbe(f"The held messages cannot be read at this moment: {exc}. Try again.") from exc
     meta = record.meta

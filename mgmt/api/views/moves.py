@@ -171,7 +171,7 @@ def _time(name: str, text: str) -> datetime:
 
 def _message(letter: DeadLetter) -> dict[str, Any]:
     try:
-        stored: StoredRecord = read_record(letter.topic, letter.partition, letter.offset)
+        stored: StoredRecord = read_record(letter.topic, letter.partition, letter.offset, pipes=(letter.pipe_id,))
     except RecordsAway as exc:
         return {"message": None, "message_missing": str(exc)}
     body = stored.body.decode("utf-8", "replace")

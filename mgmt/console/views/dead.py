@@ -91,7 +91,7 @@ def _letters(pipe: Pipe, filters: Mapping[str, str], now: datetime, before: int 
 
 def _content(row: DeadLetter) -> Content:
     try:
-        record = read_record(row.topic, row.partition, row.offset)
+        record = read_record(row.topic, row.partition, row.offset, pipes=(row.pipe_id,))
     except RecordsAway as exc:
         return Content(reason=f"The message cannot be shown: {exc}.")
     if record.is_reference:

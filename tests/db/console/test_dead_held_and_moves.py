@@ -93,7 +93,7 @@ def test_one_letter_shows_its_answer_as_text_and_says_why_its_body_cannot_be_rea
 def test_a_letter_without_its_message_says_where_to_look(alices: Client, storm: Pipe, monkeypatch: pytest.MonkeyPatch):
     meta = Meta(1, "m1", storm.id, 1, "shop", 0, 0, 29_000_000)
     record = StoredRecord(meta, (), b"", 0, is_reference=True)
-    monkeypatch.setattr("mgmt.console.views.dead.read_record", lambda *_: record)
+    monkeypatch.setattr("mgmt.console.views.dead.read_record", lambda *_, **__: record)
     letter = DeadLetter.objects.get(message_id="m1")
     page = alices.get(url_of("dead_letter", storm, letter.id)).content.decode()
     assert "The message is too large to be kept with its dead letter." in page

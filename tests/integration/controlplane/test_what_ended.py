@@ -178,7 +178,7 @@ def test_a_dead_letters_message_is_read_from_its_topic(lane: Lane):
         lane.bury(range(4))
         until(lambda: DeadLetter.objects.count() == 4)
     letter = DeadLetter.objects.get(message_id="m2")
-    stored = read_record(letter.topic, letter.partition, letter.offset)
+    stored = read_record(letter.topic, letter.partition, letter.offset, pipes=(letter.pipe_id,))
     assert (stored.meta.id, stored.body) == ("m2", b'{"n": 1}')
     with pytest.raises(RecordsAway):
-        read_record(letter.topic, letter.partition, 10_000)
+        read_record(letter.topic, letter.partition, 10_000, pipes=(letter.pipe_id,))

@@ -13,6 +13,7 @@ REDIS_PORT: Final = 8803
 KAFKA_PORT: Final = 8804
 KAFKA_CONTROLLER_PORT: Final = 8805
 RECEIVER_PORT: Final = 8806
+ECHO_PORT: Final = 8807
 METRICS_PORT: Final = 8810
 
 DEFAULT_ALLOW: Final = "127.0.0.0/8,::1/128"  # networks delivered to although they are not public
@@ -21,3 +22,4 @@ DEFAULT_DATABASE: Final = f"postgresql://penstock@127.0.0.1:{POSTGRES_PORT}/pens
 DEFAULT_REDIS: Final = f"redis://127.0.0.1:{REDIS_PORT}/0"
 DEFAULT_WEB: Final = f"http://127.0.0.1:{WEB_PORT}"
 DEFAULT_INGEST: Final = f"http://127.0.0.1:{INGEST_PORT}"
+DEFAULT_ECHO: Final = f"http://127.0.0.1:{ECHO_PORT}/echo/"

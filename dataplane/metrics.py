@@ -53,6 +53,8 @@ METRICS: Final = (
     Metric("penstock_ingest_dropped_headers_total", "ingest", "counter", "headers", (),
            "Headers of records of Kafka sources that no destination could be sent; the records are kept.",
            "A producer of such a topic writes invalid names or values; ingest's log names the source."),
+    Metric("penstock_echo_answers_total", "echo", "counter", "answers", ("status",),
+           "Deliveries to the echo by the status of its answer.", "4xx: unsigned or too large. 408: slow bodies."),
     Metric("penstock_keeper_wanted_applications", "keeper", "gauge", "applications", (),
            "Cells' applications that are asked for.", "There are more cells."),
     Metric("penstock_keeper_applications", "keeper", "gauge", "applications", (),
@@ -103,6 +105,9 @@ METRICS: Final = (
     Metric("penstock_web_request_seconds", "web", "histogram", "seconds", ("route", "status"),
            "How long pages and API took to answer, streams without their length; the count is that of the requests.",
            "Postgres is slow, or a page costs too much."),
+    Metric("penstock_web_refusals_total", "web", "counter", "requests", ("code",),
+           "Requests refused before a page saw them: body-slow, body-too-large, busy.",
+           "busy: pages are slow, or more is asked than one process answers. body-slow: somebody holds connections."),
     Metric("penstock_web_tail_viewers", "web", "gauge", "viewers", (),
            "Who looks at a live tail.", "At 16 nobody more is let in."),
     Metric("penstock_task_seconds", "worker", "histogram", "seconds", ("task", "state"),
@@ -116,9 +121,9 @@ Written from `dataplane/metrics.py` by `make reference`; a test keeps it so.
 
 A process serves these as Prometheus reads them, at `/metrics` of the address in `PENSTOCK_METRICS` (`host:port`;
 nowhere if it is empty). The box gives its processes the ports from `PENSTOCK_METRICS_PORT` on, on 127.0.0.1, in this
-order: web, worker, observer, keeper, ingest-1, ingest-2 and whatever replicas the Autoscaler adds. Containers listen on
-9100, the second ingest replica on 9101. Lanes and drivers serve nothing: they beat once a second, and the Observer
-serves what they said. No label names a tenant, a pipe or a message: those have pages.
+order: web, worker, observer, keeper, echo, ingest-1, ingest-2 and whatever replicas the Autoscaler adds. Containers
+listen on 9100, the second ingest replica on 9101. Lanes and drivers serve nothing: they beat once a second, and the
+Observer serves what they said. No label names a tenant, a pipe or a message: those have pages.
 
 | name | process | kind | unit | labels | says | when it rises |
 |---|---|---|---|---|---|---|

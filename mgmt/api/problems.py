@@ -93,6 +93,8 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "throttled": Problem(429, "Too many requests", "Wait as long as Retry-After says."),
     "too-many-tests": Problem(429, "Too many test requests", "Wait as long as Retry-After says."),
     "internal": Problem(500, "We failed", "Try again; if it stays, report request_id."),
+    "body-slow": Problem(408, "The body came too slowly", "Send the whole body at once."),
+    "busy": Problem(503, "The server is busy", "Nothing was stored. Try again after Retry-After."),
     "unavailable": Problem(503, "A service we need is away", "Nothing was stored. Try again after Retry-After."),
 }
 

@@ -49,6 +49,7 @@ urlpatterns = [
     path("usage/", usage.usage, name="usage"),
     path("tables/", tables.tables, name="tables"),
     path("tables/<str:table_id>/", tables.table, name="table"),
+    path("tables/<str:table_id>/upload/", tables.upload, name="upload_rows"),
     path("tables/<str:table_id>/remove/", tables.delete_table, name="delete_table"),
     path("staff/", controllers.controllers, name="staff"),
     path("staff/pause/", controllers.pause, name="pause_controller"),

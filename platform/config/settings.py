@@ -35,10 +35,12 @@ if PRODUCTION and not (SECRET_KEY and PENSTOCK_FERNET_KEYS):
 SECRET_KEY = SECRET_KEY or secrets.token_urlsafe(50)
 
 # -- addresses
+PENSTOCK_WEB_HOST = env.str("PENSTOCK_WEB_HOST", "127.0.0.1")
+PENSTOCK_WEB_PORT = env.int("PENSTOCK_WEB_PORT", addresses.WEB_PORT)
 PENSTOCK_WEB_URL = env.str("PENSTOCK_WEB_URL", addresses.DEFAULT_WEB).rstrip("/")
 PENSTOCK_INGEST_URL = env.str("PENSTOCK_INGEST_URL", addresses.DEFAULT_INGEST).rstrip("/")
-# Not derived in production: lanes may not reach the pages by the address that browsers use (config.echo).
-PENSTOCK_ECHO_URL = env.str("PENSTOCK_ECHO_URL", "" if PRODUCTION else f"{PENSTOCK_WEB_URL}/echo/")
+# No default in production: only the operator knows by which public address lanes reach the echo (dataplane.echo).
+PENSTOCK_ECHO_URL = env.str("PENSTOCK_ECHO_URL", "" if PRODUCTION else addresses.DEFAULT_ECHO)
 ALLOWED_HOSTS: list[str] = env.list(
     "PENSTOCK_ALLOWED_HOSTS", default=[] if PRODUCTION else ["127.0.0.1", "localhost", "[::1]"]
 )
@@ -100,7 +102,7 @@ TEMPLATES: list[dict[str, Any]] = [
     },
 ]
 
-# -- Postgres: a pool, because granian's and Celery's threads come and go and each would keep a connection of its own
+# -- Postgres: a pool, because the front's and Celery's threads come and go and each would keep a connection of its own
 DATABASES: dict[str, dict[str, Any]] = {"default": env.db_url("DATABASE_URL", addresses.DEFAULT_DATABASE)}
 DATABASES["default"] |= {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True, "ATOMIC_REQUESTS": False}
 DATABASES["default"].setdefault("OPTIONS", {})
@@ -176,7 +178,6 @@ SESSION_COOKIE_NAME = "penstock_session"
 CSRF_COOKIE_NAME = "penstock_csrf"
 CSRF_COOKIE_HTTPONLY = False  # the console's htmx reads it to send the X-CSRFToken header
 SECURE_SSL_REDIRECT = PRODUCTION
-SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PRODUCTION else None
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
 # Not for subdomains, nor preloaded: what else lives under the operator's domain is not ours to decide.

@@ -1,5 +1,6 @@
 """What a process that serves pages shows as metrics."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -8,12 +9,19 @@ from mgmt.tail import hub
 
 BOARD: Final = Board()
 REQUEST_S: Final = BOARD.histogram("penstock_web_request_seconds")
+REFUSALS: Final = Counter[str]()  # requests that the front refused, by code
 
 
 def serve_web() -> None:
     """Where PENSTOCK_METRICS says."""
     BOARD.reads(_viewers)
+    BOARD.reads(_refusals)
     BOARD.serve()
+
+
+def _refusals() -> Iterator[Reading]:
+    for code, count in REFUSALS.copy().items():
+        yield Reading("penstock_web_refusals_total", count, (code,))
 
 
 def _viewers() -> Iterator[Reading]:

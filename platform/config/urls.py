@@ -1,15 +1,9 @@
-"""Which room answers which path."""
+"""URLs of the web process. `/livez` and `/readyz` are answered by its front (config.front.app)."""
 
 from django.contrib import admin
 from django.urls import include, path
 
-from config.echo import echo
-from config.health import livez, readyz
-
 urlpatterns = [
-    path("livez", livez, name="livez"),
-    path("readyz", readyz, name="readyz"),
-    path("echo/", echo, name="echo"),
     path("admin/", admin.site.urls),
     path("api/v1/", include("mgmt.api.urls")),
     path("", include("mgmt.console.urls")),

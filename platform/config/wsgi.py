@@ -1,11 +1,8 @@
-"""WSGI entry point: `granian --interface wsgi config.wsgi:application`."""
+"""WSGI entry point. The web process runs it behind its own front: see config.serve."""
 
 import os
 
 from django.core.wsgi import get_wsgi_application
 
-from config.shown import serve_web
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
-serve_web()

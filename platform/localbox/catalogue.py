@@ -15,13 +15,13 @@ from localbox.program import Program, Stage
 from localbox.services.kafka import kafka
 from localbox.services.postgres import postgres
 from localbox.services.redis import redis
-from localbox.settings import REPLICAS_LEAST, ROOT, BoxSettings
+from localbox.settings import REPLICAS_LEAST, ROOT, BoxSettings, reachable
 from localbox.spark import ensure_spark_jars, spark_env
 
 SERVICES: Final = ("postgres", "redis", "kafka")
 _SERVICE_MAKERS: Final = {"postgres": postgres, "redis": redis, "kafka": kafka}
-SHOWN: Final = ("web", "worker", "observer", "keeper", "ingest-1", "ingest-2")  # in the order of their metrics' ports
-WEB_THREADS: Final = 20  # four for pages, and one for each who looks at a live tail (mgmt.tail.MOST_VIEWERS)
+# Processes with metrics, in the order of their ports.
+SHOWN: Final = ("web", "worker", "observer", "keeper", "echo", "ingest-1", "ingest-2")
 DRAIN_S: Final = 60.0  # lanes take up to 25 s for their sends, the application some more to leave
 
 
@@ -66,18 +66,19 @@ def _setup() -> list[Program]:
 
 
 def _control(settings: BoxSettings) -> list[Program]:
-    host, port = settings.env["PENSTOCK_WEB_HOST"], settings.ports["PENSTOCK_WEB_PORT"]
-    web = [_tool("granian"), "--interface", "wsgi", "--host", host, "--port", str(port), "--workers", "1"]
-    # A stream would go on for minutes: who looks on is cut off after some seconds, and comes again to the next process.
-    web += ["--blocking-threads", str(WEB_THREADS), "--workers-kill-timeout", "3", "--no-ws"]
-    web += ["--log-level", "warning", "config.wsgi:application"]
+    web = (sys.executable, "-m", "config.serve")
     worker = ["--pool", "threads", "--concurrency", "2", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     beat = ["--pidfile=", "--schedule", str(settings.var / "celerybeat-schedule")]
     celery = (_tool("celery"), "-A", "config")
     ready = ("bootstrap",)
     return [
         Program(
-            "web", Stage.CONTROL, tuple(web), after=ready, probe=_answers(settings.env["PENSTOCK_WEB_URL"]), port=port
+            "web",
+            Stage.CONTROL,
+            web,
+            after=ready,
+            probe=_answers(settings.env["PENSTOCK_WEB_URL"]),
+            port=settings.ports["PENSTOCK_WEB_PORT"],
         ),
         Program(
             "worker", Stage.CONTROL, (*celery, "worker", "-l", "warning", *worker), after=(*ready, "redis", "kafka")
@@ -100,8 +101,21 @@ def _data_plane(settings: BoxSettings) -> list[Program]:
             prepare=partial(ensure_spark_jars, settings),
             stop_grace_s=DRAIN_S,
         ),
+        _echo(settings),
         *(replica(settings, number) for number in range(1, REPLICAS_LEAST + 1)),
     ]
+
+
+def _echo(settings: BoxSettings) -> Program:
+    """The echo. It needs no other service."""
+    host, port = settings.env["PENSTOCK_INGEST_HOST"], settings.ports["PENSTOCK_ECHO_PORT"]
+    return Program(
+        "echo",
+        Stage.COMPUTE,
+        (sys.executable, "-m", "dataplane.echo"),
+        probe=_answers(f"http://{reachable(host)}:{port}"),
+        port=port,
+    )
 
 
 def replicas(settings: BoxSettings, names: Sequence[str] = ()) -> list[Program] | None:

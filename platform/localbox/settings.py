@@ -37,6 +37,7 @@ PORTS: Final = (
         "PENSTOCK_KAFKA_CONTROLLER_PORT", str(defaults.KAFKA_CONTROLLER_PORT), "the same Kafka, for its own controller"
     ),
     Variable("PENSTOCK_RECEIVER_PORT", str(defaults.RECEIVER_PORT), "the demo's built-in receiver"),
+    Variable("PENSTOCK_ECHO_PORT", str(defaults.ECHO_PORT), "the echo, a destination for pipes without an endpoint"),
     Variable(
         "PENSTOCK_METRICS_PORT",
         str(defaults.METRICS_PORT),
@@ -55,12 +56,12 @@ VARIABLES: Final = (
     Variable("PENSTOCK_WEB_HOST", "127.0.0.1", "address the pages listen on"),
     Variable("PENSTOCK_WEB_URL", "", "how browsers reach the pages; follows host and port"),
     Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names that pages answer to, comma-separated"),
-    Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest listens on"),
+    Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest and the echo listen on"),
     Variable("PENSTOCK_INGEST_URL", "", "how sources reach ingest; follows host and port"),
     Variable(
         "PENSTOCK_ECHO_URL",
         "",
-        "how lanes reach /echo/ of the pages, offered to whoever has no endpoint yet; not offered if empty",
+        "how lanes reach the echo, which the console offers to pipes without an endpoint; not offered if empty",
     ),
     Variable("PENSTOCK_METRICS", "", "where one process serves its metrics, host:port; the box gives each its own"),
     Variable("OTEL_EXPORTER_OTLP_ENDPOINT", "", "where traces go (OTLP, HTTP): http://127.0.0.1:4318; off if empty"),
@@ -196,14 +197,17 @@ def _addresses(env: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, st
         "REDIS_URL": f"redis://127.0.0.1:{ports['PENSTOCK_REDIS_PORT']}/0",
         "PENSTOCK_KAFKA": f"127.0.0.1:{ports['PENSTOCK_KAFKA_PORT']}",
         "PENSTOCK_WEB_HOST": web_host,
-        "PENSTOCK_WEB_URL": f"http://{_reachable(web_host)}:{ports['PENSTOCK_WEB_PORT']}",
+        "PENSTOCK_WEB_URL": f"http://{reachable(web_host)}:{ports['PENSTOCK_WEB_PORT']}",
         "PENSTOCK_INGEST_HOST": ingest_host,
-        "PENSTOCK_INGEST_URL": f"http://{_reachable(ingest_host)}:{ports['PENSTOCK_INGEST_PORT']}",
+        "PENSTOCK_INGEST_URL": f"http://{reachable(ingest_host)}:{ports['PENSTOCK_INGEST_PORT']}",
     }
+    if env.get("PENSTOCK_ENV", "development") != "production":
+        made["PENSTOCK_ECHO_URL"] = f"http://{reachable(ingest_host)}:{ports['PENSTOCK_ECHO_PORT']}/echo/"
     return made | {name: env[name] for name in made if name in env}
 
 
-def _reachable(host: str) -> str:
+def reachable(host: str) -> str:
+    """Return the address at which this machine reaches a listener."""
     return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104 compared, not bound
 
 

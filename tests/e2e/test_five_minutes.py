@@ -50,7 +50,7 @@ def stage_of(page: Page, destination: str) -> Locator:
 def use_echo(page: Page, box: Box, destination: str, number: int) -> None:
     """Have our echo filled in, and see it there: the buttons are drawn anew with it."""
     page.get_by_role("button", name=f"Use our echo for {destination}").click()
-    echo = f"{box.env['PENSTOCK_WEB_URL']}/echo/"
+    echo = box.env["PENSTOCK_ECHO_URL"]
     expect(page.get_by_label(f"URL of destination {number}", exact=True)).to_have_value(echo)
 
 

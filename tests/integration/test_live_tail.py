@@ -1,11 +1,7 @@
 """The live tail on real Kafka and behind the real web server: who looks on sees what passes, and nobody waits."""
 
-import http.client
 import json
-import os
 import socket
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -13,20 +9,19 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dataplane.ledger.peek import peek_headers
 from localbox.ports import free_ports
-from localbox.settings import ROOT
 from mgmt.tail import Copy, Cursor, Hub, Judge, Stream, TailFullError
 from mgmt.tail.hub import MOST_VIEWERS, _Client
 from mgmt.tail.viewer import Viewer
 from tests.rig.broker import Broker
 from tests.rig.copies import copy_at
 from tests.rig.plane import until
+from tests.rig.served import Served
 
 BIG = b"x" * 50_000
 FLOOD = 2_000  # of these: a hundred megabytes
@@ -163,53 +158,29 @@ def test_one_consumer_reads_through_an_outage(tmp_path: Path, monkeypatch: pytes
         broker.kill()
 
 
-class Served:
-    """The rig's application on the web server that pages run on."""
-
-    def __init__(self, topic: Topic, log: Path) -> None:
-        self.port = free_ports(1)[0]
-        granian = str(Path(sys.executable).parent / "granian")
-        command = [granian, "--interface", "wsgi", "--port", str(self.port), "--workers", "1"]
-        command += ["--blocking-threads", "8", "--workers-kill-timeout", "3", "--no-ws"]
-        given = {"PENSTOCK_KAFKA": topic.kafka, "PENSTOCK_TAIL_TOPIC": topic.name}
-        env = os.environ | given | {"PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"}
-        with log.open("wb") as out:
-            self.process = subprocess.Popen(
-                [*command, "tests.rig.tail_server:application"], env=env, stdout=out, stderr=out
-            )
-        until(self._answers, "the server answers", 30)
+class TailServer(Served):
+    """The live tail behind the front that pages run behind."""
 
     def viewers(self) -> int:
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as connection:
-            connection.request("GET", "/viewers")
-            return int(connection.getresponse().read())
+        return int(self.get("/viewers")[1])
 
     def look(self) -> socket.socket:
         """Ask for the stream of pipe p, and read nothing yet."""
-        asking = socket.create_connection(("127.0.0.1", self.port), timeout=10)
-        asking.sendall(b"GET /tail/p HTTP/1.1\r\nHost: here\r\n\r\n")
-        return asking
-
-    def rss_bytes(self) -> int:
-        family = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
-        return sum(one.memory_info().rss for one in family)
-
-    def _answers(self) -> bool:
-        try:
-            return self.viewers() >= 0
-        except OSError:
-            return False
+        return self.connect(b"GET /tail/p HTTP/1.1\r\nHost: here\r\n\r\n")
 
 
 @pytest.fixture
-def served(topic: Topic, tmp_path: Path) -> Iterator[Served]:
-    server = Served(topic, tmp_path / "granian.log")
+def served(topic: Topic, tmp_path: Path) -> Iterator[TailServer]:
+    server = TailServer(
+        "-m", "tests.rig.front_server", "tests.rig.tail_server", "{port}",
+        log=tmp_path / "server.log", ready="/viewers",
+        env={"PENSTOCK_KAFKA": topic.kafka, "PENSTOCK_TAIL_TOPIC": topic.name},
+    )  # fmt: skip
     yield server
-    server.process.terminate()
-    server.process.wait(30)
+    server.close()
 
 
-def test_a_browser_that_reads_nothing_holds_up_nobody_and_fills_no_memory(topic: Topic, served: Served):
+def test_a_browser_that_reads_nothing_holds_up_nobody_and_fills_no_memory(topic: Topic, served: TailServer):
     topic.write(copy_at(0, 0))
     slow, quick = served.look(), served.look()
     until(lambda: served.viewers() == 2, "both look on", 10)
@@ -228,7 +199,7 @@ def test_a_browser_that_reads_nothing_holds_up_nobody_and_fills_no_memory(topic:
     until(lambda: served.viewers() == 0, "both are known to be gone", 10)
 
 
-def test_a_server_that_is_told_to_stop_does_not_wait_for_who_looks_on(topic: Topic, served: Served):
+def test_a_server_that_is_told_to_stop_does_not_wait_for_who_looks_on(topic: Topic, served: TailServer):
     with closing(served.look()):
         until(lambda: served.viewers() == 1, "somebody looks on", 10)
         began = time.monotonic()

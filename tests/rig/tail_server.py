@@ -1,6 +1,6 @@
-"""A live tail behind the web server that pages run on: /tail/<pipe> streams, /viewers says how many look on.
+"""A live tail for tests/rig/front_server.py: /tail/<pipe> streams, /viewers says how many look on.
 
-PENSTOCK_KAFKA=... PENSTOCK_TAIL_TOPIC=... granian --interface wsgi tests.rig.tail_server:application
+Reads PENSTOCK_KAFKA and PENSTOCK_TAIL_TOPIC.
 """
 
 import os

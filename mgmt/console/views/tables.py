@@ -11,7 +11,8 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+from django.views.decorators.http import require_http_methods, require_POST
 
 from mgmt import access, services
 from mgmt.console.export import KINDS, export
@@ -48,7 +49,7 @@ def tables(request: HttpRequest) -> HttpResponseBase:
 @for_members
 @require_http_methods(["GET", "POST"])
 def table(request: HttpRequest, table_id: str) -> HttpResponseBase:
-    """One table: who uses it, its rows by key, as a file too. A POST stores a row, takes one away, or stores a file."""
+    """Show one table: who uses it, its rows by key, as a file too. A POST stores a row or removes one."""
     if request.method != "POST":
         found = access.get_lookup_table(viewer_of(request), table_id)
         if (kind := request.GET.get("format", "")) in KINDS:
@@ -56,9 +57,26 @@ def table(request: HttpRequest, table_id: str) -> HttpResponseBase:
             return export(kind, rows, ("key", "row"), name=f"rows-{found.name}")
         return _page(request, found, _row_to_change(found, request.GET.get("edit", "")))
     found = access.get_lookup_table(viewer_of(request), table_id, access.CHANGE_LOOKUPS)
-    act = {"put": _put, "remove": _remove, "upload": _upload}.get(request.POST.get("action", ""), _put)
+    act = {"put": _put, "remove": _remove}.get(request.POST.get("action", ""), _put)
     try:
         return act(request, found)
+    except (services.LimitReached, services.TableGone) as exc:
+        return _page(request, found, {"refused": str(exc)}, status=409)
+
+
+@csrf_exempt  # only until the viewer is known: the CSRF check reads the whole file for its token
+@for_members
+@require_POST
+def upload(request: HttpRequest, table_id: str) -> HttpResponseBase:
+    """Store the rows of a file. The front (config.front) lets the file in as it is read."""
+    found = access.get_lookup_table(viewer_of(request), table_id, access.CHANGE_LOOKUPS)
+    return _checked_upload(request, found)
+
+
+@csrf_protect
+def _checked_upload(request: HttpRequest, found: LookupTable) -> HttpResponseBase:
+    try:
+        return _upload(request, found)
     except (services.LimitReached, services.TableGone, UploadTooLarge) as exc:
         return _page(request, found, {"refused": str(exc)}, status=409)
 
@@ -106,7 +124,7 @@ def _remove(request: HttpRequest, found: LookupTable) -> HttpResponse:
 
 
 def _upload(request: HttpRequest, found: LookupTable) -> HttpResponse:
-    """All rows of a file, or none of them."""
+    """Store all rows of a file, or none of them."""
     file, key_field = request.FILES.get("file"), request.POST.get("key_field", "").strip() or "key"
     mode = request.POST.get("mode", "")
     if not isinstance(file, UploadedFile):

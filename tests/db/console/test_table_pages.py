@@ -36,7 +36,7 @@ def keys(table: LookupTable) -> set[str]:
 
 
 def upload(text: str, name: str = "people.csv", **more: str) -> dict[str, object]:
-    return {"action": "upload", "key_field": "id", "file": SimpleUploadedFile(name, text.encode()), **more}
+    return {"key_field": "id", "file": SimpleUploadedFile(name, text.encode()), **more}
 
 
 def test_a_table_is_made_and_found_in_the_list(alices: Client):
@@ -54,21 +54,31 @@ def test_a_name_is_refused_under_its_field(alices: Client, table: LookupTable, n
 
 
 def test_a_file_is_stored_whole(alices: Client, table: LookupTable, page: str):
-    assert alices.post(page, upload("id,name\nc-1,Bob\nc-2,Eve\n")).status_code == 302
+    assert alices.post(f"{page}upload/", upload("id,name\nc-1,Bob\nc-2,Eve\n")).status_code == 302
     assert keys(table) == {"c-42", "c-1", "c-2"}
-    alices.post(page, upload('{"id": "c-3"}\n', "people.jsonl", mode="replace"))
+    alices.post(f"{page}upload/", upload('{"id": "c-3"}\n', "people.jsonl", mode="replace"))
     assert keys(table) == {"c-3"}
 
 
 def test_a_bad_row_is_named_and_nothing_of_the_file_is_stored(alices: Client, table: LookupTable, page: str):
-    answer = alices.post(page, upload("id,name\nc-1,Bob\nc-1,Eve\n"))
+    answer = alices.post(f"{page}upload/", upload("id,name\nc-1,Bob\nc-1,Eve\n"))
     assert answer.status_code == 422
     assert "Row 2 has the same key as row 1. Nothing of the file was stored." in answer.content.decode()
     assert keys(table) == {"c-42"}
 
 
 def test_an_upload_without_a_file_asks_for_one(alices: Client, page: str):
-    assert "Choose a file first" in alices.post(page, {"action": "upload"}).content.decode()
+    assert "Choose a file first" in alices.post(f"{page}upload/", {}).content.decode()
+
+
+def test_an_upload_needs_the_csrf_token_and_a_signed_in_editor(
+    alice: User, client: Client, table: LookupTable, page: str
+):
+    stranger, strict = Client(), Client(enforce_csrf_checks=True)
+    strict.force_login(alice)
+    assert stranger.post(f"{page}upload/", upload("id\nc-1\n")).status_code == 302  # to the sign-in page
+    assert strict.post(f"{page}upload/", upload("id\nc-1\n")).status_code == 403
+    assert keys(table) == {"c-42"}
 
 
 def test_a_row_is_stored_changed_removed_and_put_back(alices: Client, table: LookupTable, page: str):
@@ -91,7 +101,7 @@ def test_a_row_that_is_no_object_is_refused_and_stays_typed(alices: Client, tabl
 
 
 def test_rows_are_found_by_the_beginning_of_their_keys_and_paged(alices: Client, table: LookupTable, page: str):
-    alices.post(page, upload("id\n" + "".join(f"d-{n:03}\n" for n in range(60))))
+    alices.post(f"{page}upload/", upload("id\n" + "".join(f"d-{n:03}\n" for n in range(60))))
     first = alices.get(page, {"q": "d-"}).content.decode()
     assert ">c-42<" not in first
     assert "d-049" in first

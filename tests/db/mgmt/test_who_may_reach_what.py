@@ -57,9 +57,6 @@ STAFFS = ("/staff/", "/api/v1/staff/")  # for those who run Penstock, whatever t
 OF_A_ROW = [route for route in ROUTES if {"pipe", "pipe_id", "tenant"} & set(route.arguments)]
 # Routes that name no tenant's row. A new one has to be put here on purpose.
 OF_NO_ROW = {
-    "/livez",
-    "/readyz",
-    "/echo/",
     "/api/v1/me/",
     "/api/v1/pipes/",
     "/api/v1/pipes/dry-run/",

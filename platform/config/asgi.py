@@ -1,8 +1,0 @@
-"""ASGI entry point, for pages that stream."""
-
-import os
-
-from django.core.asgi import get_asgi_application
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-application = get_asgi_application()

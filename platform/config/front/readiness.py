@@ -1,0 +1,61 @@
+"""Readiness of the web process, on a thread and a database connection of its own: pages may hold all others."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import psycopg
+
+ANSWER_S: Final = 3.0
+FRESH_S: Final = 1.0
+_STATEMENT_MS: Final = 2_000
+
+
+class Readiness:
+    """Asks Postgres at most once a second, however many ask here."""
+
+    def __init__(self, database: dict[str, Any]) -> None:
+        """`database`: an entry of Django's DATABASES."""
+        names = {"host": "HOST", "port": "PORT", "dbname": "NAME", "user": "USER", "password": "PASSWORD"}
+        self._address = {name: database[key] for name, key in names.items() if database.get(key)}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
+        self._connection: psycopg.Connection[Any] | None = None
+        self._asked: asyncio.Future[str] | None = None
+        self._asked_s = 0.0
+
+    async def why_not(self) -> str:
+        """Return why the process cannot serve pages now, "" if it can."""
+        loop = asyncio.get_running_loop()
+        if self._asked is None or (self._asked.done() and loop.time() - self._asked_s > FRESH_S):
+            self._asked, self._asked_s = loop.run_in_executor(self._thread, self._ask), loop.time()
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._asked), ANSWER_S)
+        except TimeoutError:
+            return "Postgres does not answer"
+
+    def close(self) -> None:
+        """Let the connection go."""
+        self._thread.submit(self._drop)
+        self._thread.shutdown(wait=False)
+
+    def _ask(self) -> str:
+        kept = self._connection is not None
+        try:
+            self._select()
+        except psycopg.Error:
+            self._drop()
+            return self._ask() if kept else "Postgres does not answer"  # a kept one may just be of yesterday's server
+        return ""
+
+    def _select(self) -> None:
+        if self._connection is None:
+            options = f"-c statement_timeout={_STATEMENT_MS}"
+            self._connection = psycopg.connect(
+                **self._address, connect_timeout=2, autocommit=True, options=options, application_name="penstock-ready"
+            )
+        self._connection.execute("SELECT 1")
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,61 @@
+"""`python -m config.serve`: the web process, Django behind its asynchronous front (docs/decisions/0232)."""
+
+import asyncio
+import json
+import sys
+from typing import Final
+
+import uvloop
+from django.conf import settings
+from django.db import close_old_connections
+from django.http import HttpRequest
+
+from config.front.app import Front
+from config.front.readiness import Readiness
+from config.shown import serve_web
+from config.wsgi import application  # first: it sets Django up
+from dataplane.runtime.asgi import PLAIN_TEXT, Headers
+from dataplane.runtime.asgi_server import serve
+from mgmt.api.problems import MEDIA_TYPE, problem_body
+from mgmt.tail.hub import MOST_VIEWERS
+
+DRAIN_S: Final = 7.0  # the box gives its programs ten seconds to end
+API: Final = "/api/"
+
+
+def refusal(path: str, code: str, detail: str) -> tuple[Headers, bytes]:
+    """Render a request that the front refuses: a problem for the API, a sentence for everybody else."""
+    if not path.startswith(API):
+        return [PLAIN_TEXT], f"{detail}\n".encode()
+    request = HttpRequest()
+    request.path = path
+    return [(b"content-type", MEDIA_TYPE.encode())], json.dumps(problem_body(request, code, detail)).encode()
+
+
+async def _serve() -> None:
+    readiness = Readiness(settings.DATABASES["default"])
+    front = Front(
+        application,
+        why_not_ready=readiness.why_not,
+        stream_threads=MOST_VIEWERS,
+        refusal=refusal,
+        after_call=close_old_connections,
+    )
+    host, port = settings.PENSTOCK_WEB_HOST, settings.PENSTOCK_WEB_PORT
+    try:
+        await serve(front, host, port, drain_s=DRAIN_S, on_stop=front.stop)
+    finally:
+        front.close()
+        readiness.close()
+
+
+def main() -> int:
+    """Entry point."""
+    serve_web()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""The web process under clients that are slow or many: probes and pages answer, bodies and memory are bounded."""
+
+import contextlib
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.front.app import MOST_WAITING, PAGE_THREADS
+from localbox.ports import free_ports
+from tests.rig.front_app import PAGE_BODY
+from tests.rig.plane import until
+from tests.rig.served import Served, serving
+
+SLOW = 50
+SIGN_IN = (  # with a CSRF cookie: only then Django reads the body
+    b"POST /sign-in/ HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: penstock_csrf=" + b"a" * 32 + b"\r\n"
+    b"Content-Type: application/x-www-form-urlencoded\r\n"
+)
+FRONT = ("-m", "tests.rig.front_server", "tests.rig.front_app", "{port}")
+
+
+@pytest.fixture(scope="module")
+def front(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """An application that can block, behind the front that pages run behind."""
+    log = tmp_path_factory.mktemp("front") / "front.log"
+    with serving(*FRONT, log=log, env={"DATABASE_URL": postgres_url}, ready="/livez") as served:
+        yield served
+
+
+@pytest.fixture
+def connections() -> Iterator[contextlib.ExitStack]:
+    """Closes what a test opened."""
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+def answer_on(connection: socket.socket) -> bytes:
+    """Everything until the server closes the connection, which is then closed."""
+    with connection:
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode()
+
+
+def post(path: str, body: bytes, *headers: str, declared: int | None = None) -> bytes:
+    length = len(body) if declared is None else declared
+    lines = [f"POST {path} HTTP/1.1", "Host: h", f"Content-Length: {length}", "Connection: close", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def test_fifty_slow_headers_and_bodies_hold_up_neither_probes_nor_pages(
+    postgres_url: str, tmp_path: Path, connections: contextlib.ExitStack
+):
+    port = free_ports(1)[0]
+    env = {"DATABASE_URL": postgres_url, "PENSTOCK_WEB_PORT": str(port), "PENSTOCK_VAR": str(tmp_path)}
+    web = Served("-m", "config.serve", log=tmp_path / "web.log", env=env, ready="/livez", port=port)
+    connections.callback(web.close)
+    slow = [web.connect(SIGN_IN, b"X-Slow: ") for _ in range(SLOW)]
+    slow += [web.connect(SIGN_IN, b"Content-Length: 1000\r\n\r\nusername=") for _ in range(SLOW)]
+    for connection in slow:
+        connections.enter_context(connection)
+        connection.setblocking(False)
+    for path in ("/livez", "/readyz", "/sign-in/"):
+        assert web.get(path)[0] == 200, path
+    for connection in slow:
+        with pytest.raises(BlockingIOError):  # neither answered nor closed meanwhile: all of them were there
+            connection.recv(1)
+
+
+def test_probes_answer_while_every_page_thread_is_blocked(
+    front: Served, tmp_path: Path, connections: contextlib.ExitStack
+):
+    connections.callback((tmp_path / "open").touch)
+    for _ in range(PAGE_THREADS):
+        connections.enter_context(front.connect(get(f"/block{tmp_path}/open")))
+    waiting = connections.enter_context(front.connect(get("/")))
+    assert front.get("/livez") == (200, b"ok\n")
+    assert front.get("/readyz") == (200, b"ok\n")
+    waiting.setblocking(False)
+    with pytest.raises(BlockingIOError):  # a page waits for a thread: all of them are blocked
+        waiting.recv(1)
+
+
+def test_requests_beyond_the_queue_are_refused_at_once(
+    front: Served, tmp_path: Path, connections: contextlib.ExitStack
+):
+    connections.callback((tmp_path / "open").touch)
+    for _ in range(PAGE_THREADS + MOST_WAITING):
+        connections.enter_context(front.connect(get(f"/block{tmp_path}/open")))
+
+    def is_refused() -> bool:
+        with contextlib.suppress(TimeoutError):
+            return front.get("/api/v1/me/", timeout_s=0.3)[0] == 503
+        return False
+
+    until(is_refused, "the queue is full", 20)
+    status, body = front.get("/api/v1/me/")
+    assert (status, json.loads(body)["code"]) == (503, "busy")
+    assert front.get("/livez")[0] == 200
+
+
+def test_readiness_says_that_postgres_is_away(tmp_path: Path):
+    away = {"DATABASE_URL": f"postgresql://x@127.0.0.1:{free_ports(1)[0]}/x"}
+    with serving(*FRONT, log=tmp_path / "front.log", env=away, ready="/livez") as front:
+        assert front.get("/readyz") == (503, b"Postgres does not answer\n")
+        assert front.get("/livez")[0] == 200
+
+
+def test_trickled_body_is_cut_off_and_a_slow_one_that_keeps_the_rate_is_served(front: Served):
+    trickled, steady = front.connect(post("/", b"", declared=60_000)), front.connect(post("/", b"", declared=60_000))
+    for _ in range(12):
+        steady.sendall(b"x" * 5_000)
+        with contextlib.suppress(OSError):  # cut off meanwhile
+            trickled.sendall(b"x")
+        time.sleep(0.15)  # the pace of the client is the subject of the test
+    assert status_of(answer_on(trickled)) == 408
+    assert answer_on(steady).endswith(b"60000")
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared length", "chunked"])
+def test_body_over_the_cap_is_refused(front: Served, declared: bool):
+    size = PAGE_BODY.most_bytes + 1
+    if declared:  # before a byte of it is sent
+        connection = front.connect(post("/api/v1/pipes/", b"", declared=size))
+    else:
+        head = b"POST /api/v1/pipes/ HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection = front.connect(head, b"%x\r\n" % size, b"x" * size, b"\r\n")
+    answer = answer_on(connection)
+    assert status_of(answer) == 413
+    assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["code"] == "body-too-large"
+
+
+def test_upload_is_read_as_it_comes_and_first_its_sender_is_asked(front: Served):
+    path, size = "/tables/t_1/upload/", 3_000_000
+    assert answer_on(front.connect(post(path, b"x" * size))).endswith(str(size).encode())
+    assert status_of(answer_on(front.connect(post(path, b"", "Authorization: none", declared=size)))) == 401
+    assert status_of(answer_on(front.connect(post(path, b"x", declared=size)))) == 408
+
+
+def test_long_answers_to_clients_that_do_not_read_hold_no_thread_and_no_memory(
+    front: Served, connections: contextlib.ExitStack
+):
+    before = front.rss_bytes()
+    lazy = [connections.enter_context(front.connect(get("/megabytes"))) for _ in range(2 * PAGE_THREADS)]
+    until(lambda: front.get("/", timeout_s=30)[0] == 200, "pages answer", 60)
+    assert front.rss_bytes() - before < 200_000_000  # of 480 MB that the answers have together
+    assert b"200" in lazy[0].recv(100)
+
+
+def test_environ_is_what_wsgi_asks_for_and_no_header_can_pose_as_another(front: Served):
+    connection = front.connect(
+        b"GET /environ?q=%C3%BC HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nX_Forwarded_For: 2.2.2.2\r\n"
+        b"Cookie: a=1\r\nX-Twice: 1\r\nX-Twice: 2\r\nConnection: close\r\n\r\n"
+    )
+    head, _, body = answer_on(connection).partition(b"\r\n\r\n")
+    environ = json.loads(body)
+    assert environ["HTTP_X_FORWARDED_FOR"] == "1.1.1.1"
+    assert environ["HTTP_X_TWICE"] == "1,2"
+    assert (environ["QUERY_STRING"], environ["REMOTE_ADDR"]) == ("q=%C3%BC", "127.0.0.1")
+    assert re.findall(rb"set-cookie: (\S+)", head.lower()) == [b"a=1", b"b=2"]
+
+
+def test_server_that_is_told_to_stop_finishes_what_it_has_begun(postgres_url: str, tmp_path: Path):
+    with serving(*FRONT, log=tmp_path / "front.log", env={"DATABASE_URL": postgres_url}, ready="/livez") as front:
+        begun = front.connect(get(f"/block{tmp_path}/open"))
+        until(lambda: front.get("/")[0] == 200, "what came before it is under way", 20)
+        front.process.terminate()
+        threading.Timer(0.5, (tmp_path / "open").touch).start()
+        assert status_of(answer_on(begun)) == 200
+        assert front.process.wait(30) == 0

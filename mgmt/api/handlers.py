@@ -19,6 +19,7 @@ from dataplane.spec.compatible import Breaking
 from dataplane.spec.schema import SchemaError
 from mgmt.access import Forbidden
 from mgmt.api.problems import MEDIA_TYPE, RETRY_AFTER_S, ProblemError, problem_body, problem_response
+from mgmt.sandbox import SandboxRefused
 from mgmt.services import InvalidValue, Refused, SchemaBreaking
 from mgmt.services.reach import DestinationForbidden
 from mgmt.services.row_files import BadRow, UploadTooLarge
@@ -66,7 +67,7 @@ def own_problem(exc: Exception) -> exceptions.APIException | None:
             found = ProblemError("body-too-large", str(exc))
         case SchemaBreaking():
             found = ProblemError(exc.code, str(exc), [breaking_error(one) for one in exc.broken])
-        case Refused():
+        case Refused() | SandboxRefused():
             found = ProblemError(exc.code, str(exc))
         case InvalidValue():
             found = exceptions.ValidationError({exc.field: [exc.reason]})

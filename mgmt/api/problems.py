@@ -9,7 +9,7 @@ from rest_framework.exceptions import APIException
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5
-_WAIT_S: Final = {"unavailable": RETRY_AFTER_S, "too-many-tests": 60}
+_WAIT_S: Final = {"unavailable": RETRY_AFTER_S, "busy": RETRY_AFTER_S, "too-many-at-once": 2, "too-many-tests": 60}
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,10 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "destination-forbidden": Problem(
         422, "The platform does not connect there", "Name a public address; `errors` points at the field."
     ),
+    "too-expensive": Problem(
+        422, "It needs more than a dry run may use", "`detail` names the limit. Use simpler steps or a smaller event."
+    ),
+    "too-many-at-once": Problem(429, "Too many dry runs at once", "Wait until one of yours is done."),
     "throttled": Problem(429, "Too many requests", "Wait as long as Retry-After says."),
     "too-many-tests": Problem(429, "Too many test requests", "Wait as long as Retry-After says."),
     "internal": Problem(500, "We failed", "Try again; if it stays, report request_id."),

@@ -14,7 +14,7 @@ PAGE_PARAMETERS = [
     OpenApiParameter("limit", int, description=f"Rows in a page, 1 to {MAX_LIMIT}; 50 if left out."),
     OpenApiParameter("cursor", str, description="From `next` or `previous` of another page."),
 ]
-_ALWAYS = ("not-authenticated", "throttled")
+_ALWAYS = ("not-authenticated", "throttled", "busy")
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Answers = dict[int | tuple[int, str], Any]

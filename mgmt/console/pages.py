@@ -18,6 +18,7 @@ from mgmt import access, services
 from mgmt.console.snippets import api_curl
 from mgmt.models import Tenant, User
 from mgmt.queries.bell import opened_alerts
+from mgmt.sandbox import SandboxRefused
 
 THEME_COOKIE: Final = "penstock_theme"
 THEMES: Final = ("light", "dark")
@@ -55,6 +56,8 @@ def for_members(view: _View) -> _View:
             raise Http404 from exc
         except access.Forbidden as exc:
             raise PermissionDenied(str(exc)) from exc
+        except SandboxRefused as exc:
+            return render(request, "not_now.html", {"why": str(exc)}, status=503)
 
     return guarded
 

@@ -7,7 +7,8 @@ from typing import Final
 
 from dataplane.ledger.facts import Fact, FactKey, cause_of
 from dataplane.ledger.traceparent import TRACEPARENT, trace_id
-from mgmt.console.editor.trial import Line, compared
+from mgmt.console.editor.diff import Line
+from mgmt.console.editor.trial import compared
 from mgmt.console.told import AttemptShown, told
 from mgmt.console.wording import BIN_COLOURS, BINS, cause_in_words
 from mgmt.models import DeadLetter

@@ -1,18 +1,15 @@
 """What each stage made of a stored message, computed anew by the plan of the revision that was stamped on it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from dataplane.expr import EvalError, LimitError
-from dataplane.ledger.meta import Meta
 from dataplane.names import transform_node
-from dataplane.plan import Plan, StageError
-from dataplane.plan.about import about
 from dataplane.plan.dryrun import DryRun, OutboundRequest, Result, Sample
-from dataplane.plan.stage import decode
-from dataplane.spec import PipeSpec, parse_pipe_spec
 from mgmt.models import Pipe
-from mgmt.queries.dry_run import plan_of, run_again
+from mgmt.queries.dry_run import run_again
 from mgmt.queries.records import StoredRecord
+from mgmt.sandbox import SandboxRefused
 
 
 @dataclass(frozen=True)
@@ -51,16 +48,19 @@ class Again:
         if revision is None:
             self.away = f"revision {self.meta.revision} is not known"
             return
-        spec = parse_pipe_spec(revision.spec)
-        plan = plan_of(spec, pipe.tenant)
-        self.destinations = plan.destinations
-        self._run = run_again(spec, plan, _sample(record, position), pipe.tenant)
+        self.destinations = tuple(revision.spec["destinations"])
+        try:
+            found = run_again(revision.spec, _sample(record, position), pipe.tenant, self.id)
+        except SandboxRefused as exc:
+            self.away = f"its steps could not be run again: {exc}"
+            return
+        self._run = found.run
         self.children = self._run.exploded
         if self.children and not child:
             self.id = f"{self.meta.id}.0"
-        self._follow(self._run, record.body.decode("utf-8", "replace"), spec, plan)
+        self._follow(self._run, record.body.decode("utf-8", "replace"), revision.spec, found.verdicts)
 
-    def _follow(self, run: DryRun, body: str, spec: PipeSpec, plan: Plan) -> None:
+    def _follow(self, run: DryRun, body: str, spec: Mapping[str, Any], verdicts: Sequence[bool | None]) -> None:
         """Node after node up to the route; ends where the unit ended."""
         for trace in run.nodes:
             if trace.node.startswith(transform_node("")):
@@ -69,12 +69,12 @@ class Again:
             if result is None:
                 return
             if trace.node == "route":
-                self.rules = _rules(plan, spec, body, self.meta)
+                self.rules = _rules(spec, verdicts)
             self.stages.append(Stage(trace.node, body, result, trace.took_us))
             if result.outcome != "passed":
                 return
             body = result.body
-        self.due = tuple(self.stages[-1].result.to) if plan.route is not None else tuple(plan.destinations)
+        self.due = tuple(self.stages[-1].result.to) if spec.get("routes") else self.destinations
 
     def transform(self, name: str) -> Stage | None:
         """The transform for one destination, if the unit gets there."""
@@ -98,12 +98,6 @@ def _sample(record: StoredRecord, position: int) -> Sample:
     return Sample(record.body, meta.source, meta.id, *times, meta.pipe, meta.revision, position)
 
 
-def _rules(plan: Plan, spec: PipeSpec, body: str, meta: Meta) -> list[RuleLine]:
-    if plan.route is None or spec.routes is None:
-        return []
-    try:
-        verdicts = plan.route.verdicts(decode(body.encode()), about(meta))
-    except (StageError, EvalError, LimitError):
-        return []  # the stage itself says why
-    rules = zip(spec.routes.rules, verdicts, strict=True)
-    return [RuleLine(number, rule.when, tuple(rule.to), held) for number, (rule, held) in enumerate(rules, 1)]
+def _rules(spec: Mapping[str, Any], verdicts: Sequence[bool | None]) -> list[RuleLine]:
+    rules = zip(spec["routes"]["rules"] if verdicts else [], verdicts, strict=True)
+    return [RuleLine(number, rule["when"], tuple(rule["to"]), held) for number, (rule, held) in enumerate(rules, 1)]

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from django.db.models import QuerySet
 
-from dataplane.spec.schema import Misfit, compile_schema
-from dataplane.stages.decoding import decode_json
+from dataplane.spec.schema import Misfit, SchemaError
+from mgmt import sandbox
 from mgmt.models import Source, SourceSchema
 from mgmt.queries.last_event import NoEvent, RecordsAway, last_event
+from mgmt.sandbox import SandboxRefused
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ def schemas_of(source: Source) -> QuerySet[SourceSchema]:
     return source.schemas.select_related("author").order_by("-number")
 
 
-def newest_event_by(source: Source, text: str) -> Tried | None:
-    """What a schema, as it is kept, says of the source's newest event; None if that cannot be had now."""
+def newest_event_by(source: Source, document: Any) -> Tried | None:
+    """Try a schema on the source's newest event, in a sandbox worker; None if that is not possible now."""
     try:
         record = last_event(source.pipe)
-        event: Any = decode_json(record.body)
-    except (NoEvent, RecordsAway, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if record.meta.source != source.name:  # the newest of the pipe came in by another one
+            return None
+        found = sandbox.check_schema(document, event=record.body, owner=source.pipe.tenant_id)
+    except (NoEvent, RecordsAway, SandboxRefused, SchemaError):
         return None
-    if record.meta.source != source.name:  # the newest of the pipe came in by another one
-        return None
-    return Tried(record.meta.id, compile_schema(text)(event))
+    return Tried(record.meta.id, found.misfit)

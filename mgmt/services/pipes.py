@@ -26,7 +26,7 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
     `expected_per_s`: events a second that its maker expects, 0 if they say nothing. Many are let in by shares.
     Raises SpecError if the spec cannot run, InvalidValue for the name, NameTaken if the tenant has a pipe so named.
     """
-    checked, name = checked_spec(spec), checked_name("name", name)
+    checked, name = checked_spec(spec, owner=tenant.id), checked_name("name", name)
     with transaction.atomic():
         check_for_tenant(tenant.id, checked)
         try:
@@ -43,7 +43,7 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
 
 def check_new_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any]) -> PipeSpec:
     """The spec of a pipe that could be made now. Stores nothing; raises as `create_pipe` does."""
-    checked, name = checked_spec(spec), checked_name("name", name)
+    checked, name = checked_spec(spec, owner=tenant.id), checked_name("name", name)
     check_for_tenant(tenant.id, checked)
     if Pipe.objects.filter(tenant=tenant, name=name).exists():
         raise _taken(name)

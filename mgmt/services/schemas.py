@@ -5,8 +5,8 @@ from typing import Any, Final
 import structlog
 from django.db import IntegrityError, transaction
 
-from dataplane.spec.compatible import changes
-from dataplane.spec.schema import SchemaError, checked_schema
+from dataplane.spec.schema import SchemaError
+from mgmt import sandbox
 from mgmt.models import Pipe, Source, SourceSchema, User
 from mgmt.services.errors import LimitReached, PipeClosed, SchemaBreaking, SchemaConflict
 
@@ -38,18 +38,20 @@ def register_schema(*, source: Source, document: Any, author: User) -> tuple[Sou
 def checked_next(*, source: Source, document: Any) -> tuple[str, SourceSchema | None]:
     """The document as it would be kept, and the version that it follows, if any; nothing is stored.
 
-    Raises SchemaError, SchemaBreaking, PipeClosed.
+    The comparison runs in a sandbox worker. Raises SchemaError, SchemaBreaking, PipeClosed, SandboxRefused.
     """
     if source.pipe.state == Pipe.State.CLOSED:
         raise PipeClosed(f"{source.pipe.name} is closed. Open it again before you register a schema.")
     if is_read(source):
         raise SchemaError((), "needs a source that events are posted to: what is read from a topic is taken as it is")
-    text, newest = checked_schema(document), source.schemas.order_by("-number").first()
-    if newest is not None and (broken := changes(newest.document, document)):
+    newest = source.schemas.order_by("-number").first()
+    before = None if newest is None else newest.document
+    found = sandbox.check_schema(document, before=before, owner=source.pipe.tenant_id)
+    if newest is not None and (broken := found.broken):
         what = "; ".join(map(str, broken[:3])) + ("; and more" if len(broken) > 3 else "")
         hint = "Send events of another shape to a new source, beside this one."
         raise SchemaBreaking(f"Version {newest.number} takes events that this one would refuse: {what}. {hint}", broken)
-    return text, newest
+    return found.text, newest
 
 
 def is_read(source: Source) -> bool:

@@ -9,9 +9,10 @@ from django.conf import settings
 from django.db import transaction
 
 from dataplane.plan.dryrun import DryRun, OutboundRequest, auth_shown
-from dataplane.spec import HttpDestination, SpecError, destination_of, parse_pipe_spec, spec_to_builtins
+from dataplane.spec import HttpDestination, SpecError, destination_of, spec_to_builtins
 from mgmt.models import Destination, DestinationTest, Pipe, Tenant, User
 from mgmt.queries.dry_run import dry_run_spec
+from mgmt.sandbox import checked_spec_of
 from mgmt.services.errors import DestinationGone, NothingToSend, TooManyTests
 
 log = structlog.get_logger(__name__)
@@ -38,7 +39,7 @@ def ask_test_of_draft(
     Raises SpecError, DestinationForbidden, NothingToSend, TooManyTests.
     """
     run = dry_run_spec(spec, _bounded(event), source=source, tenant=tenant, pipe_id=pipe.id if pipe else "")
-    document = spec_to_builtins(parse_pipe_spec(spec))
+    document = spec_to_builtins(checked_spec_of(spec))
     if destination not in document["destinations"]:
         raise SpecError("destination", f"needs a destination of the spec, one of {sorted(document['destinations'])}")
     config = document["destinations"][destination]

@@ -5,8 +5,8 @@ not the other viewers, and not the lanes, which do not know that anybody looks.
 """
 
 from mgmt.tail.copies import Copy, Cursor, copy_of, parse_cursor
+from mgmt.tail.filter import TailFilter
 from mgmt.tail.hub import MOST_VIEWERS, Hub, TailFullError, hub
-from mgmt.tail.judge import Judge
 from mgmt.tail.stream import Stream, shown
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "Copy",
     "Cursor",
     "Hub",
-    "Judge",
     "Stream",
+    "TailFilter",
     "TailFullError",
     "copy_of",
     "hub",

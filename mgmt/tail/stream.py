@@ -1,15 +1,17 @@
 """A viewer's stream as server-sent events: copies as they come, and once a second how it stands."""
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from dataplane.ledger.units import format_position
+from mgmt.sandbox import SandboxBusy, SandboxLimit
 from mgmt.tail.copies import Copy, Cursor
+from mgmt.tail.filter import TailFilter
 from mgmt.tail.hub import Hub
-from mgmt.tail.judge import Judge
 from mgmt.tail.viewer import Viewer
 
 PER_S: Final = 20.0  # more than that nobody reads; what is left out is counted
@@ -41,10 +43,11 @@ class Stream:
     """The chunks of an answer. Its thread waits here, so whoever answers with it calls `close` in the end."""
 
     def __init__(
-        self, hub: Hub, judge: Judge, *, topic: str, generation: int, pipe: str, after: Cursor | None = None
+        self, hub: Hub, filter_: TailFilter, *, topic: str, generation: int, pipe: str, after: Cursor | None = None
     ) -> None:
         """Raises TailFullError. A cursor of another generation of the topic begins with what comes, and says so."""
-        self._hub, self._topic, self._generation, self._judge = hub, topic, generation, judge
+        self._hub, self._topic, self._generation, self._filter = hub, topic, generation, filter_
+        self._pending: deque[Copy] = deque()  # taken, and not asked about yet
         self._is_another = after is not None and after.generation != generation
         self._viewer = Viewer(pipe, after.offset if after and not self._is_another else None)
         self._chunks = self._run()
@@ -63,33 +66,49 @@ class Stream:
         over_s, due_s = now_s + MOST_S, now_s
         yield b"retry: 2000\n\n"
         while now_s < over_s:
-            taken = self._viewer.take(max(0.0, due_s - now_s))
+            taken = self._viewer.take(max(0.0, due_s - now_s), copies=not self._pending)
             now_s = time.monotonic()
+            self._pending.extend(taken.copies)
             tally.missed += taken.missed
             tally.gap |= taken.gap or self._is_another
             self._is_another = False
-            chunk = [self._told(copy) for copy in self._wanted(taken.copies, pace, tally)]
+            try:
+                chunk = [self._told(copy) for copy in self._wanted(pace, tally)]
+            except SandboxLimit as exc:
+                yield event("refused", {"reason": str(exc)})
+                return
             is_due = now_s >= due_s
             if is_due and taken.after is None and not self._hub.trouble:  # who is told that it lives misses nothing
                 due_s = now_s + BEGINS_S
                 chunk.append(b":\n\n")
             elif is_due:
                 tally.trouble = self._hub.trouble
-                chunk.append(event("standing", tally, self._cursor(taken.after)))
+                chunk.append(event("standing", tally, self._cursor(self._seen(taken.after))))
                 due_s, tally = now_s + STANDING_S, Tally()
             yield b"".join(chunk)
 
-    def _wanted(self, copies: list[Copy], pace: Pace, tally: "Tally") -> Iterator[Copy]:
-        """Those that the viewer wants and the pace lets through; the others are counted."""
-        for copy in copies:
-            wanted = self._judge(copy)
-            if wanted is None:
+    def _wanted(self, pace: Pace, tally: "Tally") -> Iterator[Copy]:
+        """Yield those that the viewer wants and the pace lets through; the others are counted.
+
+        What the filter had no time for stays pending. Raises SandboxLimit.
+        """
+        try:
+            passes = self._filter.passes(self._pending)
+        except SandboxBusy:
+            passes = []  # they are asked about in the next turn; meanwhile the viewer's queue drops its oldest
+        for passed in passes:
+            copy = self._pending.popleft()
+            if passed is None:
                 tally.unjudged += 1
-            elif wanted and pace.lets(time.monotonic()):
+            elif passed and pace.lets(time.monotonic()):
                 tally.shown += 1
                 yield copy
-            elif wanted:
+            elif passed:
                 tally.left_out += 1
+
+    def _seen(self, after: int | None) -> int | None:
+        """The offset behind which a stream that comes back has to begin."""
+        return self._pending[0].offset - 1 if self._pending else after
 
     def _told(self, copy: Copy) -> bytes:
         return event("copy", shown(copy), self._cursor(copy.offset))

@@ -54,11 +54,15 @@ class Viewer:
                 self._missed += self._waiting.add(copy)
                 self._changed.notify()
 
-    def take(self, wait_s: float) -> Taken:
-        """What has come, after waiting so long for something. What it counts, it counts once."""
+    def take(self, wait_s: float, *, copies: bool = True) -> Taken:
+        """Return what has come, after waiting so long for something. What it counts, it counts once.
+
+        Without `copies` they stay in the queue, and it does not wait.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: len(self._waiting), wait_s)
-            taken = Taken(self._waiting.take(), self._after, self._missed, self._gap)
+            if copies:
+                self._changed.wait_for(lambda: len(self._waiting), wait_s)
+            taken = Taken(self._waiting.take() if copies else [], self._after, self._missed, self._gap)
             self._missed, self._gap = 0, False
             return taken
 

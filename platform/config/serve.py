@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import threading
 from typing import Final
 
 import uvloop
@@ -17,6 +18,7 @@ from config.wsgi import application  # first: it sets Django up
 from dataplane.runtime.asgi import PLAIN_TEXT, Headers
 from dataplane.runtime.asgi_server import serve
 from mgmt.api.problems import MEDIA_TYPE, problem_body
+from mgmt.sandbox import trials
 from mgmt.tail.hub import MOST_VIEWERS
 
 DRAIN_S: Final = 7.0  # the box gives its programs ten seconds to end
@@ -41,6 +43,7 @@ async def _serve() -> None:
         refusal=refusal,
         after_call=close_old_connections,
     )
+    threading.Thread(target=trials().warm, name="warm-sandbox", daemon=True).start()
     host, port = settings.PENSTOCK_WEB_HOST, settings.PENSTOCK_WEB_PORT
     try:
         await serve(front, host, port, drain_s=DRAIN_S, on_stop=front.stop)

@@ -62,6 +62,12 @@
         if (standing.gap) gap();
         say(wordsOf(standing));
       });
+      source.addEventListener("refused", (event) => {
+        close();
+        paused = true;
+        pause.disabled = true;
+        say(JSON.parse(event.data).reason);
+      });
       source.onerror = () => {
         if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
         say(`The stream ended; we try again in ${AGAIN_MS / 1000} s.`);

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -15,7 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from dataplane.ledger.peek import peek_headers
 from localbox.ports import free_ports
-from mgmt.tail import Copy, Cursor, Hub, Judge, Stream, TailFullError
+from mgmt import sandbox
+from mgmt.tail import Copy, Cursor, Hub, Stream, TailFilter, TailFullError
 from mgmt.tail.hub import MOST_VIEWERS, _Client
 from mgmt.tail.viewer import Viewer
 from tests.rig.broker import Broker
@@ -41,9 +43,9 @@ class Topic:
             self._producer.produce(self.name, copy.body, headers=peek_headers(copy.peek))
         assert self._producer.flush(20) == 0
 
-    def stream(self, hub: Hub, after: int | None = None, judge: str = "") -> Stream:
+    def stream(self, hub: Hub, after: int | None = None, text: str = "") -> Stream:
         cursor = None if after is None else Cursor(1, after)
-        return Stream(hub, Judge(judge), topic=self.name, generation=1, pipe="p", after=cursor)
+        return Stream(hub, TailFilter(text), topic=self.name, generation=1, pipe="p", after=cursor)
 
 
 @pytest.fixture
@@ -121,7 +123,7 @@ def test_nobody_is_let_in_when_there_is_no_room(topic: Topic, hub: Hub):
 
 def test_brokers_that_do_not_answer_are_told_of():
     hub = Hub(f"127.0.0.1:{free_ports(1)[0]}")
-    with closing(Stream(hub, Judge(), topic="none", generation=1, pipe="p")) as stream:
+    with closing(Stream(hub, TailFilter(), topic="none", generation=1, pipe="p")) as stream:
         told = events(iter(stream), "standing")
         until(lambda: next(told)["trouble"] == "the brokers do not answer", "it is told", 20)
 
@@ -206,3 +208,31 @@ def test_a_server_that_is_told_to_stop_does_not_wait_for_who_looks_on(topic: Top
         served.process.terminate()
         served.process.wait(30)
         assert time.monotonic() - began < 8
+
+
+def test_a_filter_over_its_budget_ends_its_own_stream_and_no_other(
+    topic: Topic, hub: Hub, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sandbox, "MESSAGE_S", 0.005)
+    with (
+        closing(topic.stream(hub, -1, "body.l.all(x, x >= 0)")) as slow,
+        closing(topic.stream(hub, -1, "meta.id != ''")) as other,
+    ):
+        from_slow, from_other = iter(slow), iter(other)
+        topic.write(copy_at(0, {"l": list(range(60_000))}))
+        (ended,) = events(from_slow, "refused")
+        assert ended["reason"] == "The filter needs more than 5 ms of CPU time for one message. Use a simpler one."
+        assert next(from_slow, None) is None, "the stream is over"
+        topic.write(copy_at(1, {"n": 1}))
+        found = events(from_other)
+        assert [next(found)["message"] for _ in range(2)] == ["id-0", "id-1"]
+
+
+def test_copies_that_a_filter_had_no_time_for_are_asked_about_in_the_next_turn(
+    topic: Topic, hub: Hub, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sandbox, "SLICE_S", 0.0)  # one copy a turn
+    topic.write(*(copy_at(n, n) for n in range(30)))
+    with closing(topic.stream(hub, -1, "body >= 0")) as stream:
+        found = events(iter(stream))
+        assert [next(found)["body"] for _ in range(30)] == [str(n) for n in range(30)]

@@ -6,7 +6,7 @@ Reads PENSTOCK_KAFKA and PENSTOCK_TAIL_TOPIC.
 import os
 from collections.abc import Callable, Iterable
 
-from mgmt.tail import Cursor, Hub, Judge, Stream
+from mgmt.tail import Cursor, Hub, Stream, TailFilter
 
 hub = Hub(os.environ["PENSTOCK_KAFKA"])
 
@@ -21,4 +21,4 @@ def application(
         return [str(hub.viewers).encode()]
     start_response("200 OK", [("Content-Type", "text/event-stream")])
     topic = os.environ["PENSTOCK_TAIL_TOPIC"]
-    return Stream(hub, Judge(), topic=topic, generation=1, pipe=rest[0], after=Cursor(1, -1))
+    return Stream(hub, TailFilter(), topic=topic, generation=1, pipe=rest[0], after=Cursor(1, -1))

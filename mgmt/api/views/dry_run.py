@@ -33,6 +33,9 @@ class DryRunView(View):
             "spec-invalid",
             "destination-forbidden",
             "unavailable",
+            "busy",
+            "too-expensive",
+            "too-many-at-once",
         ),
     )
     def post(self, request: Request) -> Response:
@@ -47,6 +50,7 @@ class DryRunView(View):
                 source=body.get("source", ""),
                 tenant=pipe.tenant if pipe else None,
                 pipe_id=pipe.id if pipe else "",
+                owner=f"user {self.user.pk}",
             )
         except SpecError as exc:
             if exc.path.startswith("$"):

@@ -4,7 +4,6 @@ from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from dataplane.spec.schema import checked_schema
 from mgmt import access
 from mgmt.api.handlers import breaking_error
 from mgmt.api.paging import RevisionPage, page_of
@@ -58,10 +57,10 @@ class SchemasView(View):
         try:
             made, is_new = register_schema(source=row, document=document, author=self.user)
         except SchemaBreaking as exc:
-            tried = newest_event_by(row, checked_schema(document))
+            tried = newest_event_by(row, document)
             errors = [breaking_error(one) for one in exc.broken]
             raise ProblemError(exc.code, f"{exc} {tried}" if tried else str(exc), errors) from exc
-        tried = newest_event_by(row, made.text)
+        tried = newest_event_by(row, document)
         body = SourceSchemaOut(made).data | {"newest_event": str(tried) if tried else None}
         location = reverse("api:source-schema", args=[pipe, source, made.number])
         return Response(body, status=201 if is_new else 200, headers={"Location": location})

@@ -1,4 +1,4 @@
-"""A pipe as it stands in the editor, and the spec document that it means. Pure.
+"""A pipe as it stands in the editor, and the spec document that it means. No database.
 
 Whatever a spec holds that the editor does not show is kept as it is: sources and destinations remember the name under
 which their document is known.
@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from dataplane.spec import SpecError, parse_pipe_spec
+from dataplane.spec import SpecError
 from mgmt.console.editor.steps import StepRow, json_or_text, row_to_step, step_to_row
+from mgmt.sandbox import checked_spec_of
 
 EVERYTHING: Final = "everything"
 URL_TO_COME: Final = "https://example.com/hooks"
@@ -137,7 +138,7 @@ class Draft:
     def shown_as_form(self) -> "Draft":
         """The JSON text in the form. Raises ValueError, SpecError; Unshowable if the form cannot hold it."""
         document = read_object(self.text)
-        parse_pipe_spec(document)
+        checked_spec_of(document)
         if not fits_form(document):
             raise Unshowable
         return draft_from_spec(self.name, document).with_sample(self.sample, self.sample_source)
@@ -163,7 +164,7 @@ def draft_from_spec(name: str, document: Mapping[str, Any], *, as_json: bool = F
 def fits_form(document: Mapping[str, Any]) -> bool:
     """Whether the form would give back the same spec."""
     try:
-        return parse_pipe_spec(_document(_read(document))) == parse_pipe_spec(document)
+        return checked_spec_of(_document(_read(document))) == checked_spec_of(document)
     except SpecError:
         return False
 

@@ -18,6 +18,7 @@ from mgmt.console.test_requests import tests_of
 from mgmt.models import LookupTable, Pipe, Tenant
 from mgmt.queries.dry_run import dry_run_spec
 from mgmt.queries.last_event import NoEvent, RecordsAway, last_event
+from mgmt.sandbox import SandboxRefused
 
 EXAMPLE: Final = json.dumps(
     {
@@ -102,6 +103,8 @@ def _tried(editing: Editing, draft: Draft) -> tuple[Draft, Trial]:
     except ValueError as exc:
         told = draft if draft.errors else replace(draft, errors={"spec": f"This is not JSON: {exc}"})
         return told, Trial(failed="the spec is not JSON")
+    except SandboxRefused as exc:
+        return draft, Trial(failed=str(exc))
     return draft, trial_of(run, draft, list(document["destinations"]))
 
 

@@ -1,4 +1,4 @@
-"""What the editor's form sent, as a draft. Pure."""
+"""The draft that the editor's form sent. No database."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.http import QueryDict
 
-from dataplane.spec import SpecError, parse_pipe_spec
+from dataplane.spec import SpecError
 from mgmt.console.editor.draft import (
     EVERYTHING,
     DestinationRow,
@@ -18,6 +18,7 @@ from mgmt.console.editor.draft import (
     read_object,
 )
 from mgmt.console.editor.steps import StepRow
+from mgmt.sandbox import checked_spec_of
 
 _OF_DESTINATION: Final = ("name", "was", "kind", "url", "table", "key", "remove_when", "test")
 MODES: Final = (EVERYTHING, "first", "all")
@@ -78,7 +79,7 @@ def _carried(text: str, stored: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the form began with: it may have been written as JSON in between, and holds more than the form shows."""
     try:
         document = read_object(text)
-        parse_pipe_spec(document)
+        checked_spec_of(document)
     except (ValueError, SpecError):
         return stored
     return document if fits_form(document) else stored

@@ -1,7 +1,6 @@
 """What a dry run shows beside the editor's fields: each node's results with what changed, and the requests. Pure."""
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -11,20 +10,12 @@ from dataplane.names import transform_node
 from dataplane.plan.dryrun import MAX_SHOWN, DryRun, NodeTrace, OutboundRequest, Result
 from dataplane.stages.decoding import decode_json
 from dataplane.stages.paths import MISSING, compile_path, get
+from mgmt.console.editor.diff import Line, changed_lines
 from mgmt.console.editor.draft import Draft
 from mgmt.console.wording import cause_in_words
 
 _COLOURS: Final = {"passed": "fine", "filtered": "off", "dead": "bad"}
 _LOOKED_UP: Final = "Looked up in the database here; lanes hold the rows on their own host and take microseconds."
-_MOST_LINES: Final = 500  # comparing takes the square of it, in the worst case 50 ms
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a body: `same`, `new` (made here) or `gone` (taken away here)."""
-
-    kind: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -134,22 +125,7 @@ _FILTERED: Final = {"filter": "filtered out", "empty": "filtered: nothing in the
 def compared(before: str | None, after: str) -> list[Line]:
     """The lines of a body, marked against what it was; unmarked if that is not known."""
     new = pretty(after).splitlines()
-    old = new if before is None else pretty(before).splitlines()
-    if max(len(new), len(old)) > _MOST_LINES:
-        return [Line("same", text) for text in new]
-    return list(_marked(difflib.SequenceMatcher(None, _bare(old), _bare(new), autojunk=False), old, new))
-
-
-def _marked(matcher: "difflib.SequenceMatcher[str]", old: Sequence[str], new: Sequence[str]) -> Iterable[Line]:
-    for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
-        if tag != "equal":
-            yield from (Line("gone", text) for text in old[old_from:old_to])
-        yield from (Line("same" if tag == "equal" else "new", text) for text in new[new_from:new_to])
-
-
-def _bare(lines: Sequence[str]) -> list[str]:
-    """Without the comma that a line gets when another comes after it."""
-    return [line.removesuffix(",") for line in lines]
+    return changed_lines(new if before is None else pretty(before).splitlines(), new)
 
 
 def pretty(body: str) -> str:

@@ -28,9 +28,10 @@ from mgmt.provisioning.settings import admission_policy
 from mgmt.queries.first import first_of
 from mgmt.queries.making import making_of
 from mgmt.queries.pipes import standings_of
+from mgmt.sandbox import SandboxRefused
 from mgmt.services.test_requests import ask_test_of_draft
 
-_REFUSED: Final = (SpecError, ValueError, services.InvalidValue, services.NameTaken)
+_REFUSED: Final = (SpecError, ValueError, SandboxRefused, services.InvalidValue, services.NameTaken)
 TELL: Final = "tell"
 EXPECTED: Final = "expected"
 _OWN: Final = ("csrfmiddlewaretoken", "action", TELL, EXPECTED)
@@ -134,6 +135,8 @@ def _with_refusal(draft: Draft, exc: Exception) -> Draft:
             return replace(draft, errors={"name": exc.reason})
         case services.NameTaken():
             return replace(draft, errors={"name": str(exc)})
+        case SandboxRefused():
+            return replace(draft, errors={"": str(exc)})
     return replace(draft, errors={"spec": f"This is not JSON: {exc}"})
 
 
@@ -223,7 +226,7 @@ def _with_test(request: HttpRequest, editing: Editing, draft: Draft, place: int)
         )
     except SpecError as exc:
         return with_error(draft, exc.path, exc.reason)
-    except services.Refused as exc:
+    except (services.Refused, SandboxRefused) as exc:
         return replace(draft, errors={f"destination-{place}": str(exc)})
     return with_destination(draft, place, replace(row, test=test.id))
 

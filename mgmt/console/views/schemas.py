@@ -10,12 +10,13 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
 from dataplane.spec.compatible import Breaking
-from dataplane.spec.schema import SchemaError, checked_schema, pointer_of, read_schema
+from dataplane.spec.schema import SchemaError, pointer_of, read_schema
 from mgmt import access, services
 from mgmt.console.pages import as_curl, for_members, show, viewer_of
 from mgmt.console.views.pipe import shared
 from mgmt.models import Source
 from mgmt.queries.schemas import Tried, newest_event_by, schemas_of
+from mgmt.sandbox import SandboxRefused
 from mgmt.services.schemas import checked_next, is_read
 
 SHOWN: Final = 20  # the API lists them all
@@ -53,16 +54,17 @@ def schema(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
     try:
         document = read_schema(typed)
         if request.POST.get("action") == "try":
-            text, _ = checked_next(source=source, document=document)
-            return _page(request, source, typed, Outcome(tried=newest_event_by(source, text), ready=True))
+            checked_next(source=source, document=document)
+            return _page(request, source, typed, Outcome(tried=newest_event_by(source, document), ready=True))
         return _registered(request, source, document)
     except SchemaError as exc:
         return _page(request, source, typed, Outcome(exc.reason, pointer_of(exc.path)), status=422)
     except services.SchemaBreaking as exc:
-        tried = newest_event_by(source, checked_schema(document))
+        tried = newest_event_by(source, document)
         return _page(request, source, typed, Outcome(broken=tuple(exc.broken), tried=tried), status=409)
-    except services.Refused as exc:
-        return _page(request, source, typed, Outcome(str(exc)), status=409)
+    except (services.Refused, SandboxRefused) as exc:
+        status = 503 if isinstance(exc, SandboxRefused) else 409
+        return _page(request, source, typed, Outcome(str(exc)), status=status)
 
 
 def _registered(request: HttpRequest, source: Source, document: Any) -> HttpResponse:
@@ -71,7 +73,7 @@ def _registered(request: HttpRequest, source: Source, document: Any) -> HttpResp
         messages.success(request, f"Version {made.number} is registered. Ingest goes by it in seconds.", "fine")
     else:
         messages.info(request, f"Version {made.number} says just that: nothing was registered.", "fine")
-    tried = newest_event_by(source, made.text)
+    tried = newest_event_by(source, document)
     if tried is not None and tried.misfit is not None:
         messages.warning(request, str(tried), "wait")
     return redirect("console:schema", source.pipe_id, source.name)

@@ -2,25 +2,25 @@
 
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import uuid4
 
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from dataplane.expr import ExprError
 from mgmt import access
 from mgmt.console.pages import for_members, show, viewer_of
 from mgmt.console.views.pipe import newest_revision, shared
 from mgmt.models import Pipe, Topic
 from mgmt.queries.records import RecordsAway
 from mgmt.queries.tail import newest_copies, peek_steps, tail_of
-from mgmt.tail import Cursor, Judge, Stream, TailFullError, hub, parse_cursor, shown
+from mgmt.sandbox import FilterRefusedError, SandboxLimit, SandboxRefused
+from mgmt.tail import Cursor, Stream, TailFilter, TailFullError, hub, parse_cursor, shown
 
 MOST: Final = 50
 EVENT_STREAM: Final = "text/event-stream"
 AGAIN_S: Final = 5
-NOBODY: Final = Judge("false")
 
 
 @dataclass(frozen=True)
@@ -36,40 +36,48 @@ class Shown:
 @require_safe
 def tail(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
     """The newest copies that pass `filter`; for who accepts a stream, one that begins behind the cursor `after`."""
-    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    viewer = viewer_of(request)
+    pipe = access.get_pipe(viewer, pipe_id)
     text, topic = request.GET.get("filter", "").strip(), tail_of(pipe)
+    filter_, refused, newest = TailFilter(text, f"user {viewer.pk}"), "", Shown([])
     try:
-        judge, refused = Judge(text), ""
-    except ExprError as exc:
-        judge, refused = NOBODY, str(exc)
-    if EVENT_STREAM in request.headers.get("Accept", ""):
-        return _refusal(422, refused) if refused else _stream(request, pipe, topic, judge)
+        filter_.check()
+        if EVENT_STREAM in request.headers.get("Accept", ""):
+            return _stream(request, pipe, topic, text)
+        newest = _newest(pipe, topic, filter_)
+    except (FilterRefusedError, SandboxLimit) as exc:
+        refused = str(exc).removesuffix(".")
+    except SandboxRefused as exc:
+        return _refusal(503, str(exc))
+    if refused and EVENT_STREAM in request.headers.get("Accept", ""):
+        return _refusal(422, refused)
     context = shared(pipe, "tail") | {
         "text": text,
         "refused": refused,
-        "shown": Shown([]) if refused else _newest(pipe, topic, judge),
+        "shown": newest,
         "steps": peek_steps(newest_revision(pipe).spec),
         "is_live": topic is not None and not refused,
     }
     return show(request, "tail.html", context, tenant=pipe.tenant, status=422 if refused else 200)
 
 
-def _newest(pipe: Pipe, topic: Topic | None, judge: Judge) -> Shown:
+def _newest(pipe: Pipe, topic: Topic | None, filter_: TailFilter) -> Shown:
     if topic is None:
         return Shown([])
     try:
-        copies, cursor = newest_copies(topic, pipe.id, judge, MOST)
+        copies, cursor = newest_copies(topic, pipe.id, filter_, MOST)
     except RecordsAway as exc:
         return Shown([], trouble=str(exc))
     return Shown([shown(copy) for copy in copies], cursor)
 
 
-def _stream(request: HttpRequest, pipe: Pipe, topic: Topic | None, judge: Judge) -> HttpResponseBase:
+def _stream(request: HttpRequest, pipe: Pipe, topic: Topic | None, text: str) -> HttpResponseBase:
     if topic is None:
         return _refusal(503, "The pipe is not placed on a cell yet.")
     after = parse_cursor(request.headers.get("Last-Event-ID", "") or request.GET.get("after", ""))
     try:
-        stream = Stream(hub(), judge, topic=topic.name, generation=topic.generation, pipe=pipe.id, after=after)
+        filter_ = TailFilter(text, f"tail {uuid4().hex}")
+        stream = Stream(hub(), filter_, topic=topic.name, generation=topic.generation, pipe=pipe.id, after=after)
     except TailFullError:
         return _refusal(503, "As many look on as this server has room for. Try again when somebody has left.")
     close_old_connections()  # the stream asks Postgres nothing, and would keep its connection for minutes

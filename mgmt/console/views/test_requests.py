@@ -12,6 +12,7 @@ from dataplane.spec import SpecError
 from mgmt import access, services
 from mgmt.console.pages import as_curl, for_members, part_of, show, viewer_of
 from mgmt.console.test_requests import tried
+from mgmt.sandbox import SandboxRefused
 from mgmt.services.test_requests import ask_test_of_destination
 
 _PARTS: Final = {"answer": "test_request.html"}
@@ -40,7 +41,7 @@ def ask_test(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
         )
     except SpecError as exc:
         messages.error(request, f"Nothing was sent: {exc.reason}.", "bad")
-    except services.Refused as exc:
+    except (services.Refused, SandboxRefused) as exc:
         messages.error(request, str(exc), "bad")
     else:
         return redirect("console:destination_test", test.id)

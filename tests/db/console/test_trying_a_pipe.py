@@ -7,7 +7,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from mgmt import sandbox
 from mgmt.models import Pipe, Tenant, User
+from mgmt.sandbox import SandboxBusy
 from mgmt.services import create_lookup_table, publish_revision, put_row
 from mgmt.services.row_files import checked_row
 
@@ -128,3 +130,30 @@ def test_a_pipe_with_very_many_steps_can_be_edited(alices: Client, edited: str):
     }
     page = alices.post(edited, FORM | many).content.decode()
     assert page.count('name="transform-1.op"') == 100
+
+
+def test_a_dry_run_over_its_limits_says_so_beside_what_was_typed(
+    alices: Client, edited: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sandbox, "TRY_S", 0.002)
+    slow = {"normalize.op": ["filter"] * 10, "normalize.a": [""] * 10, "normalize.b": ["body.l.all(x, x >= 0)"] * 10}
+    answer = alices.post(edited, FORM | slow | {"sample": f'{{"l": {list(range(20_000))}}}'})
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert "This took more than 0.002 s of CPU time and was stopped." in page
+    assert "body.amount &gt; 100" in page
+
+
+def test_saving_while_every_worker_is_busy_keeps_what_was_typed(
+    alices: Client, edited: str, pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: Any, **__: Any) -> None:
+        raise SandboxBusy("The server is busy with other dry runs. Try again in a few seconds.")
+
+    changed = FORM | {"action": "save", "rule.when": "body.amount > 99"}
+    monkeypatch.setattr(sandbox.trials(), "run", refuse)
+    answer = alices.post(edited, changed)
+    assert answer.status_code == 422
+    assert "Try again in a few seconds." in answer.content.decode()
+    assert "body.amount &gt; 99" in answer.content.decode()
+    assert pipe.revisions.count() == 2

@@ -9,8 +9,10 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from dataplane.ledger.units import Place, position_of
+from mgmt import sandbox
 from mgmt.models import Cell, FactRow, Pipe, PipeRevision, Tenant, Topic, User
 from mgmt.queries.last_event import last_place
+from mgmt.sandbox import SandboxBusy, TooManyAtOnce
 from tests.db.cast import MakeClient, MakeSpec
 
 URL = "/api/v1/pipes/dry-run/"
@@ -125,3 +127,44 @@ def test_hashes_are_those_of_the_pipes_tenant(alices: APIClient, pipe: Pipe, a_s
 
 def test_anothers_pipe_is_not_found(charlie: User, client_of: MakeClient, pipe: Pipe, a_spec: MakeSpec):
     assert post(client_of(charlie), spec=a_spec(), event={}, pipe=pipe.id).status_code == 404
+
+
+def test_a_dry_run_over_its_limits_is_422_and_names_the_limit(
+    alices: APIClient, a_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sandbox, "TRY_S", 0.002)
+    slow = {**a_spec(), "normalize": [{"op": "filter", "when": "body.l.all(x, x >= 0)"}] * 10}
+    answer = post(alices, spec=slow, event={"l": list(range(20_000))})
+    assert (answer.status_code, answer.json()["code"]) == (422, "too-expensive")
+    assert answer.json()["detail"] == "This took more than 0.002 s of CPU time and was stopped."
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "code"),
+    [
+        pytest.param(SandboxBusy("Try again in a few seconds."), 503, "busy", id="the server is busy"),
+        pytest.param(TooManyAtOnce("Wait until one is done."), 429, "too-many-at-once", id="the user has too many"),
+    ],
+)
+def test_a_dry_run_that_finds_no_worker_says_when_to_try_again(
+    alices: APIClient, a_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch, refusal: Exception, status: int, code: str
+):
+    def refuse(*_: Any, **__: Any) -> None:
+        raise refusal
+
+    monkeypatch.setattr(sandbox.trials(), "run", refuse)
+    alices.raise_request_exception = False
+    answer = post(alices, spec=a_spec(), event={})
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert int(answer["Retry-After"]) > 0
+
+
+def test_a_spec_that_is_too_expensive_to_check_is_not_stored(
+    alices: APIClient, a_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sandbox, "CHECK_S", 0.004)
+    slow = {**a_spec(), "normalize": [{"op": "filter", "when": f"body.a{n} > {n} || true"} for n in range(100)]}
+    answer = alices.post("/api/v1/pipes/", {"name": "slow", "spec": slow}, format="json")
+    assert (answer.status_code, answer.json()["code"]) == (422, "spec-invalid")
+    assert "too expensive to check" in answer.json()["detail"]
+    assert not Pipe.objects.exists()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.expr import ExprError
-from mgmt.tail import Cursor, Judge, parse_cursor
+from mgmt.sandbox import FilterRefusedError
+from mgmt.tail import Cursor, TailFilter, parse_cursor
 from mgmt.tail.copies import Newest
 from mgmt.tail.stream import Pace
 from mgmt.tail.viewer import KEPT, WAITING, Feed, Taken, Viewer
@@ -134,17 +134,17 @@ def test_a_pace_lets_a_burst_pass_and_then_so_many_a_second():
     ],
 )
 def test_a_condition_says_yes_no_or_nothing(text: str, verdict: bool | None):
-    assert Judge(text)(copy_at(1, {"total": 250})) is verdict
+    assert TailFilter(text).passes([copy_at(1, {"total": 250})]) == [verdict]
 
 
 def test_a_body_that_is_no_json_can_be_judged_by_what_else_is_known():
-    assert Judge("meta.step == 'here'")(copy_at(1, raw=b"\xff")) is True
-    assert Judge("body.a == 1")(copy_at(1, raw=b"\xff")) is None
+    assert TailFilter("meta.step == 'here'").passes([copy_at(1, raw=b"\xff")]) == [True]
+    assert TailFilter("body.a == 1").passes([copy_at(1, raw=b"\xff")]) == [None]
 
 
 def test_what_is_no_condition_is_refused_with_its_place():
-    with pytest.raises(ExprError, match="line 1, column 1"):
-        Judge("payload.total > 1")
+    with pytest.raises(FilterRefusedError, match="line 1, column 1"):
+        TailFilter("payload.total > 1").check()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,159 @@
+"""Work on what tenants wrote, in processes of its own with limits of CPU time and memory (docs/decisions/0233).
+
+Specs are checked, events tried, filters asked and schemas compared there, so that none of it can stop the web process.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from dataplane.plan.dryrun import Sample
+from dataplane.sandbox.jobs import (
+    Answer,
+    CheckSchema,
+    CheckSpec,
+    FilterCopies,
+    FilterCopy,
+    Filtered,
+    RefusedFilter,
+    RefusedSchema,
+    RefusedSpec,
+    SchemaChecked,
+    Tried,
+    TryEvent,
+)
+from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec
+from dataplane.spec.schema import SchemaError
+from dataplane.stages.enrich import Rows
+from mgmt.sandbox.errors import SandboxBrokenError, SandboxBusy, SandboxLimit, SandboxRefused, TooManyAtOnce
+from mgmt.sandbox.pool import Pool
+
+CHECK_S: Final = 1.0  # of CPU time, for a spec or a schema
+TRY_S: Final = 2.0  # for a dry run
+MESSAGE_S: Final = 0.05  # for a filter on one message of the live tail
+SLICE_S: Final = 0.2  # for a filter before others have their turn
+WORKERS: Final = 2
+MOST_KNOWN: Final = 1_000
+_T = TypeVar("_T")
+_known: dict[bytes, None] = {}  # digests of documents that were found good, the oldest first
+
+
+class FilterRefusedError(Exception):
+    """The filter is no expression; the text names line and column."""
+
+
+def checked_spec_of(document: Mapping[str, Any], *, owner: str = "") -> PipeSpec:
+    """Return the spec a document means, parsed here only once a worker has shown what it costs.
+
+    Raises SpecError, also for a document that takes too long to check; SandboxBusy, TooManyAtOnce.
+    """
+    text = _json(document)
+    if not _is_known(text):
+        try:
+            _spec_answer(trials().run(CheckSpec(text), cpu_s=CHECK_S, owner=owner))
+        except SandboxLimit as exc:
+            raise SpecError("$", f"is too expensive to check: use fewer or shorter expressions. {exc}") from exc
+        _note_known(text)
+    return parse_pipe_spec(document)
+
+
+def try_event(
+    document: Mapping[str, Any], sample: Sample, *, salt: bytes, rows: Rows, owner: str, follow: str = ""
+) -> Tried:
+    """Run an event through a spec. Raises SpecError, SandboxLimit, SandboxBusy, TooManyAtOnce."""
+    text = _json(document)
+    job = TryEvent(text, sample, salt, follow)
+    found = _spec_answer(trials().run(job, cpu_s=TRY_S, owner=owner, rows=rows))
+    _note_known(text)
+    return _of(found, Tried)
+
+
+def filter_copies(text: str, copies: Sequence[FilterCopy], *, owner: str) -> list[bool | None]:
+    """Ask a filter about copies: for the first of them, as many as there was time for, whether each passes.
+
+    Raises FilterRefusedError; SandboxLimit if one message took too long; SandboxBusy.
+    """
+    job = FilterCopies(text, list(copies), MESSAGE_S, SLICE_S)
+    try:
+        found = tails().run(job, cpu_s=CHECK_S if not copies else SLICE_S + CHECK_S, owner=owner)
+    except SandboxLimit as exc:
+        limit = f"{MESSAGE_S * 1_000:.0f} ms of CPU time" if copies else str(exc)
+        raise SandboxLimit(f"The filter needs more than {limit} for one message. Use a simpler one.") from exc
+    if isinstance(found, RefusedFilter):
+        raise FilterRefusedError(found.reason)
+    return _of(found, Filtered).passes
+
+
+def check_schema(document: Any, *, before: Any = None, event: bytes = b"", owner: str = "") -> SchemaChecked:
+    """Check a schema, compare it with the one before, try it on an event. Raises SchemaError, SandboxBusy."""
+    try:
+        texts = json.dumps(document).encode(), b"" if before is None else json.dumps(before).encode()
+        found = trials().run(CheckSchema(*texts, event), cpu_s=CHECK_S, owner=owner)
+    except RecursionError as exc:
+        raise SchemaError((), "is nested too deeply") from exc
+    except SandboxLimit as exc:
+        raise SchemaError((), f"is too expensive to check: use fewer alternatives and patterns. {exc}") from exc
+    if isinstance(found, RefusedSchema):
+        raise SchemaError(tuple(found.path), found.reason)
+    return _of(found, SchemaChecked)
+
+
+@cache
+def trials() -> Pool:
+    """This process's workers for specs, events and schemas."""
+    return Pool(WORKERS)
+
+
+@cache
+def tails() -> Pool:
+    """This process's worker for filters of live tails."""
+    return Pool(1)
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(dict(document))
+    except (OverflowError, UnicodeEncodeError, RecursionError) as exc:
+        raise SpecError("$", "holds a value that JSON cannot carry: half a character, or levels beyond number") from exc
+
+
+def _spec_answer(found: Answer) -> Answer:
+    if isinstance(found, RefusedSpec):
+        raise SpecError(found.path, found.reason)
+    return found
+
+
+def _of(found: Answer, kind: type[_T]) -> _T:
+    if not isinstance(found, kind):
+        raise SandboxBrokenError(f"needed {kind.__name__}, got {type(found).__name__}")
+    return found
+
+
+def _is_known(text: bytes) -> bool:
+    return sha256(text).digest() in _known
+
+
+def _note_known(text: bytes) -> None:
+    _known[sha256(text).digest()] = None
+    while len(_known) > MOST_KNOWN:
+        _known.pop(next(iter(_known)), None)
+
+
+__all__ = [
+    "FilterCopy",
+    "FilterRefusedError",
+    "SandboxBusy",
+    "SandboxLimit",
+    "SandboxRefused",
+    "TooManyAtOnce",
+    "check_schema",
+    "checked_spec_of",
+    "filter_copies",
+    "tails",
+    "trials",
+    "try_event",
+]

@@ -18,6 +18,7 @@ from mgmt.models import (
     HeldMessage,
     LaneSignal,
     LateCount,
+    LimitCount,
     Move,
     OffsetSet,
     PatternHour,
@@ -59,6 +60,7 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
         CloseMark.objects.filter(noted_at__lt=now - MARKS_FOR),
         LateCount.objects.filter(bucket__lt=seals_before),
         ReportRun.objects.filter(at__lt=now - RUNS_FOR),
+        LimitCount.objects.filter(ends_at__lt=now),
     ]
     return AT_ONCE in [_delete_slice(query) for query in queries]
 

@@ -2,16 +2,12 @@
 
 from typing import Any
 
-from django.core.cache import cache
 from rest_framework.authentication import BasicAuthentication, SessionAuthentication
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
 from rest_framework.request import Request
-from rest_framework.throttling import AnonRateThrottle
 
 from mgmt.api.problems import ProblemError
-
-MAX_FAILURES = 10
-FAILURE_WINDOW_S = 300
+from mgmt.authentication import wait_of
 
 
 class CsrfSessionAuthentication(SessionAuthentication):
@@ -26,18 +22,15 @@ class CsrfSessionAuthentication(SessionAuthentication):
 
 
 class LimitedBasicAuthentication(BasicAuthentication):
-    """Name and password; after ten failures from one address for one name, both must wait."""
+    """Name and password, within the limits of mgmt.authentication."""
 
     www_authenticate_realm = "penstock"
 
     def authenticate_credentials(self, userid: str, password: str, request: Any = None) -> Any:
-        """Refuses before the password is hashed when there were too many failures."""
-        key = f"basic-failures:{AnonRateThrottle().get_ident(request)}:{userid[:150].encode().hex()}"
-        if cache.get(key, 0) >= MAX_FAILURES:
-            raise Throttled(FAILURE_WINDOW_S)
+        """Raises Throttled if nothing was checked because there were too many failures."""
         try:
             return super().authenticate_credentials(userid, password, request)
         except AuthenticationFailed:
-            cache.add(key, 0, FAILURE_WINDOW_S)
-            cache.incr(key)
+            if seconds := wait_of(request):
+                raise Throttled(seconds) from None
             raise

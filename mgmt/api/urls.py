@@ -2,9 +2,8 @@
 
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
-from drf_spectacular.views import SpectacularAPIView
 
-from mgmt.api.views.about import MeView, ProblemView
+from mgmt.api.views.about import DocumentView, MeView, ProblemView
 from mgmt.api.views.admission import AdmissionView, HoldAdmissionView, ResumeAdmissionView
 from mgmt.api.views.alerts import (
     AcknowledgeAlertView,
@@ -175,5 +174,5 @@ urlpatterns = [
     path("tenants/<row_id:tenant>/alert-channels/", ChannelsView.as_view(), name="alert-channels"),
     path("tenants/<row_id:tenant>/alert-channels/<row_id:channel>/", ChannelView.as_view(), name="alert-channel"),
     path("problems/<slug:code>/", ProblemView.as_view(), name="problem"),
-    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("schema/", DocumentView.as_view(), name="schema"),
 ]

@@ -5,6 +5,7 @@ from mgmt.models.alerts import Alert, AlertChannel, Incident, Notice
 from mgmt.models.cells import Cell, Heartbeat, Topic
 from mgmt.models.control import ControlAction, Controller, Lease, Pause, Tick, Verdict
 from mgmt.models.delivery import DeadLetter, HeldMessage, Listed, Move, OffsetSet
+from mgmt.models.limits import LimitCount
 from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.patterns import FieldHour, FieldSample, Finding, PatternHour, PatternMark
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source, SourceSchema
@@ -57,6 +58,7 @@ __all__ = [
     "LateCount",
     "Lease",
     "LedgerDay",
+    "LimitCount",
     "Listed",
     "LookupRow",
     "LookupTable",

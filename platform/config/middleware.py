@@ -1,4 +1,4 @@
-"""What every request gets: an id that stands in its logs and errors, and the content policy of its part of the site."""
+"""Middleware of every request: the client's address, an id for logs and errors, a content policy."""
 
 import functools
 import re
@@ -14,12 +14,33 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.response import HttpResponseBase
 from django.middleware.common import CommonMiddleware
 
+from config.proxies import client_address, is_trusted
 from config.shown import REQUEST_S
 
 SLOW_S: Final = 1.0
 _READING: Final = ("GET", "HEAD", "OPTIONS")
 log = structlog.get_logger(__name__)
 _GOOD_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
+
+
+class ClientAddress:
+    """Sets REMOTE_ADDR to the client's address where a trusted proxy names it, and drops what others claim.
+
+    Without a trusted proxy in front X-Forwarded-For, -Proto, -Host and -Port are the client's own invention.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        meta, proxies = request.META, settings.PENSTOCK_TRUSTED_PROXIES
+        peer = meta.get("REMOTE_ADDR", "")
+        if is_trusted(peer, proxies):
+            meta["REMOTE_ADDR"] = client_address(peer, meta.get("HTTP_X_FORWARDED_FOR", ""), proxies)
+        else:
+            for name in [name for name in meta if name.startswith("HTTP_X_FORWARDED_")]:
+                del meta[name]
+        return self.get_response(request)
 
 
 class RequestId:

@@ -12,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.templatetags.static import static
 
 from config.logs import logging_config
+from config.proxies import parse_proxies
 from dataplane import addresses
 from dataplane.spec.clusters import parse_clusters
 from dataplane.spec.kept import parse_lakes
@@ -46,6 +47,15 @@ ALLOWED_HOSTS: list[str] = env.list(
 )
 CSRF_TRUSTED_ORIGINS = [PENSTOCK_WEB_URL]
 
+# Proxies in front of the pages, as networks: what they say in X-Forwarded-* is believed, what others say is not.
+PENSTOCK_TRUSTED_PROXIES = parse_proxies(env.str("PENSTOCK_TRUSTED_PROXIES", ""))
+if PRODUCTION and not PENSTOCK_TRUSTED_PROXIES:
+    raise ImproperlyConfigured(
+        "PENSTOCK_TRUSTED_PROXIES: needs the networks of the proxies in front of the pages when "
+        "PENSTOCK_ENV=production, such as 10.0.0.0/8; without them no request counts as https, and all clients have "
+        "one address"
+    )
+
 # DEBUG stays off everywhere: it keeps every query in memory and shows settings to whoever meets an error.
 DEBUG = False
 
@@ -68,6 +78,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "config.middleware.ClientAddress",
     "config.middleware.RequestId",
     "config.middleware.Measured",
     "config.traced.Traced",
@@ -115,7 +126,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # -- Redis carries Celery's messages and nothing else: pages and sign-in work while it is away
 REDIS_URL = env.str("REDIS_URL", addresses.DEFAULT_REDIS)
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+# Limits are rows (mgmt.services.limits).
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 # -- the control plane's part, read by controlplane.settings
 PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", addresses.DEFAULT_KAFKA)
@@ -161,6 +173,7 @@ PENSTOCK_OPERATOR_MAIL = env.str("PENSTOCK_OPERATOR_MAIL", "")
 
 # -- people
 AUTH_USER_MODEL = "mgmt.User"
+AUTHENTICATION_BACKENDS = ["mgmt.authentication.LimitedBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
@@ -239,12 +252,8 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_THROTTLE_CLASSES": [
-        "rest_framework.throttling.AnonRateThrottle",
-        "rest_framework.throttling.UserRateThrottle",
-    ],
-    "DEFAULT_THROTTLE_RATES": {"anon": "120/min", "user": "1200/min"},
-    "NUM_PROXIES": 1 if PRODUCTION else 0,
+    "DEFAULT_THROTTLE_CLASSES": ["mgmt.api.throttling.ApiThrottle"],
+    "NUM_PROXIES": 0,  # config.middleware.ClientAddress has seen to proxies
     "EXCEPTION_HANDLER": "drf_standardized_errors.handler.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }

@@ -3,7 +3,11 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from mgmt.console.views.sign_in import change_password, staff_sign_in
+
 urlpatterns = [
+    path("admin/login/", staff_sign_in),
+    path("admin/password_change/", change_password),
     path("admin/", admin.site.urls),
     path("api/v1/", include("mgmt.api.urls")),
     path("", include("mgmt.console.urls")),

@@ -56,6 +56,11 @@ VARIABLES: Final = (
     Variable("PENSTOCK_WEB_HOST", "127.0.0.1", "address the pages listen on"),
     Variable("PENSTOCK_WEB_URL", "", "how browsers reach the pages; follows host and port"),
     Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names that pages answer to, comma-separated"),
+    Variable(
+        "PENSTOCK_TRUSTED_PROXIES",
+        "",
+        "networks of proxies in front of the pages, comma-separated; only their X-Forwarded-* is believed",
+    ),
     Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest and the echo listen on"),
     Variable("PENSTOCK_INGEST_URL", "", "how sources reach ingest; follows host and port"),
     Variable(

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
-from django.core.cache import cache
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
@@ -19,7 +18,6 @@ Role = Membership.Role
 def _fresh_keys_and_counters(settings: Settings) -> None:
     settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode()]
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the real one takes half a second
-    cache.clear()
 
 
 @pytest.fixture

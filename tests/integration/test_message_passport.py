@@ -4,7 +4,7 @@ it by whatever name it has."""
 import time
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from mgmt.models import Attempt, FactRow, Passed, Pipe, Reach, Topic, User
 from mgmt.queries.find import find_messages
 from mgmt.queries.passport import NoMessage, Passport, passport
 from mgmt.services import create_pipe, create_tenant
+from mgmt.services.limits import Limit
 from tests.db.console.truth import go_live
 
 pytestmark = pytest.mark.django_db
@@ -278,7 +279,7 @@ def test_there_is_no_receipt_of_what_never_came(story: Story, client: Client, me
 
 def test_who_asks_for_too_many_receipts_is_refused(story: Story, client: Client, monkeypatch: pytest.MonkeyPatch):
     meta, _ = story.ingest(BODY)
-    monkeypatch.setattr("mgmt.console.throttle.RECEIPTS_PER_ADDRESS", 1)
+    monkeypatch.setattr("mgmt.console.views.receipt.RECEIPTS", Limit("receipts", 1, timedelta(minutes=5)))
     url = reverse("console:receipt", args=[meta.id])
     answers = [client.get(url, REMOTE_ADDR="203.0.113.77").status_code for _ in range(2)]
     assert answers == [200, 429]

@@ -1,23 +1,27 @@
 """A message's receipt: public, for the sender who was given its id. As a page, or as JSON for who asks for that."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import ceil
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dataplane.ledger.units import format_position
 from mgmt import access
 from mgmt.console.pages import theme_of
-from mgmt.console.throttle import WINDOW_S, too_many_receipts
 from mgmt.console.wording import BINS, CAUSES
 from mgmt.models import User
 from mgmt.queries.receipt import Receipt, receipt_of
 from mgmt.queries.records import RecordsAway
+from mgmt.services.limits import Limit, hit, network_of
 
+# Each looks into topics, for a second and a half if the id is made up.
+RECEIPTS: Final = Limit("receipts: address", 60, timedelta(minutes=5))
 _COLOURS: Final = {"delivered": "fine", "under way": "wait", "held": "wait", "final": "bad"}
 _NEXT: Final = {
     "delivered": "Nothing is left to do.",
@@ -43,9 +47,6 @@ _UNKNOWN: Final = _Refusal(
     "Or it is kept no longer. Compare the id with the one that you were given with the 202; of older messages whoever "
     "receives your events can tell.",
 )
-_TOO_MANY: Final = _Refusal(
-    429, "Too many receipts were asked for", f"Wait {WINDOW_S // 60} minutes, then ask again.", again_s=WINDOW_S
-)
 _AWAY: Final = _Refusal(
     503,
     "Receipts cannot be shown at this moment",
@@ -54,11 +55,17 @@ _AWAY: Final = _Refusal(
 )
 
 
+def _too_many(wait_s: int) -> _Refusal:
+    minutes = ceil(wait_s / 60)
+    todo = f"Wait {minutes} minute{'' if minutes == 1 else 's'}, then try again."
+    return _Refusal(429, "Too many receipts requested", todo, again_s=wait_s)
+
+
 @require_safe
 def receipt(request: HttpRequest, message_id: str) -> HttpResponse:
     """Where the message stands. 404 for an id that no message has, or has any more."""
-    if too_many_receipts(address=request.META.get("REMOTE_ADDR", "")):
-        return _refused(request, _TOO_MANY)
+    if wait_s := hit(RECEIPTS, network_of(request.META.get("REMOTE_ADDR", "")), timezone.now()):
+        return _refused(request, _too_many(wait_s))
     try:
         found = receipt_of(message_id)
     except RecordsAway:

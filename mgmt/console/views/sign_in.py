@@ -1,20 +1,30 @@
 """Signing in and out, and the two switches of the top bar: theme and tenant."""
 
+from math import ceil
+from urllib.parse import urlencode
+
 from django import forms
+from django.conf import settings
+from django.contrib.admin import site
 from django.contrib.auth import authenticate, login, logout
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from mgmt import access, services
+from mgmt.authentication import BACKEND, DEVICE_COOKIE, wait_of
 from mgmt.console.pages import THEME_COOKIE, THEMES, choose_tenant, theme_of, viewer_of
-from mgmt.console.throttle import WINDOW_S, forget_sign_ins, too_many_sign_ins
+from mgmt.services import limits
+from mgmt.services.limits import Counted, network_of
+from mgmt.services.sign_in_limits import DEVICE_MAX_AGE, LINKS_PER_ADDRESS, PASSWORD_CHANGES, new_device
 
-_BACKEND = "django.contrib.auth.backends.ModelBackend"
 _YEAR_S = 365 * 86_400
 
 
@@ -38,36 +48,62 @@ class SignInForm(forms.Form):
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """The sign-in page. A wrong name and a wrong password get the same words."""
+    """The sign-in page. An unknown name and a wrong password get the same answer, in the same time."""
     target = _safe_next(request)
     if request.user.is_authenticated:
         return redirect(target)
     form = SignInForm(request.POST or None)
-    refused, status = "", 200
+    refused, status, wait_s = "", 200, 0
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["username"]
-        if too_many_sign_ins(name=name, address=request.META.get("REMOTE_ADDR", "")):
-            refused, status = f"Too many attempts. Wait {WINDOW_S // 60} minutes, then try again.", 429
-        elif user := authenticate(request, username=name, password=form.cleaned_data["password"]):
-            forget_sign_ins(name=name)
+        if user := authenticate(request, username=name, password=form.cleaned_data["password"]):
             login(request, user)
-            return redirect(target)
-        else:
-            refused, status = "No account has this name and password. Names are case-sensitive.", 403
+            return _with_device(redirect(target), user.get_username())
+        wait_s = wait_of(request)
+        refused, status = (_too_many(wait_s), 429) if wait_s else (_WRONG, 403)
     context = {"form": form, "next": target, "refused": refused, "theme": theme_of(request)}
-    return render(request, "sign_in.html", context, status=status)
+    response = render(request, "sign_in.html", context, status=status)
+    if wait_s:
+        response["Retry-After"] = str(wait_s)
+    return response
 
 
 @never_cache
 @require_GET
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """A sign-in link: works once, for a day, so that a box and a test can sign in without a password."""
-    user = services.user_for_sign_in_token(token=token)
+    now, address = timezone.now(), network_of(request.META.get("REMOTE_ADDR", ""))
+    wait_s = limits.wait_s([Counted(LINKS_PER_ADDRESS, address)], now)
+    user = None if wait_s else services.user_for_sign_in_token(token=token)
     if user is None:
-        context = {"form": SignInForm(), "next": "/", "refused": _SPENT_LINK, "theme": theme_of(request)}
-        return render(request, "sign_in.html", context, status=403)
-    login(request, user, backend=_BACKEND)
-    return redirect("console:home")
+        if not wait_s:
+            limits.hit(LINKS_PER_ADDRESS, address, now)
+        refused, status = (_too_many(wait_s), 429) if wait_s else (_SPENT_LINK, 403)
+        context = {"form": SignInForm(), "next": "/", "refused": refused, "theme": theme_of(request)}
+        return render(request, "sign_in.html", context, status=status)
+    login(request, user, backend=BACKEND)
+    return _with_device(redirect("console:home"), user.get_username())
+
+
+@require_http_methods(["GET", "POST"])
+def staff_sign_in(request: HttpRequest) -> HttpResponse:
+    """Stands in for the admin site's own sign-in page, so that there is one page that checks passwords."""
+    if request.user.is_authenticated:
+        raise PermissionDenied("This page is for staff. Sign in with a staff account.")
+    return redirect(f"{reverse('console:sign_in')}?{urlencode({'next': request.GET.get('next', '/admin/')})}")
+
+
+@sensitive_post_parameters()
+@login_required
+def change_password(request: HttpRequest) -> HttpResponse:
+    """The admin site's page for one's own password; the old one may be tried ten times an hour."""
+    wait_s = limits.hit(PASSWORD_CHANGES, str(request.user.pk), timezone.now()) if request.method == "POST" else 0
+    if wait_s:
+        response = render(request, "not_now.html", {"why": _too_many(wait_s)}, status=429)
+        response["Retry-After"] = str(wait_s)
+        return response
+    answer: HttpResponse = site.admin_view(site.password_change, cacheable=True)(request)
+    return answer
 
 
 @require_POST
@@ -98,6 +134,25 @@ def switch_tenant(request: HttpRequest) -> HttpResponse:
 
 
 _SPENT_LINK = "This link was used already, or it is too old. Ask for a new one, or sign in with your password."
+_WRONG = "No account has this name and password. Names are case-sensitive."
+
+
+def _too_many(wait_s: int) -> str:
+    minutes = ceil(wait_s / 60)
+    return f"Too many attempts. Wait {minutes} minute{'' if minutes == 1 else 's'}, then try again."
+
+
+def _with_device(response: HttpResponse, username: str) -> HttpResponse:
+    """Remember this browser: others who guess the account cannot lock it out here."""
+    response.set_cookie(
+        DEVICE_COOKIE,
+        new_device(username),
+        max_age=DEVICE_MAX_AGE,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+    return response
 
 
 def _safe_next(request: HttpRequest) -> str:

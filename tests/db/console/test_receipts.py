@@ -8,6 +8,7 @@ from pytest_django import Settings
 
 from dataplane.ledger.units import position_of
 from localbox.testing import free_ports
+from mgmt.console.views import receipt
 from mgmt.models import Attempt, Pipe
 from mgmt.queries.receipt import Failures, failures_of
 from mgmt.queries.span import bucket_at, start_of
@@ -26,7 +27,7 @@ def test_who_asks_with_an_id_that_no_message_has_is_told_what_to_do(client: Clie
 
 
 def test_who_asks_too_often_is_told_when_to_come_again(client: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("mgmt.console.throttle.RECEIPTS_PER_ADDRESS", 1)
+    monkeypatch.setattr(receipt, "RECEIPTS", receipt.RECEIPTS._replace(most=1))
     first, second = (client.get("/receipts/made-up/", REMOTE_ADDR="203.0.113.78") for _ in range(2))
     assert (first.status_code, second.status_code, second["Retry-After"]) == (404, 429, "300")
     assert "Wait 5 minutes" in second.content.decode()

@@ -1,11 +1,27 @@
 """Signing in by password and by link, and the switches of the top bar."""
 
-import pytest
-from django.test import Client
+import base64
+import re
+from typing import Any
 
-from mgmt.console.throttle import PER_NAME
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.test import Client, RequestFactory
+from django.utils.crypto import pbkdf2
+from pytest_django import Settings
+
+from config.proxies import parse_proxies
+from mgmt.authentication import wait_of
 from mgmt.models import Pipe, User
 from mgmt.services import create_tenant, make_sign_in_link
+from mgmt.services.sign_in_limits import (
+    LINKS_PER_ADDRESS,
+    PASSWORD_CHANGES,
+    PER_ACCOUNT,
+    PER_ACCOUNT_AND_ADDRESS,
+    PER_ADDRESS,
+)
 from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
@@ -37,12 +53,208 @@ def test_nobody_is_sent_to_another_site(client: Client, alice: User, target: str
     assert attempt(client, "alice", PASSWORD, next=target).url == "/"
 
 
-def test_guessing_one_name_is_refused_even_with_the_right_password(client: Client, alice: User):
-    for _ in range(PER_NAME):
-        assert attempt(client, "alice", "wrong").status_code == 403
+def fail(client: Client, count: int, name: str = "alice", **more: str) -> list[int]:
+    return [attempt(client, name, "wrong", **more).status_code for _ in range(count)]
+
+
+def from_(address: str) -> Client:
+    return Client(REMOTE_ADDR=address)
+
+
+def guess(name: str, address: str) -> int:
+    """Try a wrong password without the page around it; for how long nothing is checked, 0 if it was."""
+    request = RequestFactory().post("/", REMOTE_ADDR=address)
+    assert authenticate(request, username=name, password="wrong") is None
+    return wait_of(request)
+
+
+def test_guessing_one_account_is_refused_even_with_the_right_password(alice: User):
+    client = from_("203.0.113.1")
+    assert fail(client, PER_ACCOUNT_AND_ADDRESS.most) == [403] * PER_ACCOUNT_AND_ADDRESS.most
     answer = attempt(client, "alice", PASSWORD)
     assert answer.status_code == 429
     assert "Wait 5 minutes" in answer.content.decode()
+    assert 0 < int(answer["Retry-After"]) <= 300
+    assert attempt(from_("203.0.113.2"), "alice", PASSWORD).status_code == 302
+
+
+def test_variants_of_a_name_count_for_the_same_account(alice: User):
+    client = from_("203.0.113.1")
+    for number, name in enumerate(["alice", "ALICE", " alice ", "\uff41lice", "Alice"] * 2):
+        assert attempt(client, name, "wrong").status_code == 403, number
+    assert attempt(client, "alice", PASSWORD).status_code == 429
+
+
+def test_an_account_that_is_not_there_is_answered_like_one_that_is(alice: User):
+    answers = {}
+    for name in ("alice", "nobody"):
+        client = from_(f"203.0.113.{len(name)}")
+        fail(client, PER_ACCOUNT_AND_ADDRESS.most, name)
+        answers[name] = attempt(client, name, PASSWORD)
+    assert answers["alice"].status_code == answers["nobody"].status_code == 429
+    words = [re.findall(r'role="alert">([^<]+)<', answer.content.decode()) for answer in answers.values()]
+    assert words[0] == words[1] != []
+
+
+@pytest.mark.parametrize("kind", ["unknown", "without a password", "not active"])
+def test_every_account_costs_the_same_rounds_of_the_password_hash(
+    alice: User, settings: Settings, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+    monkeypatch.setattr(PBKDF2PasswordHasher, "iterations", 1_000)
+    alice.set_password(PASSWORD)
+    alice.save()
+    link_only = User.objects.create_user("without a password")
+    link_only.set_unusable_password()
+    link_only.save()
+    User.objects.create_user("not active", password=PASSWORD, is_active=False)
+    rounds: list[int] = []
+
+    def counted(password: str, salt: str, iterations: int, *args: Any, **kwargs: Any) -> bytes:
+        rounds.append(iterations)
+        return pbkdf2(password, salt, iterations, *args, **kwargs)
+
+    monkeypatch.setattr("django.contrib.auth.hashers.pbkdf2", counted)
+
+    def rounds_of(name: str) -> int:
+        rounds.clear()
+        assert authenticate(None, username=name, password="wrong") is None
+        return sum(rounds)
+
+    assert rounds_of(kind) == rounds_of("alice") == 1_000
+
+
+def test_three_hundred_junk_names_reset_no_limit(alice: User):
+    client = from_("203.0.113.1")
+    fail(client, PER_ACCOUNT_AND_ADDRESS.most)
+    for number in range(300):
+        guess(f"junk {number}", f"198.51.100.{number % 250}")
+    assert attempt(client, "alice", PASSWORD).status_code == 429
+
+
+def test_one_address_tries_no_more_than_so_many_names(alice: User):
+    client = from_("203.0.113.1")
+    found = [guess(f"name {number}", "203.0.113.1") for number in range(PER_ADDRESS.most)]
+    assert found == [0] * PER_ADDRESS.most
+    assert attempt(client, "alice", PASSWORD).status_code == 429
+    assert attempt(from_("203.0.113.2"), "alice", PASSWORD).status_code == 302
+
+
+def test_a_guesser_with_many_addresses_is_stopped_and_the_owners_browser_is_not(alice: User):
+    owners = from_("203.0.113.1")
+    assert attempt(owners, "alice", PASSWORD).status_code == 302
+    owners.post("/sign-out/")
+    for number in range(PER_ACCOUNT.most):
+        assert guess("alice", f"198.51.100.{number}") == 0
+    assert attempt(from_("192.0.2.7"), "alice", PASSWORD).status_code == 429
+    owners.defaults["REMOTE_ADDR"] = "203.0.113.200"  # another network, the same browser
+    assert attempt(owners, "alice", PASSWORD).status_code == 302
+
+
+def test_a_known_browser_may_not_guess_either_and_is_known_for_its_account_alone(alice: User):
+    known = from_("203.0.113.1")
+    attempt(known, "alice", PASSWORD)
+    known.post("/sign-out/")
+    assert fail(known, PER_ACCOUNT_AND_ADDRESS.most + 1)[-1] == 429
+    User.objects.create_user("bob", password=PASSWORD)
+    for number in range(PER_ACCOUNT.most):
+        guess("bob", f"198.51.100.{number}")
+    assert attempt(known, "bob", PASSWORD).status_code == 429
+
+
+def test_a_success_forgets_the_accounts_failures_at_that_address(alice: User):
+    client = from_("203.0.113.1")
+    fail(client, PER_ACCOUNT_AND_ADDRESS.most - 1)
+    assert attempt(client, "alice", PASSWORD).status_code == 302
+    client.logout()
+    client.cookies.clear()
+    assert fail(client, PER_ACCOUNT_AND_ADDRESS.most) == [403] * PER_ACCOUNT_AND_ADDRESS.most
+
+
+def test_the_staffs_sign_in_page_is_the_console_s(client: Client, alice: User):
+    answer = client.get("/admin/", follow=True)
+    assert answer.redirect_chain[-1][0] == "/sign-in/?next=%2Fadmin%2F"
+    posted = client.post("/admin/login/?next=/admin/", {"username": "alice", "password": PASSWORD})
+    assert (posted.status_code, "_auth_user_id" in client.session) == (302, False), "it checks no password"
+    User.objects.create_superuser("root", password=PASSWORD)
+    assert attempt(client, "root", PASSWORD, next="/admin/").url == "/admin/"
+    assert client.get("/admin/").status_code == 200
+
+
+def test_a_member_who_is_no_staff_gets_no_endless_redirect(client: Client, alice: User):
+    attempt(client, "alice", PASSWORD)
+    assert client.get("/admin/", follow=True).status_code == 403
+
+
+def test_basic_auth_and_the_page_share_one_limit(alice: User):
+    client = from_("203.0.113.1")
+    basic = "Basic " + base64.b64encode(b"alice:wrong").decode()
+    half = PER_ACCOUNT_AND_ADDRESS.most // 2
+    found = [client.get("/api/v1/me/", headers={"authorization": basic}).status_code for _ in range(half)]
+    assert found == [401] * half
+    assert fail(client, half) == [403] * half
+    good = "Basic " + base64.b64encode(f"alice:{PASSWORD}".encode()).decode()
+    answer = client.get("/api/v1/me/", headers={"authorization": good})
+    assert (answer.status_code, answer.json()["code"]) == (429, "throttled")
+    assert 0 < int(answer["Retry-After"]) <= 300
+
+
+def test_good_basic_auth_is_never_counted(alice: User):
+    client = from_("203.0.113.1")
+    good = "Basic " + base64.b64encode(f"alice:{PASSWORD}".encode()).decode()
+    found = {client.get("/api/v1/me/", headers={"authorization": good}).status_code for _ in range(30)}
+    assert found == {200}
+
+
+def test_the_old_password_may_be_tried_ten_times_an_hour(client: Client):
+    root = User.objects.create_superuser("root", password=PASSWORD)
+    client.force_login(root)
+    typed = {"old_password": "wrong", "new_password1": "another long one", "new_password2": "another long one"}
+    found = [client.post("/admin/password_change/", typed).status_code for _ in range(PASSWORD_CHANGES.most + 1)]
+    assert found == [200] * PASSWORD_CHANGES.most + [429]
+    assert client.post("/admin/password_change/", typed | {"old_password": PASSWORD}).status_code == 429
+
+
+def test_made_up_links_are_refused_after_a_while_unread(alice: User):
+    client = from_("203.0.113.1")
+    found = [client.get(f"/sign-in/made-up-{n}/").status_code for n in range(LINKS_PER_ADDRESS.most + 1)]
+    assert found == [403] * LINKS_PER_ADDRESS.most + [429]
+    assert client.get(make_sign_in_link(user=alice, base_url="")).status_code == 429
+    assert from_("203.0.113.2").get(make_sign_in_link(user=alice, base_url="")).status_code == 302
+
+
+# -- behind proxies
+
+
+@pytest.fixture
+def _behind_proxies(settings: Settings) -> None:
+    settings.PENSTOCK_TRUSTED_PROXIES = parse_proxies("10.0.0.0/8")
+
+
+def through(address: str, **more: str) -> Client:
+    return Client(REMOTE_ADDR="10.0.0.7", headers={"x-forwarded-for": address, **more})
+
+
+@pytest.mark.usefixtures("_behind_proxies")
+def test_behind_a_proxy_each_client_has_a_limit_of_its_own(alice: User):
+    guesser = through("203.0.113.1")
+    fail(guesser, PER_ACCOUNT_AND_ADDRESS.most)
+    assert attempt(guesser, "alice", PASSWORD).status_code == 429
+    assert attempt(through("203.0.113.2"), "alice", PASSWORD).status_code == 302
+
+
+@pytest.mark.usefixtures("_behind_proxies")
+def test_who_makes_up_addresses_in_front_of_the_proxy_gains_nothing(alice: User):
+    for number in range(PER_ACCOUNT_AND_ADDRESS.most):
+        fail(through(f"192.0.2.{number}, 203.0.113.1"), 1)  # the proxy added the last one
+    assert attempt(through("192.0.2.99, 203.0.113.1"), "alice", PASSWORD).status_code == 429
+
+
+def test_without_a_trusted_proxy_nobody_chooses_an_address(alice: User):
+    for number in range(PER_ACCOUNT_AND_ADDRESS.most):
+        fail(Client(REMOTE_ADDR="203.0.113.1", headers={"x-forwarded-for": f"192.0.2.{number}"}), 1)
+    spoofed = Client(REMOTE_ADDR="203.0.113.1", headers={"x-forwarded-for": "192.0.2.99"})
+    assert attempt(spoofed, "alice", PASSWORD).status_code == 429
 
 
 def test_a_sign_in_link_works_once(client: Client, alice: User):

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 from django.core.management import call_command
+from django.test import Client
 from openapi_spec_validator import validate
 
 from dataplane.spec import PipeSpec
+from mgmt.api.views import about
 
 BASELINE = Path(__file__).parents[3] / "docs" / "openapi.yaml"
 
@@ -36,3 +39,11 @@ def test_the_spec_in_the_document_is_the_real_one():
     schemas = yaml.safe_load(BASELINE.read_text())["components"]["schemas"]
     assert set(schemas["PipeSpec"]["properties"]) == set(PipeSpec.__struct_fields__)
     assert {"HttpDestination", "Mask", "Retry"} <= set(schemas)
+
+
+@pytest.mark.django_db
+def test_the_document_is_served_to_everybody_and_made_once(client: Client, monkeypatch: pytest.MonkeyPatch):
+    first = client.get("/api/v1/schema/")
+    assert yaml.safe_load(first.content)["paths"] == yaml.safe_load(BASELINE.read_text())["paths"]
+    monkeypatch.setattr(about, "SchemaGenerator", lambda: pytest.fail("it was made again"))
+    assert client.get("/api/v1/schema/").content == first.content

@@ -67,6 +67,8 @@ OF_NO_ROW = {
     "/sign-in/",
     "/sign-in/<str:token>/",
     "/sign-out/",
+    "/admin/login/",
+    "/admin/password_change/",
     "/theme/",
     "/tenant/",
     "/usage/",

@@ -11,6 +11,7 @@ SECRETS = {
     "PENSTOCK_SECRET_KEY": "x" * 60,
     "PENSTOCK_FERNET_KEYS": "a,b",
     "PENSTOCK_ALLOWED_HOSTS": "penstock.example",
+    "PENSTOCK_TRUSTED_PROXIES": "10.0.0.0/8",
     "PENSTOCK_MAIL_URL": "smtp+tls://alerts:word@mail.penstock.example:587",
 }
 SHOW = """
@@ -33,6 +34,12 @@ def test_production_does_not_print_its_alerts(tmp_path: Path):
     ended = _python(tmp_path, PENSTOCK_ENV="production", **SECRETS | {"PENSTOCK_MAIL_URL": "consolemail://"})
     assert ended.returncode != 0
     assert "PENSTOCK_MAIL_URL: needs a mail server" in ended.stderr
+
+
+def test_production_does_not_start_without_its_proxies(tmp_path: Path):
+    ended = _python(tmp_path, PENSTOCK_ENV="production", **SECRETS | {"PENSTOCK_TRUSTED_PROXIES": ""})
+    assert ended.returncode != 0
+    assert "PENSTOCK_TRUSTED_PROXIES: needs the networks" in ended.stderr
 
 
 def test_production_has_its_guards_up(tmp_path: Path):

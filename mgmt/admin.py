@@ -179,7 +179,7 @@ class DestinationAdmin(ReadOnlyAdmin):
     list_select_related = ["pipe"]
     list_filter = ["state"]
     search_fields = ["name", "pipe__id"]
-    exclude = ["secrets", "credential"]
+    exclude = ["secrets", "credentials"]
 
 
 @admin.register(Attempt)

@@ -96,7 +96,7 @@ def _secrets_of(row: DestinationTest, to: HttpDestination) -> Secrets:
     if saved is None:
         return Secrets("unknown-destination")
     record = DestinationRecord(
-        row.pipe_id, row.destination, saved.version, "active", to, saved.secrets, saved.credential
+        row.pipe_id, row.destination, saved.version, "active", to, saved.secrets, saved.credential_for(row.config)
     )
     return open_secrets(record, opener(tuple(settings.PENSTOCK_FERNET_KEYS)))
 

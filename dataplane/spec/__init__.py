@@ -15,7 +15,7 @@ from dataplane.spec.destination import (
     Retry,
     When,
 )
-from dataplane.spec.destinations import Destination, destination_of, keeps_order
+from dataplane.spec.destinations import Destination, destination_of, endpoint_of, keeps_order
 from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
 from dataplane.spec.enrich import Enrich
 from dataplane.spec.errors import SpecError
@@ -78,6 +78,7 @@ __all__ = [
     "TopicDestination",
     "When",
     "destination_of",
+    "endpoint_of",
     "keeps_order",
     "parse_pipe_spec",
     "spec_to_builtins",

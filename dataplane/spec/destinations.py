@@ -1,13 +1,16 @@
 """`Destination`: one of the kinds, told apart by `type`."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
-from dataplane.spec.destination import HttpDestination, check_http
+from dataplane.spec.destination import HttpDestination, OAuth2, check_http
+from dataplane.spec.guard import plain_host
 from dataplane.spec.kept import LakeDestination, TableDestination, TopicDestination, check_table
 
+_PORTS: Final = {"http": 80, "https": 443}
 Destination = HttpDestination | LakeDestination | TopicDestination | TableDestination
 
 
@@ -24,6 +27,19 @@ def destination_of(config: Mapping[str, Any]) -> Destination:
     """A destination's part of a stored spec. Raises msgspec.ValidationError."""
     to: Destination = msgspec.convert(with_type(config), type=Destination)
     return to
+
+
+def endpoint_of(to: Destination) -> str:
+    """Return where a destination's credential is sent to: scheme, host and port of its URL, and its token URL if any.
+
+    A stored credential belongs to one endpoint: whoever changes the endpoint enters it again.
+    """
+    if not isinstance(to, HttpDestination):
+        return ""
+    parts = urlsplit(to.url)
+    port = parts.port or _PORTS[parts.scheme]
+    origin = f"{parts.scheme}://{plain_host(parts.hostname or '')}:{port}"
+    return f"{origin} {to.auth.token_url}" if isinstance(to.auth, OAuth2) else origin
 
 
 def with_type(part: Any) -> Any:

@@ -100,7 +100,7 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     to:         address, limits, rules and kind of auth, as in the live spec
     secrets:    Fernet tokens of signing secrets (`whsec_...`, or `whsk_...` for ed25519), the newest first; each signs
     credential: Fernet token of the auth's secret as JSON: {"value"} | {"password"} | {"client_secret"} |
-                {"certificate", "key"}; "" if the auth has none
+                {"certificate", "key"}, each with the `endpoint` that it was entered for; "" if there is none
     since_us:   when it came into this state; 0 if that is not known
     table:      the id of the look-up table that it is; "" for all others
     probe:      the id of one message that goes out although the others are held: somebody asks whether it is mended

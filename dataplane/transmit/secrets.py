@@ -9,7 +9,7 @@ import msgspec
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from msgspec import Struct
 
-from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, MutualTls, OAuth2
+from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, MutualTls, OAuth2, endpoint_of
 from dataplane.tables.records import DestinationRecord
 from dataplane.tables.sealed import credential_place, signing_place, unbind
 from dataplane.transmit.sender import Identity
@@ -36,8 +36,17 @@ class Secrets(Struct, frozen=True):
     identity: Identity | None = None
 
 
+class CredentialMissingError(ValueError):
+    """No credential is stored for the endpoint that the destination has now."""
+
+
 class _Credential(Struct, frozen=True):
-    """The auth's secret as it is stored; each kind of auth has its own fields."""
+    """The auth's secret as it is stored; each kind of auth has its own fields.
+
+    endpoint: what it was entered for (dataplane.spec.endpoint_of); "" in a secret of before endpoints were kept
+    """
+
+    endpoint: str = ""
 
     value: str = ""
     password: str = ""
@@ -65,6 +74,9 @@ def open_secrets(record: DestinationRecord, open_: Opener) -> Secrets:
         secrets = _sign_in(record, _opened_credential(record, open_))
         texts = (*signing, *secrets.texts)
         return msgspec.structs.replace(secrets, signers=tuple(signer(text) for text in signing), texts=texts)
+    except CredentialMissingError:
+        log.warning("pipe=%s destination=%s waits: no credential is stored for its address", record.pipe, record.name)
+        return Secrets("credential-missing")
     except (InvalidToken, ValueError) as exc:
         why = str(exc) or "no key of PENSTOCK_FERNET_KEYS opens it"
         log.error("pipe=%s destination=%s waits: a secret of it: %s", record.pipe, record.name, why)
@@ -74,7 +86,11 @@ def open_secrets(record: DestinationRecord, open_: Opener) -> Secrets:
 def _opened_credential(record: DestinationRecord, open_: Opener) -> _Credential:
     if not record.credential:
         return _Credential()
-    return _credential.decode(unbind(open_(record.credential), credential_place(record.pipe, record.name)))
+    text = unbind(open_(record.credential), credential_place(record.pipe, record.name))
+    credential = _credential.decode(text)
+    if credential.endpoint and credential.endpoint != endpoint_of(record.to):
+        raise CredentialMissingError
+    return credential
 
 
 def _sign_in(record: DestinationRecord, credential: _Credential) -> Secrets:
@@ -101,7 +117,7 @@ def _sign_in(record: DestinationRecord, credential: _Credential) -> Secrets:
 
 def _there(secret: str, field: str) -> str:
     if not secret:
-        raise ValueError(f"the auth needs a credential with {field}, got none")
+        raise CredentialMissingError(f"the auth needs a credential with {field}, got none")
     return secret
 
 

@@ -71,6 +71,7 @@ CAUSES: Final = (
     "by-rule",
     "credential",
     "secret-unreadable",
+    "credential-missing",
     "unknown-destination",
     "header-invalid",
     "request-invalid",

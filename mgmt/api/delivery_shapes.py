@@ -7,20 +7,9 @@ from rest_framework import serializers
 from mgmt.api.parsing import StrictSerializer
 from mgmt.api.shapes import NAME, DestinationOut, PageOut
 from mgmt.models import Alert, AlertChannel, Move, OffsetSet
-from mgmt.services.destinations import MAX_CREDENTIAL_CHARS
 from mgmt.services.moves import MOST_IDS, MOST_RATE_PER_S, RATE_PER_S
 
 # -- in
-
-
-class CredentialIn(StrictSerializer):
-    """The secret of a destination's auth: the fields that its kind asks for."""
-
-    value = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, trim_whitespace=False)
-    password = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, trim_whitespace=False)
-    client_secret = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, trim_whitespace=False)
-    certificate = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, help_text="PEM.")
-    key = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, help_text="PEM.")
 
 
 class ChosenIn(StrictSerializer):

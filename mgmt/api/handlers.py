@@ -20,7 +20,8 @@ from dataplane.spec.schema import SchemaError
 from mgmt.access import Forbidden
 from mgmt.api.problems import MEDIA_TYPE, RETRY_AFTER_S, ProblemError, problem_body, problem_response
 from mgmt.sandbox import SandboxRefused
-from mgmt.services import InvalidValue, Refused, SchemaBreaking
+from mgmt.services import CredentialNeeded, InvalidValue, Refused, SchemaBreaking
+from mgmt.services.errors import NeededCredential
 from mgmt.services.reach import DestinationForbidden
 from mgmt.services.row_files import BadRow, UploadTooLarge
 
@@ -67,6 +68,9 @@ def own_problem(exc: Exception) -> exceptions.APIException | None:
             found = ProblemError("body-too-large", str(exc))
         case SchemaBreaking():
             found = ProblemError(exc.code, str(exc), [breaking_error(one) for one in exc.broken])
+        case CredentialNeeded():
+            errors = [_needed_error(one) for one in exc.needed]
+            found = ProblemError(exc.code, str(exc), errors)
         case Refused() | SandboxRefused():
             found = ProblemError(exc.code, str(exc))
         case InvalidValue():
@@ -107,6 +111,12 @@ def field_error(error: Error) -> dict[str, str]:
 def breaking_error(one: Breaking) -> dict[str, str]:
     """One breaking change of a schema: its place in the new document, with each `$ref` written out."""
     return {"pointer": _pointer(["schema", *one.path]), "detail": str(one), "code": "schema-breaking"}
+
+
+def _needed_error(one: NeededCredential) -> dict[str, str]:
+    """One credential that must be entered again."""
+    pointer = _pointer(["credentials", one.destination])
+    return {"pointer": pointer, "detail": f"needs {', '.join(one.fields)}", "code": "credential-needed"}
 
 
 FIELD_SEPARATOR = "\x1f"  # not a dot: names of fields may hold dots

@@ -87,6 +87,11 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "row-invalid": Problem(
         422, "A row cannot be taken", "`errors` has the row's number and what it needs. No row was stored."
     ),
+    "credential-needed": Problem(
+        422,
+        "A credential must be entered again",
+        "Send it in `credentials`: a stored one is sent only to the address it was entered for. Nothing was stored.",
+    ),
     "destination-forbidden": Problem(
         422, "The platform does not connect there", "Name a public address; `errors` points at the field."
     ),

@@ -12,6 +12,7 @@ from mgmt.api.parsing import StrictSerializer
 from mgmt.models import Destination as DestinationRow
 from mgmt.models import Membership, Pipe, PipeRevision
 from mgmt.provisioning.admission import MOST_EXPECTED
+from mgmt.services.destinations import MAX_CREDENTIAL_CHARS
 
 NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"  # of a source, a destination, a table
 ROW_ID: Final = r"^[a-z]{2,6}_[0-9a-z]{20}$"
@@ -55,12 +56,27 @@ class PipeChangeIn(StrictSerializer):
     name = serializers.CharField(max_length=80)
 
 
+class CredentialIn(StrictSerializer):
+    """The secret of a destination's auth: the fields that its kind asks for."""
+
+    value = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, trim_whitespace=False)
+    password = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, trim_whitespace=False)
+    client_secret = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, trim_whitespace=False)
+    certificate = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, help_text="PEM.")
+    key = serializers.CharField(required=False, max_length=MAX_CREDENTIAL_CHARS, help_text="PEM.")
+
+
 class RevisionIn(StrictSerializer):
     """A revision to be published."""
 
     spec = SpecField()
     based_on = serializers.IntegerField(
         min_value=1, max_value=2**31 - 1, help_text="The newest revision's number, as you read it."
+    )
+    credentials = serializers.DictField(
+        child=CredentialIn(),
+        required=False,
+        help_text="By destination, the secret of its auth: needed where scheme, host, port or token URL changes.",
     )
 
 

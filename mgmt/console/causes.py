@@ -193,8 +193,16 @@ ALL: Final = (
     _again(
         "credential",
         "no token could be had to sign in with",
-        "The token endpoint gave no token, or no secret is stored for the credentials of this destination.",
+        "The token endpoint gave no token.",
         "Enter the secret in the destination's delivery settings, and check token URL, client id and scope there.",
+        whose=PIPE,
+    ),
+    _again(
+        "credential-missing",
+        "no credential is stored for its address",
+        "This destination signs in with a credential, and none is stored for the address that it has now: a credential "
+        "is sent to the address it was entered for, and to no other.",
+        "Enter the credential on the destination's page. What waits is sent as soon as it is there.",
         whose=PIPE,
     ),
     _again(

@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +12,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from dataplane.spec import destination_of, endpoint_of
 from mgmt.models.cells import Cell
 from mgmt.models.ids import id_maker
 from mgmt.models.tenancy import Tenant
@@ -148,8 +150,8 @@ class Destination(models.Model):
     """A third party that a pipe delivers to: the current address, its secrets, and whether it is sent anything.
 
     `config` is the destination's part of the pipe's live spec, taken over when a revision goes live, so that retries
-    of older messages use the mended address. Secrets and the credential are sealed tokens (dataplane.tables.sealed),
-    secrets the newest first. A destination that was removed and comes back is active, whatever it was before.
+    of older messages use the mended address. Secrets and credentials are sealed tokens (dataplane.tables.sealed), the
+    newest first. A destination that was removed and comes back is active, whatever it was before.
     """
 
     class State(models.TextChoices):
@@ -170,7 +172,10 @@ class Destination(models.Model):
     probe = models.CharField(max_length=64, blank=True, help_text="Id of the one message that goes out all the same.")
     config = models.JSONField()
     secrets = models.JSONField(default=list)
-    credential = models.TextField(blank=True, help_text="Sealed secret of its auth; empty if it has none.")
+    credentials = models.JSONField(
+        default=list,
+        help_text="[[endpoint, sealed secret], ...]: each for the endpoint it was entered for.",
+    )
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -179,3 +184,13 @@ class Destination(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def credential(self) -> str:
+        """The sealed secret for the endpoint that it has now; "" if none was entered for that."""
+        return self.credential_for(self.config)
+
+    def credential_for(self, config: Mapping[str, Any]) -> str:
+        """The sealed secret for the endpoint of another address of it; "" if none was entered for that."""
+        endpoint = endpoint_of(destination_of(config))
+        return next((token for known, token in self.credentials if known == endpoint), "")

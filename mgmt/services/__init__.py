@@ -24,6 +24,7 @@ from mgmt.services.destinations import (
 from mgmt.services.errors import (
     AdmissionIsOver,
     AlreadyMember,
+    CredentialNeeded,
     DestinationGone,
     InvalidValue,
     LimitReached,
@@ -71,7 +72,7 @@ from mgmt.services.relocations import (
     switch_pipe,
     turn_back_relocation,
 )
-from mgmt.services.revisions import adopt_live_spec, check_revision, publish_revision
+from mgmt.services.revisions import adopt_live_spec, check_revision, needed_credentials, publish_revision
 from mgmt.services.scaling import set_scale_policy
 from mgmt.services.schemas import register_schema
 from mgmt.services.sign_in import make_sign_in_link, user_for_sign_in_token
@@ -80,6 +81,7 @@ from mgmt.services.tenants import add_member, create_tenant
 __all__ = [
     "AdmissionIsOver",
     "AlreadyMember",
+    "CredentialNeeded",
     "DestinationGone",
     "InvalidValue",
     "LimitReached",
@@ -131,6 +133,7 @@ __all__ = [
     "hold_ramp",
     "keep_cell_for",
     "make_sign_in_link",
+    "needed_credentials",
     "pause_controller",
     "pause_destination",
     "pause_pipe",

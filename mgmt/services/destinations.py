@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from dataplane.spec import destination_of
+from dataplane.spec import destination_of, endpoint_of
 from dataplane.tables.sealed import credential_place, signing_place
 from mgmt.models import Destination, Pipe, User
 from mgmt.services.errors import DestinationGone, InvalidValue
@@ -21,6 +21,7 @@ State = Destination.State
 
 MAX_SECRETS = 2  # messages are signed with each, so that the receiver may change over in its own time
 MAX_CREDENTIAL_CHARS: Final = 20_000
+MAX_CREDENTIALS: Final = 2  # of one destination: for the endpoint it has, and for the one it gets or had
 # What the secret of each kind of auth consists of (dataplane.tables.records.DestinationRecord.credential).
 CREDENTIAL_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "none": (),
@@ -113,27 +114,59 @@ def signing_secrets(*, destination: Destination) -> list[str]:
 
 
 def set_credential(*, destination: Destination, credential: Mapping[str, str]) -> None:
-    """Store the secret of the destination's auth; nothing shows it again. Raises InvalidValue, DestinationGone."""
+    """Store the secret of the destination's auth for the endpoint that it has now; nothing shows it again.
+
+    Raises InvalidValue, DestinationGone.
+    """
     _refuse_removed(destination)
-    needed = needed_credential(destination)
-    if not needed:
+    if not needed_credential(destination.config):
         raise InvalidValue("credential", "its auth needs none; publish a revision with another auth first")
-    for field in {*needed, *credential}:
-        _check_field(field, credential.get(field, ""), needed)
-    text = msgspec.json.encode(dict(credential)).decode()
-    token = encrypt(text, credential_place(destination.pipe_id, destination.name))
-    _store_credential(destination, token)
+    check_credential(destination.config, credential)
+    with transaction.atomic():
+        store_credential(row_id=destination.id, config=destination.config, credential=credential)
+    destination.refresh_from_db()
 
 
 def clear_credential(*, destination: Destination) -> None:
-    """Forget it. A destination whose auth needs one gets nothing until there is one again."""
-    _store_credential(destination, "")
+    """Forget it, for all endpoints. A destination whose auth needs one gets nothing until there is one again."""
+    Destination.objects.filter(id=destination.id).update(credentials=[], version=F("version") + 1)
+    destination.refresh_from_db()
+    log.info("credential cleared", pipe=destination.pipe_id, name=destination.name)
 
 
-def needed_credential(destination: Destination) -> tuple[str, ...]:
-    """The fields of the secret that its auth, as it is live, needs."""
-    auth = destination_of(destination.config).auth
-    return CREDENTIAL_FIELDS[str(auth.__struct_config__.tag)]
+def store_credential(*, row_id: int, config: Mapping[str, Any], credential: Mapping[str, str]) -> None:
+    """Store a checked secret for the endpoint of `config`: the destination's now, or once a revision is live.
+
+    A lock, because a list inside one column cannot be guarded by a constraint. To be called in a transaction.
+    """
+    row = Destination.objects.select_for_update().get(id=row_id)
+    endpoint = endpoint_of(destination_of(config))
+    text = msgspec.json.encode(dict(credential)).decode()
+    token = encrypt(with_endpoint(text, endpoint), credential_place(row.pipe_id, row.name))
+    others = [pair for pair in row.credentials if pair[0] != endpoint]
+    live = endpoint_of(destination_of(row.config))
+    kept = sorted(others, key=lambda pair: pair[0] != live)[: MAX_CREDENTIALS - 1]
+    Destination.objects.filter(id=row.id).update(credentials=[[endpoint, token], *kept], version=F("version") + 1)
+    log.info("credential stored", pipe=row.pipe_id, name=row.name)
+
+
+def with_endpoint(credential: str, endpoint: str) -> str:
+    """Return a credential, as JSON, that names the endpoint it was entered for."""
+    named: dict[str, str] = msgspec.json.decode(credential)
+    return msgspec.json.encode(named | {"endpoint": endpoint}).decode()
+
+
+def needed_credential(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields of the secret that the auth of a destination's config needs."""
+    auth = getattr(destination_of(config), "auth", None)
+    return CREDENTIAL_FIELDS[str(auth.__struct_config__.tag)] if auth is not None else ()
+
+
+def check_credential(config: Mapping[str, Any], credential: Mapping[str, str]) -> None:
+    """Raises InvalidValue for a field that the auth of a destination's config does not need, or that cannot be sent."""
+    needed = needed_credential(config)
+    for field in {*needed, *credential}:
+        _check_field(field, credential.get(field, ""), needed)
 
 
 def _asked(destination: Destination, was: Sequence[str], becomes: str, by: User | None) -> bool:
@@ -154,9 +187,3 @@ def _check_field(field: str, value: str, needed: Sequence[str]) -> None:
         raise InvalidValue(field, f"needs 1 to {MAX_CREDENTIAL_CHARS} characters, got {len(value)}")
     if field in _ON_ONE_LINE and not (value.isascii() and value.isprintable()):
         raise InvalidValue(field, "needs printable ASCII on one line: it goes into a header")
-
-
-def _store_credential(destination: Destination, token: str) -> None:
-    Destination.objects.filter(id=destination.id).update(credential=token, version=F("version") + 1)
-    destination.refresh_from_db()
-    log.info("credential stored" if token else "credential cleared", pipe=destination.pipe_id, name=destination.name)

@@ -1,6 +1,7 @@
 """Why a service refuses. Each message is a sentence that says what to do next."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dataplane.spec.compatible import Breaking
 
@@ -21,6 +22,28 @@ class NameTaken(Refused):
     """Another row of the same owner has this name."""
 
     code = "name-taken"
+
+
+class NeededCredential(NamedTuple):
+    """A destination whose credential must be entered again: the fields of it, and the address that it gets."""
+
+    destination: str
+    fields: tuple[str, ...]
+    url: str
+
+
+class CredentialNeeded(Refused):
+    """The revision changes where a stored credential would be sent. `needed` names each destination."""
+
+    code = "credential-needed"
+
+    def __init__(self, needed: Sequence[NeededCredential]) -> None:
+        names = ", ".join(one.destination for one in needed)
+        super().__init__(
+            f"The address of {names} changes. A stored credential is sent only to the address it was entered for: "
+            "enter it again."
+        )
+        self.needed = needed
 
 
 class PipeClosed(Refused):

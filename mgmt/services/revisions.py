@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import structlog
@@ -11,12 +11,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec, spec_to_builtins
+from dataplane.spec import HttpDestination, PipeSpec, SpecError, parse_pipe_spec, spec_to_builtins
 from dataplane.tables.sealed import signing_place
 from mgmt.models import Destination, Pipe, PipeRevision, Source, User
 from mgmt.sandbox import checked_spec_of
-from mgmt.services.destinations import move_destination
-from mgmt.services.errors import PipeClosed, RevisionConflict
+from mgmt.services.destinations import check_credential, move_destination, needed_credential, store_credential
+from mgmt.services.errors import CredentialNeeded, InvalidValue, NeededCredential, PipeClosed, RevisionConflict
 from mgmt.services.lookups import check_tables
 from mgmt.services.publishing import republish_pipe
 from mgmt.services.reach import check_destinations, check_sources
@@ -27,12 +27,20 @@ State = PipeRevision.State
 log = structlog.get_logger(__name__)
 
 
-def publish_revision(*, pipe: Pipe, spec: Mapping[str, Any], based_on: int, author: User) -> PipeRevision:
-    """Store `spec` as the revision after `based_on`.
+Credentials = Mapping[str, Mapping[str, str]]  # by destination, the fields of its auth's secret
+_NONE_GIVEN: Final[Credentials] = {}
+
+
+def publish_revision(
+    *, pipe: Pipe, spec: Mapping[str, Any], based_on: int, author: User, credentials: Credentials = _NONE_GIVEN
+) -> PipeRevision:
+    """Store `spec` as the revision after `based_on`, and credentials for the addresses that it has.
 
     Nothing is deployed here: the provisioner finds the requested row. Two people editing the same revision meet at
     the unique constraint; the later one gets RevisionConflict instead of overwriting the earlier.
-    Raises SpecError, PipeClosed, RevisionConflict, PipeRevision.DoesNotExist (nothing to build on).
+    Raises SpecError, PipeClosed, RevisionConflict, PipeRevision.DoesNotExist (nothing to build on); CredentialNeeded if
+    a destination's endpoint changes and no credential for the new one is stored or given; InvalidValue for one that is
+    given and does not fit.
     """
     checked = checked_spec(spec, owner=pipe.tenant_id)
     pipe.revisions.get(number=based_on)
@@ -42,7 +50,11 @@ def publish_revision(*, pipe: Pipe, spec: Mapping[str, Any], based_on: int, auth
             if not Pipe.objects.filter(id=pipe.id).exclude(state=Pipe.State.CLOSED).update(version=F("version") + 1):
                 raise PipeClosed(f"{pipe.name} is closed. Open it again before you publish a revision.")
             check_for_tenant(pipe.tenant_id, checked)
+            _check_credentials(checked, credentials)
+            if needed := [one for one in needed_credentials(pipe, checked) if one.destination not in credentials]:
+                raise CredentialNeeded(needed)
             revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author)
+            _store_credentials(revision, credentials)
     except IntegrityError as exc:
         raise RevisionConflict(
             f"{pipe.name} is already past revision {based_on}. Read the newest one and make your change to it."
@@ -67,6 +79,36 @@ def checked_spec(document: Mapping[str, Any], *, owner: str = "") -> PipeSpec:
         raise SpecError("$", "must not carry infinite numbers or the character U+0000")
     check_destinations(spec)
     return spec
+
+
+def needed_credentials(pipe: Pipe, spec: PipeSpec) -> list[NeededCredential]:
+    """Return the destinations that sign in with a stored credential and get an endpoint that it was not entered for."""
+    found = []
+    for row in pipe.destinations.exclude(credentials=[]).order_by("name"):
+        to = spec.destinations.get(row.name)
+        if not isinstance(to, HttpDestination):
+            continue
+        config = msgspec.to_builtins(to)
+        if (fields := needed_credential(config)) and not row.credential_for(config):
+            found.append(NeededCredential(row.name, fields, to.url))
+    return found
+
+
+def _check_credentials(spec: PipeSpec, credentials: Credentials) -> None:
+    for name, credential in credentials.items():
+        to = spec.destinations.get(name)
+        if to is None or not needed_credential(config := msgspec.to_builtins(to)):
+            raise InvalidValue("credentials", f"{name}: no destination of this name signs in with a credential")
+        try:
+            check_credential(config, credential)
+        except InvalidValue as exc:
+            raise InvalidValue("credentials", f"{name}: {exc.field} {exc.reason}") from exc
+
+
+def _store_credentials(revision: PipeRevision, credentials: Credentials) -> None:
+    rows = dict(revision.pipe.destinations.filter(name__in=credentials).values_list("name", "id"))
+    for name, credential in credentials.items():
+        store_credential(row_id=rows[name], config=revision.spec["destinations"][name], credential=credential)
 
 
 def check_revision(*, pipe: Pipe, spec: Mapping[str, Any]) -> PipeSpec:

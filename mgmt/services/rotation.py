@@ -5,7 +5,8 @@ from django.db.models import F
 
 from dataplane.tables.sealed import credential_place, salt_place, signing_place
 from mgmt.models import AlertChannel, Destination, Pipe, Tenant
-from mgmt.services.secrets import encrypt_anew
+from mgmt.services.destinations import with_endpoint
+from mgmt.services.secrets import decrypt, encrypt, encrypt_anew
 
 
 def rotate_secrets() -> int:
@@ -31,10 +32,11 @@ def _rotate_destination(row_id: int) -> None:
     """A lock, for the same reason as in rotate_signing_secret."""
     row = Destination.objects.select_for_update().get(id=row_id)
     row.secrets = [encrypt_anew(token, signing_place(row.pipe_id, row.name)) for token in row.secrets]
-    if row.credential:
-        row.credential = encrypt_anew(row.credential, credential_place(row.pipe_id, row.name))
+    place = credential_place(row.pipe_id, row.name)
+    opened = [(endpoint, with_endpoint(decrypt(token, place), endpoint)) for endpoint, token in row.credentials]
+    row.credentials = [[endpoint, encrypt(text, place)] for endpoint, text in opened]
     row.version = F("version") + 1
-    row.save(update_fields=["secrets", "credential", "version"])
+    row.save(update_fields=["secrets", "credentials", "version"])
 
 
 @transaction.atomic

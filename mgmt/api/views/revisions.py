@@ -41,6 +41,7 @@ class RevisionsView(View):
             "body-too-large",
             "media-type",
             "spec-invalid",
+            "credential-needed",
         ),
     )
     def post(self, request: Request, pipe: str) -> Response:
@@ -48,7 +49,13 @@ class RevisionsView(View):
         row = access.get_pipe(self.user, pipe, access.PUBLISH_REVISION)
         body = body_of(request, RevisionIn)
         try:
-            revision = publish_revision(pipe=row, spec=body["spec"], based_on=body["based_on"], author=self.user)
+            revision = publish_revision(
+                pipe=row,
+                spec=body["spec"],
+                based_on=body["based_on"],
+                author=self.user,
+                credentials=body.get("credentials", {}),
+            )
         except PipeRevision.DoesNotExist as exc:
             reason = "needs the number of a revision of this pipe"
             error = {"pointer": "#/based_on", "detail": reason, "code": "does-not-exist"}

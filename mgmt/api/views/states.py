@@ -4,9 +4,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from mgmt import access
-from mgmt.api.delivery_shapes import CredentialIn, StandingOut
+from mgmt.api.delivery_shapes import StandingOut
 from mgmt.api.schema import answers, operation
-from mgmt.api.shapes import DestinationOut, PipeOut
+from mgmt.api.shapes import CredentialIn, DestinationOut, PipeOut
 from mgmt.api.views.base import View, body_of
 from mgmt.api.views.pipes import answer_of
 from mgmt.queries.delivery import standing_of, standings

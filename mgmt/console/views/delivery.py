@@ -1,6 +1,6 @@
 """The delivery settings of one destination: a form over its part of the spec; saving publishes a revision."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from dataplane.spec import SpecError, parse_pipe_spec, spec_to_builtins
 from mgmt import access, services
+from mgmt.console.credential_form import AskedCredential, asked_credentials, posted_credentials
 from mgmt.console.delivery_form import (
     THENS,
     TIMEOUT_RULES,
@@ -24,6 +25,7 @@ from mgmt.console.delivery_form import (
 from mgmt.console.pages import as_curl, for_members, number_of, show, viewer_of
 from mgmt.console.views.pipe import shared
 from mgmt.models import Destination, Pipe
+from mgmt.sandbox import SandboxRefused
 
 _PARTS: Final = {"add-rule": "rules", "add-timeouts": "rules", "add-header": "headers"}
 
@@ -65,7 +67,18 @@ def _save(
     changed = settings.destination(spec["destinations"][destination.name])
     document = {**spec, "destinations": {**spec["destinations"], destination.name: changed}}
     try:
-        services.publish_revision(pipe=pipe, spec=document, based_on=based_on, author=viewer_of(request))
+        services.publish_revision(
+            pipe=pipe,
+            spec=document,
+            based_on=based_on,
+            author=viewer_of(request),
+            credentials=posted_credentials(request.POST),
+        )
+    except services.CredentialNeeded as exc:
+        return answer(settings, asked=asked_credentials(exc.needed), status=422)
+    except (services.InvalidValue, SandboxRefused) as exc:
+        settings.form.add_error(None, exc.reason if isinstance(exc, services.InvalidValue) else str(exc))
+        return answer(settings, status=422)
     except SpecError as exc:
         return answer(settings.with_error(exc.path, exc.reason), status=422)
     except (services.RevisionConflict, services.PipeClosed) as exc:
@@ -86,8 +99,10 @@ def _page(
     part: str = "",
     status: int = 200,
     conflict: str = "",
+    asked: Sequence[AskedCredential] = (),
 ) -> HttpResponse:
     context = shared(pipe, "settings") | {
+        "asked_credentials": asked,
         "destination": destination,
         "settings": settings,
         "thens": list(THENS.items()),

@@ -67,7 +67,7 @@ def credential(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
     """Stores the secret of its credentials; nothing shows it again."""
     row = access.get_destination(viewer_of(request), pipe_id, name, access.SET_CREDENTIAL)
     pipe = access.get_pipe(viewer_of(request), pipe_id)
-    form = CredentialForm(needed_credential(row), request.POST.dict())
+    form = CredentialForm(needed_credential(row.config), request.POST.dict())
     if not form.is_valid():
         return _page(request, pipe, row, form=form, status=422)
     try:
@@ -92,7 +92,7 @@ def _page(
     request: HttpRequest, pipe: Pipe, row: Destination, *, form: CredentialForm | None = None, status: int = 200
 ) -> HttpResponse:
     now = timezone.now()
-    needed = needed_credential(row)
+    needed = needed_credential(row.config)
     alerts = open_alerts_by_need(pipe_ids=[pipe.id]).filter(destination=row.name)
     context: dict[str, Any] = shared(pipe, "settings") | {
         "destination": row,

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from dataplane.spec import SpecError
 from mgmt import access, services
+from mgmt.console.credential_form import PREFIX, asked_credentials, posted_credentials
 from mgmt.console.editor.acts import acted, place_of, with_destination, with_url
 from mgmt.console.editor.draft import Draft, Unshowable, draft_from_spec, starting_text
 from mgmt.console.editor.errors import with_error
@@ -132,7 +133,7 @@ def _with_refusal(draft: Draft, exc: Exception) -> Draft:
         case SpecError():
             return with_error(draft, exc.path, exc.reason)
         case services.InvalidValue():
-            return replace(draft, errors={"name": exc.reason})
+            return replace(draft, errors={"name" if exc.field == "name" else "": exc.reason})
         case services.NameTaken():
             return replace(draft, errors={"name": str(exc)})
         case SandboxRefused():
@@ -155,7 +156,9 @@ def _plan(
             checked = services.check_revision(pipe=editing.pipe, spec=spec)
     except _REFUSED as exc:
         return _form(request, editing, _with_refusal(draft, exc), status=422)
-    carried = [(name, value) for name in request.POST if name not in _OWN for value in request.POST.getlist(name)]
+    kept = [name for name in request.POST if name not in _OWN and not name.startswith(PREFIX)]
+    carried = [(name, value) for name in kept for value in request.POST.getlist(name)]
+    needed = services.needed_credentials(editing.pipe, checked) if editing.pipe else []
     context = {
         "pipe": editing.pipe,
         "name": draft.name,
@@ -163,6 +166,7 @@ def _plan(
         "plan": making_of(tenant=editing.tenant, spec=checked, pipe=editing.pipe, now=timezone.now()),
         "most_event_bytes": settings.PENSTOCK_MAX_EVENT_BYTES,
         "carried": carried,
+        "asked_credentials": asked_credentials(needed),
         "tell": request.POST.get(TELL, viewer_of(request).email),
         "wrong": wrong,
         "expected": request.POST.get(EXPECTED, ""),
@@ -177,7 +181,16 @@ def _plan(
 def _publish(request: HttpRequest, editing: Editing, pipe: Pipe, draft: Draft) -> HttpResponse:
     try:
         spec = draft.document()
-        services.publish_revision(pipe=pipe, spec=spec, based_on=editing.based_on, author=viewer_of(request))
+        services.publish_revision(
+            pipe=pipe,
+            spec=spec,
+            based_on=editing.based_on,
+            author=viewer_of(request),
+            credentials=posted_credentials(request.POST),
+        )
+    except services.CredentialNeeded as exc:
+        asked = {"asked_credentials": asked_credentials(exc.needed)}
+        return _form(request, editing, draft, status=422, more=asked)
     except (services.RevisionConflict, services.PipeClosed) as exc:
         newest = pipe.revisions.latest("number").number
         return _form(request, replace(editing, based_on=newest, conflict=str(exc)), draft, status=409)

@@ -79,7 +79,18 @@ def test_a_saved_destination_can_check_the_signature_and_is_signed_in_to(pipe: P
 def test_without_its_credential_a_saved_destination_gets_nothing(pipe: Pipe, alice: User, receiver: Receiver):
     destination = saved(pipe, receiver.url("/in"), auth={"type": "bearer"})
     row = sent(ask_test_of_destination(destination=destination, event=b"{}", by=alice, now=datetime.now(UTC)))
-    assert (row.cause, receiver.connections) == ("secret-unreadable", 0)
+    assert (row.cause, receiver.connections) == ("credential-missing", 0)
+
+
+def test_a_test_request_whose_address_has_changed_since_takes_no_credential_along(
+    pipe: Pipe, alice: User, receiver: Receiver
+):
+    destination = saved(pipe, "http://127.0.0.1:8099/", auth={"type": "bearer"})
+    set_credential(destination=destination, credential={"value": "s3cret-value"})
+    row = ask_test_of_destination(destination=destination, event=b"{}", by=alice, now=datetime.now(UTC))
+    config = destination.config | {"url": receiver.url("/in")}
+    type(row).objects.filter(id=row.id).update(url=receiver.url("/in"), config=config)
+    assert (sent(row).cause, receiver.connections) == ("credential-missing", 0)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,8 @@ def test_every_secret_is_rotated_to_the_first_key_and_stays_in_its_place(pipe: P
     row.refresh_from_db()
     channel.refresh_from_db()
     assert signing_secrets(destination=row) == before
-    assert json.loads(decrypt(row.credential, f"{pipe.id}/crm/credential")) == {"value": "top secret"}
+    opened = json.loads(decrypt(row.credential, f"{pipe.id}/crm/credential"))
+    assert opened == {"value": "top secret", "endpoint": "https://a.example:443"}
     assert decrypt(channel.secret, f"{pipe.tenant_id}/{channel.id}/secret") == secret
     assert row.version == version + 1
 

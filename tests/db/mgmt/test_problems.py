@@ -7,8 +7,8 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 from rest_framework.test import APIClient
-from rest_framework.throttling import UserRateThrottle
 
+from mgmt.api import throttling
 from mgmt.api.handlers import spec_pointer
 from mgmt.api.problems import PROBLEMS
 from mgmt.models import Pipe, Tenant, User
@@ -138,7 +138,7 @@ def test_a_role_that_is_too_low_says_which_one_is_needed(pipe: Pipe, bob: User, 
 
 
 def test_too_many_requests_are_told_when_to_come_back(api: APIClient, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(UserRateThrottle, "THROTTLE_RATES", {"user": "2/min", "anon": "2/min"})
+    monkeypatch.setattr(throttling, "PER_USER", throttling.PER_USER._replace(most=2))
     answer = [api.get("/api/v1/me/") for _ in range(3)][-1]
     assert (answer.status_code, answer.json()["code"]) == (429, "throttled")
     assert int(answer["Retry-After"]) > 0

@@ -82,6 +82,7 @@ def test_a_secret_goes_out_in_its_header_and_is_masked_where_it_is_echoed(
         pytest.param(BearerAuth(), "junk", id="that cannot be opened"),
         pytest.param(MutualTls(), sealed(certificate="x"), id="without its key"),
         pytest.param(BearerAuth(), bound_to("other", value="x"), id="of another destination"),
+        pytest.param(BearerAuth(), sealed(value="x", endpoint="https://other.example:443"), id="of another endpoint"),
     ],
 )
 def test_a_credential_that_cannot_be_used_keeps_its_messages_from_going_out_without(

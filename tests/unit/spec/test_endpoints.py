@@ -1,0 +1,51 @@
+"""The endpoint of a destination, to which its credential belongs: scheme, host, port and token URL, nothing else."""
+
+import pytest
+
+from dataplane.spec import destination_of, endpoint_of
+
+URL = "https://crm.example.com/in"
+
+
+def endpoint(url: str = URL, **more: object) -> str:
+    return endpoint_of(destination_of({"url": url, **more}))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://crm.example.com/elsewhere?a=1",
+        "https://crm.example.com:443/in",
+        "https://CRM.Example.com/in",
+        "https://crm.example.com./in",
+        "HTTPS://crm.example.com/in",
+    ],
+)
+def test_other_spellings_of_one_origin_are_one_endpoint(url: str):
+    assert endpoint(url) == endpoint()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://crm.example.com/in",
+        "https://crm.example.com:8443/in",
+        "https://crm.example.org/in",
+        "https://crm.example.com.evil.example/in",
+        "https://example.com/crm.example.com/in",
+    ],
+)
+def test_another_scheme_host_or_port_is_another_endpoint(url: str):
+    assert endpoint(url) != endpoint()
+
+
+def test_a_token_url_is_part_of_it():
+    def oauth2(token_url: str) -> str:
+        return endpoint(auth={"type": "oauth2", "token_url": token_url, "client_id": "c"})
+
+    assert oauth2("https://login.example.com/token") == oauth2("https://login.example.com/token")
+    assert oauth2("https://login.example.com/token") != oauth2("https://login.example.com/other") != endpoint()
+
+
+def test_settings_that_send_it_nowhere_else_do_not_count():
+    assert endpoint(auth={"type": "bearer"}, timeout_s=3, headers={"X-A": "1"}) == endpoint()

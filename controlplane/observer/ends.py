@@ -13,6 +13,7 @@ from dataplane.ledger.deadletter import death_of, original_of
 from dataplane.ledger.meta import Headers, Meta, read_meta
 from dataplane.names import Purpose, transmit_node
 from dataplane.tables.moves import AHEAD_PREFIX, MOVE_PREFIX, MoveProgress, decode_progress
+from dataplane.tables.records import DEAD_RATE
 from dataplane.tables.signals import Signal, decode_signal
 from mgmt.models import DeadLetter, HeldMessage, OffsetSet
 from mgmt.provisioning.admission import filed_under
@@ -70,7 +71,7 @@ class Ends(Struct):
             self.progress[progress.move] = progress
             return
         signal = decode_signal(value)
-        if signal.destination:
+        if signal.destination or signal.suspended != DEAD_RATE:
             self.views[signal.pipe, signal.destination, signal.writer] = signal
         if signal.suspended:
             self.suspensions[signal.pipe, signal.destination] = signal

@@ -97,6 +97,7 @@ def heartbeats(now: datetime) -> Iterator[Reading]:
             "partitions": len(said["partitions"]),
             "dropped_spans_total": said.get("dropped_spans", 0),
             "failing_files": said.get("failing_files", 0),
+            "held_pipes": said.get("held_pipes", 0),
         }
         yield from (Reading(f"penstock_writer_{name}", value, who) for name, value in figures.items())
 

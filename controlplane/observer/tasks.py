@@ -14,6 +14,7 @@ from controlplane.observer.patterns import watch_patterns
 from controlplane.settings import control_settings
 from mgmt.services.alerts import resolve_what_is_well, resolve_what_was_released, wake_snoozed
 from mgmt.services.moves import release_leftovers
+from mgmt.services.pipes import resume_complete_pipes
 from mgmt.services.probes import judge_probes
 
 LOCK = "observer.tend"
@@ -48,6 +49,7 @@ def _tend() -> str:
     now = datetime.now(UTC)
     done = {
         "verdicts": judge_cells(now),
+        "resumed": resume_complete_pipes(now=now),
         "released": release_leftovers(),
         "judged": judge_probes(now=now),
         "resolved": resolve_what_was_released(now=now) + resolve_what_is_well(now=now),

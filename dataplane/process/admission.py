@@ -15,7 +15,7 @@ from dataplane.names import WHOLE
 from dataplane.process.gate import Gate, Passage, lots_in
 from dataplane.process.item import Item, offset_of
 from dataplane.runtime.lane import Lane
-from dataplane.tables.records import PipeRecord
+from dataplane.tables.records import DEPENDENCY_MISSING, PipeRecord
 
 NEAR_US: Final = 10_000_000  # what was held so lately is all but caught up with
 KEPT_S: Final = 20.0  # longer than what is near takes to come back
@@ -33,6 +33,7 @@ class Admission:
         self._kept_since: dict[tuple[str, int], float] = {}
         self._cell = lane.identity.cell
         self._partly: set[str] = set()
+        self._closed: set[str] = set()
         self.pipes: set[str] = set()
         lane.table.on_change(self._changed)
         lane.keep_notes(self.note, self.recall)
@@ -65,6 +66,33 @@ class Admission:
         else:
             passage = gate.arrives(lot, meta.position, offset_of(item), item, admitted=admitted, room=room)
         return _marked(passage)
+
+    def close(self, pipe: str) -> None:
+        """Let nothing of a pipe in from now on, whatever its record says."""
+        self._closed.add(pipe)
+        self._watch()
+
+    def reopen(self, pipe: str) -> None:
+        """Let in again what the pipe's record says."""
+        self._closed.discard(pipe)
+        self._watch()
+
+    def hold_back(self, pipe: str, partition: int, items: Sequence[Item]) -> list[Item]:
+        """Return which of these messages are to be held now; the others are kept until what passed before is settled.
+
+        None of them has run, though some may have been let in. They come in the order of the partition.
+        """
+        gate = self._gates.get((pipe, partition)) or self._open(pipe, partition, [], offset_of(items[0]))
+        gate.not_run({offset_of(item) for item in items})
+        hold = []
+        for item in items:
+            if (key := item.message.key()) is None:
+                hold.append(item)
+            else:
+                lot, position = lot_of(key), item.meta.position
+                hold += gate.arrives(lot, position, offset_of(item), item, admitted=0, room=False).hold
+        self._note_time(pipe, partition, gate)
+        return _marked(Passage([], hold)).hold
 
     def turn(self) -> Iterable[tuple[str, int, list[Item]]]:
         """What was kept in vain, by pipe and partition, to be held: it has waited too long, or others wait for it."""
@@ -128,12 +156,15 @@ class Admission:
         return window is not None and window.owes(offset)
 
     def _admitted(self, pipe: str) -> int:
+        if pipe in self._closed:
+            return 0
         record = self._lane.table.pipe(pipe)
         return self._share(record) if record is not None else WHOLE
 
     def _share(self, record: PipeRecord) -> int:
         """Percent of its keys that may pass here."""
-        return 0 if record.held_at == self._cell else record.admitted
+        is_held = record.state == "paused" and record.cause == DEPENDENCY_MISSING
+        return 0 if is_held or record.held_at == self._cell else record.admitted
 
     def _changed(self, record: object) -> None:
         if not isinstance(record, PipeRecord):
@@ -144,7 +175,7 @@ class Admission:
             self._watch()
 
     def _watch(self) -> None:
-        self.pipes = self._partly | {pipe for pipe, _ in self._gates}
+        self.pipes = self._partly | self._closed | {pipe for pipe, _ in self._gates}
 
     def _note_time(self, pipe: str, partition: int, gate: Gate[Item]) -> None:
         if gate.kept:

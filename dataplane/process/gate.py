@@ -12,7 +12,7 @@ one might hold the other behind it.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from dataplane.names import WHOLE
@@ -86,8 +86,14 @@ class Gate(Generic[T]):
         """
         held = self._take([lot for lot in lots if not self._has_unsettled(lot)])
         for kept in held:
-            self._last[kept.lot] = kept.position
+            last = self._last.get(kept.lot, UNKNOWN)
+            self._last[kept.lot] = kept.position if last == UNKNOWN else max(last, kept.position)
         return [kept.message for kept in held]
+
+    def not_run(self, offsets: Collection[int]) -> None:
+        """Take back that the messages at these offsets have passed: they are shown once more."""
+        for lot, ran in self._ran.items():
+            self._ran[lot] = [offset for offset in ran if offset not in offsets]
 
     def overdue(self) -> list[T]:
         """What is to be held as soon as what passed before it is settled."""

@@ -47,9 +47,9 @@ class TenantRows:
     def __init__(self, pinned: Tables, tenant: str) -> None:
         self._pinned, self._tenant = pinned, tenant
 
-    def knows(self, tables: Iterable[str]) -> bool:
-        """Whether this host holds all these tables, or knows them to be removed."""
-        return all(self._pinned.table(self._tenant, name) is not None for name in tables)
+    def unknown(self, tables: Iterable[str]) -> str:
+        """Return the first of these tables that this host neither holds nor knows to be removed, or ""."""
+        return next((name for name in tables if self._pinned.table(self._tenant, name) is None), "")
 
     def row(self, table: str, key: str) -> Any:
         """The row; None if there is none. Raises TableGoneError."""

@@ -32,6 +32,14 @@ class Plans:
                 self._known[pipe, runs_as] = plan
         return plan
 
+    def missing(self, pipe: str, revision: int) -> str:
+        """Return what `find` needed and did not get, in words for the pipe's owner."""
+        record = self._table.pipe(pipe)
+        runs_as = record.run_as.get(revision, revision) if record else revision
+        if self._table.plan(pipe, runs_as) is None:
+            return f"Revision {runs_as} has not been loaded yet."
+        return "The secret of its hash steps cannot be opened."
+
     def _compile(self, pipe: str, revision: int) -> Plan | None:
         known = self._table.plan(pipe, revision)
         if known is None:

@@ -18,6 +18,7 @@ from dataplane.plan.enrich import Enriching
 from dataplane.plan.stage import Stage, Steps, decode, encode
 from dataplane.process.admission import Admission, stretches
 from dataplane.process.dedup import Asking, verdict_of
+from dataplane.process.dependencies import Dependencies
 from dataplane.process.holding import Holding
 from dataplane.process.item import UNREAD, Item, child_of, item_of, offset_of
 from dataplane.process.lookups import Lookups, Tables, TenantRows
@@ -71,6 +72,7 @@ class ProcessWork:
         self._holding = Holding(lane)
         self._traces = None if lane.tracing is None else Traces(lane.tracing, topics["ingest"].name)
         self._admission = Admission(lane)
+        self._dependencies = Dependencies(lane, self._admission, self._missing)
         self._waiting: list[tuple[_Group, list[Item]]] = []  # for a plan or a look-up table that is not here yet
         self._behind: set[tuple[str, int]] = set()  # the pipe and partition of each of these
 
@@ -169,13 +171,31 @@ class ProcessWork:
             self.acked(run)
 
     def turn(self) -> None:
-        """Try again what waits for a plan; hold what was kept in vain."""
+        """Try again what waits for a plan; hold what was kept or has waited in vain."""
         for pipe, partition, items in self._admission.turn():
             self._hold(pipe, partition, items)
+        now_s = time.monotonic()
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             self._behind.clear()
             self._run_all(waiting)
+            self._hold_waiting(self._dependencies.overdue(self._waiting, now_s))
+        self._dependencies.turn(now_s)
+        self._lane.held_pipes = len(self._dependencies.held)
+
+    def _hold_waiting(self, pipes: set[str]) -> None:
+        """Hold what waits of these pipes, each partition in its order, so that nobody else waits behind it."""
+        if not pipes:
+            return
+        found: defaultdict[tuple[str, int], list[Item]] = defaultdict(list)
+        for (pipe, _, _, partition), items in self._waiting:
+            if pipe in pipes:
+                found[pipe, partition] += items
+        self._waiting = [(group, items) for group, items in self._waiting if group[0] not in pipes]
+        self._behind = {place for place in self._behind if place[0] not in pipes}
+        for (pipe, partition), items in found.items():
+            ordered = sorted(items, key=offset_of)
+            self._hold(pipe, partition, self._admission.hold_back(pipe, partition, ordered))
 
     def _run_all(self, groups: Iterable[tuple[_Group, list[Item]]]) -> None:
         with self._lookups.pinned() as pinned:
@@ -276,6 +296,18 @@ class ProcessWork:
             self._traces.begin(run, items)
         return run
 
+    def _missing(self, pipe: str, revision: int) -> str:
+        """Return what a revision of a pipe lacks on this host, in words for the pipe's owner; "" if it can run."""
+        plan = self._plans.find(pipe, revision)
+        if plan is None:
+            return self._plans.missing(pipe, revision)
+        record = self._lane.table.pipe(pipe)
+        with self._lookups.pinned() as pinned:
+            table = TenantRows(pinned, record.tenant if record else "").unknown(plan.enrich.tables)
+        if table:
+            return f"The look-up table {table!r} has not been loaded yet."
+        return "Its cell is being upgraded for dedup or windows." if self._lacks_topic(plan) else ""
+
     def _lacks_topic(self, plan: Plan) -> bool:
         """Whether the cell, made by an earlier release, has no topic yet for what the plan asks."""
         return bool((plan.dedup and not self._asking.topic) or (plan.windows and not self._taps.topic))
@@ -329,7 +361,7 @@ class ProcessWork:
         """The tables of the pipe's tenant; None while one that the plan needs has not come to this host yet."""
         record = self._lane.table.pipe(pipe)
         rows = TenantRows(pinned, record.tenant if record else "")
-        return rows if rows.knows(plan.enrich.tables) else None
+        return None if rows.unknown(plan.enrich.tables) else rows
 
     def _enrich(self, run: Run, stage: Enriching, rows: TenantRows, items: list[Item]) -> list[Item]:
         """Return the items with their rows; note those that die."""

@@ -54,6 +54,8 @@ class News:
 
     def _hear(self, signal: Signal, now_us: int) -> None:
         """A destination has recovered when its breaker is closed and was not, or was last heard of before our time."""
+        if not signal.destination:
+            return  # of a pipe as a whole: nothing waits for it in the tiers
         name = Name(signal.pipe, signal.destination)
         before = self._views.get(name)
         if before is not None and before.at_us > signal.at_us:

@@ -132,6 +132,7 @@ class Lane:
         self.usage = UsageBook()
         self.fields = FieldBook(settings.fields)
         self.files = OptionalFiles()
+        self.held_pipes = 0  # pipes that the work holds because something is missing here
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var), self.files)
         self.table: ControlTable = self._reader.table
         self.cell = self._await_cell()
@@ -440,6 +441,7 @@ class Lane:
             unsettled=sum(window.unsettled for window in self.windows.values()),
             detail=self._trouble,
             failing_files=self.files.failing,
+            held_pipes=self.held_pipes,
             dropped_spans=self.tracing.dropped if self.tracing is not None else 0,
         )
 

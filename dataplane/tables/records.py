@@ -13,6 +13,7 @@ from dataplane.names import WHOLE, LaneKind, Purpose
 from dataplane.spec import Destination, PipeSpec
 
 DEAD_RATE: Final = "dead-rate"  # too many of a pipe's messages die in its steps
+DEPENDENCY_MISSING: Final = "dependency-missing"  # a lane lacks what the pipe's steps need: plan, salt, table or topic
 
 
 class TopicRecord(Struct, frozen=True):
@@ -40,11 +41,12 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     While a revision ramps there are two weights, its own first: what each takes is then booked apart (`ramp_node`).
     `run_as` redirects messages already stamped with a revision to another one (a rollback: {8: 7}). A paused pipe
     accepts and holds, as if every destination were paused; a closed one answers 409. `cause`: why Penstock itself has
-    paused it; "" if a person did. What is paused for DEAD_RATE is held before its steps. `leaving`: the cell that still
-    works off what came before the pipe was moved from it; "" if there is none. `admitted`: so many percent of its keys
-    may pass; what lies beyond them is held before its steps, too. `by_shares`: that share is still tried, so what
-    passes is booked apart (`ramp_node`), also when it is all of them. `held_at`: the cell that lets nothing in now,
-    because another one still has earlier messages of the same keys; "" if there is none.
+    paused it; "" if a person did. What is paused for DEAD_RATE or DEPENDENCY_MISSING is held before its steps, in the
+    latter case so that each key keeps its order. `leaving`: the cell that still works off what came before the pipe was
+    moved from it; "" if there is none. `admitted`: so many percent of its keys may pass; what lies beyond them is held
+    before its steps, too. `by_shares`: that share is still tried, so what passes is booked apart (`ramp_node`), also
+    when it is all of them. `held_at`: the cell that lets nothing in now, because another one still has earlier messages
+    of the same keys; "" if there is none.
     """
 
     pipe: str

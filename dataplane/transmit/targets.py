@@ -28,6 +28,7 @@ SHORT_S: Final = 2.0  # a wait up to this long is waited in the queue
 SHORTEST_S: Final = 0.001
 QUEUE_WAIT_S: Final = 10.0  # where destinations share a lane, nobody waits longer for its turn than this
 LOCKED_WAIT_S: Final = 10.0  # a record or a secret may come late
+LOCKED_ROOM: Final = 1_000  # messages that wait for it; more go to the retrier at once, or they would fill the window
 
 
 class Course(Enum):
@@ -130,7 +131,8 @@ class Target:
         if is_behind or self.holds:
             return Course.WAIT if is_behind else Course.HOLD
         if self.locked:
-            return Course.PARK if self.queue and now_s - self.queue[0].taken_s > LOCKED_WAIT_S else Course.WAIT
+            waits_too_long = self.queue and now_s - self.queue[0].taken_s > LOCKED_WAIT_S
+            return Course.PARK if waits_too_long or len(self.queue) >= LOCKED_ROOM else Course.WAIT
         pause_s = self._pause_s(now_s)
         if pause_s > SHORT_S or not self.breaker.allowance(now_s, prober=self.seat.prober):
             return Course.PARK

@@ -331,6 +331,18 @@ ALL: Final = (
             "Then resume the pipe: what is held runs through the steps of the live revision.",
         ),
     ),
+    Cause(
+        "dependency-missing",
+        "something that its steps need is not there yet",
+        "A revision, a look-up table or the secret of hash steps has not reached the processes that run the pipe. It "
+        "accepts events and keeps them, as they came.",
+        OPERATOR,
+        HELD,
+        (
+            "Usually nothing: the pipe goes on automatically when it has come, and what is held follows in order.",
+            "If it lasts longer than a few minutes, tell the operator: the pipe's page names what is missing.",
+        ),
+    ),
     _unready(
         "too-large",
         "it grew too large",

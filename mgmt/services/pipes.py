@@ -1,16 +1,18 @@
 """Making, naming, closing and opening pipes."""
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import structlog
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from dataplane.names import WHOLE
 from dataplane.spec import PipeSpec
-from mgmt.models import Admission, Pipe, Tenant, User
+from dataplane.tables.records import DEPENDENCY_MISSING
+from mgmt.models import Admission, LaneSignal, Pipe, Tenant, User
 from mgmt.provisioning.admission import first_admitted
 from mgmt.provisioning.settings import admission_policy
 from mgmt.services.errors import NameTaken, PipeClosed
@@ -18,6 +20,8 @@ from mgmt.services.names import checked_name
 from mgmt.services.revisions import check_for_tenant, checked_spec, store_revision
 
 log = structlog.get_logger(__name__)
+
+LACKING_FOR: Final = timedelta(seconds=30)  # lanes that lack something repeat it every ten
 
 
 def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: User, expected_per_s: int = 0) -> Pipe:
@@ -91,9 +95,22 @@ def resume_pipe(*, pipe: Pipe) -> bool:
 
 
 def hold_pipe(*, pipe_id: str, of_version: int, cause: str, reason: str) -> bool:
-    """Pause it for what a lane saw. False if the row has moved on since the lane read it: the lane looks again."""
-    pipe = Pipe.objects.filter(id=pipe_id, version=of_version).first()
+    """Pause it for what a lane saw. False if the row has moved on since the lane read it: the lane looks again.
+
+    `of_version`: of the pipe's record that the lane has; 0 if it has none.
+    """
+    rows = Pipe.objects.filter(id=pipe_id)
+    pipe = (rows.filter(version=of_version) if of_version else rows).first()
     return pipe is not None and _move(pipe, [Pipe.State.ACTIVE], Pipe.State.PAUSED, cause=cause, reason=reason)
+
+
+def resume_complete_pipes(*, now: datetime) -> int:
+    """Resume pipes that were paused because a lane lacked something, when no lane has said so lately; how many."""
+    lacking = LaneSignal.objects.filter(
+        pipe_id=OuterRef("id"), destination="", breaker="open", at__gte=now - LACKING_FOR
+    )
+    held = Pipe.objects.filter(~Exists(lacking), state=Pipe.State.PAUSED, state_cause=DEPENDENCY_MISSING)
+    return sum(_move(pipe, [Pipe.State.PAUSED], Pipe.State.ACTIVE) for pipe in held)
 
 
 def _move(pipe: Pipe, was: list[Pipe.State], becomes: Pipe.State, *, cause: str = "", reason: str = "") -> bool:

@@ -10,7 +10,7 @@ from dataplane.names import transmit_node
 from dataplane.spec import Retry
 from dataplane.tables.records import CellRecord, PipeRecord
 from dataplane.transmit.breaker import MIN_VOLUME
-from dataplane.transmit.targets import LOCKED_WAIT_S, QUEUE_WAIT_S, STORM
+from dataplane.transmit.targets import LOCKED_ROOM, LOCKED_WAIT_S, QUEUE_WAIT_S, STORM
 from tests.rig.memory_lane import MemoryLane, message
 from tests.rig.transmitting import NODE, Clock, MemorySender, destination, opened, without_kafka
 
@@ -401,4 +401,21 @@ def test_a_window_blocked_by_few_lets_just_those_go(tmp_path: Path, clock: Clock
     assert {read_meta(record["headers"]).position for record in parked(lane)} == {0, 1, 2}  # type: ignore[arg-type]
     assert lane.unsettled() == 0
     assert not sender.begun
+    work.close()
+
+
+def test_messages_for_an_unknown_destination_take_no_more_than_their_room_and_others_go_on(
+    tmp_path: Path, clock: Clock
+):
+    lane, work, sender = opened(tmp_path, destination("well"))
+    count = LOCKED_ROOM + 1
+    lane.take(*(message(n, destination="unknown") for n in range(count)), message(count, destination="well"))
+    work.turn()
+    assert len(sender.begun) == 1
+    assert 0 < len(parked(lane)) < count, "so many go to the retrier at once; the others wait for the record"
+    for _ in range(2):
+        clock.advance(LOCKED_WAIT_S + 1)
+        work.turn()
+    lane.store()
+    assert (len(parked(lane)), lane.unsettled()) == (count, 1)
     work.close()

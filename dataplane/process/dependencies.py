@@ -1,0 +1,136 @@
+"""Pipes of which this lane lacks something that their steps need: a plan, the salt of masks, a table, a topic.
+
+What is missing may be on its way, so messages wait for it, unsettled, for a moment. Then they are held before the
+steps, or one pipe would fill the window of a partition that it shares with others. The lane reports it on `signals`:
+the control plane pauses the pipe, and resumes it when no lane has said for a while that something is missing.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from dataplane.process.admission import Admission
+from dataplane.process.item import Item, offset_of
+from dataplane.runtime.lane import MAX_WINDOW_BYTES, Lane
+from dataplane.tables.records import DEPENDENCY_MISSING, PipeRecord
+from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
+
+Group = tuple[str, int, int, int]  # pipe, revision, bucket, partition
+WAIT_S: Final = 10.0
+CHECK_S: Final = 1.0
+REPORT_S: Final = 10.0  # well below the time after which the control plane takes silence for "nothing is missing"
+
+
+class Dependencies:
+    """Decides which pipes this lane holds because something is missing, and when it takes them in again.
+
+    missing: what a revision of a pipe lacks on this host, in words for the pipe's owner; "" if it can run
+    held:    the pipes that this lane holds
+    """
+
+    def __init__(self, lane: Lane, admission: Admission, missing: Callable[[str, int], str]) -> None:
+        self._lane, self._admission, self._missing = lane, admission, missing
+        self._signals = lane.cell.topics["signals"].name
+        self._since: dict[str, float] = {}  # when messages of a pipe began to wait
+        self._revisions: dict[str, int] = {}  # of the pipes that are held, one that lacked something
+        self._reported: dict[str, tuple[float, int]] = {}  # when, and under which version of the pipe's record
+        self._unchecked: set[str] = set()  # paused for this cause; perhaps by what this lane lacks
+        self._due_s = 0.0
+        lane.table.on_change(self._changed)
+
+    @property
+    def held(self) -> Collection[str]:
+        """The pipes that this lane holds."""
+        return self._revisions.keys()
+
+    def overdue(self, waiting: Iterable[tuple[Group, list[Item]]], now_s: float) -> set[str]:
+        """Return the pipes whose waiting messages are to be held now; note when the others began to wait."""
+        since, crowded = self._since, self._crowded(waiting)
+        self._since = {pipe: since.get(pipe, now_s) for (pipe, *_), _ in waiting}
+        due = set()
+        for (pipe, revision, _, partition), _ in waiting:
+            if pipe in self._revisions or partition in crowded or now_s - self._since[pipe] >= WAIT_S:
+                due.add(pipe)
+                self._hold(pipe, revision, now_s)
+        return due
+
+    def turn(self, now_s: float) -> None:
+        """Look once a second whether what was missing has come, and repeat the report while it has not."""
+        if now_s < self._due_s or not (self._revisions or self._unchecked):
+            return
+        self._due_s = now_s + CHECK_S
+        for pipe in self._unchecked:
+            if self._why(pipe):
+                self._hold(pipe, 0, now_s)
+        self._unchecked.clear()
+        for pipe in list(self._revisions):
+            if not (why := self._why(pipe)):
+                self._take_in(pipe)
+            elif self._reported[pipe][1] != self._version(pipe) or now_s - self._reported[pipe][0] >= REPORT_S:
+                self._report(pipe, why, now_s)
+
+    def _crowded(self, waiting: Iterable[tuple[Group, list[Item]]]) -> set[int]:
+        """Return the partitions of whose windows waiting messages take half, or block so much behind them."""
+        counts: Counter[int] = Counter()
+        firsts: dict[int, int] = {}
+        for (*_, partition), items in waiting:
+            counts[partition] += len(items)
+            firsts[partition] = min(firsts.get(partition, offset_of(items[0])), offset_of(items[0]))
+        half, crowded = self._lane.settings.max_unsettled // 2, set()
+        for partition, first in firsts.items():
+            window = self._lane.windows.get(partition)
+            is_filling = window is not None and (window.span >= half or window.bytes >= MAX_WINDOW_BYTES // 2)
+            if counts[partition] >= half or (window is not None and is_filling and window.prefix >= first):
+                crowded.add(partition)
+        return crowded
+
+    def _hold(self, pipe: str, revision: int, now_s: float) -> None:
+        if pipe in self._revisions:
+            return
+        self._revisions[pipe] = revision
+        self._admission.close(pipe)
+        why = self._why(pipe) or self._missing(pipe, revision)
+        self._lane.tally.add(f"held: pipe={pipe} {why}")
+        self._report(pipe, why, now_s)
+
+    def _take_in(self, pipe: str) -> None:
+        """Hold it no more, and say so. What is held of it comes back first (dataplane.process.gate)."""
+        del self._revisions[pipe], self._reported[pipe]
+        self._admission.reopen(pipe)
+        self._lane.tally.add(f"not held any more: pipe={pipe}")
+        self._send(pipe, "")
+
+    def _why(self, pipe: str) -> str:
+        """Return what the revisions lack that run the pipe's messages now: what is held comes back under these."""
+        record = self._lane.table.pipe(pipe)
+        weights = [revision for revision, _ in record.weights] if record is not None else []
+        revisions = weights or [self._revisions.get(pipe, 0)]
+        return next(filter(None, (self._missing(pipe, revision) for revision in revisions)), "")
+
+    def _report(self, pipe: str, why: str, now_s: float) -> None:
+        self._reported[pipe] = (now_s, self._version(pipe))
+        self._send(pipe, why)
+
+    def _send(self, pipe: str, why: str) -> None:
+        signal = Signal(
+            SIGNAL_VERSION,
+            self._lane.identity.cell,
+            self._lane.identity.writer,
+            pipe,
+            "",
+            time.time_ns() // 1_000,
+            breaker="open" if why else "closed",
+            suspended=DEPENDENCY_MISSING if why else "",
+            reason=why,
+            of_version=self._version(pipe),
+        )
+        self._lane.outbox.send(self._signals, None, key=signal_key(signal).encode(), value=encode_signal(signal))
+
+    def _version(self, pipe: str) -> int:
+        record = self._lane.table.pipe(pipe)
+        return record.version if record is not None else 0
+
+    def _changed(self, record: object) -> None:
+        if isinstance(record, PipeRecord) and record.state == "paused" and record.cause == DEPENDENCY_MISSING:
+            self._unchecked.add(record.pipe)

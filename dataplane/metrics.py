@@ -55,6 +55,10 @@ METRICS: Final = (
            "A producer of such a topic writes invalid names or values; ingest's log names the source."),
     Metric("penstock_echo_answers_total", "echo", "counter", "answers", ("status",),
            "Deliveries to the echo by the status of its answer.", "4xx: unsigned or too large. 408: slow bodies."),
+    Metric("penstock_ingest_producer_replacements_total", "ingest", "counter", "producers", (),
+           "Kafka producers that were replaced after a fatal error; events under way were answered with 503.",
+           "The brokers lost records that they had acknowledged, or forgot producers: look at their logs and disks. "
+           "The ledger names what is lost."),
     Metric("penstock_keeper_wanted_applications", "keeper", "gauge", "applications", (),
            "Cells' applications that are asked for.", "There are more cells."),
     Metric("penstock_keeper_applications", "keeper", "gauge", "applications", (),

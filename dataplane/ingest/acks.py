@@ -12,6 +12,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, Message, Producer
 
 from dataplane.ingest.pace import Pace
+from dataplane.runtime.replaceable import ReplaceableProducer
 
 TURN_S: Final = 0.001
 Place = tuple[int, int]  # partition, offset
@@ -28,12 +29,11 @@ class Batch:
     places:  of the records in the order in which they were produced, once all reports are in; None: does not count
     """
 
-    __slots__ = ("_done", "_failed", "_offsets", "_owed", "fatal", "future", "numbers", "pace", "places", "subject")
+    __slots__ = ("_done", "_failed", "_offsets", "_owed", "future", "numbers", "pace", "places", "subject")
 
     def __init__(self, subject: Any, pace: Pace, loop: asyncio.AbstractEventLoop) -> None:
         self.subject = subject  # the caller's own, for `on_done`
         self.pace = pace
-        self.fatal = False
         self.future: asyncio.Future[None] = loop.create_future()
         self.numbers: dict[int, list[int]] = defaultdict(list)
         self.places: list[Place | None] = []
@@ -58,7 +58,6 @@ class Batch:
             self._offsets[partition].append(offset)
         else:
             self._failed.add(partition)
-            self.fatal |= error is not None and error.fatal()
         self.pace.reported(partition, failed=error is not None)
         self._settle()
 
@@ -86,7 +85,7 @@ class Batch:
 class Acks:
     """`on_done` is called with every batch complete since the last turn, before any request that awaits one goes on."""
 
-    def __init__(self, producer: Producer, on_done: Callable[[list[Batch]], None]) -> None:
+    def __init__(self, producer: Producer | ReplaceableProducer, on_done: Callable[[list[Batch]], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._producer = producer
         self._on_done = on_done
@@ -98,6 +97,11 @@ class Acks:
     def pace(self, topic: str) -> Pace:
         """What produces to a topic; there is one for each."""
         return self._paces.get(topic) or self._paces.setdefault(topic, Pace(self._producer, topic))
+
+    def refuse_held(self) -> None:
+        """Refuse all records that wait to be produced."""
+        for pace in self._paces.values():
+            pace.refuse_held()
 
     def produced(self, batch: Batch, count: int) -> None:
         """All records of the batch that could be produced have been: `count` reports are due."""

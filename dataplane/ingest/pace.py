@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from confluent_kafka import KafkaException, Producer
 
 from dataplane.ledger.meta import Headers
+from dataplane.runtime.replaceable import ReplaceableProducer
 
 if TYPE_CHECKING:
     from dataplane.ingest.acks import Batch
@@ -35,7 +36,7 @@ class Pace:
 
     __slots__ = ("_failed", "_held", "_held_bytes", "_on_their_way", "_passing", "_produce", "_topic")
 
-    def __init__(self, producer: Producer, topic: str) -> None:
+    def __init__(self, producer: Producer | ReplaceableProducer, topic: str) -> None:
         self._produce = producer.produce
         self._topic = topic
         self._on_their_way: dict[int, int] = defaultdict(int)  # by partition
@@ -60,6 +61,10 @@ class Pace:
         self._on_their_way[partition] -= 1
         if failed:
             self._failed.add(partition)
+
+    def refuse_held(self) -> None:
+        """Have the next turn refuse everything that waits here."""
+        self._failed |= self._held.keys()
 
     def turn(self) -> None:
         """Produce what need not wait any longer; where one could not be stored, those behind it need not try."""

@@ -7,10 +7,11 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from typing import Final
 from zlib import crc32
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from msgspec import Struct
 
 from dataplane.ingest.acks import Acks, Batch, Place
@@ -32,6 +33,7 @@ from dataplane.record_limits import ENVELOPE_BYTES, wire_bytes
 from dataplane.runtime.board import Reading
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import ingest_producer
+from dataplane.runtime.replaceable import ReplaceableProducer
 from dataplane.runtime.settings import Settings
 from dataplane.runtime.tracing import Tracing
 from dataplane.runtime.usage import UsageBook
@@ -88,7 +90,8 @@ class Replica:
         self._files = OptionalFiles()
         self._reader = ControlReader(settings.kafka, snapshot_path(settings.var), self._files)
         self.table = self._reader.table
-        self._producer = ingest_producer(settings.kafka, name, PRODUCE_TIMEOUT_MS)
+        make = partial(_producer_of, settings.kafka, name)
+        self._producer = ReplaceableProducer(make, self._on_replaced)
         self._journal = AckJournal(settings.var / "data" / "acks", name)
         self._usage = UsageBook()
         self._quiet = False  # no request since the last background turn
@@ -102,7 +105,6 @@ class Replica:
         self._waiting = 0  # requests
         self._unsettled = 0  # their events
         self._events: Counter[str] = Counter()  # by outcome
-        self._broken = False
         self._trouble = ""  # why ACKs cannot be journalled
         self._background: list[asyncio.Task[None]] = []
 
@@ -137,7 +139,9 @@ class Replica:
         """Empty if events can be taken, else why not."""
         if not (len(self.table) or self._reader.at_end):
             return "the control topic has not been read yet"
-        return self._teller.trouble or "reports to the ledger are far behind" if self._teller.is_full else ""
+        if self._teller.is_full:
+            return self._teller.trouble or "reports to the ledger are far behind"
+        return self._producer.trouble
 
     def readings(self) -> Iterator[Reading]:
         """What became of events, and how the replica feels."""
@@ -149,6 +153,7 @@ class Replica:
         yield Reading("penstock_ingest_unreported_events", self._teller.unreported)
         yield Reading("penstock_ingest_report_late_seconds", self._teller.late_s)
         yield Reading("penstock_ingest_dropped_headers_total", self._feeds.dropped_headers)
+        yield Reading("penstock_ingest_producer_replacements_total", self._producer.replacements)
 
     def route(self, key: str) -> Route:
         """Where a key leads. Raises RefusalError for an unknown or revoked key, a closed pipe, one not live yet."""
@@ -304,7 +309,6 @@ class Replica:
         stored: dict[tuple[str, str, int], Pass] = {}
         for batch in batches:
             request: Request = batch.subject
-            self._broken |= batch.fatal
             pipe, generation, now_us = request.route.pipe, request.route.topic.generation, request.now_us
             bases = {partition: partition_base(generation, partition) for partition in batch.numbers}
             found, bucket = None, -1
@@ -321,6 +325,10 @@ class Replica:
                 found.began_us.append(request.began_us)
         return stored.values()
 
+    def _on_replaced(self) -> None:
+        """Refuse what waits to be produced: it is stamped for the instance that failed."""
+        self._acks.refuse_held()
+
     def _note_journal(self, trouble: str) -> None:
         """Remember whether the journal can be written; the heartbeat says so, the log once for each change."""
         if trouble != self._trouble:
@@ -333,12 +341,13 @@ class Replica:
         self._quiet = True
 
     def _beat(self) -> None:
+        troubles = (self._producer.trouble, self._trouble, self._teller.trouble, self._files.trouble)
         dropped = self._tracing.dropped if self._tracing is not None else 0
         self._pulse.beat(
             "running",
             self.table.offset,
             unsettled=self._unsettled,
-            detail="; ".join(filter(None, (self._trouble, self._teller.trouble, self._files.trouble))),
+            detail="; ".join(filter(None, troubles)),
             dropped_spans=dropped,
             failing_files=self._files.failing,
         )
@@ -354,8 +363,8 @@ class Replica:
                 self._teller.tell_if_due(self.settings.checkpoint_ms / 1_000)
                 if self._pulse.due():
                     self._beat()
-                if self._broken:
-                    log.critical("the producer is of no more use; leaving so that a new process takes over")
+                if self._producer.is_failing:
+                    log.critical("Kafka producers fail again and again; leaving so that a new process takes over")
                     signal.raise_signal(signal.SIGTERM)
             except (KafkaException, OSError):
                 log.exception("the background turn failed; the next one tries again")
@@ -363,6 +372,10 @@ class Replica:
 
 def _monotonic_us() -> int:
     return time.monotonic_ns() // 1_000
+
+
+def _producer_of(kafka: str, name: str) -> Producer:
+    return ingest_producer(kafka, name, PRODUCE_TIMEOUT_MS)
 
 
 def _verdicts(request: Request, places: list[Place | None]) -> list[Verdict]:

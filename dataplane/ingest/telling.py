@@ -19,6 +19,7 @@ from dataplane.ledger.usage import Usage
 from dataplane.names import AUDIT_TOPIC
 from dataplane.record_limits import REPORT_BYTES
 from dataplane.runtime.lags import LagBook
+from dataplane.runtime.replaceable import ReplaceableProducer
 from dataplane.runtime.usage import UsageBook
 
 LATE_S: Final = 10.0  # reports that are not stored for so long are a fault
@@ -45,7 +46,7 @@ class Teller:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: Producer | ReplaceableProducer,
         journal: AckJournal,
         replica: str,
         usage: UsageBook,

@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import time
+from functools import partial
 from typing import Final
 
 from pyspark import InheritableThread
@@ -23,6 +24,7 @@ from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.lane import LaneIdentity
 from dataplane.runtime.logs import log_as_json
+from dataplane.runtime.replaceable import ReplaceableProducer
 from dataplane.runtime.settings import settings_from
 from dataplane.tables.control import ControlReader, snapshot_path
 from dataplane.tables.optional_files import OptionalFiles
@@ -78,7 +80,7 @@ class Driver:
         self._slots = slots_of(self._spark)
         self._files = OptionalFiles()
         self._reader = ControlReader(self._settings.kafka, snapshot_path(self._settings.var), self._files)
-        self._producer = lane_producer(self._settings.kafka, f"{cell}-driver")
+        self._producer = ReplaceableProducer(partial(lane_producer, self._settings.kafka, f"{cell}-driver"))
         self._pulse = Pulse(
             self._producer, cell=cell, writer="driver", kind="driver", epoch=epoch, incarnation=incarnation
         )

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -11,6 +12,7 @@ from dataplane.ledger.facts import FactBook
 from dataplane.ledger.report_parts import encode_parts
 from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.kafka import lane_producer
+from dataplane.runtime.replaceable import ReplaceableProducer
 from dataplane.tables.records import TopicRecord
 
 STORED_S: Final = 30.0
@@ -21,11 +23,14 @@ class NotStoredError(Exception):
 
 
 class Teller:
-    """Of one query, used from the thread that runs its batches."""
+    """Of one query, used from the thread that runs its batches.
+
+    A producer that has had a fatal error is replaced; what it had not stored by then makes `await_stored` raise.
+    """
 
     def __init__(self, kafka: str, cell: str, writer: str) -> None:
         self._cell, self._writer = cell, writer
-        self._producer = lane_producer(kafka, f"{cell}-{writer}")
+        self._producer = ReplaceableProducer(partial(lane_producer, kafka, f"{cell}-{writer}"))
         self._reader = Consumer({"bootstrap.servers": kafka, "group.id": f"penstock.{cell}.{writer}", "log_level": 3})
         self._refused = ""
 

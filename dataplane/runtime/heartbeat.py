@@ -9,12 +9,22 @@ from confluent_kafka import KafkaException, Producer
 
 from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC
+from dataplane.runtime.replaceable import ReplaceableProducer
 
 
 class Pulse:
     """Sends heartbeats of one writer through a producer that the process has anyway. Losing one is harmless."""
 
-    def __init__(self, producer: Producer, *, cell: str, writer: str, kind: str, epoch: int, incarnation: str) -> None:
+    def __init__(
+        self,
+        producer: Producer | ReplaceableProducer,
+        *,
+        cell: str,
+        writer: str,
+        kind: str,
+        epoch: int,
+        incarnation: str,
+    ) -> None:
         self._producer = producer
         self._fixed = {"cell": cell, "writer": writer, "kind": kind, "epoch": epoch, "incarnation": incarnation}
         self._process = psutil.Process()

@@ -126,7 +126,7 @@ class Outbox:
 
         Raises ProducerDeadError if a shipment's record was refused, or the instance has had a fatal error.
         """
-        self._producer.poll(wait_s)
+        self._poll(wait_s)
         if self._dead:
             raise ProducerDeadError(self._dead)
         for letter in self._refusals.due(time.monotonic()):
@@ -170,8 +170,15 @@ class Outbox:
             self._dead = self._dead or f"{topic}: {error.str()}"
 
     def wait(self) -> None:
-        """The producer's queue is full: let some reports come."""
-        self._producer.poll(0.01)
+        """Let some reports come, for the producer's queue is full. Raises ProducerDeadError."""
+        self._poll(0.01)
+
+    def _poll(self, wait_s: float) -> None:
+        """The client raises a fatal error here, once; it is in no report."""
+        try:
+            self._producer.poll(wait_s)
+        except KafkaException as exc:
+            raise ProducerDeadError(exc.args[0].str()) from exc
 
     def _post(self, letter: Letter) -> None:
         shipment = self.shipment(letter.topic, letter)

@@ -77,12 +77,6 @@ def test_reports_may_come_while_the_request_is_still_producing(partitions: list[
     assert batch.places == places
 
 
-def test_a_fatal_error_is_remembered():
-    batch, _ = batch_of([0])
-    batch.report(KafkaError(KafkaError._FATAL, "fenced", fatal=True), Report(0, None))
-    assert batch.fatal
-
-
 def test_keys_go_where_librdkafka_would_put_them():
     producer = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
     found: dict[bytes, int] = {}

@@ -1,0 +1,54 @@
+"""A fatal error of the producer: events under way are answered with 503, and the next ones are stored by a new one.
+
+On librdkafka's mock broker, because a real one brings the error about only by losing what it had acknowledged.
+"""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dataplane.ingest import pace
+from dataplane.ingest.acks import Acks
+from dataplane.ingest.replica import Replica
+from dataplane.runtime.settings import settings_from
+from tests.rig.librdkafka import MockCluster, fail_for_good
+from tests.unit.ingest.test_when_an_event_is_acked import ROUTE, events, taken
+
+
+@pytest.fixture
+def cluster() -> MockCluster:
+    cluster = MockCluster()
+    cluster.make_topic(ROUTE.topic.name)
+    return cluster
+
+
+def test_a_replica_replaces_its_producer_and_acks_nothing_that_is_not_stored(tmp_path: Path, cluster: MockCluster):
+    async def run() -> None:
+        settings = settings_from({"PENSTOCK_KAFKA": cluster.address, "PENSTOCK_VAR": str(tmp_path)})
+        replica = Replica(settings, "ingest-1")
+        replica._loop = asyncio.get_running_loop()
+        replica._acks = Acks(replica._producer, replica._on_done)
+        replica._reader.at_end = True
+        (stored,) = await replica.take(ROUTE, events("1"))
+        assert (stored.status, replica.ready) == (202, "")
+        cluster.kill()
+        count = pace.ON_THEIR_WAY + 3  # some are with the client, the others are held for it
+        waiting = [await taken(replica, events(str(number))) for number in range(count)]
+        failed = replica._producer._producer
+        fail_for_good(failed)
+        answers = [(await task)[0].status for task in waiting]
+        assert answers == [503] * count
+        assert "fatal" in replica.ready
+        assert replica._producer._producer is not failed
+        cluster.start()
+        after = (await replica.take(ROUTE, events("2")))[0]
+        assert after.status == 202
+        readings = {reading.name: reading.value for reading in replica.readings() if not reading.labels}
+        assert readings["penstock_ingest_producer_replacements_total"] == 1
+        lines = (tmp_path / "data" / "acks" / "ingest-1.acks").read_bytes().splitlines()
+        assert len(lines) == 2, "only what was stored is journalled"
+        replica._journal.close()
+        replica._reader.close()
+
+    asyncio.run(run())

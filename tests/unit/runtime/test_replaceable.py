@@ -1,0 +1,113 @@
+"""A producer is replaced after a fatal error; what the failed one had is reported as not stored."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+
+from dataplane.jobs.telling import NotStoredError, Teller
+from dataplane.runtime.kafka import ingest_producer, lane_producer
+from dataplane.runtime.outbox import Outbox, ProducerDeadError
+from dataplane.runtime.replaceable import MOST, ReplaceableProducer
+from tests.rig.librdkafka import MockCluster, fail_for_good
+
+
+@pytest.fixture(scope="module")
+def cluster() -> MockCluster:
+    cluster = MockCluster()
+    cluster.make_topic("t")
+    return cluster
+
+
+@pytest.fixture
+def made() -> list[Producer]:
+    """Every instance, the newest last."""
+    return []
+
+
+@pytest.fixture
+def producer(cluster: MockCluster, made: list[Producer]) -> Iterator[ReplaceableProducer]:
+    cluster.start()
+
+    def make() -> Producer:
+        made.append(ingest_producer(cluster.address, "test", 5_000))
+        return made[-1]
+
+    yield ReplaceableProducer(make)
+    cluster.start()
+
+
+def until(truth: Callable[[], Any], turn: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not truth():
+        assert time.monotonic() < deadline
+        turn()
+
+
+def replaced(producer: ReplaceableProducer, times: int) -> bool:
+    return producer.replacements == times
+
+
+def test_a_fatal_error_replaces_the_instance_and_its_records_are_reported_as_not_stored(
+    cluster: MockCluster, producer: ReplaceableProducer, made: list[Producer]
+):
+    reports: list[Any] = []
+
+    def note(error: Any, _message: Any) -> None:
+        reports.append(error)
+
+    cluster.kill()
+    producer.produce("t", b"1", on_delivery=note)
+    before = producer.instance
+    fail_for_good(made[0])
+    until(lambda: producer.replacements, lambda: producer.poll(0.01))
+    assert [error is not None for error in reports] == [True]
+    assert producer.trouble
+    assert producer.instance != before
+    assert len(made) == 2
+    cluster.start()
+    producer.produce("t", b"2", on_delivery=note)
+    until(lambda: len(reports) == 2, lambda: producer.poll(0.1))
+    assert reports[1] is None
+
+
+def test_produce_that_meets_the_error_first_raises_once(producer: ReplaceableProducer, made: list[Producer]):
+    fail_for_good(made[0])
+    with pytest.raises(KafkaException):
+        producer.produce("t", b"1")
+    assert producer.replacements == 1
+    producer.produce("t", b"2")
+    assert producer.flush(10) == 0
+    assert producer.replacements == 1
+
+
+def test_instances_that_fail_again_and_again_are_told(producer: ReplaceableProducer, made: list[Producer]):
+    for number in range(1, MOST + 1):
+        assert not producer.is_failing
+        fail_for_good(made[-1])
+        until(partial(replaced, producer, number), lambda: producer.poll(0.01))
+    assert producer.is_failing
+
+
+def test_an_outbox_says_that_its_producer_is_dead_where_the_client_does(cluster: MockCluster):
+    producer = lane_producer(cluster.address, "lane")
+    outbox = Outbox(producer)
+    fail_for_good(producer)
+    with pytest.raises(ProducerDeadError, match="planted"):
+        until(lambda: False, lambda: outbox.collect(0.01))
+
+
+def test_a_query_does_its_batch_again_and_the_next_one_has_a_new_producer(cluster: MockCluster):
+    teller = Teller(cluster.address, "c1", "dedup")
+    cluster.kill()
+    teller.produce("t", b"1")
+    fail_for_good(teller._producer._producer)
+    with pytest.raises(NotStoredError):
+        teller.await_stored()
+    cluster.start()
+    teller.produce("t", b"1")
+    teller.await_stored()
+    teller.close()

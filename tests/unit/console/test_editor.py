@@ -11,7 +11,6 @@ from mgmt.console.editor.fields import rule_rows, step_rows
 from mgmt.console.editor.posted import draft_from_post
 from mgmt.console.editor.steps import StepRow
 from mgmt.console.editor.trial import compared
-from tests.rig.cpu import cpu_s
 
 FULL = {
     "sources": {
@@ -147,11 +146,3 @@ def test_a_body_is_compared_line_by_line_and_a_comma_is_no_change():
     assert [(line.kind, line.text.strip()) for line in lines] == [
         ("same", "{"), ("same", '"a": 1,'), ("same", '"b": 12.50,'), ("new", '"c": 2'), ("same", "}"),
     ]  # fmt: skip
-
-
-def test_a_body_of_many_lines_is_shown_without_comparing_them():
-    """Comparing takes the square of the lines; the page is drawn by a thread that others wait for."""
-    before, after = ("[" + f"{number}," * 4_000 + "0]" for number in (0, 1))
-    assert cpu_s(lambda: compared(before, after), 0.3) < 0.3
-    assert cpu_s(lambda: compared(None, after), 0.3) < 0.3
-    assert {line.kind for line in compared(before, after)} == {"same"}

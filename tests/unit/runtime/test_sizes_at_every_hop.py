@@ -186,8 +186,9 @@ def test_a_process_lane_ends_every_message_whatever_its_size(
 
 def test_a_child_that_grew_too_large_before_it_died_is_dead_by_reference(tmp_path: Path):
     steps = [
-        {"op": "set", "path": "lines", "value": ["x" * CLIENT_MAX_BYTES]},
+        {"op": "set", "path": "lines", "value": [1]},
         {"op": "explode", "path": "lines"},
+        *({"op": "set", "path": f"f{n}", "value": "x" * 60_000} for n in range(CLIENT_MAX_BYTES // 60_000 + 1)),
         {"op": "cast", "path": "n", "to": "int"},
     ]
     lane = opened_process(tmp_path, plan(normalize=steps))

@@ -197,6 +197,7 @@ def _slow_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_slow_checks")
 def test_a_spec_that_is_too_expensive_to_check_is_refused_unparsed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sandbox, "_known", {})
     monkeypatch.setattr(sandbox, "parse_pipe_spec", lambda _: pytest.fail("it was parsed in this process"))
     with pytest.raises(SpecError, match="too expensive to check"):
         sandbox.checked_spec_of(HEAVY)

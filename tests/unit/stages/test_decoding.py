@@ -31,7 +31,7 @@ def array_of(text: str) -> bytes:
 )
 def test_no_number_takes_longer_than_any_other(text: str):
     usual_s = cpu_s(lambda: decode_json(array_of("12345.678")))
-    assert cpu_s(lambda: decode_json(array_of(text)), 20 * usual_s) < 20 * usual_s
+    assert cpu_s(lambda: decode_json(array_of(text)), 60 * usual_s) < 60 * usual_s  # msgspec takes 200 times as long
     assert decode_json(array_of(text))[0] == json.loads(text)
 
 

@@ -39,7 +39,7 @@ def test_what_a_lane_said_of_itself_is_shown_with_its_age_until_it_is_forgotten(
     assert {reading.labels for reading in found.values()} == {("c1", "process-0", "process")}
     assert {name: reading.value for name, reading in found.items()} == {
         "heartbeat_age_seconds": 3, "running": True, "cpu_seconds_total": 2.5, "resident_bytes": 4_096,
-        "unsettled_messages": 7, "partitions": 1, "dropped_spans_total": 0, "failing_files": 0,
+        "unsettled_messages": 7, "partitions": 1, "dropped_spans_total": 0, "failing_files": 0, "held_pipes": 0,
     }  # fmt: skip
 
 

@@ -128,7 +128,7 @@ class _Transfer:
             curl.setopt(pycurl.URL, post.url.encode())  # text that is not ASCII would be an error
         if post.timeout_ms != self._timeout_ms:
             self._timeout_ms = post.timeout_ms
-            curl.setopt(pycurl.TIMEOUT_MS, post.timeout_ms)
+            curl.setopt(pycurl.TIMEOUT_MS, max(1, post.timeout_ms))  # libcurl takes 0 for no timeout at all
         curl.setopt(pycurl.HTTPHEADER, post.headers)
         curl.setopt(pycurl.POSTFIELDS, post.body)
 

@@ -10,6 +10,7 @@ from urllib.parse import quote_plus, urlencode
 import msgspec
 
 from dataplane.spec import OAuth2
+from dataplane.stages.decoding import decode_json
 
 DEFAULT_LIFE_S: Final = 300.0  # where the endpoint does not say
 MAX_LIFE_S: Final = 86_400.0
@@ -89,7 +90,7 @@ def read_token(status: int, body: bytes) -> tuple[str, float]:
     if status != 200:
         raise TokenError(f"the token endpoint answered {status}" if status else "the token endpoint gave no answer")
     try:
-        answer: Any = msgspec.json.decode(body)
+        answer: Any = decode_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise TokenError("the token endpoint's answer is not JSON") from exc
     token = answer.get("access_token") if isinstance(answer, dict) else None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_network
 
+import pycurl
 import pytest
 
 from dataplane.transmit.sender import KEPT_BYTES, MAX_ANSWER_BYTES, Answer, Ground, Post, Sender
@@ -67,6 +68,16 @@ def test_a_body_without_end_is_cut_off_and_the_status_counts():
     answer = posted(b"HTTP/1.1 200 OK\r\n\r\n", *endless)
     assert (answer.status, len(answer.body)) == (200, KEPT_BYTES)
     assert answer.curl_code
+
+
+def test_a_timeout_below_a_millisecond_is_not_taken_for_none():
+    """A spec may say 0.0001 s: a destination that accepts and never answers would keep its transfers for ever."""
+    sender = Sender(Ground(LOOPBACK))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        sender.begin(Post("token", f"http://127.0.0.1:{silent.getsockname()[1]}/", ["Expect:"], b"{}", timeout_ms=0))
+        answers = [answer.curl_code for _ in range(100) if sender.active for answer in sender.turn(0.1)]
+        sender.close()
+    assert answers == [pycurl.E_OPERATION_TIMEDOUT]
 
 
 def test_a_rule_may_ask_for_more_of_the_body():

@@ -4,6 +4,7 @@ Everything is the product's own but what stands outside of the process: Kafka's 
 """
 
 import asyncio
+import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
+from cryptography.fernet import Fernet
 
 from dataplane.ingest import replica as replica_module
 from dataplane.ingest.acks import Acks
@@ -32,6 +34,8 @@ from tests.rig.memory_lane import MemoryMessage
 from tests.rig.reports import Report
 
 KEY: Final = key_text(b"k" * RANDOM_BYTES)
+FERNET_KEY: Final = base64.urlsafe_b64encode(b"k" * 32).decode()
+SALT: Final = Fernet(FERNET_KEY).encrypt(base64.b64encode(b"salt")).decode()  # without it nothing is hashed
 NOW_US: Final = 1_790_000_000_000_000
 USUAL: Final[dict[str, Any]] = {
     "sources": {"shop": {"event_time": "at", "key": "who", "id": "id"}},
@@ -151,7 +155,7 @@ def _lanes(one: Input) -> Callable[[], Share]:
     The message behind the input's goes through all the same.
     """
     body, spec = one.body(), parse_pipe_spec(_spec(one))
-    lane = process_lane.opened(Path(mkdtemp()), PlanRecord("p", 1, spec))
+    lane = process_lane.opened(Path(mkdtemp()), PlanRecord("p", 1, spec), fernet_key=FERNET_KEY, salt=SALT)
     transmitting.without_kafka(pytest.MonkeyPatch())
     records = [
         DestinationRecord("p", name, 1, "active", to, [transmitting.TOKEN]) for name, to in spec.destinations.items()

@@ -73,23 +73,33 @@ def run(module: str, *arguments: str) -> list[Spent]:
 
 
 def forked(cases: Iterable[Case]) -> Iterable[Spent]:
-    """Measure each case in a fork of this process."""
+    """Measure each case in a fork of this process; at the end those again that were over, in case others were busy."""
+    over: list[Case] = []
     for name, make in cases:
-        read_from, write_to = os.pipe()
-        child = os.fork()
-        if not child:
-            try:
-                spent = Spent(name, *_measured(make))
-            except BaseException:  # the child's own end: nothing of it may run on as if it were the parent
-                spent = Spent(name, ended=traceback.format_exc(limit=-3)[-1_000:])
-            os.write(write_to, msgspec.json.encode(spent))
-            os._exit(0)
-        os.close(write_to)
-        with os.fdopen(read_from, "rb") as report:
-            said = report.read()
-        _, status = os.waitpid(child, 0)
-        code = os.waitstatus_to_exitcode(status)
-        yield msgspec.json.decode(said, type=Spent) if not code else Spent(name, ended=f"its process ended with {code}")
+        spent = _in_fork(name, make)
+        if spent.is_over and not spent.ended:
+            over.append((name, make))
+        else:
+            yield spent
+    yield from (_in_fork(name, make) for name, make in over)
+
+
+def _in_fork(name: str, make: Callable[[], Work]) -> Spent:
+    read_from, write_to = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            spent = Spent(name, *_measured(make))
+        except BaseException:  # the child's own end: nothing of it may run on as if it were the parent
+            spent = Spent(name, ended=traceback.format_exc(limit=-3)[-1_000:])
+        os.write(write_to, msgspec.json.encode(spent))
+        os._exit(0)
+    os.close(write_to)
+    with os.fdopen(read_from, "rb") as report:
+        said = report.read()
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return msgspec.json.decode(said, type=Spent) if not code else Spent(name, ended=f"its process ended with {code}")
 
 
 def _measured(make: Callable[[], Work]) -> tuple[float, int]:

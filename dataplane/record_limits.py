@@ -2,7 +2,7 @@
 
 Brokers, topics, our clients and Spark's all take their limits from here, so that what a client accepts is never
 refused by a topic. A message is body + envelope (headers, key, framing). Ingest caps both; a process lane caps the body
-again after its steps; what later hops add (the destination, marks of a dead letter, a delay tier's header) stays below
+again after its steps; what later hops add (destination, stopwatch, marks of a dead letter, a tier's header) stays below
 HOP_BYTES. So a message that was accepted fits egress, retry, held and dead:
 
     BODY_BYTES + ENVELOPE_BYTES + HOP_BYTES = CLIENT_MAX_BYTES < TOPIC_MAX_BYTES

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from dataplane.ledger.breakdown import Slice
@@ -25,8 +26,10 @@ def plain(html: str) -> str:
 
 @pytest.mark.parametrize("part", PIPE_PARTS)
 def test_a_fragment_of_the_pipe_page_is_that_block_of_the_page(
-    browser_of: BrowserOf, alice: User, truth: Truth, part: str
+    browser_of: BrowserOf, alice: User, truth: Truth, part: str, monkeypatch: pytest.MonkeyPatch
 ):
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)  # both requests are of the same minute
     browser, url = browser_of(alice), reverse("console:pipe", args=[truth.pipe.id])
     page, fragment = browser.get(url), browser.get(url, {"part": part}, headers=HTMX)
     assert fragment.status_code == 200

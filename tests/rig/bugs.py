@@ -135,6 +135,13 @@ BUGS: Final = (
         "    return partition << OFFSET_BITS\n",
         "tests/unit/ledger/test_units.py::test_what_an_older_topic_of_the_name_delivered_hides_no_loss_in_the_new_one",
     ),
+    Bug(
+        "time in a delay tier counted as a request",
+        "dataplane/transmit/ends.py",
+        "            stopwatch=send.stamp(Slice.RETRY, time.monotonic()),\n",
+        "            stopwatch=send.stamp(Slice.TRANSMIT, time.monotonic()),\n",
+        "tests/unit/transmit/test_transmit_timing.py::test_waiting_in_a_tier_is_a_retry_and_no_time_of_the_node",
+    ),
 )
 
 

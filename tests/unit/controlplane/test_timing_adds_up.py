@@ -1,7 +1,8 @@
 """No duration is negative and parts add up to the whole, whatever befalls messages between lanes and pages.
 
 Random populations travel by the real stopwatches, are booked in real books of several lanes, cut at random
-checkpoints, merged in random order and batches as the Observer does, and read as pages read them.
+checkpoints, split over audit records of random sizes, merged in random order and batches as the Observer does, and
+read as pages read them.
 """
 
 import random
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from controlplane.observer.merge import BREAKDOWN, LagId, merged, tally
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, LagSet, decode_audit, encode
+from dataplane.ledger.audit import AUDIT_VERSION, Audit, LagSet, decode_audit
 from dataplane.ledger.breakdown import SLICES, Breakdown, Slice
 from dataplane.ledger.meta import Meta, decode_meta, encode_meta
+from dataplane.ledger.report_parts import encode_parts
 from dataplane.ledger.sketch import P95, Sketch
 from dataplane.ledger.stopwatch import delivery
 from dataplane.names import WIRE_VERSION
@@ -30,6 +32,7 @@ NOON: Final = 1_790_000_000_000_000
 S: Final = 1_000_000
 NODE: Final = "transmit:crm"
 HOSTS: Final = ("ingest", "broker", "process", "transmit", "retry")
+RECORD_BYTES: Final = (300, 2_000, 500_000)  # limits of an audit record
 QUANTILES: Final = (0.0, 0.05, 0.5, 0.9, P95, 0.99, 1.0)
 ROUNDING_US: Final = 4  # of each round in a transmit lane: its three times are whole microseconds
 
@@ -153,10 +156,12 @@ def _seconds(moment_us: int) -> float:
 
 def observed(taken: list[list[LagSet]], rng: random.Random) -> tuple[dict[str, dict[str, Sketch]], Breakdown]:
     """As the Observer merges records: in whatever order, batch after batch, two partitions; as pages read the rows."""
-    records = [
-        (rng.randrange(2), decode_audit(encode(Audit(AUDIT_VERSION, "c1", "x", "x", 0, [], [], [], lags))))
-        for lags in rng.sample(taken, len(taken))
+    parts = [
+        part
+        for lags in taken
+        for part in encode_parts(Audit(AUDIT_VERSION, "c1", "x", "x", 0, [], [], [], lags), rng.choice(RECORD_BYTES))
     ]
+    records = [(rng.randrange(2), decode_audit(part)) for part in rng.sample(parts, len(parts))]
     rows: dict[LagId, bytes] = {}
     while records:
         cut = rng.randint(1, len(records))

@@ -72,7 +72,7 @@ def check_pages(page: Page, home: str) -> None:
     page.goto(home)
     rows = page.locator("#pie-table tbody tr")
     expect(rows.filter(has_text="retry wait")).to_be_visible()
-    shares = [float(row.get_attribute("data-share") or "nan") for row in rows.all()]
+    shares = [float(share) for share in rows.evaluate_all("rows => rows.map(row => row.dataset.share)")]
     assert sum(shares) == pytest.approx(1, abs=1e-4)
     for part in ("#flow", "#pie", "#lag"):
         text = page.locator(part).inner_text()

@@ -21,7 +21,7 @@ from controlplane.provisioner.wanted import destination_key, move_key
 from dataplane.ledger.bins import Bin
 from dataplane.names import LANE_KINDS, WIRE_VERSION
 from localbox.settings import ROOT
-from mgmt.models import Cell, Destination, Move, OffsetSet, Pipe, Release, Rollout, Topic, User
+from mgmt.models import Cell, Destination, Move, OffsetSet, Pipe, Release, Rollout, RolloutStep, Topic, User
 from mgmt.services import create_tenant, register_release, request_rollout
 from mgmt.services.moves import release_leftovers
 from tests.integration.controlplane.observing import observing
@@ -32,7 +32,8 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
 log = logging.getLogger(__name__)
 BACK_S: Final = 120.0
 RATE: Final = 60.0
-POLICY: Final = Policy(up_s=75, watch_s=90)
+POLICY: Final = Policy(up_s=300, watch_s=90)  # Spark takes minutes to start where others use the processors too
+A_MINUTE: Final = int(RATE * 60)  # of messages; the first seconds alone, with a new pipe, may be slow themselves
 JOB, PROCESS, REQUEST = "jobs/cell.py", "process/work.py", "transmit/request.py"
 AT_START = 'raise SystemExit("planted")\n'
 AFTER_A_WHILE = "import os, threading\nthreading.Timer(25, os._exit, [9]).start()\n"
@@ -102,11 +103,17 @@ class Rolling:
         return self.plane.sender(key, RATE)
 
     def out(self, release: Release, policy: Policy) -> tuple[Rollout, float]:
-        """Roll it out until that ends; the rollout, and how many seconds it took."""
+        """Roll it out until that ends; return the rollout, and how many seconds went by since its lanes came up.
+
+        Since it was asked for, if they never came up. How soon Spark starts is the machine's affair, not the release's.
+        """
         rollout = request_rollout(release=release, author=None, now=datetime.now(UTC))
+        since = rollout.created_at
 
         def ended() -> bool:
+            nonlocal since
             list(rounds(policy, datetime.now(UTC)))
+            since = RolloutStep.objects.get(rollout=rollout).up_at or since
             row = Cell.objects.get()
             if row.epoch != self.plane.cluster.epoch:
                 self.plane.ask_for(row.epoch, str(row.release_id))
@@ -114,9 +121,11 @@ class Rolling:
             rollout.refresh_from_db()
             return rollout.ended_at is not None
 
-        took = until(ended, "the end of the rollout", 500)
-        log.info("release %s: %s after %.0f s: %s", release.id, rollout.state, took, rollout.why)
-        return rollout, took
+        until(ended, "the end of the rollout", 500)
+        assert rollout.ended_at is not None
+        took_s = (rollout.ended_at - since).total_seconds()
+        log.info("release %s: %s after %.0f s: %s", release.id, rollout.state, took_s, rollout.why)
+        return rollout, took_s
 
     def release_held(self) -> None:
         """What the Observer does once the destination is sent to again; until nothing is held any more."""
@@ -198,7 +207,7 @@ def test_a_release_that_comes_up_and_is_bad_is_taken_back_within_two_minutes(
     rolling = Rolling(plane, pipe)
     bad = build(plane, scratch, file, **planted)
     with rolling.sends() as sender, observing():
-        until(lambda: known_health(plane).ended > POLICY.enough, "something to compare with", 180)
+        until(lambda: known_health(plane).ended >= A_MINUTE, "a minute to compare with", 240)
         rollout, took = rolling.out(bad, POLICY)
         rolling.release_held()
     assert rollout.state == "rolled back"

@@ -1,10 +1,12 @@
 """Kafka clients as the data plane wants them. The settings that keep messages safe are here, in one place."""
 
 import logging
+import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 
 from dataplane.record_limits import CLIENT_MAX_BYTES
 
@@ -12,6 +14,7 @@ log = logging.getLogger(__name__)
 
 SESSION_TIMEOUT_MS: Final = 6_000  # a lane that was killed gives up its partitions after this
 MAX_POLL_INTERVAL_MS: Final = 60_000
+ERROR_LOG_S: Final = 10.0
 
 
 def lane_producer(kafka: str, name: str) -> Producer:
@@ -51,7 +54,7 @@ def _producer_base(kafka: str, name: str) -> dict[str, Any]:
         "message.max.bytes": CLIENT_MAX_BYTES,
         "reconnect.backoff.max.ms": 1_000,
         "log_level": 3,
-        "error_cb": _on_error,
+        "error_cb": ErrorLog(),
     }
 
 
@@ -75,11 +78,27 @@ def lane_consumer(kafka: str, group: str, name: str, on_commit: Callable[[Any, l
             "queued.max.messages.kbytes": 64 * 1024,
             "reconnect.backoff.max.ms": 1_000,
             "log_level": 3,
-            "error_cb": _on_error,
+            "error_cb": ErrorLog(),
             "on_commit": on_commit,
         }
     )
 
 
-def _on_error(error: Any) -> None:
-    log.warning("kafka: %s", error)
+class ErrorLog:
+    """Error callback of one client: logs an error of each code at most once in ERROR_LOG_S, with how many were skipped.
+
+    A client reports each failed connection attempt, several a second for as long as a broker is away.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due: dict[int, float] = {}
+        self._skipped: Counter[int] = Counter()
+
+    def __call__(self, error: KafkaError) -> None:
+        code, now = error.code(), self._clock()
+        if now < self._due.get(code, now):
+            self._skipped[code] += 1
+            return
+        self._due[code] = now + ERROR_LOG_S
+        log.warning("kafka: %s (%d more since the last line)", error, self._skipped.pop(code, 0))

@@ -26,7 +26,7 @@ CELL: Final = "c1"
 APPLICATION: Final = "application"
 LANES: Final = tuple(f"{kind}-0" for kind in LANE_KINDS)
 SERVICES: Final = ("kafka", "postgres", "redis")
-PROGRAMS: Final = (*SERVICES, "web", "worker", "beat", "observer", "keeper", "ingest-1", "ingest-2")
+PROGRAMS: Final = (*SERVICES, "web", "echo", "worker", "beat", "observer", "keeper", "ingest-1", "ingest-2")
 WHOLE_APPLICATION: Final = frozenset({APPLICATION, *LANES})
 # A kill, and what starts again: the killed process, and those that are its children.
 STARTS_AGAIN: Final[Mapping[str, frozenset[str]]] = {

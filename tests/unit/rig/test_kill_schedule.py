@@ -4,12 +4,15 @@ from itertools import islice
 
 import pytest
 
+from localbox.catalogue import programs
 from localbox.demo.logs import Received
+from localbox.settings import settings_from
 from tests.rig.kill_schedule import (
     APPLICATION,
     EVERY_KIND,
     EVERYTHING,
     LANES,
+    PROGRAMS,
     STARTS_AGAIN,
     Kill,
     repeats_by_kill,
@@ -45,6 +48,10 @@ def test_only_killed_processes_and_their_children_may_start_again(
     killed: list[str], starts: dict[str, int], wrong: dict[str, tuple[int, int]]
 ):
     assert too_many_starts([kill(name) for name in killed], starts) == wrong
+
+
+def test_schedule_knows_every_program_of_a_box():
+    assert {program.name for program in programs(settings_from({}, dotenv=None)) if not program.one_shot} == {*PROGRAMS}
 
 
 def test_killing_a_program_allows_only_that_program_to_start_again():

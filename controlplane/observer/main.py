@@ -37,6 +37,7 @@ DISCOVER_S: Final = 5.0
 TRIM_S: Final = 60.0
 TRIM_ON_S: Final = 2.0  # while there is more of it than a slice
 DAYS_S: Final = 600.0
+_ONCE: Final = frozenset({"held", "dead", "attempts"})  # topics of which nothing may be taken in twice
 STABLE_S: Final = 30.0
 LONGEST_WAIT_S: Final = 10.0
 log = structlog.get_logger(__name__)
@@ -111,7 +112,9 @@ class Session:
             return
         low, high = self._reader.bounds(place)
         row = AuditOffset.objects.filter(topic=topic, partition=partition).first()
-        offset, gone = start_offset(row.next_offset if row else None, low, high)
+        offset, gone = start_offset(
+            row.next_offset if row else None, low, high, repeatable=purpose_of(topic) not in _ONCE
+        )
         if gone or (row is not None and row.next_offset > high):
             log.error("records went unread", topic=topic, partition=partition, gone=gone, at=row and row.next_offset)
         AuditOffset.objects.update_or_create(topic=topic, partition=partition, defaults={"next_offset": offset})

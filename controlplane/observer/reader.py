@@ -63,13 +63,17 @@ class Reader:
         self._consumer.close()
 
 
-def start_offset(stored: int | None, low: int, high: int) -> tuple[int, int]:
-    """Where to begin, and how many records are missing: gone before they were read. Pure.
+def start_offset(stored: int | None, low: int, high: int, *, repeatable: bool) -> tuple[int, int]:
+    """Return where to begin, and how many records are missing: gone before they were read. Pure.
 
-    A stored offset beyond the end means that the topic was made anew: all it has is new.
+    A stored offset beyond the end means that the broker lost the log's end, or that the topic was made anew. Only what
+    may be taken in twice (`repeatable`) is read from the beginning: a message that was held and released would be
+    released again.
     """
-    if stored is None or stored > high:
+    if stored is None:
         return low, 0
+    if stored > high:
+        return (low, 0) if repeatable else (high, stored - high)
     return max(stored, low), max(0, low - stored)
 
 

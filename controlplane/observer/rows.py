@@ -11,6 +11,7 @@ from pyroaring import BitMap64
 from controlplane.observer.attempts import at_us
 from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.merge import BREAKDOWN, FactId, LagId, PipeBucket, Tally, clean
+from dataplane.ledger.facts import LOG
 from dataplane.ledger.heartbeat import Heartbeat
 from dataplane.names import RAMP_PREFIX
 from mgmt.models import FactRow, LagRow, LateCount, Seal
@@ -128,7 +129,8 @@ def _heartbeat_row(heartbeat: Heartbeat) -> HeartbeatRow:
 def count_late(changed: Mapping[FactId, bytes], known: Mapping[FactId, bytes], maybe_sealed_before: int) -> None:
     """Count, per fact, the units that sealed buckets gain: their seal does not change any more."""
     late = [key for key in changed if key.bucket < maybe_sealed_before]
-    old = [key for key in late if not key.node.startswith(RAMP_PREFIX)]  # counted under their own nodes
+    # The others are counted under the nodes where they happened.
+    old = [key for key in late if key.node != LOG and not key.node.startswith(RAMP_PREFIX)]
     if not old:
         return
     sealed: set[PipeBucket] = set(

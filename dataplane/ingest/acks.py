@@ -26,10 +26,11 @@ class Batch:
     be stored, or nobody can say where, then none of that partition counts: the sender is told so, and sends them again.
 
     numbers: by partition, which records of the request went there (their places among those produced)
+    reused:  places that had been reported to this producer for other records before
     places:  of the records in the order in which they were produced, once all reports are in; None: does not count
     """
 
-    __slots__ = ("_done", "_failed", "_offsets", "_owed", "future", "numbers", "pace", "places", "subject")
+    __slots__ = ("_done", "_failed", "_offsets", "_owed", "future", "numbers", "pace", "places", "reused", "subject")
 
     def __init__(self, subject: Any, pace: Pace, loop: asyncio.AbstractEventLoop) -> None:
         self.subject = subject  # the caller's own, for `on_done`
@@ -37,6 +38,7 @@ class Batch:
         self.future: asyncio.Future[None] = loop.create_future()
         self.numbers: dict[int, list[int]] = defaultdict(list)
         self.places: list[Place | None] = []
+        self.reused: list[Place] = []
         self._failed: set[int] = set()
         self._offsets: dict[int, list[int]] = defaultdict(list)
         self._owed = 0
@@ -54,10 +56,12 @@ class Batch:
     def report(self, error: KafkaError | None, message: Message) -> None:
         """The report of one record. A hot path."""
         offset, partition = message.offset(), message.partition()
-        if error is None and offset is not None:
+        if error is None and offset is not None and self.pace.rises(partition, offset):
             self._offsets[partition].append(offset)
         else:
             self._failed.add(partition)
+            if error is None and offset is not None:
+                self.reused.append((partition, offset))
         self.pace.reported(partition, failed=error is not None)
         self._settle()
 
@@ -98,10 +102,10 @@ class Acks:
         """What produces to a topic; there is one for each."""
         return self._paces.get(topic) or self._paces.setdefault(topic, Pace(self._producer, topic))
 
-    def refuse_held(self) -> None:
-        """Refuse all records that wait to be produced."""
+    def restart(self) -> None:
+        """Refuse all records that wait to be produced: the producer is another one."""
         for pace in self._paces.values():
-            pace.refuse_held()
+            pace.restart()
 
     def produced(self, batch: Batch, count: int) -> None:
         """All records of the batch that could be produced have been: `count` reports are due."""

@@ -13,12 +13,13 @@ from dataplane.runtime.lines import append_to, read_lines, write_all
 
 
 class Ack(msgspec.Struct, array_like=True):
-    """Units of one pipe and bucket that were ACKed together."""
+    """Units of one pipe and bucket that were ACKed together. `producer`: the one that stored them, 0 if unknown."""
 
     cell: str
     pipe: str
     bucket: int
     positions: list[int]
+    producer: int = 0
 
 
 _decoder = msgspec.json.Decoder(Ack)

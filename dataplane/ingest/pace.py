@@ -34,7 +34,7 @@ class Held(NamedTuple):
 class Pace:
     """Records of one topic. The batch they belong to calls `reported` for each; `turn` after reports have come."""
 
-    __slots__ = ("_failed", "_held", "_held_bytes", "_on_their_way", "_passing", "_produce", "_topic")
+    __slots__ = ("_failed", "_held", "_held_bytes", "_highs", "_on_their_way", "_passing", "_produce", "_topic")
 
     def __init__(self, producer: Producer | ReplaceableProducer, topic: str) -> None:
         self._produce = producer.produce
@@ -43,6 +43,7 @@ class Pace:
         self._passing: dict[int, Batch] = {}  # whose records go in one request with its first one
         self._held: dict[int, list[Held]] = {}
         self._held_bytes = 0
+        self._highs: dict[int, int] = {}  # by partition, the highest offset that this producer was told
         self._failed: set[int] = set()  # partitions that could not store something since the last turn
 
     def send(self, value: bytes, key: bytes | None, partition: int, headers: Headers, batch: "Batch") -> None:
@@ -62,9 +63,20 @@ class Pace:
         if failed:
             self._failed.add(partition)
 
-    def refuse_held(self) -> None:
-        """Have the next turn refuse everything that waits here."""
+    def rises(self, partition: int, offset: int) -> bool:
+        """Note the offset of a record that is stored; False if one as high was reported before. A hot path.
+
+        Then the broker has lost what it had acknowledged, and gives its offsets to other records.
+        """
+        if offset <= self._highs.get(partition, -1):
+            return False
+        self._highs[partition] = offset
+        return True
+
+    def restart(self) -> None:
+        """Begin anew with another producer: the next turn refuses everything that waits here."""
         self._failed |= self._held.keys()
+        self._highs.clear()
 
     def turn(self) -> None:
         """Produce what need not wait any longer; where one could not be stored, those behind it need not try."""
@@ -73,6 +85,7 @@ class Pace:
             for record in held:
                 self._held_bytes -= RECORD_BYTES + len(record.value)
                 if partition in self._failed or not self._sent(partition, record):
+                    self._failed.add(partition)
                     record.batch.refused(partition)
         self._failed.clear()
 

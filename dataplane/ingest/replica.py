@@ -267,6 +267,7 @@ class Replica:
         metas = request.metas
         topic = request.route.topic
         meta, key = self._stamper.stamp(request.route, event, request.now_us)
+        meta.producer = self._producer.instance
         if event.origin is not None:
             meta.id, key = event.origin.id, key or key_bytes(meta.pipe, event.origin.key)
         partition = request.partition if key is None else partition_of(key, topic.partitions)
@@ -287,6 +288,9 @@ class Replica:
 
         An event whose ACK cannot be journalled is answered with 503, although it is stored: its sender repeats it.
         """
+        for batch in batches:
+            if batch.reused:
+                self._note_reuse(batch)
         passes = self._stored(batches)
         if not passes:
             return
@@ -306,20 +310,20 @@ class Replica:
 
     def _stored(self, batches: list[Batch]) -> Collection[Pass]:
         """Return the events of these requests that are stored, by cell, pipe and bucket. A hot path."""
-        stored: dict[tuple[str, str, int], Pass] = {}
+        stored: dict[tuple[str, str, int, int], Pass] = {}
         for batch in batches:
             request: Request = batch.subject
             pipe, generation, now_us = request.route.pipe, request.route.topic.generation, request.now_us
             bases = {partition: partition_base(generation, partition) for partition in batch.numbers}
-            found, bucket = None, -1
+            found, bucket, producer = None, -1, -1
             for meta, place in zip(request.metas, batch.places, strict=True):
                 if place is None:
                     continue
                 partition, offset = place
-                if found is None or meta.bucket != bucket:
-                    bucket = meta.bucket
-                    key = (pipe.cell, pipe.pipe, bucket)
-                    found = stored.get(key) or stored.setdefault(key, Pass(Ack(*key, []), [], []))
+                if found is None or meta.bucket != bucket or meta.producer != producer:
+                    bucket, producer = meta.bucket, meta.producer
+                    key = (pipe.cell, pipe.pipe, bucket, producer)
+                    found = stored.get(key) or stored.setdefault(key, Pass(Ack(*key[:3], [], producer), [], []))
                 found.ack.positions.append(bases[partition] + offset)
                 found.lags_in_us.append(now_us - meta.event_time_us)
                 found.began_us.append(request.began_us)
@@ -327,7 +331,22 @@ class Replica:
 
     def _on_replaced(self) -> None:
         """Refuse what waits to be produced: it is stamped for the instance that failed."""
-        self._acks.refuse_held()
+        self._acks.restart()
+
+    def _note_reuse(self, batch: Batch) -> None:
+        """Report offsets that were given twice to records of one producer, and go on with another one.
+
+        Kafka has lost what had them first. Those of `batch` are not ACKed: no two ACKed records of a producer share an
+        offset.
+        """
+        request: Request = batch.subject
+        log.error("Kafka lost records that it had acknowledged: %s gave offsets again", request.route.topic.name)
+        pipe, generation = request.route.pipe, request.route.topic.generation
+        for partition, offset in batch.reused:
+            position = partition_base(generation, partition) + offset
+            for bucket in {request.metas[number].bucket for number in batch.numbers[partition]}:
+                self._teller.reused(pipe.cell, pipe.pipe, bucket, [position])
+        self._producer.renew("its offsets were given again")
 
     def _note_journal(self, trouble: str) -> None:
         """Remember whether the journal can be written; the heartbeat says so, the log once for each change."""

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from dataplane.ingest.journal import Ack, AckJournal
 from dataplane.ledger.audit import AUDIT_VERSION, Audit
-from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
+from dataplane.ledger.facts import ACKED, INGEST, LOG, REUSED, Fact, FactBook, FactKey, log_key
 from dataplane.ledger.report_parts import encode_parts
 from dataplane.ledger.usage import Usage
 from dataplane.names import AUDIT_TOPIC
@@ -25,6 +25,7 @@ from dataplane.runtime.usage import UsageBook
 LATE_S: Final = 10.0  # reports that are not stored for so long are a fault
 MOST_UNREPORTED: Final = 1_000_000  # ACKed events; beyond them nothing more is taken: memory and journal would grow
 _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
+_REUSED: Final = FactKey(LOG, Fact.SENT, REUSED)
 _ALL_CELLS: Final = ""  # usage is reported of the process, which serves all of them
 
 
@@ -76,7 +77,13 @@ class Teller:
         for ack in acks:
             book = self._books[ack.cell]
             book.facts.extend(ack.pipe, ack.bucket, _ACKED, ack.positions)
+            if ack.producer:
+                book.facts.extend(ack.pipe, ack.bucket, log_key(ACKED, ack.producer), ack.positions)
             book.events += len(ack.positions)
+
+    def reused(self, cell: str, pipe: str, bucket: int, positions: Sequence[int]) -> None:
+        """Note that Kafka gave these positions to records that are not ACKed, and had given them to others before."""
+        self._books[cell].facts.extend(pipe, bucket, _REUSED, positions)
 
     def passed(self, ack: Ack, lags_in_us: Sequence[int], took_us: Sequence[int]) -> None:
         """Book the timing of these units: from the last byte of their requests to their delivery reports."""

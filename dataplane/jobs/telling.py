@@ -53,6 +53,11 @@ class Teller:
             else:
                 return
 
+    @property
+    def producer(self) -> int:
+        """The number of the producer that takes the next record (Meta.producer)."""
+        return self._producer.instance
+
     def await_stored(self) -> None:
         """Wait until everything produced is stored. Raises NotStoredError."""
         left = self._producer.flush(STORED_S)

@@ -22,7 +22,7 @@ from dataplane.jobs.dedup import kafka_rows
 from dataplane.jobs.queries import Start
 from dataplane.jobs.slots import Recent, Slot
 from dataplane.jobs.telling import NotStoredError, Teller, end_of
-from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey
+from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey, log_key
 from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
 from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
@@ -142,11 +142,13 @@ class Entering:
         stamp = bucket_of(row.end_us, now_us, self._grace_us)
         source = f"{WINDOW_SOURCE}{row.window}"
         meta = Meta(WIRE_VERSION, row.id, row.pipe, row.revision, source, row.end_us, now_us, *stamp)
+        meta.producer = self._teller.producer
         headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
 
         def stored(message: Any) -> None:
             position = partition_base(self._ingest.generation, message.partition()) + message.offset()
             facts.add(row.pipe, stamp.bucket, _ACKED, position)
+            facts.add(row.pipe, stamp.bucket, log_key(ACKED, meta.producer), position)
 
         key = key_bytes(row.pipe, bytes(row.key).decode())
         self._teller.produce(self._ingest.name, bytes(row.body), stored, key=key, headers=headers)

@@ -18,11 +18,12 @@ AUDIT_VERSION: Final = 1
 class FactSet(Struct, array_like=True, frozen=True):
     """Some units of one (pipe, node, bucket) about which one fact holds.
 
-    node:      `ingest`, `dedup`, `process` (passed every stage of process up to route), `normalize`, `enrich`, `route`,
-               `transform:<d>`, `transmit:<d>`, `window:<w>`
+    node:      `ingest`, `log` (the ingest topic), `dedup`, `process` (passed every stage of process up to route),
+               `normalize`, `enrich`, `route`, `transform:<d>`, `transmit:<d>`, `window:<w>`
     bucket:    minutes since the epoch, as stamped at ingest
     fact:      see dataplane.ledger.facts.Fact
-    detail:    ingest sent: `acked` | `seen`; dedup sent: `asked` | `judged`; duplicate: the first's position;
+    detail:    ingest sent: `acked` | `seen`; log sent: these with `/<producer>`, or `reused`;
+               dedup sent: `asked` | `judged`; duplicate: the first's position;
                normalize sent: `exploded`; window sent: `late`; dead: its cause, in a later life
                `<cause>/<round it began in>`; filtered: `filter` (a step) | `empty` (exploded to nothing) | `unrouted`;
                parked, held, released and redriven: the round ("1", "2", ...); else ""

@@ -10,7 +10,20 @@ from enum import StrEnum
 from msgspec import Struct, field
 from pyroaring import BitMap64
 
-from dataplane.ledger.facts import ACKED, ASKED, DEDUP, EXPLODED, INGEST, PROCESS, SEEN, Fact, FactKey, life_of
+from dataplane.ledger.facts import (
+    ACKED,
+    ASKED,
+    DEDUP,
+    EXPLODED,
+    INGEST,
+    LOG,
+    PROCESS,
+    REUSED,
+    SEEN,
+    Fact,
+    FactKey,
+    life_of,
+)
 from dataplane.ledger.units import partition_base
 from dataplane.ledger.unitset import UnitSet, union
 from dataplane.names import DELAYS_S, ENTRANCE, PROCESS_NODES, Purpose, transform_node, transmit_node
@@ -20,6 +33,7 @@ _TRANSFORM = transform_node("")
 _TRANSMIT = transmit_node("")
 EXPLODES_AT = PROCESS_NODES[0]
 UPSTREAM_NODES = (DEDUP, *PROCESS_NODES[:3])
+OVERWRITTEN = -1  # in place of a child: the record that a position named before Kafka gave it to another one
 
 
 class Bin(StrEnum):
@@ -90,6 +104,7 @@ class Account(Struct, frozen=True):
 def derive(books: Books) -> Account:
     """The account of one bucket. Pure: the same facts, in whatever order they came, give the same account."""
     acked = _facts(books, INGEST, Fact.SENT, ACKED)
+    acked = acked | _overwritten(books, acked)
     seen = _facts(books, INGEST, Fact.SENT, SEEN)
     sent = acked | seen
     through = _facts(books, PROCESS, Fact.SENT)
@@ -104,6 +119,28 @@ def derive(books: Books) -> Account:
         destinations=destinations,
         nodes=_node_lines(books, sent, exploded, upstream, destinations),
     )
+
+
+def _overwritten(books: Books, acked: UnitSet) -> UnitSet:
+    """Return units that were ACKed and whose offsets the broker gave to other records: it has lost them.
+
+    Each producer of ingest files what it ACKed, and process what it read of each. What was ACKed of one, never read of
+    it, and ACKed or read of another at the same position, is one record too few.
+    """
+    sets: dict[str, dict[str, BitMap64]] = {ACKED: {}, SEEN: {}}
+    overwritten = BitMap64()
+    for key, positions in books.facts.items():
+        detail, _, producer = key.detail.partition("/")
+        if key.node == LOG and detail in sets:
+            sets[detail][producer] = positions
+        elif key.node == LOG and detail == REUSED:
+            overwritten |= positions & acked.positions()
+    for producer, positions in sets[ACKED].items():
+        if missing := positions - sets[SEEN].get(producer, BitMap64()):
+            for other in (*sets[ACKED].items(), *sets[SEEN].items()):
+                if other[0] != producer:
+                    overwritten |= missing & other[1]
+    return UnitSet({OVERWRITTEN: overwritten})
 
 
 def losses(arrived: Sequence[UnitSet], settled: Sequence[UnitSet]) -> list[UnitSet]:
@@ -286,7 +323,7 @@ def _passed_units(books: Books, purpose: Purpose) -> UnitSet:
         if topic in generations:
             base = partition_base(generations[topic], partition)
             positions.add_range(base, base + low)
-    children = {key.child for key in books.facts} or {0}
+    children = {key.child for key in books.facts} | {0, OVERWRITTEN}
     return UnitSet(dict.fromkeys(children, positions))
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pyroaring import BitMap64
@@ -14,6 +15,8 @@ PROCESS: Final = "process"  # passed every stage up to route: stands for one fac
 ACKED: Final = "acked"  # detail of sent at ingest: the delivery report came
 SEEN: Final = "seen"  # detail of sent at ingest: a process lane read it
 SLOW: Final = "slow"  # detail of sent at a destination: from the lane of first attempts to the slow lane
+LOG: Final = "log"  # what the ingest topic held: the details of sent are `acked/<producer>` and `seen/<producer>`
+REUSED: Final = "reused"  # detail of sent at the log: this offset had been reported for another record before
 DEDUP: Final = "dedup"  # the node of a pipe that asks: between ingest and normalize
 ASKED: Final = "asked"  # detail of sent at dedup: a process lane has asked the query about it
 JUDGED: Final = "judged"  # detail of sent at dedup: the query has put it back with its verdict
@@ -60,6 +63,15 @@ class FactKey(NamedTuple):
     fact: str
     detail: str = ""
     child: int = 0
+
+
+@lru_cache(maxsize=256)
+def log_key(detail: str, producer: int) -> FactKey:
+    """Return the key under which positions are filed that a producer of ingest stored: ACKED or SEEN.
+
+    An offset is given to another record only after the broker has lost the one before; that one had another producer.
+    """
+    return FactKey(LOG, Fact.SENT, f"{detail}/{producer:08x}")
 
 
 class FactBook:

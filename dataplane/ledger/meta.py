@@ -26,6 +26,8 @@ class Meta(Struct, array_like=True, gc=False):
     share:    held before the steps until its pipe admits so many percent of its keys; 0 for all others
     stored_ms: when the broker stored it on the ingest topic, noted by process; 0 until then
     stopwatch: what its time was spent on so far (dataplane.ledger.stopwatch); b"" until process hands it on
+    producer: random number of the producer that stored it on the ingest topic; 0 if its release gave none. An offset is
+              given again only to a record of another producer, so both together name a record for ever
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -52,6 +54,7 @@ class Meta(Struct, array_like=True, gc=False):
     share: int = 0
     stored_ms: int = 0
     stopwatch: bytes = b""
+    producer: int = 0
 
 
 _decoder = msgspec.msgpack.Decoder(Meta)

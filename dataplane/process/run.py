@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.facts import ASKED, DEDUP, EXPLODED, INGEST, LATE, PROCESS, SEEN, Fact, FactBook, FactKey
+from dataplane.ledger.facts import ASKED, DEDUP, EXPLODED, INGEST, LATE, PROCESS, SEEN, Fact, FactBook, FactKey, log_key
 from dataplane.ledger.meta import Meta
 from dataplane.ledger.units import dense
 from dataplane.names import ENTRANCE, transform_node
@@ -54,6 +54,15 @@ class Run:
         self._stages = StageTimes(clock.now_us())
         self._left: list[tuple[str, int, Sequence[int]]] = []  # node, arrival, (event) times
         self._units: dict[FactKey, list[Sequence[int]]] = defaultdict(list)
+        self._read: dict[int, Sequence[int]] = {}  # the same positions as `seen`, by the producer of the records
+
+    def note_producers(self, items: Sequence[Item]) -> None:
+        """Note which producers of ingest stored the messages (Meta.producer). A hot path."""
+        producers = {item.meta.producer for item in items}
+        if len(producers) == 1:
+            self._read = dict.fromkeys(producers, self.seen)
+        else:
+            self._read = {one: [i.meta.position for i in items if i.meta.producer == one] for one in producers}
 
     @property
     def units(self) -> Mapping[FactKey, Sequence[Sequence[int]]]:
@@ -140,6 +149,9 @@ class Run:
         """Book the run. Every record of it is stored: its messages depart with the last report."""
         now_us = self._clock.now_us()
         facts.extend(self.pipe, self.bucket, _SEEN, self.seen)
+        for producer, positions in self._read.items():
+            if producer:
+                facts.extend(self.pipe, self.bucket, log_key(SEEN, producer), positions)
         if self.through:
             facts.extend(self.pipe, self.bucket, _THROUGH, self.through)
         for key, units in self._units.items():

@@ -166,6 +166,7 @@ class ProcessWork:
             )
             run.through = []
             item = item_of(meta, message, headers)
+            run.note_producers([item])
             self._ramps.book([item])
             self._bury(run, "normalize", item, StageError(CRASHES_LANE, CRASHES_DETAIL))
             self.acked(run)
@@ -292,6 +293,7 @@ class ProcessWork:
         pipe, _, bucket, partition = group
         positions = dense([item.meta.position for item in items])
         run = Run(pipe, bucket, partition, dense([item.message.offset() for item in items]), positions, clock=clock)
+        run.note_producers(items)
         if self._traces is not None:
             self._traces.begin(run, items)
         return run

@@ -85,6 +85,8 @@ class Look:
             if error.code() == KafkaError._PARTITION_EOF and place in self._open:
                 self._open.discard(place)
                 self.ends[place] = message.offset()
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # nothing is read from another place than asked for
+                self._open.discard(place)
             return
         if place not in self._open:
             return  # came after the end was seen

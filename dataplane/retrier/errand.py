@@ -64,6 +64,12 @@ class Errand:
         self._windows[place].take(offset)
         return True
 
+    def gone_below(self, place: Place, offset: int) -> None:
+        """Skip what is wanted below an offset: it is there no more."""
+        left = self._left[place]
+        self._left[place] = _from(left, offset)
+        self._skipped[place] |= left - self._left[place]
+
     def ended(self, place: Place) -> None:
         """The place has nothing more: what is still wanted of it is gone."""
         self._skipped[place] |= self._left[place]

@@ -5,11 +5,12 @@ nobody. Progress is told when the records are stored and the ledger has their fa
 from there.
 """
 
+import logging
 import time
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from dataplane.ledger.deadletter import death_of, original_of
 from dataplane.ledger.meta import Headers, Meta, read_meta
@@ -20,7 +21,10 @@ from dataplane.runtime.deadletters import fits
 from dataplane.runtime.lane import Lane
 from dataplane.tables.moves import Place
 
+log = logging.getLogger(__name__)
+
 A_READ: Final = 500
+ASK_S: Final = 1.0
 MOST_IN_FLIGHT: Final = 1_000
 BURST_S: Final = 0.25  # what an errand may do at once, of what it may do in a second
 
@@ -105,11 +109,30 @@ class Carrier:
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
                 self.errand.ended(place)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                self._leave_out_of_range(place)
             return
         offset = int(message.offset())
         self._at = (place, offset + 1)
         if self.errand.wants(place, offset):
             self._bring_back(message, place, offset)
+
+    def _leave_out_of_range(self, place: Place) -> None:
+        """Give up what retention has taken, and what lies past the end: the broker has lost that.
+
+        Never read from the beginning instead: other records may have the offsets by now.
+        """
+        try:
+            low, high = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=ASK_S)
+        except KafkaException:
+            low, high = 0, 1 << 62  # the broker is away: the next reading asks again
+        wanted = self.errand.next_place()
+        if wanted is not None and wanted[0] == place and wanted[1] >= high:
+            log.error("%s/%s ends at %d: records from %d on are lost", *place, high, wanted[1])
+            self.errand.ended(place)
+        else:
+            self.errand.gone_below(place, low)
+        self._at = None
 
     def _bring_back(self, message: Message, place: Place, offset: int) -> None:
         headers: Headers = message.headers() or []
@@ -177,7 +200,7 @@ def place_reader(kafka: str) -> Consumer:
             "group.id": "penstock-mover",  # the client wants a name; nothing is ever committed
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            "auto.offset.reset": "earliest",  # what retention has taken is skipped, and counted
+            "auto.offset.reset": "error",  # never from another place than asked for
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
             "queued.min.messages": 1_000,

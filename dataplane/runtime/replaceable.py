@@ -34,6 +34,7 @@ class ReplaceableProducer:
     def __init__(self, make: Callable[[], Producer], on_replaced: Callable[[], None] = lambda: None) -> None:
         self._make, self._on_replaced = make, on_replaced
         self._producer = make()
+        self._failed: Producer | None = None  # replaced, and its last reports are still to come
         self._times: deque[float] = deque(maxlen=MOST)
         self.instance = _number()
         self.replacements = 0
@@ -50,17 +51,20 @@ class ReplaceableProducer:
     def poll(self, wait_s: float) -> Any:
         """As Producer.poll, but a fatal error replaces the instance instead of being raised."""
         try:
-            return self._producer.poll(wait_s)
+            reported = self._producer.poll(wait_s)
         except KafkaException as exc:
             if not exc.args[0].fatal():
                 raise
             self._replace(exc.args[0])
-            return 0
+            reported = 0
+        if self._failed is not None:
+            self._drain(self._failed)
+        return reported
 
     def flush(self, wait_s: float) -> int:
         """As Producer.flush, likewise. By polls: a flush calls delivery callbacks with the exception still set."""
         deadline = time.monotonic() + wait_s
-        while len(self._producer) and time.monotonic() < deadline:
+        while (len(self._producer) or self._failed is not None) and time.monotonic() < deadline:
             self.poll(POLL_S)
         return len(self._producer)
 
@@ -68,25 +72,33 @@ class ReplaceableProducer:
     def trouble(self) -> str:
         """Return, for a moment after a replacement, that there was one; "" otherwise."""
         was_replaced = bool(self._times) and time.monotonic() - self._times[-1] < SETTLE_S
-        return "the Kafka producer was replaced after a fatal error" if was_replaced else ""
+        return "the Kafka producer failed for good and was replaced" if was_replaced else ""
 
     @property
     def is_failing(self) -> bool:
         """True if instances fail so often that replacing them does not help."""
         return len(self._times) == MOST and time.monotonic() - self._times[0] < WITHIN_S
 
-    def _replace(self, error: KafkaError) -> None:
-        failed, self._producer = self._producer, self._make()
+    def renew(self, why: str) -> None:
+        """Put a new instance in the place of one that cannot be relied on any more."""
+        log.error("the Kafka producer is replaced: %s", why)
+        self._failed, self._producer = self._producer, self._make()
+        self._failed.purge()
         self.instance = _number()
         self.replacements += 1
         self._times.append(time.monotonic())
-        log.error("the Kafka producer is replaced after a fatal error: %s", error.str())
-        failed.purge()
+        self._on_replaced()
+
+    def _replace(self, error: KafkaError) -> None:
+        self.renew(f"a fatal error: {error.str()}")
+
+    def _drain(self, failed: Producer) -> None:
+        """Have the last reports of a failed instance. Not from within `produce`, whose caller expects none yet."""
+        self._failed = None
         deadline = time.monotonic() + REPORTS_S
         while len(failed) and time.monotonic() < deadline:
             with suppress(KafkaException):  # the error itself, if `produce` met it first
                 failed.poll(POLL_S)
-        self._on_replaced()
 
 
 def _number() -> int:

@@ -31,9 +31,21 @@ class End(MemoryMessage):
         return _EndError()
 
 
+class OutOfRange(MemoryMessage):
+    """The error of a reader that was assigned an offset which the log does not have."""
+
+    def error(self) -> Any:
+        return _OutOfRangeError()
+
+
 class _EndError:
     def code(self) -> int:
         return int(KafkaError._PARTITION_EOF)
+
+
+class _OutOfRangeError:
+    def code(self) -> int:
+        return int(KafkaError._AUTO_OFFSET_RESET)
 
 
 class MemoryTopics:
@@ -71,6 +83,10 @@ class MemoryReader:
         found: list[MemoryMessage] = []
         for place, first in list(self._next.items()):
             records = self._topics.records[place]
+            if records and not min(records) <= first <= max(records) + 1:
+                del self._next[place]
+                found.append(OutOfRange(place[1], first, b"", [], None, place[0]))
+                continue
             some = [records[offset] for offset in sorted(records) if offset >= first][: limit - len(found)]
             found += some
             end = max(records, default=-1) + 1

@@ -12,7 +12,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from dataplane.ledger.bins import Bin, derive
+from dataplane.ledger.bins import OVERWRITTEN, Bin, Books, derive
 from dataplane.ledger.trace import sightings
 from dataplane.ledger.units import format_position
 from dataplane.plan.outbound import address_of
@@ -206,6 +206,12 @@ def _units(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[UnitLi
     for where, bins in {"": account.upstream, **account.destinations}.items():
         total += len(bins[bin_])
         for position, child in islice(bins[bin_], most - len(found)):
-            seen = last_seen(sightings(books, position, child, where)) if bin_ is Bin.LOST else ""
-            found.append(UnitLine(format_position(position), where, child, seen))
+            seen = _last_seen(books, position, child, where) if bin_ is Bin.LOST else ""
+            found.append(UnitLine(format_position(position), where, max(child, 0), seen))
     return found, total - len(found)
+
+
+def _last_seen(books: Books, position: int, child: int, where: str) -> str:
+    if child == OVERWRITTEN:
+        return "ACKed by ingest. Kafka lost it, and gave its place to another message."
+    return last_seen(sightings(books, position, child, where))

@@ -76,8 +76,13 @@ def test_an_entry_put_again_counts_once():
         pytest.param(5, 3, 9, (5, 0), id="where it stood"),
         pytest.param(9, 3, 9, (9, 0), id="at the end"),
         pytest.param(1, 3, 9, (3, 2), id="two records are gone"),
-        pytest.param(50, 0, 9, (0, 0), id="the topic was made anew"),
     ],
 )
-def test_where_to_begin(stored: int | None, low: int, high: int, begin: tuple[int, int]):
-    assert start_offset(stored, low, high) == begin
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_where_to_begin(stored: int | None, low: int, high: int, begin: tuple[int, int], repeatable: bool):
+    assert start_offset(stored, low, high, repeatable=repeatable) == begin
+
+
+def test_beyond_the_end_only_what_may_come_twice_is_read_from_the_beginning():
+    assert start_offset(50, 3, 9, repeatable=True) == (3, 0)
+    assert start_offset(50, 3, 9, repeatable=False) == (9, 41), "held messages that were released are not held again"

@@ -77,6 +77,23 @@ def test_reports_may_come_while_the_request_is_still_producing(partitions: list[
     assert batch.places == places
 
 
+def test_an_offset_that_is_given_twice_to_one_producer_is_not_acked():
+    batch, done = batch_of([0, 1])
+    batch.report(None, Report(0, 7))
+    batch.report(None, Report(1, 7))
+    following, done = Batch("next", batch.pace, batch.future.get_loop()), []
+    following.numbers[0].append(0)
+    following.begin(1, done)
+    following.report(None, Report(0, 7))
+    assert (following.places, following.reused) == ([None], [(0, 7)])
+    batch.pace.restart()
+    after = Batch("after", batch.pace, batch.future.get_loop())
+    after.numbers[0].append(0)
+    after.begin(1, done)
+    after.report(None, Report(0, 3))
+    assert (after.places, after.reused) == ([(0, 3)], []), "another producer begins anew"
+
+
 def test_keys_go_where_librdkafka_would_put_them():
     producer = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
     found: dict[bytes, int] = {}

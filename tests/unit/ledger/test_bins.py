@@ -8,8 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import Bin, Books, derive, losses
-from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, SLOW, Fact, FactKey, dead_detail
+from dataplane.ledger.bins import OVERWRITTEN, Bin, Books, derive, losses
+from dataplane.ledger.facts import (
+    ACKED,
+    INGEST,
+    LOG,
+    PROCESS,
+    REUSED,
+    SEEN,
+    SLOW,
+    Fact,
+    FactKey,
+    dead_detail,
+    log_key,
+)
 from dataplane.ledger.units import position_of
 from dataplane.ledger.unitset import UnitSet
 from dataplane.names import Purpose
@@ -344,3 +356,46 @@ def test_what_was_released_into_the_lake_is_queued_there_too():
     passed = {("out", 0): 10, ("ro", 0): 10, ("he", 0): 10, ("la", 0): 4}
     account = derive(books(facts, passed=passed, reach={("ro", 0): 4, ("he", 0): 4, ("la", 0): 4}))
     assert account.destinations["crm"][Bin.QUEUED] == units(1)
+
+
+def in_log(acked: dict[int, BitMap64], seen: dict[int, BitMap64]) -> Facts:
+    """What each producer of ingest ACKed, and what process read of each."""
+    by_producer = {log_key(ACKED, producer): positions for producer, positions in acked.items()}
+    return by_producer | {log_key(SEEN, producer): positions for producer, positions in seen.items()}
+
+
+@pytest.mark.parametrize(
+    ("acked", "seen", "lost"),
+    [
+        pytest.param({1: at(1, 2, 3)}, {1: at(1, 2, 3)}, (), id="all is as it was stored"),
+        pytest.param({1: at(1, 3), 2: at(2)}, {1: at(1, 3), 2: at(2)}, (), id="two producers in turn"),
+        pytest.param({1: at(1, 2, 3), 2: at(2, 3)}, {1: at(1), 2: at(2, 3)}, (2, 3), id="overwritten unread"),
+        pytest.param({1: at(1, 2, 3), 2: at(2, 3)}, {1: at(1, 2, 3)}, (2, 3), id="written where readers had passed"),
+        pytest.param({1: at(1, 2, 3)}, {1: at(1, 2), 2: at(3)}, (3,), id="the new one was not ACKed"),
+        pytest.param({1: at(1, 2, 3), 2: at(3)}, {1: at(1, 2, 3), 2: at(3)}, (), id="both were read"),
+        pytest.param({1: at(1, 2, 3)}, {}, (), id="read by lanes of the release before"),
+    ],
+)
+def test_acked_records_whose_offsets_were_given_again_are_lost_by_name(
+    acked: dict[int, BitMap64], seen: dict[int, BitMap64], lost: tuple[int, ...]
+):
+    facts = {**moving(1, 2, 3), FactKey(TRANSMIT, Fact.DELIVERED): at(1, 2, 3), **in_log(acked, seen)}
+    account = derive(books(facts, passed={("out", 0): 10}))
+    assert account.upstream[Bin.LOST] == UnitSet({OVERWRITTEN: at(*lost)})
+    assert account.count(Bin.LOST) == len(lost)
+    assert len(account.acked) == 3 + len(lost)
+    assert account.destinations["crm"][Bin.DELIVERED] == units(1, 2, 3)
+    assert sum(len(line.lost) for line in account.nodes) == len(lost)
+
+
+def test_an_overwritten_record_is_queued_while_its_readers_may_come_to_it():
+    facts = {FactKey(INGEST, Fact.SENT, ACKED): at(1), **in_log({1: at(1), 2: at(1)}, {})}
+    account = derive(books(facts, passed={("in", 0): 1}))
+    assert (account.count(Bin.QUEUED), account.count(Bin.LOST)) == (2, 0)
+    assert derive(books(facts, passed={("in", 0): 2})).count(Bin.LOST) == 2
+
+
+def test_what_one_producer_was_given_twice_is_lost_where_it_was_acked():
+    facts = {**moving(1, 2), FactKey(LOG, Fact.SENT, REUSED): at(2, 7), **in_log({1: at(1, 2)}, {1: at(1, 2)})}
+    account = derive(books(facts, passed={("out", 0): 10}))
+    assert account.upstream[Bin.LOST] == UnitSet({OVERWRITTEN: at(2)})

@@ -326,3 +326,13 @@ def test_whatever_comes_when_leaves_each_partition_in_its_order(
 def kept(destinations: dict[str, Any], revision: int) -> PlanRecord:
     spec = {"sources": {"shop": {}}, "destinations": destinations}
     return PlanRecord("p", revision, parse_pipe_spec(spec))
+
+
+def test_what_is_read_is_filed_by_the_producer_that_stored_it(tmp_path: Path):
+    lane = opened(tmp_path, plan())
+    lane.take(arrived(1, producer=7), arrived(2, producer=8), arrived(3, producer=7), arrived(4))
+    lane.store()
+    filed = lane.filed()
+    assert (filed["log", "sent", "seen/00000007"], filed["log", "sent", "seen/00000008"]) == (2, 1)
+    assert filed["ingest", "sent", "seen"] == 4
+    assert sum(key[0] == "log" for key in filed) == 2, "nothing is said of a record without a producer"

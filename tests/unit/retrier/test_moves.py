@@ -403,3 +403,27 @@ def test_a_recovery_while_nobody_listened_is_answered_later_and_once(
     hear(again, "closed", clock)
     go(again, clock)
     assert brought_back(again) == [], "a breaker that stays closed has not recovered"
+
+
+def test_a_move_past_the_end_of_the_topic_gives_up_and_reads_nothing_else(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    for offset in (0, 1, 2):  # the broker lost what came after it
+        held(lane, topics, offset)
+    lane.table.apply(asked(lane, {0: [8, 9]}))
+    go(lane, clock)
+    assert brought_back(lane) == []
+    said = progress(lane)
+    assert (said.moved, said.skipped, said.done) == (0, 2, True)
+
+
+def test_a_move_from_before_the_beginning_of_the_topic_skips_what_is_gone(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    for offset in (5, 6):
+        held(lane, topics, offset)
+    lane.table.apply(asked(lane, {0: [1, 2, 6]}))
+    go(lane, clock)
+    assert [meta.position for meta in brought_back(lane)] == [6]
+    said = progress(lane)
+    assert (said.moved, said.skipped, said.done) == (1, 2, True)

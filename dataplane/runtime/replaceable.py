@@ -102,4 +102,4 @@ class ReplaceableProducer:
 
 
 def _number() -> int:
-    return int.from_bytes(os.urandom(4), "big") or 1
+    return int.from_bytes(os.urandom(4), "big") | 1 << 31  # of one size on the wire

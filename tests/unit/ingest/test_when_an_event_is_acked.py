@@ -180,6 +180,7 @@ def test_an_event_whose_attributes_fill_the_envelope_is_refused_alone(
 
     async def story(replica: Replica) -> None:
         meta, _ = replica._stamper.stamp(ROUTE, event(0), 1_790_000_000_000_000)
+        meta.producer = replica._producer.instance
         headers = [(META_HEADER, encode_meta(meta)), *event(60).headers]
         room = ENVELOPE_BYTES - wire_bytes(None, None, headers) + over
         full = Event(b"{}", None, [*event(60).headers, ("ce_y", b"x" * (room - 14))])

@@ -219,7 +219,8 @@ class Replica:
             items = (_unavailable() for _ in items)
         self._usage.turn(idle=False)
         now_us = time.time_ns() // 1_000
-        request = Request(route, now_us, _monotonic_us(), self._spread.at(now_us, route.topic.partitions), [])
+        began_us = _monotonic_us()
+        request = Request(route, now_us, began_us, self._spread.at(began_us, route.topic.partitions), [])
         batch = Batch(request, self._acks.pace(route.topic.name), self._loop)
         self._waiting += 1
         try:

@@ -13,12 +13,13 @@ LEAVE_HEADER: Final = "penstock-leave"  # when a message leaves the tier it is i
 
 
 class Parcel(NamedTuple):
-    """A message in hand: where it was read, and what is known of it."""
+    """A message in hand: where it was read, what is known of it, and when it is due by the lane's own clock."""
 
     slot: int
     message: Message
     meta: Meta
     headers: Headers
+    due_us: int = 0
 
 
 class Passed(NamedTuple):

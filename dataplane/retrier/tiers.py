@@ -29,3 +29,17 @@ def delay_until(due_us: int, now_us: int) -> Delay:
     fitting = [tier for tier, seconds in DELAYS_S.items() if seconds * 1_000_000 <= wait_us + SLACK_US]
     tier = max(fitting, key=DELAYS_S.__getitem__, default=SMALLEST)
     return Delay(tier, now_us + min(wait_us, DELAYS_S[tier] * 1_000_000))
+
+
+def remaining_us(until_us: int, stored_us: int, *, steady_us: int, wall_us: int) -> int:
+    """Return how much of a wait is left, whatever became of the wall clocks since it was written.
+
+    Nothing of it is skipped because a clock was set while this process ran, and it becomes longer by at most as much as
+    the clock was moved, and by no more than itself.
+
+    until_us, stored_us: the end of the wait and the time of its record, both by the wall clock of the writer
+    steady_us:           this process's time, which goes on evenly when the wall clock is set
+    """
+    was_set_ahead_before = stored_us > steady_us
+    now_us = wall_us if was_set_ahead_before else min(steady_us, wall_us)
+    return max(0, until_us - max(stored_us, now_us))

@@ -1,5 +1,8 @@
 """The retrier lane's work: retry-in -> delay tiers -> retry-out. Never early, late by at most the smallest tier.
 
+Waits are written as wall times, for they outlive processes, and measured by a clock that nobody sets: a moment that was
+written is turned into a duration when it is read (`remaining_us`), and back when it is written on.
+
 A message is passed from topic to topic and settled when the next one has it. A tier's messages stay uncommitted until
 they leave; the lane holds the head of each partition, within small windows that pause the partition: what waits lies in
 Kafka, nothing grows, nothing is dropped, and nobody sleeps.
@@ -27,7 +30,8 @@ from dataplane.retrier.moves import Moves
 from dataplane.retrier.news import NewsReader
 from dataplane.retrier.pace import Name, Pace
 from dataplane.retrier.parcels import LEAVE_HEADER, Parcel, Passed, leave_us, plain, way_in, way_out
-from dataplane.retrier.tiers import delay_until
+from dataplane.retrier.tiers import delay_until, remaining_us
+from dataplane.runtime.clock import SteadyClock
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
 from dataplane.runtime.deadletters import TOO_LARGE, DeadLetters, fits
 from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
@@ -41,6 +45,7 @@ AT_HAND_US: Final = 1_000_000  # so near its moment, what is in hand stays there
 PROBES_PER_S: Final = 5.0  # what comes back of a destination that is not well: enough to notice that it is well again
 PROBED_WITHIN_US: Final = 30_000_000
 RELEASING_US: Final = 10_000_000
+SHUT_US: Final = 120_000_000  # a breaker opens for a minute: a longer time is that of another clock
 UNWELL_US: Final = 300_000_000  # how long the others wait before they are looked at again
 NEWS_EVERY_S: Final = 0.2
 REST_S: Final = 6.0  # no errands while partitions change hands
@@ -58,6 +63,7 @@ class RetrierWork:
         self._probes = Pace(PROBES_PER_S)
         self._waiting: list[tuple[int, int, Parcel]] = []  # heap by the time of leaving
         self._numbers = itertools.count()
+        self._clock = SteadyClock()
         self._reader = NewsReader(lane.settings.kafka, self._topics["signals"].name)
         self._news = self._reader.news
         self._errands: list[Moves | EarlyRelease] = []
@@ -71,13 +77,17 @@ class RetrierWork:
 
     def take(self, messages: Sequence[Message]) -> None:
         """What comes from retry-in goes on at once, to a tier or out; what comes from a tier waits until it leaves."""
-        now_us = _now_us()
+        now_us, wall_us = self._clock.now_us(), _wall_us()
         for message, meta, headers in self._lane.read_all(messages):
-            parcel = Parcel(self._lane.slots.of(message), message, meta, headers)
-            if parcel.slot < SLOTS_A_TOPIC:
+            slot, stored_us = self._lane.slots.of(message), message.timestamp()[1] * 1_000
+            until_us = meta.not_before_us if slot < SLOTS_A_TOPIC else leave_us(headers)
+            leaves_us = now_us + remaining_us(until_us, stored_us, steady_us=now_us, wall_us=wall_us)
+            more_us = max(0, meta.not_before_us - until_us)
+            parcel = Parcel(slot, message, meta, headers, leaves_us + more_us)
+            if slot < SLOTS_A_TOPIC:
                 self._forward(parcel, now_us)
             elif not self._skip(parcel):
-                self._wait(parcel, leave_us(headers))
+                self._wait(parcel, leaves_us)
 
     def condemn(self, message: Message) -> None:
         """Dead at its destination."""
@@ -86,19 +96,19 @@ class RetrierWork:
 
     def turn(self) -> None:
         """Forward what leaves its tier now; then a little of the errands."""
-        now_us = _now_us()
+        now_us = self._clock.now_us()
         for _ in range(A_TURN):
             if not self._waiting or self._waiting[0][0] > now_us:
                 break
             parcel = heapq.heappop(self._waiting)[2]
             if not self._skip(parcel):
                 self._forward(parcel, now_us)
-        self._errands_turn(time.monotonic(), now_us)
+        self._errands_turn(time.monotonic())
 
-    def _errands_turn(self, now_s: float, now_us: int) -> None:
+    def _errands_turn(self, now_s: float) -> None:
         if now_s >= self._news_due_s:
             self._news_due_s = now_s + NEWS_EVERY_S
-            self._reader.refresh(now_us)
+            self._reader.refresh(_wall_us())
             if self._news.take_released():
                 self._waiting = [entry for entry in self._waiting if not self._skip(entry[2])]
                 heapq.heapify(self._waiting)
@@ -128,12 +138,12 @@ class RetrierWork:
     def _forward(self, parcel: Parcel, now_us: int) -> None:
         """Out if it is due and its destination's turn has come; else to where it waits for that."""
         meta = parcel.meta
-        due_us = now_us if self._was_left_behind(parcel) else meta.not_before_us
+        due_us = now_us if self._was_left_behind(parcel) else parcel.due_us
         if due_us <= now_us and not meta.paced:
-            due_us, paced = self._moment(meta, now_us)
+            due_us, paced = self._moment(meta, now_us, _wall_us())
             if due_us > now_us:  # the wait it was asked for is over: what it waits for now may be cut short
-                waits = msgspec.structs.replace(meta, not_before_us=due_us, paced=paced, asked_us=0)
-                parcel = parcel._replace(meta=waits)
+                waits = msgspec.structs.replace(meta, paced=paced, asked_us=0)
+                parcel = parcel._replace(meta=waits, due_us=due_us)
         if due_us <= now_us:
             self._pass_on(parcel)
         elif parcel.slot >= SLOTS_A_TOPIC and due_us - now_us <= AT_HAND_US:
@@ -151,7 +161,7 @@ class RetrierWork:
         parked_us = parcel.message.timestamp()[1] * 1_000
         return self._news.was_released_since(Name(parcel.meta.pipe, parcel.meta.destination), parked_us)
 
-    def _moment(self, meta: Meta, now_us: int) -> tuple[int, bool]:
+    def _moment(self, meta: Meta, now_us: int, wall_us: int) -> tuple[int, bool]:
         """When a message that is due may come back, and whether that moment is its own.
 
         Of a destination whose breaker is not closed a few come back, as probes; the others wait: an early release
@@ -161,16 +171,17 @@ class RetrierWork:
         name = Name(meta.pipe, meta.destination)
         record = self._lane.table.destination(*name)
         shut_until_us = self._news.shut_until_us(name, record.version if record else 0)
-        if self._news.is_releasing(name, now_us):
+        if self._news.is_releasing(name, wall_us):
             moment_us, paced = now_us + RELEASING_US, False
         elif shut_until_us is None:
             moment_us, paced = self._pace.moment_us(name, now_us), True
         else:
-            moment_us, paced = self._probes.moment_us(name, max(now_us, shut_until_us)), True
+            shut_us = min(max(0, shut_until_us - wall_us), SHUT_US)
+            moment_us, paced = self._probes.moment_us(name, now_us + shut_us), True
             if moment_us > now_us + PROBED_WITHIN_US:
                 moment_us, paced = now_us + UNWELL_US, False
         if record is not None and meta.first_us:
-            moment_us = min(moment_us, meta.first_us + record.to.retry.span_s * 1_000_000)
+            moment_us = min(moment_us, now_us + meta.first_us + record.to.retry.span_s * 1_000_000 - wall_us)
         return max(moment_us, now_us), paced
 
     def _pass_on(self, parcel: Parcel) -> None:
@@ -181,7 +192,10 @@ class RetrierWork:
 
     def _delay(self, parcel: Parcel, due_us: int, now_us: int) -> None:
         """To a tier. The fact is the one transmit has told: told again, it says how far the tiers hold this bucket."""
-        delay = delay_until(due_us, now_us)
+        wall_us = _wall_us()
+        due_us += wall_us - now_us
+        parcel = parcel._replace(meta=msgspec.structs.replace(parcel.meta, not_before_us=due_us))
+        delay = delay_until(due_us, wall_us)
         more = [(LEAVE_HEADER, str(delay.leave_us).encode())]
         topic = self._topics[delay.tier]
         way = way_in(parcel.meta, parcel.message.key(), topic.partitions)
@@ -196,7 +210,7 @@ class RetrierWork:
         original = (*self._lane.slots.place(parcel.slot), message.offset())
         death = Death(node, cause, detail)
         headers = plain(parcel.headers)
-        dead = msgspec.structs.replace(meta, stopwatch=passed_on(meta, _now_us(), Slice.DEAD_LETTER))
+        dead = msgspec.structs.replace(meta, stopwatch=passed_on(meta, _wall_us(), Slice.DEAD_LETTER))
         self._letters.send(token, death, meta=dead, headers=headers, value=message.value(), original=original)
 
     def _send(self, topic: TopicRecord, parcel: Parcel, way: dict[str, Any], more: Headers, fact: FactKey) -> None:
@@ -230,7 +244,7 @@ class RetrierWork:
             return BUSY_WAIT_S
         if not self._waiting:
             return IDLE_WAIT_S
-        return min(IDLE_WAIT_S, max(BUSY_WAIT_S, self._waiting[0][0] / 1e6 - time.time()))
+        return min(IDLE_WAIT_S, max(BUSY_WAIT_S, (self._waiting[0][0] - self._clock.now_us()) / 1e6))
 
     def report(self) -> None:
         """How far the errands have come."""
@@ -262,5 +276,5 @@ def _fact(meta: Meta, fact: Fact) -> FactKey:
     return FactKey(transmit_node(meta.destination), fact, str(meta.attempt), meta.child)
 
 
-def _now_us() -> int:
+def _wall_us() -> int:
     return time.time_ns() // 1_000

@@ -11,7 +11,7 @@ from dataplane.transmit.attempts import AttemptBook
 from dataplane.transmit.batches import read_items
 from dataplane.transmit.ends import Ends
 from dataplane.transmit.order import Order
-from dataplane.transmit.queues import Queues
+from dataplane.transmit.queues import IN_PLACE_CAP_US, Queues
 from dataplane.transmit.retry_after import retry_after_s
 from dataplane.transmit.schedule import NextTry, local_pause_s, next_try
 from dataplane.transmit.sender import Answer
@@ -22,7 +22,6 @@ from dataplane.transmit.verdict import Outcome, Verdict, judge
 
 MAX_LOCAL_WAIT_S: Final = 10.0
 TOO_LARGE: Final = 413
-IN_PLACE_CAP_US: Final = 60_000_000  # between tries of a message that others of its key wait behind
 # An access token can be revoked before its end: the refusal is about it, not about the message.
 _SIGN_IN_AGAIN: Final = Verdict(Outcome.RECOVERABLE, "credential")
 

@@ -34,6 +34,7 @@ LOCKED_DELAY_S: Final = 60.0
 AGAIN_S: Final = 1.0
 REST_S: Final = 60.0
 ASIDE_DELAY_US: Final = 1_000_000
+IN_PLACE_CAP_US: Final = 60_000_000  # between tries of a message that others of its key wait behind
 ORDERED_ROOM: Final = 2_000  # of one destination's ordered messages that wait in a retry lane; more go round
 PUT_AWAY_A_TURN: Final = 500  # of one destination: a few milliseconds of producing, then others have their turn
 
@@ -192,8 +193,9 @@ class Queues:
             self._ends.hold(send)
         elif not self._order.retries and (self._order.is_blocked(send) or self._waits_too_long(send, time.monotonic())):
             self._ends.park(send, 0)
-        elif self._order.retries and send.meta.not_before_us > _now_us():
-            self.add_later(send, time.monotonic() + (send.meta.not_before_us - _now_us()) / 1_000_000)
+        elif self._order.retries and (wait_us := send.meta.not_before_us - _now_us()) > 0:
+            most_us = wait_us if send.meta.asked_us else IN_PLACE_CAP_US  # a longer one is that of another clock
+            self.add_later(send, time.monotonic() + min(wait_us, most_us) / 1_000_000)
         else:
             send.target.queue.append(send)
             self._ready.add(send.target)

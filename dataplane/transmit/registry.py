@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -15,6 +16,7 @@ from dataplane.transmit.secrets import Secrets, open_secrets, opener
 from dataplane.transmit.targets import Seat, Target
 
 _NOWHERE = HttpDestination(url="")
+SHUT_S: Final = 120.0  # a breaker opens for a minute: a longer time is that of another clock
 
 
 class Targets:
@@ -109,7 +111,7 @@ def _heed(target: Target, signal: Signal) -> None:
             target.breaker.close(now_s)
     elif target.breaker.state == "closed" and (signal.until_us > now_us or target.seat.prober):
         # A prober believes an opening whose time is over, too: somebody has to find out, and to say that it is well.
-        target.breaker.adopt_open(now_s, now_s + (signal.until_us - now_us) / 1_000_000)
+        target.breaker.adopt_open(now_s, now_s + min((signal.until_us - now_us) / 1_000_000, SHUT_S))
         target.opened_us = signal.at_us
         target.owes_word = target.seat.prober
 

@@ -152,6 +152,7 @@ class Clock:
         self.now_s = 1_000.0
         self.wall_us = 1_795_262_400_000_000
         monkeypatch.setattr("time.monotonic", lambda: self.now_s)
+        monkeypatch.setattr("time.monotonic_ns", lambda: int(self.now_s * 1e6) * 1_000)
         monkeypatch.setattr("time.time_ns", lambda: self.wall_us * 1_000)
         monkeypatch.setattr("time.time", lambda: self.wall_us / 1_000_000)
 

@@ -77,17 +77,17 @@ def test_what_is_due_already_goes_out_at_once(lane: MemoryLane):
 
 def test_a_message_is_never_passed_on_early(lane: MemoryLane, clock: Clock):
     lane.take(in_tier(lane, 0, NOW + 5 * S))
-    clock.wall_us += 5 * S - 1
+    clock.advance((5 * S - 1) / S)
     lane.work.turn()
     assert passed_on(lane) == []
-    clock.wall_us += 1
+    clock.advance(1 / S)
     lane.work.turn()
     assert passed_on(lane) == ["id-0-0"]
 
 
 def test_what_leaves_its_tier_with_more_to_wait_goes_to_another(lane: MemoryLane, clock: Clock):
     lane.take(in_tier(lane, 0, NOW + 7_200 * S, NOW + 18_000 * S, topic="delay-2h"))
-    clock.wall_us += 7_200 * S
+    clock.advance(7_200)
     lane.work.turn()
     assert passed_on(lane) == []
     (meta,) = metas(lane, "delay-2h")
@@ -97,7 +97,7 @@ def test_what_leaves_its_tier_with_more_to_wait_goes_to_another(lane: MemoryLane
 def test_what_leaves_first_goes_first_and_a_late_one_holds_up_nobody(lane: MemoryLane, clock: Clock):
     leaves = (60, 2, 1, -1)
     lane.take(*(in_tier(lane, offset, NOW + leave * S) for offset, leave in enumerate(leaves)))
-    clock.wall_us += 3 * S
+    clock.advance(3)
     lane.work.turn()
     assert passed_on(lane) == ["id-0-3", "id-0-2", "id-0-1"]
 
@@ -142,7 +142,7 @@ def test_windows_are_small_for_there_are_many(lane: MemoryLane):
 def test_a_partition_that_goes_takes_its_waiting_messages_along_and_no_other_topics(lane: MemoryLane, clock: Clock):
     lane.take(*(in_tier(lane, 0, NOW + S, topic=tier, id=tier) for tier in ("delay-10s", "delay-1m")))
     lane.lose(lane.slots.of(in_tier(lane, 0, 0)))
-    clock.wall_us += 2 * S
+    clock.advance(2)
     lane.work.turn()
     assert passed_on(lane) == ["delay-1m"]
 
@@ -150,7 +150,7 @@ def test_a_partition_that_goes_takes_its_waiting_messages_along_and_no_other_top
 def test_a_drain_leaves_what_waits_where_it_is(lane: MemoryLane, clock: Clock):
     lane.take(in_tier(lane, 0, NOW + S))
     lane.work.give_back()
-    clock.wall_us += 2 * S
+    clock.advance(2)
     lane.work.turn()
     assert passed_on(lane) == []
     assert lane.unsettled() == 1
@@ -160,7 +160,7 @@ def test_the_loop_wakes_in_time_for_the_next_message(lane: MemoryLane, clock: Cl
     assert lane.work.patience_s() == IDLE_WAIT_S
     lane.take(in_tier(lane, 0, NOW + 20_000))
     assert lane.work.patience_s() == pytest.approx(0.02, abs=0.001)
-    clock.wall_us += S
+    clock.advance((S) / S)
     assert lane.work.patience_s() == BUSY_WAIT_S
 
 
@@ -186,7 +186,7 @@ def test_in_hand_a_message_waits_for_a_moment_that_is_near(lane: MemoryLane, clo
     lane.take(*(in_tier(lane, offset, NOW) for offset in range(1_500)))
     lane.work.turn()
     assert (len(passed_on(lane)), metas(lane, "delay-10s")) == (1_000, [])
-    clock.wall_us += AT_HAND_US
+    clock.advance((AT_HAND_US) / S)
     lane.work.turn()
     assert len(passed_on(lane)) == 1_500
 
@@ -257,7 +257,7 @@ def test_what_an_early_release_brought_back_is_settled_where_it_waited(lane: Mem
     lane.work.turn()
     assert lane.unsettled() == 2, "settled as soon as it is known"
     assert lane.filed() == {("transmit:crm", "released", "2"): 1}
-    clock.wall_us += 9 * S
+    clock.advance(9)
     lane.work.turn()
     assert passed_on(lane) == ["id-0-1", "id-0-2"], "what it asked to wait for, and what came later"
 
@@ -306,3 +306,67 @@ def test_what_it_passes_on_is_noted_for_its_pipe(lane: MemoryLane):
     usage = lane.usage.take_if_due()
     assert usage is not None
     assert [(one.units, one.size_bytes) for one in usage.pipes] == [(2, 8)]
+
+
+HOUR = 3_600 * S
+
+
+def stored(message: MemoryMessage, at_us: int) -> MemoryMessage:
+    message.at_ms = at_us // 1_000
+    return message
+
+
+@pytest.mark.parametrize("jump_us", [2 * HOUR, -2 * HOUR])
+def test_a_message_in_hand_waits_as_long_as_it_was_to_when_the_clock_is_set(
+    lane: MemoryLane, clock: Clock, jump_us: int
+):
+    lane.take(stored(in_tier(lane, 0, NOW + 10 * S), NOW))
+    clock.wall_us += jump_us
+    lane.work.turn()
+    clock.advance(9)
+    lane.work.turn()
+    assert passed_on(lane) == []
+    assert lane.work.patience_s() <= 1
+    clock.advance(1)
+    lane.work.turn()
+    assert passed_on(lane) == ["id-0-0"]
+
+
+@pytest.mark.parametrize("jump_us", [2 * HOUR, -2 * HOUR])
+@pytest.mark.parametrize("written_after", [True, False])
+def test_a_message_that_is_read_after_the_clock_was_set_waits_no_less_and_at_most_once_more(
+    lane: MemoryLane, clock: Clock, jump_us: int, written_after: bool
+):
+    written_us = NOW + jump_us if written_after else NOW
+    clock.wall_us += jump_us
+    lane.take(stored(in_tier(lane, 0, written_us + 10 * S), written_us))
+    clock.advance(9)
+    lane.work.turn()
+    assert passed_on(lane) == []
+    clock.advance(1)
+    lane.work.turn()
+    assert passed_on(lane) == ["id-0-0"]
+
+
+@pytest.mark.parametrize("jump_us", [2 * HOUR, -2 * HOUR])
+def test_a_wait_over_several_tiers_is_as_long_as_it_was_to_be_when_the_clock_is_set(
+    lane: MemoryLane, clock: Clock, jump_us: int
+):
+    lane.take(stored(parked(lane, 0, NOW + 90 * S), NOW))
+    (first,) = lane.outbox.of(lane.cell.topics["delay-1m"].name)
+    clock.wall_us += jump_us
+    again = MemoryMessage(0, 1, b"{}", first["headers"], None, lane.cell.topics["delay-1m"].name)
+    lane.take(stored(again, NOW))
+    clock.advance(60)
+    lane.work.turn()
+    assert passed_on(lane) == []
+    waits = [meta.not_before_us - clock.wall_us for meta in metas(lane, "delay-10s")]
+    assert waits == [30 * S], "what is left is written by the clock of now"
+
+
+def test_what_a_breaker_says_by_a_clock_that_is_hours_ahead_keeps_nothing_for_hours(lane: MemoryLane, clock: Clock):
+    known(lane)
+    hear(lane, "open", until_us=NOW + 2 * HOUR)
+    lane.take(parked(lane, 0, NOW))
+    (meta,) = metas(lane, "delay-5m")
+    assert meta.not_before_us <= clock.wall_us + 300 * S

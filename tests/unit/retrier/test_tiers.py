@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.names import DELAYS_S
-from dataplane.retrier.tiers import SLACK_US, delay_until
+from dataplane.retrier.tiers import SLACK_US, delay_until, remaining_us
 
 S = 1_000_000
 NOW = 1_790_000_000 * S
@@ -56,3 +56,19 @@ def test_who_stands_behind_another_in_a_tier_is_late_by_the_slack_at_most(first:
         assert head.leave_us - behind.leave_us <= SLACK_US
     elif head.tier == behind.tier:
         assert head.leave_us - behind.leave_us <= DELAYS_S["delay-10s"] * S
+
+
+@given(
+    wait_us=waits_us,
+    age_us=st.integers(0, 86_400 * S),
+    jump_us=st.integers(-86_400 * S, 86_400 * S),
+    jumped_us=st.integers(0, 86_400 * S),
+)
+def test_a_wait_is_never_shortened_and_lengthened_by_the_jump_at_most(
+    wait_us: int, age_us: int, jump_us: int, jumped_us: int
+):
+    """The clock was set `jumped_us` ago, while the lane ran; the message was written `age_us` ago, before or after."""
+    stored_us = NOW - age_us + (jump_us if age_us <= jumped_us else 0)
+    left_us = remaining_us(stored_us + wait_us, stored_us, steady_us=NOW, wall_us=NOW + jump_us)
+    true_us = max(0, wait_us - age_us)
+    assert true_us <= left_us <= min(wait_us, true_us + abs(jump_us))

@@ -36,7 +36,8 @@ METRICS: Final = (
            "Answers by status, without those to probes.",
            "5xx: events cannot be stored; look at the brokers and at journal_failing. 4xx: senders are refused."),
     Metric("penstock_ingest_events_total", "ingest", "counter", "events", ("outcome",),
-           "Events by outcome: acked, refused (4xx), unavailable (503: stored or not, they come again).",
+           "Events by outcome: acked, refused (4xx), over-quota (429; a request refused unread counts as one), "
+           "unavailable (503: stored or not, they come again).",
            "unavailable: Kafka or the disk of the journal cannot keep up."),
     Metric("penstock_ingest_waiting_requests", "ingest", "gauge", "requests", (),
            "Requests that wait for Kafka's reports.", "The brokers answer slowly."),

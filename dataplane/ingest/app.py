@@ -15,6 +15,7 @@ from dataplane.ingest.credentials import CHALLENGE, key_of
 from dataplane.ingest.events import carry_trace, read_events
 from dataplane.ingest.gunzip import gunzip
 from dataplane.ingest.problems import RefusalError, problem_body
+from dataplane.ingest.quotas import Flight, Meter, OverQuotaError
 from dataplane.ingest.replica import Replica
 from dataplane.ingest.slow import SlowBodies
 from dataplane.ingest.turns import Turn
@@ -99,39 +100,57 @@ class IngestApp:
         """Take what came and answer; the status. Raises RefusalError."""
         began_us = time.time_ns() // 1_000
         key = key_of(headers.get("authorization"))
-        self._replica.route(key)  # who may not send is told so before anything is read
-        body = await self._decompressed(headers, await self._body(headers, protocol))
-        route = self._replica.route(key)  # a body may take its time: it goes where the key leads now
-        ce = _NO_ATTRIBUTES
-        if "ce-specversion" in headers:
-            ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
-        events = read_events(headers.get("content-type", ""), body, ce, self._replica.settings.max_event_bytes)
-        traceparent, traces = headers.get(TRACEPARENT) or "", self._replica.traces
-        if traces is not None:
-            verdicts = await traces.posted(route, events.items, traceparent, began_us)
-        else:
-            verdicts = await self._replica.take(route, carry_trace(events.items, traceparent))
-        if events.is_batch:
-            return _answer_batch(protocol, verdicts, f"{self._receipts}{{id}}/")
-        return self._answer_one(protocol, verdicts[0])
+        pipe = self._replica.route(key).pipe  # who may not send is told so before anything is read
+        with self._replica.meters.flight(pipe.tenant) as flight:
+            body = await self._read(headers, protocol, flight, pipe.pipe)
+            route = self._replica.route(key)  # a body may take its time: it goes where the key leads now
+            ce = _NO_ATTRIBUTES
+            if "ce-specversion" in headers:
+                ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
+            events = read_events(headers.get("content-type", ""), body, ce, self._replica.settings.max_event_bytes)
+            items = self._replica.within_quota(route.pipe, events.items, events.count)
+            traceparent, traces = headers.get(TRACEPARENT) or "", self._replica.traces
+            if traces is not None:
+                verdicts = await traces.posted(route, items, traceparent, began_us)
+            else:
+                verdicts = await self._replica.take(route, carry_trace(items, traceparent))
+            if events.is_batch:
+                return _answer_batch(protocol, verdicts, f"{self._receipts}{{id}}/", flight.meter)
+            return self._answer_one(protocol, verdicts[0], flight.meter)
 
-    def _answer_one(self, protocol: Any, verdict: Verdict) -> int:
+    async def _read(self, headers: Any, protocol: Any, flight: Flight, pipe: str) -> bytes:
+        """The body, decompressed. Raises RefusalError; over quota before any of it is read, where that is known."""
+        try:
+            flight.meter.check(self._replica.meters.clock())
+            body = await self._decompressed(headers, await self._body(headers, protocol, flight), flight)
+        except OverQuotaError:
+            self._replica.refuse(pipe)
+            raise
+        flight.meter.charge(len(body))
+        return body
+
+    def _answer_one(self, protocol: Any, verdict: Verdict, meter: Meter) -> int:
+        if verdict.status == 429:
+            raise meter.over_rest(1)
         if verdict.status != 202:
             retry_after_s = 2 if verdict.status == 503 else 0
             raise RefusalError(
                 verdict.status, verdict.code, verdict.detail, retry_after_s=retry_after_s, pointer=verdict.pointer
             )
-        protocol.response_bytes(202, [JSON, ("location", f"{self._receipts}{verdict.id}/")], _encode(verdict))
+        head = [JSON, ("location", f"{self._receipts}{verdict.id}/"), meter.left()]
+        protocol.response_bytes(202, head, _encode(verdict))
         return 202
 
-    async def _body(self, headers: Any, protocol: Any) -> bytes:
-        """The body as it was sent. Raises RefusalError if it is too large or comes too slowly."""
+    async def _body(self, headers: Any, protocol: Any, flight: Flight) -> bytes:
+        """The body as it was sent. Raises RefusalError if it is too large, one too many, or comes too slowly."""
         declared = headers.get("content-length")
-        if declared is not None and _is_over(declared, self._limit):
-            raise self._too_large()
+        if declared is not None and declared.isdecimal():
+            if _is_over(declared, self._limit):
+                raise self._too_large()
+            flight.grow(int(declared))
         task = self._slow.begin()
         try:
-            return bytes(await (protocol() if declared is not None else self._chunks(protocol)))
+            return bytes(await (protocol() if declared is not None else self._chunks(protocol, flight)))
         except asyncio.CancelledError:
             refusal = self._slow.broken_off(task)
             if refusal is None:
@@ -140,7 +159,7 @@ class IngestApp:
         finally:
             self._slow.end(task)
 
-    async def _decompressed(self, headers: Any, body: bytes) -> bytes:
+    async def _decompressed(self, headers: Any, body: bytes, flight: Flight) -> bytes:
         """The body as it was before its sender compressed it. Raises RefusalError."""
         encoding = headers.get("content-encoding")
         if encoding is None or (encoding := encoding.strip().lower()) == "identity":
@@ -149,6 +168,7 @@ class IngestApp:
             raise RefusalError(415, "encoding-invalid", f"needs gzip or none, got {encoding[:40]}")
         plain, turn = bytearray(), Turn()
         for piece in gunzip(body):
+            flight.grow(len(piece))
             plain += piece
             if len(plain) > self._limit:
                 raise self._too_large()
@@ -156,10 +176,11 @@ class IngestApp:
                 await turn.give_way()
         return bytes(plain)
 
-    async def _chunks(self, protocol: Any) -> bytes:
+    async def _chunks(self, protocol: Any, flight: Flight) -> bytes:
         """A body of unstated length: stop at the limit, not after it."""
         body = bytearray()
         async for chunk in protocol:
+            flight.grow(len(chunk))
             body += chunk
             if len(body) > self._limit:
                 raise self._too_large()
@@ -170,7 +191,7 @@ class IngestApp:
 
     def _refuse(self, protocol: Any, refusal: RefusalError) -> None:
         self.answers[refusal.status] += 1
-        headers = [PROBLEM]
+        headers = [PROBLEM, *refusal.headers]
         if refusal.retry_after_s:
             headers.append(("retry-after", str(refusal.retry_after_s)))
         if refusal.status == 405:
@@ -183,14 +204,20 @@ class IngestApp:
 
 def _is_over(declared: str, limit: int) -> bool:
     """Whether a Content-Length is over the limit; however long a number it is."""
-    return declared.isdecimal() and (len(declared) > 18 or int(declared) > limit)
+    return len(declared) > 18 or int(declared) > limit
 
 
-def _answer_batch(protocol: Any, verdicts: list[Verdict], receipts: str) -> int:
-    accepted = sum(verdict.status == 202 for verdict in verdicts)
+def _answer_batch(protocol: Any, verdicts: list[Verdict], receipts: str, meter: Meter) -> int:
+    statuses = Counter(verdict.status for verdict in verdicts)
+    accepted = statuses[202]
+    if statuses[429] == len(verdicts):
+        raise meter.over_rest(len(verdicts))
     body = _encode(BatchAnswer(accepted, len(verdicts) - accepted, verdicts, receipts))
-    headers = [JSON]
-    if any(verdict.status == 503 for verdict in verdicts):
+    headers = [JSON, meter.left()]
+    if statuses[429]:  # the last ones of the batch
+        refusal = meter.over_rest(statuses[429])
+        headers = [JSON, *refusal.headers, ("retry-after", str(refusal.retry_after_s))]
+    elif statuses[503]:
         headers.append(("retry-after", "2"))
     status = status_of(verdicts)
     protocol.response_bytes(status, headers, body)

@@ -29,12 +29,14 @@ log = logging.getLogger(__name__)
 BATCH: Final = 500
 WAIT_S: Final = 0.5
 AGAIN_S: Final = 1.0
+OVER_QUOTA_S: Final = 0.1
 REQUEST_S: Final = 10.0
 _IDS: Final = UUID("6f2e6a0c-5f0e-5a55-9c55-8f6b0d8f5a21")  # the name space of ids made of places
 CONTENT_TYPE: Final = "content-type"
 
-# Takes events of a source of a pipe, and says of each whether it is stored. Raises RefusalError if none can be now.
-Take = Callable[[str, str, Iterable[Event]], Awaitable[Sequence[int]]]
+# Takes so many events of a source of a pipe; says of each whether it is stored. Raises RefusalError if none can be now.
+Take = Callable[[str, str, Iterable[Event], int], Awaitable[Sequence[int]]]
+Room = Callable[[str], int]  # how many events of a tenant fit into its quota now
 
 
 class Wanted(NamedTuple):
@@ -141,12 +143,19 @@ class Feed:
     """Reads one source until told to end. All calls of its client are made in threads, one at a time."""
 
     def __init__(
-        self, want: Wanted, settings: dict[str, str], take: Take, dropped: Callable[[int], None], max_event_bytes: int
+        self,
+        want: Wanted,
+        settings: dict[str, str],
+        take: Take,
+        room: Room,
+        *,
+        dropped: Callable[[int], None],
+        max_event_bytes: int,
     ) -> None:
         """`dropped` is called with the number of headers that could not be taken."""
         self.want = want
         self._settings = settings
-        self._take = take
+        self._take, self._room = take, room
         self._note_dropped = dropped
         self._has_dropped = False
         self._max_event_bytes = max_event_bytes
@@ -175,7 +184,10 @@ class Feed:
                 await asyncio.to_thread(consumer.close)
 
     async def _turn(self, consumer: Any) -> None:
-        messages = [_good(one) for one in await asyncio.to_thread(consumer.consume, BATCH, WAIT_S)]
+        """Read as many records as the tenant's quota has room for; over quota a feed slows down, it refuses nothing."""
+        while not (room := self._room(self.want.tenant)) and not self._ending:
+            await asyncio.sleep(OVER_QUOTA_S)
+        messages = [_good(one) for one in await asyncio.to_thread(consumer.consume, min(BATCH, room or 1), WAIT_S)]
         if messages and await self._all_taken([self._read(one) for one in messages]):
             ends = {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
             offsets = [TopicPartition(*place, offset) for place, offset in ends.items()]
@@ -196,7 +208,7 @@ class Feed:
         while not self._ending:
             try:
                 offered = decoded(events, self._max_event_bytes)
-                statuses = await self._take(self.want.pipe, self.want.source, offered)
+                statuses = await self._take(self.want.pipe, self.want.source, offered, len(events))
             except RefusalError:  # not live yet, or closed: nothing is read past it
                 statuses = [503] * len(events)
             if 413 in statuses:
@@ -244,8 +256,8 @@ def _good(message: Message) -> Message:
 class Feeds:
     """Keeps the feeds that the control table wants. Used from one event loop."""
 
-    def __init__(self, clusters: Clusters, table: ControlTable, take: Take, max_event_bytes: int) -> None:
-        self._clusters, self._table, self._take = clusters, table, take
+    def __init__(self, clusters: Clusters, table: ControlTable, take: Take, room: Room, max_event_bytes: int) -> None:
+        self._clusters, self._table, self._take, self._room = clusters, table, take, room
         self._max_event_bytes = max_event_bytes
         self.dropped_headers = 0
         self._feeds: dict[Wanted, Feed] = {}
@@ -263,7 +275,14 @@ class Feeds:
         for want in due - self._feeds.keys():
             log.info("reading %s of %s for pipe=%s source=%s", want.topic, want.cluster, want.pipe, want.source)
             settings = self._clusters[want.cluster].settings
-            self._feeds[want] = Feed(want, settings, self._take, self._note_dropped, self._max_event_bytes)
+            self._feeds[want] = Feed(
+                want,
+                settings,
+                self._take,
+                self._room,
+                dropped=self._note_dropped,
+                max_event_bytes=self._max_event_bytes,
+            )
 
     async def close(self) -> None:
         """End them all."""

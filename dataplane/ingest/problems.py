@@ -18,6 +18,8 @@ class RefusalError(Exception):
         self.detail = detail
         self.retry_after_s = retry_after_s
         self.pointer = pointer
+        self.policies: list[str] = []  # the quotas that are exceeded
+        self.headers: list[tuple[str, str]] = []  # for the answer
 
 
 TITLES: Final = {
@@ -38,6 +40,7 @@ TITLES: Final = {
     "encoding-invalid": "Content encoding not readable",
     "body-slow": "Body came too slowly",
     "schema": "Event does not fit the schema of its source",
+    "quota-exceeded": "Quota exceeded",
     "unavailable": "Cannot store events now",
     "internal": "Something went wrong on our side",
 }
@@ -53,6 +56,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     code: str
     request_id: str
     pointer: str = ""
+    policies: list[str] = msgspec.field(default_factory=list, name="violated-policies")
 
 
 def problem_body(refusal: RefusalError, request_id: str) -> bytes:
@@ -66,5 +70,6 @@ def problem_body(refusal: RefusalError, request_id: str) -> bytes:
             code=refusal.code,
             request_id=request_id,
             pointer=refusal.pointer,
+            policies=refusal.policies,
         )
     )

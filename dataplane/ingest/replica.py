@@ -18,7 +18,9 @@ from dataplane.ingest.acks import Acks, Batch, Place
 from dataplane.ingest.events import Event, Item, refuse_large
 from dataplane.ingest.feeds import Feeds
 from dataplane.ingest.journal import Ack, AckJournal
+from dataplane.ingest.peers import PeerReader
 from dataplane.ingest.problems import RefusalError
+from dataplane.ingest.quotas import Meters
 from dataplane.ingest.route import Route, Stamper
 from dataplane.ingest.schemas import check_of, refuse_misfit
 from dataplane.ingest.stamp import Spread, key_bytes, partition_of
@@ -49,6 +51,8 @@ CONTROL_EVERY_S: Final = 0.1
 RETRY_AFTER_S: Final = 2
 FEW_HEADERS: Final = 8  # as many of the largest that a request may bring do not fill the envelope
 REQUEST_EFFORT: Final = 10  # in events of a batch: 35 us a request of one event, 3 us an event in a batch of 100
+REFUSED_EFFORT: Final = 5  # of a request that is refused unread, likewise
+_OUTCOMES: Final = {429: "over-quota", 503: "unavailable"}
 
 
 class Request(Struct):
@@ -101,7 +105,9 @@ class Replica:
         self._routes_at = -1
         self._stamper = Stamper(settings.grace_s * 1_000_000)
         self._spread = Spread(crc32(name.encode()))
-        self._feeds = Feeds(settings.clusters, self.table, self._take_fed, settings.max_event_bytes)
+        self._feeds = Feeds(settings.clusters, self.table, self._take_fed, self._room, settings.max_event_bytes)
+        self.meters = Meters(self.table, settings.quotas, settings.in_flight_bytes)
+        self._peers = PeerReader(settings.kafka, name, self.meters)
         self._waiting = 0  # requests
         self._unsettled = 0  # their events
         self._events: Counter[str] = Counter()  # by outcome
@@ -124,6 +130,7 @@ class Replica:
         self._producer.flush(2)
         self._journal.close()
         self._reader.close()
+        self._peers.close()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
         return told
@@ -145,7 +152,7 @@ class Replica:
 
     def readings(self) -> Iterator[Reading]:
         """What became of events, and how the replica feels."""
-        for outcome in ("acked", "refused", "unavailable"):
+        for outcome in ("acked", "refused", "over-quota", "unavailable"):
             yield Reading("penstock_ingest_events_total", self._events[outcome], (outcome,))
         yield Reading("penstock_ingest_waiting_requests", self._waiting)
         yield Reading("penstock_ingest_ready", not self.ready)
@@ -189,10 +196,25 @@ class Replica:
         weights = [(revision, share) for revision, share in pipe.weights if revision in fields]
         return Route(pipe, source, cell.topics["ingest"], fields, weights)
 
-    async def _take_fed(self, pipe: str, source: str, events: Iterable[Event]) -> list[int]:
+    async def _take_fed(self, pipe: str, source: str, events: Iterable[Event], count: int) -> list[int]:
         """Events that were read from a Kafka of somebody else's: the status of each. Raises RefusalError."""
+        route, sizes = self._lead(pipe, source), list[int]()
+
+        def sized() -> Iterator[Event]:
+            for event in events:
+                sizes.append(len(event.body))
+                yield event
+
         take = self.take if self.traces is None else self.traces.read
-        return [verdict.status for verdict in await take(self._lead(pipe, source), events)]
+        verdicts = await take(route, self.within_quota(route.pipe, sized(), count))
+        statuses = [verdict.status for verdict in verdicts]
+        stored = sum(size for size, status in zip(sizes, statuses, strict=True) if status == 202)
+        self.meters.of(route.pipe.tenant).charge(stored)
+        return statuses
+
+    def _room(self, tenant: str) -> int:
+        """How many events of a tenant may be read from a Kafka of somebody else's now."""
+        return self.meters.of(tenant).room(self.meters.clock())
 
     def _fields(self, source: str, pipe: PipeRecord) -> dict[int, SourceFields]:
         """What revisions that name the source read of events: while one ramps, only the other may.
@@ -205,6 +227,30 @@ class Replica:
         if len(known) < len(records) or not named:
             raise _starting()
         return {revision: source_fields(spec)[source] for revision, spec in named.items()}
+
+    def refuse(self, pipe: str) -> None:
+        """Count a request that was refused before it was read, because its tenant's quota is exceeded."""
+        self._quiet = False
+        self._usage.turn(idle=False)
+        self._usage.refuse(pipe, 1, REFUSED_EFFORT)
+        self._events["over-quota"] += 1
+
+    def within_quota(self, pipe: PipeRecord, items: Iterable[Item], count: int) -> Iterable[Item]:
+        """Return so many items, those beyond the tenant's quota as refusals: the last ones, so that order is kept."""
+        meter = self.meters.of(pipe.tenant)
+        admitted = meter.admit(count, self.meters.clock())
+        if admitted == count:
+            return items
+        return self._cut_off(pipe.pipe, items, admitted, meter.over_rest(count - admitted))
+
+    def _cut_off(self, pipe: str, items: Iterable[Item], admitted: int, over: RefusalError) -> Iterator[Item]:
+        for number, item in enumerate(items):
+            if number < admitted or isinstance(item, RefusalError):
+                yield item
+                continue
+            if item.origin is None:  # a feed offers it again
+                self._usage.refuse(pipe, 1, 0)
+            yield over
 
     async def take(self, route: Route, items: Iterable[Item]) -> list[Verdict]:
         """Store every event and answer for each: 202 after its own delivery report, else why not.
@@ -238,7 +284,7 @@ class Replica:
         if not refused:
             return taken
         for why in refused.values():
-            self._events["unavailable" if why.status == 503 else "refused"] += 1
+            self._events[_OUTCOMES.get(why.status, "refused")] += 1
         rest = iter(taken)
         return [_refused(refused[n]) if n in refused else next(rest) for n in range(count)]
 
@@ -370,6 +416,7 @@ class Replica:
             detail="; ".join(filter(None, troubles)),
             dropped_spans=dropped,
             failing_files=self._files.failing,
+            taken=self.meters.tell(),
         )
 
     async def _every(self, seconds: float) -> None:
@@ -377,6 +424,7 @@ class Replica:
             await asyncio.sleep(seconds)
             try:
                 self._reader.refresh()
+                self._peers.refresh()
                 self._feeds.turn()
                 self._producer.poll(0)  # reports of audits and heartbeats while no request is waiting
                 self._note_idleness()

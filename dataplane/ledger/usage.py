@@ -15,12 +15,15 @@ class PipeUsage(Struct, array_like=True, frozen=True):
                 (retrier)
     size_bytes: of their bodies
     effort:     what the writer's CPU is divided by; means something only beside the efforts of the same record
+    refused:    events that ingest refused because the tenant's quota was exceeded; a request that was refused before
+                its body was read counts as one
     """
 
     pipe: str
     units: int
     size_bytes: int
     effort: int
+    refused: int = 0
 
 
 class Usage(Struct, array_like=True, frozen=True):
@@ -40,10 +43,11 @@ class Spent(NamedTuple):
     units: int
     size_bytes: int
     cpu_us: int
+    refused: int = 0
 
     def __add__(self, other: "Spent") -> "Spent":  # type: ignore[override]
         """Both together."""
-        return Spent(self.units + other.units, self.size_bytes + other.size_bytes, self.cpu_us + other.cpu_us)
+        return Spent(*map(sum, zip(self, other, strict=True)))
 
 
 def spent(usage: Usage) -> dict[str, Spent]:
@@ -53,7 +57,7 @@ def spent(usage: Usage) -> dict[str, Spent]:
     """
     parts = divide(usage.busy_us, {one.pipe: one.effort for one in usage.pipes})
     rest_us = usage.idle_us + usage.busy_us - sum(parts.values())
-    mine = {one.pipe: Spent(one.units, one.size_bytes, parts.get(one.pipe, 0)) for one in usage.pipes}
+    mine = {one.pipe: Spent(one.units, one.size_bytes, parts.get(one.pipe, 0), one.refused) for one in usage.pipes}
     return mine | {NOBODY: Spent(0, 0, rest_us)}
 
 

@@ -30,11 +30,16 @@ class UsageBook:
         """This was done for a pipe."""
         known = self._pipes.get(pipe)
         if known is None:
-            self._pipes[pipe] = [units, size_bytes, effort]
+            self._pipes[pipe] = [units, size_bytes, effort, 0]
         else:
             known[0] += units
             known[1] += size_bytes
             known[2] += effort
+
+    def refuse(self, pipe: str, events: int, effort: int) -> None:
+        """Count events of a pipe that were refused because its tenant's quota was exceeded."""
+        self.add(pipe, 0, 0, effort)
+        self._pipes[pipe][3] += events
 
     def turn(self, *, idle: bool) -> None:
         """From here on nothing is under way, or something is. Reads the clock, a system call, only if that is new."""

@@ -24,6 +24,7 @@ from dataplane.tables.records import (
     KeyRecord,
     PipeRecord,
     PlanRecord,
+    QuotaRecord,
     Record,
     SchemaRecord,
     StopRecord,
@@ -106,6 +107,10 @@ class ControlTable:
     def destination(self, pipe: str, name: str) -> DestinationRecord | None:
         """How to reach a destination now."""
         return self._get(f"destination/{pipe}/{name}", DestinationRecord)
+
+    def quota(self, tenant: str) -> QuotaRecord | None:
+        """The tenant's own limits; None if it has the defaults."""
+        return self._get(f"quota/{tenant}", QuotaRecord)
 
     def stop(self, cell: str) -> StopRecord | None:
         """The last incarnation of a cell's application that was asked to end."""

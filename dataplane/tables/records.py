@@ -152,7 +152,31 @@ class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
     incarnation: str
 
 
-Record = CellRecord | PipeRecord | PlanRecord | KeyRecord | SchemaRecord | DestinationRecord | MoveRecord | StopRecord
+class QuotaRecord(Struct, tag="quota", tag_field="kind", frozen=True):
+    """A tenant's own limits in the data plane; None leaves one to the reader's default (dataplane.tables.quotas).
+
+    A tenant without a record has the defaults. A release that does not know this kind sets no limits.
+    """
+
+    tenant: str
+    version: int
+    events_per_s: int | None = None
+    bytes_per_s: int | None = None
+    in_flight_bytes: int | None = None
+    process_weight: int | None = None
+
+
+Record = (
+    CellRecord
+    | PipeRecord
+    | PlanRecord
+    | KeyRecord
+    | SchemaRecord
+    | DestinationRecord
+    | MoveRecord
+    | StopRecord
+    | QuotaRecord
+)
 # Of records, as their bytes say it.
 KINDS: Final = [str(kind.__struct_config__.tag) for kind in get_args(Record)]
 
@@ -178,6 +202,8 @@ def record_key(record: Record) -> str:
             key = f"move/{record.move}"
         case StopRecord():
             key = f"stop/{record.cell}"
+        case QuotaRecord():
+            key = f"quota/{record.tenant}"
     return key
 
 

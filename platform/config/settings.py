@@ -16,6 +16,7 @@ from config.proxies import parse_proxies
 from dataplane import addresses
 from dataplane.spec.clusters import parse_clusters
 from dataplane.spec.kept import parse_lakes
+from dataplane.tables.quotas import parse_quotas
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 env = environ.Env()
@@ -155,6 +156,7 @@ PENSTOCK_PLACING_HEADROOM = env.float("PENSTOCK_PLACING_HEADROOM", 0.3)
 PENSTOCK_PARTITIONS = env.int("PENSTOCK_PARTITIONS", 4)
 PENSTOCK_REPLICATION = env.int("PENSTOCK_REPLICATION", 3 if PRODUCTION else 1)
 PENSTOCK_MIN_ISR = env.int("PENSTOCK_MIN_ISR", 2 if PRODUCTION else 1)
+PENSTOCK_QUOTAS = parse_quotas(env.str("PENSTOCK_QUOTAS", ""))
 PENSTOCK_MAX_EVENT_BYTES = env.int("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024)
 PENSTOCK_ROLLOUT_UP_S = env.float("PENSTOCK_ROLLOUT_UP_S", 75)
 PENSTOCK_ROLLOUT_WATCH_S = env.float("PENSTOCK_ROLLOUT_WATCH_S", 90)

@@ -99,6 +99,12 @@ VARIABLES: Final = (
     Variable("PENSTOCK_MAX_EVENT_BYTES", "262144", "the largest event"),
     Variable("PENSTOCK_MAX_BODY_BYTES", "5242880", "the largest request, after decompression"),
     Variable(
+        "PENSTOCK_QUOTAS",
+        "",
+        "limits of tenants to which staff have given none of their own: kind=limit,... (docs/quotas.md)",
+    ),
+    Variable("PENSTOCK_IN_FLIGHT_BYTES", "268435456", "bodies of requests that an ingest replica works on at once"),
+    Variable(
         "PENSTOCK_DESTINATION_ALLOW", defaults.DEFAULT_ALLOW, "networks to deliver to although they are not public"
     ),
     Variable("PENSTOCK_DESTINATION_CA", "", "file of authorities to trust at destinations in place of the system's"),

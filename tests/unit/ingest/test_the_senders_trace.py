@@ -9,9 +9,12 @@ import pytest
 
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.events import Event, Item, carry_trace, read_events
+from dataplane.ingest.quotas import Meters
 from dataplane.ingest.verdicts import Verdict
 from dataplane.ledger.meta import Meta
 from dataplane.plan.outbound import message_headers
+from dataplane.tables.control import ControlTable
+from dataplane.tables.quotas import Quotas
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"  # the specification's own example
 JSON = ("content-type", b"application/json")
@@ -26,11 +29,16 @@ class Taking:
 
     def __init__(self) -> None:
         self.taken: list[Item] = []
+        self.meters = Meters(ControlTable(), Quotas(), 1 << 20)
 
-    def route(self, key: str) -> str:
-        return key
+    def route(self, _: str) -> Any:
+        return SimpleNamespace(pipe=SimpleNamespace(pipe="p", tenant="t"))
 
-    async def take(self, _: str, items: Iterable[Item]) -> list[Verdict]:
+    def within_quota(self, _: Any, items: Iterable[Item], count: int) -> Iterable[Item]:
+        assert count
+        return items
+
+    async def take(self, _: Any, items: Iterable[Item]) -> list[Verdict]:
         self.taken += items
         return [Verdict(202, str(number)) for number, _ in enumerate(self.taken)]
 

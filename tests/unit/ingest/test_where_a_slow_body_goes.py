@@ -7,7 +7,10 @@ from typing import Any
 
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.events import Item
+from dataplane.ingest.quotas import Meters
 from dataplane.ingest.verdicts import Verdict
+from dataplane.tables.control import ControlTable
+from dataplane.tables.quotas import Quotas
 
 
 class Moving:
@@ -19,12 +22,17 @@ class Moving:
     def __init__(self) -> None:
         self.cell = "c1"
         self.taken: list[str] = []
+        self.meters = Meters(ControlTable(), Quotas(), 1 << 20)
 
-    def route(self, _: str) -> str:
-        return self.cell
+    def route(self, _: str) -> Any:
+        return SimpleNamespace(pipe=SimpleNamespace(pipe="p", tenant="t", cell=self.cell))
 
-    async def take(self, route: str, items: Iterable[Item]) -> list[Verdict]:
-        taken = [route for _ in items]
+    def within_quota(self, _: Any, items: Iterable[Item], count: int) -> Iterable[Item]:
+        assert count
+        return items
+
+    async def take(self, route: Any, items: Iterable[Item]) -> list[Verdict]:
+        taken = [route.pipe.cell for _ in items]
         self.taken += taken
         return [Verdict(202, "id") for _ in taken]
 

@@ -1,0 +1,103 @@
+"""Quotas: how much one tenant may use. The kinds, their defaults and their bounds. Pure.
+
+Staff may give a tenant limits of its own; what they leave open is the installation's default, from PENSTOCK_QUOTAS.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+MIB: Final = 1024 * 1024
+
+
+class Quotas(Struct, frozen=True, kw_only=True):
+    """The limits of one tenant. What each means is said in KINDS."""
+
+    events_per_s: int = 5_000
+    bytes_per_s: int = 20 * MIB
+    in_flight_bytes: int = 64 * MIB
+    process_weight: int = 100
+    pipes: int = 1_000
+    destinations_per_pipe: int = 50
+    topics: int = 50
+    partitions: int = 200
+    api_keys: int = 2_000
+    live_tails: int = 8
+    live_tails_per_user: int = 4
+
+
+class Kind(NamedTuple):
+    """One kind of quota: its bounds, its unit and its meaning in words."""
+
+    name: str
+    least: int
+    most: int
+    unit: str
+    label: str
+    meaning: str
+
+
+_LIST: Final = (
+    Kind("events_per_s", 1, 10_000_000, "events/s", "Events per second", "events that ingest accepts per second"),
+    Kind("bytes_per_s", 1_024, 10**11, "bytes/s", "Bytes per second", "request bodies, decompressed, per second"),
+    Kind(
+        "in_flight_bytes", 8 * MIB, 10**11, "bytes", "Bytes in flight",
+        "request bodies that one ingest replica is reading or storing at the same time",
+    ),
+    Kind(
+        "process_weight", 1, 10_000, "", "Processing weight",
+        "share of the process lanes' CPU relative to other tenants while they compete; 100 is normal",
+    ),
+    Kind("pipes", 0, 100_000, "pipes", "Pipes", "pipes that are not closed"),
+    Kind("destinations_per_pipe", 1, 50, "destinations", "Destinations per pipe", "destinations of one pipe"),
+    Kind("topics", 0, 10_000, "topics", "Topics", "destinations of type topic, over all pipes"),
+    Kind("partitions", 0, 100_000, "partitions", "Partitions", "partitions of these topics together"),
+    Kind("api_keys", 0, 1_000_000, "keys", "API keys", "keys that are not revoked"),
+    Kind("live_tails", 0, 1_000, "live tails", "Live tails", "live tails that are open at the same time"),
+    Kind("live_tails_per_user", 0, 1_000, "live tails", "Live tails per user", "of these, by one user"),
+)  # fmt: skip
+KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _LIST}
+# Those that the data plane enforces: they travel in the tenant's control record.
+IN_DATA_PLANE: Final = ("events_per_s", "bytes_per_s", "in_flight_bytes", "process_weight")
+
+
+class QuotaError(ValueError):
+    """A limit cannot be set. `kind` names it, `reason` says what is needed."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(f"{kind}: {reason}")
+        self.kind = kind
+        self.reason = reason
+
+
+def checked_limits(limits: Mapping[str, int | None]) -> dict[str, int]:
+    """The limits that are given, without those that are None. Raises QuotaError for an unknown kind or a bad limit."""
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    for name, limit in given.items():
+        kind = KINDS.get(name)
+        if kind is None:
+            raise QuotaError(name, f"is not a kind of quota; the kinds are {', '.join(KINDS)}")
+        if not kind.least <= limit <= kind.most:
+            raise QuotaError(name, f"needs {kind.least} to {kind.most}, got {limit}")
+    return given
+
+
+def limits_of(defaults: Quotas, own: Mapping[str, int | None]) -> Quotas:
+    """The limits that apply to a tenant: its own, and the defaults for what those leave open.
+
+    A kind that is not known here is passed over: a later release may have written it.
+    """
+    return msgspec.structs.replace(defaults, **{k: v for k, v in own.items() if v is not None and k in KINDS})
+
+
+def parse_quotas(text: str) -> Quotas:
+    """The defaults of an installation: `kind=limit,...`; what is not named stays as in Quotas. Raises QuotaError."""
+    given: dict[str, int | None] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, limit = part.partition("=")
+        if not limit.strip().isdecimal():
+            raise QuotaError(name.strip(), f"needs kind=limit with a whole number, got {part!r}")
+        given[name.strip()] = int(limit)
+    return msgspec.structs.replace(Quotas(), **checked_limits(given))

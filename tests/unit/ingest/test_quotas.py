@@ -1,0 +1,460 @@
+"""Quotas at ingest: what is admitted, what is refused and how, and how replicas share a tenant's limits."""
+
+import asyncio
+import gzip
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.ingest import replica as module
+from dataplane.ingest.acks import Acks
+from dataplane.ingest.app import IngestApp
+from dataplane.ingest.quotas import BURST_S, Meter, Meters, OverQuotaError, Peers
+from dataplane.ingest.replica import Replica
+from dataplane.runtime.settings import settings_from
+from dataplane.spec import parse_pipe_spec
+from dataplane.spec.keys import key_digest
+from dataplane.tables.control import ControlTable
+from dataplane.tables.quotas import MIB, QuotaError, Quotas, checked_limits, limits_of, parse_quotas
+from dataplane.tables.records import (
+    CellRecord,
+    KeyRecord,
+    PipeRecord,
+    PlanRecord,
+    QuotaRecord,
+    TopicRecord,
+)
+from tests.rig.cluster import key_of
+
+KEY = key_of("p")
+SPEC = parse_pipe_spec({"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example/"}}})
+
+
+def test_an_installation_names_the_defaults_it_wants_and_keeps_the_others():
+    quotas = parse_quotas("events_per_s=7, pipes = 3")
+    assert (quotas.events_per_s, quotas.pipes, quotas.topics) == (7, 3, Quotas().topics)
+    assert limits_of(quotas, {"events_per_s": None, "pipes": 9, "of_a_later_release": 1}).pipes == 9
+
+
+@pytest.mark.parametrize("text", ["events=1", "pipes", "pipes=-1", "pipes=many", "events_per_s=0", "bytes_per_s=1"])
+def test_a_quota_that_cannot_be_is_refused(text: str):
+    with pytest.raises(QuotaError, match=text.partition("=")[0]):
+        parse_quotas(text)
+
+
+def test_only_known_kinds_can_be_set():
+    with pytest.raises(QuotaError, match="is not a kind of quota"):
+        checked_limits({"friends": 1})
+
+
+# -- one tenant at one replica -----------------------------------------------------------------------------------------
+
+
+def meter(now_s: float = 0.0, **limits: int) -> Meter:
+    return Meter(limits_of(Quotas(), limits), now_s)
+
+
+def test_a_tenant_at_rest_may_send_the_quota_of_the_burst_at_once_and_no_more():
+    tenant = meter(events_per_s=10)
+    assert tenant.admit(100, 0.0) == 10 * BURST_S
+    with pytest.raises(OverQuotaError) as refused:
+        tenant.check(0.0)
+    assert (refused.value.status, refused.value.code, refused.value.retry_after_s) == (429, "quota-exceeded", 1)
+    assert tenant.admit(100, 0.55) == 5
+
+
+def test_retry_after_is_when_the_rest_of_the_batch_fits():
+    tenant = meter(events_per_s=10)
+    tenant.admit(20, 0.0)
+    assert tenant.over_rest(15).retry_after_s == 2
+    assert tenant.over_rest(1_000).retry_after_s == 2, "no longer than the bucket takes to be full"
+
+
+def test_a_body_may_take_the_bytes_below_zero_once():
+    tenant = meter(bytes_per_s=1_024)
+    tenant.check(0.0)
+    tenant.charge(1_024 * 4)
+    with pytest.raises(OverQuotaError) as refused:
+        tenant.check(1.9)
+    assert refused.value.policies == ["bytes"]
+    tenant.check(2.1)
+
+
+def test_the_headers_are_structured_fields_of_the_draft():
+    tenant = meter(events_per_s=10, bytes_per_s=2_000)
+    tenant.admit(5, 0.0)
+    assert tenant.headers() == [
+        ("ratelimit-policy", '"events";q=20;w=2, "bytes";q=4000;w=2;qu="content-bytes"'),
+        ("ratelimit", '"events";r=15;t=1, "bytes";r=4000;t=0'),
+    ]
+
+
+def test_bodies_in_flight_are_bounded_and_one_that_is_refused_does_not_count():
+    tenant = meter(in_flight_bytes=8 * MIB)
+    tenant.begin(5 * MIB)
+    with pytest.raises(OverQuotaError):
+        tenant.begin(4 * MIB)
+    tenant.begin(3 * MIB)
+
+
+@given(
+    limit=st.integers(1, 1_000),
+    steps=st.lists(st.tuples(st.floats(0.001, 5.0), st.integers(1, 500)), min_size=1, max_size=60),
+)
+def test_never_more_is_admitted_than_the_rate_and_one_burst(limit: int, steps: list[tuple[float, int]]):
+    tenant, now_s, admitted = meter(events_per_s=limit), 0.0, 0
+    for pause_s, events in steps:
+        now_s += pause_s
+        admitted += tenant.admit(events, now_s)
+        assert admitted <= limit * (now_s + BURST_S) + 1e-6
+
+
+# -- replicas share ----------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Monotonic seconds that the test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Fleet:
+    """Replicas that tell each other once a second what they admitted, as heartbeats do."""
+
+    def __init__(self, replicas: int, limit: int) -> None:
+        self.clock = Clock()
+        quotas = Quotas(events_per_s=limit)
+        self.meters = [Meters(ControlTable(), quotas, MIB, self.clock) for _ in range(replicas)]
+        for _ in range(2):
+            self.tell()
+
+    def tell(self) -> None:
+        said = [meters.tell() for meters in self.meters]
+        for one, meters in enumerate(self.meters):
+            for other, taken in enumerate(said):
+                if other != one:
+                    meters.peers.hear(f"ingest-{other}", taken, self.clock.now_s)
+            meters.share_out()
+
+    def second(self, *demand: int) -> list[int]:
+        """A second in which each replica is sent so many events; what each admitted."""
+        admitted = [0] * len(demand)
+        for _ in range(20):
+            self.clock.now_s += 0.05
+            for number, events in enumerate(demand):
+                admitted[number] += self.meters[number].of("t").admit(events // 20, self.clock.now_s)
+        self.tell()
+        return admitted
+
+
+def test_a_tenant_on_one_connection_has_its_whole_quota():
+    fleet = Fleet(3, 100)
+    for _ in range(4):  # the burst is used up
+        fleet.second(1_000, 0, 0)
+    assert sum(sum(fleet.second(1_000, 0, 0)) for _ in range(10)) == pytest.approx(1_000, rel=0.05)
+
+
+@pytest.mark.parametrize("demand", [(1_000, 1_000, 1_000), (1_000, 20, 20), (1_000, 60, 0), (40, 40, 40)])
+def test_all_replicas_together_admit_the_quota_and_no_more(demand: tuple[int, ...]):
+    fleet = Fleet(3, 100)
+    for _ in range(10):
+        fleet.second(*demand)
+    admitted = sum(sum(fleet.second(*demand)) for _ in range(20))
+    assert admitted == pytest.approx(20 * min(100, sum(demand)), rel=0.07)
+
+
+def test_what_comes_through_while_demand_moves_is_bounded():
+    """After a silence each replica knows of no other demand: one burst each, and a second of the quota each."""
+    fleet = Fleet(3, 100)
+    admitted = sum(fleet.second(1_000, 1_000, 1_000)) + sum(fleet.second(1_000, 1_000, 1_000))
+    assert admitted <= 3 * 100 * (BURST_S + 1) + 100
+
+
+def test_a_replica_that_is_silent_or_has_ended_leaves_its_part_to_the_others():
+    peers = Peers()
+    peers.hear("ingest-2", {"t": (50.0, 0.0)}, 0.0)
+    peers.hear("ingest-3", {"t": (10.0, 0.0)}, 0.0)
+    assert (peers.live(1.0), peers.taken("t")) == (2, (60.0, 0.0))
+    peers.gone("ingest-3")
+    assert (peers.live(1.0), peers.taken("t")) == (1, (50.0, 0.0))
+    assert (peers.live(10.0), peers.taken("t")) == (0, (0.0, 0.0))
+
+
+def test_a_record_changes_the_limits_at_once_and_leaves_open_what_it_does_not_name():
+    table, clock = ControlTable(), Clock()
+    meters = Meters(table, Quotas(events_per_s=10, bytes_per_s=2_000), MIB, clock)
+    assert meters.of("t").admit(100, clock.now_s) == 20
+    table.apply(QuotaRecord("t", 1, events_per_s=1_000))
+    clock.now_s += 1
+    assert meters.of("t").admit(5_000, clock.now_s) == 1_000
+    assert meters.quota("t") == Quotas(events_per_s=1_000, bytes_per_s=2_000)
+    assert meters.of("other").admit(100, clock.now_s) == 20, "without a record the defaults apply"
+
+
+def test_meters_of_tenants_that_send_nothing_are_forgotten():
+    clock = Clock()
+    meters = Meters(ControlTable(), Quotas(), MIB, clock)
+    busy, idle = meters.of("busy"), meters.of("idle")
+    clock.now_s += 1_000
+    busy.admit(busy.room(clock.now_s), clock.now_s)
+    meters.tell()
+    assert meters.of("busy") is busy
+    assert meters.of("idle") is not idle
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+class AckingProducer:
+    """Stores every record at once."""
+
+    def __init__(self) -> None:
+        self.stored: list[bytes] = []
+        self._due: list[Callable[[], None]] = []
+        self._offsets = itertools.count()
+
+    def produce(self, _topic: str, value: bytes, *record: Any, headers: object) -> None:
+        assert headers
+        partition, report, offset = record[1], record[2], next(self._offsets)
+        self.stored.append(value)
+        place = SimpleNamespace(partition=lambda: partition, offset=lambda: offset)
+        self._due.append(lambda: report(None, place))
+
+    def poll(self, _wait_s: float) -> None:
+        due, self._due = self._due, []
+        for report in due:
+            report()
+
+
+class Exchange:
+    """One request: its body, whether that was read, and the answer."""
+
+    def __init__(self, body: bytes, *, chunks: int = 0) -> None:
+        self._body, self._chunks = body, chunks
+        self.was_read = False
+        self.status, self.headers, self.answer = 0, dict[str, str](), dict[str, Any]()
+
+    async def __call__(self) -> bytes:
+        self.was_read = True
+        return self._body
+
+    def __aiter__(self) -> "Exchange":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._chunks:
+            raise StopAsyncIteration
+        self._chunks -= 1
+        return self._body
+
+    def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.status, self.headers, self.answer = status, dict(headers), json.loads(body)
+
+
+class Ingest:
+    """The replica's own app and classes on a producer that stores at once, with one pipe of tenant `t`."""
+
+    def __init__(self, replica: Replica, producer: AckingProducer) -> None:
+        self.replica, self.stored = replica, producer.stored
+        self.app = IngestApp(replica)
+
+    async def post(self, body: bytes, *, chunks: int = 0, **headers: str) -> Exchange:
+        known = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
+        if not chunks:
+            known["content-length"] = str(len(body))
+        exchange = Exchange(body, chunks=chunks)
+        given = known | {name.replace("_", "-"): value for name, value in headers.items()}
+        await self.app.__rsgi__(SimpleNamespace(path="/v1/events", method="POST", headers=given), exchange)
+        return exchange
+
+    def refused(self) -> int:
+        self.replica._usage.hasten()
+        usage = self.replica._usage.take_if_due()
+        assert usage is not None
+        return sum(pipe.refused for pipe in usage.pipes)
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ingest]]:
+    """Ingest with these limits, on the loop that runs."""
+    opened: list[Replica] = []
+
+    def made(in_flight: int = 64 * MIB, **limits: int) -> Ingest:
+        producer = AckingProducer()
+        monkeypatch.setattr(module, "ingest_producer", lambda *_: producer)
+        env = {"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(tmp_path)}
+        quotas = ",".join(f"{name}={limit}" for name, limit in limits.items())
+        env |= {"PENSTOCK_QUOTAS": quotas, "PENSTOCK_IN_FLIGHT_BYTES": str(in_flight)}
+        replica = Replica(settings_from(env), "ingest-1")
+        replica._loop = asyncio.get_running_loop()
+        replica._acks = Acks(replica._producer, replica._on_done)
+        replica.meters.clock = lambda: 100.0
+        for record in (
+            CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")}),
+            PlanRecord("p", 1, SPEC),
+            PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]),
+            KeyRecord(key_digest(KEY), 1, "p", "shop"),
+        ):
+            replica.table.apply(record)
+        opened.append(replica)
+        return Ingest(replica, producer)
+
+    yield made
+    for replica in opened:
+        replica._journal.close()
+        replica._reader.close()
+        replica._peers.close()
+
+
+def test_a_request_over_the_quota_is_refused_unread_with_when_to_come_again(make: Callable[..., Ingest]):
+    async def story() -> None:
+        ingest = make(events_per_s=1)
+        assert [(await ingest.post(b"{}")).status for _ in range(2)] == [202, 202]
+        refused = await ingest.post(b"{}")
+        assert (refused.status, refused.was_read, len(ingest.stored)) == (429, False, 2)
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert refused.headers["retry-after"] == "1"
+        assert refused.headers["ratelimit"].startswith('"events";r=0;t=2')
+        assert refused.headers["ratelimit-policy"].startswith('"events";q=2;w=2')
+        assert refused.answer["violated-policies"] == ["events"]
+        assert refused.answer["code"] == "quota-exceeded"
+        assert ingest.refused() == 1
+
+    asyncio.run(story())
+
+
+def test_a_batch_is_stored_as_far_as_the_quota_reaches_with_a_verdict_for_each_event(make: Callable[..., Ingest]):
+    async def story() -> None:
+        ingest = make(events_per_s=2)
+        done = await ingest.post(b"[0,1,2,3,4,5,6]")
+        assert done.status == 207
+        assert [item["status"] for item in done.answer["items"]] == [202] * 4 + [429] * 3
+        assert {item["code"] for item in done.answer["items"][4:]} == {"quota-exceeded"}
+        assert ingest.stored == [b"0", b"1", b"2", b"3"], "the first ones: what follows stays behind them"
+        assert done.headers["retry-after"] == "2"
+        assert ingest.refused() == 3
+
+    asyncio.run(story())
+
+
+def test_a_batch_of_which_nothing_fits_is_refused_as_a_whole(make: Callable[..., Ingest]):
+    async def story() -> None:
+        ingest = make(events_per_s=1)
+        reading = Exchange(b"[1,2]")
+        meter = ingest.replica.meters.of("t")
+
+        async def others_come_first() -> bytes:
+            meter.admit(2, 100.0)
+            return b"[1,2]"
+
+        reading.__class__ = type("Slow", (Exchange,), {"__call__": lambda _self: others_come_first()})
+        given = {"authorization": f"Bearer {KEY}", "content-type": "application/json", "content-length": "5"}
+        await ingest.app.__rsgi__(SimpleNamespace(path="/v1/events", method="POST", headers=given), reading)
+        assert (reading.status, reading.answer["code"], ingest.stored) == (429, "quota-exceeded", [])
+
+    asyncio.run(story())
+
+
+def test_what_is_wrong_with_an_event_is_still_said_beyond_the_quota(make: Callable[..., Ingest]):
+    async def story() -> None:
+        ingest = make(events_per_s=1)
+        done = await ingest.post(b"1\n2\n{\n4", content_type="application/x-ndjson")
+        assert [item["status"] for item in done.answer["items"]] == [202, 202, 400, 429]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_bytes_are_counted_as_decompressed(make: Callable[..., Ingest], packed: bool):
+    async def story() -> None:
+        ingest = make(bytes_per_s=1_024)
+        body = json.dumps("x" * 4_000).encode()
+        more: dict[str, Any] = {"content_encoding": "gzip"} if packed else {}
+        assert (await ingest.post(gzip.compress(body) if packed else body, **more)).status == 202
+        refused = await ingest.post(b"{}")
+        assert (refused.status, refused.answer["violated-policies"]) == (429, ["bytes"])
+
+    asyncio.run(story())
+
+
+def test_a_body_beyond_the_bytes_in_flight_is_refused_before_it_is_read(make: Callable[..., Ingest]):
+    async def story() -> None:
+        ingest = make(in_flight_bytes=8 * MIB)
+        ingest.replica.meters.of("t").begin(6 * MIB)
+        large = json.dumps("x" * 3 * MIB).encode()
+        refused = await ingest.post(large)
+        assert (refused.status, refused.was_read, refused.answer["violated-policies"]) == (429, False, ["in-flight"])
+        chunked = await ingest.post(b"x" * MIB, chunks=100)
+        assert chunked.status == 429
+        assert ingest.replica.meters.of("t").in_flight == 6 * MIB, "what was refused is in flight no more"
+        assert (await ingest.post(b"{}")).status == 202
+
+    asyncio.run(story())
+
+
+def test_a_replica_that_has_too_much_in_hand_says_503_before_it_reads(make: Callable[..., Ingest]):
+    async def story() -> None:
+        ingest = make(in_flight=MIB)
+        refused = await ingest.post(json.dumps("x" * 2 * MIB).encode())
+        assert (refused.status, refused.was_read, refused.answer["code"]) == (503, False, "unavailable")
+        assert ingest.replica.meters.in_flight == 0
+
+    asyncio.run(story())
+
+
+def test_an_accepted_request_says_what_is_left(make: Callable[..., Ingest]):
+    async def story() -> None:
+        ingest = make(events_per_s=5)
+        assert (await ingest.post(b"{}")).headers["ratelimit"].startswith('"events";r=9;t=1')
+
+    asyncio.run(story())
+
+
+def test_one_tenant_over_its_quota_takes_nothing_from_another(make: Callable[..., Ingest]):
+    async def story() -> None:
+        ingest = make(events_per_s=1)
+        other = key_of("other")
+        ingest.replica.table.apply(PlanRecord("q", 1, SPEC))
+        ingest.replica.table.apply(PipeRecord("q", 1, "u", "orders", "c1", "active", [(1, 100)]))
+        ingest.replica.table.apply(KeyRecord(key_digest(other), 1, "q", "shop"))
+        assert (await ingest.post(b"[1,2,3,4]")).status == 207
+        assert (await ingest.post(b"[1,2]", authorization=f"Bearer {other}")).status == 202
+
+    asyncio.run(story())
+
+
+def test_pipes_of_one_tenant_share_its_quota(make: Callable[..., Ingest]):
+    async def story() -> None:
+        ingest = make(events_per_s=1)
+        ingest.replica.table.apply(PlanRecord("q", 1, SPEC))
+        ingest.replica.table.apply(PipeRecord("q", 1, "t", "more", "c1", "active", [(1, 100)]))
+        ingest.replica.table.apply(KeyRecord(key_digest(key_of("other")), 1, "q", "shop"))
+        assert (await ingest.post(b"[1,2]")).status == 202
+        assert (await ingest.post(b"1", authorization=f"Bearer {key_of('other')}")).status == 429
+
+    asyncio.run(story())
+
+
+def test_a_feed_is_told_how_much_fits_and_its_events_are_not_counted_as_refused(make: Callable[..., Ingest]):
+    from dataplane.ingest.events import Event, Origin
+
+    async def story() -> None:
+        ingest = make(events_per_s=1)
+        assert ingest.replica._room("t") == 2
+        events = [Event(b"{}", {}, [], None, Origin(str(number), None)) for number in range(3)]
+        assert await ingest.replica._take_fed("p", "shop", events, len(events)) == [202, 202, 429]
+        assert ingest.replica._room("t") == 0
+        assert ingest.refused() == 0
+
+    asyncio.run(story())

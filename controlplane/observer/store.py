@@ -27,8 +27,9 @@ from controlplane.observer.rows import (
     save_lags,
 )
 from controlplane.observer.runs import ReportRuns, save_runs
-from controlplane.observer.usage import add_usage
+from controlplane.observer.usage import add_usage, refusals
 from mgmt.models import Attempt, AuditOffset
+from mgmt.services.alerts import note_failures
 
 
 class PartitionLostError(Exception):
@@ -56,6 +57,7 @@ class Store:
             save_heartbeats(batch.heartbeats.values())
             save_ends(batch.ends, now)
             save_runs(batch.counted, now)
+            note_failures(failures=refusals(batch.tally.usage, now), now=now)
         self.offsets |= batch.moves
         self.counted |= batch.counted
         for entries in changed:

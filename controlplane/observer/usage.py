@@ -1,27 +1,44 @@
 """Adds what was spent to the rows of its day. It counts once only within the transaction of its offset."""
 
+from collections import Counter
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.merge import UsageId, clean
 from dataplane.ledger.usage import NOBODY, Spent
+from mgmt.services.alerts import QUOTA_EXCEEDED, Failure
 
 EPOCH: Final = date(1970, 1, 1)
+REFUSED_LEAST: Final = 10  # in one report of ingest; fewer are a short burst, and its sender comes again
 _ADD: Final = """
-INSERT INTO mgmt_usage AS known (pipe_id, day, cell, kind, units, size_bytes, cpu_us)
-SELECT * FROM unnest(%s::varchar[], %s::date[], %s::varchar[], %s::varchar[], %s::bigint[], %s::bigint[], %s::bigint[])
+INSERT INTO mgmt_usage AS known (pipe_id, day, cell, kind, units, size_bytes, cpu_us, refused)
+SELECT * FROM unnest(%s::varchar[], %s::date[], %s::varchar[], %s::varchar[], %s::bigint[], %s::bigint[], %s::bigint[],
+                     %s::bigint[])
 ON CONFLICT (pipe_id, day, cell, kind) DO UPDATE SET
     units = known.units + EXCLUDED.units,
     size_bytes = known.size_bytes + EXCLUDED.size_bytes,
-    cpu_us = known.cpu_us + EXCLUDED.cpu_us
+    cpu_us = known.cpu_us + EXCLUDED.cpu_us,
+    refused = known.refused + EXCLUDED.refused
 """
 
 
 def add_usage(usage: Mapping[UsageId, Spent]) -> None:
     """One statement for all of it, in one order, so that Observers of several partitions do not wait for each other."""
     execute_in_columns(_ADD, [(*_place(key), *usage[key]) for key in sorted(usage)])
+
+
+def refusals(usage: Mapping[UsageId, Spent], now: datetime) -> list[Failure]:
+    """What is to be reported to owners of pipes: events that ingest refused because of their quota."""
+    refused: Counter[str] = Counter()
+    for key, spent in usage.items():
+        refused[clean(key.pipe, 32)] += spent.refused
+    return [
+        Failure(pipe, "", QUOTA_EXCEEDED, count, now, {"reason": f"{count} events were refused within a minute"})
+        for pipe, count in refused.items()
+        if count >= REFUSED_LEAST
+    ]
 
 
 def _place(key: UsageId) -> tuple[str | None, date, str, str]:

@@ -14,7 +14,18 @@ from controlplane.provisioner.ramps import ramps_under_way
 from controlplane.provisioner.relocations import relocations_under_way
 from controlplane.provisioner.snapshot import Beat, CellView, PipeView, RevisionView, Snapshot, Versioned
 from dataplane.names import PURPOSES
-from mgmt.models import ApiKey, Cell, Destination, Heartbeat, Move, Pipe, PipeRevision, SourceSchema, Topic
+from mgmt.models import (
+    ApiKey,
+    Cell,
+    Destination,
+    Heartbeat,
+    Move,
+    Pipe,
+    PipeRevision,
+    SourceSchema,
+    TenantQuota,
+    Topic,
+)
 from mgmt.provisioning.placing import PlacingPolicy
 from mgmt.provisioning.ramps import RampPolicy
 from mgmt.queries.placing import Room, room_for
@@ -59,6 +70,7 @@ def take_snapshot(
         check_topics=check_topics,
         moves=moves,
         schemas=_schemas(),
+        quotas=dict(TenantQuota.objects.values_list("tenant_id", "version")),
         states=cell_states(now),
         ramps=ramps_under_way(now),
         recent=recently_taken({row.pipe for row in revisions if row.state == "requested"}, now - policy.recently),

@@ -15,12 +15,14 @@ from controlplane.provisioner.wanted import (
     move_key,
     pipe_key,
     plan_key,
+    quota_key,
     schema_key,
     weights_by_pipe,
 )
 from dataplane.names import WHOLE
 from dataplane.spec import SpecError, TableDestination, destination_of, parse_pipe_spec
 from dataplane.tables.moves import encode_offsets
+from dataplane.tables.quotas import IN_DATA_PLANE
 from dataplane.tables.records import (
     CellRecord,
     DestinationRecord,
@@ -28,6 +30,7 @@ from dataplane.tables.records import (
     MoveRecord,
     PipeRecord,
     PlanRecord,
+    QuotaRecord,
     Record,
     SchemaRecord,
     TopicRecord,
@@ -44,6 +47,7 @@ from mgmt.models import (
     Ramp,
     Relocation,
     SourceSchema,
+    TenantQuota,
 )
 from mgmt.services.places import united
 
@@ -209,8 +213,15 @@ def _build_moves(names: list[str], found: dict[str, Record], _broken: dict[str, 
         )
 
 
+def _build_quotas(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    for row in TenantQuota.objects.filter(tenant__in=names):
+        limits = {name: row.limits.get(name) for name in IN_DATA_PLANE}
+        found[quota_key(row.tenant_id)] = QuotaRecord(row.tenant_id, row.version, **limits)
+
+
 Builder = Callable[[list[str], dict[str, Record], dict[str, str]], None]
 BUILDERS: Final[dict[str, Builder]] = {
+    "quota": _build_quotas,
     "cell": _build_cells,
     "plan": _build_plans,
     "schema": _build_schemas,

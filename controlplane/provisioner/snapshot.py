@@ -103,6 +103,7 @@ class Snapshot(Struct, frozen=True):
     states: by cell, what the interlocks ask
     to_place: pipes without a cell   rooms: the cells, if there is such a pipe
     dedicated: cells that are kept for one tenant, and for which
+    quotas: versions of tenants' own limits, by tenant
     ramps: those under way, by their revision's id   recent: messages that pipes with a requested revision took of late
     """
 
@@ -117,6 +118,7 @@ class Snapshot(Struct, frozen=True):
     check_topics: bool = False
     moves: list[Versioned] = []
     schemas: list[Versioned] = []
+    quotas: Mapping[str, int] = {}
     states: Mapping[str, CellState] = {}
     ramps: Mapping[int, RampView] = {}
     recent: Mapping[str, int] = {}

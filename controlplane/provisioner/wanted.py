@@ -46,6 +46,11 @@ def move_key(move: str) -> str:
     return f"move/{move}"
 
 
+def quota_key(tenant: str) -> str:
+    """Key of the record of a tenant's own limits."""
+    return f"quota/{tenant}"
+
+
 def wanted_versions(snapshot: Snapshot) -> dict[str, int]:
     """Every record that should be in the control topic, in the order in which they are to be written.
 
@@ -55,7 +60,8 @@ def wanted_versions(snapshot: Snapshot) -> dict[str, int]:
     """
     placed = {p.id for p in snapshot.pipes if p.cell is not None}
     routed = weights_by_pipe(snapshot.revisions)
-    wanted = {cell_key(c.id): c.version for c in snapshot.cells if c.bound}
+    wanted = {quota_key(tenant): version for tenant, version in snapshot.quotas.items()}
+    wanted |= {cell_key(c.id): c.version for c in snapshot.cells if c.bound}
     wanted |= {plan_key(r.pipe, r.number): 1 for r in snapshot.revisions if r.pipe in placed and r.state != "failed"}
     wanted |= {schema_key(s.pipe, s.name): s.version for s in snapshot.schemas if s.pipe in placed}
     wanted |= {destination_key(d.pipe, d.name): d.version for d in snapshot.destinations if d.pipe in placed}

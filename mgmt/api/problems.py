@@ -51,6 +51,9 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "name-taken": Problem(409, "The name is taken", "Choose another name."),
     "pipe-closed": Problem(409, "The pipe is closed", "Open it again first."),
     "limit-reached": Problem(409, "As many as there may be are there", "Remove what is not needed first."),
+    "quota-exceeded": Problem(
+        409, "Your quota is used up", "Remove what is not needed, or ask the operator of Penstock for a higher quota."
+    ),
     "table-in-use": Problem(
         409, "The look-up table is in use", "`detail` names the revision; publish one without the table first."
     ),

@@ -30,6 +30,7 @@ from mgmt.api.views.moves import (
 )
 from mgmt.api.views.patterns import PatternsView
 from mgmt.api.views.pipes import ClosePipeView, PipesView, PipeView, ReopenPipeView
+from mgmt.api.views.quotas import StaffQuotasView, TenantQuotasView
 from mgmt.api.views.ramps import HoldRampView, RampView, ResumeRampView, RollBackRampView, TakenView
 from mgmt.api.views.relocations import GiveUpRelocationView, RelocationsView
 from mgmt.api.views.revisions import RevisionsView, RevisionView
@@ -127,6 +128,7 @@ urlpatterns = [
     path("staff/relocations/", RelocationsView.as_view(), name="relocations"),
     path("staff/relocations/<number:relocation>/give-up/", GiveUpRelocationView.as_view(), name="give-up-relocation"),
     path("staff/usage/", AllUsageView.as_view(), name="all-usage"),
+    path("staff/quotas/<str:tenant>/", StaffQuotasView.as_view(), name="tenant-quotas"),
     path("staff/actions/", ControlActionsView.as_view(), name="control-actions"),
     path("lookup-tables/", LookupTablesView.as_view(), name="lookup-tables"),
     path("lookup-tables/<row_id:table>/", LookupTableView.as_view(), name="lookup-table"),
@@ -171,6 +173,7 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/alerts/<row_id:alert>/snooze/", SnoozeAlertView.as_view(), name="snooze"),
     path("pipes/<row_id:pipe>/alerts/<row_id:alert>/resolve/", ResolveAlertView.as_view(), name="resolve"),
     path("pipes/<row_id:pipe>/alerts/<row_id:alert>/probe/", ProbeAlertView.as_view(), name="probe"),
+    path("tenants/<row_id:tenant>/quotas/", TenantQuotasView.as_view(), name="quotas"),
     path("tenants/<row_id:tenant>/alert-channels/", ChannelsView.as_view(), name="alert-channels"),
     path("tenants/<row_id:tenant>/alert-channels/<row_id:channel>/", ChannelView.as_view(), name="alert-channel"),
     path("problems/<slug:code>/", ProblemView.as_view(), name="problem"),

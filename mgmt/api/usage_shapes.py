@@ -14,6 +14,9 @@ class AmountOut(serializers.Serializer[Any]):
     attempts = serializers.IntegerField(help_text="Tries at destinations, failed ones too.")
     out_bytes = serializers.IntegerField(help_text="Bodies that were sent with them.")
     cpu_us = serializers.IntegerField(help_text="CPU of ingest and of all lanes, in microseconds.")
+    refused = serializers.IntegerField(
+        help_text="Events refused over the tenant's quota; a request that was refused unread counts as one."
+    )
 
 
 class DayOut(serializers.Serializer[Any]):

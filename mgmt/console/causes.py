@@ -7,8 +7,13 @@ DESTINATION: Final = "the destination's owner"
 SOURCE: Final = "whoever sends the events"
 PIPE: Final = "whoever edits the pipe"
 OPERATOR: Final = "the operator of Penstock"
-AGAIN, HELD, FINAL = "again", "held", "final"
-ENDINGS: Final = {AGAIN: "tried again", HELD: "held until somebody releases it", FINAL: "final: a dead letter"}
+AGAIN, HELD, FINAL, REFUSED = "again", "held", "final", "refused"
+ENDINGS: Final = {
+    AGAIN: "tried again",
+    HELD: "held until somebody releases it",
+    FINAL: "final: a dead letter",
+    REFUSED: "refused by ingest: the sender has to send it again",
+}
 _KEPT: Final = "Then resume the destination: we send one message, and release the rest if it is accepted."
 _RESEND: Final = "When it is mended, redrive what is dead: the same messages go out again with the same ids."
 _MAKE_ANEW: Final = (
@@ -304,6 +309,19 @@ ALL: Final = (
         "Read the dead letter's detail: it names the part of the template, and what was needed.",
         "Mend the template in the destination's delivery settings, or give the expression something for such messages.",
         whose=PIPE,
+    ),
+    Cause(
+        "quota-exceeded",
+        "events over your quota were refused",
+        "More came than your quota allows, so ingest answered 429 with Retry-After. What it had accepted before is "
+        "delivered. A batch is accepted as far as the quota reaches, with a verdict for each event.",
+        SOURCE,
+        REFUSED,
+        (
+            "Compare what you send with your quotas, on the page Usage.",
+            "Let the sender wait as long as Retry-After says, and send what was refused again.",
+            "Ask the operator of Penstock for a higher quota if you need more for long.",
+        ),
     ),
     Cause(
         "admission",

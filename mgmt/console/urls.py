@@ -31,7 +31,7 @@ from mgmt.console.views import (
     usage,
     windows,
 )
-from mgmt.console.views.staff import audit, cells, controllers, releases, relocations, scaling, spending
+from mgmt.console.views.staff import audit, cells, controllers, quotas, releases, relocations, scaling, spending
 
 app_name = "console"
 urlpatterns = [
@@ -62,6 +62,8 @@ urlpatterns = [
     path("staff/audit/", audit.audit, name="audit"),
     path("staff/scaling/", scaling.scaling, name="scaling"),
     path("staff/scaling/<slug:cell>/<slug:kind>/", scaling.scale_group, name="scale_group"),
+    path("staff/quotas/", quotas.quotas, name="quotas"),
+    path("staff/quotas/<str:tenant_id>/", quotas.tenant_quota, name="tenant_quota"),
     path("staff/usage/", spending.spending, name="spending"),
     path("staff/releases/", releases.releases, name="releases"),
     path("staff/releases/<slug:release>/roll-out/", releases.roll_out, name="roll_out"),

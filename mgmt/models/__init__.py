@@ -9,6 +9,7 @@ from mgmt.models.limits import LimitCount
 from mgmt.models.lookups import LookupRow, LookupTable
 from mgmt.models.patterns import FieldHour, FieldSample, Finding, PatternHour, PatternMark
 from mgmt.models.pipes import ApiKey, Destination, Pipe, PipeRevision, Source, SourceSchema
+from mgmt.models.quotas import TenantQuota
 from mgmt.models.ramps import Ramp, RampStep
 from mgmt.models.ratings import Rating
 from mgmt.models.releases import Release, Rollout, RolloutStep
@@ -87,6 +88,7 @@ __all__ = [
     "Source",
     "SourceSchema",
     "Tenant",
+    "TenantQuota",
     "Tick",
     "Topic",
     "Usage",

@@ -20,6 +20,9 @@ class Usage(models.Model):
     units = models.BigIntegerField()
     size_bytes = models.BigIntegerField()
     cpu_us = models.BigIntegerField()
+    refused = models.BigIntegerField(
+        default=0, db_default=0, help_text="Events of ingest that were over the tenant's quota."
+    )
 
     class Meta:
         constraints = [

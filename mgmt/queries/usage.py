@@ -31,6 +31,7 @@ class Amount:
     runs:                messages that process lanes took, repeats too
     attempts, out_bytes: tries at destinations, failed ones too, and the bodies that were sent
     cpu_us:              CPU of ingest and of all lanes
+    refused:             events over the tenant's quota; a request that was refused unread counts as one
     """
 
     events: int = 0
@@ -39,6 +40,7 @@ class Amount:
     attempts: int = 0
     out_bytes: int = 0
     cpu_us: int = 0
+    refused: int = 0
 
     def share_of(self, whole: "Amount") -> float | None:
         """Which part of the whole's CPU this is; None if none was used."""
@@ -136,4 +138,5 @@ def _sums() -> dict[str, Sum]:
         "attempts": Sum("units", filter=_OUT, default=0),
         "out_bytes": Sum("size_bytes", filter=_OUT, default=0),
         "cpu_us": Sum("cpu_us", default=0),
+        "refused": Sum("refused", default=0),
     }

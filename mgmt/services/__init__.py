@@ -37,6 +37,7 @@ from mgmt.services.errors import (
     NotOpen,
     PausedAlready,
     PipeClosed,
+    QuotaExceeded,
     RampIsOver,
     Refused,
     RelocationUnderWay,
@@ -62,6 +63,7 @@ from mgmt.services.pipes import (
     resume_pipe,
 )
 from mgmt.services.probes import probe_alert
+from mgmt.services.quotas import set_quota
 from mgmt.services.ramps import begin_ramp, finish_ramp, hold_ramp, raise_share, resume_ramp, roll_back_ramp
 from mgmt.services.releases import register_release, request_rollout, roll_back
 from mgmt.services.relocations import (
@@ -94,6 +96,7 @@ __all__ = [
     "NothingToSend",
     "PausedAlready",
     "PipeClosed",
+    "QuotaExceeded",
     "RampIsOver",
     "Refused",
     "RelocationUnderWay",
@@ -160,6 +163,7 @@ __all__ = [
     "rotate_signing_secret",
     "say_of_admission",
     "set_credential",
+    "set_quota",
     "set_scale_policy",
     "signing_secrets",
     "snooze_alert",

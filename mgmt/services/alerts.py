@@ -25,6 +25,8 @@ TELL_AFTER: Final = timedelta(seconds=10)
 QUIET_FOR: Final = timedelta(minutes=30)
 WELL_AFTER: Final = timedelta(minutes=5)
 MOST_SNOOZE: Final = timedelta(days=30)
+QUOTA_EXCEEDED: Final = "quota-exceeded"  # the cause of alerts about events that ingest refused
+WITHIN_QUOTA_AFTER: Final = timedelta(hours=1)
 
 
 class Failure(Struct, frozen=True):
@@ -203,4 +205,6 @@ def _why_pipe_is_well(alert: Alert, now: datetime) -> str:
     """Of an alert about no single destination."""
     if alert.suspended:
         return "the pipe was resumed" if alert.pipe.state != Pipe.State.PAUSED else ""
+    if alert.cause == QUOTA_EXCEEDED:
+        return "nothing was refused for an hour" if alert.last_at < now - WITHIN_QUOTA_AFTER else ""
     return "nothing failed for a day" if alert.last_at < now - timedelta(days=1) else ""

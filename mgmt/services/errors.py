@@ -106,6 +106,12 @@ class LimitReached(Refused):
     code = "limit-reached"
 
 
+class QuotaExceeded(Refused):
+    """The tenant has as many of something as its quota allows."""
+
+    code = "quota-exceeded"
+
+
 class TableInUse(Refused):
     """A revision that runs, or will, looks the table up."""
 

@@ -11,6 +11,7 @@ from dataplane.spec.keys import PREFIX_CHARS, RANDOM_BYTES, key_digest, key_text
 from mgmt.models import ApiKey, Pipe, Source
 from mgmt.services.errors import PipeClosed
 from mgmt.services.names import checked_name
+from mgmt.services.quotas import check_room_for_key, hold_tenant
 
 log = structlog.get_logger(__name__)
 
@@ -19,8 +20,10 @@ log = structlog.get_logger(__name__)
 def create_api_key(*, source: Source, label: str = "") -> tuple[ApiKey, str]:
     """A new key to one source: the row, and the key itself, which nobody can show again.
 
-    Raises InvalidValue for a label that cannot be shown, PipeClosed if the pipe takes no events.
+    Raises InvalidValue for a label that cannot be shown, PipeClosed if the pipe takes no events, QuotaExceeded.
     """
+    hold_tenant(source.pipe.tenant_id)
+    check_room_for_key(source.pipe.tenant_id)
     if source.pipe.state == Pipe.State.CLOSED:
         raise PipeClosed(f"{source.pipe.name} is closed. Open it again before you make a key.")
     label = checked_name("label", label) if label.strip() else ""

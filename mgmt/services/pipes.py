@@ -17,6 +17,7 @@ from mgmt.provisioning.admission import first_admitted
 from mgmt.provisioning.settings import admission_policy
 from mgmt.services.errors import NameTaken, PipeClosed
 from mgmt.services.names import checked_name
+from mgmt.services.quotas import check_room_for_pipe, hold_tenant
 from mgmt.services.revisions import check_for_tenant, checked_spec, store_revision
 
 log = structlog.get_logger(__name__)
@@ -28,10 +29,13 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
     """A new pipe with revision 1, its sources and its destinations, each with a fresh signing secret.
 
     `expected_per_s`: events a second that its maker expects, 0 if they say nothing. Many are let in by shares.
-    Raises SpecError if the spec cannot run, InvalidValue for the name, NameTaken if the tenant has a pipe so named.
+    Raises SpecError if the spec cannot run, InvalidValue for the name, NameTaken if the tenant has a pipe so named,
+    QuotaExceeded.
     """
     checked, name = checked_spec(spec, owner=tenant.id), checked_name("name", name)
     with transaction.atomic():
+        hold_tenant(tenant.id)
+        check_room_for_pipe(tenant.id)
         check_for_tenant(tenant.id, checked)
         try:
             with transaction.atomic():
@@ -48,6 +52,7 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
 def check_new_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any]) -> PipeSpec:
     """The spec of a pipe that could be made now. Stores nothing; raises as `create_pipe` does."""
     checked, name = checked_spec(spec, owner=tenant.id), checked_name("name", name)
+    check_room_for_pipe(tenant.id)
     check_for_tenant(tenant.id, checked)
     if Pipe.objects.filter(tenant=tenant, name=name).exists():
         raise _taken(name)
@@ -71,8 +76,12 @@ def close_pipe(*, pipe: Pipe) -> bool:
     return _move(pipe, [Pipe.State.ACTIVE, Pipe.State.PAUSED], Pipe.State.CLOSED)
 
 
+@transaction.atomic
 def reopen_pipe(*, pipe: Pipe) -> bool:
-    """Take events again. False if it was open already."""
+    """Take events again. False if it was open already. Raises QuotaExceeded."""
+    hold_tenant(pipe.tenant_id)
+    if Pipe.objects.filter(id=pipe.id, state=Pipe.State.CLOSED).exists():
+        check_room_for_pipe(pipe.tenant_id)
     return _move(pipe, [Pipe.State.CLOSED], Pipe.State.ACTIVE)
 
 

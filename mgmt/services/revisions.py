@@ -19,6 +19,7 @@ from mgmt.services.destinations import check_credential, move_destination, neede
 from mgmt.services.errors import CredentialNeeded, InvalidValue, NeededCredential, PipeClosed, RevisionConflict
 from mgmt.services.lookups import check_tables
 from mgmt.services.publishing import republish_pipe
+from mgmt.services.quotas import check_spec_within_quota
 from mgmt.services.reach import check_destinations, check_sources
 from mgmt.services.secrets import encrypt, new_signing_secret
 
@@ -46,10 +47,12 @@ def publish_revision(
     pipe.revisions.get(number=based_on)
     try:
         with transaction.atomic():
+            check_for_tenant(
+                pipe.tenant_id, checked, pipe.id
+            )  # first: whoever opens a pipe holds its tenant first, too
             # The conditional update also holds the row, so that nobody closes the pipe in between.
             if not Pipe.objects.filter(id=pipe.id).exclude(state=Pipe.State.CLOSED).update(version=F("version") + 1):
                 raise PipeClosed(f"{pipe.name} is closed. Open it again before you publish a revision.")
-            check_for_tenant(pipe.tenant_id, checked)
             _check_credentials(checked, credentials)
             if needed := [one for one in needed_credentials(pipe, checked) if one.destination not in credentials]:
                 raise CredentialNeeded(needed)
@@ -114,15 +117,19 @@ def _store_credentials(revision: PipeRevision, credentials: Credentials) -> None
 def check_revision(*, pipe: Pipe, spec: Mapping[str, Any]) -> PipeSpec:
     """The spec of a revision that could be published now. Stores nothing; raises SpecError."""
     checked = checked_spec(spec, owner=pipe.tenant_id)
-    check_for_tenant(pipe.tenant_id, checked)
+    check_for_tenant(pipe.tenant_id, checked, pipe.id)
     return checked
 
 
 @transaction.atomic
-def check_for_tenant(tenant_id: str, spec: PipeSpec) -> None:
-    """Raise SpecError for a table or a topic that the tenant has not; the tables are held while a transaction lasts."""
+def check_for_tenant(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
+    """Raise SpecError for a table or a topic that the tenant has not, or for more than its quota allows.
+
+    The tables are held while a transaction lasts. `pipe_id`: the pipe whose next revision it is.
+    """
     check_tables(tenant_id, spec)
     check_sources(tenant_id, spec)
+    check_spec_within_quota(tenant_id, spec, pipe_id)
 
 
 @transaction.atomic

@@ -7,6 +7,7 @@ not the other viewers, and not the lanes, which do not know that anybody looks.
 from mgmt.tail.copies import Copy, Cursor, copy_of, parse_cursor
 from mgmt.tail.filter import TailFilter
 from mgmt.tail.hub import MOST_VIEWERS, Hub, TailFullError, hub
+from mgmt.tail.seats import TailQuotaError, seats
 from mgmt.tail.stream import Stream, shown
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "Stream",
     "TailFilter",
     "TailFullError",
+    "TailQuotaError",
     "copy_of",
     "hub",
     "parse_cursor",
+    "seats",
     "shown",
 ]

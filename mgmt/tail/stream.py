@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -43,11 +43,20 @@ class Stream:
     """The chunks of an answer. Its thread waits here, so whoever answers with it calls `close` in the end."""
 
     def __init__(
-        self, hub: Hub, filter_: TailFilter, *, topic: str, generation: int, pipe: str, after: Cursor | None = None
+        self,
+        hub: Hub,
+        filter_: TailFilter,
+        *,
+        topic: str,
+        generation: int,
+        pipe: str,
+        after: Cursor | None = None,
+        on_close: Callable[[], None] = lambda: None,
     ) -> None:
         """Raises TailFullError. A cursor of another generation of the topic begins with what comes, and says so."""
         self._hub, self._topic, self._generation, self._filter = hub, topic, generation, filter_
         self._pending: deque[Copy] = deque()  # taken, and not asked about yet
+        self._on_close = on_close
         self._is_another = after is not None and after.generation != generation
         self._viewer = Viewer(pipe, after.offset if after and not self._is_another else None)
         self._chunks = self._run()
@@ -59,6 +68,7 @@ class Stream:
     def close(self) -> None:
         """The browser is gone."""
         self._hub.leave(self._topic, self._viewer)
+        self._on_close()
 
     def _run(self) -> Iterator[bytes]:
         now_s = time.monotonic()

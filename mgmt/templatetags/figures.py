@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from dataplane.ledger.breakdown import Slice
 from dataplane.plan.outbound import address_of
 from dataplane.spec import destination_of
+from dataplane.tables.quotas import Kind
 from mgmt.console.editor.trial import pretty as pretty_body
 from mgmt.console.sorting import Order
 from mgmt.console.wording import cause_in_words, failure_in_words
@@ -74,6 +75,14 @@ def size(size_bytes: int) -> str:
     while amount >= 999.5 and unit != "TB":
         amount, unit = amount / 1_000, next(units)
     return f"{amount:.0f}{_NARROW}{unit}" if unit == "B" or amount >= 99.95 else f"{amount:.1f}{_NARROW}{unit}"
+
+
+@register.filter
+def quota(amount: int, kind: Kind) -> str:
+    """An amount of a kind of quota: data in its own units, everything else as a count."""
+    if kind.unit in ("bytes", "bytes/s"):
+        return f"{size(amount)}/s" if kind.unit == "bytes/s" else size(amount)
+    return count(amount)
 
 
 @register.filter

@@ -40,6 +40,7 @@ class PipesView(View):
             "role-too-low",
             "not-found",
             "name-taken",
+            "quota-exceeded",
             "body-too-large",
             "media-type",
             "spec-invalid",
@@ -95,7 +96,9 @@ class ClosePipeView(View):
 class ReopenPipeView(View):
     """Opening again."""
 
-    @operation("reopen_pipe", request=None, responses=answers(200, PipeOut, "role-too-low", "not-found"))
+    @operation(
+        "reopen_pipe", request=None, responses=answers(200, PipeOut, "role-too-low", "not-found", "quota-exceeded")
+    )
     def post(self, _request: Request, pipe: str) -> Response:
         """Take events again. Opening an open pipe changes nothing."""
         row = access.get_pipe(self.user, pipe, access.CLOSE_PIPE)

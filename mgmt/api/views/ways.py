@@ -49,7 +49,15 @@ class KeysView(View):
         "create_key",
         request=KeyIn,
         responses=answers(
-            201, NewKeyOut, "invalid", "role-too-low", "not-found", "pipe-closed", "body-too-large", "media-type"
+            201,
+            NewKeyOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "pipe-closed",
+            "quota-exceeded",
+            "body-too-large",
+            "media-type",
         ),
     )
     def post(self, request: Request, pipe: str) -> Response:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -32,7 +33,14 @@ from mgmt.queries.pipes import standings_of
 from mgmt.sandbox import SandboxRefused
 from mgmt.services.test_requests import ask_test_of_draft
 
-_REFUSED: Final = (SpecError, ValueError, SandboxRefused, services.InvalidValue, services.NameTaken)
+_REFUSED: Final = (
+    SpecError,
+    ValueError,
+    SandboxRefused,
+    services.InvalidValue,
+    services.NameTaken,
+    services.QuotaExceeded,
+)
 TELL: Final = "tell"
 EXPECTED: Final = "expected"
 _OWN: Final = ("csrfmiddlewaretoken", "action", TELL, EXPECTED)
@@ -134,7 +142,7 @@ def _with_refusal(draft: Draft, exc: Exception) -> Draft:
             return with_error(draft, exc.path, exc.reason)
         case services.InvalidValue():
             return replace(draft, errors={"name" if exc.field == "name" else "": exc.reason})
-        case services.NameTaken():
+        case services.NameTaken() | services.QuotaExceeded():
             return replace(draft, errors={"name": str(exc)})
         case SandboxRefused():
             return replace(draft, errors={"": str(exc)})
@@ -279,10 +287,14 @@ def _form(
 @sensitive_variables("keys", "key", "secret")
 def _created(request: HttpRequest, pipe: Pipe) -> HttpResponse:
     """Answers the POST itself: the keys must not wait in a session for the next request."""
-    keys = [
-        ShownKey(source.name, services.create_api_key(source=source, label="first")[1])
-        for source in pipe.sources.order_by("id")
-    ]
+    keys: list[ShownKey] = []
+    try:
+        keys.extend(
+            ShownKey(source.name, services.create_api_key(source=source, label="first")[1])
+            for source in pipe.sources.order_by("id")
+        )
+    except services.QuotaExceeded as exc:
+        messages.error(request, f"{pipe.name} has no key yet. {exc}", extra_tags="bad")
     context = {
         "pipe": pipe,
         "standing": standings_of([pipe])[pipe.id],
@@ -293,7 +305,7 @@ def _created(request: HttpRequest, pipe: Pipe) -> HttpResponse:
             for one in pipe.destinations.filter(config__type="http").order_by("id")
         ],
         "endpoint": endpoint(ingest_url()),
-        "snippets": send_snippets(ingest_url=ingest_url(), key=keys[0].secret),
+        "snippets": send_snippets(ingest_url=ingest_url(), key=keys[0].secret if keys else ""),
         "curl": as_curl(request, "pipes/", {"name": pipe.name, "spec": pipe.revisions.get(number=1).spec}),
     }
     return show(request, "pipe_created.html", context, tenant=pipe.tenant)

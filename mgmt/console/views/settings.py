@@ -36,7 +36,7 @@ def create_key(request: HttpRequest, pipe_id: str) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     try:
         _, secret = services.create_api_key(source=source, label=request.POST.get("label", ""))
-    except (services.InvalidValue, services.PipeClosed) as exc:
+    except (services.InvalidValue, services.PipeClosed, services.QuotaExceeded) as exc:
         messages.error(request, str(exc), extra_tags="bad")
         return redirect("console:settings", pipe_id)
     return _page(request, pipe, key=ShownKey(source.name, secret))

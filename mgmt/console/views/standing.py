@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
@@ -30,8 +29,7 @@ def close_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
 def reopen_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
     """Takes events again."""
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.CLOSE_PIPE)
-    services.reopen_pipe(pipe=pipe)
-    messages.success(request, f"{pipe.name} takes events again.", extra_tags="fine")
+    do_and_say(request, partial(services.reopen_pipe, pipe=pipe), f"{pipe.name} takes events again.")
     return redirect("console:pipe", pipe.id)
 
 

@@ -12,11 +12,22 @@ from django.views.decorators.http import require_safe
 from mgmt import access
 from mgmt.console.pages import for_members, show, viewer_of
 from mgmt.console.views.pipe import newest_revision, shared
-from mgmt.models import Pipe, Topic
+from mgmt.models import Pipe, Topic, User
+from mgmt.queries.quotas import quotas_for
 from mgmt.queries.records import RecordsAway
 from mgmt.queries.tail import newest_copies, peek_steps, tail_of
 from mgmt.sandbox import FilterRefusedError, SandboxLimit, SandboxRefused
-from mgmt.tail import Cursor, Stream, TailFilter, TailFullError, hub, parse_cursor, shown
+from mgmt.tail import (
+    Cursor,
+    Stream,
+    TailFilter,
+    TailFullError,
+    TailQuotaError,
+    hub,
+    parse_cursor,
+    seats,
+    shown,
+)
 
 MOST: Final = 50
 EVENT_STREAM: Final = "text/event-stream"
@@ -57,6 +68,7 @@ def tail(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "shown": newest,
         "steps": peek_steps(newest_revision(pipe).spec),
         "is_live": topic is not None and not refused,
+        "crowded": seats().why_full(**_limits(pipe, viewer_of(request))),
     }
     return show(request, "tail.html", context, tenant=pipe.tenant, status=422 if refused else 200)
 
@@ -76,9 +88,16 @@ def _stream(request: HttpRequest, pipe: Pipe, topic: Topic | None, text: str) ->
         return _refusal(503, "The pipe is not placed on a cell yet.")
     after = parse_cursor(request.headers.get("Last-Event-ID", "") or request.GET.get("after", ""))
     try:
-        filter_ = TailFilter(text, f"tail {uuid4().hex}")
-        stream = Stream(hub(), filter_, topic=topic.name, generation=topic.generation, pipe=pipe.id, after=after)
+        seat = seats().take(**_limits(pipe, viewer_of(request)))
+    except TailQuotaError as exc:
+        return _refusal(429, str(exc))
+    filter_, generation = TailFilter(text, f"tail {uuid4().hex}"), topic.generation
+    try:
+        stream = Stream(
+            hub(), filter_, topic=topic.name, generation=generation, pipe=pipe.id, after=after, on_close=seat.leave
+        )
     except TailFullError:
+        seat.leave()
         return _refusal(503, "As many look on as this server has room for. Try again when somebody has left.")
     close_old_connections()  # the stream asks Postgres nothing, and would keep its connection for minutes
     response = StreamingHttpResponse(stream, content_type=EVENT_STREAM)
@@ -87,6 +106,13 @@ def _stream(request: HttpRequest, pipe: Pipe, topic: Topic | None, text: str) ->
     return response
 
 
+def _limits(pipe: Pipe, viewer: User) -> dict[str, Any]:
+    """How many live tails the tenant, and the viewer, may have open."""
+    quotas = quotas_for(pipe.tenant_id)
+    most, most_per_user = quotas.live_tails, quotas.live_tails_per_user
+    return {"tenant": pipe.tenant_id, "user": str(viewer.pk), "most": most, "most_per_user": most_per_user}
+
+
 def _refusal(status: int, why: str) -> HttpResponse:
-    headers = {"Retry-After": str(AGAIN_S)} if status == 503 else {}
+    headers = {"Retry-After": str(AGAIN_S)} if status in (429, 503) else {}
     return HttpResponse(f"{why}\n", status=status, headers=headers, content_type="text/plain")

@@ -12,11 +12,12 @@ from mgmt import access
 from mgmt.console.export import KINDS, MOST_ROWS, export
 from mgmt.console.pages import as_curl, for_members, once, show, tenant_of, viewer_of
 from mgmt.models import Tenant
+from mgmt.queries.quotas import quota_lines
 from mgmt.queries.usage import RANGES, by_day, by_day_and_pipe, by_pipe, days_until, rows_of, total_of
 
 MOST_PIPES: Final = 100
 COLUMNS: Final = (
-    "day", "pipe", "name", "events", "in_bytes", "runs", "attempts", "out_bytes", "cpu_us",
+    "day", "pipe", "name", "events", "in_bytes", "runs", "attempts", "out_bytes", "cpu_us", "refused",
 )  # fmt: skip
 
 
@@ -40,6 +41,7 @@ def usage(request: HttpRequest) -> HttpResponseBase:
         "pipe": pipe,
         "ranges": [(name, urlencode({**chosen, "range": name})) for name in RANGES],
         "query": urlencode({**chosen, "range": days.name}),
+        "get_quotas": once(lambda: quota_lines(tenant, timezone.now())),
         "get_total": once(lambda: total_of(rows)),
         "get_days": once(lambda: by_day(rows)),
         "get_pipes": once(lambda: get_pipes()[:MOST_PIPES]),

@@ -50,7 +50,7 @@ FORM: dict[str, Any] = {
     "destination.url": ["https://main.example.com/in", ""],
     "sample": '{"total": 150}',
 }
-PLAN_QUERIES = 19
+PLAN_QUERIES = 24
 
 
 def plan(tenant: Tenant, spec: dict[str, Any], pipe: Pipe | None = None, now: datetime = NOW) -> Making:

@@ -17,7 +17,7 @@ from tests.db.cast import MakeClient, MakeSpec
 from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
-PAGE, STAFFS_PAGE = 10, 8
+PAGE, STAFFS_PAGE = 16, 8
 S = 1_000_000
 
 
@@ -133,7 +133,7 @@ def test_the_api_tells_a_pipes_days_and_their_total(client_of: MakeClient, alice
     assert [day["day"] for day in found["results"]] == [str(today()), str(today() - timedelta(days=10))]
     assert found["results"][0]["amount"] == {
         "events": 1_200, "in_bytes": 2_500_000, "runs": 1_250, "attempts": 1_350, "out_bytes": 3_000_000,
-        "cpu_us": 10 * S,
+        "cpu_us": 10 * S, "refused": 0,
     }  # fmt: skip
     assert found["total"]["cpu_us"] == 14 * S
 

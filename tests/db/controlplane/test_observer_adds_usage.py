@@ -17,8 +17,9 @@ from controlplane.observer.usage import add_usage
 from dataplane.ledger.audit import AUDIT_VERSION, Audit, encode
 from dataplane.ledger.usage import PipeUsage, Spent, Usage
 from dataplane.names import AUDIT_TOPIC
-from mgmt.models import AuditOffset
+from mgmt.models import Alert, AuditOffset, Pipe
 from mgmt.models import Usage as UsageRow
+from mgmt.services.alerts import resolve_what_is_well
 from tests.db.controlplane.test_observer_stores import AUDIT, Message
 
 pytestmark = pytest.mark.django_db
@@ -125,3 +126,17 @@ def test_what_is_older_than_thirteen_months_goes(store: Store):
     for days, left in ((400, True), (402, False)):
         trim(NOON + timedelta(days=days), attempts_keep_h=72, seals_keep_d=400, ends_keep=timedelta(days=14))
         assert UsageRow.objects.exists() == left
+
+
+def test_many_refused_events_open_one_alert_of_the_pipe_and_few_open_none(pipe: Pipe, store: Store):
+    save(store, 0, told(Usage(1, 0, [PipeUsage(pipe.id, 1, 10, 1, 9)]), cell="", kind="ingest"))
+    assert not Alert.objects.exists()
+    for number in (1, 2):
+        save(store, number, told(Usage(1, 0, [PipeUsage(pipe.id, 1, 10, 1, 50)]), cell="", kind="ingest"))
+    alert = Alert.objects.get()
+    assert (alert.cause, alert.destination, alert.count, alert.state) == ("quota-exceeded", "", 100, "opened")
+    assert UsageRow.objects.get(pipe=pipe).refused == 109
+    later = alert.last_at + timedelta(minutes=61)
+    assert resolve_what_is_well(now=later) == 1
+    alert.refresh_from_db()
+    assert alert.resolution == "nothing was refused for an hour"

@@ -14,7 +14,7 @@ from mgmt.console.pages import for_staff, once, show, tenant_of
 from mgmt.queries.usage import RANGES, Line, by_group, by_tenant, days_until, rows_of, total_of
 
 MOST_TENANTS: Final = 200
-_COLUMNS: Final = ("tenant", "events", "in_bytes", "runs", "attempts", "out_bytes", "cpu_us")
+_COLUMNS: Final = ("tenant", "events", "in_bytes", "runs", "attempts", "out_bytes", "cpu_us", "refused")
 
 
 @for_staff

@@ -1,6 +1,6 @@
 """A spec compiled: each stage as functions of a message's body, the route, and the fields ingest needs."""
 
-from typing import Any
+from typing import Any, Final
 
 from dataplane.plan.dedup import Identity
 from dataplane.plan.enrich import Enriching
@@ -9,6 +9,8 @@ from dataplane.plan.stage import Stage
 from dataplane.plan.taps import Tapping
 from dataplane.spec import PipeSpec, keeps_order
 from dataplane.stages.paths import MISSING, compile_path, get
+
+MANY_PARTS: Final = 100  # one part takes some 10 ms at most (dataplane.expr.frame.COST_LIMIT)
 
 
 class SourceFields:
@@ -45,6 +47,9 @@ class Plan:
     needs_about: whether anything reads more than the body
     masks:       whether a step masks something
     needs_salt:  whether a step hashes
+    parts:       steps, look-ups and conditions that one message may run at most, each bounded by itself; those behind
+                 an explode count once
+    may_take_long: one message may take longer than a lane has time for, so its CPU is watched
     """
 
     def __init__(self, spec: PipeSpec, salt: bytes = b"") -> None:
@@ -67,6 +72,14 @@ class Plan:
         self.masks = any(stage.masks for stage in stages)
         self.needs_salt = any(stage.needs_salt for stage in stages)
         self.sources = source_fields(spec)
+        self.parts = (
+            self.normalize.before.parts
+            + self.normalize.after.parts
+            + self.enrich.parts
+            + (self.route.parts if self.route is not None else 0)
+            + sum(stage.before.parts for stage in self.transform.values())
+        )
+        self.may_take_long = self.parts > MANY_PARTS or (self.normalize.explodes and self.parts > 0)
 
 
 def source_fields(spec: PipeSpec) -> dict[str, SourceFields]:

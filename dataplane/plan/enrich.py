@@ -22,6 +22,11 @@ class Enriching:
         self.needs_about = any(reads_meta for _, reads_meta in compiled)
 
     @property
+    def parts(self) -> int:
+        """How many there are."""
+        return len(self._joins)
+
+    @property
     def is_idle(self) -> bool:
         """Whether there are none."""
         return not self._joins

@@ -20,6 +20,11 @@ class Route:
         self._otherwise = tuple(routes.otherwise)
         self.needs_about = any("meta" in when.uses for when, _ in self._rules)
 
+    @property
+    def parts(self) -> int:
+        """How many there are."""
+        return len(self._rules)
+
     def __call__(self, value: Any, about: About = NOTHING_KNOWN) -> tuple[str, ...]:
         """The names of the destinations, each once, in the spec's order where several rules hold; none: unrouted.
 

@@ -51,6 +51,11 @@ class Steps:
         self._edits = [compile_step(step, salt) for step in steps]
 
     @property
+    def parts(self) -> int:
+        """How many there are."""
+        return len(self._edits)
+
+    @property
     def is_idle(self) -> bool:
         """Whether there are none."""
         return not self._edits

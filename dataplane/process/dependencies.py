@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from dataplane.process.admission import Admission
+from dataplane.process.flows import Group
 from dataplane.process.item import Item, offset_of
 from dataplane.runtime.lane import MAX_WINDOW_BYTES, Lane
 from dataplane.tables.records import DEPENDENCY_MISSING, PipeRecord
 from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
 
-Group = tuple[str, int, int, int]  # pipe, revision, bucket, partition
 WAIT_S: Final = 10.0
 CHECK_S: Final = 1.0
 REPORT_S: Final = 10.0  # well below the time after which the control plane takes silence for "nothing is missing"
@@ -47,12 +47,13 @@ class Dependencies:
     def overdue(self, waiting: Iterable[tuple[Group, list[Item]]], now_s: float) -> set[str]:
         """Return the pipes whose waiting messages are to be held now; note when the others began to wait."""
         since, crowded = self._since, self._crowded(waiting)
-        self._since = {pipe: since.get(pipe, now_s) for (pipe, *_), _ in waiting}
+        self._since = {group.pipe: since.get(group.pipe, now_s) for group, _ in waiting}
         due = set()
-        for (pipe, revision, _, partition), _ in waiting:
-            if pipe in self._revisions or partition in crowded or now_s - self._since[pipe] >= WAIT_S:
+        for group, _ in waiting:
+            pipe = group.pipe
+            if pipe in self._revisions or group.partition in crowded or now_s - self._since[pipe] >= WAIT_S:
                 due.add(pipe)
-                self._hold(pipe, revision, now_s)
+                self._hold(pipe, group.revision, now_s)
         return due
 
     def turn(self, now_s: float) -> None:
@@ -74,9 +75,10 @@ class Dependencies:
         """Return the partitions of whose windows waiting messages take half, or block so much behind them."""
         counts: Counter[int] = Counter()
         firsts: dict[int, int] = {}
-        for (*_, partition), items in waiting:
-            counts[partition] += len(items)
-            firsts[partition] = min(firsts.get(partition, offset_of(items[0])), offset_of(items[0]))
+        for group, items in waiting:
+            counts[group.partition] += len(items)
+            first = offset_of(items[0])
+            firsts[group.partition] = min(firsts.get(group.partition, first), first)
         half, crowded = self._lane.settings.max_unsettled // 2, set()
         for partition, first in firsts.items():
             window = self._lane.windows.get(partition)

@@ -4,6 +4,7 @@ A unit's bins are derived as ever; whoever asks what became of a revision's mess
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from dataplane.ledger.facts import Fact, FactBook, FactKey
 from dataplane.ledger.units import dense
@@ -36,7 +37,18 @@ class Ramps:
         return ramp_node(NOT_HEARD, revision) if revision > newest and revision not in record.run_as else ""
 
     def book(self, items: Sequence[Item]) -> None:
-        """These messages of one pipe, revision and bucket begin. Doing it again changes nothing."""
+        """These messages of one pipe begin. Doing it again changes nothing."""
+        record = self._table.pipe(items[0].meta.pipe)
+        if record is None or not record.weights:
+            return
+        newest = record.weights[0][0]
+        is_alone = len(record.weights) == 1 and not record.by_shares
+        if is_alone and max([item.meta.revision for item in items]) <= newest:
+            return
+        for _, stretch in groupby(items, lambda item: (item.meta.revision, item.meta.bucket)):
+            self._book(list(stretch))
+
+    def _book(self, items: Sequence[Item]) -> None:
         first = items[0].meta
         if node := self.node(first.pipe, first.revision):
             positions = dense([item.meta.position for item in items])

@@ -5,10 +5,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.facts import ASKED, DEDUP, EXPLODED, INGEST, LATE, PROCESS, SEEN, Fact, FactBook, FactKey, log_key
+from dataplane.ledger.facts import (
+    ASKED,
+    DEDUP,
+    EXPLODED,
+    INGEST,
+    LATE,
+    PROCESS,
+    SEEN,
+    SLOW,
+    Fact,
+    FactBook,
+    FactKey,
+    log_key,
+)
 from dataplane.ledger.meta import Meta
 from dataplane.ledger.units import dense
 from dataplane.names import ENTRANCE, transform_node
+from dataplane.process.budget import Budget
+from dataplane.process.flows import Flow
 from dataplane.process.item import Item
 from dataplane.process.stages import StageTimes
 from dataplane.process.traced import Mark, Traced
@@ -19,6 +34,7 @@ _SEEN: Final = FactKey(INGEST, Fact.SENT, SEEN)
 _ASKED: Final = FactKey(DEDUP, Fact.SENT, ASKED)
 _THROUGH: Final = FactKey(PROCESS, Fact.SENT)
 _SLICES: Final = {"normalize": Slice.NORMALIZE, "enrich": Slice.ENRICH, "route": Slice.ROUTE}
+_DIVERTED: Final = FactKey(ENTRANCE, Fact.SENT, SLOW)
 
 
 class Run:
@@ -33,6 +49,9 @@ class Run:
     why:     where and of what the last one did
     ramp:    the node under which it is booked as well while its pipe ramps, else ""
     traced:  the spans of its messages that are traced, if any are
+    origin:  the partition in which ingest put them; another than `partition` in the slow lane
+    flow:    whose run it is, if its end is waited for
+    budget:  the CPU that is left for its message, if that is watched
     """
 
     def __init__(
@@ -41,6 +60,9 @@ class Run:
         self.pipe = pipe
         self.bucket = bucket
         self.partition = partition
+        self.origin = partition
+        self.flow: Flow | None = None
+        self.budget: Budget | None = None
         self.offsets = offsets
         self.seen = seen
         self.through = seen
@@ -78,6 +100,10 @@ class Run:
     def held(self, meta: Meta) -> None:
         """One message is held before the steps, as the round that its header says."""
         self._add(FactKey(ENTRANCE, Fact.HELD, str(meta.attempt)), meta)
+
+    def diverted(self, meta: Meta) -> None:
+        """One message goes to the slow lane, before the steps."""
+        self._add(_DIVERTED, meta)
 
     def filtered(self, node: str, why: str, meta: Meta) -> None:
         """One unit ends at `node` by the tenant's own rule."""

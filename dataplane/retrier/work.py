@@ -238,6 +238,10 @@ class RetrierWork:
         """What waits for its time is not under way; a drain leaves it uncommitted."""
         return 0
 
+    def backlog(self) -> int:
+        """Nothing waits for a turn of its own here."""
+        return 0
+
     def patience_s(self) -> float:
         """Short while reports are due or errands are under way, else until the next message leaves."""
         if self._lane.outbox.in_flight or any(errands.is_busy for errands in self._errands):

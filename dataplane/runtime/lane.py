@@ -85,6 +85,9 @@ class Work(Protocol):
     def in_flight(self) -> int:
         """Messages begun and not yet settled, apart from records in the outbox."""
 
+    def backlog(self) -> int:
+        """Messages taken and not begun, which wait for their turn; a drain leaves them uncommitted."""
+
     def patience_s(self) -> float:
         """How long the loop may wait for messages now."""
 
@@ -282,7 +285,7 @@ class Lane:
         self._work.turn()
         self._collect(0.0)
         if not messages:
-            self.usage.turn(idle=not (self._work.in_flight() or self.outbox.in_flight))
+            self.usage.turn(idle=not (self._work.in_flight() or self._work.backlog() or self.outbox.in_flight))
         now = time.monotonic()
         if now >= self._checkpoint_due and not self._checkpointer.busy:
             self._checkpoint_due = now + self.settings.checkpoint_ms / 1_000
@@ -305,7 +308,8 @@ class Lane:
             return []
         if self._crashes.is_careful:
             return self._admit([first])
-        return self._admit([first, *self._consumer.consume(BATCH, 0)])
+        most = max(BATCH // 4, BATCH - self._work.backlog())  # what waits already need not be joined by as many again
+        return self._admit([first, *self._consumer.consume(most, 0)])
 
     def _admit(self, messages: list[Message]) -> list[Message]:
         """Put what was fetched into the windows of its partitions, and leave out what is none of ours. A hot loop."""
@@ -359,7 +363,7 @@ class Lane:
             self._watchdog.pat()
             self._work.turn()
             self._collect(BUSY_WAIT_S)
-            if not self._work.in_flight() and not self.outbox.in_flight:
+            if not (self._work.in_flight() or self._work.backlog() or self.outbox.in_flight):
                 break
         self._crashes.survived(name, time.time())
 

@@ -115,6 +115,10 @@ class TransmitWork:
         """Units queued, pausing or being sent; what waits in place for its turn can do so in the next lane."""
         return len(self._ends.under_way) - self._queues.in_place()
 
+    def backlog(self) -> int:
+        """Nothing waits for a turn of its own here."""
+        return 0
+
     def patience_s(self) -> float:
         """No wait while bytes move: `turn` waits on the sockets."""
         if self._sender.active:

@@ -253,6 +253,14 @@ ALL: Final = (
         whose=PIPE,
     ),
     _unready(
+        "transform-limit",
+        "its steps took too long",
+        "The steps of the pipe took more than 2 s of CPU time on this one event; others would have had to wait.",
+        "Send smaller events, for example fewer items in the list that an explode step splits.",
+        "Publish a revision with fewer or cheaper steps.",
+        whose=PIPE,
+    ),
+    _unready(
         "lookup",
         "a key could not be made for a look-up",
         "The expression for the key of a look-up had no value for this event, or one that cannot be a key.",

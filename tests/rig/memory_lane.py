@@ -175,6 +175,14 @@ class MemoryLane:
             window = self.windows.setdefault(self.slots.of(message), AckWindow(message.offset()))
             window.take(message.offset())
         self.work.take(messages)
+        while self.work.backlog():
+            self.work.turn()
+
+    def turn(self) -> None:
+        """As many passes as it takes for nothing to wait for its turn."""
+        self.work.turn()
+        while self.work.backlog():
+            self.work.turn()
 
     def condemn(self, message: MemoryMessage) -> None:
         """Lanes died of it."""

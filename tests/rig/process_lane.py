@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from dataplane.process.flows import MOST_AT_ONCE
 from dataplane.process.lookups import Lookups
 from dataplane.process.work import ProcessWork
 from dataplane.runtime.tracing import Tracing
@@ -34,6 +35,7 @@ def opened(
     for record in plans:
         lane.table.apply(record)
     lane.work = ProcessWork(lane, Lookups(Path(mkdtemp(dir=var))))  # type: ignore[arg-type]
+    lane.work._costs["p"].at_once = MOST_AT_ONCE  # as of a pipe that is known to be cheap
     return lane
 
 

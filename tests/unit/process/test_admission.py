@@ -136,7 +136,7 @@ def test_what_is_kept_for_too_long_is_held(lane: MemoryLane, monkeypatch: pytest
     lane.take(back(lane, 0, 3), keyed(4))
     assert [record["value"] for record in held(lane)] == [b"1", b"2"]
     monkeypatch.setattr(admission, "KEPT_S", -1.0)
-    lane.work.turn()
+    lane.turn()
     assert [record["value"] for record in held(lane)] == [b"1", b"2", b"4"]
     lane.store()
     assert lane.unsettled() == 0
@@ -181,8 +181,8 @@ def test_nothing_is_held_before_what_passed_earlier_is_stored(tmp_path: Path):
     lane.take(keyed(1))
     admit(lane, 0)
     lane.take(keyed(2))
-    lane.work.turn()
+    lane.turn()
     assert (sent(lane), held(lane)) == ([b"1"], [])
     lane.store()
-    lane.work.turn()
+    lane.turn()
     assert [record["value"] for record in held(lane)] == [b"2"]

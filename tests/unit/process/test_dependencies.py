@@ -115,7 +115,7 @@ def without_salt(folder: Path) -> tuple[MemoryLane, Any]:
     lane = opened(folder, plan(1, normalize=[{"op": "mask", "path": "e", "how": "hash"}]))
 
     def open_it(lane: MemoryLane) -> None:
-        lane.work._plans.salt = lambda _pipe: b"salt"
+        lane.work._runner._plans.salt = lambda _pipe: b"salt"
 
     return lane, open_it
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dataplane.process import work
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
 from tests.rig.memory_lane import MemoryLane
@@ -86,10 +87,10 @@ def test_what_is_no_key_is_dead_at_enrich_and_the_batch_goes_on(tmp_path: Path, 
 def test_a_table_that_has_not_come_yet_is_waited_for(tmp_path: Path):
     lane = opened(tmp_path, plan(enrich=[SHOP]))
     lane.take(arrived(1, b'{"shop":"berlin"}'))
-    lane.work.turn()
+    lane.turn()
     assert (bodies(lane), lane.unsettled()) == ([], 1)
     put(lane, berlin='{"vat":19}')
-    lane.work.turn()
+    lane.turn()
     assert bodies(lane) == [b'{"shop":"berlin","shop_row":{"vat":19}}']
 
 
@@ -108,6 +109,7 @@ def test_a_removed_table_makes_messages_dead(tmp_path: Path):
 
 
 def test_a_batch_sees_the_rows_it_began_with_and_the_next_one_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(work, "PASS_S", 60.0)  # all of them in one pass
     lane = lane_with(tmp_path)
     written = _write_under_way(lane, monkeypatch)
     lane.take(arrived(1, b'{"shop":"berlin"}'), arrived(2, b'{"shop":"berlin"}', partition=1))

@@ -123,12 +123,12 @@ def test_what_grew_beyond_the_topics_limit_is_dead_by_its_original(tmp_path: Pat
 def test_a_message_waits_for_its_plan_and_holds_up_no_other_revision(tmp_path: Path):
     lane = opened(tmp_path, plan(1))
     lane.take(arrived(1, revision=2), arrived(2, revision=1))
-    lane.work.turn()
+    lane.turn()
     assert len(egress(lane)) == 1
     lane.store()
     assert lane.windows[0].prefix == 1, "the one that waits is not settled"
     lane.table.apply(plan(2))
-    lane.work.turn()
+    lane.turn()
     lane.store()
     assert lane.unsettled() == 0
     assert len(egress(lane)) == 2
@@ -139,7 +139,7 @@ def test_what_waits_for_a_plan_is_forgotten_with_its_partition(tmp_path: Path):
     lane.take(arrived(1, partition=0), arrived(1, partition=1))
     lane.lose(0)
     lane.table.apply(plan(1))
-    lane.work.turn()
+    lane.turn()
     assert [read_meta(record["headers"]).id for record in egress(lane)] == ["id-1-1"]
 
 
@@ -281,7 +281,7 @@ def test_nothing_overtakes_what_waits_for_its_plan(tmp_path: Path):
     assert [int(record["value"]) for record in egress(lane)] == [2], "another partition waits for nobody"
     lane.table.apply(kept(ORDERED, 2))
     lane.take(arrived(3, b"3", revision=1))
-    lane.work.turn()
+    lane.turn()
     assert [int(record["value"]) for record in egress(lane)] == [2, 0, 1, 3]
 
 
@@ -313,7 +313,7 @@ def test_whatever_comes_when_leaves_each_partition_in_its_order(
                 for n, partition, minute, revision in offsets
             )
         )
-        lane.work.turn()
+        lane.turn()
     left: dict[int, list[int]] = {0: [], 1: []}
     for record in egress(lane):
         left[read_meta(record["headers"]).position >> 40 & 1].append(int(record["value"]))

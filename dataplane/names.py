@@ -33,6 +33,7 @@ Purpose = Literal[
     "taps",
     "panes",
     "lake",
+    "process-slow",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 # Topics of one partition: whoever reads them wants one order.
@@ -48,7 +49,7 @@ DELAYS_S: Final[dict[Purpose, int]] = {
     "delay-10h": 36_000,
 }
 
-LaneKind = Literal["process", "transmit", "transmit-retry", "retrier", "transmit-slow"]
+LaneKind = Literal["process", "transmit", "transmit-retry", "retrier", "transmit-slow", "process-slow"]
 LANE_KINDS: Final[tuple[LaneKind, ...]] = get_args(LaneKind)
 
 INGEST_GROUP: Final = "ingest"  # the replicas of ingest: a group as the lanes of one kind are, but of no cell
@@ -60,6 +61,7 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
     "transmit": ("egress",),
     "transmit-retry": ("retry-out",),
     "transmit-slow": ("slow",),
+    "process-slow": ("process-slow",),
     "retrier": ("retry-in", *DELAYS_S),
 }
 

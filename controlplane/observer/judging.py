@@ -9,10 +9,10 @@ import structlog
 from django.db.models import Sum
 
 from controlplane.observer.verdict import SILENT, Beat, Judged, Look, State, judge
-from dataplane.ledger.facts import INGEST
+from dataplane.ledger.facts import INGEST, SLOW
 from dataplane.ledger.sketch import GAMMA, P95, Sketch
-from dataplane.names import PROCESS_NODES
-from mgmt.models import Cell, Heartbeat, LagRow, Lease, Pipe, Relocation, Seal, Verdict
+from dataplane.names import ENTRANCE, PROCESS_NODES
+from mgmt.models import Cell, FactRow, Heartbeat, LagRow, Lease, Pipe, Relocation, Seal, Verdict
 from mgmt.queries.span import bucket_at
 
 LOST_FOR: Final = timedelta(minutes=10)
@@ -28,7 +28,7 @@ def judge_cells(now: datetime) -> int:
 
 
 def looks(now: datetime) -> list[Look]:
-    """What is known of every cell: nine queries at most, however many there are."""
+    """What is known of every cell: ten queries at most, however many there are."""
     beats, anything_heard = _beats(now)
     holders = dict(Lease.objects.filter(until__gt=now).values_list("cell_id", "holder"))
     lost, behind = _lost(now), _behind_us(now)
@@ -66,7 +66,10 @@ def _lost(now: datetime) -> dict[str, int]:
 
 
 def _behind_us(now: datetime) -> dict[str, int]:
-    """By cell: how long messages waited for process in this minute and the one before, p95, of its slowest pipe."""
+    """By cell: how long messages waited for process in this minute and the one before, p95, of its slowest pipe.
+
+    Pipes that the slow lane runs are left out: that they wait is what keeps the others from waiting.
+    """
     minute = bucket_at(now)
     sketches: dict[tuple[str, str], Sketch] = defaultdict(Sketch)
     rows = LagRow.objects.filter(bucket__gte=minute - 1, bucket__lte=minute, node__in=(INGEST, PROCESS_NODES[0]))
@@ -78,6 +81,9 @@ def _behind_us(now: datetime) -> dict[str, int]:
         for (pipe, node), arrived in list(sketches.items())
         if node != INGEST and arrived.count and sketches[pipe, INGEST].count
     }
+    diverted = FactRow.objects.filter(bucket__gte=minute - 1, bucket__lte=minute, pipe_id__in=waited, detail=SLOW)
+    for pipe in set(diverted.filter(node=ENTRANCE).values_list("pipe_id", flat=True)):
+        del waited[pipe]
     return _by_cell(waited, max, now - timedelta(minutes=2))
 
 

@@ -25,7 +25,8 @@ class Progress(Struct, frozen=True):
     """What decides on one bucket.
 
     ends:   the ingest topics' ends when the bucket ended
-    reach:  the highest offset of each partition, on egress, slow, lake and around dedup, that carries a unit of it
+    reach:  the highest offset of each partition that carries a unit of it, on the topics that are read on: egress,
+            slow, lake, process-slow, and those around dedup
     passed: for each partition the offset below which its lanes have settled everything
     """
 

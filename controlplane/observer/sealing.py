@@ -12,8 +12,8 @@ from controlplane.observer.days import open_days, unsealed
 from controlplane.observer.merge import PipeBucket, Place
 from controlplane.observer.seal import Progress, closing_s, first_open_bucket, seal_row, why_open
 from dataplane.ledger.bins import Books, derive
-from dataplane.ledger.facts import DEDUP, Fact
-from dataplane.names import Purpose
+from dataplane.ledger.facts import DEDUP, SLOW, Fact
+from dataplane.names import ENTRANCE, Purpose
 from mgmt.models import CloseMark, Pipe, Seal
 from mgmt.queries.cells import cells_left, places_of
 from mgmt.queries.ledger import Minute, books_of
@@ -125,6 +125,8 @@ def _progress(books: Books, ends: dict[Place, int]) -> Progress:
     read = _names(books, "egress") | _names(books, "slow")
     if any(key.node == DEDUP for key in books.facts):  # what dedup was asked about comes back on the ingest topic
         read |= _names(books, "dedup") | _names(books, "ingest")
+    if any(key.node == ENTRANCE and key.detail == SLOW for key in books.facts):
+        read |= _names(books, "process-slow")  # only of pipes that have been there: it may be far behind
     if any(key.fact == Fact.STORED for key in books.facts):
         read |= _names(books, "lake")
     reach = {place: offset for place, offset in books.reach.items() if place[0] in read}

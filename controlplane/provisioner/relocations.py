@@ -10,7 +10,8 @@ from mgmt.queries.cells import passed_at
 from mgmt.queries.pipes import must_keep_order
 from mgmt.services.relocations import why_busy, why_unfit
 
-READ_LATER = ("egress", "slow")  # where process puts what it read; retries wait where they are, and hold up nothing
+# Where process puts what it read; retries wait where they are, and hold up nothing.
+READ_LATER = ("process-slow", "egress", "slow")
 IN_ORDER = "retry-out"  # but those of a destination in order wait in place there, with all that come behind them
 Place = tuple[str, int]
 

@@ -25,7 +25,7 @@ LONGEST_REJOIN_S: Final = 8.0  # with the group's session and the start of a pro
 def make_work(lane: Lane) -> Work:
     """The work of the lane's kind."""
     match lane.identity.kind:
-        case "process":
+        case "process" | "process-slow":
             from dataplane.process.lookups import open_lookups
             from dataplane.process.work import ProcessWork
 

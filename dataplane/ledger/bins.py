@@ -20,6 +20,7 @@ from dataplane.ledger.facts import (
     PROCESS,
     REUSED,
     SEEN,
+    SLOW,
     Fact,
     FactKey,
     life_of,
@@ -181,7 +182,8 @@ def _upstream_bins(books: Books, sent: UnitSet, through: UnitSet) -> Bins:
     due = sent - through
     entrance = _at_entrance(books)
     known[Bin.HELD] = entrance.held
-    known[Bin.QUEUED] = (due - _passed_units(books, "ingest")) | _under_judgement(books) | entrance.waiting
+    queued = (due - _passed_units(books, "ingest")) | _under_judgement(books) | _in_slow_lane(books)
+    known[Bin.QUEUED] = queued | entrance.waiting
     known[Bin.LOST] = due
     return _first_match(known, due)
 
@@ -218,6 +220,13 @@ def _under_judgement(books: Books) -> UnitSet:
     if _has_passed(books, "dedup") and _has_passed(books, "ingest"):
         return UnitSet()
     return _facts(books, DEDUP, Fact.SENT, ASKED)
+
+
+def _in_slow_lane(books: Books) -> UnitSet:
+    """Units that a process lane passed to the slow one, while that may still have them."""
+    if _has_passed(books, "process-slow"):
+        return UnitSet()
+    return _facts(books, ENTRANCE, Fact.SENT, SLOW)
 
 
 class _Round(Struct, frozen=True):

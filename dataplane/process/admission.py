@@ -36,7 +36,6 @@ class Admission:
         self._closed: set[str] = set()
         self.pipes: set[str] = set()
         lane.table.on_change(self._changed)
-        lane.keep_notes(self.note, self.recall)
 
     def let_in(self, pipe: str, partition: int, items: Sequence[Item]) -> Passage[Item]:
         """What of these is to be run and held now; the rest is kept. They come in the order of the partition."""
@@ -114,8 +113,8 @@ class Admission:
                 gate.abandon()
                 self._kept_since.pop(place, None)
 
-    def note(self, partition: int, prefix: int) -> str:
-        """What is shut for who reads on from there: `<pipe>=<lots as bits, hexadecimal>`, one after the other."""
+    def note(self, partition: int, prefix: int, room: int = NOTE_BYTES) -> list[str]:
+        """What is shut for who reads on from there: `<pipe>=<lots as bits, hexadecimal>`, in so many bytes at most."""
         words, size = [], 0
         for place, gate in list(self._gates.items()):
             if place[1] != partition:
@@ -123,19 +122,19 @@ class Admission:
             if bits := gate.shut_at(prefix):
                 word = f"{place[0]}={bits:x}"
                 size += len(word) + 1
-                if size <= NOTE_BYTES:
+                if size <= room:
                     words.append(word)
                 else:
                     self._lane.tally.add(f"admission: pipe={place[0]} is not noted, too many pipes are let in at once")
             elif gate.is_idle:
                 del self._gates[place]
                 self._watch()
-        return ",".join(words)
+        return words
 
-    def recall(self, partition: int, note: str) -> None:
+    def recall(self, partition: int, words: Iterable[str]) -> None:
         """What an earlier owner noted; it may have been ourselves."""
         self._gates = {place: gate for place, gate in self._gates.items() if place[1] != partition}
-        for word in filter(None, note.split(",")):
+        for word in words:
             pipe, _, bits = word.partition("=")
             self._open(pipe, partition, lots_in(int(bits, 16)), 0)
         self._watch()

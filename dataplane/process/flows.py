@@ -61,6 +61,10 @@ class Flow:
         self.count += len(items)
         self.parts.appendleft((group, items))
 
+    def size_bytes(self) -> int:
+        """Of all of them."""
+        return sum([len(item.original) for _, items in self.parts for item in items])
+
     def take(self, most: int) -> tuple[Group, list[Item]]:
         """The first ones, so many at the most. There must be one."""
         group, items = self.parts[0]

@@ -43,7 +43,7 @@ class Holding:
         run.owed += 1
         stopwatch = run.leave(Slice.HELD)
         shipment = self._lane.outbox.shipment(self._held.name, run)
-        partition = run.partition % self._held.partitions  # of one here, one there: they come back in their order
+        partition = run.origin % self._held.partitions  # of one here, one there: they come back in their order
         for item in items:
             item.meta.attempt += 1
             item.meta.stopwatch = run.leave_again(item, Slice.HELD) if item.back else stopwatch

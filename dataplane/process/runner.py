@@ -10,13 +10,13 @@ from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.deadletter import Death
 from dataplane.ledger.meta import META_HEADER, encode_meta
 from dataplane.ledger.units import dense
-from dataplane.names import ENTRANCE, transform_node
+from dataplane.names import ENTRANCE, INPUTS_OF, transform_node
 from dataplane.plan import Plan, StageError
 from dataplane.plan.about import about
 from dataplane.plan.enrich import Enriching
 from dataplane.plan.stage import Stage, Steps, decode, encode
 from dataplane.process.budget import Budget
-from dataplane.process.dedup import Asking
+from dataplane.process.dedup import JUDGED, Asking
 from dataplane.process.flows import Group
 from dataplane.process.holding import Holding
 from dataplane.process.item import UNREAD, Item, child_of, offset_of
@@ -45,7 +45,9 @@ class Runner:
         topics = lane.cell.topics
         self._egress = topics["egress"]
         self._letters = DeadLetters(lane.outbox, topics["dead"].name)
-        self._ingest = topics["ingest"].name
+        (source,) = INPUTS_OF[lane.identity.kind]
+        self._input = topics[source].name
+        self._slow = topics["process-slow"].name if "process-slow" in topics else ""
         self._asking = Asking(lane.outbox, topics["dedup"].name if "dedup" in topics else "")
         self._taps = Taps(lane.outbox, topics["taps"].name if "taps" in topics else "")
         self._plans = Plans(lane.table, lane.settings.fernet_keys)
@@ -132,12 +134,30 @@ class Runner:
         for item in self._holding.hold(run, items):
             self.bury(run, ENTRANCE, item, StageError(TOO_LARGE, "the message is too large to be held"))
 
+    def divert(self, run: Run, items: Sequence[Item], partition: int) -> None:
+        """Produce each item to the slow topic as it came, with its position; one too large for that is dead."""
+        run.through = []
+        run.owed += 1
+        stopwatch = run.leave(Slice.PROCESS_QUEUE)
+        shipment = self._lane.outbox.shipment(self._slow, run)
+        for item in items:
+            item.meta.stopwatch = run.leave_again(item, Slice.PROCESS_QUEUE) if item.back else stopwatch
+            judged = [JUDGED] if item.judged else []
+            headers = [(META_HEADER, encode_meta(item.meta)), *item.headers[1:], *judged]
+            try:
+                shipment.send(item.original, item.message.key(), partition, headers)
+            except TooLargeError as exc:
+                self.bury(run, ENTRANCE, item, StageError(TOO_LARGE, str(exc)))
+            else:
+                run.diverted(item.meta)
+        shipment.close()
+
     def bury(self, run: Run, node: str, item: Item, why: StageError) -> None:
         """Dead-letter an item with its cause and the original: of a child the body as it was made."""
         self._lane.tally.add(f"dead: pipe={run.pipe} revision={item.meta.revision} node={node} cause={why}")
         run.dead(node, why.cause, item.meta)
         death = Death(node, why.cause, why.detail)
-        original = (self._ingest, run.partition, offset_of(item))
+        original = (self._input, run.partition, offset_of(item))
         self._letters.send(run, death, meta=item.meta, headers=item.headers, value=item.original, original=original)
         run.owed += 1
 

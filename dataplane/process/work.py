@@ -6,24 +6,27 @@ goes on polling. Tenants take turns (dataplane.runtime.fair). What a plan does w
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from confluent_kafka import Message
 
 from dataplane.ledger.meta import Headers, Meta
-from dataplane.ledger.units import partition_base
+from dataplane.ledger.units import partition_base, place_of
 from dataplane.plan import StageError
-from dataplane.process.admission import Admission, stretches
+from dataplane.process.admission import NOTE_BYTES, Admission, stretches
 from dataplane.process.dedup import verdict_of
 from dataplane.process.dependencies import Dependencies
-from dataplane.process.flows import Cost, Flow, FlowKey, Group
+from dataplane.process.detours import WORD, Detours, State
+from dataplane.process.flows import MOST_AT_ONCE, Cost, Flow, FlowKey, Group
 from dataplane.process.holding import Holding
 from dataplane.process.item import Item, item_of, offset_of
 from dataplane.process.lookups import Lookups, Tables
 from dataplane.process.ramps import Ramps
 from dataplane.process.run import Run
 from dataplane.process.runner import Runner
+from dataplane.process.slow_topic import KafkaSlowTopic
 from dataplane.process.traces import Traces
 from dataplane.runtime.clock import SteadyClock
 from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
@@ -33,6 +36,7 @@ from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S, Lane
 PASS_S: Final = 0.005  # then the lane polls again, and what has come since has its turn
 QUANTUM_NS: Final = 2_000_000  # of CPU: what a tenant may spend before it is the next one's turn
 
+_NOBODY: Final[frozenset[str]] = frozenset()
 _Shared = tuple[str, int, int, int, int]  # the fields of a Group: a hot loop makes no other object for each message
 
 
@@ -61,9 +65,17 @@ class ProcessWork:
         self._holding = Holding(lane)
         self._traces = None if lane.tracing is None else Traces(lane.tracing, ingest.name)
         self._runner = Runner(lane, self._holding, self._ramps, self._traces)
+        self._flows: dict[FlowKey, Flow] = {}
+        self._is_slow = lane.identity.kind == "process-slow"  # it runs what others divert, whatever it costs
         self._admission = Admission(lane)
         self._dependencies = Dependencies(lane, self._admission, self._missing)
-        self._flows: dict[FlowKey, Flow] = {}
+        self._detours: Detours | None = None
+        if not self._is_slow and "process-slow" in lane.cell.topics:  # a cell of an earlier release has no such topic
+            topic = lane.cell.topics["process-slow"].name
+            slow = KafkaSlowTopic(lane.settings.kafka, lane.identity.cell, topic)
+            self._detours = Detours(lane, slow, self._flows)
+        if not self._is_slow:
+            lane.keep_notes(self._note, self._recall)
         self._turns: FairQueue[FlowKey] = FairQueue(QUANTUM_NS, self._weight)
         self._costs: defaultdict[str, Cost] = defaultdict(Cost)
         self._queued = 0
@@ -75,13 +87,18 @@ class ProcessWork:
     def take(self, messages: Sequence[Message]) -> None:
         """Put messages into their flows and run some; one that cannot be read is dead at once. A hot loop."""
         bases, groups = self._bases, defaultdict[_Shared, list[Item]](list)
-        watched, gated = self._admission.pipes, defaultdict[FlowKey, list[Item]](list)
+        watched: Collection[str] = self._admission.pipes
+        gated = defaultdict[FlowKey, list[Item]](list)
+        if self._is_slow:
+            watched = _NOBODY  # what is here has been let in
         for message, meta, headers in self._lane.read_all(messages):
-            partition = message.partition()
+            origin = partition = message.partition()
             if meta.position:  # put back by dedup or released from held, under the position that it had
                 item = self._returned(message, meta, headers)
                 if item is None:
                     continue
+                if self._is_slow:
+                    origin = place_of(meta.position).partition
             else:
                 meta.position = bases[partition] + message.offset()
                 meta.stored_ms = message.timestamp()[1]
@@ -89,8 +106,8 @@ class ProcessWork:
             if watched and meta.pipe in watched:
                 gated[meta.pipe, partition].append(item)
             else:
-                groups[meta.pipe, meta.revision, meta.bucket, partition, partition].append(item)
-        for shared, items in groups.items():
+                groups[meta.pipe, meta.revision, meta.bucket, partition, origin].append(item)
+        for shared, items in groups.items() if not self._is_slow else ():  # there they were counted before
             self._count(shared[0], items)
         for group, items in self._in_order(groups):
             self._put(group, items)
@@ -117,26 +134,35 @@ class ProcessWork:
         for (pipe, partition), ours in flows.items():
             if len(ours) > 1 and any(self._runner.keeps_order(group) for group, _ in ours):
                 items = sorted((item for _, some in ours for item in some), key=offset_of)
-                due += [(_group_of(pipe, partition, stretch), stretch) for stretch in stretches(items)]
+                due += _runs_of(pipe, partition, items, is_slow=self._is_slow)
             else:
                 due += ours
         return due
 
     def _put(self, group: Group, items: list[Item]) -> None:
         self._ramps.book(items)
-        self._flow(group.flow).add(group, items)
+        flow = self._flow(group.flow)
+        flow.add(group, items)
         self._queued += len(items)
+        if self._detours is not None:
+            self._detours.came(flow, time.monotonic())
+        self._enqueue(flow)
 
     def _flow(self, key: FlowKey) -> Flow:
-        """The flow, whose turn will come."""
         flow = self._flows.get(key)
         if flow is None:
             record = self._lane.table.pipe(key[0])
             flow = self._flows[key] = Flow(key, record.tenant if record is not None else key[0])
-        if not flow.is_queued:
-            flow.is_queued = True
-            self._turns.add(flow.tenant, key)
         return flow
+
+    def _enqueue(self, flow: Flow) -> None:
+        """Its turn will come, if it has something and may go on."""
+        if flow.parts and not flow.is_queued and self._goes_on(flow):
+            flow.is_queued = True
+            self._turns.add(flow.tenant, flow.key)
+
+    def _goes_on(self, flow: Flow) -> bool:
+        return self._detours is None or self._detours.state(flow.key) in (None, State.SLOW)
 
     def _hold(self, pipe: str, partition: int, items: list[Item]) -> None:
         """Hold messages before the steps, in this order."""
@@ -177,12 +203,16 @@ class ProcessWork:
         for pipe, partition, items in self._admission.turn():
             self._hold(pipe, partition, items)
         now_s = time.monotonic()
+        for key in self._detours.turn(now_s) if self._detours is not None else ():
+            if (flow := self._flows.get(key)) is not None:
+                self._enqueue(flow)
         if self._waiting:
             self._try_waiting()
-            self._hold_waiting(self._dependencies.overdue(self._waiting, now_s))
+            if not self._is_slow:  # there no gate keeps the order: what waits stays, until what it lacks has come
+                self._hold_waiting(self._dependencies.overdue(self._waiting, now_s))
         self._dependencies.turn(now_s)
         self._lane.held_pipes = len(self._dependencies.held)
-        if self._queued:
+        if self._turns.tenants:
             self._run_some()
 
     def _hold_waiting(self, pipes: set[str]) -> None:
@@ -223,8 +253,8 @@ class ProcessWork:
         with self._lookups.pinned() as pinned:
             while (found := self._turns.next()) is not None:
                 flow = self._flows[found[0]]
-                cost_ns = self._run_flow(flow, found[1], pinned, clock)
-                flow.is_queued = bool(flow.parts)
+                cost_ns = self._run_flow(flow, found[1], pinned, clock) if self._goes_on(flow) else 0
+                flow.is_queued = bool(flow.parts) and self._goes_on(flow)
                 self._turns.spent(cost_ns, has_more=flow.is_queued)
                 self._drop_if_idle(flow)
                 if time.monotonic() >= until_s:
@@ -233,15 +263,39 @@ class ProcessWork:
     def _run_flow(self, flow: Flow, credit_ns: float, pinned: Tables, clock: SteadyClock) -> int:
         """Run the next messages of a flow: what they cost, in ns of CPU."""
         pipe, cost = flow.key[0], self._costs[flow.key[0]]
-        group, items = flow.take(cost.chunk(self._runner.plan(flow.parts[0][0]), credit_ns))
+        slow_partition = self._slow_partition(flow)
+        most = (
+            MOST_AT_ONCE if slow_partition is not None else cost.chunk(self._runner.plan(flow.parts[0][0]), credit_ns)
+        )
+        group, items = flow.take(most)
         self._queued -= len(items)
         began_ns = time.thread_time_ns()
-        is_run = self._run(flow, group, items, pinned, clock)
+        if slow_partition is None:
+            is_run = self._run(flow, group, items, pinned, clock)
+        else:
+            is_run = False
+            run = self._runner.begun(group, items, clock)
+            self._runner.divert(run, items, slow_partition)
+            self._await(run, flow)
         cost_ns = time.thread_time_ns() - began_ns
         if is_run:
             cost.note(len(items), cost_ns)
+            if self._detours is not None:
+                self._detours.ran(flow, cost, cost_ns, time.monotonic())
         self._lane.usage.add(pipe, 0, 0, cost_ns)
         return cost_ns
+
+    def _slow_partition(self, flow: Flow) -> int | None:
+        """Return the partition of the slow topic that a flow's messages are produced to; None if they run here."""
+        if self._detours is None or self._detours.state(flow.key) is not State.SLOW:
+            return None
+        return self._detours.partition(flow.tenant)
+
+    def _await(self, run: Run, flow: Flow) -> None:
+        """Everything of a run is produced; it ends when all of that is stored."""
+        run.flow = flow
+        flow.runs += 1
+        self.acked(run)
 
     def _run(self, flow: Flow, group: Group, items: list[Item], pinned: Tables, clock: SteadyClock) -> bool:
         """Run messages, or put them aside until what they need is there; return which of the two."""
@@ -249,10 +303,7 @@ class ProcessWork:
             self._waiting.append((group, items))
             self._behind.add(group.flow)
             return False
-        run = self._runner.run(group, items, pinned, clock, time.monotonic_ns())
-        run.flow = flow
-        flow.runs += 1
-        self.acked(run)
+        self._await(self._runner.run(group, items, pinned, clock, time.monotonic_ns()), flow)
         return True
 
     def _must_wait(self, group: Group, pinned: Tables) -> bool:
@@ -267,14 +318,17 @@ class ProcessWork:
         back: list[tuple[Group, list[Item]]] = []
         with self._lookups.pinned() as pinned:
             for group, items in waiting:
-                if self._must_wait(group, pinned):
+                is_here = self._detours is None or self._detours.state(group.flow) is None
+                if is_here and self._must_wait(group, pinned):
                     self._waiting.append((group, items))
                     self._behind.add(group.flow)
                 else:
                     back.append((group, items))
         for group, items in reversed(back):
-            self._flow(group.flow).put_back(group, items)
+            flow = self._flow(group.flow)
+            flow.put_back(group, items)
             self._queued += len(items)
+            self._enqueue(flow)
 
     def _count(self, pipe: str, items: list[Item]) -> None:
         self._lane.usage.add(pipe, len(items), sum([len(item.original) for item in items]), 0)
@@ -316,9 +370,9 @@ class ProcessWork:
 
     def patience_s(self) -> float:
         """None while messages wait for their turn; short while reports are due, because lag_out is taken then."""
-        if self._queued:
+        if self._turns.tenants:
             return 0.0
-        return BUSY_WAIT_S if self._lane.outbox.in_flight else IDLE_WAIT_S
+        return BUSY_WAIT_S if self._lane.outbox.in_flight or self._queued else IDLE_WAIT_S
 
     def report(self) -> None:
         """Nothing beside the audit record."""
@@ -345,8 +399,31 @@ class ProcessWork:
             del self._flows[flow.key]
 
     def close(self) -> None:
-        """Let go of the look-up tables."""
+        """Let go of the look-up tables, and of the slow topic."""
         self._lookups.close()
+        if self._detours is not None:
+            self._detours.close()
+
+    def _note(self, partition: int, prefix: int) -> str:
+        """What is committed beside an offset: words of detours, then of admission."""
+        words = self._detours.note(partition) if self._detours is not None else []
+        room = NOTE_BYTES - sum(len(word) + 1 for word in words)
+        return ",".join([*words, *self._admission.note(partition, prefix, room)])
+
+    def _recall(self, partition: int, note: str) -> None:
+        if self._detours is not None:
+            self._detours.recall(partition, note, time.monotonic())
+        self._admission.recall(partition, [word for word in note.split(",") if word and not word.startswith(WORD)])
+
+
+def _runs_of(pipe: str, partition: int, items: list[Item], *, is_slow: bool) -> Iterable[tuple[Group, list[Item]]]:
+    """Those that follow each other and may be run together."""
+    for stretch in stretches(items):
+        if not is_slow:
+            yield _group_of(pipe, partition, stretch), stretch
+            continue
+        for origin, some in groupby(stretch, lambda item: place_of(item.meta.position).partition):
+            yield _group_of(pipe, partition, stretch)._replace(origin=origin), list(some)
 
 
 def _group_of(pipe: str, partition: int, items: list[Item]) -> Group:

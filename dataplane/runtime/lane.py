@@ -45,6 +45,7 @@ CONTROL_EVERY_S: Final = 0.1
 DRAIN_S: Final = 25.0
 REVOKE_S: Final = 5.0
 NOTE_S: Final = 1.5
+NOTE_NOW_S: Final = 0.3
 NOTE_TRIES: Final = 3  # together below the session's time, or the lane would take itself for a zombie
 MAX_WINDOW_BYTES: Final = 64 * 1024 * 1024
 IDLE_WAIT_S: Final = 0.1
@@ -208,6 +209,18 @@ class Lane:
         """
         self._checkpointer.note = note
         self._recall = recall
+
+    def renote(self, slot: int) -> None:
+        """Commit beside the slot's offset what its note says now, with the next checkpoint, although nothing moved."""
+        self._checkpointer.commit_failed([slot])
+
+    def committed_note(self, slot: int) -> str:
+        """What is committed beside the slot's offset; "" if nobody answers at once."""
+        try:
+            (committed,) = self._consumer.committed([self.slots.at(slot)], timeout=NOTE_NOW_S)
+        except KafkaException:
+            return ""
+        return str(committed.metadata or "") if committed.error is None else ""
 
     def owns(self, slot: int) -> bool:
         """Whether the partition is ours."""

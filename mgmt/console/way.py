@@ -30,6 +30,7 @@ _FACTS: Final = {
 _LAST_SEEN: Final = {
     (Fact.SENT, "acked"): "ACKed by ingest. The process lanes are past its place and never saw it.",
     (Fact.SENT, "seen"): "read by a process lane, which told nothing more of it.",
+    (Fact.SENT, "slow"): "passed to the slow lane, which is past its place and reported nothing more of it.",
     (Fact.SENT, "exploded"): "made by an explode. The process lanes are past its place and told nothing more of it.",
     (Fact.PARKED, ""): "set aside for a later try. The retrier is past its place and does not know it.",
     (Fact.RELEASED, ""): "passed on by the retrier. The retry lane is past its place and never saw it.",

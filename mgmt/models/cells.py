@@ -11,7 +11,7 @@ from mgmt.models.releases import Release
 
 def default_lanes() -> dict[str, Any]:
     """One lane of each kind: enough for one box."""
-    return {"process": 1, "transmit": 1, "transmit-retry": 1, "retrier": 1, "transmit-slow": 1}
+    return {"process": 1, "transmit": 1, "transmit-retry": 1, "retrier": 1, "transmit-slow": 1, "process-slow": 1}
 
 
 class Cells(models.Manager["Cell"]):

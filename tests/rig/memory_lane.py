@@ -140,6 +140,7 @@ class MemoryLane:
         self.audits = Audits()
         self.tracing = tracing
         self.told: list[FactSet] = []
+        self.notes: dict[int, str] = {}  # as committed
 
     def settle(self, partition: int, offset: int) -> None:
         if partition in self.windows:
@@ -154,6 +155,12 @@ class MemoryLane:
 
     def keep_notes(self, note: Callable[[int, int], str], recall: Callable[[int, str], None]) -> None:
         self.note, self.recall = note, recall
+
+    def renote(self, partition: int) -> None:
+        """With the next checkpoint: `commit` is one."""
+
+    def committed_note(self, partition: int) -> str:
+        return self.notes.get(partition, "")
 
     def owns(self, partition: int) -> bool:
         return partition in self.ours
@@ -203,6 +210,10 @@ class MemoryLane:
             self.audits.begun += 1
             self.audits.stored += 1
         self.told += facts
+
+    def commit(self) -> None:
+        """What is stored is committed, with what the work has to note."""
+        self.notes = {slot: self.note(slot, window.prefix) for slot, window in self.windows.items()}
 
     def lose(self, partition: int) -> None:
         """The partition goes to another lane."""

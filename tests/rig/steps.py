@@ -15,6 +15,7 @@ from localbox.settings import ROOT
 _SHARED: Final = ("runtime/lane.py", "runtime/checkpoint.py", "runtime/outbox.py", "runtime/deadletters.py")
 _OF_KIND: Final[dict[LaneKind, str]] = {
     "process": "process",
+    "process-slow": "process",
     "transmit": "transmit",
     "transmit-retry": "transmit",
     "transmit-slow": "transmit",

@@ -8,7 +8,9 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 
 from controlplane.leases import take
 from controlplane.observer.judging import judge_cells, looks
-from mgmt.models import Cell, Heartbeat, Pipe, Seal, Verdict
+from dataplane.ledger.facts import SLOW, Fact
+from dataplane.names import ENTRANCE
+from mgmt.models import Cell, FactRow, Heartbeat, Pipe, Seal, Verdict
 from tests.db.console.truth import Truth
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -106,6 +108,16 @@ def test_how_far_process_is_behind_is_said_when_it_is_sure(
     lag(placed, "normalize", "in", round(arrived_s * 1_000_000))
     (one,) = looks(NOW)
     assert max(0, one.behind_us) == pytest.approx(behind_s * 1_000_000, rel=0.05)
+
+
+def test_a_pipe_that_the_slow_lane_runs_makes_no_cell_seem_behind(placed: Pipe):
+    lag(placed, "ingest", "out", 10_000)
+    lag(placed, "normalize", "in", 40_000_000)
+    place = {"pipe_id": placed.id, "bucket": BUCKET, "node": ENTRANCE}
+    where = {**place, "audit_partition": 0, "positions": b"", "count": 1}
+    FactRow.objects.create(**where, fact=Fact.SENT, detail=SLOW)
+    (one,) = looks(NOW)
+    assert one.behind_us == 0
 
 
 def test_looking_costs_the_same_for_many_cells(placed: Pipe, django_assert_num_queries: DjangoAssertNumQueries):

@@ -107,7 +107,8 @@ def _mail(row: Notice) -> str:
 
 def _call(rows: list[Notice], now: datetime) -> dict[int, str]:
     """The error of each, "" if it was accepted. All at once, each for at most WEBHOOK_MS, through the address guard."""
-    sender = Sender(Ground(parse_networks(settings.PENSTOCK_DESTINATION_ALLOW), https_only=settings.PRODUCTION))
+    allowed = parse_networks(settings.PENSTOCK_DESTINATION_ALLOW)
+    sender = Sender(Ground(allowed, https_only=settings.PRODUCTION, own=settings.PENSTOCK_OWN_INGEST))
     said: dict[int, str] = {}
     try:
         for row in rows:

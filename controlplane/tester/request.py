@@ -40,7 +40,7 @@ def post_of(request: Request, secrets: Secrets, now_s: int) -> Post:
 
 def answer_of(answer: Answer, to: HttpDestination, secrets: Iterable[str]) -> dict[str, Any]:
     """What the row says of it: the verdict that a message would have got, and where the time went."""
-    verdict = judge(
+    verdict = answer.verdict or judge(
         answer.status, answer.curl_code, forbidden=answer.forbidden, rules=compile_rules(to.rules), body=answer.body
     )
     detail = "" if answer.status or answer.forbidden else answer.message

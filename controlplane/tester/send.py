@@ -38,7 +38,8 @@ class _Sent(Struct):
 def ground() -> Ground:
     """What holds for deliveries holds here."""
     allowed = parse_networks(settings.PENSTOCK_DESTINATION_ALLOW)
-    return Ground(allowed, https_only=settings.PRODUCTION, ca_file=os.environ.get("PENSTOCK_DESTINATION_CA", ""))
+    ca_file = os.environ.get("PENSTOCK_DESTINATION_CA", "")
+    return Ground(allowed, https_only=settings.PRODUCTION, ca_file=ca_file, own=settings.PENSTOCK_OWN_INGEST)
 
 
 def anything_asked() -> bool:

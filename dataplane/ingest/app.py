@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from dataplane.ingest.credentials import CHALLENGE, key_of
-from dataplane.ingest.events import carry_trace, read_events
+from dataplane.ingest.events import carry_hops, carry_trace, read_events
 from dataplane.ingest.gunzip import gunzip
 from dataplane.ingest.problems import RefusalError, problem_body
 from dataplane.ingest.quotas import Flight, Meter, OverQuotaError
@@ -22,6 +22,7 @@ from dataplane.ingest.turns import Turn
 from dataplane.ingest.verdicts import Verdict, status_of
 from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.runtime.board import Reading
+from dataplane.spec.loops import HOPS_HEADER, LOOP_DETECTED, LOOP_STATUS, MAX_HOPS, hops_of
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +102,11 @@ class IngestApp:
         began_us = time.time_ns() // 1_000
         key = key_of(headers.get("authorization"))
         pipe = self._replica.route(key).pipe  # who may not send is told so before anything is read
+        hops = hops_of(headers.get(HOPS_HEADER))
+        if hops > MAX_HOPS:
+            raise RefusalError(
+                LOOP_STATUS, LOOP_DETECTED, f"needs at most {MAX_HOPS} earlier deliveries by Penstock, got {hops}"
+            )
         with self._replica.meters.flight(pipe.tenant) as flight:
             body = await self._read(headers, protocol, flight, pipe.pipe)
             route = self._replica.route(key)  # a body may take its time: it goes where the key leads now
@@ -108,7 +114,7 @@ class IngestApp:
             if "ce-specversion" in headers:
                 ce = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
             events = read_events(headers.get("content-type", ""), body, ce, self._replica.settings.max_event_bytes)
-            items = self._replica.within_quota(route.pipe, events.items, events.count)
+            items = self._replica.within_quota(route.pipe, carry_hops(events.items, hops), events.count)
             traceparent, traces = headers.get(TRACEPARENT) or "", self._replica.traces
             if traces is not None:
                 verdicts = await traces.posted(route, items, traceparent, began_us)

@@ -43,6 +43,7 @@ class Origin(Struct, frozen=True):
 class Event(Struct, gc=False):
     """One event: the payload's bytes as received, its decoded form if it is JSON, and the headers it carries on.
 
+    hops: how often Penstock has delivered it before
     time: the event's own time by its envelope (CloudEvents, or Kafka's record), if it has one
     """
 
@@ -51,6 +52,7 @@ class Event(Struct, gc=False):
     headers: Headers
     time: Any = None
     origin: Origin | None = None
+    hops: int = 0
 
 
 Item = Event | RefusalError
@@ -88,6 +90,18 @@ def _carrying(items: Iterable[Item], traceparent: str) -> Iterator[Item]:
     for item in items:
         if isinstance(item, Event):
             item.headers = carrying(item.headers, traceparent)  # a new list: the old one may be that of many events
+        yield item
+
+
+def carry_hops(items: Iterable[Item], hops: int) -> Iterable[Item]:
+    """Let the events of a request carry how often Penstock has delivered them before."""
+    return _with_hops(items, hops) if hops else items
+
+
+def _with_hops(items: Iterable[Item], hops: int) -> Iterator[Item]:
+    for item in items:
+        if isinstance(item, Event):
+            item.hops = hops
         yield item
 
 

@@ -41,6 +41,7 @@ TITLES: Final = {
     "body-slow": "Body came too slowly",
     "schema": "Event does not fit the schema of its source",
     "quota-exceeded": "Quota exceeded",
+    "loop-detected": "Event was delivered by Penstock too often",
     "unavailable": "Cannot store events now",
     "internal": "Something went wrong on our side",
 }

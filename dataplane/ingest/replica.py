@@ -315,6 +315,7 @@ class Replica:
         topic = request.route.topic
         meta, key = self._stamper.stamp(request.route, event, request.now_us)
         meta.producer = self._producer.instance
+        meta.hops = event.hops
         if event.origin is not None:
             meta.id, key = event.origin.id, key or key_bytes(meta.pipe, event.origin.key)
         partition = request.partition if key is None else partition_of(key, topic.partitions)

@@ -25,6 +25,7 @@ class Meta(Struct, array_like=True, gc=False):
     as_of:    version of its destination's control record that whoever brought it back knew
     share:    held before the steps until its pipe admits so many percent of its keys; 0 for all others
     stored_ms: when the broker stored it on the ingest topic, noted by process; 0 until then
+    hops:     how often Penstock had delivered it before it came in (dataplane.spec.loops)
     stopwatch: what its time was spent on so far (dataplane.ledger.stopwatch); b"" until process hands it on
     producer: random number of the producer that stored it on the ingest topic; 0 if its release gave none. An offset is
               given again only to a record of another producer, so both together name a record for ever
@@ -55,6 +56,7 @@ class Meta(Struct, array_like=True, gc=False):
     stored_ms: int = 0
     stopwatch: bytes = b""
     producer: int = 0
+    hops: int = 0
 
 
 _decoder = msgspec.msgpack.Decoder(Meta)

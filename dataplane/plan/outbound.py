@@ -11,6 +11,7 @@ from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.ledger.units import format_position
 from dataplane.plan.stage import StageError
 from dataplane.spec import Destination, HttpDestination, TableDestination
+from dataplane.spec.loops import HOPS_HEADER
 
 _OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
 MAX_VALUE_BYTES: Final = 8 * 1024  # of a header; ingest takes shorter ones only
@@ -44,6 +45,7 @@ def message_headers(fixed: Sequence[str], meta: Meta, carried: Headers, now_s: i
         f"webhook-id: {meta.id}",
         f"webhook-timestamp: {now_s}",
         f"penstock-position: {format_position(meta.position)}",
+        f"{HOPS_HEADER}: {meta.hops + 1}",
     ]
     if signature:
         headers.append(f"webhook-signature: {signature}")

@@ -11,6 +11,7 @@ from dataplane.record_limits import BODY_BYTES
 from dataplane.spec.clusters import Clusters, parse_clusters
 from dataplane.spec.guard import Network, parse_networks
 from dataplane.spec.kept import parse_lakes
+from dataplane.spec.loops import Endpoint, parse_endpoints
 from dataplane.tables.quotas import MIB, Quotas, parse_quotas
 
 
@@ -38,6 +39,7 @@ class Settings(Struct, frozen=True):
     dead_least: int  # PENSTOCK_DEAD_LEAST: ... once so many have come; past it the pipe is held
     fields: str  # PENSTOCK_FIELDS: what is looked at in a sample of the messages: values | names | off
     lake_every_s: float  # PENSTOCK_LAKE_EVERY_S: how often what has come is written to the lake
+    own_ingest: frozenset[Endpoint]  # PENSTOCK_INGEST_URL, PENSTOCK_INGEST_PORT, PENSTOCK_OWN_INGEST: never sent to
     quotas: Quotas  # PENSTOCK_QUOTAS: limits of a tenant to which staff have given none of its own
     in_flight_bytes: int  # PENSTOCK_IN_FLIGHT_BYTES: bodies of all tenants that an ingest replica works on at once
 
@@ -62,6 +64,11 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
         lakes=parse_lakes(env.get("PENSTOCK_LAKES", ""), env.get("PENSTOCK_VAR", "var")),
         clusters=read_clusters(env.get("PENSTOCK_KAFKA_CLUSTERS", "")),
         lake_every_s=float(env.get("PENSTOCK_LAKE_EVERY_S", "10")),
+        own_ingest=parse_endpoints(
+            f"127.0.0.1:{env.get('PENSTOCK_INGEST_PORT', INGEST_PORT)}",
+            env.get("PENSTOCK_INGEST_URL", ""),
+            env.get("PENSTOCK_OWN_INGEST", ""),
+        ),
         quotas=parse_quotas(env.get("PENSTOCK_QUOTAS", "")),
         in_flight_bytes=int(env.get("PENSTOCK_IN_FLIGHT_BYTES", str(256 * MIB))),
         fields=_fields_mode(env.get("PENSTOCK_FIELDS", "values")),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from dataplane.ledger.meta import Headers
 from dataplane.plan.outbound import as_json, message_headers
+from dataplane.spec.loops import HOPS_HEADER
 from dataplane.transmit.batches import batch_id
 from dataplane.transmit.sends import Send
 from dataplane.transmit.signature import sign
@@ -19,6 +20,7 @@ def batch_headers(target: Target, members: Sequence[Send], body: bytes, content_
         f"webhook-id: {id_}",
         f"webhook-timestamp: {now_s}",
         f"penstock-batch: {len(members)}",
+        f"{HOPS_HEADER}: {max(send.meta.hops for send in members) + 1}",
         f"Content-Type: {content_type}",
     ]
     if target.signers:

@@ -9,7 +9,8 @@ import pycurl
 from msgspec import Struct
 
 from dataplane.spec.guard import Network, may_connect
-from dataplane.transmit.verdict import Outcome, Verdict
+from dataplane.spec.loops import Endpoint, is_own, is_own_url
+from dataplane.transmit.verdict import LOOP, Outcome, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +24,15 @@ KEPT_BYTES: Final = 4 * 1024  # of the body: twice what is shown, so that a secr
 
 
 class Ground(Struct, frozen=True):
-    """What holds for every transfer. `ca_file`: whom to trust, "" for whom the host trusts."""
+    """What holds for every transfer. `ca_file`: whom to trust, "" for whom the host trusts.
+
+    own: where our own ingest is: nothing is ever sent there
+    """
 
     allowed: tuple[Network, ...] = ()
     https_only: bool = False
     ca_file: str = ""
+    own: frozenset[Endpoint] = frozenset()
 
 
 class Identity(Struct, frozen=True):
@@ -53,7 +58,7 @@ class Answer(Struct):
     """What came of one transfer; times in microseconds since it began, `curl_code` 0 if it went well.
 
     body: as much of it as was to be kept; retry_after: that header's value, "" if there was none
-    verdict: given by whoever needs no judge: there was no HTTP
+    verdict: where it needs no judge, because there was no HTTP
     """
 
     token: Any
@@ -86,9 +91,9 @@ class _Transfer:
         self.curl = pycurl.Curl()
         self.identity = identity
         self.token: Any = None
-        self.forbidden = False
+        self.forbidden = self.is_loop = False
         self.retry_after = ""
-        self._allowed = ground.allowed
+        self._allowed, self._own = ground.allowed, ground.own
         self._keep = self._read = self._read_headers = 0
         self._read_at_most = MAX_ANSWER_BYTES
         self._kept: list[bytes] = []
@@ -118,6 +123,7 @@ class _Transfer:
 
     def begin(self, post: Post) -> None:
         self.token, self.forbidden, self.retry_after = post.token, False, ""
+        self.is_loop = False
         self._keep, self._read, self._read_headers = post.keep_bytes, 0, 0
         self._read_at_most = max(MAX_ANSWER_BYTES, post.keep_bytes)
         if self._kept:
@@ -134,7 +140,11 @@ class _Transfer:
 
     def _open(self, purpose: int, address: Any) -> Any:  # noqa: ARG002 (libcurl's signature)
         """Sees every address before the connection is made: literals, rebound names and all."""
-        if not may_connect(address.addr[0], self._allowed):
+        host, port = address.addr[:2]
+        if self._own and (is_own(host, port, self._own) or is_own_url(self._url, self._own)):
+            self.is_loop = True
+            return pycurl.SOCKET_BAD
+        if not may_connect(host, self._allowed):
             self.forbidden = True
             return pycurl.SOCKET_BAD
         return _Lent(address.family, address.socktype, address.protocol)
@@ -221,6 +231,7 @@ class Sender:
             status, total_us = curl.getinfo(pycurl.RESPONSE_CODE), curl.getinfo(pycurl.TOTAL_TIME_T)
             answer = Answer(transfer.token, status, code, message, "", transfer.forbidden, total_us=total_us)
             answer.body, answer.retry_after = transfer.kept, transfer.retry_after
+            answer.verdict = LOOP if transfer.is_loop else None
             if self.tell_all or code or not 200 <= status < 300:
                 _add_details(answer, curl)
             self._end(transfer)

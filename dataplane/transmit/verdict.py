@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from dataplane.spec.loops import LOOP_DETECTED, is_loop
 from dataplane.transmit.rules import NO_RULES, Rules, decide
 
 
@@ -80,8 +81,10 @@ CAUSES: Final = (
     "row",
     "too-large",
     "expired",
+    LOOP_DETECTED,
 )
 OK: Final = Verdict(Outcome.DELIVERED, "")
+LOOP: Final = Verdict(Outcome.DEAD, LOOP_DETECTED)
 _BY_RULE: Final = {
     "delivered": OK,
     "retry": Verdict(Outcome.RECOVERABLE, "by-rule"),
@@ -113,6 +116,8 @@ def judge(
         return Verdict(Outcome.RECOVERABLE, "destination-forbidden")
     if not status:
         return Verdict(Outcome.RECOVERABLE, CURL_CAUSES.get(curl_code, "transport"))
+    if is_loop(status, body):
+        return LOOP
     if rules and (then := decide(rules, status, body)):
         return _BY_RULE[then]
     return _BY_STATUS.get(status) or _BY_CLASS.get(status // 100, Verdict(Outcome.RECOVERABLE, "protocol"))

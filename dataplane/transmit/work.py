@@ -38,7 +38,8 @@ class TransmitWork:
         self._lane = lane
         self._targets = Targets(lane)
         settings = lane.settings
-        self._sender = Sender(Ground(settings.destination_allow, settings.https_only, settings.destination_ca))
+        ca_file, own = settings.destination_ca, settings.own_ingest
+        self._sender = Sender(Ground(settings.destination_allow, settings.https_only, ca_file, own))
         self._order = Order(lane)
         self._ends = Ends(lane, self._order)
         name = f"{lane.identity.cell}-{lane.identity.writer}-kept"

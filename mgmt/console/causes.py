@@ -252,6 +252,15 @@ ALL: Final = (
         "Publish a revision whose steps fit these events too.",
         whose=PIPE,
     ),
+    _final(
+        "loop-detected",
+        "it went round in a loop",
+        "The destination is an ingest of Penstock, ours or one that had got this event from Penstock more than 8 times "
+        "already. Each delivery counts in the header penstock-hops; an event that goes round would never end.",
+        "Look where the destination passes events on to, and take Penstock out of that path.",
+        "To process events in two pipes, send them to both.",
+        whose=PIPE,
+    ),
     _unready(
         "transform-limit",
         "its steps took too long",

@@ -7,6 +7,7 @@ from django.conf import settings
 from dataplane.spec import Destination, HttpDestination, KafkaSource, LakeDestination, OAuth2, PipeSpec, SpecError
 from dataplane.spec.clusters import why_not_readable
 from dataplane.spec.guard import parse_networks, why_forbidden
+from dataplane.spec.loops import is_own_url
 
 
 class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller answers
@@ -37,6 +38,8 @@ def _unreadable(source: KafkaSource, tenant_id: str) -> tuple[str, str] | None:
 def check_outbound(path: str, url: str) -> None:
     """Raise DestinationForbidden, naming the field, for a URL that the platform will not open."""
     allowed = parse_networks(settings.PENSTOCK_DESTINATION_ALLOW)
+    if is_own_url(url, settings.PENSTOCK_OWN_INGEST):
+        raise DestinationForbidden(path, "needs another address than that of our own ingest: events would go round")
     if reason := why_forbidden(url, allowed, https_only=settings.PRODUCTION):
         raise DestinationForbidden(path, reason)
 

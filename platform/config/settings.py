@@ -16,6 +16,7 @@ from config.proxies import parse_proxies
 from dataplane import addresses
 from dataplane.spec.clusters import parse_clusters
 from dataplane.spec.kept import parse_lakes
+from dataplane.spec.loops import parse_endpoints
 from dataplane.tables.quotas import parse_quotas
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -137,6 +138,11 @@ PENSTOCK_CELL_MASTER = env.str("PENSTOCK_CELL_MASTER", "local[16,1000]")
 PENSTOCK_LANES_MAX = env.int("PENSTOCK_LANES_MAX", 0) or max(1, (os.cpu_count() or 1) // 2)
 PENSTOCK_CELLS_MAX = env.int("PENSTOCK_CELLS_MAX", 1)
 PENSTOCK_INGEST_MAX = env.int("PENSTOCK_INGEST_MAX", 0)
+PENSTOCK_OWN_INGEST = parse_endpoints(
+    f"127.0.0.1:{env.int('PENSTOCK_INGEST_PORT', addresses.INGEST_PORT)}",
+    PENSTOCK_INGEST_URL,
+    env.str("PENSTOCK_OWN_INGEST", ""),
+)
 PENSTOCK_DESTINATION_ALLOW = env.str("PENSTOCK_DESTINATION_ALLOW", "" if PRODUCTION else addresses.DEFAULT_ALLOW)
 clusters_file = env.str("PENSTOCK_KAFKA_CLUSTERS", "")
 PENSTOCK_LAKES = parse_lakes(env.str("PENSTOCK_LAKES", ""), env.str("PENSTOCK_VAR", "var"))

@@ -105,6 +105,11 @@ VARIABLES: Final = (
     ),
     Variable("PENSTOCK_IN_FLIGHT_BYTES", "268435456", "bodies of requests that an ingest replica works on at once"),
     Variable(
+        "PENSTOCK_OWN_INGEST",
+        "",
+        "more addresses of our own ingest, host:port or URL, comma-separated: no destination may be there",
+    ),
+    Variable(
         "PENSTOCK_DESTINATION_ALLOW", defaults.DEFAULT_ALLOW, "networks to deliver to although they are not public"
     ),
     Variable("PENSTOCK_DESTINATION_CA", "", "file of authorities to trust at destinations in place of the system's"),

@@ -4,6 +4,7 @@ import pytest
 from pytest_django import Settings
 
 from dataplane.spec import SpecError
+from dataplane.spec.loops import parse_endpoints
 from mgmt.models import Pipe, PipeRevision, Tenant, User
 from mgmt.services import create_pipe, publish_revision
 from tests.db.cast import MakeClient, MakeSpec
@@ -43,6 +44,16 @@ def test_outside_development_https_is_required(tenant: Tenant, alice: User, a_sp
     settings.PRODUCTION = True
     with pytest.raises(SpecError, match="needs https"):
         create_pipe(tenant=tenant, name="plain", spec=a_spec(crm="http://example.com/"), author=alice)
+
+
+@pytest.mark.parametrize("url", ["https://in.penstock.example/v1/events", "https://IN.penstock.example:443/"])
+def test_our_own_ingest_is_refused_as_a_destination(
+    url: str, tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings
+):
+    settings.PENSTOCK_OWN_INGEST = parse_endpoints("https://in.penstock.example")
+    with pytest.raises(SpecError, match="own ingest"):
+        create_pipe(tenant=tenant, name="round", spec=a_spec(crm=url), author=alice)
+    assert not Pipe.objects.exists()
 
 
 def test_the_api_says_which_field_leads_inside(client_of: MakeClient, tenant: Tenant, alice: User, a_spec: MakeSpec):

@@ -42,7 +42,7 @@ def ask(tenant: Tenant, by: User, event: bytes = b'{"total": 150}', **changed: A
 def test_what_would_be_sent_for_the_event_is_stored_without_signature(tenant: Tenant, alice: User):
     row = ask(tenant, alice)
     assert (row.state, row.url, row.body) == ("asked", "https://crm.example.com/in", '{"amount":150}')
-    assert row.headers == ["User-Agent: Penstock/1", "Content-Type: application/json"]
+    assert row.headers == ["User-Agent: Penstock/1", "penstock-hops: 1", "Content-Type: application/json"]
 
 
 @pytest.mark.parametrize(

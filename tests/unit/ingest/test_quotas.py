@@ -18,6 +18,7 @@ from dataplane.ingest.acks import Acks
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.quotas import BURST_S, Meter, Meters, OverQuotaError, Peers
 from dataplane.ingest.replica import Replica
+from dataplane.ledger.meta import Headers
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.keys import key_digest
@@ -221,11 +222,12 @@ class AckingProducer:
 
     def __init__(self) -> None:
         self.stored: list[bytes] = []
+        self.headers: list[Headers] = []
         self._due: list[Callable[[], None]] = []
         self._offsets = itertools.count()
 
-    def produce(self, _topic: str, value: bytes, *record: Any, headers: object) -> None:
-        assert headers
+    def produce(self, _topic: str, value: bytes, *record: Any, headers: Headers) -> None:
+        self.headers.append(headers)
         partition, report, offset = record[1], record[2], next(self._offsets)
         self.stored.append(value)
         place = SimpleNamespace(partition=lambda: partition, offset=lambda: offset)
@@ -266,7 +268,7 @@ class Ingest:
     """The replica's own app and classes on a producer that stores at once, with one pipe of tenant `t`."""
 
     def __init__(self, replica: Replica, producer: AckingProducer) -> None:
-        self.replica, self.stored = replica, producer.stored
+        self.replica, self.stored, self.headers = replica, producer.stored, producer.headers
         self.app = IngestApp(replica)
 
     async def post(self, body: bytes, *, chunks: int = 0, **headers: str) -> Exchange:

@@ -102,6 +102,7 @@ def test_the_request_is_the_one_that_would_be_sent_without_its_secrets():
         "webhook-id: msg_1",
         "webhook-timestamp: 1790000000",
         "penstock-position: 0-0-0",
+        "penstock-hops: 1",
         "webhook-signature: v1,(made with the destination's secret when it is sent)",
         "Content-Type: application/json",
     ]

@@ -26,7 +26,8 @@ class FactSet(Struct, array_like=True, frozen=True):
                dedup sent: `asked` | `judged`; duplicate: the first's position;
                normalize sent: `exploded` | `slow` (to the slow lane); window sent: `late`;
                dead: its cause, in a later life `<cause>/<round it began in>`; filtered: `filter` (a step) |
-               `empty` (exploded to nothing) | `unrouted`; parked, held, released and redriven: the round ("1", "2", ...); else ""
+               `empty` (exploded to nothing) | `unrouted`;
+               parked, held, released and redriven: the round ("1", "2", ...); else ""
     child:     ordinal of an exploded message, 0 for all others
     positions: a serialized 64-bit roaring bitmap of positions (dataplane.ledger.units)
     """

@@ -9,7 +9,7 @@ import sys
 
 from dataplane.jobs.lanes import make_work
 from dataplane.ledger.facts import FactBook
-from dataplane.process import work
+from dataplane.process import runner
 from dataplane.process.run import Run
 from dataplane.runtime.garbage import collect_seldom
 from dataplane.runtime.lags import LagBook
@@ -21,7 +21,7 @@ def count_nothing() -> None:
     """A process lane as it would be without ledger and lags: what they cost is the difference."""
     for where, name in ((FactBook, "extend"), (LagBook, "add_group"), (Run, "passed"), (Run, "departed")):
         setattr(where, name, lambda *_: None)
-    setattr(work, "_times", lambda _items: [])  # noqa: B010 (no function of its type)
+    setattr(runner, "_times", lambda _items: [])  # noqa: B010 (no function of its type)
 
 
 if __name__ == "__main__":

@@ -160,6 +160,7 @@ class Cluster:
         credentials: Credentials = MappingProxyType({}),
         admitted: int = WHOLE,
         destination_version: int = 0,
+        tenant: str = TENANT,
         **spec: Any,
     ) -> None:
         """A pipe at revision 1 with one source `shop`, its key and its destinations (fields as in the spec).
@@ -169,7 +170,7 @@ class Cluster:
         parsed = self._parsed(destinations, **spec)
         self.publish(PlanRecord(pipe, 1, parsed, self.version()))
         self.publish_destinations(pipe, destinations, credentials=credentials, version=destination_version)
-        record = PipeRecord(pipe, self.version(), TENANT, "rig", self.cell, "active", [(1, 100)])
+        record = PipeRecord(pipe, self.version(), tenant, "rig", self.cell, "active", [(1, 100)])
         record = msgspec.structs.replace(record, admitted=admitted, by_shares=admitted < WHOLE)
         self.publish(record, KeyRecord(key_digest(key), self.version(), pipe, "shop"))
 

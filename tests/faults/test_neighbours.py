@@ -1,0 +1,58 @@
+"""One tenant floods with the most expensive events: the other's go on, and nothing of either is lost or repeated."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dataplane.ledger.bins import Bin
+from dataplane.ledger.facts import SLOW, Fact
+from dataplane.names import ENTRANCE
+from dataplane.tables.records import QuotaRecord
+from tests.rig.lane_plane import LanePlane
+from tests.rig.neighbours import QUOTA, STEPS, Flood, delays_ms, p95_ms, send_plain
+from tests.rig.plane import until
+
+pytestmark = pytest.mark.timeout(300)
+FLOOD_S = 12.0
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[LanePlane]:
+    plane = LanePlane(tmp_path, partitions=1)  # nobody can get out of the other's way
+    try:
+        plane.wait_ready()
+        yield plane
+    finally:
+        plane.close()
+
+
+def test_a_tenant_that_floods_with_expensive_events_does_not_delay_another(plane: LanePlane):
+    crm = {"crm": {"url": plane.receiver.url("/flood")}}
+    flood_key = plane.add_pipe("flood", crm, tenant="ten_flood", normalize=STEPS)
+    plain_key = plane.add_pipe("plain", {"crm": {"url": plane.receiver.url("/plain")}})
+    plane.cluster.publish(QuotaRecord("ten_flood", plane.cluster.version(), events_per_s=QUOTA))
+    send_plain(plane.port, plain_key, 2.0, run=0)
+
+    def is_diverted() -> bool:
+        plane.books.refresh()
+        return (ENTRANCE, Fact.SENT, SLOW) in plane.books.details("flood")
+
+    with Flood(plane.port, flood_key) as flood:
+        send_plain(plane.port, plain_key, 2.0, run=1)
+        until(is_diverted, "its messages go to the slow lane", 60)
+        positions = send_plain(plane.port, plain_key, FLOOD_S, run=2)
+    behind = len(flood.positions) - len(plane.receiver.got["/flood"])
+    whole = plane.settled("plain", positions, 60)
+    assert whole.lost() == 0
+    delays = delays_ms(plane.receiver.got["/plain"], 2)
+    assert len(delays) == len(positions)
+    assert behind > 2 * QUOTA, "the flood was more than the cell could run"
+    assert p95_ms(delays) < 1_000, "a tenant that waits for the other waits longer each second"
+    assert flood.refused > flood.accepted, "its quota held"
+    flooded = plane.settled("flood", flood.positions, 200)
+    assert flooded.lost() == 0
+    assert flooded.at("crm", Bin.DELIVERED) == flood.positions
+    got = Counter(received.position for received in plane.receiver.got["/flood"])
+    assert got == Counter(flood.positions), "each once"

@@ -20,7 +20,7 @@ from dataplane.transmit.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, ne
 from dataplane.transmit.ends import Ends
 from dataplane.transmit.order import Order
 from dataplane.transmit.request import RequestOf, batch_headers, request_of
-from dataplane.transmit.sender import REQUEST_INVALID, Post, Sender
+from dataplane.transmit.sender import HOST_ERRORS, REQUEST_INVALID, Post, Sender
 from dataplane.transmit.sends import Parcel, Send
 from dataplane.transmit.signin import begin_fetch
 from dataplane.transmit.targets import Course, Target
@@ -253,6 +253,8 @@ class Queues:
         try:
             body = batch_body(members, batch.format)
             headers = batch_headers(target, members, body, CONTENT_TYPES[batch.format], now_us // 1_000_000)
+        except HOST_ERRORS:
+            raise
         except Exception:
             self._part(target, members)
             return
@@ -302,6 +304,8 @@ class Queues:
             self._ends.bury(send, exc.cause, exc.detail)
             target.refused(exc.cause)
             return
+        except HOST_ERRORS:
+            raise
         except Exception:
             self._bury_unsendable(send, target)
             return

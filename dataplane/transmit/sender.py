@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pycurl
+from confluent_kafka import KafkaException
 from msgspec import Struct
 
 from dataplane.spec.guard import Network, may_connect
@@ -20,6 +21,7 @@ KEPT_AS: Final = 8  # idle handles of one identity
 HEADER_INVALID: Final = Verdict(Outcome.DEAD, "header-invalid")
 REQUEST_INVALID: Final = Verdict(Outcome.DEAD, "request-invalid")
 NOT_BEGUN: Final = Verdict(Outcome.RECOVERABLE, "transport")
+HOST_ERRORS: Final = (OSError, MemoryError, KafkaException)  # no message is to blame: the lane ends and starts again
 KEPT_BYTES: Final = 4 * 1024  # of the body: twice what is shown, so that a secret is masked before it is cut
 
 
@@ -196,6 +198,8 @@ class Sender:
             self._begin(post)
         except pycurl.error as exc:  # libcurl's own trouble, such as no memory
             self._refuse(post, NOT_BEGUN, str(exc))
+        except HOST_ERRORS:
+            raise
         except Exception as exc:
             log.exception("a request could not be begun")
             self._refuse(post, REQUEST_INVALID, type(exc).__name__)

@@ -274,9 +274,12 @@ def test_every_image_is_the_one_that_kustomize_sets_and_the_worker_hands_on_its_
     assert {"POD_NAME", "POD_NAMESPACE", "POD_IP", "POD_IMAGE"} == {variable["name"] for variable in worker["env"]}
 
 
-def test_executors_do_not_reach_the_nodes_metadata():
-    policy = one("NetworkPolicy", "no-metadata-for-executors")["spec"]
-    assert policy["podSelector"]["matchLabels"].items() <= labels_of(EXECUTOR).items()
+def test_no_program_that_calls_customers_urls_reaches_the_nodes_metadata():
+    policy = one("NetworkPolicy", "no-metadata")["spec"]
+    (chosen,) = policy["podSelector"]["matchExpressions"]
+    callers = (EXECUTOR, one("Deployment", "worker"), one("Deployment", "observer"))
+    assert chosen["operator"] == "In"
+    assert {*chosen["values"]} == {labels_of(caller)[chosen["key"]] for caller in callers}
     everywhere = [to["ipBlock"] for to in policy["egress"][0]["to"]]
     assert all(block["except"] for block in everywhere)
     assert "169.254.0.0/16" in everywhere[0]["except"]

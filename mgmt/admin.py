@@ -213,7 +213,7 @@ class AlertAdmin(ReadOnlyAdmin):
 class AlertChannelAdmin(ReadOnlyAdmin):
     """Where customers are told, without the webhooks' secrets."""
 
-    list_display = ["target", "kind", "tenant", "created_at"]
+    list_display = ["target", "kind", "tenant", "created_at", "confirmed_at"]
     list_select_related = ["tenant"]
     exclude = ["secret"]
 

@@ -30,7 +30,7 @@ def send_digests(now: datetime) -> int:
     A digest is claimed by moving its time on by an hour, and to the next morning when it is done: what was cut off, or
     refused by the mail server, is tried again after that hour.
     """
-    mails = AlertChannel.objects.filter(kind=AlertChannel.Kind.MAIL)
+    mails = AlertChannel.objects.filter(AlertChannel.ACTIVE, kind=AlertChannel.Kind.MAIL)
     mails.filter(digest_at=None).update(digest_at=next_digest(now))
     due = mails.filter(digest_at__lte=now).select_related("tenant").order_by("digest_at")[:AT_ONCE]
     return sum(_send(row, now) for row in due if _claim(row, now))

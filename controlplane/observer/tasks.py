@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from celery import shared_task
 
 from controlplane.locks import alone
+from controlplane.observer.confirmations import send_confirmations
 from controlplane.observer.digest import send_digests
 from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.judging import judge_cells
@@ -58,5 +59,6 @@ def _tend() -> str:
         "incidents": watch_incidents(now),
         "told": send_due(now),
         "digests": send_digests(now),
+        "confirmations": send_confirmations(now),
     }
     return ", ".join(f"{name} {count}" for name, count in done.items() if count) or "nothing to do"

@@ -167,11 +167,20 @@ class AlertOut(serializers.Serializer[Any]):
 
 
 class ChannelOut(serializers.Serializer[Any]):
-    """Where alerts are told."""
+    """A notification channel of alerts."""
 
     id = serializers.CharField()
     kind = serializers.ChoiceField(AlertChannel.Kind.choices)
     target = serializers.CharField()
+    is_active = serializers.BooleanField(
+        help_text="False for an e-mail address that is not confirmed: it gets no alerts."
+    )
+    confirmed_at = serializers.DateTimeField(
+        allow_null=True, help_text="null for webhooks, which need no confirmation."
+    )
+    confirmation_asked_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the newest confirmation mail was asked for."
+    )
     created_at = serializers.DateTimeField()
 
 

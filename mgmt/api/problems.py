@@ -9,7 +9,13 @@ from rest_framework.exceptions import APIException
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5
-_WAIT_S: Final = {"unavailable": RETRY_AFTER_S, "busy": RETRY_AFTER_S, "too-many-at-once": 2, "too-many-tests": 60}
+_WAIT_S: Final = {
+    "unavailable": RETRY_AFTER_S,
+    "busy": RETRY_AFTER_S,
+    "too-many-at-once": 2,
+    "too-many-tests": 60,
+    "too-many-confirmations": 3_600,
+}
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,9 @@ PROBLEMS: Final[dict[str, Problem]] = {
     "too-many-at-once": Problem(429, "Too many dry runs at once", "Wait until one of yours is done."),
     "throttled": Problem(429, "Too many requests", "Wait as long as Retry-After says."),
     "too-many-tests": Problem(429, "Too many test requests", "Wait as long as Retry-After says."),
+    "too-many-confirmations": Problem(
+        429, "Too many confirmation mails", "Find the mail that was sent, in the spam folder too, or wait a day."
+    ),
     "internal": Problem(500, "We failed", "Try again; if it stays, report request_id."),
     "body-slow": Problem(408, "The body came too slowly", "Send the whole body at once."),
     "busy": Problem(503, "The server is busy", "Nothing was stored. Try again after Retry-After."),

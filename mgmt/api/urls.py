@@ -9,6 +9,7 @@ from mgmt.api.views.alerts import (
     AcknowledgeAlertView,
     AlertsView,
     AlertView,
+    ChannelConfirmationView,
     ChannelsView,
     ChannelView,
     PipeAlertsView,
@@ -176,6 +177,11 @@ urlpatterns = [
     path("tenants/<row_id:tenant>/quotas/", TenantQuotasView.as_view(), name="quotas"),
     path("tenants/<row_id:tenant>/alert-channels/", ChannelsView.as_view(), name="alert-channels"),
     path("tenants/<row_id:tenant>/alert-channels/<row_id:channel>/", ChannelView.as_view(), name="alert-channel"),
+    path(
+        "tenants/<row_id:tenant>/alert-channels/<row_id:channel>/confirmation/",
+        ChannelConfirmationView.as_view(),
+        name="alert-channel-confirmation",
+    ),
     path("problems/<slug:code>/", ProblemView.as_view(), name="problem"),
     path("schema/", DocumentView.as_view(), name="schema"),
 ]

@@ -43,6 +43,7 @@ urlpatterns = [
     path("tenant/", sign_in.switch_tenant, name="switch_tenant"),
     path("alerts/", alerts.alerts, name="alerts"),
     path("alerts/channels/", channels.channels, name="channels"),
+    path("alerts/confirm/<str:token>/", channels.confirm, name="confirm_channel"),
     path("help/causes/", causes.causes, name="causes"),
     path("help/causes/<slug:code>/", causes.cause, name="cause"),
     path("tests/<str:test_id>/", test_requests.destination_test, name="destination_test"),

@@ -64,7 +64,10 @@ class Alert(models.Model):
 
 
 class AlertChannel(models.Model):
-    """Where a tenant's alerts are told: a mail address, or a webhook that is signed with its own secret."""
+    """Destination of a tenant's alerts: an e-mail address, or a webhook that is signed with its own secret.
+
+    An e-mail address gets alerts only once its owner has confirmed it (docs/decisions/0236).
+    """
 
     class Kind(models.TextChoices):
         MAIL = "mail"
@@ -77,12 +80,30 @@ class AlertChannel(models.Model):
     secret = models.TextField(blank=True, help_text="Sealed signing secret of a webhook.")
     created_at = models.DateTimeField(auto_now_add=True)
     digest_at = models.DateTimeField(null=True, help_text="When its next digest is due; of a mail address only.")
+    confirmed_at = models.DateTimeField(null=True, help_text="When its owner confirmed it; of a mail address only.")
+    confirmation_asked_at = models.DateTimeField(null=True, help_text="When the newest confirmation was asked for.")
+    confirmation_due_at = models.DateTimeField(null=True, help_text="When a confirmation mail is to be sent; or none.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "target"], name="one_channel_per_target")]
+        indexes = [
+            models.Index(
+                fields=["confirmation_due_at"],
+                condition=Q(confirmation_due_at__isnull=False),
+                name="confirmations_due",
+            )
+        ]
+
+    # Channels that alerts are sent to.
+    ACTIVE = Q(kind=Kind.WEBHOOK) | Q(confirmed_at__isnull=False)
 
     def __str__(self) -> str:
         return self.target
+
+    @property
+    def is_active(self) -> bool:
+        """True if alerts are sent to it: a webhook, or a confirmed e-mail address."""
+        return self.kind == self.Kind.WEBHOOK or self.confirmed_at is not None
 
 
 class Notice(models.Model):

@@ -11,7 +11,13 @@ from mgmt.services.admission import (
 )
 from mgmt.services.alerts import acknowledge_alert, resolve_alert, snooze_alert
 from mgmt.services.cells import add_cell, keep_cell_for
-from mgmt.services.channels import add_alert_channel, remove_alert_channel
+from mgmt.services.channels import (
+    add_alert_channel,
+    ask_for_confirmation,
+    channel_of_token,
+    confirm_channel,
+    remove_alert_channel,
+)
 from mgmt.services.control import end_pause, pause_controller
 from mgmt.services.destinations import (
     clear_credential,
@@ -47,6 +53,7 @@ from mgmt.services.errors import (
     SchemaConflict,
     TableGone,
     TableInUse,
+    TooManyConfirmations,
     TooManyTests,
     WireTooFar,
 )
@@ -106,6 +113,7 @@ __all__ = [
     "SchemaConflict",
     "TableGone",
     "TableInUse",
+    "TooManyConfirmations",
     "TooManyTests",
     "WireTooFar",
     "abort_move",
@@ -115,12 +123,15 @@ __all__ = [
     "add_member",
     "admit_share",
     "adopt_live_spec",
+    "ask_for_confirmation",
     "begin_ramp",
     "begin_step",
+    "channel_of_token",
     "check_new_pipe",
     "check_revision",
     "clear_credential",
     "close_pipe",
+    "confirm_channel",
     "create_api_key",
     "create_lookup_table",
     "create_pipe",

@@ -168,7 +168,7 @@ def _move(alert: Alert, was: list[State], becomes: State, **more: Any) -> bool:
 
 
 def _tell(alert: Alert, what: str, at: datetime) -> None:
-    channels = AlertChannel.objects.filter(tenant=alert.pipe.tenant_id)
+    channels = AlertChannel.objects.filter(AlertChannel.ACTIVE, tenant=alert.pipe.tenant_id)
     Notice.objects.bulk_create(
         [Notice(alert=alert, channel=channel, what=what, next_at=at) for channel in channels], ignore_conflicts=True
     )

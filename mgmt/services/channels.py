@@ -1,26 +1,37 @@
-"""Where a tenant's alerts are told."""
+"""Notification channels of a tenant's alerts: e-mail addresses, which their owners confirm, and signed webhooks."""
 
+from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
+from django.core import signing
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 
 from dataplane.spec import SpecError
 from dataplane.spec.destination import check_url
-from mgmt.models import AlertChannel, Tenant
-from mgmt.services.errors import InvalidValue, LimitReached, NameTaken
+from mgmt.models import AlertChannel, Tenant, User
+from mgmt.services.errors import InvalidValue, LimitReached, NameTaken, TooManyConfirmations
+from mgmt.services.limits import Limit, hit
 from mgmt.services.reach import check_outbound
 from mgmt.services.rotation import channel_place
 from mgmt.services.secrets import encrypt, new_signing_secret
 
 MOST_CHANNELS: Final = 20
+CONFIRMATION_MAX_AGE: Final = timedelta(days=7)
+# A day's worth: nobody can have an address that is not theirs filled with mail, whatever tenants they use.
+CONFIRMATIONS_PER_ADDRESS: Final = Limit("alert confirmation: address", 5, timedelta(days=1))
+CONFIRMATIONS_PER_TENANT: Final = Limit("alert confirmation: tenant", 40, timedelta(days=1))
+_SALT: Final = "penstock.alert-address"
+log = structlog.get_logger(__name__)
 
 
-def add_alert_channel(*, tenant: Tenant, kind: str, target: str) -> tuple[AlertChannel, str]:
-    """A mail address or a webhook: the row, and a webhook's signing secret, which is not shown again ("" for mail).
+def add_alert_channel(*, tenant: Tenant, kind: str, target: str, now: datetime) -> tuple[AlertChannel, str]:
+    """Add a channel; return it, and the signing secret of a webhook, which is not shown again ("" for mail).
 
-    Raises InvalidValue, DestinationForbidden, NameTaken, LimitReached.
+    An e-mail address gets a confirmation mail first, unless it is that of a member's account.
+    Raises InvalidValue, DestinationForbidden, NameTaken, LimitReached, TooManyConfirmations.
     """
     target = target.strip()
     _check(kind, target)
@@ -28,6 +39,8 @@ def add_alert_channel(*, tenant: Tenant, kind: str, target: str) -> tuple[AlertC
     secret = new_signing_secret() if kind == AlertChannel.Kind.WEBHOOK else ""
     if secret:
         channel.secret = encrypt(secret, channel_place(channel))
+    elif is_members_address(tenant, target):
+        channel.confirmed_at = now
     try:
         with transaction.atomic():
             # A lock, because a count cannot be a constraint.
@@ -35,14 +48,64 @@ def add_alert_channel(*, tenant: Tenant, kind: str, target: str) -> tuple[AlertC
             if tenant.alert_channels.count() >= MOST_CHANNELS:
                 raise LimitReached(f"A tenant has at most {MOST_CHANNELS} of them. Remove one first.")
             channel.save(force_insert=True)
+            if not channel.is_active:
+                _ask(channel, now)
     except IntegrityError as exc:
         raise NameTaken("Alerts are told there already.") from exc
     return channel, secret
 
 
 def remove_alert_channel(*, channel: AlertChannel) -> None:
-    """Tell nothing more there."""
+    """Send nothing more there."""
     AlertChannel.objects.filter(id=channel.id).delete()
+
+
+def ask_for_confirmation(*, channel: AlertChannel, now: datetime) -> None:
+    """Have a confirmation mail sent again; nothing if the channel needs none. Raises TooManyConfirmations."""
+    if not channel.is_active:
+        _ask(channel, now)
+
+
+def confirmation_token(channel: AlertChannel) -> str:
+    """Return the signed token of a confirmation link: it names the channel and its address."""
+    return signing.dumps([channel.id, channel.target], salt=_SALT)
+
+
+def channel_of_token(*, token: str) -> AlertChannel | None:
+    """Return the channel that a confirmation link is for; None if it is forged, too old, or its channel gone."""
+    try:
+        channel_id, target = signing.loads(token, salt=_SALT, max_age=CONFIRMATION_MAX_AGE)
+    except (signing.BadSignature, ValueError, TypeError):
+        return None
+    rows = AlertChannel.objects.select_related("tenant")
+    return rows.filter(id=channel_id, target=target, kind=AlertChannel.Kind.MAIL).first()
+
+
+def confirm_channel(*, channel: AlertChannel, now: datetime) -> None:
+    """Send alerts there from now on. Safe to repeat: the first confirmation counts."""
+    changes = {"confirmed_at": now, "confirmation_due_at": None}
+    if AlertChannel.objects.filter(id=channel.id, confirmed_at=None).update(**changes):
+        log.info("alert channel confirmed", tenant=channel.tenant_id, channel=channel.id)
+
+
+def is_members_address(tenant: Tenant, address: str) -> bool:
+    """Return True for the address of an account that is a member and has signed in. Staff enter accounts' addresses."""
+    members = User.objects.filter(tenants=tenant, is_active=True, last_login__isnull=False)
+    return members.filter(email__iexact=address).exists()
+
+
+def _ask(channel: AlertChannel, now: datetime) -> None:
+    for limit, subject in (
+        (CONFIRMATIONS_PER_ADDRESS, channel.target.casefold()),
+        (CONFIRMATIONS_PER_TENANT, channel.tenant_id),
+    ):
+        if hit(limit, subject, now):
+            raise TooManyConfirmations(
+                "Too many confirmation e-mails were sent today. Look for the newest one, or try again tomorrow."
+            )
+    waiting = AlertChannel.objects.filter(id=channel.id, confirmed_at=None)
+    waiting.update(confirmation_asked_at=now, confirmation_due_at=now)
+    channel.refresh_from_db()
 
 
 def _check(kind: str, target: str) -> None:

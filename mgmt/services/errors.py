@@ -100,6 +100,12 @@ class TooManyTests(Refused):
     code = "too-many-tests"
 
 
+class TooManyConfirmations(Refused):
+    """The address, or the tenant, has been sent as many confirmation mails as it may be in a day."""
+
+    code = "too-many-confirmations"
+
+
 class LimitReached(Refused):
     """As many as there may be are there."""
 

@@ -23,7 +23,7 @@ from tests.rig.sender import Sender
 
 pytestmark = pytest.mark.timeout(1_200)
 ROUTES = {str(pattern.name) for pattern in urlpatterns}
-SIGNED_OUT = {"sign_in", "sign_in_by_link"}
+SIGNED_OUT = {"sign_in", "sign_in_by_link", "confirm_channel"}
 SHOWN_FOR_A_WHILE = {"abort_move", "hold_ramp"}  # only while a move is under way, a ramp goes on
 EVENTS_S = 8.0
 IN_BOOKS_MS = 60_000

@@ -15,6 +15,7 @@ from mgmt.queries.alerts import alerts_of
 from mgmt.services import (
     acknowledge_alert,
     add_alert_channel,
+    ask_for_confirmation,
     probe_alert,
     remove_alert_channel,
     resolve_alert,
@@ -135,16 +136,21 @@ class ChannelsView(View):
             "not-found",
             "name-taken",
             "limit-reached",
+            "too-many-confirmations",
             "destination-forbidden",
             "body-too-large",
             "media-type",
         ),
     )
     def post(self, request: Request, tenant: str) -> Response:
-        """Tell alerts there too. The answer shows a webhook's signing secret, and nothing shows it again."""
+        """Add a channel. An e-mail address gets alerts once it is confirmed by the link that is sent to it.
+
+        The answer shows a webhook's signing secret, and nothing shows it again.
+        """
         row = access.get_tenant(self.user, tenant, access.CHANGE_CHANNELS)
         body = body_of(request, ChannelIn)
-        channel, secret = add_alert_channel(tenant=row, kind=body["kind"], target=body["target"])
+        now = timezone.now()
+        channel, secret = add_alert_channel(tenant=row, kind=body["kind"], target=body["target"], now=now)
         headers = {"Cache-Control": "no-store"}
         return Response({**ChannelOut(channel).data, "secret": secret}, status=201, headers=headers)
 
@@ -157,6 +163,21 @@ class ChannelView(View):
         """Tell nothing more there."""
         remove_alert_channel(channel=access.get_channel(self.user, tenant, channel, access.CHANGE_CHANNELS))
         return Response(status=204)
+
+
+class ChannelConfirmationView(View):
+    """The confirmation of a channel's e-mail address."""
+
+    @operation(
+        "resend_channel_confirmation",
+        request=None,
+        responses=answers(200, ChannelOut, "role-too-low", "not-found", "too-many-confirmations"),
+    )
+    def post(self, _request: Request, tenant: str, channel: str) -> Response:
+        """Send the confirmation mail again; nothing is sent to a channel that is active."""
+        row = access.get_channel(self.user, tenant, channel, access.CHANGE_CHANNELS)
+        ask_for_confirmation(channel=row, now=timezone.now())
+        return Response(ChannelOut(row).data)
 
 
 def _page(request: Request, pipe_ids: list[str]) -> Response:

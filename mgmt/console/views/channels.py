@@ -1,30 +1,65 @@
-"""Where a tenant's alerts are told: mail addresses and signed webhooks."""
+"""Notification channels of a tenant's alerts: e-mail addresses, their confirmation, and signed webhooks."""
+
+from datetime import timedelta
+from math import ceil
+from typing import Final
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods
 
 from dataplane.spec import SpecError
 from mgmt import access, services
-from mgmt.console.pages import as_curl, for_members, show, tenant_of, viewer_of
+from mgmt.console.pages import as_curl, for_members, show, tenant_of, theme_of, viewer_of
 from mgmt.models import AlertChannel, Tenant
+from mgmt.services.limits import Counted, Limit, hit, network_of
+from mgmt.services.limits import wait_s as wait_for
 
-KINDS = [(AlertChannel.Kind.MAIL, "by mail"), (AlertChannel.Kind.WEBHOOK, "by webhook")]
+KINDS = [(AlertChannel.Kind.MAIL, "E-mail"), (AlertChannel.Kind.WEBHOOK, "Webhook")]
+CONFIRMATION_LINKS: Final = Limit("confirmation link: address", 30, timedelta(minutes=5))
 
 
 @for_members
 @require_http_methods(["GET", "POST"])
 def channels(request: HttpRequest) -> HttpResponse:
-    """The list; a POST adds one, or removes the one named in `remove`."""
+    """The list; a POST adds one, removes the one named in `remove`, or sends a confirmation to that in `resend`."""
     chosen = tenant_of(request)
     if chosen is None:
         raise Tenant.DoesNotExist
     if request.method != "POST":
         return _page(request, chosen)
     tenant = access.get_tenant(viewer_of(request), chosen.id, access.CHANGE_CHANNELS)
-    return _remove(request, tenant) if "remove" in request.POST else _add(request, tenant)
+    if "remove" in request.POST:
+        return _remove(request, tenant)
+    return _resend(request, tenant) if "resend" in request.POST else _add(request, tenant)
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def confirm(request: HttpRequest, token: str) -> HttpResponse:
+    """The page of a confirmation link, for whoever has the address, signed in or not.
+
+    Only the button confirms: mail scanners open links. Made-up links count against the address that asks.
+    """
+    now, address = timezone.now(), network_of(request.META.get("REMOTE_ADDR", ""))
+    wait_s = wait_for([Counted(CONFIRMATION_LINKS, address)], now)
+    channel = None if wait_s else services.channel_of_token(token=token)
+    if channel is None and not wait_s:
+        hit(CONFIRMATION_LINKS, address, now)
+    if channel is not None and request.method == "POST":
+        services.confirm_channel(channel=channel, now=now)
+        channel.refresh_from_db()
+    context = {"channel": channel, "wait_minutes": ceil(wait_s / 60), "theme": theme_of(request)}
+    status = 429 if wait_s else 200 if channel else 404
+    response = render(request, "confirm_channel.html", context, status=status)
+    response["X-Robots-Tag"] = "noindex"
+    if wait_s:
+        response["Retry-After"] = str(wait_s)
+    return response
 
 
 @sensitive_variables("secret")
@@ -32,21 +67,34 @@ def _add(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     kind, target = request.POST.get("kind", ""), request.POST.get("target", "")
     kind = kind if kind in AlertChannel.Kind.values else AlertChannel.Kind.MAIL
     try:
-        channel, secret = services.add_alert_channel(tenant=tenant, kind=kind, target=target)
+        channel, secret = services.add_alert_channel(tenant=tenant, kind=kind, target=target, now=timezone.now())
     except services.InvalidValue as exc:
         return _page(request, tenant, error=exc.reason, typed=target, kind=kind)
     except (services.Refused, SpecError) as exc:
         return _page(request, tenant, error=str(exc), typed=target, kind=kind)
     if secret:  # shown in this answer alone: it must not wait in a session
         return _page(request, tenant, shown=(channel.target, secret))
-    messages.success(request, f"Alerts are told to {channel.target}.", "fine")
+    if channel.is_active:
+        messages.success(request, f"Alerts are sent to {channel.target}.", "fine")
+    else:
+        messages.success(request, f"We sent a confirmation e-mail to {channel.target}.", "fine")
+    return redirect("console:channels")
+
+
+def _resend(request: HttpRequest, tenant: Tenant) -> HttpResponse:
+    channel = access.get_channel(viewer_of(request), tenant.id, request.POST.get("resend", ""), access.CHANGE_CHANNELS)
+    try:
+        services.ask_for_confirmation(channel=channel, now=timezone.now())
+    except services.TooManyConfirmations as exc:
+        return _page(request, tenant, not_sent=str(exc), status=429)
+    messages.success(request, f"We sent a confirmation e-mail to {channel.target}.", "fine")
     return redirect("console:channels")
 
 
 def _remove(request: HttpRequest, tenant: Tenant) -> HttpResponse:
     channel = access.get_channel(viewer_of(request), tenant.id, request.POST.get("remove", ""), access.CHANGE_CHANNELS)
     services.remove_alert_channel(channel=channel)
-    messages.success(request, f"Alerts are no longer told to {channel.target}.", "fine")
+    messages.success(request, f"Alerts are no longer sent to {channel.target}.", "fine")
     return redirect("console:channels")
 
 
@@ -58,6 +106,8 @@ def _page(
     typed: str = "",
     kind: str = "",
     shown: tuple[str, str] | None = None,
+    not_sent: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     context = {
         "channels": tenant.alert_channels.order_by("created_at"),
@@ -66,6 +116,7 @@ def _page(
         "typed": typed,
         "kind": kind,
         "shown": shown,
+        "not_sent": not_sent,
         "curl": as_curl(request, f"tenants/{tenant.id}/alert-channels/"),
     }
-    return show(request, "channels.html", context, tenant=tenant, status=422 if error else 200)
+    return show(request, "channels.html", context, tenant=tenant, status=422 if error else status)

@@ -107,7 +107,7 @@ def _tell(request: HttpRequest, tenant: Tenant) -> str:
         return ""
     try:
         access.get_tenant(viewer_of(request), tenant.id, access.CHANGE_CHANNELS)
-        services.add_alert_channel(tenant=tenant, kind=AlertChannel.Kind.MAIL, target=address)
+        services.add_alert_channel(tenant=tenant, kind=AlertChannel.Kind.MAIL, target=address, now=timezone.now())
     except services.NameTaken:
         return ""
     except services.InvalidValue as exc:

@@ -96,7 +96,7 @@ def test_a_viewer_reads_and_handles_nothing(browser_of: BrowserOf, viewer: User,
 
 def test_channels_are_added_shown_and_removed(alices: Client, pipe: Pipe):
     url = reverse("console:channels")
-    assert "Nowhere yet" in alices.get(url).content.decode()
+    assert "No channels yet" in alices.get(url).content.decode()
     assert alices.post(url, {"kind": "mail", "target": "ops@example.com"}).status_code == 302
     page = alices.post(url, {"kind": "webhook", "target": "https://ops.example.com/hook"}).content.decode()
     assert page.count("whsec_") == 1

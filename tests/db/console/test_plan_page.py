@@ -29,9 +29,10 @@ from mgmt.provisioning.topics import cell_plans
 from mgmt.queries.making import PIPE_TO_COME, Making, making_of
 from mgmt.queries.placing import room_for
 from mgmt.queries.span import bucket_at
-from mgmt.services import add_alert_channel, create_pipe, publish_revision
+from mgmt.services import create_pipe, publish_revision
 from mgmt.services.ratings import store_ratings
 from tests.db.cast import MakeSpec
+from tests.db.channels import add_active_channel
 from tests.db.console.truth import Truth, go_live
 
 pytestmark = pytest.mark.django_db
@@ -219,7 +220,7 @@ def test_queries_run_only_for_who_asks(tenant: Tenant, a_spec: MakeSpec, more: d
 
 def test_the_page_shows_all_of_it_and_makes_nothing(alices: Client, tenant: Tenant, settings: Settings):
     Cell.objects.get_or_create(id="c1")
-    add_alert_channel(tenant=tenant, kind="mail", target="ops@example.com")
+    add_active_channel(tenant=tenant, kind="mail", target="ops@example.com")
     page = alices.post(NEW, FORM).content.decode()
     for words in (
         "which has the fewest pipes",

@@ -10,8 +10,9 @@ from django.core import mail
 from controlplane.observer import digest
 from controlplane.observer.digest import next_digest, send_digests
 from mgmt.models import Alert, AlertChannel, Destination, Pipe, PipeRevision, Seal, Tenant, User
-from mgmt.services import add_alert_channel, create_pipe
+from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
+from tests.db.channels import add_active_channel
 from tests.db.console.truth import go_live
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +22,7 @@ MORNING = datetime(2026, 11, 21, 7, tzinfo=UTC)
 
 @pytest.fixture
 def channel(tenant: Tenant) -> AlertChannel:
-    row, _ = add_alert_channel(tenant=tenant, kind="mail", target="ops@example.com")
+    row, _ = add_active_channel(tenant=tenant, kind="mail", target="ops@example.com")
     assert send_digests(EVENING) == 0  # from now on it is due in the morning
     return row
 
@@ -103,7 +104,7 @@ def test_one_that_somebody_else_has_claimed_is_left_to_them(channel: AlertChanne
 
 def test_webhooks_and_other_tenants_get_none(channel: AlertChannel, alice: User, a_spec: MakeSpec, charlie: User):
     theirs = Tenant.objects.get(name="Charlie's")
-    add_alert_channel(tenant=theirs, kind="mail", target="charlie@example.com")
+    add_active_channel(tenant=theirs, kind="mail", target="charlie@example.com")
     pipe = create_pipe(tenant=channel.tenant, name="theirs not", spec=a_spec(), author=alice)
     alert(pipe)
     send_digests(EVENING)

@@ -28,7 +28,6 @@ from mgmt.queries.places import HOUR_S
 from mgmt.services import (
     NothingToProbe,
     NotOpen,
-    add_alert_channel,
     create_pipe,
     create_tenant,
     probe_alert,
@@ -39,6 +38,7 @@ from mgmt.services.destinations import move_destination
 from mgmt.services.places import Found, SetId, add_places
 from mgmt.services.probes import PROBE_FOR, judge_probes
 from tests.db.cast import MakeSpec
+from tests.db.channels import add_active_channel
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=15)
@@ -135,7 +135,7 @@ def delivered(pipe: Pipe, position: int) -> None:
 
 
 def test_an_alert_is_mailed_once_within_a_minute_and_so_is_its_end(pipe: Pipe, tenant: Tenant):
-    add_alert_channel(tenant=tenant, kind="mail", target="alice@example.com")
+    add_active_channel(tenant=tenant, kind="mail", target="alice@example.com")
     alert = fail(pipe, suspended=True)
     assert send_due(NOW) == 0
     assert [send_due(SOON), send_due(SOON)] == [1, 0]
@@ -153,7 +153,7 @@ def test_an_alert_is_mailed_once_within_a_minute_and_so_is_its_end(pipe: Pipe, t
 
 def test_a_webhook_gets_it_signed(pipe: Pipe, tenant: Tenant, hook: Any):
     url = f"http://127.0.0.1:{hook.server_port}/"
-    _row, secret = add_alert_channel(tenant=tenant, kind="webhook", target=url)
+    _row, secret = add_active_channel(tenant=tenant, kind="webhook", target=url)
     alert = fail(pipe, at=datetime.now(UTC))
     assert send_due(datetime.now(UTC) + timedelta(seconds=20)) == 1
     (headers, body) = hook.got[0]
@@ -163,7 +163,7 @@ def test_a_webhook_gets_it_signed(pipe: Pipe, tenant: Tenant, hook: Any):
 
 
 def test_a_webhook_that_fails_is_tried_again_and_not_for_ever(pipe: Pipe, tenant: Tenant, hook: Any):
-    add_alert_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
+    add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
     hook.status = 500
     fail(pipe)
     at = SOON
@@ -175,7 +175,7 @@ def test_a_webhook_that_fails_is_tried_again_and_not_for_ever(pipe: Pipe, tenant
 
 
 def test_a_webhook_that_leads_inside_by_now_is_not_called(pipe: Pipe, tenant: Tenant, hook: Any, settings: Settings):
-    add_alert_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
+    add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
     settings.PENSTOCK_DESTINATION_ALLOW = ""
     fail(pipe)
     assert send_due(SOON) == 0
@@ -184,8 +184,8 @@ def test_a_webhook_that_leads_inside_by_now_is_not_called(pipe: Pipe, tenant: Te
 
 
 def test_a_secret_that_does_not_open_silences_nobody_else(pipe: Pipe, tenant: Tenant, hook: Any):
-    broken, _ = add_alert_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/a")
-    other, _ = add_alert_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/b")
+    broken, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/a")
+    other, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/b")
     broken.secret = other.secret
     broken.save()
     fail(pipe)

@@ -10,7 +10,6 @@ from mgmt.services import (
     LimitReached,
     NotOpen,
     acknowledge_alert,
-    add_alert_channel,
     remove_alert_channel,
     resolve_alert,
     snooze_alert,
@@ -18,6 +17,7 @@ from mgmt.services import (
 from mgmt.services.alerts import Failure, note_failures, resolve_what_is_well, wake_snoozed
 from mgmt.services.channels import MOST_CHANNELS
 from mgmt.services.reach import DestinationForbidden
+from tests.db.channels import add_active_channel
 from tests.rig.statements import meanwhile
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -31,7 +31,7 @@ def fail(pipe: Pipe, *, count: int = 1, at: datetime = NOW, cause: str = "reject
 
 @pytest.fixture
 def mail(tenant: Tenant) -> None:
-    add_alert_channel(tenant=tenant, kind="mail", target="alice@example.com")
+    add_active_channel(tenant=tenant, kind="mail", target="alice@example.com")
 
 
 @pytest.mark.usefixtures("mail")
@@ -99,7 +99,7 @@ def test_what_is_over_cannot_be_acknowledged(pipe: Pipe, alice: User):
 def test_the_end_is_told_to_those_who_heard_of_the_beginning(pipe: Pipe, tenant: Tenant):
     alert = fail(pipe)
     Notice.objects.update(state="sent", tries=1)
-    add_alert_channel(tenant=tenant, kind="mail", target="late@example.com")
+    add_active_channel(tenant=tenant, kind="mail", target="late@example.com")
     resolve_alert(alert=alert, now=NOW + timedelta(hours=1))
     assert [n.channel.target for n in Notice.objects.filter(what="resolved")] == ["alice@example.com"]
 
@@ -136,14 +136,14 @@ def test_channels_are_checked_and_bounded(tenant: Tenant):
         ("webhook", "ftp://a.example/"),
     ]:
         with pytest.raises(InvalidValue):
-            add_alert_channel(tenant=tenant, kind=kind, target=target)
+            add_active_channel(tenant=tenant, kind=kind, target=target)
     with pytest.raises(DestinationForbidden):
-        add_alert_channel(tenant=tenant, kind="webhook", target="http://169.254.169.254/latest/")
-    channel, secret = add_alert_channel(tenant=tenant, kind="webhook", target="https://hooks.example.com/a")
+        add_active_channel(tenant=tenant, kind="webhook", target="http://169.254.169.254/latest/")
+    channel, secret = add_active_channel(tenant=tenant, kind="webhook", target="https://hooks.example.com/a")
     assert secret.startswith("whsec_")
     assert secret not in channel.secret
     remove_alert_channel(channel=channel)
     for n in range(MOST_CHANNELS):
-        add_alert_channel(tenant=tenant, kind="mail", target=f"a{n}@example.com")
+        add_active_channel(tenant=tenant, kind="mail", target=f"a{n}@example.com")
     with pytest.raises(LimitReached):
-        add_alert_channel(tenant=tenant, kind="mail", target="more@example.com")
+        add_active_channel(tenant=tenant, kind="mail", target="more@example.com")

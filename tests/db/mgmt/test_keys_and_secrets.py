@@ -15,7 +15,6 @@ from mgmt.models import ApiKey, Destination, Pipe
 from mgmt.services import (
     InvalidValue,
     PipeClosed,
-    add_alert_channel,
     close_pipe,
     create_api_key,
     revoke_api_key,
@@ -24,6 +23,7 @@ from mgmt.services import (
     signing_secrets,
 )
 from mgmt.services.secrets import decrypt, encrypt
+from tests.db.channels import add_active_channel
 
 
 def test_a_key_is_handed_over_once_and_only_its_digest_is_kept(pipe: Pipe):
@@ -87,7 +87,7 @@ def test_every_secret_is_rotated_to_the_first_key_and_stays_in_its_place(pipe: P
     )
     row.refresh_from_db()
     set_credential(destination=row, credential={"value": "top secret"})
-    channel, secret = add_alert_channel(tenant=pipe.tenant, kind="webhook", target="https://hooks.example.com/")
+    channel, secret = add_active_channel(tenant=pipe.tenant, kind="webhook", target="https://hooks.example.com/")
     before = signing_secrets(destination=row)
     settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode(), *settings.PENSTOCK_FERNET_KEYS]
     call_command("rotate_secrets", stdout=StringIO())

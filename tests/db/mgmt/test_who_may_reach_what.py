@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from mgmt import access
 from mgmt.models import Admission, Alert, DeadLetter, Membership, Move, Pipe, PipeRevision, Ramp, Tenant, User
-from mgmt.services import add_alert_channel, add_member, begin_ramp, create_api_key, create_pipe
+from mgmt.services import add_member, begin_ramp, create_api_key, create_pipe
 from tests.db.cast import MakeClient, MakeSpec
+from tests.db.channels import add_active_channel
 
 Role = Membership.Role
 MISSING = "pipe_00000000000000000000"
@@ -75,6 +76,7 @@ OF_NO_ROW = {
     "/pipes/new/",
     "/alerts/",
     "/alerts/channels/",
+    "/alerts/confirm/<str:token>/",
     "/find/",
     "/receipts/<str:message_id>/",
     "/help/causes/",
@@ -157,6 +159,7 @@ NEEDS = {
     ("post", "/api/v1/pipes/{pipe}/alerts/{alert}/probe/"): access.HANDLE_ALERT,
     ("post", "/api/v1/tenants/{tenant}/alert-channels/"): access.CHANGE_CHANNELS,
     ("delete", "/api/v1/tenants/{tenant}/alert-channels/{channel}/"): access.CHANGE_CHANNELS,
+    ("post", "/api/v1/tenants/{tenant}/alert-channels/{channel}/confirmation/"): access.CHANGE_CHANNELS,
 }
 
 
@@ -236,7 +239,7 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
         **place,
     )
     alert = Alert.objects.create(pipe=pipe, destination="crm", cause="tls", opened_at=now, last_at=now)
-    channel, _ = add_alert_channel(tenant=pipe.tenant, kind="mail", target="a@example.com")
+    channel, _ = add_active_channel(tenant=pipe.tenant, kind="mail", target="a@example.com")
     return {"move": move, "letter": letter, "alert": alert, "channel": channel}
 
 

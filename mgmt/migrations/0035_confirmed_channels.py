@@ -1,4 +1,4 @@
-"""E-mail addresses of alert channels are confirmed; those of members' accounts count as confirmed (decision 0236)."""
+"""E-mail addresses of alert channels are confirmed; those of members' accounts count as confirmed (decision 0312)."""
 
 from typing import Any
 

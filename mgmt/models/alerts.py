@@ -66,7 +66,7 @@ class Alert(models.Model):
 class AlertChannel(models.Model):
     """Destination of a tenant's alerts: an e-mail address, or a webhook that is signed with its own secret.
 
-    An e-mail address gets alerts only once its owner has confirmed it (docs/decisions/0236).
+    An e-mail address gets alerts only once its owner has confirmed it (docs/decisions/0312).
     """
 
     class Kind(models.TextChoices):

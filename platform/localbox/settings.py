@@ -126,7 +126,7 @@ VARIABLES: Final = (
         "PENSTOCK_DEAD_PERCENT", "50", "of a pipe's messages in a minute that may die in its steps; then it is held"
     ),
     Variable("PENSTOCK_DEAD_LEAST", "100", "messages of a pipe in a minute before that is judged"),
-    Variable("PENSTOCK_FIELDS", "values", "what a sample of events is counted by: values, names or off (0603)"),
+    Variable("PENSTOCK_FIELDS", "values", "what a sample of events is counted by: values, names or off (0602)"),
     Variable("PENSTOCK_RETRY_RATE", "1000", "messages of one destination that a retrier lane brings back a second"),
     Variable("PENSTOCK_KAFKA_CLUSTERS", "", "file of the Kafka clusters that sources of pipes may read (0482)"),
     Variable("PENSTOCK_LAKES", "", "stores that lake destinations may lie in, as URLs; lake in PENSTOCK_VAR if none"),

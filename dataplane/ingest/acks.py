@@ -116,17 +116,33 @@ class Acks:
             self._loop.call_later(TURN_S, self._turn)
 
     def _turn(self) -> None:
-        self._producer.poll(0)
-        for pace in self._paces.values():
-            pace.turn()
-        if self._done:
-            done = self._done[:]
-            self._done.clear()
-            self._waiting -= len(done)
-            self._on_done(done)
+        """Serve the producer once. An exception fails the requests that it was met with; the next turn comes anyway."""
+        try:
+            self._producer.poll(0)
+            for pace in self._paces.values():
+                pace.turn()
+            self._end_requests()
+        finally:
+            self._armed = self._waiting > 0
+            if self._armed:
+                self._loop.call_later(TURN_S, self._turn)
+
+    def _end_requests(self) -> None:
+        done = self._done[:]
+        self._done.clear()
+        self._waiting -= len(done)
+        failure: Exception | None = None
+        try:
+            if done:
+                self._on_done(done)
+        except Exception as exc:
+            failure = exc
+            raise
+        finally:
             for batch in done:
-                if not batch.future.done():  # the request may have been given up meanwhile
+                if batch.future.done():  # the request was given up meanwhile
+                    continue
+                if failure is None:
                     batch.future.set_result(None)
-        self._armed = self._waiting > 0
-        if self._armed:
-            self._loop.call_later(TURN_S, self._turn)
+                else:
+                    batch.future.set_exception(failure)

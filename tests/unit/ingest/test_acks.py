@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.ingest.acks import Batch
+from dataplane.ingest.acks import Acks, Batch
 from dataplane.ingest.pace import Pace
 from dataplane.ingest.stamp import Spread, partition_of
 from tests.rig.reports import Report
@@ -109,3 +109,40 @@ def test_keys_go_where_librdkafka_would_put_them():
 def test_what_has_no_key_goes_to_every_partition_in_turn_for_ten_milliseconds_each():
     spread = Spread(6)
     assert [spread.at(now_us, 4) for now_us in range(1_000, 51_000, 5_000)] == [3, 3, 0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("failing", ["poll", "on_done"])
+def test_an_exception_in_a_turn_stops_no_later_request(failing: str):
+    """One turn without a thread or a descriptor: its requests fail, those after it are answered."""
+    faults = [OSError("no descriptor is left")]
+
+    class Failing:
+        def poll(self, _wait_s: float) -> int:
+            if failing == "poll" and faults:
+                raise faults.pop()
+            return 0
+
+        def produce(self, *_record: object) -> None:
+            """Reports are made by the test."""
+
+    def on_done(_batches: list[Batch]) -> None:
+        if failing == "on_done" and faults:
+            raise faults.pop()
+
+    async def requests() -> list[str]:
+        acks, found = Acks(Failing(), on_done), []  # type: ignore[arg-type] of a producer it uses poll alone
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda *_: None)
+        for _ in range(3):
+            batch = Batch("request", acks.pace("t"), loop)
+            batch.numbers[0].append(0)
+            acks.produced(batch, 1)
+            batch.report(None, Report(0, 7))
+            try:
+                await asyncio.wait_for(batch.future, 5)
+                found.append("answered")
+            except OSError:
+                found.append("failed")
+        return found
+
+    assert asyncio.run(requests()) == (["answered"] * 3 if failing == "poll" else ["failed", "answered", "answered"])

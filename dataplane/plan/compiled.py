@@ -79,7 +79,7 @@ class Plan:
             + (self.route.parts if self.route is not None else 0)
             + sum(stage.before.parts for stage in self.transform.values())
         )
-        self.may_take_long = self.parts > MANY_PARTS or (self.normalize.explodes and self.parts > 0)
+        self.may_take_long = self.parts > MANY_PARTS or self.normalize.explodes
 
 
 def source_fields(spec: PipeSpec) -> dict[str, SourceFields]:

@@ -197,3 +197,5 @@ def test_only_plans_that_may_take_long_are_watched():
     exploding = spec | {"normalize": [{"op": "explode", "path": "lines"}, {"op": "remove", "path": "x"}]}
     assert not compile_plan(parse_pipe_spec(spec | {"normalize": [{"op": "remove", "path": "x"}]})).may_take_long
     assert compile_plan(parse_pipe_spec(exploding)).may_take_long
+    only = spec | {"normalize": [{"op": "explode", "path": "lines"}]}
+    assert compile_plan(parse_pipe_spec(only)).may_take_long, "its children are as many, whatever is done to them"

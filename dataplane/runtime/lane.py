@@ -116,7 +116,7 @@ class LaneError(Exception):
     """The lane cannot go on; the driver starts it anew from the committed offsets."""
 
 
-_OWN_ERRORS: Final = (LaneError, ProducerDeadError, KafkaException)  # no message is to blame for them
+_OWN_ERRORS: Final = (LaneError, ProducerDeadError, KafkaException, OSError)  # no message is to blame for them
 
 
 class Lane:

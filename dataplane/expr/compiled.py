@@ -35,6 +35,10 @@ _VARIABLES: Final = (None,) * MAX_COMPREHENSIONS
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
+def _too_deep() -> LimitError:
+    return LimitError("the value is nested too deeply")
+
+
 class Expr:
     """A compiled expression. Pure, and safe to share between threads.
 
@@ -58,7 +62,10 @@ class Expr:
         What it costs is taken from `allowance`, if one is given. Raises EvalError, LimitError.
         """
         if allowance is None or not self._charges:
-            return self._code([body, meta, table, COST_LIMIT, *_VARIABLES])
+            try:
+                return self._code([body, meta, table, COST_LIMIT, *_VARIABLES])
+            except RecursionError:
+                raise _too_deep() from None
         most = min(COST_LIMIT, allowance.units)
         frame = [body, meta, table, most, *_VARIABLES]
         try:
@@ -67,6 +74,8 @@ class Expr:
             if most == COST_LIMIT:
                 raise
             raise used_up() from None
+        except RecursionError:
+            raise _too_deep() from None
         allowance.units -= most - frame[BUDGET]
         return value
 

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from math import copysign, inf, nan
 from typing import Any, Final
 
@@ -107,7 +107,10 @@ def ordered(compare: Operator) -> Operator:
 
     def check(one: Any, other: Any) -> Any:
         comparable(one, other)
-        return compare(one, other)
+        try:
+            return compare(one, other)
+        except InvalidOperation:  # a decimal beside NaN
+            return False
 
     return check
 

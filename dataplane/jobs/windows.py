@@ -27,7 +27,7 @@ from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
 from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
 from dataplane.plan.queries import is_asked
-from dataplane.plan.taps import Clock, decode_clock, encode_tap, pane_place
+from dataplane.plan.taps import Clock, decode_clock, encode_clock, pane_place
 from dataplane.spec import PipeSpec
 from dataplane.spec.windows import WINDOW_SOURCE
 from dataplane.tables.records import TopicRecord
@@ -182,7 +182,7 @@ class Ticking:
             try:
                 now_us = time.time_ns() // 1_000
                 if self._all_settled():
-                    clock = encode_tap(Clock(now_us - BEHIND_US))
+                    clock = encode_clock(Clock(now_us - BEHIND_US))
                     self._teller.produce(self._cell.topics["taps"].name, clock, partition=0)
                     self._teller.await_stored()
             except (KafkaException, NotStoredError) as exc:

@@ -45,7 +45,31 @@ class Clock(Struct, array_like=True, frozen=True):
 
 _taps = msgspec.msgpack.Decoder(Tap)
 _clocks = msgspec.msgpack.Decoder(Clock)
-encode_tap = msgspec.msgpack.Encoder().encode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encode_clock(clock: Clock) -> bytes:
+    """Encode a clock."""
+    return _encode(clock)
+
+
+def encode_tap(tap: Tap) -> bytes:
+    """Encode a tap. A value of the event that MessagePack cannot carry is replaced (`_carried`)."""
+    try:
+        return _encode(tap)
+    except (OverflowError, RecursionError):
+        return _encode(msgspec.structs.replace(tap, values=[_carried(value) for value in tap.values]))
+
+
+def _carried(value: Any) -> Any:
+    """Return an integer beyond 64 bits as a double; None for a larger one, and for a value nested too deeply."""
+    try:
+        if type(value) is int and not -(1 << 63) <= value < 1 << 64:
+            return float(value)
+        _encode(value)
+    except (OverflowError, RecursionError):
+        return None
+    return value
 
 
 def decode_tap(value: bytes) -> Tap:

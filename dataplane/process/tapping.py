@@ -22,7 +22,7 @@ class Taps:
         self.topic = topic
 
     def tap(self, run: Run, windows: Iterable[Tapping], items: Iterable[Item]) -> None:
-        """Let each window take what it takes of each event; one that is no JSON, or too large, is taken by none."""
+        """Send what each window takes of each event; none takes one that is no JSON, too large or too deep."""
         run.owed += 1
         shipment = self._outbox.shipment(self.topic, run)
         for item in items:
@@ -31,7 +31,10 @@ class Taps:
             except StageError:
                 continue
             for window in windows:
-                tap = window.tap(item.meta, body)
+                try:
+                    tap = window.tap(item.meta, body)
+                except RecursionError:  # its key is nested too deeply
+                    continue
                 if tap is None:
                     run.late(window.node, item.meta)
                     continue

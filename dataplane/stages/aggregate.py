@@ -114,7 +114,8 @@ _FOLDS: Final[dict[str, Fold]] = {
 def _reducer(text: str) -> Callable[[Any, Any], Any]:
     """Fold by an expression. The first value is where it begins; a value that the expression fails on is left out.
 
-    So is one that would make the state larger than MAX_STATE_BYTES: `body.acc + body.acc` doubles it with each event.
+    So is one that would make the state larger than MAX_STATE_BYTES (`body.acc + body.acc` doubles it with each event),
+    or too deep (`[body.acc, body.value]` adds a level with each).
     """
     expression = compile_expr(text, ("body",))
 
@@ -123,7 +124,7 @@ def _reducer(text: str) -> Callable[[Any, Any], Any]:
             return value if acc is None else acc
         try:
             return to_json(expression({"acc": acc, "value": value}), MAX_STATE_BYTES)
-        except (EvalError, LimitError):
+        except (EvalError, LimitError, RecursionError):
             return acc
 
     return step

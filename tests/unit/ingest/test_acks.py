@@ -130,7 +130,7 @@ def test_an_exception_in_a_turn_stops_no_later_request(failing: str):
             raise faults.pop()
 
     async def requests() -> list[str]:
-        acks, found = Acks(Failing(), on_done), []  # type: ignore[arg-type] of a producer it uses poll alone
+        acks, found = Acks(Failing(), on_done), []  # poll is all it uses
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda *_: None)
         for _ in range(3):

@@ -13,7 +13,7 @@ from dataplane.jobs.slots import Recent, Slot
 from dataplane.ledger.meta import Meta
 from dataplane.names import WIRE_VERSION
 from dataplane.plan.panes import SECOND_US, Closed, Compiled, Panes
-from dataplane.plan.taps import Clock, Tap, Tapping, decode_clock, encode_tap, key_of
+from dataplane.plan.taps import Clock, Tap, Tapping, decode_clock, encode_clock, encode_tap, key_of
 from dataplane.spec.windows import Aggregate, Window
 from dataplane.stages.aggregate import MAX_STATE_BYTES, compile_aggregate
 
@@ -119,6 +119,14 @@ def test_a_reduce_that_doubles_what_it_has_stops_growing(expr: str):
     assert 1_000 < len(msgspec.msgpack.encode(state)) < 2 * MAX_STATE_BYTES
 
 
+def test_a_reduce_that_nests_deeper_with_each_value_keeps_what_it_had():
+    fold = compile_aggregate(Aggregate("reduce", "v", "[body.acc, body.value]"))
+    state: Any = 0
+    for number in range(2_000):
+        state = fold.add(state, number)
+    assert msgspec.json.encode(state)
+
+
 def test_reduce_folds_by_its_expression_and_leaves_out_what_it_fails_on():
     spec = {"values": {"all": {"op": "reduce", "of": "v", "expr": "body.acc + body.value"}}}
     defined = msgspec.convert({"span": {"kind": "tumbling", "size_s": 10}, **spec}, type=Window)
@@ -209,8 +217,8 @@ def test_a_slot_says_the_same_in_whatever_batches_it_reads_also_when_they_are_do
         now += step
         tap = tap_of(number, now, shop, value)
         told.append((now, shop, value))
-        records += [encode_tap(tap)] * (2 if twice else 1) + [encode_tap(Clock(now * SECOND_US))]
-    records.append(encode_tap(Clock(10_000 * SECOND_US)))
+        records += [encode_tap(tap)] * (2 if twice else 1) + [encode_clock(Clock(now * SECOND_US))]
+    records.append(encode_clock(Clock(10_000 * SECOND_US)))
 
     state: tuple[dict[bytes, bytes], bytes, int, int] = ({}, b"", 0, 0)
     said: dict[str, bytes] = {}

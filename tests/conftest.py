@@ -14,6 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from controlplane.kafka import close_kafka_clients
 from localbox.testing import box_of
+from mgmt.queries.readers import close_readers
 from tests.guardian import guard
 
 TESTS = Path(__file__).parent
@@ -57,6 +58,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     items.sort(key=turn)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _kept_kafka_clients() -> Iterator[None]:
+    """Close what the module's tests left open: a client whose broker has ended tries to reach it for ever."""
+    yield
+    close_kafka_clients()
+    close_readers()
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A Postgres server on which test databases may be made."""
@@ -75,7 +84,6 @@ def kafka_servers() -> Iterator[str]:
         return
     with box_of("kafka") as box:
         yield box.env["PENSTOCK_KAFKA"]
-        close_kafka_clients()  # those that controllers of this process shared
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Kafka consumers for pages that read records: kept between reads, each lent to one reader at a time."""
 
+import atexit
 import os
 from collections import defaultdict
 from collections.abc import Iterator
@@ -86,6 +87,15 @@ def reading(reset: str) -> Iterator[Reader]:
         else:
             reader.client.unassign()
             idle.append(reader)
+
+
+@atexit.register
+def close_readers() -> None:
+    """Close this process's idle readers. The next page that reads makes new ones."""
+    for (pid, *_), idle in _idle.items():
+        if pid == os.getpid():
+            while idle:
+                idle.pop().client.close()
 
 
 def _take(idle: list[Reader]) -> Reader | None:

@@ -9,7 +9,8 @@ from mgmt.tail import hub
 
 BOARD: Final = Board()
 REQUEST_S: Final = BOARD.histogram("penstock_web_request_seconds")
-REFUSALS: Final = Counter[str]()  # requests that the front refused, by code
+# Requests that the front refused, by code; a code is shown before its first refusal, so that its rate has a start.
+REFUSALS: Final = Counter(dict.fromkeys(("body-slow", "body-too-large", "busy"), 0))
 
 
 def serve_web() -> None:

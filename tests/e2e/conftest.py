@@ -14,7 +14,7 @@ from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
 LIVE_MS: Final = 240_000  # of the first pipe in the box: its cell has yet to start
-expect.set_options(timeout=20_000)  # a box beside others takes its time to answer; what is waited for is the same
+expect.set_options(timeout=60_000)  # a box beside others takes its time to answer; what is waited for is the same
 
 
 @pytest.fixture(scope="package")

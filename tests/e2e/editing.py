@@ -8,6 +8,8 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.rig.patience import Patience
+
 
 def add_step(page: Page, number: int, op: str, path: str, label: str) -> Locator:
     """Add a step; its path is filled in. Returns the field so labelled, which is drawn once the operation is chosen."""
@@ -36,8 +38,8 @@ def send(endpoint: str, key: str, event: Any) -> int:
 
 def send_first(endpoint: str, key: str, event: Any) -> None:
     """As soon as ingest knows the key."""
-    deadline = time.monotonic() + 20
+    patience = Patience(20)
     while (status := send(endpoint, key, event)) == 401:
-        assert time.monotonic() < deadline, "the key is not known to ingest"
+        assert not patience.is_over, "the key is not known to ingest"
         time.sleep(0.2)
     assert status == 202

@@ -19,6 +19,8 @@ from typing import Any
 import django
 import msgspec
 
+from tests.rig.patience import Patience
+
 django.setup()
 
 from django.db import transaction  # noqa: E402
@@ -93,18 +95,18 @@ def after() -> dict[str, Any]:
     """A closed pipe, a paused one, a held ramp, one with unusual patterns, two that are let in by shares, a redrive
     that takes its time, and a move to another cell that waits for it.
     """
-    refunds, deadline = Pipe.objects.get(name="refunds"), time.monotonic() + LIVE_S
+    refunds, patience = Pipe.objects.get(name="refunds"), Patience(LIVE_S)
     while not refunds.revisions.filter(number=1, state=PipeRevision.State.LIVE).exists():
-        assert time.monotonic() < deadline, "refunds is not live, so no revision can ramp beside it"
+        assert not patience.is_over, "refunds is not live, so no revision can ramp beside it"
         time.sleep(0.5)
     _ramp(refunds)
     _watch(Pipe.objects.get(name="visits"))
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
     services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))
     orders = Pipe.objects.get(name="orders")
-    deadline = time.monotonic() + TOLD_S
+    patience = Patience(TOLD_S)
     while not (waiting(pipe_ids=[orders.id], destination="audit") and orders.alerts.exists()):
-        assert time.monotonic() < deadline, "no dead letter, or no alert of it, is known"
+        assert not patience.is_over, "no dead letter, or no alert of it, is known"
         time.sleep(0.5)
     services.start_move(pipe=orders, chosen=Chosen("audit"), rate_per_s=SLOW_PER_S)
     _let_in_by_shares("visits", "quiet")

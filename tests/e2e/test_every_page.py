@@ -18,6 +18,7 @@ from mgmt.console.urls import urlpatterns
 from tests.e2e.conftest import said_by
 from tests.e2e.crawl import Found, crawl
 from tests.e2e.look import DIAGONAL, OTHER_DIAGONAL, Complaints, Theme, look, picture, pictures, sign_in, source_of
+from tests.rig.patience import Patience
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
@@ -57,8 +58,8 @@ def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
 
 def _send(box: Box, key: str, count: int) -> None:
     with Sender(int(box.env["PENSTOCK_INGEST_PORT"]), key, 20) as sender:
-        deadline = time.monotonic() + EVENTS_S
-        while time.monotonic() < deadline and len(sender.acked) < count:
+        patience = Patience(EVENTS_S)
+        while not patience.is_over and len(sender.acked) < count:
             time.sleep(0.05)
     assert sender.acked
 

@@ -37,4 +37,4 @@ def test_every_process_serves_its_part_of_the_list(whole_box: Box):
         assert {(part_of(process), name) for process, name in found - wanted if not name.endswith("_created")} == set()
         return wanted - found
 
-    until(lambda: not missing(), "all of it is served", 60)
+    until(lambda: not missing(), "all of it is served", 60, seen=missing)

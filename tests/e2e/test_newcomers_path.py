@@ -16,12 +16,13 @@ from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS
 from tests.e2e.editing import send_first
 from tests.e2e.look import Complaints
+from tests.rig.patience import Patience
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)
 LISTENS_MS: Final = 90_000  # its cell runs by then
-ARRIVES_MS: Final = 30_000
+ARRIVES_MS: Final = 90_000
 TOLD_MS: Final = 60_000  # an alert is there within a minute of the first failure
 RELEASED_MS: Final = 120_000
 FIVE_MINUTES_S: Final = 300.0
@@ -32,9 +33,9 @@ ORDER: Final = {"order": {"id": 4711, "total": 129.9}}
 def send_more(box: Box, key: str, count: int) -> set[str]:
     """Send that many; the ids that were accepted."""
     with Sender(int(box.env["PENSTOCK_INGEST_PORT"]), key, 20) as sender:
-        deadline = time.monotonic() + 30
+        patience = Patience(30)
         while len(sender.acked) < count:
-            assert time.monotonic() < deadline, "ingest takes nothing"
+            assert not patience.is_over, "ingest takes nothing"
             time.sleep(0.05)
     return {acked.id for acked in sender.acked}
 
@@ -63,7 +64,7 @@ def see_it_delivered(page: Page) -> None:
     expect(attempt).to_contain_text("delivered", timeout=ARRIVES_MS)
     expect(attempt).to_contain_text("204")
     expect(page.locator("#loss tfoot")).to_contain_text("1 minute")
-    expect(page.locator("#pie tfoot")).to_contain_text("end to end")
+    expect(page.locator("#pie tfoot")).to_contain_text("ingest to answer")
     expect(page.locator("[data-chart=pie] svg")).to_be_visible()
 
 
@@ -126,9 +127,9 @@ def test_a_newcomer_makes_a_pipe_sees_it_break_mends_it_and_gets_everything(
     receiver.answers["/crm"] = 204  # now it is
     page.get_by_role("button", name="I fixed it").click()
     expect(page.locator("#alert-now")).to_contain_text("resolved", timeout=RELEASED_MS)
-    deadline = time.monotonic() + 60
+    patience = Patience(60)
     while not sent <= taken(receiver):
-        assert time.monotonic() < deadline, f"{len(sent - taken(receiver))} did not come"
+        assert not patience.is_over, f"{len(sent - taken(receiver))} did not come"
         page.wait_for_timeout(200)
     see_nothing_left(page)
     assert taken(receiver) == sent

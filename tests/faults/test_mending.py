@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from localbox.testing import ROOT, Box, box_of
+from tests.rig.patience import Patience
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
@@ -70,9 +71,9 @@ def receiver() -> Iterator[Receiver]:
 
 def until(seen: Callable[[], Any], what: str, within_s: float = SOON_S, now: Callable[[], Any] = str) -> Any:
     """Look again and again; what was seen at last. `now` tells what there is instead, if it never comes."""
-    deadline = time.monotonic() + within_s
+    patience = Patience(within_s)
     while not (found := seen()):
-        assert time.monotonic() < deadline, f"{what}: not within {within_s} s {now()}"
+        assert not patience.is_over, f"{what}: not within {within_s} s {now()}"
         time.sleep(0.25)
     return found
 

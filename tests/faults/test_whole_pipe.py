@@ -3,7 +3,6 @@
 What each must get is computed here from the events, without the code that runs the pipe.
 """
 
-import time
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from dataplane.ledger.bins import Bin
 from tests.rig.data_plane import DataPlane, until
+from tests.rig.patience import Patience
 
 GOODS = {"a": b'{"price":10}', "b": b'{"price":200}'}
 # One of three lines is of no count, and one of four orders names a good that the table has not.
@@ -51,8 +51,8 @@ def tail(plane: DataPlane, wanted: int) -> set[str]:
     )
     reader.assign([TopicPartition(topic.name, 0, 0)])
     bodies: set[str] = set()
-    deadline = time.monotonic() + 20
-    while len(bodies) < wanted and time.monotonic() < deadline:
+    patience = Patience(20)
+    while len(bodies) < wanted and not patience.is_over:
         bodies |= {(m.value() or b"").decode() for m in reader.consume(500, 0.5) if not m.error()}
     reader.close()
     return bodies

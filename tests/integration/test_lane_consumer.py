@@ -1,6 +1,5 @@
 """The consumer of a lane on a real broker: it commits nothing by itself, and without an offset it stands still."""
 
-import time
 import uuid
 from collections.abc import Iterator
 
@@ -9,6 +8,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dataplane.runtime.kafka import lane_consumer
+from tests.rig.patience import Patience
 
 EVENTS = 20
 
@@ -29,9 +29,9 @@ def topic(kafka_servers: str) -> Iterator[str]:
 def read(consumer: Consumer, count: int) -> list[Message]:
     """So many records or errors."""
     found: list[Message] = []
-    deadline = time.monotonic() + 40
+    patience = Patience(40)
     while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} came"
+        assert not patience.is_over, f"{len(found)} of {count} came"
         if (message := consumer.poll(1)) is not None:
             found.append(message)
     return found

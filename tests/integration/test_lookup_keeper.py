@@ -19,6 +19,7 @@ from dataplane.runtime.lookup_keeper import ELECT_S
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.lookups import encode_row, row_key
 from tests.rig.broker import Broker
+from tests.rig.patience import Patience
 
 ROOT = Path(__file__).parents[2]
 TABLE = "tab_rig"
@@ -66,9 +67,9 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def wait_until(is_so: Callable[[], bool], limit_s: float, what: str) -> None:
-    deadline = time.monotonic() + limit_s
+    patience = Patience(limit_s)
     while not is_so():
-        assert time.monotonic() < deadline, f"{what}: not within {limit_s} s"
+        assert not patience.is_over, f"{what}: not within {limit_s} s"
         time.sleep(0.02)
 
 

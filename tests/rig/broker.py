@@ -11,6 +11,7 @@ from typing import Final
 from localbox.services.kafka import kafka
 from localbox.settings import settings_from
 from localbox.testing import free_ports
+from tests.rig.patience import Patience
 
 READY_S: Final = 120.0  # three on a machine of its own
 
@@ -43,9 +44,9 @@ class Broker:
 
     @staticmethod
     def _wait_ready(probe: Callable[[], str | None]) -> None:
-        deadline = time.monotonic() + READY_S
+        patience = Patience(READY_S)
         while (why := probe()) is not None:
-            assert time.monotonic() < deadline, f"Kafka is not there after {READY_S:g} s: {why}"
+            assert not patience.is_over, f"Kafka is not there after {READY_S:g} s: {why}"
             time.sleep(0.1)
 
     def kill(self) -> None:

@@ -132,8 +132,11 @@ class DataPlane(Plane):
         """Ask for no application and wait for its end; returns the keeper's line about it."""
         self.files.unwish(self.cluster.cell)
         until(lambda: self.files.running(self.cluster.cell) is None, "the end of the application", 60)
-        text = self._keeper_log.read_text(errors="replace")
-        return next(line for line in reversed(text.splitlines()) if "ended" in line)
+        until(self._ends, "the keeper's line about it")  # it writes the line after it has seen the end
+        return self._ends()[-1]
+
+    def _ends(self) -> list[str]:
+        return [line for line in self._keeper_log.read_text(errors="replace").splitlines() if "ended" in line]
 
     def shift_clocks(self, *, lanes_s: float = 0, ingest_s: float = 0) -> None:
         """Set the wall clocks of every process that has run a lane, and of the replicas, off by so much."""

@@ -17,6 +17,7 @@ from localbox.settings import ROOT
 from tests.rig.books import AuditReader, Whole
 from tests.rig.broker import Broker
 from tests.rig.cluster import Cluster, key_of
+from tests.rig.patience import Patience
 from tests.rig.receiver import Receiver
 from tests.rig.sender import Sender
 
@@ -26,13 +27,13 @@ PLANTED: Final = Path(__file__).parent / "planted"
 def until(
     truth: Callable[[], object], what: str, limit_s: float = 60.0, *, seen: Callable[[], object] | None = None
 ) -> float:
-    """Wait until something holds; returns how many seconds it took. `seen` says what there was instead."""
-    began = time.monotonic()
+    """Wait until something holds; returns the seconds that count (see Patience). `seen`: what there was instead."""
+    patience = Patience(limit_s)
     while not truth():
-        if time.monotonic() - began >= limit_s:
+        if patience.is_over:
             pytest.fail(f"not within {limit_s:g} s: {what}" + (f"; instead: {seen()}" if seen else ""))
         time.sleep(0.1)
-    return time.monotonic() - began
+    return patience.counted_s
 
 
 class Plane(ABC):
@@ -111,10 +112,10 @@ class Plane(ABC):
     def settled(self, pipe: str, positions: set[str], limit_s: float = 60.0) -> Whole:
         """The books once everything of a pipe is settled and the ledger knows every one of `positions` as ACKed."""
         whole = self.whole(pipe)
-        deadline = time.monotonic() + limit_s
+        patience = Patience(limit_s)
         while whole.open() or not positions <= whole.acked or whole.upstream_open():
             missing = len(positions - whole.acked)
-            assert time.monotonic() < deadline, f"{whole.open()} units open, {missing} not known as ACKed: {whole}"
+            assert not patience.is_over, f"{whole.open()} units open, {missing} not known as ACKed: {whole}"
             time.sleep(0.2)
             whole = self.whole(pipe)
         return whole

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from controlplane.observer.main import observe
+from tests.rig.patience import Patience
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def observing() -> Iterator[None]:
 
 def until(truth: Callable[[], object], limit_s: float = 30) -> None:
     """Wait until something holds."""
-    deadline = time.monotonic() + limit_s
+    patience = Patience(limit_s)
     while not truth():
-        assert time.monotonic() < deadline, "it did not come about in time"
+        assert not patience.is_over, "it did not come about in time"
         time.sleep(0.1)

@@ -19,6 +19,7 @@ from dataplane.names import HEARTBEAT_TOPIC
 from dataplane.tables.records import KeyRecord
 from localbox.testing import Box
 from mgmt.models import Heartbeat as HeartbeatRow
+from tests.rig.patience import Patience
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +53,12 @@ def test_the_publisher_reads_and_writes_again(box: Box, broker: str):
 
 
 def read_again(topic: ControlTopic, limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
+    patience = Patience(limit_s)
     while True:
         try:
             return topic.refresh()
         except ControlTopicError:
-            assert time.monotonic() < deadline, "the control topic cannot be read any more"
+            assert not patience.is_over, "the control topic cannot be read any more"
             time.sleep(0.2)
 
 
@@ -69,9 +70,9 @@ def test_the_observer_reads_on_in_the_same_session(box: Box, broker: str):
         session.step()
         restart(box)
         writer = producer(broker)
-        deadline = time.monotonic() + 60
+        patience = Patience(60)
         while not HeartbeatRow.objects.exists():
-            assert time.monotonic() < deadline, "no heartbeat is read any more"
+            assert not patience.is_over, "no heartbeat is read any more"
             now_us = time.time_ns() // 1000
             beat = Heartbeat("c1", "process-0", "process", 1, "a", now_us, "running", 1, 1, "host", 0.0, 1)
             writer.produce(HEARTBEAT_TOPIC, encode_heartbeat(beat))

@@ -16,6 +16,7 @@ from controlplane.compute.keeper import take_lock
 from controlplane.compute.kept import KeptCell, Stage, wait_after
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import INCARNATION_VARIABLE, members
+from tests.rig.patience import Patience
 
 RELEASE = "0123456789abcdef"
 WISH = Desired("c1", 1, "local", RELEASE)
@@ -88,9 +89,9 @@ def keep(files: ComputeFiles, launcher: Launcher, asked: Asked | None = None) ->
 
 
 def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 15) -> None:
-    deadline = time.monotonic() + limit_s
+    patience = Patience(limit_s)
     while not truth():
-        assert time.monotonic() < deadline, "it did not come about in time"
+        assert not patience.is_over, "it did not come about in time"
         step()
         time.sleep(0.02)
 

@@ -17,6 +17,7 @@ from controlplane.compute.processes import members, runs_python_workers, signal_
 from controlplane.compute.releases import Releases
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cluster_plans
+from tests.rig.patience import Patience
 
 ROOT = Path(__file__).parents[3]
 # Ends only when the control topic says so; what it says last tells a drain from a death. Its worker says it has begun.
@@ -88,9 +89,9 @@ def keepers(root: Path, tmp_path: Path, kafka: str) -> Iterator[Keepers]:
 
 
 def until(truth: Callable[[], object], limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
+    patience = Patience(limit_s)
     while not truth():
-        assert time.monotonic() < deadline, "it did not come about in time"
+        assert not patience.is_over, "it did not come about in time"
         time.sleep(0.1)
 
 

@@ -13,6 +13,7 @@ from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.port import Desired
 from controlplane.compute.processes import members, signal_all
 from controlplane.compute.releases import Releases
+from tests.rig.patience import Patience
 
 ROOT = Path(__file__).parents[3]
 APPLICATION = """
@@ -37,9 +38,9 @@ time.sleep(300)
 
 
 def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 90) -> None:
-    deadline = time.monotonic() + limit_s
+    patience = Patience(limit_s)
     while not truth():
-        assert time.monotonic() < deadline, "it did not come about in time"
+        assert not patience.is_over, "it did not come about in time"
         step()
         time.sleep(0.1)
 

@@ -19,6 +19,7 @@ from localbox.testing import Box
 from mgmt.models import LookupRow, LookupTable, User
 from mgmt.services import create_lookup_table, create_tenant, delete_lookup_table, put_row, remove_row, upload_rows
 from mgmt.services.row_files import NewRow
+from tests.rig.patience import Patience
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SEEN_S = 5.0
@@ -69,9 +70,9 @@ def seen(store: LookupStore, table: LookupTable, key: str) -> object:
 
 
 def wait_for(store: LookupStore, table: LookupTable, key: str, value: object, limit_s: float = SEEN_S) -> None:
-    deadline = time.monotonic() + limit_s
+    patience = Patience(limit_s)
     while seen(store, table, key) != value:
-        assert time.monotonic() < deadline, f"{key} is not {value} after {limit_s} s"
+        assert not patience.is_over, f"{key} is not {value} after {limit_s} s"
         time.sleep(0.02)
 
 
@@ -150,9 +151,9 @@ def test_a_topic_made_anew_gets_everything_again(broker: str, tmp_path: Path, ta
     publisher.tick()
     admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
     admin.delete_topics([LOOKUP_TOPIC], operation_timeout=10)[LOOKUP_TOPIC].result()
-    deadline = time.monotonic() + 20
+    patience = Patience(20)
     while TopicAdmin(broker).find([LOOKUP_TOPIC]):
-        assert time.monotonic() < deadline
+        assert not patience.is_over
         time.sleep(0.1)
     make_topic(broker)
     assert LookupPublisher(broker).tick() == "2 rows"

@@ -17,6 +17,7 @@ from controlplane.topics import TopicAdmin, cluster_plans
 from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC
 from localbox.testing import ROOT, Box, box_of
+from tests.rig.patience import Patience
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +55,9 @@ def is_stored(url: str, name: str) -> bool:
 
 
 def until(truth: Callable[[], object], limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
+    patience = Patience(limit_s)
     while not truth():
-        assert time.monotonic() < deadline, "it did not come about in time"
+        assert not patience.is_over, "it did not come about in time"
         time.sleep(0.3)
 
 

@@ -47,6 +47,7 @@ from mgmt.services import (
     revoke_api_key,
 )
 from tests.integration.controlplane.records import control_records
+from tests.rig.patience import Patience
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).parents[3]
@@ -115,9 +116,9 @@ def all_hold(cell: str, table_offset: int) -> None:
 def tick_to(provisioner: Provisioner, revision: PipeRevision, state: str, table_offset: int = 10**9) -> None:
     """Ticks, between beats of all lanes as they come, until the revision is there. A tick has several rounds; one that
     waits long for Kafka finds the beats of its beginning old, and goes on in the next."""
-    deadline = time.monotonic() + 60
+    patience = Patience(60)
     while revision.state != state:
-        assert time.monotonic() < deadline, f"{revision.state}: {revision.state_reason}"
+        assert not patience.is_over, f"{revision.state}: {revision.state_reason}"
         revision.pipe.refresh_from_db()
         all_hold(str(revision.pipe.cell_id), table_offset)
         provisioner.tick()
@@ -339,9 +340,9 @@ def test_a_tick_killed_anywhere_is_finished_by_the_next(
     assert revision_of(pipe).state == "requested"
     made = TopicAdmin(control_settings().kafka).find(cell_topic(cell, purpose, 1) for purpose in PURPOSES)
     assert len(made) == len(PURPOSES), "the kill came after the topics were made"
-    deadline = time.monotonic() + 2 * ONE_CHANGE.total_seconds()  # what it was killed over is its own for so long
+    patience = Patience(2 * ONE_CHANGE.total_seconds())  # what it was killed over is its own for so long)
     while revision_of(pipe).state != "ramping":
-        assert time.monotonic() < deadline, revision_of(pipe).state_reason
+        assert not patience.is_over, revision_of(pipe).state_reason
         provisioner.tick()
         time.sleep(0.2)
     assert {topic.topic_id for topic in Topic.objects.filter(cell=cell)} == {found.topic_id for found in made.values()}

@@ -16,6 +16,7 @@ from mgmt.models import DestinationTest, Tenant, Tick, User
 from mgmt.services import create_tenant
 from mgmt.services.test_requests import ask_test_of_draft
 from tests.integration.test_forbidden_addresses import Canary
+from tests.rig.patience import Patience
 from tests.rig.receiver import HANG, Receiver
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -56,9 +57,9 @@ def ask(tenant: Tenant, by: User, url: str) -> DestinationTest:
 
 
 def answered(row: DestinationTest) -> DestinationTest:
-    deadline = time.monotonic() + 20
+    patience = Patience(20)
     while row.state != DestinationTest.State.DONE:
-        assert time.monotonic() < deadline, f"{row.url} is {row.state} still"
+        assert not patience.is_over, f"{row.url} is {row.state} still"
         time.sleep(0.02)
         row.refresh_from_db()
     return row

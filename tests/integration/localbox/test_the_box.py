@@ -22,6 +22,7 @@ from localbox.settings import settings_from
 from localbox.state import Known, read_snapshot
 from localbox.supervisor import living, state_file
 from localbox.testing import ROOT, Box, box_of
+from tests.rig.patience import Patience
 
 
 @pytest.fixture(scope="module")
@@ -195,9 +196,9 @@ def supervisor_of(box: Box) -> Known:
 
 
 def wait_gone(known: Known) -> None:
-    until = time.monotonic() + 10
+    patience = Patience(10)
     while known.process() is not None:
-        assert time.monotonic() < until
+        assert not patience.is_over
         time.sleep(0.01)
 
 
@@ -221,9 +222,9 @@ def test_down_does_not_wait_for_jars_that_are_on_their_way(tmp_path: Path):
     box = Box(tmp_path / "var", only=["kafka"], env=given | {"JAVA_HOME": ""})
     command = [sys.executable, "-m", "localbox", "up", "--only", "kafka"]
     with subprocess.Popen(command, cwd=ROOT, env=box.given | {"PYTHONPATH": box.env["PYTHONPATH"]}) as starting:
-        until = time.monotonic() + 30
+        patience = Patience(30)
         while not marked(box.var) or living(box.settings) is None:
-            assert time.monotonic() < until
+            assert not patience.is_over
             time.sleep(0.05)
         box.stop()
         assert starting.wait(20) == 0
@@ -238,9 +239,9 @@ def test_a_killed_leader_leaves_nobody_of_its_group_behind(tmp_path: Path):
         program = Program("leader", Stage.CONTROL, (sys.executable, "-c", code))
         running = Running(program, env=settings.env, log=tmp_path / "log", pool=pool)
         running.step(may_start=True)
-        until = time.monotonic() + 10
+        patience = Patience(10)
         while not (note.exists() and note.read_text()):
-            assert time.monotonic() < until
+            assert not patience.is_over
             time.sleep(0.01)
         child = int(note.read_text())
         assert running.popen is not None

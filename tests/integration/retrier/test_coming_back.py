@@ -30,6 +30,7 @@ from localbox.settings import ROOT
 from tests.rig.broker import Broker
 from tests.rig.cluster import Cluster, broker_for_cells
 from tests.rig.data_plane import until
+from tests.rig.patience import Patience
 from tests.rig.watch import Heartbeats
 
 pytestmark = pytest.mark.timeout(400)
@@ -111,8 +112,8 @@ class Retrier:
 
     def read(self) -> None:
         """Take in what has come out."""
-        deadline = time.monotonic() + 0.5
-        while time.monotonic() < deadline and (messages := self._out.consume(5_000, 0.02)):
+        patience = Patience(0.5)
+        while not patience.is_over and (messages := self._out.consume(5_000, 0.02)):
             found = [m for m in messages if m.error() is None]
             self.came += [(read_meta(m.headers() or []), m.timestamp()[1] * 1_000 + 999) for m in found]
 

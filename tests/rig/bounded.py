@@ -155,4 +155,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    importlib.import_module("tests.rig.bounded").main()  # the module that cases import: its Share is not __main__'s

@@ -8,6 +8,7 @@ import msgspec
 
 from controlplane.deployer.decide import step_to_take
 from controlplane.deployer.snapshot import CellSight, Health, Policy, RolloutView, Snapshot, StepView
+from controlplane.expected_lanes import expected_lanes
 from controlplane.interlocks import why_not
 from controlplane.leases import cell_states
 from mgmt.models import Cell, Heartbeat, Lease, Rollout, RolloutStep
@@ -33,18 +34,19 @@ def lease_of(step: RolloutStep) -> Lease | None:
 
 def pids(cell: Cell) -> dict[str, int]:
     """The process of each lane that has reported from the application that was asked for last."""
-    beats = Heartbeat.objects.filter(cell=cell.id, epoch=cell.epoch)
-    return {beat.writer: beat.body["pid"] for beat in beats if beat.writer in wanted(cell)}
+    beats, must_report = Heartbeat.objects.filter(cell=cell.id, epoch=cell.epoch), wanted(cell)
+    return {beat.writer: beat.body["pid"] for beat in beats if beat.writer in must_report}
 
 
 def wanted(cell: Cell) -> list[str]:
-    """Who must report: the driver, and every lane that the cell is to have. Nobody where it sleeps.
+    """Who must report: the driver, and the lanes that the cell is to have and its release knows. Nobody if it sleeps.
 
     One that fell asleep after it was given the new release gets back what it had as well: it wakes with that.
     """
     if cell.is_asleep:
         return []
-    return [DRIVER, *(f"{kind}-{number}" for kind, lanes in cell.lanes.items() for number in range(lanes))]
+    driver = Heartbeat.objects.filter(cell=cell.id, epoch=cell.epoch, writer=DRIVER).first()
+    return [DRIVER, *expected_lanes(cell.lanes, driver.body if driver else None)]
 
 
 def _step(row: RolloutStep) -> StepView:

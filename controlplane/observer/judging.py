@@ -51,7 +51,14 @@ def _beats(now: datetime) -> tuple[Mapping[str, list[Beat]], bool]:
     found: dict[str, list[Beat]] = defaultdict(list)
     newest = None
     for row in Heartbeat.objects.order_by("cell", "writer"):
-        said = Beat(row.writer, row.state, row.at, row.body.get("detail", ""), row.body.get("failures", {}))
+        said = Beat(
+            row.writer,
+            row.state,
+            row.at,
+            row.body.get("detail", ""),
+            row.body.get("failures", {}),
+            row.body.get("lane_kinds", ()),
+        )
         found[row.cell].append(said)
         newest = max(newest or row.at, row.at)
     return found, newest is not None and now - newest <= SILENT

@@ -5,11 +5,13 @@ a lane that is started anew after a hiccup unsettles nobody, one that comes and 
 brings with it (a lane is silent while it is moved) is listed as silenced and counts for nothing until the change ends.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from msgspec import Struct, structs
+
+from controlplane.expected_lanes import expected_lanes
 
 State = Literal["stable", "unstable", "unknown"]
 
@@ -28,13 +30,18 @@ CAUSED_BY: Final[Mapping[str, frozenset[str]]] = {
 
 
 class Beat(Struct, frozen=True):
-    """The newest heartbeat of one writer. `failures`: of a driver, how often in a row each lane has failed."""
+    """The newest heartbeat of one writer.
+
+    failures:   of a driver, how often in a row each lane has failed
+    lane_kinds: of a driver, those that its release has; none from a release that did not tell
+    """
 
     writer: str
     state: str
     at: datetime
     detail: str = ""
     failures: Mapping[str, int] = {}
+    lane_kinds: Sequence[str] = ()
 
 
 class Look(Struct, frozen=True):
@@ -90,8 +97,8 @@ def findings(look: Look) -> Iterable[Finding]:
     if look.lost:
         yield Finding("loss", f"{look.lost} messages are lost in minutes sealed within the last ten")
     beats = {beat.writer: beat for beat in look.beats}
-    lanes = [f"{kind}-{number}" for kind, wanted in look.lanes.items() for number in range(wanted)]
     driver = beats.get("driver")
+    lanes = expected_lanes(look.lanes, {"lane_kinds": driver.lane_kinds} if driver else None)
     for lane in lanes:
         if driver and driver.failures.get(lane, 0) > 1:
             yield Finding("failing", f"{lane} fails again and again")

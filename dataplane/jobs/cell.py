@@ -20,6 +20,7 @@ from dataplane.jobs.lanes import run_lane
 from dataplane.jobs.queries import Query, QueryKeeper
 from dataplane.jobs.wanted import STABLE_S, LaneName, back_off_s, decide
 from dataplane.jobs.windows import WindowsQuery
+from dataplane.names import LANE_KINDS
 from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.lane import LaneIdentity
@@ -130,6 +131,7 @@ class Driver:
             detail="; ".join(filter(None, (detail, self._files.trouble))),
             queries=self._queries.states,
             failures=failing,
+            lane_kinds=LANE_KINDS,
             failing_files=self._files.failing,
         )
 

@@ -25,6 +25,7 @@ class Heartbeat(Struct, frozen=True):
     detail: str = ""
     queries: dict[str, str] = {}  # of a driver: what each Structured Streaming query is doing
     failures: dict[str, int] = {}  # of a driver: how often in a row each lane has failed that does not run well yet
+    lane_kinds: list[str] = []  # of a driver: kinds of lanes that its release has
     dropped_spans: int = 0  # of traces, since the process began
     failing_files: int = 0  # kinds of files that it goes on without: the disk is full, read-only, or gone
     held_pipes: int = 0  # of a process lane: pipes that it holds because a plan, salt, table or topic is missing

@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from dataplane.names import WHOLE, LaneKind, Purpose
+from dataplane.names import LANE_KINDS, PURPOSES, WHOLE, LaneKind, Purpose
 from dataplane.spec import Destination, PipeSpec
 
 DEAD_RATE: Final = "dead-rate"  # too many of a pipe's messages die in its steps
@@ -26,13 +26,19 @@ class TopicRecord(Struct, frozen=True):
 
 
 class CellRecord(Struct, tag="cell", tag_field="kind", frozen=True):
-    """A cell: its topics and the lanes it should run. An application of a lower epoch drains and ends."""
+    """A cell: its topics and the lanes it should run. An application of a lower epoch drains and ends.
+
+    On the wire, kinds of lanes and topics that came later are in fields of their own, which releases before them skip;
+    kinds that this release does not know are left out when a record is read (`encode_record`, `decode_record`).
+    """
 
     cell: str
     version: int
     epoch: int
     lanes: dict[LaneKind, int]
     topics: dict[Purpose, TopicRecord]
+    later_lanes: dict[str, int] = {}
+    later_topics: dict[str, TopicRecord] = {}
 
 
 class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
@@ -177,6 +183,8 @@ Record = (
     | StopRecord
     | QuotaRecord
 )
+# Kinds of lanes and topics that the first release with this wire version did not have: what is added goes here, too.
+LATER_KINDS: Final = frozenset({"process-slow"})
 # Of records, as their bytes say it.
 KINDS: Final = [str(kind.__struct_config__.tag) for kind in get_args(Record)]
 
@@ -209,9 +217,28 @@ def record_key(record: Record) -> str:
 
 def encode_record(record: Record) -> bytes:
     """The record as JSON, for the topic and the snapshot."""
-    return msgspec.json.encode(record)
+    return msgspec.json.encode(_with_later_kinds_apart(record) if isinstance(record, CellRecord) else record)
 
 
 def decode_record(value: bytes) -> Record:
     """Raises msgspec.DecodeError if `value` is not a record this version understands."""
-    return _decoder.decode(value)
+    record = _decoder.decode(value)
+    return _with_all_kinds(record) if isinstance(record, CellRecord) else record
+
+
+def _with_later_kinds_apart(cell: CellRecord) -> CellRecord:
+    return msgspec.structs.replace(
+        cell,
+        lanes={kind: count for kind, count in cell.lanes.items() if kind not in LATER_KINDS},
+        topics={purpose: topic for purpose, topic in cell.topics.items() if purpose not in LATER_KINDS},
+        later_lanes={kind: count for kind, count in cell.lanes.items() if kind in LATER_KINDS},
+        later_topics={purpose: topic for purpose, topic in cell.topics.items() if purpose in LATER_KINDS},
+    )
+
+
+def _with_all_kinds(cell: CellRecord) -> CellRecord:
+    lanes = {kind: cell.later_lanes[kind] for kind in LANE_KINDS if kind in cell.later_lanes}
+    topics = {purpose: cell.later_topics[purpose] for purpose in PURPOSES if purpose in cell.later_topics}
+    return msgspec.structs.replace(
+        cell, lanes=cell.lanes | lanes, topics=cell.topics | topics, later_lanes={}, later_topics={}
+    )

@@ -12,7 +12,7 @@ messages go, as they came, to the cell's `process-slow` topic, where a lane of i
 Nothing overtakes, whoever is killed: a new owner reads the note and goes on with the detour.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final, Protocol
 from zlib import crc32
@@ -68,7 +68,10 @@ class _Way:
 
 
 class _Detour:
-    """A pipe's detour, in all partitions of this lane. It does not end before `until_s`."""
+    """A pipe's detour, in all partitions of this lane. It does not end before `until_s`.
+
+    tenant: "" after a recall, until the pipe's record is known; no detour begins to end before
+    """
 
     def __init__(self, tenant: str, until_s: float) -> None:
         self.tenant, self.until_s = tenant, until_s
@@ -89,6 +92,7 @@ class Detours:
         self._notes: dict[int, tuple[float, str]] = {}  # by partition: what is committed, as of when
         self._asked: dict[int, tuple[float, tuple[int, int] | None]] = {}  # by slow partition: its progress, as of when
         self._probe_due_s = 0.0
+        self._given_up: set[int] = set()  # partitions whose detours stay as they are, and so are noted
 
     def state(self, key: FlowKey) -> State | None:
         """Of a flow; None if its messages run here."""
@@ -158,9 +162,13 @@ class Detours:
             return []
         free: list[FlowKey] = []
         for pipe, detour in list(self._detours.items()):
+            if not detour.tenant and (record := self._lane.table.pipe(pipe)) is not None:
+                detour.tenant = record.tenant
             for partition, way in list(detour.ways.items()):
                 if not self._lane.owns(partition):
                     del detour.ways[partition]
+                elif partition in self._given_up:
+                    continue
                 elif self._moves((pipe, partition), way, now_s):
                     free.append((pipe, partition))
             if not detour.ways:
@@ -215,6 +223,8 @@ class Detours:
         for detour in self._detours.values():
             if now_s < detour.until_s or {way.state for way in detour.ways.values()} != {State.SLOW}:
                 continue
+            if not self._given_up.isdisjoint(detour.ways) or not detour.tenant:
+                continue
             progress = self._progress(self.partition(detour.tenant), now_s, max_age_s=LOOK_S)
             if progress is not None and progress[1] - progress[0] <= NEAR:
                 for way in detour.ways.values():
@@ -243,8 +253,17 @@ class Detours:
     def _words(self, partition: int) -> list[str]:
         return [f"{WORD}{pipe}=0" for pipe, detour in self._detours.items() if partition in detour.ways]
 
+    def give_up(self, partitions: Iterable[int] | None = None) -> None:
+        """Leave the detours of these partitions, or of all, as they are, until they are recalled.
+
+        What was produced to the slow topic may be under way: the last commit says that it goes there.
+        """
+        noted = {partition for detour in self._detours.values() for partition in detour.ways}
+        self._given_up.update(noted if partitions is None else partitions)
+
     def recall(self, partition: int, note: str, now_s: float) -> None:
         """What an earlier owner noted; it may have been ourselves."""
+        self._given_up.discard(partition)
         self._notes[partition] = (now_s, note)
         for detour in self._detours.values():
             detour.ways.pop(partition, None)
@@ -252,9 +271,7 @@ class Detours:
             if not word.startswith(WORD):
                 continue
             pipe = word.removeprefix(WORD).partition("=")[0]
-            record = self._lane.table.pipe(pipe)
-            tenant = record.tenant if record is not None else pipe
-            detour = self._detours.setdefault(pipe, _Detour(tenant, now_s + STAY_S))
+            detour = self._detours.setdefault(pipe, _Detour("", now_s + STAY_S))
             detour.ways[partition] = _Way(State.SLOW, now_s)
 
     def close(self) -> None:

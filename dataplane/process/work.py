@@ -380,6 +380,8 @@ class ProcessWork:
     def forget(self, partitions: Iterable[int]) -> None:
         """What waits will be read by the new owner."""
         gone = set(partitions)
+        if self._detours is not None:
+            self._detours.give_up(gone)
         self._admission.forget(gone)
         self._drop([flow for flow in self._flows.values() if flow.key[1] in gone])
         self._waiting = [(group, items) for group, items in self._waiting if group.partition not in gone]
@@ -387,6 +389,8 @@ class ProcessWork:
 
     def give_back(self) -> None:
         """What waits stays uncommitted."""
+        if self._detours is not None:
+            self._detours.give_up()
         self._drop(list(self._flows.values()))
         self._waiting = []
         self._behind.clear()

@@ -1,6 +1,7 @@
 """A process lane and its slow lane in memory, with the topics between them: what is read, run, stored and committed."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import mkdtemp
 from types import SimpleNamespace
@@ -87,6 +88,28 @@ class Half:
             self.committed[slot] = window.prefix
             if self.kind == "process":
                 self.notes[slot] = self.lane.notes[slot] = self.lane.note(slot, window.prefix)
+
+    def revoke(self, partitions: Iterable[int], *, stored: bool = True) -> None:
+        """As `Lane._revoked`: what is under way may be stored or not when the last commit is made."""
+        self.lane.work.forget(partitions)
+        self._end_with(stored)
+
+    def drain(self, *, stored: bool = True) -> None:
+        """As `Lane._drain`, likewise."""
+        self.lane.work.give_back()
+        self._end_with(stored)
+
+    def _end_with(self, stored: bool) -> None:
+        self.lane.work.turn()
+        if stored:
+            self.store()
+        self.commit()
+
+    def assign(self, partition: int) -> None:
+        """A partition that was revoked comes back."""
+        self.lane.windows.pop(partition, None)
+        self._read[partition] = self.committed[partition]
+        self.lane.recall(partition, self.notes.get(partition, ""))
 
     def kill(self, stored: int) -> None:
         """In the middle of what it does: so many of its records are stored still."""

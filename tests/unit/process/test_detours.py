@@ -232,6 +232,44 @@ def test_a_new_owner_goes_on_with_the_detour(lanes: TwoLanes):
     assert not lanes.overtaken()
 
 
+@pytest.mark.parametrize("how", ["drain", "revoke"])
+def test_who_gives_up_a_partition_notes_a_detour_whose_last_messages_are_under_way(lanes: TwoLanes, how: str):
+    """They are stored after all; who reads on from there must send what follows after them."""
+    dear(lanes)
+    lanes.finish()
+    lanes.passes(3)
+    lanes.now_s += STAY_S
+    lanes.send("dear", b"k0", 5)
+    lanes.main.read(10)  # they are produced to the slow topic, and the detour begins to end
+    if lanes.states() == {"slow"}:
+        lanes.now_s += 1.1
+        lanes.main.lane.work.turn()
+    assert lanes.states() == {"opening"}
+    lanes.main.drain() if how == "drain" else lanes.main.revoke(range(4))
+    lanes.kill(lanes.main, 0)
+    lanes.send("dear", b"k0", 3)
+    lanes.main.read(10)
+    lanes.main.store()
+    lanes.main.commit()
+    lanes.finish()
+    assert not lanes.overtaken()
+
+
+def test_a_detour_recalled_before_its_pipes_record_is_known_asks_for_no_partition(lanes: TwoLanes):
+    dear(lanes)
+    lanes.finish()
+    lanes.kill(lanes.main, 0)
+    ours, table = lanes.main.lane.work._detours, lanes.main.lane.table
+    record, find, asked = table.pipe("dear"), table.pipe, []
+    ours._slow.progress = asked.append
+    table.pipe = lambda _pipe: None
+    ours.turn(lanes.now_s + STAY_S + 1)
+    assert not asked
+    table.pipe = find
+    ours.turn(lanes.now_s + STAY_S + 3)
+    assert set(asked) == {ours.partition(record.tenant)}
+
+
 def test_no_message_is_diverted_before_the_note_is_committed(lanes: TwoLanes):
     """Else a new owner, which knows of no detour, would run what comes next before what the slow lane has."""
     lanes.cost_ms["dear"] = 14.0
@@ -309,6 +347,18 @@ class Lives(RuleBasedStateMachine):
     def kill_slow(self, stored: int) -> None:
         self.killed = True
         self.lanes.kill(self.lanes.slow, stored)
+
+    @rule(partition=st.integers(0, 3), stored=st.booleans())
+    def revoke_and_assign(self, partition: int, stored: bool) -> None:
+        self.killed = True
+        self.lanes.main.revoke([partition], stored=stored)
+        self.lanes.main.assign(partition)
+
+    @rule(stored=st.booleans())
+    def drain(self, stored: bool) -> None:
+        self.killed = True
+        self.lanes.main.drain(stored=stored)
+        self.lanes.kill(self.lanes.main, 0)
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 12.0]))
     def wait(self, seconds: float) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.ledger.deadletter import Death, dead_headers
@@ -25,6 +25,7 @@ from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encod
 from localbox.settings import ROOT
 from tests.rig.cluster import Cluster
 from tests.rig.lane_server import Ended, Order
+from tests.rig.patience import Patience
 from tests.rig.plane import until
 from tests.rig.steps import Step
 
@@ -201,7 +202,14 @@ class CrashCell:
         self._group.close()
 
     def _end(self, topic: str) -> int:
-        return int(self._group.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
+        patience = Patience(30)
+        while True:
+            try:
+                return int(self._group.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
+            except KafkaException:  # of a new topic it may not be known yet who leads it
+                if patience.is_over:
+                    raise
+                time.sleep(0.2)
 
     def read(self, purpose: Purpose, below: int | None = None) -> Iterator[Meta]:
         """What stands on one of its topics, up to an offset if one is given, with positions as a lane has them."""

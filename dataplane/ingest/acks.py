@@ -26,11 +26,24 @@ class Batch:
     be stored, or nobody can say where, then none of that partition counts: the sender is told so, and sends them again.
 
     numbers: by partition, which records of the request went there (their places among those produced)
+    refusing: partitions that take nothing more of the request, as one of its records could not be produced there
     reused:  places that had been reported to this producer for other records before
     places:  of the records in the order in which they were produced, once all reports are in; None: does not count
     """
 
-    __slots__ = ("_done", "_failed", "_offsets", "_owed", "future", "numbers", "pace", "places", "reused", "subject")
+    __slots__ = (
+        "_done",
+        "_failed",
+        "_offsets",
+        "_owed",
+        "future",
+        "numbers",
+        "pace",
+        "places",
+        "refusing",
+        "reused",
+        "subject",
+    )
 
     def __init__(self, subject: Any, pace: Pace, loop: asyncio.AbstractEventLoop) -> None:
         self.subject = subject  # the caller's own, for `on_done`
@@ -38,6 +51,7 @@ class Batch:
         self.future: asyncio.Future[None] = loop.create_future()
         self.numbers: dict[int, list[int]] = defaultdict(list)
         self.places: list[Place | None] = []
+        self.refusing: set[int] = set()
         self.reused: list[Place] = []
         self._failed: set[int] = set()
         self._offsets: dict[int, list[int]] = defaultdict(list)
@@ -56,7 +70,9 @@ class Batch:
     def report(self, error: KafkaError | None, message: Message) -> None:
         """The report of one record. A hot path."""
         offset, partition = message.offset(), message.partition()
-        if error is None and offset is not None and self.pace.rises(partition, offset):
+        if self.pace.is_late:  # stored or not, its sender is told to repeat it: the new instance may give its offset
+            self._failed.add(partition)
+        elif error is None and offset is not None and self.pace.rises(partition, offset):
             self._offsets[partition].append(offset)
         else:
             self._failed.add(partition)

@@ -34,10 +34,21 @@ class Held(NamedTuple):
 class Pace:
     """Records of one topic. The batch they belong to calls `reported` for each; `turn` after reports have come."""
 
-    __slots__ = ("_failed", "_held", "_held_bytes", "_highs", "_on_their_way", "_passing", "_produce", "_topic")
+    __slots__ = (
+        "_failed",
+        "_held",
+        "_held_bytes",
+        "_highs",
+        "_on_their_way",
+        "_passing",
+        "_produce",
+        "_replaceable",
+        "_topic",
+    )
 
     def __init__(self, producer: Producer | ReplaceableProducer, topic: str) -> None:
         self._produce = producer.produce
+        self._replaceable = producer if isinstance(producer, ReplaceableProducer) else None
         self._topic = topic
         self._on_their_way: dict[int, int] = defaultdict(int)  # by partition
         self._passing: dict[int, Batch] = {}  # whose records go in one request with its first one
@@ -62,6 +73,11 @@ class Pace:
         self._on_their_way[partition] -= 1
         if failed:
             self._failed.add(partition)
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether the report that comes now is of an instance of the producer that failed."""
+        return self._replaceable is not None and self._replaceable.is_draining
 
     def rises(self, partition: int, offset: int) -> bool:
         """Note the offset of a record that is stored; False if one as high was reported before. A hot path.

@@ -322,9 +322,12 @@ class Replica:
         headers = [(META_HEADER, encode_meta(meta)), *event.headers]
         if len(headers) > FEW_HEADERS or event.origin is not None:
             _check_envelope(key, headers)
+        if partition in batch.refusing:
+            raise _unavailable()
         try:
             batch.pace.send(event.body, key, partition, headers, batch)
         except (BufferError, KafkaException) as exc:
+            batch.refusing.add(partition)  # what follows there may have the same key, and must not overtake it
             raise _unavailable() from exc
         batch.numbers[partition].append(len(metas))
         metas.append(meta)
@@ -336,9 +339,11 @@ class Replica:
 
         An event whose ACK cannot be journalled is answered with 503, although it is stored: its sender repeats it.
         """
-        for batch in batches:
-            if batch.reused:
-                self._note_reuse(batch)
+        reusing = [batch for batch in batches if batch.reused]
+        for batch in reusing:
+            self._note_reuse(batch)
+        if reusing:
+            self._producer.renew("its offsets were given again")
         passes = self._stored(batches)
         if not passes:
             return
@@ -382,7 +387,7 @@ class Replica:
         self._acks.restart()
 
     def _note_reuse(self, batch: Batch) -> None:
-        """Report offsets that were given twice to records of one producer, and go on with another one.
+        """Report offsets that were given twice to records of one producer.
 
         Kafka has lost what had them first. Those of `batch` are not ACKed: no two ACKed records of a producer share an
         offset.
@@ -394,7 +399,6 @@ class Replica:
             position = partition_base(generation, partition) + offset
             for bucket in {request.metas[number].bucket for number in batch.numbers[partition]}:
                 self._teller.reused(pipe.cell, pipe.pipe, bucket, [position])
-        self._producer.renew("its offsets were given again")
 
     def _note_journal(self, trouble: str) -> None:
         """Remember whether the journal can be written; the heartbeat says so, the log once for each change."""

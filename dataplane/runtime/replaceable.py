@@ -29,15 +29,17 @@ class ReplaceableProducer:
 
     replacements: how often an instance was replaced
     instance:     a random number of the instance of now, above 0
+    is_draining:  whether the reports that come now are of instances that failed
     """
 
     def __init__(self, make: Callable[[], Producer], on_replaced: Callable[[], None] = lambda: None) -> None:
         self._make, self._on_replaced = make, on_replaced
         self._producer = make()
-        self._failed: Producer | None = None  # replaced, and its last reports are still to come
+        self._failed: list[Producer] = []  # replaced, and their last reports are still to come
         self._times: deque[float] = deque(maxlen=MOST)
         self.instance = _number()
         self.replacements = 0
+        self.is_draining = False
 
     def produce(self, *record: Any, **named: Any) -> None:
         """As Producer.produce. After a fatal error it raises once more, and the next record goes to a new instance."""
@@ -57,14 +59,14 @@ class ReplaceableProducer:
                 raise
             self._replace(exc.args[0])
             reported = 0
-        if self._failed is not None:
-            self._drain(self._failed)
+        while self._failed:
+            self._drain(self._failed.pop(0))
         return reported
 
     def flush(self, wait_s: float) -> int:
         """As Producer.flush, likewise. By polls: a flush calls delivery callbacks with the exception still set."""
         deadline = time.monotonic() + wait_s
-        while (len(self._producer) or self._failed is not None) and time.monotonic() < deadline:
+        while (len(self._producer) or self._failed) and time.monotonic() < deadline:
             self.poll(POLL_S)
         return len(self._producer)
 
@@ -82,8 +84,9 @@ class ReplaceableProducer:
     def renew(self, why: str) -> None:
         """Put a new instance in the place of one that cannot be relied on any more."""
         log.error("the Kafka producer is replaced: %s", why)
-        self._failed, self._producer = self._producer, self._make()
-        self._failed.purge()
+        self._producer.purge()
+        self._failed.append(self._producer)
+        self._producer = self._make()
         self.instance = _number()
         self.replacements += 1
         self._times.append(time.monotonic())
@@ -94,11 +97,14 @@ class ReplaceableProducer:
 
     def _drain(self, failed: Producer) -> None:
         """Have the last reports of a failed instance. Not from within `produce`, whose caller expects none yet."""
-        self._failed = None
         deadline = time.monotonic() + REPORTS_S
-        while len(failed) and time.monotonic() < deadline:
-            with suppress(KafkaException):  # the error itself, if `produce` met it first
-                failed.poll(POLL_S)
+        self.is_draining = True
+        try:
+            while len(failed) and time.monotonic() < deadline:
+                with suppress(KafkaException):  # the error itself, if `produce` met it first
+                    failed.poll(POLL_S)
+        finally:
+            self.is_draining = False
 
 
 def _number() -> int:

@@ -200,3 +200,54 @@ def test_as_many_headers_as_are_not_counted_fit_at_their_largest():
     """A request's attribute has at most 64 characters of name and 1,024 of value; four bytes each."""
     largest: Headers = [("ce_" + "n" * 64, b"v" * 4_096)] * FEW_HEADERS
     assert wire_bytes(None, b"k" * 300, [(META_HEADER, b"m" * 500), *largest]) <= ENVELOPE_BYTES
+
+
+class PurgeableProducer(SlowProducer):
+    """One that can be replaced, and still reports what it was asked for."""
+
+    def purge(self) -> None:
+        """What is on its way stays on its way."""
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+
+def test_a_success_that_a_replaced_instance_reports_acks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The new instance may be given the same offset, and no two ACKed records of one pipe may share it."""
+    made: list[PurgeableProducer] = []
+
+    def make(*_: object) -> PurgeableProducer:
+        made.append(PurgeableProducer())
+        return made[-1]
+
+    monkeypatch.setattr(module, "ingest_producer", make)
+
+    async def story(replica: Replica) -> None:
+        task = await taken(replica, events("1"))
+        replica._producer.renew("a test")
+        made[0].report(None)
+        (verdict,) = await task
+        assert (verdict.status, len(made)) == (503, 2)
+
+    with_replica(tmp_path, story)
+
+
+def test_what_follows_a_record_that_cannot_be_produced_does_not_overtake_it(tmp_path: Path, producer: SlowProducer):
+    produce, calls = producer.produce, []
+
+    def full_at_the_second(topic: str, value: bytes, *record: Any, **named: Any) -> None:
+        calls.append(value)
+        if len(calls) == 2:
+            raise BufferError
+        produce(topic, value, *record, **named)
+
+    producer.produce = full_at_the_second  # type: ignore[method-assign]
+
+    async def story(replica: Replica) -> None:
+        task = await taken(replica, events("1", "2", "3"))
+        producer.report(None)
+        assert [verdict.status for verdict in await task] == [202, 503, 503]
+        assert calls[:2] == [b"1", b"2"]
+        assert b"3" not in calls
+
+    with_replica(tmp_path, story)

@@ -74,6 +74,21 @@ def test_a_fatal_error_replaces_the_instance_and_its_records_are_reported_as_not
     assert reports[1] is None
 
 
+def test_what_each_of_two_replaced_instances_had_is_reported(cluster: MockCluster, producer: ReplaceableProducer):
+    reports: list[tuple[bool, bool]] = []
+
+    def note(error: Any, _message: Any) -> None:
+        reports.append((error is not None, producer.is_draining))
+
+    cluster.kill()
+    for number in (1, 2):
+        producer.produce("t", b"%d" % number, on_delivery=note)
+        producer.renew("a test")
+    until(lambda: len(reports) == 2, lambda: producer.poll(0.01))
+    assert reports == [(True, True), (True, True)]
+    assert not producer.is_draining
+
+
 def test_produce_that_meets_the_error_first_raises_once(producer: ReplaceableProducer, made: list[Producer]):
     fail_for_good(made[0])
     with pytest.raises(KafkaException):

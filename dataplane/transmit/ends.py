@@ -144,7 +144,7 @@ class Ends:
         self._lane.tally.add(f"dead: pipe={send.meta.pipe} destination={send.meta.destination} cause={cause}")
         death = Death(transmit_node(send.meta.destination), cause, detail, answer)
         token = Stored(send, Fact.DEAD, dead_detail(cause, send.meta.life))
-        if send.has_turn and send.target.record.to.after_dead == "hold":
+        if send.is_ordered and send.target.record.to.after_dead == "hold":
             token.owed += 1  # settled without this record, the next lane would go on with the key
             self._order.tell("held", send, token)
         self._end_turn(token)

@@ -140,6 +140,20 @@ def test_after_a_dead_letter_the_key_goes_on_or_is_held_as_the_destination_says(
         work.close()
 
 
+@pytest.mark.parametrize("kind", ["transmit", "transmit-retry"])
+def test_a_key_is_held_as_well_after_a_message_that_lanes_died_of(tmp_path: Path, clock: Clock, kind: Any):
+    lane, work, sender = ready(tmp_path, clock, kind=kind, after_dead="hold")
+    lane.condemn(message(1, key=b"a", attempt=1))
+    lane.take(message(2, key=b"a", attempt=1))
+    work.turn()
+    lane.store()
+    assert begun(sender) == []
+    filed = lane.filed()
+    assert filed[NODE, "dead", "crashes-lane"] == 1
+    assert sum(count for (_, fact, _), count in filed.items() if fact == "held") == 1
+    work.close()
+
+
 def subsets(count: int) -> list[tuple[int, ...]]:
     return [some for size in range(count + 1) for some in itertools.combinations(range(count), size)]
 

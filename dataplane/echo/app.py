@@ -23,6 +23,7 @@ from dataplane.runtime.board import Reading
 PATH: Final = "/echo/"
 BODY: Final = BodyRule(1024 * 1024)
 HELD_BYTES: Final = 64 * 1024 * 1024
+STATUSES: Final = (200, 401, 404, 405, 408, 413, 503)  # each is shown as a metric before its first answer
 SIGNATURE_HEADERS: Final = (b"webhook-id", b"webhook-timestamp", b"webhook-signature")
 
 
@@ -31,7 +32,7 @@ class Echo:
 
     def __init__(self) -> None:
         self._budget = ByteBudget(HELD_BYTES)
-        self.answers: Counter[int] = Counter()
+        self.answers = Counter(dict.fromkeys(STATUSES, 0))
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -121,10 +121,10 @@ def test_a_destination_that_refuses_is_suspended_told_probed_and_gets_everything
 ):
     pipe, key = live_pipe(api, "mended", receiver.url("/crm"))
     receiver.answers["/crm"] = 401
-    began = time.monotonic()
+    patience = Patience(60)
     sent = send(box, key, 100)
     alert = until(lambda: open_alert(api, pipe), "alert")
-    assert time.monotonic() - began < 60
+    assert not patience.is_over
     assert (alert["cause"], alert["sample"]["status"]) == ("rejected", 401)
     until(lambda: standing(api, pipe)["destination"]["state"] == "suspended", "suspended")
     stored = until(

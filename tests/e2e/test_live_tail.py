@@ -12,7 +12,7 @@ from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints, pictures, sign_in
 from tests.rig.receiver import Receiver
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1_800)
 PEEK = {"op": "peek", "name": "raw", "share": 1}
 SHOWN_MS = 60_000
 

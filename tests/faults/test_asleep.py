@@ -14,7 +14,7 @@ ASLEEP_S = 9.0  # the session is 6 s
 SEND_LIMIT = 8
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_lane_that_slept_past_its_session_repeats_only_what_was_in_flight(plane: DataPlane):
     limits = {"url": plane.receiver.url("/asleep"), "concurrency": SEND_LIMIT}
     key = plane.add_pipe("asleep", {"crm": limits})

@@ -24,7 +24,7 @@ from tests.rig.cluster import TENANT
 from tests.rig.lane_plane import LanePlane
 from tests.rig.plane import until
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1_200)
 APART_S: Final = 10.0  # between the first and the last process that goes by a new record
 ENOUGH: Final = 20  # messages of a revision that say that it is the one in use
 WAITING: Final = 200

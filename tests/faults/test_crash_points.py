@@ -207,7 +207,7 @@ def is_promised(step: Step) -> bool:
     return not {step.function, step.name} & ELSEWHERE.keys()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 def test_a_kill_or_an_exception_around_audit_and_commit_loses_nothing(campaigns: dict[LaneKind, Campaign]):
     def failed(kind: LaneKind) -> None:
         steps = [step for step in steps_of(kind) if step.name in SURE]

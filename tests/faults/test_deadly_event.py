@@ -10,7 +10,7 @@ from tests.rig.data_plane import DataPlane
 from tests.rig.messages import dead_letters
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1_200)
 def test_an_event_that_kills_its_lane_is_buried_and_the_rest_is_delivered(plane: DataPlane):
     key = plane.add_pipe("deadly", {"crm": {"url": plane.receiver.url("/deadly")}})
     events = [{"n": n, "note": "kills-its-lane" if n == 7 else ""} for n in range(20)]

@@ -12,7 +12,7 @@ from tests.rig.data_plane import DataPlane, until
 from tests.rig.messages import dead_letters
 from tests.rig.receiver import HANG
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 def test_answers_of_500_lead_through_the_retrier_to_delivery(plane: DataPlane):

@@ -34,7 +34,7 @@ def no_room(plane: DataPlane) -> Iterator[None]:
             replica.rlimit(psutil.RLIMIT_FSIZE, UNLIMITED)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_what_cannot_be_journalled_is_not_acked(plane: DataPlane):
     key = plane.add_pipe("disk", {"crm": {"url": plane.receiver.url("/disk")}})
     with plane.sender(key, 50) as sender:
@@ -74,7 +74,7 @@ def lanes(tmp_path: Path, disk: FullDisk) -> Iterator[LanePlane]:
         made.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_lanes_on_a_full_disk_go_on_and_say_so_and_use_it_again_once_there_is_room(lanes: LanePlane, disk: FullDisk):
     """Events that are delivered, that go round through the retrier, and that are dead, over many checkpoints."""
     lanes.receiver.answers |= {"/full/again": 503, "/full/dead": 400}

@@ -9,7 +9,7 @@ from dataplane.ledger.bins import Bin
 from tests.rig.data_plane import DataPlane, until
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 def test_a_drain_under_load_loses_nothing_and_repeats_nothing(plane: DataPlane):
     key = plane.add_pipe("drain", {"crm": {"url": plane.receiver.url("/drain")}})
     with plane.sender(key) as sender:

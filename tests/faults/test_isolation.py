@@ -12,7 +12,7 @@ from dataplane.transmit.targets import STORM
 from tests.rig.behaviours import hang, late
 from tests.rig.data_plane import DataPlane, until
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1_200)
 AT_ONCE = 4
 
 

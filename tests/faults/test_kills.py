@@ -88,7 +88,7 @@ def replicas(plane: DataPlane) -> Victim:
     return lambda chance: plane.replicas.pid(chance.choice(REPLICAS))
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(
     "victims",
     [pytest.param(drivers, id="driver"), pytest.param(workers, id="worker"), pytest.param(replicas, id="replica")],

@@ -29,7 +29,7 @@ def seen_after(plane: DataPlane, key: str, path: str, vat: bytes) -> float:
     return patience.counted_s
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 def test_changed_rows_are_seen_soon_also_after_the_keeper_was_killed(plane: DataPlane):
     plane.cluster.publish_rows("shops", {"berlin": b'{"vat":19}', "rome": b'{"vat":22}'})
     key = plane.add_pipe("lookups", {"crm": {"url": plane.receiver.url("/lookups")}}, enrich=[SHOPS])

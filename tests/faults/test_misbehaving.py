@@ -24,7 +24,7 @@ from tests.rig.data_plane import DataPlane, until
 from tests.rig.messages import DeadLetter, dead_letters
 from tests.rig.receiver import Received, Receiver
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1_200)
 EVENTS: Final = 10  # fewer than a storm that suspends a destination
 PIPE: Final = "wild"
 

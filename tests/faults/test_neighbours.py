@@ -15,7 +15,7 @@ from tests.rig.neighbours import QUOTA, STEPS, Flood, delays_ms, p95_ms, send_pl
 from tests.rig.patience import Patience
 from tests.rig.plane import until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 FLOOD_S = 12.0
 
 

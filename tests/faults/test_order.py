@@ -11,7 +11,7 @@ from dataplane.ledger.bins import Bin
 from dataplane.transmit.breaker import MIN_VOLUME
 from tests.rig.data_plane import DataPlane, until
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1_200)
 KEYS = 20
 
 

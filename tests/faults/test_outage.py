@@ -54,7 +54,7 @@ def check_delivered_once(plane: DataPlane, name: str, positions: set[str], limit
     assert len({(r.position, r.id, r.digest) for r in got}) == len(positions), "same id and body at every try"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_an_outage_costs_its_destination_a_few_requests_and_ends_with_everything_delivered(plane: DataPlane):
     key = begin(plane, "outage")
     with plane.sender(key, 100) as sender:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.rig.bugs import BUGS, Bug, MovedError, copy_code, plant, run_checks
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 FAILED = 1  # pytest's exit code when tests ran and some failed
 
 

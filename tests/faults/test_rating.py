@@ -17,7 +17,7 @@ from localbox.testing import ROOT, Box
 from tests.rig.box_shell import asked
 from tests.rig.data_plane import until
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1_800)]
 RATE = (sys.executable, str(ROOT / "manage.py"), "rate_traffic", "--hold", "3", "--first", "100")
 BEAT = "SELECT DISTINCT kind FROM mgmt_heartbeat WHERE state = 'running' AND at > now() - interval '4 seconds'"
 PAUSES = "SELECT count(*) FROM mgmt_pause WHERE ended_at IS NULL AND until > now()"

@@ -39,7 +39,7 @@ def kill_the_driver(box: Box) -> int:
     return running.pid
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1_200)
 def test_deliveries_go_on_and_the_ledger_is_exact_afterwards(box: Box):
     with DemoTraffic(box) as traffic:
         traffic.until_delivered(300, 90)

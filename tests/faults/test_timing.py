@@ -10,7 +10,7 @@ from dataplane.ledger.bins import Bin
 from dataplane.ledger.breakdown import Slice
 from tests.rig.data_plane import DataPlane, until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 S = 1_000_000
 AHEAD_S = 3_600  # of the source's clock
 

@@ -85,7 +85,7 @@ def cut(plane: LanePlane, var: Path, keep: int) -> None:
     plane.broker.start()
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1_200)
 def test_acked_events_that_the_broker_lost_before_they_were_read_are_lost_by_name(plane: LanePlane, tmp_path: Path):
     story = Story(plane, "unread")
     run_lanes(plane, *(kind for kind in LANE_KINDS if kind != "process"))
@@ -104,7 +104,7 @@ def test_acked_events_that_the_broker_lost_before_they_were_read_are_lost_by_nam
     assert story.got() == {b'{"n":%d}' % number for number in (*range(KEPT), *range(SENT, 2 * SENT))}
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1_200)
 def test_acked_events_at_offsets_that_lanes_are_past_are_lost_by_name(plane: LanePlane, tmp_path: Path):
     story = Story(plane, "passed")
     before = story.send(SENT, 0)

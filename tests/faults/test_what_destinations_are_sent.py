@@ -20,7 +20,7 @@ from tests.rig.data_plane import DataPlane, until
 from tests.rig.messages import DeadLetter, dead_letters
 from tests.rig.receiver import Received, Receiver
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 EVENTS: Final = 10
 PIPE: Final = "particular"
 BAD: Final = 3  # the event that one destination refuses out of its batch

@@ -20,7 +20,7 @@ from tests.rig.data_plane import DataPlane, until
 from tests.rig.messages import DeadLetter, dead_letters, stored
 from tests.rig.receiver import Received
 
-pytestmark = pytest.mark.timeout(420)
+pytestmark = pytest.mark.timeout(1_260)
 EVENTS: Final = 4  # twice as many are fewer than a breaker judges by: each is asked exactly as it wishes
 ASKED_S: Final = 3.0
 SPAN_S: Final = 4

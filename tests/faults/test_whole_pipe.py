@@ -58,7 +58,7 @@ def tail(plane: DataPlane, wanted: int) -> set[str]:
     return bodies
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_each_destination_gets_exactly_the_lines_that_are_its_own(plane: DataPlane):
     plane.cluster.publish_rows("goods", dict(GOODS))
     to = {name: {"url": plane.receiver.url(f"/whole-{name}")} for name in ("dear", "audit", "cheap")}

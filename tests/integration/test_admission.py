@@ -134,7 +134,7 @@ class Releaser(threading.Thread):
         self._consumer.close()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(720)
 def test_all_is_delivered_in_the_order_of_its_keys(plane: LanePlane):
     destination = {"url": plane.receiver.url("/new"), "ordered": True}
     key = plane.add_pipe(PIPE, {"crm": destination}, sources={"shop": {"key": "customer"}})

@@ -61,7 +61,7 @@ def move_of_all(plane: LanePlane) -> MoveRecord:
     return MoveRecord("m-storm", plane.cluster.version(), cell, PIPE, "", "release", offsets, 1_000.0, "running")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_it_is_held_and_what_was_held_is_delivered_by_the_mended_revision(plane: LanePlane):
     url, cluster = plane.receiver.url("/storm"), plane.cluster
     key = plane.add_pipe(PIPE, {"crm": {"url": url}}, normalize=[CAST])

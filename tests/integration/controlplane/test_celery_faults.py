@@ -28,7 +28,7 @@ from tests.integration.controlplane.records import control_records
 from tests.rig.control_plane import ControlProcesses, RedisServer
 from tests.rig.plane import until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_800)]
 DUE_S: Final = 60.0  # within it the control plane has found what is due, whatever happened to Redis
 START_S: Final = 240.0  # for processes to start beside those of others
 RELEASE: Final = "0123456789abcdef"

@@ -34,7 +34,7 @@ from mgmt.services import create_pipe, create_tenant, register_release, request_
 from tests.integration.controlplane.observing import observing
 from tests.rig.plane import until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_200)]
 OLD, NEW = "0" * 16, "1" * 16
 POLICY: Final = Policy(up_s=75, watch_s=90)
 SPEC: Final = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}}}

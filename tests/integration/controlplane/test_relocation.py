@@ -50,7 +50,7 @@ from tests.rig.lane_server import Order
 from tests.rig.receiver import Received, Receiver
 from tests.rig.sender import Acked, Sender
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_500)]
 RELEASE: Final = "0123456789abcdef"
 RATE: Final = 150.0
 AUDIT_PARTITIONS: Final = range(4)

@@ -87,7 +87,7 @@ def ingested(cluster: Cluster) -> list[tuple[str, int, bytes]]:
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_killed_replica_loses_nothing_and_repeats_keep_their_ids(cluster: Cluster, tmp_path: Path):
     produce(cluster, 0, 2_000)
     replica = Replica(cluster, tmp_path)

@@ -168,7 +168,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     broker.stop()
 
 
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(1_500)
 def test_rows_are_there_once_with_their_columns_and_repeats_change_nothing(lake: Lake):
     lake.put(0, 500)
     until(lambda: len(lake.ids()) >= 500, "500 rows", PATIENCE_S)

@@ -33,7 +33,7 @@ from tests.rig.data_plane import until
 from tests.rig.patience import Patience
 from tests.rig.watch import Heartbeats
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1_200)
 S = 1_000_000
 MANY = 100_000
 Told = Mapping[str, "Future[None]"]

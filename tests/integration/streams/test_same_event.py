@@ -13,7 +13,7 @@ AT_ONCE: Final = 100
 EVENT: Final = b'{"order":{"id":4711},"note":"the same"}'
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_an_event_that_comes_a_hundred_times_at_once_is_delivered_once(plane: DataPlane):
     dedup = {"paths": ["order.id"], "window_s": 3_600}
     key = plane.add_pipe("same", {"crm": {"url": plane.receiver.url("/same")}}, dedup=dedup)

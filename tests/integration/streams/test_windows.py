@@ -110,12 +110,12 @@ def check_results(plane: DataPlane, pipe: str, *, batches: int, size: int, kills
     assert whole.lost() == 0
 
 
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(1_500)
 def test_results_equal_a_count_over_what_was_sent_although_the_application_is_killed(plane: DataPlane):
     check_results(plane, "windows", batches=12, size=40, kills=1, limit_s=240)
 
 
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(1_500)
 def test_what_a_window_says_so_far_is_read_by_its_key(plane: DataPlane, settings: Settings):
     settings.PENSTOCK_KAFKA = plane.broker.address
     window = BY_SHOP | {"span": {"kind": "tumbling", "size_s": 3_600}}

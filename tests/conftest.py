@@ -16,6 +16,7 @@ from controlplane.kafka import close_kafka_clients
 from localbox.testing import box_of
 from mgmt.queries.readers import close_readers
 from tests.guardian import guard
+from tests.rig.reference import slowness
 
 TESTS = Path(__file__).parent
 pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
@@ -24,6 +25,7 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share services that take long to start
 TURNS = ("e2e", "faults", "integration")  # the longest first, so that nobody waits for them at the end
+FAST = 1.5  # times slower than the reference; above it three workers starve each other
 LAST = "test_every_page.py"  # its scene fills the box with pipes that fail, which no newcomer's box has
 
 
@@ -44,6 +46,12 @@ class BySharedServices(LoadScopeScheduling):  # type: ignore[misc]  # xdist is n
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BySharedServices | None:
     """For `--dist=loadscope`; the marks of `--dist=loadgroup` come to nothing under this pytest."""
     return BySharedServices(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For `--numprocesses=auto`. The services of each worker mostly wait, on cores that are fast."""
+    return 3 if slowness() < FAST else 2
 
 
 @pytest.hookimpl(wrapper=True)

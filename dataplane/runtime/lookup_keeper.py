@@ -43,6 +43,9 @@ class LookupKeeper:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookup-keeper", daemon=True)
         self._told = ""
+        self._admin: AdminClient | None = (
+            None  # kept: its requests refer to it, so that only a collection would free it
+        )
 
     def start(self) -> None:
         """Begin to stand for election."""
@@ -119,9 +122,11 @@ class LookupKeeper:
 
     def _topic_id(self) -> str:
         """Kafka's id of the topic. Raises KafkaException, TopicGoneError."""
-        admin = AdminClient({"bootstrap.servers": self._kafka, "log_level": 0})
+        if self._admin is None:
+            self._admin = AdminClient(_common(self._kafka))
+        self._admin.poll(0)  # serves the client's own events: nothing else empties their queue
         wanted = TopicCollection([LOOKUP_TOPIC])
-        described = admin.describe_topics(wanted, request_timeout=REQUEST_S)[LOOKUP_TOPIC]
+        described = self._admin.describe_topics(wanted, request_timeout=REQUEST_S)[LOOKUP_TOPIC]
         try:
             return str(described.result(timeout=REQUEST_S + 0.5).topic_id)
         except KafkaException as exc:
@@ -145,14 +150,15 @@ class LookupKeeper:
             self._store.apply(records, next_offset)
 
 
+def _common(kafka: str) -> dict[str, Any]:
+    return {"bootstrap.servers": kafka, "reconnect.backoff.max.ms": 1_000, "log_level": 0}
+
+
 def _settings(kafka: str) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": kafka,
+    return _common(kafka) | {
         "group.id": "penstock-lookup-keeper",  # the client wants a name; nothing is ever committed
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "earliest",  # out of range: read it all again, versions keep it from going back
         "fetch.wait.max.ms": 250,
-        "reconnect.backoff.max.ms": 1_000,
-        "log_level": 0,
     }

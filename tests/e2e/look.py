@@ -27,6 +27,7 @@ OTHER_DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "phone"), ("da
 AT_ONCE: Final = 2
 CHROMIUM: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 AXE: Final = Path(__file__).parents[1] / "vendor" / "axe-core-4.14.1" / "axe.min.js"
+PATIENT_MS: Final = 120_000  # for an action or a picture, on a machine that is busy
 WCAG: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
@@ -70,6 +71,14 @@ def chromium() -> Iterator[Browser]:
     executable = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM)
+        open_context = browser.new_context
+
+        def new_context(**options: Any) -> BrowserContext:
+            context = open_context(**options)
+            context.set_default_timeout(PATIENT_MS)
+            return context
+
+        browser.new_context = new_context  # type: ignore[method-assign]
         try:
             yield browser
         finally:

@@ -15,10 +15,11 @@ from confluent_kafka.admin import AdminClient
 from controlplane.settings import control_settings
 from controlplane.topics import TopicAdmin, cluster_plans
 from dataplane.names import LOOKUP_TOPIC
-from dataplane.runtime.lookup_keeper import ELECT_S
+from dataplane.runtime.lookup_keeper import ELECT_S, LookupKeeper
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.lookups import encode_row, row_key
 from tests.rig.broker import Broker
+from tests.rig.librdkafka import clients_made
 from tests.rig.patience import Patience
 
 ROOT = Path(__file__).parents[2]
@@ -134,3 +135,14 @@ def test_rows_are_seen_soon_and_outlive_keepers_brokers_and_their_topic(broker: 
     wait_until(lambda: host.row() == {"v": 4}, 40, "a row of the topic made anew")
     assert host.store.position().offset == 2
     assert third.poll() is None
+
+
+def test_asking_which_topic_it_is_makes_one_client(broker: Broker, tmp_path: Path):
+    """Clients are freed by a garbage collection only, which a lane puts off."""
+    make_topic(broker.address)
+    store = LookupStore(tmp_path / "lookups")
+    keeper = LookupKeeper(broker.address, store, tmp_path)
+    first, before = keeper._topic_id(), clients_made()
+    assert {keeper._topic_id() for _ in range(20)} == {first}
+    assert clients_made() - before == 1, "the one that counts"
+    store.close()

@@ -24,14 +24,13 @@ import msgspec
 
 from dataplane.runtime.garbage import collect_seldom
 from localbox.settings import ROOT
+from tests.rig.reference import REFERENCE_S, reference_s
 
 CPU_S: Final = 0.05
 MEMORY_BYTES: Final = 32 * 1024 * 1024
 STOP_CPU_S: Final = 10
 STOP_BYTES: Final = 1024**3
 RUNS: Final = 8
-REFERENCE_S: Final = 0.006
-_DOCUMENT: Final = b"[" + b'{"a":[1,"xy",{}]},' * 6_000 + b"1]"
 _STATUS: Final = Path("/proc/self/status")
 _MARK: Final = Path("/proc/self/clear_refs")
 
@@ -107,19 +106,11 @@ def _measured(make: Callable[[], Work]) -> tuple[float, int]:
     for _ in range(RUNS - 1):
         if cpu_s <= CPU_S and memory_bytes <= MEMORY_BYTES:
             break
-        before_s = _reference_s()
+        before_s = reference_s()
         again_s, again_bytes = _once(make())
-        slowness = max(1.0, (before_s + _reference_s()) / (2 * REFERENCE_S))
+        slowness = max(1.0, (before_s + reference_s()) / (2 * REFERENCE_S))
         cpu_s, memory_bytes = min(cpu_s, again_s / slowness), min(memory_bytes, again_bytes)
     return cpu_s, memory_bytes
-
-
-def _reference_s() -> float:
-    """CPU time of some decoding and looping: REFERENCE_S on the machine that the bounds are meant for, when idle."""
-    began = time.thread_time()
-    for one in msgspec.json.decode(_DOCUMENT):
-        repr(one)
-    return time.thread_time() - began
 
 
 def _once(work: Work) -> tuple[float, int]:

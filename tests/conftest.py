@@ -16,7 +16,6 @@ from controlplane.kafka import close_kafka_clients
 from localbox.testing import box_of
 from mgmt.queries.readers import close_readers
 from tests.guardian import guard
-from tests.rig.reference import slowness
 
 TESTS = Path(__file__).parent
 pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
@@ -51,6 +50,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByShare
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """For `--numprocesses=auto`. The services of each worker mostly wait, on cores that are fast."""
+    from tests.rig.reference import slowness  # after its folder is registered to be rewritten
+
     return 3 if slowness() < FAST else 2
 
 

@@ -24,7 +24,7 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share services that take long to start
 TURNS = ("e2e", "faults", "integration")  # the longest first, so that nobody waits for them at the end
-FAST = 1.5  # times slower than the reference; above it three workers starve each other
+FAST = 1.2  # times slower than the reference; above it three workers starve each other
 LAST = "test_every_page.py"  # its scene fills the box with pipes that fail, which no newcomer's box has
 
 

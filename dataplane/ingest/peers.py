@@ -27,7 +27,7 @@ class PeerReader:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "latest",
-                "fetch.wait.max.ms": 250,
+                "fetch.wait.max.ms": 1_000,
                 "log_level": 0,
             }
         )

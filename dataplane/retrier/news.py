@@ -123,7 +123,7 @@ class NewsReader:
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
-                "fetch.wait.max.ms": 500,
+                "fetch.wait.max.ms": 1_000,
                 "log_level": 3,
             }
         )

@@ -160,5 +160,5 @@ def _settings(kafka: str) -> dict[str, Any]:
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "earliest",  # out of range: read it all again, versions keep it from going back
-        "fetch.wait.max.ms": 250,
+        "fetch.wait.max.ms": 1_000,
     }

@@ -169,7 +169,7 @@ class ControlReader:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",  # behind the log start, or the topic was made anew: read it all
-                "fetch.wait.max.ms": 250,
+                "fetch.wait.max.ms": 1_000,
                 "enable.partition.eof": True,
             }
         )

@@ -86,7 +86,7 @@ def topic_reader(kafka: str, topic: str) -> Consumer:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": 250,
+            "fetch.wait.max.ms": 1_000,
             "enable.partition.eof": True,
             "log_level": 3,
         }

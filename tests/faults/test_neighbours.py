@@ -56,6 +56,7 @@ def test_a_tenant_that_floods_with_expensive_events_does_not_delay_another(plane
     assert flood.refused > flood.accepted, "its quota held"
     flooded = plane.settled("flood", flood.positions, 200)
     assert flooded.lost() == 0
-    assert flooded.at("crm", Bin.DELIVERED) == flood.positions
     got = Counter(received.position for received in plane.receiver.got["/flood"])
-    assert got == Counter(flood.positions), "each once"
+    assert max(got.values()) == 1
+    assert flooded.at("crm", Bin.DELIVERED) == got.keys() >= flood.positions
+    assert len(got.keys() - flood.positions) <= flood.unknown

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from cryptography.fernet import Fernet
 
@@ -50,6 +50,7 @@ from dataplane.tables.records import (
 )
 from dataplane.tables.sealed import bind, credential_place
 from tests.rig.broker import Broker
+from tests.rig.patience import Patience
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SIZES = {"max.message.bytes": str(TOPIC_MAX_BYTES)}  # as the provisioner sets it
@@ -109,9 +110,20 @@ class Cluster:
         made = {purpose: FoundTopic(name, "", self._partitions_of(purpose)) for purpose, name in names.items()}
         lanes = {lane_group(self.cell, kind): [made[purpose] for purpose in INPUTS_OF[kind]] for kind in kinds}
         queries = {query_group(self.cell, query): [made[purpose]] for query, purpose in QUERY_INPUTS.items()}
-        TopicAdmin(self.kafka).commit_first_offsets(lanes | queries)
+        self._commit_first_offsets(lanes | queries)
         for purpose, topic in made.items():
             self.topics[purpose] = TopicRecord(topic.name, 1, topic.partitions, "")
+
+    def _commit_first_offsets(self, groups: Mapping[str, list[FoundTopic]]) -> None:
+        """As the Provisioner, which tries again at its next tick where it is not known yet who leads a new topic."""
+        patience = Patience(60)
+        while True:
+            try:
+                return TopicAdmin(self.kafka).commit_first_offsets(groups)
+            except KafkaException:
+                if patience.is_over:
+                    raise
+                time.sleep(0.5)
 
     def make_output_topic(self, pipe: str, destination: str) -> None:
         """The topic that a destination of type `topic` is."""

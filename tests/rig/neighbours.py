@@ -26,6 +26,7 @@ class Flood:
     def __init__(self, port: int, key: str) -> None:
         self._port, self._key = port, key
         self.accepted = self.refused = 0
+        self.unknown = 0  # events whose request had no answer: they may be stored
         self.positions: set[str] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="flood")
@@ -44,7 +45,15 @@ class Flood:
         body, due_s = b"\n".join([_DEAR] * BATCH), time.monotonic()
         while not self._stopping.wait(max(0.0, due_s - time.monotonic())):
             due_s = max(due_s + BATCH / FLOOD, time.monotonic() - 1.0)
-            status, answer = post(connection, self._key, body, "application/x-ndjson")
+            try:
+                status, answer = post(connection, self._key, body, "application/x-ndjson")
+            except (
+                OSError,
+                http.client.HTTPException,
+            ):  # ingest has ended an idle connection, or is too busy to answer
+                connection.close()
+                self.unknown += BATCH
+                continue
             items = answer["items"] if status in (202, 207) else []
             positions = {item["position"] for item in items if item["status"] == 202}
             self.positions |= positions
@@ -70,8 +79,8 @@ def send_plain(port: int, key: str, seconds: float, run: int) -> set[str]:
 def post(connection: http.client.HTTPConnection, key: str, body: bytes, kind: str) -> tuple[int, dict[str, Any]]:
     """One request: status and answer."""
     connection.request("POST", "/v1/events", body, {"authorization": f"Bearer {key}", "content-type": kind})
-    answer = connection.getresponse()
-    return answer.status, json.loads(answer.read())
+    with connection.getresponse() as answer:
+        return answer.status, json.loads(answer.read())
 
 
 def delays_ms(got: list[Received], run: int) -> list[float]:

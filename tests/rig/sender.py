@@ -67,8 +67,8 @@ class Sender:
         headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
         try:
             connection.request("POST", "/v1/events", body, headers)
-            answer = connection.getresponse()
-            text = answer.read()
+            with connection.getresponse() as answer:  # it has the socket, if ingest ends the connection with it
+                text = answer.read()
         except (OSError, http.client.HTTPException):
             connection.close()
             self.unknown.append(digest)

@@ -68,7 +68,8 @@ def everything(receiver: str) -> dict[str, Any]:
     _register(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
     _ask_for_a_test_request(Pipe.objects.get(tenant=tenant, name="orders"), alice)
     _ask_for_a_token(Pipe.objects.get(tenant=tenant, name="quiet"), alice)
-    return {"keys": keys, "password": PASSWORD}
+    pipes = list(Pipe.objects.filter(tenant=tenant, name__in=keys).values_list("id", flat=True))
+    return {"keys": keys, "pipes": pipes, "password": PASSWORD}
 
 
 def nobody() -> str:

@@ -232,8 +232,10 @@ def test_a_success_that_a_replaced_instance_reports_acks_nothing(tmp_path: Path,
     with_replica(tmp_path, story)
 
 
-def test_what_follows_a_record_that_cannot_be_produced_does_not_overtake_it(tmp_path: Path, producer: SlowProducer):
-    produce, calls = producer.produce, []
+def test_what_follows_a_record_that_cannot_be_produced_does_not_overtake_it(
+    tmp_path: Path, producer: SlowProducer, monkeypatch: pytest.MonkeyPatch
+):
+    produce, calls = producer.produce, list[bytes]()
 
     def full_at_the_second(topic: str, value: bytes, *record: Any, **named: Any) -> None:
         calls.append(value)
@@ -241,7 +243,7 @@ def test_what_follows_a_record_that_cannot_be_produced_does_not_overtake_it(tmp_
             raise BufferError
         produce(topic, value, *record, **named)
 
-    producer.produce = full_at_the_second  # type: ignore[method-assign]
+    monkeypatch.setattr(producer, "produce", full_at_the_second)
 
     async def story(replica: Replica) -> None:
         task = await taken(replica, events("1", "2", "3"))

@@ -255,17 +255,20 @@ def test_who_gives_up_a_partition_notes_a_detour_whose_last_messages_are_under_w
     assert not lanes.overtaken()
 
 
-def test_a_detour_recalled_before_its_pipes_record_is_known_asks_for_no_partition(lanes: TwoLanes):
+def test_a_detour_recalled_before_its_pipes_record_is_known_asks_for_no_partition(
+    lanes: TwoLanes, monkeypatch: pytest.MonkeyPatch
+):
     dear(lanes)
     lanes.finish()
     lanes.kill(lanes.main, 0)
     ours, table = lanes.main.lane.work._detours, lanes.main.lane.table
-    record, find, asked = table.pipe("dear"), table.pipe, []
+    record, asked = table.pipe("dear"), list[int]()
+    assert record is not None
     ours._slow.progress = asked.append
-    table.pipe = lambda _pipe: None
-    ours.turn(lanes.now_s + STAY_S + 1)
-    assert not asked
-    table.pipe = find
+    with monkeypatch.context() as early:
+        early.setattr(table, "pipe", lambda _pipe: None)
+        ours.turn(lanes.now_s + STAY_S + 1)
+        assert not asked
     ours.turn(lanes.now_s + STAY_S + 3)
     assert set(asked) == {ours.partition(record.tenant)}
 

@@ -22,9 +22,15 @@ KeyedRecord = tuple[str | bytes, bytes | None]  # (key, value)
 Client = TypeVar("Client", AdminClient, Consumer, Producer)
 REQUEST_S: Final = 5.0
 _SIZES: Final = {"message.max.bytes": CLIENT_MAX_BYTES}
-# Answers to a request that was sent by outdated metadata. Admin clients do not refresh theirs after one.
+# What a request by outdated metadata ends with; _NOENT: no leader of a new topic is known. Admin clients do not refresh
+# theirs after one.
 _STALE_METADATA: Final = frozenset(
-    {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
+    {
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError._NOENT,
+    }
 )
 
 

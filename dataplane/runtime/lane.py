@@ -174,7 +174,7 @@ class Lane:
         self._paused: set[int] = set()
         self._last_poll = time.monotonic()
         self._control_due = self._checkpoint_due = 0.0
-        self._stopped_at = ""
+        self._stopped: dict[int, str] = {}  # partitions that are not read, and why
         self._is_closing = False
         self._recall: Callable[[int, str], None] | None = None
         self._work = make_work(self)
@@ -413,8 +413,8 @@ class Lane:
 
     def _stop_partition(self, slot: int, error: KafkaError) -> None:
         """Out of range is never answered by a jump: the partition stands still and the heartbeat says so."""
-        self._stopped_at = f"{self._name(slot)} stopped: {error.str()}"
-        log.error("lane %s: %s", self.identity.writer, self._stopped_at)
+        self._stopped[slot] = f"{self._name(slot)} stopped: {error.str()}"
+        log.error("lane %s: %s", self.identity.writer, self._stopped[slot])
         self._consumer.pause([self.slots.at(slot)])
 
     def _hold_back(self) -> None:
@@ -466,7 +466,8 @@ class Lane:
     def _trouble(self) -> str:
         """What is wrong here, in words that stay the same while it lasts; "" if nothing is."""
         unstored = "no checkpoint is stored" if self._checkpointer.late_s else ""
-        return "; ".join(filter(None, (self._stopped_at, self.outbox.trouble, unstored, self.files.trouble)))
+        stopped = next(iter(self._stopped.values()), "")
+        return "; ".join(filter(None, (stopped, self.outbox.trouble, unstored, self.files.trouble)))
 
     # -- rebalance -------------------------------------------------------------------------------------------------
 
@@ -504,10 +505,14 @@ class Lane:
         consumer.incremental_unassign(partitions)
 
     def _let_go(self, slots: Iterable[int]) -> None:
+        """Forget partitions. The client keeps a pause beyond their assignment, so each pause is taken back here."""
         for slot in slots:
             self.windows.pop(slot, None)
             self._ours.discard(slot)
+            if slot in self._paused or slot in self._stopped:
+                self._consumer.resume([self.slots.at(slot)])
             self._paused.discard(slot)
+            self._stopped.pop(slot, None)
             self._checkpointer.forget(slot)
 
     def _settle_within(self, seconds: float) -> None:

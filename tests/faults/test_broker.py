@@ -8,7 +8,7 @@ import pytest
 from dataplane.ledger.bins import Bin
 from tests.rig.data_plane import DataPlane
 
-AWAY_S = 8.0  # longer than ingest waits for a delivery report, so that 503 must come
+AWAY_S = 10.0  # longer than ingest waits for a delivery report, and than lanes wait before they pause: 503 must come
 
 
 @pytest.mark.timeout(1_800)

@@ -1,13 +1,21 @@
 """The consumer of a lane on a real broker: it commits nothing by itself, and without an offset it stands still."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from dataplane.runtime.crashes import Crashes
 from dataplane.runtime.kafka import lane_consumer
+from dataplane.runtime.lane import Lane, LaneIdentity
+from dataplane.runtime.slots import Slots
+from dataplane.tables.optional_files import OptionalFiles
 from tests.rig.patience import Patience
 
 EVENTS = 20
@@ -61,3 +69,53 @@ def test_a_lane_that_has_lost_its_offset_stands_still_and_never_jumps(kafka_serv
     error = first.error()
     assert error is not None, f"it began at {first.offset()} by itself"
     assert error.code() == KafkaError._AUTO_OFFSET_RESET
+
+
+class Held:
+    """A lane's work, books and outbox, as far as pausing and losing a partition ask for them."""
+
+    is_full = True
+    late_s = 0.0
+
+    def forget(self, _slots: Any) -> None: ...
+
+
+def lane_of(consumer: Consumer, topic: str, folder: Path) -> Lane:
+    """As much of a lane as is assigned partitions, pauses them and loses them."""
+    lane = Lane.__new__(Lane)
+    lane.identity = LaneIdentity("c1", "process", 0, 1, "here")
+    lane.slots, lane.windows, lane._consumer = Slots([topic]), {}, consumer
+    lane._ours, lane._paused, lane._stopped, lane._most, lane._is_closing = set(), set(), {}, (100, 100), False
+    lane.outbox = lane._work = lane._checkpointer = cast(Any, Held())
+    lane._crashes = Crashes(folder, OptionalFiles())
+    return lane
+
+
+def pause_it(lane: Lane) -> None:
+    """The outbox is full for a while."""
+    lane._hold_back()
+    lane.outbox = cast(Any, SimpleNamespace(is_full=False))
+
+
+def stop_it(lane: Lane) -> None:
+    """Its offset is said to be out of range."""
+    lane.outbox = cast(Any, SimpleNamespace(is_full=False))
+    lane._stop_partition(0, KafkaError(KafkaError._AUTO_OFFSET_RESET))
+
+
+@pytest.mark.parametrize("hold", [pause_it, stop_it])
+def test_a_partition_that_was_held_when_it_was_lost_is_read_once_it_is_assigned_again(
+    kafka_servers: str, topic: str, tmp_path: Path, hold: Callable[[Lane], None]
+):
+    """The client keeps a pause beyond the assignment: after a broker's death the partition would never be read."""
+    commit(kafka_servers, topic, TopicPartition(topic, 0, 3))
+    with closing(lane_consumer(kafka_servers, topic, "lane", lambda *_: None)) as consumer:
+        lane = lane_of(consumer, topic, tmp_path)
+        consumer.subscribe([topic], on_assign=lane._assigned, on_lost=lane._lost)
+        read(consumer, EVENTS - 3)
+        hold(lane)
+        lane._lost(consumer, [TopicPartition(topic, 0)])
+        lane._assigned(consumer, [TopicPartition(topic, 0)])
+        lane._hold_back()
+        assert [message.offset() for message in read(consumer, 2)] == [3, 4]
+        assert not lane._stopped

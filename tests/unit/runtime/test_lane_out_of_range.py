@@ -37,7 +37,7 @@ def lane(tmp_path: Any) -> Lane:
     lane.slots, lane.windows = Slots(["in"]), {}
     lane._consumer = Paused()
     lane._crashes = Crashes(tmp_path, OptionalFiles())
-    lane._ours, lane._recall, lane._stopped_at = {0, 1}, None, ""
+    lane._ours, lane._recall, lane._stopped = {0, 1}, None, {}
     return lane
 
 
@@ -46,5 +46,5 @@ def test_a_partition_whose_offset_is_out_of_range_stops_and_the_others_go_on(lan
     gone = OutOfRange(0, 7, b"", [], topic="in")
     assert lane._admit([good[0], gone, good[1]]) == good
     assert lane._consumer.places == [("in", 0)]
-    assert "in/0 stopped" in lane._stopped_at
+    assert "in/0 stopped" in lane._stopped[0]
     assert set(lane.windows) == {1}, "nothing of it can be committed"

@@ -15,6 +15,7 @@ from tests.bench import lookups
 from tests.bench.delivery import bench_isolation, bench_outage, bench_parked
 from tests.bench.idle import bench_idle
 from tests.bench.language import LARGER, SIMPLE, median_us
+from tests.bench.neighbour import bench_neighbour
 from tests.bench.own import bench_own
 from tests.bench.report import RUNS, Line, alternate, show, write
 from tests.bench.stand import EVENT, FIVE_STEPS, STEPS, Stand, stand
@@ -215,6 +216,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
     "threads": bench_threads,
     "own": bench_own,
     "isolation": bench_isolation,
+    "neighbour": bench_neighbour,
     "parked": bench_parked,
     "outage": bench_outage,
     "idle": bench_idle,

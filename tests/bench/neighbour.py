@@ -1,0 +1,65 @@
+"""What a tenant that floods costs its neighbour: p95 of plain events, quiet and flooded in turn."""
+
+import time
+from contextlib import ExitStack
+from typing import Final
+
+from dataplane.names import LANE_KINDS
+from dataplane.tables.records import QuotaRecord
+from tests.bench.report import RUNS, Line
+from tests.bench.stand import Stand
+from tests.rig.cluster import key_of
+from tests.rig.neighbours import QUOTA, STEPS, Flood, delays_ms, p95_ms, send_plain
+from tests.rig.receiver import Receiver
+
+RUN_S: Final = 10.0
+SETTLE_S: Final = 4.0  # a flood begins with messages whose cost is not known yet
+DRAIN_S: Final = 180.0
+
+
+def bench_neighbour(at: Stand) -> list[Line]:
+    """One tenant at ten times its quota with four steps of 3.5 ms, another one beside it in the same partitions."""
+    receiver = Receiver()
+    for pipe, tenant, steps in (("flood", "ten_flood", STEPS), ("plain", "ten_plain", [])):
+        crm = {"crm": {"url": receiver.url(f"/{pipe}")}}
+        at.cluster.add_pipe(pipe, key_of(pipe), crm, tenant=tenant, normalize=steps)
+    at.cluster.publish(QuotaRecord("ten_flood", at.cluster.version(), events_per_s=QUOTA))
+    at.cluster.publish_cell()
+    with at.ingest(), ExitStack() as lanes:
+        for kind in LANE_KINDS:
+            lanes.enter_context(at.running("-m", "tests.bench.lane", kind, at.cluster.cell))
+        _plain(at, receiver, 0)
+        pairs = []
+        for number in range(RUNS):
+            quiet = _plain(at, receiver, 3 * number + 1)
+            with Flood(at.port, key_of("flood")):
+                _plain(at, receiver, 3 * number + 2, SETTLE_S)
+                flooded = _plain(at, receiver, 3 * number + 3)
+            pairs.append((quiet, flooded))
+            _drain(at)
+    receiver.close()
+    values, bases = [flooded for _, flooded in pairs], [quiet for quiet, _ in pairs]
+    line = Line("p95 beside a tenant at 10 x its quota", "ms", values, bases, "within 20 %")
+    line.met = (line.ratio or 0) <= 1.2
+    return [line]
+
+
+def _plain(at: Stand, receiver: Receiver, run: int, seconds: float = RUN_S) -> float:
+    """Send plain events and wait for them; their p95 in ms."""
+    count = len(send_plain(at.port, key_of("plain"), seconds, run))
+    deadline = time.monotonic() + 60
+    while len(delays := delays_ms(receiver.got["/plain"], run)) < count:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(delays)} of {count} plain events came")
+        time.sleep(0.1)
+    return p95_ms(delays)
+
+
+def _drain(at: Stand) -> None:
+    """Wait until the slow lane has run what the flood left."""
+    topic = at.cluster.topics["process-slow"].name
+    deadline = time.monotonic() + DRAIN_S
+    while at.committed("process-slow", topic) < at.ends(topic):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the flood is not worked off")
+        time.sleep(0.5)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dataplane.expr import Allowance
-from dataplane.plan.stage import NOTHING_KNOWN, StageError
+from dataplane.plan.stage import NOTHING_KNOWN, StageError, internal_error
 from dataplane.spec import Enrich
 from dataplane.stages.enrich import NoRowError, Rows, TableGoneError, compile_enrich
 from dataplane.stages.errors import StepError
@@ -45,4 +45,8 @@ class Enriching:
             raise StageError(
                 "no-table", f"enrich[{number}] {self._tables[number]}: there is no such table, or it was removed"
             ) from exc
+        except MemoryError:
+            raise
+        except Exception as exc:
+            raise internal_error(f"enrich[{number}] {self._tables[number]}", exc) from exc
         return value

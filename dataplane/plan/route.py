@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dataplane.expr import Allowance, EvalError, LimitError, compile_expr
-from dataplane.plan.stage import NOTHING_KNOWN, StageError
+from dataplane.plan.stage import NOTHING_KNOWN, StageError, internal_error
 from dataplane.spec import Routes
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.stages.steps import About
@@ -41,6 +41,10 @@ class Route:
                     chosen.append(to)
         except (EvalError, LimitError) as exc:
             raise StageError("route", f"routes.rules[{number}].when: {exc}") from exc
+        except MemoryError:
+            raise
+        except Exception as exc:
+            raise internal_error(f"routes.rules[{number}].when", exc) from exc
         if len(chosen) > 1:
             names = {name for to in chosen for name in to}
             return tuple(name for name in self._order if name in names)

@@ -16,6 +16,7 @@ from dataplane.stages.steps import About, Dropped, compile_step
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 NOTHING_KNOWN: Final = About()
+INTERNAL_ERROR: Final = "internal-error"
 
 
 class StageError(Exception):
@@ -27,20 +28,37 @@ class StageError(Exception):
         self.detail = detail
 
 
+def internal_error(where: str, exc: Exception) -> StageError:
+    """Return the cause of death of a message on which a stage failed in a way that it does not know.
+
+    An error that escaped would end the lane, and all tenants would wait for its restart. MemoryError is none of these:
+    it says something about the host, not about the message.
+    """
+    return StageError(INTERNAL_ERROR, f"{where}: Penstock failed on this message ({type(exc).__name__})")
+
+
 def decode(body: bytes) -> Any:
-    """The JSON value. Raises StageError `decode`."""
+    """Return the JSON value. Raises StageError `decode`."""
     try:
         return decode_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise StageError("decode", f"the body is not JSON: {exc}") from exc
+    except MemoryError:
+        raise
+    except Exception as exc:
+        raise internal_error("decode", exc) from exc
 
 
 def encode(value: Any, where: str) -> bytes:
-    """The value as JSON. Raises StageError `encode`."""
+    """Return the value as JSON. Raises StageError `encode`."""
     try:
         return _encode(value)
     except (RecursionError, msgspec.EncodeError, OverflowError, UnicodeEncodeError) as exc:
         raise StageError("encode", f"{where}: {exc}") from exc
+    except MemoryError:
+        raise
+    except Exception as exc:
+        raise internal_error(where, exc) from exc
 
 
 class Steps:
@@ -77,6 +95,10 @@ class Steps:
             raise StageError("step", f"{self.where}[{self._first + number}] {self._op(number)} {exc}") from exc
         except RecursionError as exc:
             raise StageError("encode", f"{self.where}: nested too deep") from exc
+        except MemoryError:
+            raise
+        except Exception as exc:
+            raise internal_error(f"{self.where}[{self._first + number}] {self._op(number)}", exc) from exc
         return value
 
     def _op(self, number: int) -> str:
@@ -117,6 +139,10 @@ class Stage:
             raise StageError("step", f"{self._at} {exc}") from exc
         except (RecursionError, msgspec.EncodeError) as exc:
             raise StageError("encode", f"{self._at}: {exc}") from exc
+        except MemoryError:
+            raise
+        except Exception as exc:
+            raise internal_error(self._at, exc) from exc
 
 
 def needs_about(step: Step) -> bool:

@@ -3,6 +3,7 @@
 One egress record for each destination due; what fails is dead with its cause. Who runs when is not decided here.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -14,7 +15,7 @@ from dataplane.names import ENTRANCE, INPUTS_OF, transform_node
 from dataplane.plan import Plan, StageError
 from dataplane.plan.about import about
 from dataplane.plan.enrich import Enriching
-from dataplane.plan.stage import Stage, Steps, decode, encode
+from dataplane.plan.stage import INTERNAL_ERROR, Stage, Steps, decode, encode
 from dataplane.process.budget import Budget
 from dataplane.process.dedup import JUDGED, Asking
 from dataplane.process.flows import Group
@@ -35,6 +36,9 @@ from dataplane.runtime.outbox import ANY_PARTITION, TooLargeError
 from dataplane.stages.steps import DROPPED
 
 STAMP_EVERY: Final = 16  # messages
+MOST_LOGGED: Final = 1_000  # internal errors by pipe, revision and place
+
+log = logging.getLogger(__name__)
 
 
 class Runner:
@@ -52,6 +56,7 @@ class Runner:
         self._taps = Taps(lane.outbox, topics["taps"].name if "taps" in topics else "")
         self._plans = Plans(lane.table, lane.settings.fernet_keys)
         self._tail = Tail(lane)
+        self._logged: set[tuple[str, int, str]] = set()
 
     def plan(self, group: Group) -> Plan | None:
         """The plan of these messages; None while it is not known."""
@@ -155,11 +160,20 @@ class Runner:
     def bury(self, run: Run, node: str, item: Item, why: StageError) -> None:
         """Dead-letter an item with its cause and the original: of a child the body as it was made."""
         self._lane.tally.add(f"dead: pipe={run.pipe} revision={item.meta.revision} node={node} cause={why}")
+        if why.cause == INTERNAL_ERROR:
+            self._log_once(run.pipe, item.meta.revision, why)
         run.dead(node, why.cause, item.meta)
         death = Death(node, why.cause, why.detail)
         original = (self._input, run.partition, offset_of(item))
         self._letters.send(run, death, meta=item.meta, headers=item.headers, value=item.original, original=original)
         run.owed += 1
+
+    def _log_once(self, pipe: str, revision: int, why: StageError) -> None:
+        """Log an internal error with its traceback, once for each place in a revision: a pipe may have many."""
+        what = (pipe, revision, why.detail)
+        if what not in self._logged and len(self._logged) < MOST_LOGGED:
+            self._logged.add(what)
+            log.error("pipe %s revision %d: %s", pipe, revision, why, exc_info=why.__cause__)
 
     def _lacks_topic(self, plan: Plan) -> bool:
         """Whether the cell, made by an earlier release, has no topic yet for what the plan asks."""

@@ -385,6 +385,13 @@ ALL: Final = (
         "Let steps add less, or remove what the destination does not need.",
         whose=PIPE,
     ),
+    _unready(
+        "internal-error",
+        "Penstock failed on it",
+        "A stage of the pipe failed on this event in a way that Penstock does not know. Other events are not affected.",
+        "Tell the operator: this is a defect of Penstock. The event is kept, and the log of the lane has the details.",
+        whose=OPERATOR,
+    ),
     _final(
         "crashes-lane",
         "it ended the process that worked on it",

@@ -208,8 +208,9 @@ class ProcessWork:
                 self._enqueue(flow)
         if self._waiting:
             self._try_waiting()
-            if not self._is_slow:  # there no gate keeps the order: what waits stays, until what it lacks has come
-                self._hold_waiting(self._dependencies.overdue(self._waiting, now_s))
+            overdue = self._dependencies.overdue(self._waiting, now_s)  # reported, so that the control plane pauses them
+            if not self._is_slow:  # a slow lane has no gate that would keep the order: what waits there stays
+                self._hold_waiting(overdue)
         self._dependencies.turn(now_s)
         self._lane.held_pipes = len(self._dependencies.held)
         if self._turns.tenants:

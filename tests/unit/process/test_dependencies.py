@@ -8,7 +8,10 @@ import pytest
 
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import META_HEADER, encode_meta, read_meta
+from dataplane.ledger.units import position_of
 from dataplane.process import dependencies
+from dataplane.process.lookups import Lookups
+from dataplane.process.work import ProcessWork
 from dataplane.tables.lookups import TableRecord, encode_table, table_key
 from dataplane.tables.records import DEPENDENCY_MISSING, PipeRecord, PlanRecord
 from dataplane.tables.signals import Signal, decode_signal
@@ -152,6 +155,24 @@ def test_the_lane_reports_what_is_missing_until_it_comes(tmp_path: Path, make: A
     lane.work.turn()
     assert [(one.breaker, one.suspended) for one in signals(lane)[1:]] == [("closed", "")]
     assert lane.held_pipes == 0
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_slow_lane_reports_what_is_missing_and_keeps_what_waits(tmp_path: Path):
+    lane = MemoryLane("process-slow", tmp_path)
+    lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]))
+    lane.work = ProcessWork(lane, Lookups(tmp_path / "rows"))  # type: ignore[arg-type]
+    lane.take(keyed(1, position=position_of(1, 0, 7)), keyed(2, position=position_of(1, 0, 8)))
+    lane.work.turn()
+    (signal,) = signals(lane)
+    assert (signal.pipe, signal.suspended) == ("p", DEPENDENCY_MISSING)
+    assert (held(lane), lane.unsettled()) == ([], 2)
+    lane.table.apply(plan(1))
+    lane.work.turn()
+    assert sent(lane) == [b"1", b"2"]
+    lane.store()
+    assert [one.breaker for one in signals(lane)] == ["open", "closed"]
+    assert lane.unsettled() == 0
 
 
 @pytest.mark.usefixtures("impatient")

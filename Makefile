@@ -71,7 +71,7 @@ quick: $(DEV_STAMP)
 	@$(BIN)/pytest tests/unit tests/db --numprocesses=2
 
 test: check chromium ## everything, on real services and in Chromium
-	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 --numprocesses=auto --dist=loadscope --no-loadscope-reorder  # tests/conftest.py says how many
+	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 --numprocesses=2 --dist=loadscope --no-loadscope-reorder
 
 test-long: $(DEV_STAMP) chromium ## the long campaigns as well
 	@$(BIN)/pytest tests -m long --durations=15

@@ -24,7 +24,6 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share services that take long to start
 TURNS = ("e2e", "faults", "integration")  # the longest first, so that nobody waits for them at the end
-FAST = 1.2  # times slower than the reference; above it three workers starve each other
 LAST = "test_every_page.py"  # its scene fills the box with pipes that fail, which no newcomer's box has
 
 
@@ -45,14 +44,6 @@ class BySharedServices(LoadScopeScheduling):  # type: ignore[misc]  # xdist is n
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BySharedServices | None:
     """For `--dist=loadscope`; the marks of `--dist=loadgroup` come to nothing under this pytest."""
     return BySharedServices(config, log) if config.getoption("dist") == "loadscope" else None
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """For `--numprocesses=auto`. The services of each worker mostly wait, on cores that are fast."""
-    from tests.rig.reference import slowness  # after its folder is registered to be rewritten
-
-    return 3 if slowness() < FAST else 2
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,8 +15,3 @@ def reference_s() -> float:
     for one in msgspec.json.decode(_DOCUMENT):
         repr(one)
     return time.thread_time() - began
-
-
-def slowness(runs: int = 5) -> float:
-    """Return how many times slower the machine is, by the best of some runs."""
-    return min(reference_s() for _ in range(runs)) / REFERENCE_S

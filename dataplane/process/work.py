@@ -208,7 +208,8 @@ class ProcessWork:
                 self._enqueue(flow)
         if self._waiting:
             self._try_waiting()
-            overdue = self._dependencies.overdue(self._waiting, now_s)  # reported, so that the control plane pauses them
+            # reported as well, so that the control plane pauses these pipes
+            overdue = self._dependencies.overdue(self._waiting, now_s)
             if not self._is_slow:  # a slow lane has no gate that would keep the order: what waits there stays
                 self._hold_waiting(overdue)
         self._dependencies.turn(now_s)

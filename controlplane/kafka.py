@@ -1,7 +1,7 @@
 """Kafka clients of the control plane: one of each sort in a process, made when it is first needed and then kept.
 
 A client costs some threads and a connection to each broker, and a task that makes one at each tick makes thousands in
-an hour. Requests that a group's coordinator answers are never sent by an admin client: see decision 0661.
+an hour. Consumers ask for offsets, of groups and of partitions; an admin client never does: see decision 0661.
 """
 
 import atexit
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from dataplane.record_limits import CLIENT_MAX_BYTES
 
@@ -22,15 +22,11 @@ KeyedRecord = tuple[str | bytes, bytes | None]  # (key, value)
 Client = TypeVar("Client", AdminClient, Consumer, Producer)
 REQUEST_S: Final = 5.0
 _SIZES: Final = {"message.max.bytes": CLIENT_MAX_BYTES}
-# What a request by outdated metadata ends with; _NOENT: no leader of a new topic is known. Admin clients do not refresh
-# theirs after one.
+_ALL_RECORDS: Final = {"isolation.level": "read_uncommitted"}  # offsets, also of transactions under way
+OFFSET_READER: Final = "penstock-offset-reader"  # a group that nobody joins
+# A request by outdated metadata ends with one of these; the client forgets what it knew of the topic, and asks again.
 _STALE_METADATA: Final = frozenset(
-    {
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError._NOENT,
-    }
+    {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
 )
 
 
@@ -44,7 +40,7 @@ def _common(kafka: str) -> dict[str, Any]:
 
 
 def admin_client(kafka: str) -> AdminClient:
-    """Make a client for topics, configuration and offsets of partitions."""
+    """Make a client for topics and their configuration."""
     return AdminClient(_common(kafka))
 
 
@@ -74,24 +70,26 @@ class KafkaClients:
 
     def group_reader(self, group: str) -> Consumer:
         """Return the consumer that asks for a group's committed offsets. It never joins the group."""
-        return self._keep(f"group {group}", partial(consumer, self._kafka, group))
+        return self._keep(f"group {group}", partial(consumer, self._kafka, group, **_ALL_RECORDS))
 
     def ends(self, partitions: Iterable[Place], timeout_s: float = REQUEST_S) -> dict[Place, int]:
         """Return the offset after the last record of each partition. Raises KafkaException."""
-        return self._offsets(list(partitions), OffsetSpec.latest(), timeout_s)
+        return self._offsets(list(partitions), OFFSET_END, timeout_s, OFFSET_READER)
 
-    def starts(self, partitions: Iterable[Place], timeout_s: float = REQUEST_S) -> dict[Place, int]:
-        """Return the first offset that each partition still has. Raises KafkaException."""
-        return self._offsets(list(partitions), OffsetSpec.earliest(), timeout_s)
+    def starts(
+        self, partitions: Iterable[Place], timeout_s: float = REQUEST_S, *, group: str = OFFSET_READER
+    ) -> dict[Place, int]:
+        """Return the first offset that each partition still has. Raises KafkaException.
+
+        group: whose reader asks; of threads that ask at once, each takes another one
+        """
+        return self._offsets(list(partitions), OFFSET_BEGINNING, timeout_s, group)
 
     def committed(self, group: str, partitions: Iterable[Place], timeout_s: float = REQUEST_S) -> dict[Place, int]:
         """Return a group's committed offset on each partition, negative where it has none. Raises KafkaException."""
         reader = self.group_reader(group)
         reader.poll(0)  # as for the admin client
-        found = reader.committed([TopicPartition(*place) for place in partitions], timeout=timeout_s)
-        if error := next((place.error for place in found if place.error), None):
-            raise KafkaException(error)
-        return {(place.topic, place.partition): int(place.offset) for place in found}
+        return _offsets_of(reader.committed([TopicPartition(*place) for place in partitions], timeout=timeout_s))
 
     def store(
         self,
@@ -141,25 +139,35 @@ class KafkaClients:
         with self._lock:
             self._kept = {name: kept for name, kept in self._kept.items() if kept is not client}
 
-    def _offsets(self, partitions: list[Place], spec: Any, timeout_s: float) -> dict[Place, int]:
+    def _offsets(self, partitions: list[Place], at: int, timeout_s: float, group: str) -> dict[Place, int]:
         try:
-            return self._list_offsets(partitions, spec, timeout_s)
+            return self._offsets_at(partitions, at, timeout_s, group)
         except KafkaException as exc:
             if exc.args[0].code() not in _STALE_METADATA:
                 raise
-        self.admin().list_topics(timeout=timeout_s)
-        return self._list_offsets(partitions, spec, timeout_s)
+        return self._offsets_at(partitions, at, timeout_s, group)
 
-    def _list_offsets(self, partitions: list[Place], spec: Any, timeout_s: float) -> dict[Place, int]:
-        wanted = {TopicPartition(*place): spec for place in partitions}
-        asked = self.admin().list_offsets(wanted, request_timeout=timeout_s)
-        return {(place.topic, place.partition): int(future.result().offset) for place, future in asked.items()}
+    def _offsets_at(self, partitions: list[Place], at: int, timeout_s: float, group: str) -> dict[Place, int]:
+        if not partitions:
+            return {}
+        reader = self.group_reader(group)
+        reader.poll(0)  # as for the admin client
+        # In a ListOffsets request a logical offset takes the place of the timestamp, and the client passes it on.
+        found = reader.offsets_for_times([TopicPartition(*place, at) for place in partitions], timeout=timeout_s)
+        return _offsets_of(found)
 
     def begin_in_child(self) -> None:
         """Forget the parent's clients. They are never freed: that would wait for threads that a child does not have."""
         for client in self._kept.values():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
         self._lock, self._kept = threading.Lock(), {}
+
+
+def _offsets_of(found: list[TopicPartition]) -> dict[Place, int]:
+    """Return the offset of each partition. Raises KafkaException for the first partition with an error."""
+    if error := next((place.error for place in found if place.error), None):
+        raise KafkaException(error)
+    return {(place.topic, place.partition): int(place.offset) for place in found}
 
 
 def _produce(client: Producer, topic: str, records: Iterable[KeyedRecord], errors: list[str]) -> int:

@@ -192,7 +192,7 @@ class TopicAdmin:
         for (topic, partition), offset in known.items():
             log.warning("committed anew", topic=topic, partition=partition, offset=offset)
         unknown = [place for place in missing if place not in known]
-        first = known | (self._clients.starts(unknown, REQUEST_S) if unknown else {})
+        first = known | (self._clients.starts(unknown, REQUEST_S, group=group))
         if first:
             offsets = [TopicPartition(*place, offset) for place, offset in first.items()]
             self._clients.group_reader(group).commit(offsets=offsets, asynchronous=False)

@@ -36,6 +36,30 @@ from tests.rig.patience import Patience
 
 ROUNDS: Final = 100
 KILLS: Final = 10  # each for longer than a request waits
+MISSING_S: Final = 12
+ASKS_FOR_MISSING_TOPICS: Final = """
+import sys, time, uuid
+from concurrent.futures import ThreadPoolExecutor
+from confluent_kafka import KafkaException
+from controlplane.kafka import KafkaClients
+
+clients, until = KafkaClients(sys.argv[1]), time.monotonic() + float(sys.argv[2])
+
+def ask(number):
+    asked = 0
+    while time.monotonic() < until:
+        asked += 1
+        try:
+            clients.starts([(f"missing-{uuid.uuid4().hex}", place) for place in range(4)], group=f"g{number}")
+            sys.exit("there was such a topic")
+        except KafkaException:
+            pass
+    return asked
+
+with ThreadPoolExecutor(10) as pool:
+    print(sum(pool.map(ask, range(10))))
+clients.close()
+"""
 ASKS: Final = """
 import random, sys, threading, time
 from confluent_kafka import KafkaException, TopicPartition
@@ -161,6 +185,17 @@ def test_no_process_ends_however_often_the_broker_is_killed():
     command = [sys.executable, "-c", ASKS, str(KILLS)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout.split()) == (0, ["7"]), done.stderr
+
+
+def test_no_process_ends_because_threads_ask_for_topics_that_are_not_there_yet(kafka: str):
+    """As the Provisioner does right after it made the topics of a cell.
+
+    With the admin client's `list_offsets` and `list_topics` it ended after some seconds: memory was corrupted.
+    """
+    command = [sys.executable, "-c", ASKS_FOR_MISSING_TOPICS, kafka, str(MISSING_S)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > ROUNDS, "it did ask"
 
 
 def test_clients_from_before_a_brokers_death_go_on(tmp_path: Path):

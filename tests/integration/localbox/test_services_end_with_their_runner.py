@@ -33,6 +33,14 @@ def test_forever():
 """
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heeded() -> Iterator[None]:
+    """A shell starts a job in the background with SIGINT ignored, and children inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Run:
     """A pytest of its own, in the middle of a test with services."""
 

@@ -41,6 +41,7 @@ from dataplane.tables.records import CellRecord
 log = logging.getLogger(__name__)
 
 BATCH: Final = 500  # few enough for what is made of them to stay in the CPU's cache: 2 000 cost a fifth more
+CATCH_UP_S: Final = 5.0
 CONTROL_EVERY_S: Final = 0.1
 DRAIN_S: Final = 25.0
 REVOKE_S: Final = 5.0
@@ -540,8 +541,13 @@ class Lane:
     # -- beginning and end -----------------------------------------------------------------------------------------
 
     def _await_cell(self) -> CellRecord:
-        """The cell's record with our topics, from snapshot or topic. Raises LaneError after 30 s without one."""
+        """Return the cell's record with the lane's topics. Raises LaneError after 30 s without one.
+
+        The topic is read to its end first: the host's snapshot may be older than the record that asks for this lane,
+        which would then drain at once. While the broker is away, the snapshot has to do.
+        """
         inputs = INPUTS_OF[self.identity.kind]
+        self._reader.catch_up(CATCH_UP_S)
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             self._reader.refresh()

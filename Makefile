@@ -15,7 +15,7 @@ DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 
 PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests
 
-.PHONY: help demo up down status archive secrets test test-long check lint types imports quick reference bench lake-recompute chromium
+.PHONY: help demo up down status archive secrets test test-long check lint types imports quick reference hooks bench lake-recompute chromium
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -82,11 +82,14 @@ chromium:
 			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
 
-reference: $(RUN_STAMP) ## write the pages of steps and expressions and of metrics anew, from the code
+reference: $(RUN_STAMP) ## generate the pages of steps, expressions and metrics from the code
 	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
 	@$(BIN)/python -c 'from dataplane.metrics import page; print(page(), end="")' > docs/reference/metrics.md
 
-lake-recompute: $(RUN_STAMP) ## write a span of a lake table anew: PIPE= DESTINATION= REVISION= [SINCE= UNTIL=], times as 2026-11-21T12:00:00Z
+hooks: ## have git check the titles of your commits
+	@git config core.hooksPath .githooks
+
+lake-recompute: $(RUN_STAMP) ## rewrite a span of a lake table: PIPE= DESTINATION= REVISION= [SINCE= UNTIL=], times as 2026-11-21T12:00:00Z
 	@$(BIN)/python -m localbox run -- $(BIN)/python -m dataplane.jobs.lake_recompute --pipe "$(PIPE)" \
 		--destination "$(DESTINATION)" --revision "$(REVISION)" --since "$(SINCE)" --until "$(UNTIL)"
 

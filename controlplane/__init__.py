@@ -1,1 +1,1 @@
-"""The control plane: makes topics, control records and applications match the rows, and reports back in rows."""
+"""The control plane: makes topics, control records and applications match the rows, and reports in rows."""

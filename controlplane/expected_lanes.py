@@ -1,19 +1,26 @@
-"""Which lanes of a cell must report: those that its running release has. Pure.
+"""Lanes of a cell that must report: those of the kinds that its running release has. Pure.
 
-A release adds kinds of lanes; a cell that still runs the one before, or goes back to it, has none of these.
+A release may add kinds of lanes; a cell that still runs an earlier release, or returns to one, has no lane of the new
+kinds.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-FIRST_KINDS: Final = ("process", "transmit", "transmit-retry", "retrier", "transmit-slow")  # before drivers told theirs
+FIRST_KINDS: Final = (
+    "process",
+    "transmit",
+    "transmit-retry",
+    "retrier",
+    "transmit-slow",
+)  # of drivers that report none
 
 
 def expected_lanes(wanted: Mapping[str, int], driver: Mapping[str, Any] | None) -> list[str]:
-    """Return the writers' names.
+    """Return the writer names of these lanes, such as `process-0`.
 
-    wanted: how many lanes of each kind the cell is to have
-    driver: its driver's newest heartbeat; None while it has not been heard of, when all of `wanted` are expected
+    wanted: the desired number of lanes of each kind
+    driver: the body of the driver's newest heartbeat; None before the first one, when all of `wanted` are expected
     """
     kinds = wanted if driver is None else driver.get("lane_kinds") or FIRST_KINDS
     return [f"{kind}-{number}" for kind, count in wanted.items() if kind in kinds for number in range(count)]

@@ -1,6 +1,6 @@
-"""Why a pipe or a cell is slow, paused, not scaled or not deployable now, in words, and when it is looked at again.
+"""Explains why a pipe or a cell is slow, paused, not scaled or not deployable now, and when it is checked again.
 
-Reads rows only, and says what the controllers themselves go by.
+Reads rows only, the same ones by which the controllers decide.
 """
 
 from collections.abc import Iterable
@@ -9,15 +9,15 @@ from typing import Final, get_args
 
 from django.db.models import Q
 
-from controlplane.interlocks import WORDS, CellState, Controller, clock, why_not
+from controlplane.interlocks import WORDS, CellState, ControllerName, clock, refusal_of
 from controlplane.leases import cell_states
 from dataplane.names import INGEST_GROUP
-from mgmt.models import Admission, Cell, ControlAction, Destination, Pipe, PipeRevision, Relocation, ScaleGroup
-from mgmt.queries.control import control_actions
-from mgmt.queries.patterns import told_now
-from mgmt.queries.span import span_until
-from mgmt.queries.ticks import Silence, silent
-from mgmt.queries.timing import Timing, timing
+from mgmt.cells.queries.control import control_actions
+from mgmt.cells.queries.overdue_tasks import OverdueTask, overdue_tasks
+from mgmt.ledger.queries.bucket_range import span_until
+from mgmt.ledger.queries.timing import Timing, timing
+from mgmt.models import Admission, Cell, ControlAction, Destination, Pipe, PipeMigration, PipeRevision, ScaleGroup
+from mgmt.patterns.queries import told_now
 
 ACTIONS: Final = 5
 SPAN: Final = "15m"
@@ -28,15 +28,16 @@ class UnknownError(Exception):
 
 
 def explain(name: str, now: datetime) -> list[str]:
-    """Lines on the pipe or the cell of that id, on ingest, or on the pipe of that name, first of all on a control plane
-    that does nothing. Raises UnknownError.
+    """Return lines about the pipe or cell of that id, about ingest, or about the pipes of that name.
+
+    Overdue tasks of the control plane come first. Raises UnknownError.
     """
-    return [*map(_of_silence, silent(now)), *_about(name, now)]
+    return [*map(_of_overdue, overdue_tasks(now)), *_about(name, now)]
 
 
-def _of_silence(silence: Silence) -> str:
-    since = f" since {clock(silence.since)}" if silence.since else ""
-    return f"nobody has done {silence.task}{since}: look at Redis, beat and the workers"
+def _of_overdue(overdue: OverdueTask) -> str:
+    since = f" since {clock(overdue.since)}" if overdue.since else ""
+    return f"task {overdue.task} has not run{since}: check Redis, beat and the workers"
 
 
 def _about(name: str, now: datetime) -> list[str]:
@@ -49,21 +50,21 @@ def _about(name: str, now: datetime) -> list[str]:
 
 
 def about_cell(cell: str, now: datetime) -> list[str]:
-    """How the cell is, who may change it now, what its lanes do, and what was done last."""
+    """Return lines about the cell's verdict, the controllers that may change it, its groups and its last changes."""
     state = cell_states(now, [cell])[cell]
     groups = ScaleGroup.objects.filter(cell=cell).exclude(why="").order_by("id")
-    done = [_deed(row) for row in control_actions(cell=cell)[:ACTIONS]]
+    done = [_of_action(row) for row in control_actions(cell=cell)[:ACTIONS]]
     return [*_of_state(state), *map(_of_group, groups), *done]
 
 
 def about_pipe(pipe: Pipe, now: datetime) -> list[str]:
-    """Where the pipe stands, what it waits for, where its time goes, and how its cell is."""
+    """Return lines about the pipe's state, what it waits for, where its messages spend their time, and its cell."""
     lines = [f"pipe {pipe.name} ({pipe.id}) of {pipe.tenant.name} is {pipe.state}"]
-    lines += [_of_relocation(row) for row in pipe.relocations.filter(state__in=Relocation.UNDER_WAY)]
-    lines += [_of_revision(row) for row in _told(pipe)]
-    way = Admission.objects.filter(pipe=pipe, ended_at=None).first()
-    if way is not None:
-        lines.append(f"it is let in by shares: {way.reason or f'{way.share} % of its keys are let in'}")
+    lines += [_of_migration(row) for row in pipe.relocations.filter(state__in=PipeMigration.UNDER_WAY)]
+    lines += [_of_revision(row) for row in _current_revisions(pipe)]
+    admission = Admission.objects.filter(pipe=pipe, ended_at=None).first()
+    if admission is not None:
+        lines.append(f"it is let in by shares: {admission.reason or f'{admission.share} % of its keys are let in'}")
     lines += [
         _of_destination(row) for row in pipe.destinations.exclude(state__in=["active", "removed"]).order_by("name")
     ]
@@ -72,7 +73,7 @@ def about_pipe(pipe: Pipe, now: datetime) -> list[str]:
     return [*lines, *(about_cell(pipe.cell_id, now) if pipe.cell_id else ["it waits for a cell to be placed on"])]
 
 
-def _of_relocation(row: Relocation) -> str:
+def _of_migration(row: PipeMigration) -> str:
     where = f"from cell {row.source_id} to {row.target_id}"
     if row.switched_at is None:
         return f"it is to be moved {where} since {clock(row.asked_at)}: {row.says or 'its turn comes'}"
@@ -82,8 +83,8 @@ def _of_relocation(row: Relocation) -> str:
     return f"it is being moved {where}: {drains}{f': {row.says}' if row.says else ''}"
 
 
-def _told(pipe: Pipe) -> Iterable[PipeRevision]:
-    """The live revision and those after it, for they say what is waited for; else the newest."""
+def _current_revisions(pipe: Pipe) -> Iterable[PipeRevision]:
+    """Return the live revision and those after it, which say what they wait for; without a live one, the newest."""
     rows = list(pipe.revisions.exclude(state=PipeRevision.State.RETIRED).defer("spec").order_by("number"))
     live = [row.number for row in rows if row.state == PipeRevision.State.LIVE]
     return [row for row in rows if row.number >= live[0]] if live else rows[-1:]
@@ -91,8 +92,8 @@ def _told(pipe: Pipe) -> Iterable[PipeRevision]:
 
 def _of_revision(row: PipeRevision) -> str:
     waits = f": {row.state_reason}" if row.state_reason and row.state != PipeRevision.State.LIVE else ""
-    again = "; the Provisioner looks again every second" if row.state in ("requested", "ramping") else ""
-    return f"revision {row.number} is {row.state}{waits}{again}"
+    next_check = "; the Provisioner looks again every second" if row.state in ("requested", "ramping") else ""
+    return f"revision {row.number} is {row.state}{waits}{next_check}"
 
 
 def _of_destination(row: Destination) -> str:
@@ -113,18 +114,18 @@ def _of_state(state: CellState) -> list[str]:
     if state.cell == INGEST_GROUP:
         lines = []
     elif verdict is None:
-        lines = [f"cell {state.cell} has not been heard of yet"]
+        lines = [f"cell {state.cell} has no verdict yet"]
     else:
-        said = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
-        lines = [f"cell {state.cell} is {verdict.state} since {clock(verdict.since)}{said}"]
-    return [*lines, *(_of_controller(controller, state) for controller in get_args(Controller))]
+        reasons = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
+        lines = [f"cell {state.cell} is {verdict.state} since {clock(verdict.since)}{reasons}"]
+    return [*lines, *(_of_controller(controller, state) for controller in get_args(ControllerName))]
 
 
-def _of_controller(controller: Controller, state: CellState) -> str:
-    refusal = why_not(controller, state)
+def _of_controller(controller: ControllerName, state: CellState) -> str:
+    refusal = refusal_of(controller, state)
     if refusal is None:
-        return f"{WORDS[controller]}: nothing stands against it"
-    protects = "" if why_not(controller, state, protective=True) else "; to protect the cell it may all the same"
+        return f"{WORDS[controller]}: allowed now"
+    protects = "" if refusal_of(controller, state, protective=True) else "; to protect the cell it may all the same"
     return f"{WORDS[controller]}: not now, for {refusal.why}; again {refusal.again}{protects}"
 
 
@@ -132,6 +133,6 @@ def _of_group(row: ScaleGroup) -> str:
     return f"{row.words}, {row.minimum} to {row.maximum} of them: {row.why}"
 
 
-def _deed(row: ControlAction) -> str:
+def _of_action(row: ControlAction) -> str:
     who = row.author.username if row.author else row.get_controller_display()
     return f"{clock(row.at)} {who}: {row.action} {row.outcome}{f', for {row.reason}' if row.reason else ''}"

@@ -1,6 +1,6 @@
-"""Whether a controller may change a cell now, and if not, why and when it may ask again. Pure.
+"""The interlocks: decide if a controller may change a cell now, and if not, why and when it may ask again. Pure.
 
-The controllers never call each other: each asks here, about the same rows, before it changes anything.
+The controllers never call each other: each applies these rules to the same rows before it changes anything.
 """
 
 from collections.abc import Iterable
@@ -11,17 +11,17 @@ from msgspec import Struct
 
 from dataplane.names import INGEST_GROUP
 
-Controller = Literal["provision", "deploy", "scale"]
+ControllerName = Literal["provision", "deploy", "scale"]
 WORDS: Final[dict[str, str]] = {"provision": "provisioning", "deploy": "deploying", "scale": "scaling"}
 
-# What these two do to protect is to undo what they did, and a pause does not keep them from that. What the autoscaler
-# has of the kind is scaling out, and that is what somebody who pauses it wants to stop.
+# The protective change of these two controllers is to undo their own, and a pause does not stop it. The Autoscaler's is
+# to scale out, which is just what a person who pauses it wants to stop.
 UNDOING: Final = ("provision", "deploy")
-BELIEVED: Final = timedelta(seconds=60)  # a verdict that nobody has renewed for longer says nothing about now
+BELIEVED: Final = timedelta(seconds=60)  # a verdict not renewed for longer says nothing about the present
 
 
 class PauseView(Struct, frozen=True):
-    """An open pause. `cell` None: everywhere; `until` None: until somebody ends it."""
+    """An open pause. `cell` None: in all cells; `until` None: until a person ends it."""
 
     controller: str
     by: str
@@ -39,7 +39,7 @@ class LeaseView(Struct, frozen=True):
 
 
 class VerdictView(Struct, frozen=True):
-    """What the Observer made of the cell when it last looked, `at`."""
+    """The Observer's verdict on a cell, as of `at`."""
 
     state: str
     reasons: list[str]
@@ -48,7 +48,7 @@ class VerdictView(Struct, frozen=True):
 
 
 class CellState(Struct, frozen=True):
-    """All that the interlocks ask about a cell. `verdict` None: nobody has looked at it yet."""
+    """Everything that the interlocks need to know about a cell. `verdict` None: the Observer has not judged it yet."""
 
     cell: str
     pauses: list[PauseView]
@@ -58,37 +58,37 @@ class CellState(Struct, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """Why not now, and when it is worth asking again; both for people."""
+    """Reason of a refusal, and when to ask again; both are texts for people."""
 
     why: str
     again: str
 
 
-def why_not(controller: Controller, view: CellState, *, protective: bool = False) -> Refusal | None:
-    """None if `controller` may take the cell's lease now.
+def refusal_of(controller: ControllerName, view: CellState, *, protective: bool = False) -> Refusal | None:
+    """Return why `controller` may not take the cell's lease now, or None if it may.
 
-    `protective` deeds (rollback, hold, drain, scale-out) are not stopped by what they protect from, an unstable cell.
-    Nothing is done by two at a time, protective or not.
+    An unstable cell does not stop a `protective` change (rollback, hold, drain, scale-out), which protects it from
+    that. Two controllers never change a cell at once, protective or not.
     """
     undoes = protective and controller in UNDOING
     return (None if undoes else _paused(controller, view)) or _leased(view) or (None if protective else _unwell(view))
 
 
 def pauses_of(controller: str, view: CellState) -> Iterable[PauseView]:
-    """The pauses that hold the controller back on this cell at this moment."""
+    """Yield the pauses that stop the controller on this cell at this moment."""
     for pause in view.pauses:
         here = pause.cell in (None, view.cell)
         if here and pause.controller == controller and (pause.until is None or pause.until > view.now):
             yield pause
 
 
-def _paused(controller: Controller, view: CellState) -> Refusal | None:
+def _paused(controller: ControllerName, view: CellState) -> Refusal | None:
     for pause in pauses_of(controller, view):
         until = f" until {clock(pause.until)}" if pause.until else ""
         where = f" on {name_of(pause.cell)}" if pause.cell else ""
         return Refusal(
             why=f"{WORDS[controller]} is paused{where} by {pause.by}{until}: {pause.reason}",
-            again=f"at {clock(pause.until)}, or when somebody ends the pause" if pause.until else "when the pause ends",
+            again=f"at {clock(pause.until)}, or when a person ends the pause" if pause.until else "when the pause ends",
         )
     return None
 
@@ -108,19 +108,21 @@ def _unwell(view: CellState) -> Refusal | None:
     if verdict is None:
         return None
     if view.now - verdict.at > BELIEVED:
-        return Refusal(f"nobody has looked at cell {view.cell} since {clock(verdict.at)}", "when it is looked at again")
+        return Refusal(
+            f"cell {view.cell} has not been judged since {clock(verdict.at)}", "when the Observer judges it again"
+        )
     if verdict.state == "stable":
         return None
-    said = "; ".join(verdict.reasons) or "no reason is known"
-    why = f"cell {view.cell} is {verdict.state} since {clock(verdict.since)}: {said}"
+    reasons = "; ".join(verdict.reasons) or "no reason is known"
+    why = f"cell {view.cell} is {verdict.state} since {clock(verdict.since)}: {reasons}"
     return Refusal(why, "when the cell is stable again")
 
 
 def name_of(cell: str) -> str:
-    """What a lease, a pause or a deed is about, for people."""
+    """Return the name of a cell, or of ingest, as texts for people show it."""
     return cell if cell == INGEST_GROUP else f"cell {cell}"
 
 
 def clock(moment: datetime) -> str:
-    """A moment for people."""
+    """Format a moment for people, such as `2026-01-31 12:00:00 UTC`."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

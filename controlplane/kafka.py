@@ -1,7 +1,7 @@
-"""Kafka clients of the control plane: one of each sort in a process, made when it is first needed and then kept.
+"""Kafka clients of the control plane: one of each kind per process, created on first use and then kept.
 
-A client costs some threads and a connection to each broker, and a task that makes one at each tick makes thousands in
-an hour. Consumers ask for offsets, of groups and of partitions; an admin client never does: see decision 0661.
+A client costs several threads and a connection to each broker; a task that created one per tick would create thousands
+in an hour. Consumers ask for the offsets of groups and partitions; an admin client never does: see decision 0661.
 """
 
 import atexit
@@ -15,22 +15,22 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from dataplane.names import PartitionKey
 from dataplane.record_limits import CLIENT_MAX_BYTES
 
-Place = tuple[str, int]  # (topic, partition)
 KeyedRecord = tuple[str | bytes, bytes | None]  # (key, value)
 Client = TypeVar("Client", AdminClient, Consumer, Producer)
 REQUEST_S: Final = 5.0
 _SIZES: Final = {"message.max.bytes": CLIENT_MAX_BYTES}
-_ALL_RECORDS: Final = {"isolation.level": "read_uncommitted"}  # offsets, also of transactions under way
-OFFSET_READER: Final = "penstock-offset-reader"  # a group that nobody joins
-# A request by outdated metadata ends with one of these; the client forgets what it knew of the topic, and asks again.
+_ALL_RECORDS: Final = {"isolation.level": "read_uncommitted"}  # ends include open transactions
+OFFSET_READER: Final = "penstock-offset-reader"  # a group that no consumer joins
+# A request with outdated metadata fails with one of these; the client then drops the topic's metadata and refetches it.
 _STALE_METADATA: Final = frozenset(
     {KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION}
 )
 
 
-class NotStoredError(Exception):
+class RecordNotStoredError(Exception):
     """Some of the records were not stored, or it is not known that they were."""
 
 
@@ -45,12 +45,12 @@ def admin_client(kafka: str) -> AdminClient:
 
 
 def consumer(kafka: str, group: str, **more: Any) -> Consumer:
-    """Make a consumer that commits nothing automatically. The client insists on a group's name, used or not."""
+    """Make a consumer that commits nothing automatically. The client requires a group name even where it is unused."""
     return Consumer(_common(kafka) | {"group.id": group, "enable.auto.commit": False} | more)
 
 
 def producer(kafka: str, **more: Any) -> Producer:
-    """Make an idempotent producer whose reports mean that all in-sync replicas have the record."""
+    """Make an idempotent producer; its delivery reports mean that all in-sync replicas have the record."""
     return Producer(_common(kafka) | {"acks": "all", "enable.idempotence": True, "linger.ms": 0} | _SIZES | more)
 
 
@@ -65,31 +65,34 @@ class KafkaClients:
     def admin(self) -> AdminClient:
         """Return the admin client."""
         client = self._keep("admin", partial(admin_client, self._kafka))
-        client.poll(0)  # serves the client's own events: nothing else empties their queue
+        client.poll(0)  # serves the client's own events: nothing else drains their queue
         return client
 
     def group_reader(self, group: str) -> Consumer:
-        """Return the consumer that asks for a group's committed offsets. It never joins the group."""
+        """Return the consumer that asks for offsets on behalf of a group. It never joins the group."""
         return self._keep(f"group {group}", partial(consumer, self._kafka, group, **_ALL_RECORDS))
 
-    def ends(self, partitions: Iterable[Place], timeout_s: float = REQUEST_S) -> dict[Place, int]:
+    def ends(self, partitions: Iterable[PartitionKey], timeout_s: float = REQUEST_S) -> dict[PartitionKey, int]:
         """Return the offset after the last record of each partition. Raises KafkaException."""
         return self._offsets(list(partitions), OFFSET_END, timeout_s, OFFSET_READER)
 
     def starts(
-        self, partitions: Iterable[Place], timeout_s: float = REQUEST_S, *, group: str = OFFSET_READER
-    ) -> dict[Place, int]:
+        self, partitions: Iterable[PartitionKey], timeout_s: float = REQUEST_S, *, group: str = OFFSET_READER
+    ) -> dict[PartitionKey, int]:
         """Return the first offset that each partition still has. Raises KafkaException.
 
-        group: whose reader asks; of threads that ask at once, each takes another one
+        group: the group whose reader asks; threads that ask at the same time must each use another one
         """
         return self._offsets(list(partitions), OFFSET_BEGINNING, timeout_s, group)
 
-    def committed(self, group: str, partitions: Iterable[Place], timeout_s: float = REQUEST_S) -> dict[Place, int]:
+    def committed(
+        self, group: str, partitions: Iterable[PartitionKey], timeout_s: float = REQUEST_S
+    ) -> dict[PartitionKey, int]:
         """Return a group's committed offset on each partition, negative where it has none. Raises KafkaException."""
         reader = self.group_reader(group)
         reader.poll(0)  # as for the admin client
-        return _offsets_of(reader.committed([TopicPartition(*place) for place in partitions], timeout=timeout_s))
+        asked = [TopicPartition(*partition) for partition in partitions]
+        return _offsets_of(reader.committed(asked, timeout=timeout_s))
 
     def store(
         self,
@@ -102,9 +105,9 @@ class KafkaClients:
     ) -> None:
         """Produce (key, value) records in their order and wait for every delivery report.
 
-        writer: names the producer; callers that often run at once have one each, as a flush waits for all its records
-        Raises: NotStoredError. The producer is replaced then: it may have failed for good, and what it still holds
-        would arrive too late.
+        writer: name of the producer; callers that often run at once have one each, as a flush waits for all its records
+        Raises: RecordNotStoredError. The producer is replaced then: it may have failed for good, and the records that
+        it still holds would arrive too late.
         """
         settings = {"message.timeout.ms": int(timeout_s * 1_000), "linger.ms": linger_ms}
         client = self._keep(f"producer {writer}", partial(producer, self._kafka, **settings))
@@ -114,11 +117,11 @@ class KafkaClients:
             unsent = client.flush(timeout_s + 1)
         except KafkaException as exc:  # a fatal error is raised here, not reported
             self._discard(client)
-            raise NotStoredError(f"the producer failed: {exc.args[0].str()}") from exc
+            raise RecordNotStoredError(f"the producer failed: {exc.args[0].str()}") from exc
         if errors or unsent:
             client.purge()
             self._discard(client)
-            raise NotStoredError(f"{len(errors) + unsent} of {count} records not stored: {errors[:1]}")
+            raise RecordNotStoredError(f"{len(errors) + unsent} of {count} records not stored: {errors[:1]}")
 
     def close(self) -> None:
         """Close all clients. The next use makes new ones."""
@@ -131,7 +134,7 @@ class KafkaClients:
     def _keep(self, name: str, make: Callable[[], Client]) -> Client:
         with self._lock:
             client: Client | None = self._kept.get(name)
-            if client is None:  # not by its truth: an idle admin client is false
+            if client is None:  # not `if not client`: an idle admin client is falsy
                 client = self._kept[name] = make()
             return client
 
@@ -139,7 +142,9 @@ class KafkaClients:
         with self._lock:
             self._kept = {name: kept for name, kept in self._kept.items() if kept is not client}
 
-    def _offsets(self, partitions: list[Place], at: int, timeout_s: float, group: str) -> dict[Place, int]:
+    def _offsets(
+        self, partitions: list[PartitionKey], at: int, timeout_s: float, group: str
+    ) -> dict[PartitionKey, int]:
         try:
             return self._offsets_at(partitions, at, timeout_s, group)
         except KafkaException as exc:
@@ -147,13 +152,15 @@ class KafkaClients:
                 raise
         return self._offsets_at(partitions, at, timeout_s, group)
 
-    def _offsets_at(self, partitions: list[Place], at: int, timeout_s: float, group: str) -> dict[Place, int]:
+    def _offsets_at(
+        self, partitions: list[PartitionKey], at: int, timeout_s: float, group: str
+    ) -> dict[PartitionKey, int]:
         if not partitions:
             return {}
         reader = self.group_reader(group)
         reader.poll(0)  # as for the admin client
         # In a ListOffsets request a logical offset takes the place of the timestamp, and the client passes it on.
-        found = reader.offsets_for_times([TopicPartition(*place, at) for place in partitions], timeout=timeout_s)
+        found = reader.offsets_for_times([TopicPartition(*asked, at) for asked in partitions], timeout=timeout_s)
         return _offsets_of(found)
 
     def begin_in_child(self) -> None:
@@ -163,15 +170,15 @@ class KafkaClients:
         self._lock, self._kept = threading.Lock(), {}
 
 
-def _offsets_of(found: list[TopicPartition]) -> dict[Place, int]:
+def _offsets_of(found: list[TopicPartition]) -> dict[PartitionKey, int]:
     """Return the offset of each partition. Raises KafkaException for the first partition with an error."""
-    if error := next((place.error for place in found if place.error), None):
+    if error := next((partition.error for partition in found if partition.error), None):
         raise KafkaException(error)
-    return {(place.topic, place.partition): int(place.offset) for place in found}
+    return {(partition.topic, partition.partition): int(partition.offset) for partition in found}
 
 
 def _produce(client: Producer, topic: str, records: Iterable[KeyedRecord], errors: list[str]) -> int:
-    """Queue all records, at the producer's pace; returns how many. Failed reports are added to `errors`."""
+    """Queue all records at the producer's pace and return their count. Errors of delivery reports go to `errors`."""
 
     def report(error: Any, _message: Any) -> None:
         if error is not None:
@@ -200,7 +207,7 @@ def kafka_clients(kafka: str) -> KafkaClients:
 
 @atexit.register
 def close_kafka_clients() -> None:
-    """Close every client that `kafka_clients` gave out."""
+    """Close every client that `kafka_clients` returned."""
     for clients in list(_clusters.values()):
         clients.close()
 
@@ -210,4 +217,6 @@ def _begin_in_child() -> None:
         clients.begin_in_child()
 
 
-os.register_at_fork(after_in_child=_begin_in_child)
+# A client's thread may hold a lock of the C library (that of getaddrinfo, for one) at the moment of the fork; the child
+# would wait for it for ever. So the parent closes its clients first, and makes new ones on the next use.
+os.register_at_fork(before=close_kafka_clients, after_in_child=_begin_in_child)

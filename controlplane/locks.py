@@ -1,7 +1,7 @@
-"""Postgres advisory locks held for a session: one owner at a time, let go by Postgres itself when its owner dies.
+"""Postgres advisory locks held by a session: one owner at a time, released by Postgres when its owner exits.
 
-A lock and not a conditional UPDATE, because what is guarded (Kafka's topics, a partition's cache) is not a row, and a
-row that says "mine" outlives its owner.
+A lock instead of a conditional UPDATE, because the guarded resource (Kafka's topics, a partition's cache) is not a row,
+and a row that names an owner outlives it.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
-from mgmt.models import Tick
+from mgmt.models import TaskRun
 
 log = structlog.get_logger(__name__)
 
 
 def try_lock(name: str) -> bool:
-    """Take the lock called `name` without waiting; whether it is ours now. Each call counts."""
+    """Take the lock called `name` without waiting; return True if it is ours now. Each success needs its own unlock."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [name])
         (taken,) = cursor.fetchone()
@@ -25,13 +25,13 @@ def try_lock(name: str) -> bool:
 
 
 def unlock(name: str) -> None:
-    """Give it back once."""
+    """Release the lock called `name` once."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
 
 
 def unlock_all() -> None:
-    """Give back all this connection holds, if it still works: it may return to a pool and be used by others."""
+    """Release all locks of this connection, if it still works: it may return to a pool and be used by others."""
     if connection.connection is None:
         return
     try:
@@ -43,7 +43,7 @@ def unlock_all() -> None:
 
 @contextmanager
 def held(name: str) -> Iterator[bool]:
-    """Try the lock; yields whether it is held, and gives it back at the end."""
+    """Try the lock; yield True if it is held, and release it at the end."""
     taken = try_lock(name)
     try:
         yield taken
@@ -53,23 +53,23 @@ def held(name: str) -> Iterator[bool]:
 
 
 def alone(name: str, run: Callable[[], str]) -> str:
-    """What `run` says it did, under the lock, or why not: a tick that overlaps skips, and none waits for Postgres.
+    """Call `run` under the lock and return its summary, or return why it was not called.
 
-    That the task so named was done is kept (mgmt.queries.ticks): one that skips or fails leaves no word, so one that
-    hangs shows as silent, too.
+    A tick that overlaps another skips, and no tick waits for Postgres. The time of a finished run is stored, for
+    mgmt.cells.queries.overdue_tasks. A run that skips or fails stores nothing, so a hanging task is shown as overdue.
     """
     try:
         with held(name) as ours:
             if not ours:
                 return "skipped: another tick is at work"
-            said = run()
-            _keep(name, said)
-            return said
+            summary = run()
+            _store_run(name, summary)
+            return summary
     except (OperationalError, InterfaceError) as exc:
         log.warning("tick cut short", lock=name, reason=f"waiting for Postgres: {exc}")
         return "waiting for Postgres"
 
 
-def _keep(name: str, said: str) -> None:
-    row = Tick(task=name, at=datetime.now(UTC), said=said[:300])
-    Tick.objects.bulk_create([row], update_conflicts=True, unique_fields=["task"], update_fields=["at", "said"])
+def _store_run(name: str, summary: str) -> None:
+    row = TaskRun(task=name, at=datetime.now(UTC), said=summary[:300])
+    TaskRun.objects.bulk_create([row], update_conflicts=True, unique_fields=["task"], update_fields=["at", "said"])

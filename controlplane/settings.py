@@ -1,4 +1,4 @@
-"""What the control plane reads from Django's settings, in one typed place; the defaults suit one box in development."""
+"""Settings of the control plane, read from Django's in one typed place; the defaults suit a box in development."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -7,10 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from dataplane.addresses import DEFAULT_KAFKA
-from mgmt.provisioning.admission import AdmissionPolicy
-from mgmt.provisioning.placing import PlacingPolicy
-from mgmt.provisioning.ramps import RampPolicy
-from mgmt.provisioning.settings import (
+from mgmt.cells.placement import PlacementPolicy
+from mgmt.cells.policies import (
     admission_policy,
     cell_master,
     placing_policy,
@@ -18,7 +16,9 @@ from mgmt.provisioning.settings import (
     setting,
     topic_shape,
 )
-from mgmt.provisioning.topics import DAY_MS, HOUR_MS, TopicShape
+from mgmt.pipes.topics import DAY_MS, HOUR_MS, TopicShape
+from mgmt.ramps.admission_schedule import AdmissionPolicy
+from mgmt.ramps.schedule import RampPolicy
 
 AUDIT_RETENTION_MS: Final = 7 * DAY_MS
 HEARTBEAT_RETENTION_MS: Final = HOUR_MS
@@ -35,25 +35,25 @@ class ControlSettings(Struct, frozen=True):
     attempt_sample_per_s: int  # successes kept per pipe and second; failures are all kept
     attempts_keep_h: int
     facts_keep_d: int
-    seals_keep_d: int  # a year and the month that it is compared with
+    seals_keep_d: int  # a year, and the month that it is compared with
     rollout_up_s: float
     rollout_watch_s: float
-    lanes_max: int  # of one kind in a cell, where staff have said nothing else
-    cells_max: int = 1  # that are open to all; those that are kept for one tenant are made by staff
-    ingest_max: int = 0  # replicas, likewise; 0: somebody else says how many there are
+    lanes_max: int  # of one kind in a cell, unless staff set another limit
+    cells_max: int = 1  # open to all tenants; staff add the cells that are dedicated to one tenant
+    ingest_max: int = 0  # replicas, unless staff set another limit; 0: the Autoscaler does not scale ingest
     ramp: RampPolicy = RampPolicy()
-    placing: PlacingPolicy = PlacingPolicy()
+    placing: PlacementPolicy = PlacementPolicy()
     admission: AdmissionPolicy = AdmissionPolicy()
 
     @property
     def ends_keep(self) -> timedelta:
-        """How long dead letters and held messages are there to be shown and brought back: as long as their topics."""
+        """Return how long dead letters and held messages can be shown and returned: the retention of their topics."""
         kept = self.topics.retention_ms
         return timedelta(milliseconds=max(kept["dead"], kept["held"]))
 
 
 def control_settings() -> ControlSettings:
-    """Read Django's settings."""
+    """Return the control plane's settings, read from Django's."""
     return ControlSettings(
         kafka=setting("PENSTOCK_KAFKA", DEFAULT_KAFKA),
         var=Path(setting("PENSTOCK_VAR", "var")).absolute(),

@@ -1,6 +1,6 @@
-"""Topics that all cells share, who reads a cell's, and an idempotent `ensure` that makes and checks topics.
+"""Topics shared by all cells, the groups that read a cell's topics, and an idempotent `ensure` that makes topics.
 
-It never makes anew a topic that was already bound to an id: offsets of the old one would be applied to the new.
+It never recreates a topic that was already bound to an id: offsets of the old topic would be applied to the new one.
 """
 
 import time
@@ -21,9 +21,10 @@ from confluent_kafka.admin import (
 )
 from msgspec import Struct
 
-from controlplane.kafka import Place, kafka_clients
+from controlplane.kafka import kafka_clients
 from controlplane.settings import AUDIT_RETENTION_MS, HEARTBEAT_RETENTION_MS
 from dataplane.names import (
+    AUDIT_PARTITIONS,
     AUDIT_TOPIC,
     CONTROL_TOPIC,
     HEARTBEAT_TOPIC,
@@ -31,13 +32,13 @@ from dataplane.names import (
     LANE_KINDS,
     LOOKUP_TOPIC,
     QUERY_INPUTS,
+    PartitionKey,
     Purpose,
     lane_group,
     query_group,
 )
-from mgmt.provisioning.topics import COMPACTED, HOUR_MS, TopicPlan, TopicShape, topic_config
+from mgmt.pipes.topics import COMPACTED, HOUR_MS, TopicPlan, TopicShape, topic_config
 
-AUDIT_PARTITIONS: Final = 4
 REQUEST_S: Final = 10.0
 GROUP_IS_RUNNING: Final = frozenset(
     {KafkaError.UNKNOWN_MEMBER_ID, KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS}
@@ -46,15 +47,15 @@ log = structlog.get_logger(__name__)
 
 
 class TopicsNotReadyError(Exception):
-    """Topics were asked for and are not there yet; the next tick looks again."""
+    """Topics were created, but the brokers do not serve them yet; the next tick checks again."""
 
 
 class GroupIsRunningError(Exception):
-    """Lanes hold the group and refuse first offsets for a topic that is new to them; they have to end first."""
+    """The group has running lanes, so it takes no first offsets for a topic new to them; they must end first."""
 
 
-class FoundTopic(Struct, frozen=True):
-    """A topic as Kafka has it; `topic_id` changes when it is deleted and made anew."""
+class ExistingTopic(Struct, frozen=True):
+    """A topic as Kafka reports it; `topic_id` changes when the topic is deleted and recreated."""
 
     name: str
     topic_id: str
@@ -62,7 +63,7 @@ class FoundTopic(Struct, frozen=True):
 
 
 def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
-    """The topics all cells share. Control and look-ups are compacted, of one partition for the sake of one order."""
+    """Return the topics that all cells share. Control and look-ups are compacted, with one partition for one order."""
     control = topic_config(shape, -1) | COMPACTED
     audit = topic_config(shape, AUDIT_RETENTION_MS)
     heartbeats = topic_config(shape, HEARTBEAT_RETENTION_MS) | {"segment.ms": str(HOUR_MS)}
@@ -75,29 +76,32 @@ def cluster_plans(shape: TopicShape) -> list[TopicPlan]:
 
 
 def first_readers(plans: Mapping[Purpose, TopicPlan], cell: str) -> dict[str, list[TopicPlan]]:
-    """Each group of a cell, of lanes and of queries, with the topics that it reads."""
+    """Return the topics that each consumer group of a cell reads, by group: those of lanes and of queries."""
     lanes = {lane_group(cell, kind): [plans[purpose] for purpose in INPUTS_OF[kind]] for kind in LANE_KINDS}
     return lanes | {query_group(cell, name): [plans[purpose]] for name, purpose in QUERY_INPUTS.items()}
 
 
-class TopicAdmin:
-    """Makes topics that are absent, mends configuration that drifted, reads back ids."""
+class TopicCreator:
+    """Creates topics that are absent, repairs configuration that has drifted, and reads topic ids."""
 
     def __init__(self, kafka: str) -> None:
         self._clients = kafka_clients(kafka)
 
-    def find(self, names: Iterable[str]) -> dict[str, FoundTopic]:
-        """Those of `names` that exist."""
+    def find(self, names: Iterable[str]) -> dict[str, ExistingTopic]:
+        """Return those of `names` that exist, by name. Raises KafkaException."""
         found = {}
         described = self._clients.admin().describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_S)
         for name, future in described.items():
             topic = _result_or(future, KafkaError.UNKNOWN_TOPIC_OR_PART)
             if topic is not None:
-                found[name] = FoundTopic(name, str(topic.topic_id), len(topic.partitions))
+                found[name] = ExistingTopic(name, str(topic.topic_id), len(topic.partitions))
         return found
 
-    def ensure(self, plans: Iterable[TopicPlan]) -> dict[str, FoundTopic]:
-        """Make what is absent and mend what drifted; who else does so at the same time does no harm."""
+    def ensure(self, plans: Iterable[TopicPlan]) -> dict[str, ExistingTopic]:
+        """Create absent topics and repair drifted configuration; return all by name. Safe to run twice at once.
+
+        Raises TopicsNotReadyError if the brokers do not serve a new topic in time, and KafkaException.
+        """
         wanted = {plan.name: plan for plan in plans}
         if not wanted:
             return {}
@@ -110,24 +114,24 @@ class TopicAdmin:
 
     def _create(self, plans: list[TopicPlan]) -> None:
         new = [NewTopic(p.name, p.partitions, p.replication, config=p.config) for p in plans]
-        made = self._clients.admin().create_topics(new, operation_timeout=REQUEST_S, request_timeout=REQUEST_S)
-        for future in made.values():
+        created = self._clients.admin().create_topics(new, operation_timeout=REQUEST_S, request_timeout=REQUEST_S)
+        for future in created.values():
             _result_or(future, KafkaError.TOPIC_ALREADY_EXISTS)
 
-    def _see(self, names: list[str]) -> dict[str, FoundTopic]:
-        """Wait until the brokers serve the new topics: the controller's answer comes before they do."""
+    def _see(self, names: list[str]) -> dict[str, ExistingTopic]:
+        """Wait until the brokers serve the new topics: Kafka's controller answers before they do."""
         deadline = time.monotonic() + REQUEST_S
-        found: dict[str, FoundTopic] = {}
+        found: dict[str, ExistingTopic] = {}
         while names:
             found = self.find(names)
             if len(found) == len(names) and self._are_led(found.values()):
                 break
             if time.monotonic() > deadline:
-                raise TopicsNotReadyError(f"made, but not served after {REQUEST_S} s: {sorted(names)}")
+                raise TopicsNotReadyError(f"created, but not served after {REQUEST_S} s: {sorted(names)}")
             time.sleep(0.02)
         return found
 
-    def _are_led(self, topics: Iterable[FoundTopic]) -> bool:
+    def _are_led(self, topics: Iterable[ExistingTopic]) -> bool:
         """Return True if every partition's leader answers for it."""
         try:
             self.ends((topic.name, number) for topic in topics for number in range(topic.partitions))
@@ -150,51 +154,54 @@ class TopicAdmin:
             for future in self._clients.admin().incremental_alter_configs(drifted, request_timeout=REQUEST_S).values():
                 future.result()
 
-    def ends(self, places: Iterable[Place]) -> dict[Place, int]:
+    def ends(self, places: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
         """Return the offset after the last record of each (topic, partition)."""
         return self._clients.ends(places, REQUEST_S)
 
     def commit_first_offsets(
-        self, groups: Mapping[str, Sequence[FoundTopic]], passed: Mapping[Place, int] = MappingProxyType({})
+        self,
+        groups: Mapping[str, Sequence[ExistingTopic]],
+        passed: Mapping[PartitionKey, int] = MappingProxyType({}),
     ) -> None:
-        """Give each group a committed offset on each partition of its topics where it has none: the start of it.
+        """Commit, for each group, the first offset of each partition of its topics that has no committed offset.
 
-        Kafka forgets the offsets of a group that nobody has been in for a week (KIP-211). So where the books know how
-        far its lanes have settled a partition (`passed`), it is that: neither is a week sent again, nor is anything
-        passed over that the topic has dropped meanwhile, for there the lanes stop and say so.
+        Kafka drops the offsets of a group that has had no member for a week (KIP-211). So where the ledger knows how
+        far the group's lanes have settled a partition (`passed`), that offset is committed instead: a week of messages
+        is not delivered twice, and messages that the topic has dropped meanwhile are not skipped silently, because the
+        lanes stop there and report it.
 
-        Lanes refuse to guess (auto.offset.reset=error). A group whose lanes are running takes no such commit: raises
-        GroupIsRunningError, unless they made it themselves meanwhile. A consumer that does not join the group commits:
-        the admin client's call may end the process (decision 0661). All groups at once: a consumer waits half a second
-        for its coordinator when it asks for the first time.
+        Lanes do not guess (auto.offset.reset=error). A group with running lanes takes no such commit: raises
+        GroupIsRunningError, unless they committed meanwhile. A consumer that does not join the group commits: the admin
+        client's call may end the process (decision 0661). All groups are handled at once, because a consumer waits half
+        a second for its coordinator on its first request.
         """
         with ThreadPoolExecutor(max(1, len(groups))) as pool:
             list(pool.map(partial(self._commit_first, passed), groups, groups.values()))
 
-    def _commit_first(self, passed: Mapping[Place, int], group: str, topics: Sequence[FoundTopic]) -> None:
+    def _commit_first(self, passed: Mapping[PartitionKey, int], group: str, topics: Sequence[ExistingTopic]) -> None:
         deadline = time.monotonic() + REQUEST_S
         while True:
             try:
                 self._commit_start(group, topics, passed)
                 return
-            except KafkaException as exc:  # for a moment a new topic has no leader, a new group no coordinator
+            except KafkaException as exc:  # a new topic has no leader for a moment, a new group no coordinator
                 if exc.args[0].code() in GROUP_IS_RUNNING:
                     raise GroupIsRunningError(f"{group} runs without {', '.join(t.name for t in topics)}") from exc
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
 
-    def _commit_start(self, group: str, topics: Sequence[FoundTopic], passed: Mapping[Place, int]) -> None:
-        places = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
-        committed = self._clients.committed(group, places, REQUEST_S)
-        missing = [place for place, offset in committed.items() if offset < 0]
-        known = {place: passed[place] for place in missing if place in passed}
+    def _commit_start(self, group: str, topics: Sequence[ExistingTopic], passed: Mapping[PartitionKey, int]) -> None:
+        partitions = [(topic.name, number) for topic in topics for number in range(topic.partitions)]
+        committed = self._clients.committed(group, partitions, REQUEST_S)
+        missing = [partition for partition, offset in committed.items() if offset < 0]
+        known = {partition: passed[partition] for partition in missing if partition in passed}
         for (topic, partition), offset in known.items():
-            log.warning("committed anew", topic=topic, partition=partition, offset=offset)
-        unknown = [place for place in missing if place not in known]
-        first = known | (self._clients.starts(unknown, REQUEST_S, group=group))
+            log.warning("recommitted settled offset", topic=topic, partition=partition, offset=offset)
+        unknown = [partition for partition in missing if partition not in known]
+        first = known | self._clients.starts(unknown, REQUEST_S, group=group)
         if first:
-            offsets = [TopicPartition(*place, offset) for place, offset in first.items()]
+            offsets = [TopicPartition(*partition, offset) for partition, offset in first.items()]
             self._clients.group_reader(group).commit(offsets=offsets, asynchronous=False)
 
 
@@ -203,7 +210,7 @@ def _set(name: str, value: str) -> Any:
 
 
 def _result_or(future: "Future[Any]", harmless: int) -> Any:
-    """The future's result, or None if it failed with the one error that does not matter here."""
+    """Return the future's result, or None if it failed with the error code `harmless`."""
     try:
         return future.result()
     except KafkaException as exc:

@@ -1,1 +1,1 @@
-"""The data plane: moves messages. Imports no Django, Celery, Redis or psycopg; configuration reaches it as records."""
+"""The data plane moves messages. It imports no Django, Celery, Redis or psycopg and is configured by records."""

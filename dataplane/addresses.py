@@ -1,7 +1,7 @@
-"""Where things listen on one box in development, for when the environment says nothing. Constants only.
+"""Default ports and URLs of a development box, for variables that the environment does not set. Constants only.
 
-They stand here because all planes must agree on them and this package imports none of the others; the data plane itself
-uses Kafka's and ingest's alone.
+All planes must agree on them, and this package imports none of the others, so they are defined here. The data plane
+itself uses only those of Kafka and ingest.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ RECEIVER_PORT: Final = 8806
 ECHO_PORT: Final = 8807
 METRICS_PORT: Final = 8810
 
-DEFAULT_ALLOW: Final = "127.0.0.0/8,::1/128"  # networks delivered to although they are not public
+DEFAULT_ALLOW: Final = "127.0.0.0/8,::1/128"  # non-public networks to which delivery is allowed
 DEFAULT_KAFKA: Final = f"127.0.0.1:{KAFKA_PORT}"
 DEFAULT_DATABASE: Final = f"postgresql://penstock@127.0.0.1:{POSTGRES_PORT}/penstock"
 DEFAULT_REDIS: Final = f"redis://127.0.0.1:{REDIS_PORT}/0"

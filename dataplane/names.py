@@ -1,4 +1,4 @@
-"""The names planes meet in: topics, node names, header names. Constants and string rules only."""
+"""Names shared by all planes: topics, consumer groups, lanes and nodes. Constants and string rules only."""
 
 from functools import cache
 from typing import Final, Literal, get_args
@@ -8,8 +8,11 @@ WIRE_VERSION: Final = 1
 # Cluster-wide topics. No underscores: `.` and `_` collide in Kafka's metric names (KAFKA-13743).
 CONTROL_TOPIC: Final = "penstock.control"
 AUDIT_TOPIC: Final = "penstock.audit"
+AUDIT_PARTITIONS: Final = 4
 HEARTBEAT_TOPIC: Final = "penstock.heartbeats"
 LOOKUP_TOPIC: Final = "penstock.lookups"
+
+PartitionKey = tuple[str, int]  # topic, partition
 
 Purpose = Literal[
     "ingest",
@@ -36,10 +39,10 @@ Purpose = Literal[
     "process-slow",
 ]
 PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
-# Topics of one partition: whoever reads them wants one order.
+# Topics with one partition, because their readers need one total order.
 ONE_PARTITION: Final[frozenset[Purpose]] = frozenset({"attempts", "signals", "blocked", "tail", "dedup", "taps"})
 
-# The retrier's delay tiers, in seconds. Within a tier everything waits equally long, so the first in is the first due.
+# The retrier's delay tiers, in seconds. All messages of a tier wait equally long, so the first in is the first due.
 DELAYS_S: Final[dict[Purpose, int]] = {
     "delay-10s": 10,
     "delay-1m": 60,
@@ -52,10 +55,10 @@ DELAYS_S: Final[dict[Purpose, int]] = {
 LaneKind = Literal["process", "transmit", "transmit-retry", "retrier", "transmit-slow", "process-slow"]
 LANE_KINDS: Final[tuple[LaneKind, ...]] = get_args(LaneKind)
 
-INGEST_GROUP: Final = "ingest"  # the replicas of ingest: a group as the lanes of one kind are, but of no cell
+INGEST_GROUP: Final = "ingest"  # the ingest replicas: a group like the lanes of one kind, but of no cell
 GroupKind = LaneKind | Literal["ingest"]
 
-# Which topics a kind of lane reads.
+# The topics that each kind of lane reads.
 INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
     "process": ("ingest",),
     "transmit": ("egress",),
@@ -68,54 +71,54 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
 # The Structured Streaming queries that may run beside a cell's lanes, and the topic that each reads.
 QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", "lake": "lake"}
 
-WHOLE: Final = 100  # percent of a pipe's keys
-NOT_HEARD: Final = 0  # in place of the share, where it is not known yet
-RAMP_PREFIX: Final = "ramp:"  # of names that are no place on the way: what passes is booked under its own node as well
+ALL_KEYS_PERCENT: Final = 100  # share of a pipe's keys, in percent
+UNKNOWN_SHARE: Final = 0  # stands for a share that is not known yet
+RAMP_PREFIX: Final = "ramp:"  # of names that are no real nodes: each message is also counted under its real node
 
 # The stages of process, in order; transform and transmit are measured per destination.
 PROCESS_NODES: Final = ("normalize", "enrich", "route", "transform")
-ENTRANCE: Final = PROCESS_NODES[0]  # where a pipe is held whose messages die in its steps
+ENTRANCE: Final = PROCESS_NODES[0]  # node at which a pipe is held when too many messages fail in its steps
 
 
 def cell_topic(cell: str, purpose: Purpose, generation: int) -> str:
-    """Topic of a cell for one purpose: `penstock.<cell>.<purpose>.g<generation>`."""
+    """Return the topic of a cell for one purpose: `penstock.<cell>.<purpose>.g<generation>`."""
     return f"penstock.{cell}.{purpose}.g{generation}"
 
 
 def query_group(cell: str, query: str) -> str:
-    """Consumer group whose committed offsets are a query's journal. Nobody joins it."""
+    """Return the consumer group under which a query records its offsets. No consumer joins it."""
     return f"penstock.{cell}.{query}"
 
 
 def output_topic(pipe: str, destination: str) -> str:
-    """The topic that a destination of type `topic` is: `penstock.out.<pipe>.<destination>`, without underscores."""
+    """Return the topic of a `topic` destination: `penstock.out.<pipe>.<destination>`, with `_` as `-`."""
     return f"penstock.out.{pipe.replace('_', '-')}.{destination}"
 
 
 def lane_group(cell: str, kind: LaneKind) -> str:
-    """Consumer group shared by all lanes of one kind in a cell."""
+    """Return the consumer group shared by all lanes of one kind in a cell."""
     return f"penstock.{cell}.{kind}"
 
 
 @cache
 def ramp_node(share: int, revision: int) -> str:
-    """Node name under which a step of a ramp (percent of the keys) books what each of its revisions took."""
+    """Return the node name under which one revision's messages are counted in a ramp step; `share`: percent of keys."""
     return f"{RAMP_PREFIX}{share}:{revision}"
 
 
 @cache
 def window_node(window: str) -> str:
-    """Node name of a window, under which late events are counted."""
+    """Return the node name of a window, under which late events are counted."""
     return f"window:{window}"
 
 
 @cache
 def transform_node(destination: str) -> str:
-    """Node name of the per-destination transform stage."""
+    """Return the node name of the transform stage of one destination."""
     return f"transform:{destination}"
 
 
 @cache
 def transmit_node(destination: str) -> str:
-    """Node name of the delivery to one destination."""
+    """Return the node name of the delivery to one destination."""
     return f"transmit:{destination}"

@@ -1,1 +1,1 @@
-"""The management plane: captures intent. Writes rows and starts nothing; the control plane finds the rows."""
+"""Management plane: stores intent as rows and starts nothing; the control plane finds the rows."""

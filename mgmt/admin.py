@@ -1,5 +1,7 @@
-"""The staff's view of all rows: read-mostly. People and cells can be changed; what customers published, and what the
-Observer wrote, can only be looked at; nothing that later questions may need can be deleted."""
+"""Django admin for staff. Users, tenants and memberships can be changed; all other rows are read-only.
+
+No row can be deleted except a membership, so that the history of each change remains.
+"""
 
 from typing import Any
 
@@ -16,61 +18,61 @@ from mgmt.models import (
     Alert,
     AlertChannel,
     ApiKey,
-    Attempt,
     Cell,
+    CellVerdict,
     ControlAction,
     DeadLetter,
+    DeliveryAttempt,
     Destination,
     Finding,
     Heartbeat,
     Incident,
     Lease,
     Membership,
-    Move,
-    Notice,
+    Notification,
     Pause,
     Pipe,
     PipeRevision,
+    Redrive,
     ScaleGroup,
     Source,
     SourceSchema,
     Tenant,
     Topic,
     User,
-    Verdict,
 )
 
 
 def environment_label(_request: HttpRequest) -> tuple[str, str]:
-    """The label at the top of every admin page, red where a mistake costs something."""
+    """Return text and colour of the label on every admin page; red ("danger") in production."""
     return (settings.PENSTOCK_ENV, "danger" if settings.PRODUCTION else "info")
 
 
 class KeptAdmin(ModelAdmin):  # type: ignore[misc]  # the package is not followed by mypy
-    """Rows that staff may change, but not delete."""
+    """Admin of rows that staff may change, but not delete."""
 
     list_per_page = 50
     show_full_result_count = False
 
     def has_delete_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
 
 class ReadOnlyAdmin(KeptAdmin):
-    """Rows that staff look at. Writes go through services, on behalf of nobody else."""
+    """Admin of rows that staff may only read. Only services write them."""
 
     def has_add_permission(self, _request: HttpRequest, *_args: Any) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def has_change_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
 
 class MembershipInline(TabularInline):  # type: ignore[misc]
-    """Who is in a tenant."""
+    """Members of a tenant."""
 
     model = Membership
     extra = 0
@@ -82,7 +84,7 @@ admin.site.unregister(Group)  # roles are memberships, staff are superusers
 
 @admin.register(User)
 class UserAdmin(KeptAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
-    """People. Passwords are set by form, never shown."""
+    """User accounts. Passwords are set by a form and never shown."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -93,7 +95,7 @@ class UserAdmin(KeptAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
 
 @admin.register(Tenant)
 class TenantAdmin(KeptAdmin):
-    """Customers and their people."""
+    """Customers and their members."""
 
     list_display = ["name", "id", "created_at"]
     search_fields = ["name", "id"]
@@ -102,14 +104,14 @@ class TenantAdmin(KeptAdmin):
 
 @admin.register(Cell)
 class CellAdmin(ReadOnlyAdmin):
-    """Cells: changed by the control plane."""
+    """Cells, which the control plane changes."""
 
     list_display = ["id", "epoch", "version", "lanes", "created_at"]
 
 
 @admin.register(Topic)
 class TopicAdmin(ReadOnlyAdmin):
-    """Topics that were made."""
+    """Kafka topics of cells."""
 
     list_display = ["name", "cell", "purpose", "generation", "partitions", "topic_id"]
     list_filter = ["purpose"]
@@ -117,7 +119,7 @@ class TopicAdmin(ReadOnlyAdmin):
 
 @admin.register(Heartbeat)
 class HeartbeatAdmin(ReadOnlyAdmin):
-    """What runs."""
+    """Newest heartbeat of each process."""
 
     list_display = ["writer", "cell", "kind", "epoch", "state", "at"]
     list_filter = ["kind", "state"]
@@ -125,7 +127,7 @@ class HeartbeatAdmin(ReadOnlyAdmin):
 
 @admin.register(Pipe)
 class PipeAdmin(ReadOnlyAdmin):
-    """All customers' pipes."""
+    """Pipes of all customers."""
 
     list_display = ["name", "id", "tenant", "state", "cell", "version", "created_at"]
     list_select_related = ["tenant", "cell"]
@@ -135,7 +137,7 @@ class PipeAdmin(ReadOnlyAdmin):
 
 @admin.register(PipeRevision)
 class PipeRevisionAdmin(ReadOnlyAdmin):
-    """Published revisions: immutable."""
+    """Published revisions, which are immutable."""
 
     list_display = ["pipe", "number", "state", "state_reason", "author", "created_at", "live_at"]
     list_select_related = ["pipe", "author"]
@@ -145,7 +147,7 @@ class PipeRevisionAdmin(ReadOnlyAdmin):
 
 @admin.register(Source)
 class SourceAdmin(ReadOnlyAdmin):
-    """Ways into pipes."""
+    """Sources of pipes."""
 
     list_display = ["name", "pipe", "created_at"]
     list_select_related = ["pipe"]
@@ -154,7 +156,7 @@ class SourceAdmin(ReadOnlyAdmin):
 
 @admin.register(SourceSchema)
 class SourceSchemaAdmin(ReadOnlyAdmin):
-    """What events must look like: immutable."""
+    """Schema versions of sources, which are immutable."""
 
     list_display = ["source", "number", "author", "created_at"]
     list_select_related = ["source", "author"]
@@ -163,7 +165,7 @@ class SourceSchemaAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """Keys, by prefix; the digest stays out of sight."""
+    """API keys by prefix, without their digest."""
 
     list_display = ["prefix", "label", "source", "created_at", "revoked_at"]
     list_select_related = ["source"]
@@ -182,9 +184,9 @@ class DestinationAdmin(ReadOnlyAdmin):
     exclude = ["secrets", "credentials"]
 
 
-@admin.register(Attempt)
+@admin.register(DeliveryAttempt)
 class AttemptAdmin(ReadOnlyAdmin):
-    """Tries at destinations."""
+    """Delivery attempts."""
 
     list_display = ["at", "pipe_id", "destination", "message_id", "number", "status", "outcome", "reason"]
     list_filter = ["outcome"]
@@ -193,7 +195,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
 @admin.register(Incident)
 class IncidentAdmin(ReadOnlyAdmin):
-    """One cause at several tenants: ours to look at."""
+    """Problems of the platform that staff handle."""
 
     list_display = ["cause", "tenants", "opened_at", "resolved_at"]
     list_filter = ["cause"]
@@ -201,7 +203,7 @@ class IncidentAdmin(ReadOnlyAdmin):
 
 @admin.register(Alert)
 class AlertAdmin(ReadOnlyAdmin):
-    """What customers were told of."""
+    """Alerts of customers."""
 
     list_display = ["cause", "destination", "pipe", "state", "count", "opened_at", "last_at", "resolved_at"]
     list_select_related = ["pipe"]
@@ -211,25 +213,25 @@ class AlertAdmin(ReadOnlyAdmin):
 
 @admin.register(AlertChannel)
 class AlertChannelAdmin(ReadOnlyAdmin):
-    """Where customers are told, without the webhooks' secrets."""
+    """Notification channels, without the webhooks' secrets."""
 
     list_display = ["target", "kind", "tenant", "created_at", "confirmed_at"]
     list_select_related = ["tenant"]
     exclude = ["secret"]
 
 
-@admin.register(Notice)
+@admin.register(Notification)
 class NoticeAdmin(ReadOnlyAdmin):
-    """What was told, and what could not be."""
+    """Notifications that are due, sent or failed."""
 
     list_display = ["alert", "channel", "what", "state", "tries", "next_at", "error"]
     list_select_related = ["alert", "channel"]
     list_filter = ["state", "what"]
 
 
-@admin.register(Move)
+@admin.register(Redrive)
 class MoveAdmin(ReadOnlyAdmin):
-    """Releases and redrives; the places they carry stay out of sight."""
+    """Releases and redrives, without their offset lists."""
 
     list_display = ["id", "what", "destination", "pipe", "state", "total", "moved", "skipped", "created_at"]
     list_select_related = ["pipe"]
@@ -239,7 +241,7 @@ class MoveAdmin(ReadOnlyAdmin):
 
 @admin.register(DeadLetter)
 class DeadLetterAdmin(ReadOnlyAdmin):
-    """Messages that ended."""
+    """Dead letters."""
 
     list_display = ["at", "pipe_id", "node", "cause", "message_id", "attempts", "move"]
     list_filter = ["cause"]
@@ -248,7 +250,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
 
 @admin.register(Lease)
 class LeaseAdmin(ReadOnlyAdmin):
-    """Who may change which cell."""
+    """Leases of controllers on cells."""
 
     list_display = ["cell", "holder", "token", "what", "taken_at", "until"]
     list_filter = ["holder"]
@@ -256,16 +258,16 @@ class LeaseAdmin(ReadOnlyAdmin):
 
 @admin.register(Pause)
 class PauseAdmin(ReadOnlyAdmin):
-    """Who keeps which controller from changing what; ended on the controllers' page."""
+    """Pauses of controllers; staff end them on the controllers' page."""
 
     list_display = ["controller", "cell", "reason", "by", "since", "until", "ended_at"]
     list_select_related = ["cell", "by"]
     list_filter = ["controller"]
 
 
-@admin.register(Verdict)
+@admin.register(CellVerdict)
 class VerdictAdmin(ReadOnlyAdmin):
-    """How each cell is."""
+    """Verdict on each cell."""
 
     list_display = ["cell", "state", "reasons", "since", "at"]
     list_filter = ["state"]
@@ -273,7 +275,7 @@ class VerdictAdmin(ReadOnlyAdmin):
 
 @admin.register(ControlAction)
 class ControlActionAdmin(ReadOnlyAdmin):
-    """What was done to cells and pipes, and what was refused."""
+    """Control audit: changes of cells and pipes, and refusals."""
 
     list_display = ["at", "controller", "action", "outcome", "cell", "pipe", "reason", "author"]
     list_select_related = ["cell", "pipe", "author"]
@@ -283,7 +285,7 @@ class ControlActionAdmin(ReadOnlyAdmin):
 
 @admin.register(Finding)
 class FindingAdmin(ReadOnlyAdmin):
-    """What was unusual of pipes."""
+    """Findings of unusual behaviour of pipes."""
 
     list_display = ["pipe", "kind", "since", "ended_at", "words", "silenced"]
     list_select_related = ["pipe"]
@@ -292,7 +294,7 @@ class FindingAdmin(ReadOnlyAdmin):
 
 @admin.register(ScaleGroup)
 class ScaleGroupAdmin(ReadOnlyAdmin):
-    """What is wanted of each group of lanes; changed on the scaling page."""
+    """Scaling policies of groups of lanes; staff change them on the scaling page."""
 
     list_display = ["cell", "kind", "minimum", "maximum", "target", "goal_s", "why", "at"]
     list_select_related = ["cell"]

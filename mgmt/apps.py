@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class MgmtConfig(AppConfig):
-    """Rows, services, API, console and admin under one label."""
+    """Django app of the management plane: models, services, API, console and admin under one label."""
 
     name = "mgmt"
     verbose_name = "Penstock"

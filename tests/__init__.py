@@ -1,1 +1,1 @@
-"""Everything that must hold. Folders with services of their own are packages, so that these end with them."""
+"""Tests of Penstock. A folder with services of its own is a package, so that its fixtures end with it."""

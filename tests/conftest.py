@@ -1,6 +1,6 @@
-"""Real services for the tests that need them, started once a run: nothing here is faked.
+"""Real services for the tests that need them, started once per run; nothing is faked here.
 
-DATABASE_URL and PENSTOCK_KAFKA in the environment are used as they are; what is not given is a box of the run's own.
+DATABASE_URL and PENSTOCK_KAFKA of the environment are used as they are; a box of the run provides missing ones.
 """
 
 import os
@@ -14,26 +14,26 @@ from xdist.scheduler import LoadScopeScheduling
 
 from controlplane.kafka import close_kafka_clients
 from localbox.testing import box_of
-from mgmt.queries.readers import close_readers
+from mgmt.messages.queries.readers import close_readers
 from tests.guardian import guard
 
 TESTS = Path(__file__).parent
-pytest.register_assert_rewrite("tests.rig")  # what differs is shown there, too
-# A JVM that lives for a minute gains nothing from its second compiler, which takes a third of its start on two cores.
+pytest.register_assert_rewrite("tests.support")  # detailed assertion diffs there, too
+# The second JIT compiler gains nothing in a JVM that lives a minute, and takes a third of its start on two cores.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
-SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share services that take long to start
-TURNS = ("e2e", "faults", "integration")  # the longest first, so that nobody waits for them at the end
-LAST = "test_every_page.py"  # its scene fills the box with pipes that fail, which no newcomer's box has
+SHARING = ("tests/e2e", "tests/integration/streams")  # folders whose files share slow-starting services
+TURNS = ("e2e", "faults", "integration")  # the longest first, so that they do not delay the end of the run
+LAST = "test_every_page.py"  # its scene fills the box with failing pipes, which a new user's box does not have
 
 
 def pytest_configure() -> None:
-    """Have the run's services end with it, however it ends."""
+    """Stop the run's services with the run, however it ends."""
     guard()
 
 
 class BySharedServices(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not typed here
-    """What shares services runs in one process: the tests of a file, or of a folder where they are the folder's."""
+    """Scheduler that runs tests with shared services in one process: those of a file, or of a sharing folder."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", maxsplit=1)[0]
@@ -42,13 +42,13 @@ class BySharedServices(LoadScopeScheduling):  # type: ignore[misc]  # xdist is n
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> BySharedServices | None:
-    """For `--dist=loadscope`; the marks of `--dist=loadgroup` come to nothing under this pytest."""
+    """Return the scheduler for `--dist=loadscope`; marks of `--dist=loadgroup` have no effect in this pytest."""
     return BySharedServices(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
-    """Folders in turn, so that each one's services end with it; within, the order stays as it was shuffled."""
+    """Order tests by folder, so that each one's services end with it; within a folder the shuffled order stays."""
     yield
 
     def turn(item: pytest.Item) -> tuple[int, bool]:
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _kept_kafka_clients() -> Iterator[None]:
-    """Close what the module's tests left open: a client whose broker has ended tries to reach it for ever."""
+    """Close the Kafka clients that the module left open: without a broker they reconnect forever."""
     yield
     close_kafka_clients()
     close_readers()
@@ -68,7 +68,7 @@ def _kept_kafka_clients() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A Postgres server on which test databases may be made."""
+    """Yield the URL of a Postgres server on which tests may create databases."""
     if given := os.environ.get("DATABASE_URL"):
         yield given
         return
@@ -78,7 +78,7 @@ def postgres_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def kafka_servers() -> Iterator[str]:
-    """Bootstrap servers of a broker that tests may fill with topics."""
+    """Yield the bootstrap servers of a broker on which tests may create topics."""
     if given := os.environ.get("PENSTOCK_KAFKA"):
         yield given
         return
@@ -88,7 +88,7 @@ def kafka_servers() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(postgres_url: str) -> None:
-    """Point Django at that server before it makes the test database: its settings were read before any fixture ran."""
+    """Point Django at that server before it creates the test database: settings load before any fixture runs."""
     from django.db import connections
 
     address = environ.Env.db_url_config(postgres_url)

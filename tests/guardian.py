@@ -1,8 +1,8 @@
-"""Ends what a test run started once its runner has ended, however that came about: in order, by a signal or a crash.
+"""Guardian that ends the processes of a test run once its runner has ended: normally, by a signal or by a crash.
 
-A runner marks its own environment, which every process that it starts inherits, daemons in sessions of their own too.
-Its guardian, a process in a session of its own, watches the runner and then ends all processes with the mark. A worker
-of pytest-xdist is a runner within a runner: its mark begins with the one of the process that started it.
+A runner marks its environment, which every process that it starts inherits, including daemons with own sessions.
+Its guardian runs in a session of its own, watches the runner and then ends all processes with the mark. A worker
+of pytest-xdist is a runner within a runner: its mark begins with the mark of the process that started it.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ from typing import Final
 
 import psutil
 
-MARK: Final = "TEST_RUNNER"  # not PENSTOCK_...: tests keep variables of that kind from processes
+MARK: Final = "TEST_RUNNER"  # not PENSTOCK_...: tests remove such variables from the environment of processes
 DATA: Final = "PENSTOCK_VAR"
 SCRATCH: Final = Path(__file__).parents[1] / "var" / "test"
 LOOK_S: Final = 0.2
 GRACE_S: Final = 5.0
 LIMIT_S: Final = 30.0
-_guardians: list["subprocess.Popen[bytes]"] = []  # kept, as it has to outlive this process
+_guardians: list["subprocess.Popen[bytes]"] = []  # keeps a reference, as the guardian outlives this process
 
 
 def guard() -> None:
@@ -41,9 +41,9 @@ def guard() -> None:
 
 
 def marked(mark: str) -> set[psutil.Process]:
-    """Return the living processes that were started below the runner with this mark, and theirs.
+    """Return the living processes started below the runner with this mark, and their descendants.
 
-    Some programs (Redis, Postgres) write their title over their environment: they are known by who started them.
+    Some programs (Redis, Postgres) write their title over their environment: their parents identify them.
     """
     found = {one for one in psutil.process_iter() if _is_below(mark, _environ(one).get(MARK, ""))}
     return found | _descendants(found)
@@ -69,7 +69,7 @@ def _descendants(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
 
 
 def _children(pid: int) -> Iterator[psutil.Process]:
-    """Yield what a process has started itself, at little cost: its own files are read, and no others."""
+    """Yield the children of a process at little cost: only its own files in /proc are read."""
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             for child in (task / "children").read_text().split():
@@ -78,9 +78,9 @@ def _children(pid: int) -> Iterator[psutil.Process]:
 
 
 def end_marked(mark: str, children: Iterable[psutil.Process] = ()) -> set[str]:
-    """End all processes with the mark, these children and theirs, by SIGKILL if SIGTERM does not; returns what ended.
+    """End the marked processes, these children and all descendants; return the names of what ended.
 
-    The data of their boxes are removed.
+    Sends SIGTERM, then SIGKILL to what is left, and removes the data of their boxes.
     """
     known, names, boxes = set(children), set[str](), set[Path]()
     began = time.monotonic()
@@ -102,7 +102,7 @@ def end_marked(mark: str, children: Iterable[psutil.Process] = ()) -> set[str]:
 
 
 def _is_ours(process: psutil.Process) -> bool:
-    """Return True if it lives and is no guardian: those end themselves."""
+    """Return True if the process is alive and no guardian: guardians end automatically."""
     try:
         alive = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
         return alive and __file__ not in process.cmdline()
@@ -118,13 +118,13 @@ def _name(process: psutil.Process) -> str:
 
 
 def main(runner: int, mark: str) -> None:
-    """Wait for the end of the runner, our parent; then end what it left."""
+    """Wait for the end of the runner, the parent process, then end what it left."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     children: set[psutil.Process] = set()
     while True:
         found = set(_children(runner))
-        if os.getppid() != runner:  # what was found may be what it has lost already
+        if os.getppid() != runner:  # the runner has ended: `found` may be incomplete
             break
         children = found
         time.sleep(LOOK_S)

@@ -1,1 +1,1 @@
-"""The Autoscaler: as many lanes as the traffic asks for, out quickly, in slowly, and never more than help."""
+"""The Autoscaler: as many lanes as the traffic needs, scaled out quickly, in slowly, and never beyond what helps."""

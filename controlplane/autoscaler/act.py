@@ -1,5 +1,7 @@
-"""What the Autoscaler's decisions do: lanes of a cell, or replicas of ingest, written under its lease, and seen to have
-come about."""
+"""Executes the Autoscaler's decisions: writes lane and replica counts under a cell's lease.
+
+The lease is kept until the lanes have followed.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -10,64 +12,68 @@ import msgspec
 import structlog
 from django.db.models import F
 
-from controlplane.autoscaler.decide import SOON_S, Decision, Group
+from controlplane.autoscaler.decide import SOON_S, LaneGroup, ScaleDecision
 from controlplane.autoscaler.load import latest, mean
 from controlplane.interlocks import Refusal
-from controlplane.leases import LeaseLostError, fenced, give_back, note, take
+from controlplane.leases import LeaseLostError, acquire, fenced, note, release
 from dataplane.names import GroupKind
+from mgmt.cells.models.scaling import group_words
 from mgmt.models import Cell, Controller, Lease, ScaleGroup
-from mgmt.models.scaling import group_words
 
 LASTS: Final = timedelta(seconds=60)  # lanes start within 20 s, and drain within 30
 log = structlog.get_logger(__name__)
 
 
-class Change(msgspec.Struct, frozen=True):
-    """One group's next number of lanes, and all there is to say about it."""
+class ScaleChange(msgspec.Struct, frozen=True):
+    """One group's next number of lanes, with the decision behind it."""
 
     kind: GroupKind
     before: int
-    decision: Decision
+    decision: ScaleDecision
     unit: str = "lane"
 
     @property
     def is_out(self) -> bool:
-        """Whether lanes are added."""
+        """True if lanes are added."""
         return self.decision.lanes > self.before
 
     def __str__(self) -> str:
         return f"{self.kind} {self.before} -> {self.decision.lanes}"
 
 
-def act(cell: str, groups: Mapping[GroupKind, Group], decisions: Mapping[GroupKind, Decision], now: datetime) -> str:
-    """Do what was decided on a cell's groups, and say of each why. Returns what was done, in words.
+def act(
+    cell: str, groups: Mapping[GroupKind, LaneGroup], decisions: Mapping[GroupKind, ScaleDecision], now: datetime
+) -> str:
+    """Execute the decisions on a cell's groups, and store the reason of each. Return a summary of the changes.
 
-    Lanes are added first, whatever the Observer says of the cell; what may be taken back waits until it is stable.
+    Lanes are added first, whatever the cell's verdict is; lanes are removed only while the cell is stable.
     """
-    wanted = [Change(kind, group.lanes, decisions[kind], group.unit) for kind, group in groups.items()]
+    wanted = [ScaleChange(kind, group.lanes, decisions[kind], group.unit) for kind, group in groups.items()]
     changes = [change for change in wanted if change.decision.lanes != change.before]
     first = [change for change in changes if change.is_out] or changes
     refused = _change(cell, first, now, protective=any(change.is_out for change in first)) if first else None
     done = [] if refused else first
     for change in wanted:
         if change in changes and change not in done:
-            _say_why_not(cell, change, now, refused)
+            _store_delay(cell, change, now, refused)
         else:
-            _say(cell, change)
+            _store_decision(cell, change)
         ScaleGroup.objects.filter(cell=cell, kind=change.kind).update(seen=_seen(groups[change.kind]), at=now)
     return ", ".join(map(str, done))
 
 
-def _change(cell: str, changes: list[Change], now: datetime, *, protective: bool) -> Refusal | None:
-    """Write the numbers of lanes under the cell's lease, which is kept until lanes have followed."""
-    lease = take(cell, "scale", ", ".join(map(str, changes)), now, protective=protective, lasts=LASTS)
+def _change(cell: str, changes: list[ScaleChange], now: datetime, *, protective: bool) -> Refusal | None:
+    """Write the numbers of lanes under the cell's lease, and keep the lease until the lanes have followed (finish)."""
+    lease = acquire(cell, "scale", ", ".join(map(str, changes)), now, protective=protective, lasts=LASTS)
     if isinstance(lease, Refusal):
         return lease
     try:
         with fenced(lease):
             row = Cell.with_ingest.get(id=cell)
             lanes = row.lanes | {change.kind: change.decision.lanes for change in changes}
-            epoch = row.epoch + row.is_asleep  # who wakes has an application of its own, whatever still ends
+            epoch = (
+                row.epoch + row.is_asleep
+            )  # a waking cell gets a new application, even while the last one still drains
             Cell.with_ingest.filter(id=cell).update(lanes=lanes, epoch=epoch, version=F("version") + 1)
             for change in changes:
                 _note(cell, change, now)
@@ -77,20 +83,20 @@ def _change(cell: str, changes: list[Change], now: datetime, *, protective: bool
     return None
 
 
-def _note(cell: str, change: Change, now: datetime) -> None:
+def _note(cell: str, change: ScaleChange, now: datetime) -> None:
     detail = {"kind": change.kind, "before": change.before, "lanes": change.decision.lanes}
     action = "scale-out" if change.is_out else "scale-in"
     note("scale", action, outcome="done", at=now, cell=cell, reason=change.decision.why, detail=detail)
 
 
-def _say(cell: str, change: Change) -> None:
-    """The last word on a group, and what the next decision has to know of this one."""
+def _store_decision(cell: str, change: ScaleChange) -> None:
+    """Store the reason of a group's decision, and the memory for the next one."""
     memory, why = msgspec.to_builtins(change.decision.memory), change.decision.why[:300]
     ScaleGroup.objects.filter(cell=cell, kind=change.kind).update(memory=memory, why=why)
 
 
-def _say_why_not(cell: str, change: Change, now: datetime, refused: Refusal | None) -> None:
-    """That a change has to wait; what was not done leaves no memory of having been done."""
+def _store_delay(cell: str, change: ScaleChange, now: datetime, refused: Refusal | None) -> None:
+    """Store why a change has to wait, but not the decision's memory, because the change was not made."""
     lanes = change.decision.lanes
     first = refused.why if refused else "lanes of another kind come first"
     why = f"{lanes} {change.unit}s are wanted, but {first}"[:300]
@@ -100,24 +106,24 @@ def _say_why_not(cell: str, change: Change, now: datetime, refused: Refusal | No
         note("scale", "scale", outcome="refused", at=now, cell=cell, reason=why, detail=detail)
 
 
-def _seen(group: Group) -> dict[str, float]:
-    """The load of the last seconds, as the page shows it."""
+def _seen(group: LaneGroup) -> dict[str, float]:
+    """Return the load of the last ten seconds, as the console shows it."""
     if not group.figures:
         return {}
     load = mean(latest(group.figures, SOON_S))
-    shown = {name: getattr(load, name) for name in ("lanes", "cpu", "came", "settled", "backlog")}
-    return shown | ({"lag_s": load.lag_s} if isfinite(load.lag_s) else {})
+    seen = {name: getattr(load, name) for name in ("lanes", "cpu", "came", "settled", "backlog")}
+    return seen | ({"lag_s": load.lag_s} if isfinite(load.lag_s) else {})
 
 
 def finish(cell: str, lanes: Mapping[str, int], reporting: Mapping[str, int], now: datetime) -> None:
-    """Give a lease of ours back once lanes have followed, or when they have had their time."""
+    """Release the Autoscaler's lease once the reporting lanes match `lanes`, or when the lease expires."""
     lease = Lease.objects.filter(cell=cell, holder=Controller.SCALE).first()
     if lease is None:
         return
     behind = {kind: (reporting.get(kind, 0), count) for kind, count in lanes.items() if reporting.get(kind, 0) != count}
     if behind and now < lease.until:
         return
-    if give_back(lease) and behind:
+    if release(lease) and behind:
         reason = "; ".join(f"{there} of {count} {group_words(kind)} report" for kind, (there, count) in behind.items())
         note("scale", "scale", outcome="unfinished", at=now, cell=cell, reason=f"after {lease.what}: {reason}")
         log.warning("lanes did not follow", cell=cell, reason=reason)

@@ -1,23 +1,23 @@
-"""How many lanes a group should have, from what it did lately. Pure: figures, a policy and a memory in, a decision out.
+"""Decides how many lanes a group should have. Pure: recent figures, a policy and a memory in, a decision out.
 
-What is said of lanes holds for replicas of ingest as well; for them, what is settled is what Kafka has stored.
+All rules for lanes apply to replicas of ingest as well; for them, settled messages are those that Kafka has stored.
 
-Out quickly: what the last minute asks for at the target, or the last ten seconds beyond what lanes can do, is given at
-once. In slowly: only what ten minutes at their busiest did not need is taken back, when not all lanes there are have
-been needed for as long as the group's patience lasts. Patience is ten minutes at least; it doubles when lanes that were
-taken back have to be added again before it is over, and halves when that comes later.
+Scale-out is quick: lanes that the last minute needs at the target, or that the last ten seconds need beyond the lanes'
+capacity, are added at once. Scale-in is slow: lanes are removed only if the busiest of the last ten minutes did not
+need them, and if for the group's patience not all lanes have been needed. Patience is ten minutes at least; it doubles
+when removed lanes have to be added again within it, and halves when that happens later.
 
-    work (cores) = messages that come a second x CPU seconds that one message costs
+    work (cores) = arriving messages per second x CPU seconds per message
     lanes needed = work of a minute / target,
-                   or (work of 10 s + what is left over, done within RECOVER_S) / FULL if that is more
+                   or (work of 10 s + backlog, done within RECOVER_S) / FULL if that is more
 
-Nothing in this names the lanes there are, so a change that is under way does not ask for another one.
+The formula does not contain the present number of lanes, so a change in progress does not cause another one.
 
-Where lag rises although CPU says that there are lanes enough, lanes wait for something else: a lock within their own
-process (then another lane helps) or a destination, a broker, a disk (then it does not). Nobody can tell from outside,
-so one lane is added as a trial. If more is settled then, the CPU at which lanes stood still is the group's ceiling, and
-the target is kept below it from then on; if not, the decision says that lanes do not help, takes the lane back, and
-tries no more for a while.
+If lag rises although the lanes' CPU is below the target, the lanes wait for something else: for a lock within their own
+process (then another lane helps) or for a destination, a broker or a disk (then it does not). The two cannot be
+distinguished from outside, so one lane is added as a trial. If the group settles more with it, the CPU at which the
+lanes stagnated becomes the group's ceiling, and the target is kept below it from then on; if not, the decision says
+that lanes do not help, removes the lane, and starts no other trial for a while.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from controlplane.autoscaler.figures import Figure
-from controlplane.autoscaler.load import Load, by_minute, latest, mean
-from controlplane.autoscaler.sleeping import Turn
+from controlplane.autoscaler.figures import GroupRates
+from controlplane.autoscaler.load import GroupLoad, by_minute, latest, mean
+from controlplane.autoscaler.sleeping import SleepChange
 
 SOON_S: Final = 10.0
 STEADY_S: Final = 60.0
@@ -37,18 +37,18 @@ LATE_S: Final = 30.0
 IN_WINDOW_S: Final = 600.0
 PATIENCE_S: Final = 600.0
 MOST_PATIENCE_S: Final = 3_600.0
-FULL: Final = 0.9  # of a core, or of the ceiling: what a lane may use while it makes good what was left over
+FULL: Final = 0.9  # of a core, or of the ceiling: what a lane may use while it works off a backlog
 STALE_S: Final = 20.0
-TRIAL_S: Final = 45.0  # a lane starts within 20 s; what it brings is seen over the rest
+TRIAL_S: Final = 45.0  # a lane starts within 20 s; its effect is measured over the rest
 NO_TRIAL_S: Final = 1_800.0
-HELPED: Final = 0.5  # of what one more lane of n should bring, 1/n of the rate
+HELPED: Final = 0.5  # a trial helped if it brought this share of what one more lane of n should bring, 1/n of the rate
 BELOW_CEILING: Final = 0.85
-BEYOND: Final = 1.2  # so much more CPU than at the ceiling, and it was none
-SLACK: Final = 0.9  # lanes are taken back only if the target is kept with this much to spare
+BEYOND: Final = 1.2  # CPU above this multiple of the ceiling proves that it was none
+SLACK: Final = 0.9  # lanes are removed only if the rest stay below this share of the target
 
 
-class Policy(Struct, frozen=True):
-    """What is wanted of a group. `target`: CPU of one lane, in cores; `goal_s`: how far behind it may be."""
+class ScalePolicy(Struct, frozen=True):
+    """Limits and targets of a group. `target`: CPU of one lane, in cores; `goal_s`: allowed lag in seconds."""
 
     minimum: int
     maximum: int
@@ -56,8 +56,8 @@ class Policy(Struct, frozen=True):
     goal_s: float = 5.0
 
 
-class Trial(Struct, frozen=True):
-    """One lane more than CPU asked for, and how it was before."""
+class LaneTrial(Struct, frozen=True):
+    """A trial of one more lane than CPU requires, and the state before it: per second and in cores of one lane."""
 
     at_s: float
     lanes: int
@@ -65,133 +65,139 @@ class Trial(Struct, frozen=True):
     cpu: float
 
 
-class Memory(Struct, frozen=True):
-    """What the group's earlier decisions leave to the next one."""
+class DecisionMemory(Struct, frozen=True):
+    """Memory that a group's decisions pass on to the next one. Times are Unix seconds, 0 for never."""
 
-    full_s: float = 0.0  # when all lanes there were had work last
-    out_s: float = 0.0  # when lanes were added last
-    in_s: float = 0.0  # when lanes were taken back last
+    full_s: float = 0.0  # when all lanes were last needed
+    out_s: float = 0.0  # when lanes were last added
+    in_s: float = 0.0  # when lanes were last removed
     patience_s: float = PATIENCE_S
-    ceiling: float = 0.0  # CPU of one lane beyond which it does not get, in cores; 0 if none was seen
-    trial: Trial | None = None
+    ceiling: float = 0.0  # highest CPU that one lane reaches, in cores; 0 if none was seen
+    trial: LaneTrial | None = None
     no_trial_before_s: float = 0.0
-    short_since_s: float = 0.0  # since when all lanes that may be are busy and more are asked for; 0: they are enough
+    short_since_s: float = 0.0  # since when the maximum of lanes is busy and more are needed; 0: they are enough
 
 
-class Group(Struct, frozen=True):
-    """A group at this moment: the lanes that are wanted, and the figures of the last ten minutes.
+class LaneGroup(Struct, frozen=True):
+    """A group at this moment: its desired number of lanes, and its figures of the last ten minutes.
 
-    unit: what the group has many of, in a word
-    beyond: what is to be done when it stands at its most, in words
+    unit:   `lane` or `replica`
+    beyond: what follows when the group is at its maximum, in words
     """
 
     now_s: float
     lanes: int
-    policy: Policy
-    memory: Memory
-    figures: Sequence[Figure]
+    policy: ScalePolicy
+    memory: DecisionMemory
+    figures: Sequence[GroupRates]
     unit: str = "lane"
     beyond: str = "another cell comes next"
 
 
-class Decision(Struct, frozen=True):
-    """How many lanes there should be and why, in words. `lanes` are those there are if nothing changes."""
+class ScaleDecision(Struct, frozen=True):
+    """The desired number of lanes and the reason, in words. `lanes` is the present number if nothing changes."""
 
     lanes: int
     why: str
-    memory: Memory
+    memory: DecisionMemory
 
 
-def decide(group: Group, turn: Turn | None = None) -> Decision:
-    """The next number of lanes; the one there is as long as nothing is known. `turn`: the whole cell's, before all."""
+def decide(group: LaneGroup, turn: SleepChange | None = None) -> ScaleDecision:
+    """Return the next number of lanes; without recent figures, the present one. `turn`: of the cell, it comes first."""
     short_since_s = group.memory.short_since_s
-    group = _remember(group, short_since_s=0.0)  # until it is seen again below
+    group = _remember(group, short_since_s=0.0)  # set again below if it is still short
     if turn is not None:
         lanes = 0 if turn.asleep else max(1, group.policy.minimum)
-        return _stay(group, turn.why) if lanes == group.lanes else _change(group, lanes, turn.why)
+        return _keep(group, turn.why) if lanes == group.lanes else _change(group, lanes, turn.why)
     if not group.lanes:
-        return _stay(group, f"no {group.unit}s are wanted")
+        return _keep(group, f"no {group.unit}s are wanted")
     within = _within(group)
     if within != group.lanes:
         return _change(group, within, f"the policy allows {group.policy.minimum} to {group.policy.maximum}")
     if not group.figures or group.figures[-1].at_s < group.now_s - STALE_S:
-        return _stay(group, "no figures of the last seconds")
+        return _keep(group, "no figures of the last seconds")
     if (reporting := group.figures[-1].lanes) < group.lanes:
-        return _stay(group, f"{reporting} of {group.lanes} wanted report; waiting for the others")
+        return _keep(group, f"{reporting} of {group.lanes} wanted report; waiting for the others")
     load = mean(latest(group.figures, SOON_S))
-    group = _judge(group, load)
+    group = _judge_trial(group, load)
     needed = lanes_for(group, load)
-    if needed >= group.lanes and not _helpless(group):
+    if needed >= group.lanes and not _trial_failed(group):
         group = _remember(group, full_s=group.now_s)
     if _is_short(group, load, needed):
         group = _remember(group, short_since_s=short_since_s or group.now_s)
-    return _out(group, load, needed) or _in(group, load) or _try(group, load) or _stay(group, _words(group, load))
+    return (
+        _scale_out(group, load, needed)
+        or _scale_in(group, load)
+        or _try(group, load)
+        or _keep(group, _summary(group, load))
+    )
 
 
-def _is_short(group: Group, load: Load, needed: int) -> bool:
-    """Whether all lanes that may be are busy, and more are asked for."""
+def _is_short(group: LaneGroup, load: GroupLoad, needed: int) -> bool:
+    """Return True if the group is at its maximum, all lanes are busy, and more are needed."""
     return needed > group.lanes == group.policy.maximum and load.cpu >= target_of(group) * group.lanes
 
 
-def lanes_for(group: Group, load: Load) -> int:
-    """Lanes for this load: at the target for what comes, nearly full until what was left over is done."""
+def lanes_for(group: LaneGroup, load: GroupLoad) -> int:
+    """Return the lanes that this load needs: at the target for arriving messages, nearly full while a backlog lasts."""
     full = FULL * (group.memory.ceiling or 1.0)
     steady = mean(latest(group.figures, STEADY_S))
     return ceil(max(steady.work / target_of(group), (load.work + load.rest) / full))
 
 
-def target_of(group: Group) -> float:
-    """CPU that a lane should use at most: the policy's, or less where lanes do not get that far."""
+def target_of(group: LaneGroup) -> float:
+    """Return the CPU that a lane should use at most, in cores: the policy's, or less below the group's ceiling."""
     ceiling = group.memory.ceiling
     return min(group.policy.target, ceiling * BELOW_CEILING) if ceiling else group.policy.target
 
 
-def _within(group: Group) -> int:
+def _within(group: LaneGroup) -> int:
     return min(max(group.lanes, group.policy.minimum), group.policy.maximum)
 
 
-def _out(group: Group, load: Load, needed: int) -> Decision | None:
-    """As many as the work asks for, at once, if the lanes there are are busy: else they wait for something else."""
+def _scale_out(group: LaneGroup, load: GroupLoad, needed: int) -> ScaleDecision | None:
+    """Add all lanes that the work needs at once, if the present ones are busy: else they wait for something else."""
     if needed <= group.lanes or load.cpu < target_of(group) * group.lanes:
         return None
     lanes = min(needed, group.policy.maximum)
     if lanes == group.lanes:
-        return _stay(group, f"{needed} are asked for, and {lanes} is the most: {group.beyond}")
-    return _change(group, lanes, f"the work asks for {load.work:.2f} cores; {_words(group, load)}")
+        return _keep(group, f"{needed} are asked for, and {lanes} is the most: {group.beyond}")
+    return _change(group, lanes, f"the work asks for {load.work:.2f} cores; {_summary(group, load)}")
 
 
-def _try(group: Group, load: Load) -> Decision | None:
-    """One lane more where lag rises and CPU does not say why, although the lanes have been the same for a while."""
+def _try(group: LaneGroup, load: GroupLoad) -> ScaleDecision | None:
+    """Add one lane as a trial if lag rises without high CPU while the number of lanes is unchanged."""
     known = latest(group.figures, LATE_S)
     steady = mean(known)
-    long = steady.span_s > LATE_S / 2 and {figure.lanes for figure in known} == {group.lanes}
-    late = known[0].backlog > group.policy.goal_s * steady.settled
-    if _helpless(group):
-        return _stay(group, f"a trial has shown that more {group.unit}s do not help now; {_words(group, load)}")
-    if not long or not late or steady.growth <= 0:
+    is_unchanged = steady.span_s > LATE_S / 2 and {figure.lanes for figure in known} == {group.lanes}
+    is_late = known[0].backlog > group.policy.goal_s * steady.settled
+    if _trial_failed(group):
+        return _keep(group, f"a trial has shown that more {group.unit}s do not help now; {_summary(group, load)}")
+    if not is_unchanged or not is_late or steady.growth <= 0:
         return None
-    words = f"lag rises while CPU stays flat ({_words(group, load)})"
+    words = f"lag rises while CPU stays flat ({_summary(group, load)})"
     if not steady.settled:
-        return _stay(
-            group, f"nothing is settled: {group.unit}s are stuck, and more would be, too ({_words(group, load)})"
+        return _keep(
+            group, f"nothing is settled: {group.unit}s are stuck, and more would be, too ({_summary(group, load)})"
         )
     if group.memory.trial is not None:
-        return _stay(group, f"{words}; a trial of one {group.unit} more is under way")
+        return _keep(group, f"{words}; a trial of one {group.unit} more is under way")
     if group.lanes >= group.policy.maximum:
-        return _stay(group, f"{words}; {group.lanes} is the most")
-    trial = Trial(group.now_s, group.lanes, steady.settled, steady.cpu / group.lanes)
+        return _keep(group, f"{words}; {group.lanes} is the most")
+    trial = LaneTrial(group.now_s, group.lanes, steady.settled, steady.cpu / group.lanes)
     return _change(_remember(group, trial=trial), group.lanes + 1, f"trial of one {group.unit} more: {words}")
 
 
-def _helpless(group: Group) -> bool:
-    """Whether a trial has shown lately that lanes do not help."""
+def _trial_failed(group: LaneGroup) -> bool:
+    """Return True if a recent trial has shown that lanes do not help."""
     return group.now_s < group.memory.no_trial_before_s
 
 
-def _judge(group: Group, load: Load) -> Group:
-    """Whether a trial that is over has helped, and whether a ceiling seen earlier still holds.
+def _judge_trial(group: LaneGroup, load: GroupLoad) -> LaneGroup:
+    """Update the memory: store the result of a finished trial, and drop a ceiling that no longer applies.
 
-    It is a ceiling only if more was settled at no more CPU for each lane: a broker that came back lets lanes do more.
+    A trial finds a ceiling only if more was settled at no more CPU per lane: a broker that recovered would let lanes do
+    more.
     """
     memory, trial = group.memory, group.memory.trial
     if memory.ceiling and load.cpu > memory.ceiling * BEYOND * group.lanes:
@@ -203,28 +209,30 @@ def _judge(group: Group, load: Load) -> Group:
     if same and best.settled >= trial.settled * (1 + HELPED / trial.lanes):
         return _remember(group, trial=None, ceiling=trial.cpu)
     if load.lag_s <= group.policy.goal_s:
-        return _remember(group, trial=None)  # it went by itself
+        return _remember(group, trial=None)  # the lag is gone without the trial's help
     return _remember(group, trial=None, no_trial_before_s=group.now_s + NO_TRIAL_S)
 
 
-def _in(group: Group, load: Load) -> Decision | None:
-    """Fewer, if the busiest minute of the last ten would have been served by fewer."""
+def _scale_in(group: LaneGroup, load: GroupLoad) -> ScaleDecision | None:
+    """Remove lanes, if fewer would have been enough for the busiest minute of the last ten."""
     memory = group.memory
     known = latest(group.figures, IN_WINDOW_S)
     if (
         group.now_s < memory.full_s + memory.patience_s
         or mean(known).span_s < IN_WINDOW_S * SLACK
-        or (load.lag_s > group.policy.goal_s and not _helpless(group))
+        or (load.lag_s > group.policy.goal_s and not _trial_failed(group))
     ):
         return None
-    busiest = max(minute.cpu if _helpless(group) else minute.work for minute in by_minute(known))
+    busiest = max(minute.cpu if _trial_failed(group) else minute.work for minute in by_minute(known))
     needed = max(group.policy.minimum, ceil(busiest / (target_of(group) * SLACK)))
     if needed >= group.lanes:
         return None
-    return _change(group, needed, f"the busiest minute of the last ten took {busiest:.2f} cores; {_words(group, load)}")
+    return _change(
+        group, needed, f"the busiest minute of the last ten took {busiest:.2f} cores; {_summary(group, load)}"
+    )
 
 
-def _words(group: Group, load: Load) -> str:
+def _summary(group: LaneGroup, load: GroupLoad) -> str:
     cpu = f"CPU {load.cpu / max(load.lanes, 1):.0%} of a core in each {group.unit}, target {target_of(group):.0%}"
     if not (load.settled or load.backlog):
         return f"{cpu}; nothing waits"
@@ -232,21 +240,23 @@ def _words(group: Group, load: Load) -> str:
     return f"{cpu}; lag {lag}, goal {group.policy.goal_s:g} s"
 
 
-def _remember(group: Group, **changes: object) -> Group:
+def _remember(group: LaneGroup, **changes: object) -> LaneGroup:
     return msgspec.structs.replace(group, memory=msgspec.structs.replace(group.memory, **changes))
 
 
-def _stay(group: Group, why: str) -> Decision:
-    return Decision(group.lanes, why, group.memory)
+def _keep(group: LaneGroup, why: str) -> ScaleDecision:
+    return ScaleDecision(group.lanes, why, group.memory)
 
 
-def _change(group: Group, lanes: int, why: str) -> Decision:
-    """Lanes added soon after some were taken back: that was too early, and patience grows. Later: it was right."""
+def _change(group: LaneGroup, lanes: int, why: str) -> ScaleDecision:
+    """Return the change. If lanes are added soon after a removal, patience grows: it was too early. Else it shrinks."""
     memory = group.memory
     if lanes < group.lanes:
-        return Decision(lanes, why, _remember(group, in_s=group.now_s, full_s=group.now_s).memory)
+        return ScaleDecision(lanes, why, _remember(group, in_s=group.now_s, full_s=group.now_s).memory)
     patience_s = memory.patience_s
     if memory.in_s > memory.out_s:
         soon = group.now_s - memory.in_s < patience_s
         patience_s = min(2 * patience_s, MOST_PATIENCE_S) if soon else max(patience_s / 2, PATIENCE_S)
-    return Decision(lanes, why, _remember(group, out_s=group.now_s, full_s=group.now_s, patience_s=patience_s).memory)
+    return ScaleDecision(
+        lanes, why, _remember(group, out_s=group.now_s, full_s=group.now_s, patience_s=patience_s).memory
+    )

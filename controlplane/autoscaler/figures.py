@@ -1,4 +1,4 @@
-"""What a group of lanes did between two looks, from two samples of counters that only grow. Pure."""
+"""Rates of a group of lanes between two samples of counters that only grow. Pure."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -9,18 +9,18 @@ from msgspec import Struct
 
 
 class LaneClock(Struct, frozen=True):
-    """A lane's process and the CPU seconds that it had used when it said so; another process counts anew."""
+    """CPU seconds that a lane's process had used at a heartbeat; a new process starts from 0."""
 
     pid: int
     at_s: float
     cpu_s: float
 
 
-class Sample(Struct, frozen=True):
+class GroupSample(Struct, frozen=True):
     """Counters of one group at one moment.
 
-    came:    where its input topics end, all partitions together
-    settled: where its group has committed, likewise
+    came:    sum of the end offsets of its input topics' partitions
+    settled: sum of the offsets that its consumer group has committed there
     """
 
     at_s: float
@@ -29,7 +29,7 @@ class Sample(Struct, frozen=True):
     settled: int
 
 
-class Figure(Struct, frozen=True):
+class GroupRates(Struct, frozen=True):
     """A group between two samples. `cpu`: cores, all lanes together; `came`, `settled`: messages a second."""
 
     at_s: float
@@ -42,19 +42,19 @@ class Figure(Struct, frozen=True):
 
 
 def clock_of(at: datetime, body: Mapping[str, Any]) -> LaneClock:
-    """What a lane's heartbeat of that moment says of its process."""
+    """Return the process clock of a lane from its heartbeat's time and body."""
     return LaneClock(body["pid"], at.timestamp(), body["cpu_s"])
 
 
-def figures_of(samples: Iterable[Sample]) -> list[Figure]:
-    """A figure for each pair of neighbours, in order of time."""
+def figures_of(samples: Iterable[GroupSample]) -> list[GroupRates]:
+    """Return the rates between each two neighbouring samples, in order of time."""
     ordered = sorted(samples, key=lambda sample: sample.at_s)
     return [_figure(old, new) for old, new in pairwise(ordered) if new.at_s > old.at_s]
 
 
-def _figure(old: Sample, new: Sample) -> Figure:
+def _figure(old: GroupSample, new: GroupSample) -> GroupRates:
     span_s = new.at_s - old.at_s
-    return Figure(
+    return GroupRates(
         at_s=new.at_s,
         span_s=span_s,
         lanes=len(new.lanes),
@@ -66,7 +66,7 @@ def _figure(old: Sample, new: Sample) -> Figure:
 
 
 def _cores(old: LaneClock | None, new: LaneClock) -> float:
-    """CPU of a lane between two of its heartbeats. What a process that is new used before is nobody's measure."""
+    """Return the cores that a lane used between two heartbeats; 0 for a new process, whose earlier use is unknown."""
     if old is None or old.pid != new.pid or new.at_s <= old.at_s:
         return 0.0
     return max(0.0, new.cpu_s - old.cpu_s) / (new.at_s - old.at_s)

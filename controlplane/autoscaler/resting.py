@@ -1,4 +1,4 @@
-"""Reads what decides whether a cell sleeps: its policy, what came of late, and what else its lanes are needed for."""
+"""Reads the input of the decision if a cell sleeps: its policy, its recent traffic, and other work for its lanes."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -6,45 +6,46 @@ from typing import Final
 from django.db.models import Max, Min, Q, Sum
 from msgspec import convert
 
-from controlplane.autoscaler.decide import STALE_S, Memory
-from controlplane.autoscaler.sleeping import Rest
+from controlplane.autoscaler.decide import STALE_S, DecisionMemory
+from controlplane.autoscaler.sleeping import SleepCandidate
 from dataplane.names import LANE_KINDS
+from mgmt.cells.query_placement import query_in_use
 from mgmt.models import (
     Admission,
     Cell,
-    Move,
     OffsetSet,
+    PipeMigration,
     PipeRevision,
-    Relocation,
+    Redrive,
     Rollout,
     RolloutStep,
     ScaleGroup,
     ScaleSample,
 )
-from mgmt.provisioning.cell_queries import query_in_use
-from mgmt.queries.pipes import destinations_in_use, specs_in_use
+from mgmt.pipes.queries.pipes import destinations_in_use, specs_in_use
 
 
-def rest_of(cell: Cell, now: datetime) -> Rest | None:
-    """The cell as it sleeps or may; None if that is not the question. Half a dozen queries otherwise."""
+def idle_state(cell: Cell, now: datetime) -> SleepCandidate | None:
+    """Return the sleeping cell, or the cell that may sleep; None for any other. Half a dozen queries unless None."""
     if cell.sleeps_after_s is None and not cell.is_asleep:
         return None
     backlog, idle_s = _idle(cell, now)
-    woke_s, slept_s = _turned(cell)
-    return Rest(
+    woke_s, slept_s = _last_changes(cell)
+    return SleepCandidate(
         is_asleep=cell.is_asleep,
         sleeps_after_s=cell.sleeps_after_s,
         asleep_s=now.timestamp() - slept_s,
-        idle_s=min(idle_s, now.timestamp() - woke_s),  # it stays awake for as long, whatever woke it
+        idle_s=min(idle_s, now.timestamp() - woke_s),  # after any wake-up it stays awake for the whole time
         backlog=backlog,
-        errand=errand_on(cell) if cell.is_asleep or idle_s else "",  # one that is busy anyhow needs no other reason
+        open_work=open_work_on(cell) if cell.is_asleep or idle_s else "",  # a busy cell needs no other reason
     )
 
 
 def _idle(cell: Cell, now: datetime) -> tuple[int, float]:
-    """What lies before lanes, and for how long nothing has; 0 s if that is not known of the whole span.
+    """Return the messages that lanes have not settled, and for how many seconds there were none.
 
-    Looked at over all groups: what waits for its time before the retrier is left over as much as what has just come.
+    The time is 0 if samples do not cover the whole span. All groups count: a message that waits in a delay tier is
+    backlog just like one that has just arrived.
     """
     since = now - timedelta(seconds=cell.sleeps_after_s or 0)
     rows = ScaleSample.objects.filter(cell=cell.id, at__gte=since).order_by()
@@ -62,16 +63,16 @@ def _idle(cell: Cell, now: datetime) -> tuple[int, float]:
     return backlog, float(cell.sleeps_after_s or 0) if is_whole and is_quiet else 0.0
 
 
-def _turned(cell: Cell) -> tuple[float, float]:
-    """When lanes were added last in any of its groups, and when they were taken back; Unix time, 0 for never."""
+def _last_changes(cell: Cell) -> tuple[float, float]:
+    """Return when lanes of any of its groups were last added, and when last removed: Unix time, 0 for never."""
     rows = ScaleGroup.objects.filter(cell=cell).values_list("memory", flat=True)
-    memories = [convert(memory, Memory) for memory in rows]
+    memories = [convert(memory, DecisionMemory) for memory in rows]
     return max((one.out_s for one in memories), default=0.0), max((one.in_s for one in memories), default=0.0)
 
 
-def errand_on(cell: Cell) -> str:
-    """What the cell's lanes are needed for besides messages that come; "" if nothing."""
-    return next((why for find in ERRANDS if (why := find(cell))), "")
+def open_work_on(cell: Cell) -> str:
+    """Return what the cell's lanes are needed for apart from arriving messages, in words; "" if nothing."""
+    return next((why for find in OPEN_WORK_CHECKS if (why := find(cell))), "")
 
 
 def _rollout(cell: Cell) -> str:
@@ -80,14 +81,14 @@ def _rollout(cell: Cell) -> str:
     return f"release {release} is being rolled out" if release else ""
 
 
-def _relocation(cell: Cell) -> str:
+def _migration(cell: Cell) -> str:
     either = Q(source=cell) | Q(target=cell)
-    row = Relocation.objects.filter(either, state__in=Relocation.UNDER_WAY).first()
+    row = PipeMigration.objects.filter(either, state__in=PipeMigration.UNDER_WAY).first()
     return f"pipe {row.pipe_id} is being moved" if row else ""
 
 
-def _move(cell: Cell) -> str:
-    row = Move.objects.filter(pipe__in=cell.pipes.all(), state__in=Move.UNDER_WAY).first()
+def _redrive(cell: Cell) -> str:
+    row = Redrive.objects.filter(pipe__in=cell.pipes.all(), state__in=Redrive.UNDER_WAY).first()
     return f"messages of pipe {row.pipe_id} are being released or sent again" if row else ""
 
 
@@ -112,4 +113,4 @@ def _query(cell: Cell) -> str:
     return next((f"pipe {pipe}: {query}, and its query runs on" for pipe, query in found if query), "")
 
 
-ERRANDS: Final = (_rollout, _relocation, _move, _admission, _revision, _held, _query)
+OPEN_WORK_CHECKS: Final = (_rollout, _migration, _redrive, _admission, _revision, _held, _query)

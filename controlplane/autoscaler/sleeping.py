@@ -1,9 +1,9 @@
-"""Whether a cell that is kept for one tenant sleeps: no lanes, no application, until something comes. Pure.
+"""Decides if a cell dedicated to one tenant sleeps: without lanes and application, until a message arrives. Pure.
 
-It falls asleep when nothing came for as long as its policy says and nothing is left over, neither before lanes nor held
-or waiting for a time. What comes then is stored by ingest as ever, and is what wakes it: the first messages wait until
-lanes run. Once a day it wakes without need: Kafka forgets how far a group has read that nobody has been in for a week
-(KIP-211), and that an application does not start any more is better found out before a message waits for it.
+It falls asleep when no message arrived for the time that its policy states and none is left over: no backlog, none
+held, none scheduled for a retry. Ingest stores later messages as usual, and they wake the cell: the first ones wait
+until lanes run. Once a day it wakes without need, because Kafka drops the offsets of a group that has had no member for
+a week (KIP-211), and because a fault that stops an application from starting should show before a message waits for it.
 """
 
 from typing import Final
@@ -13,14 +13,15 @@ from msgspec import Struct
 WAKES_EVERY_S: Final = 24 * 3_600.0
 
 
-class Rest(Struct, frozen=True):
+class SleepCandidate(Struct, frozen=True):
     """A cell that sleeps, or may.
 
-    is_asleep:      whether it has no lanes now          asleep_s: and for how long, if so
-    sleeps_after_s: what its policy says; None: it is not to sleep
-    idle_s:         for how long it is awake, nothing came, and nothing was left over
-    backlog:        messages that lie before its lanes
-    errand:         what else its lanes are needed for, in words; "" if nothing
+    is_asleep:      it has no lanes now
+    asleep_s:       seconds for which it has slept, if it does
+    sleeps_after_s: idle seconds after which its policy lets it sleep; None: it must not sleep
+    idle_s:         seconds for which it has been awake without arriving messages and without backlog
+    backlog:        messages that its lanes have not settled
+    open_work:      other work that needs its lanes, in words; "" if there is none
     """
 
     is_asleep: bool
@@ -28,31 +29,31 @@ class Rest(Struct, frozen=True):
     asleep_s: float = 0.0
     idle_s: float = 0.0
     backlog: int = 0
-    errand: str = ""
+    open_work: str = ""
 
 
-class Turn(Struct, frozen=True):
-    """To sleep, or to be awake; why, in words."""
+class SleepChange(Struct, frozen=True):
+    """The desired state of the cell, asleep or awake, and why, in words."""
 
     asleep: bool
     why: str
 
 
-def next_turn(rest: Rest) -> Turn | None:
-    """What the cell should be now; None if it is awake, and stays so."""
+def next_turn(rest: SleepCandidate) -> SleepChange | None:
+    """Return the desired state of the cell; None if it is awake and stays awake."""
     if rest.is_asleep:
         why = _why_wake(rest)
-        return Turn(asleep=not why, why=why or "nothing comes: it sleeps, and the next message wakes it")
-    if rest.sleeps_after_s is None or rest.errand or rest.backlog or rest.idle_s < rest.sleeps_after_s:
+        return SleepChange(asleep=not why, why=why or "nothing comes: it sleeps, and the next message wakes it")
+    if rest.sleeps_after_s is None or rest.open_work or rest.backlog or rest.idle_s < rest.sleeps_after_s:
         return None
-    return Turn(asleep=True, why=f"nothing came for {rest.sleeps_after_s} s: it sleeps until something does")
+    return SleepChange(asleep=True, why=f"nothing came for {rest.sleeps_after_s} s: it sleeps until something does")
 
 
-def _why_wake(rest: Rest) -> str:
+def _why_wake(rest: SleepCandidate) -> str:
     if rest.backlog:
         return f"{rest.backlog} {'message has' if rest.backlog == 1 else 'messages have'} come"
-    if rest.errand:
-        return rest.errand
+    if rest.open_work:
+        return rest.open_work
     if rest.sleeps_after_s is None:
         return "it is not to sleep any more"
     return "it wakes once a day, to be seen to start" if rest.asleep_s >= WAKES_EVERY_S else ""

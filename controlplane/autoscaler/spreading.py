@@ -1,9 +1,9 @@
-"""What is done where a cell has all the lanes that it may have, and they are not enough: the last level. Pure.
+"""The last level of scaling: decides what to do if a cell has its maximum of lanes and they are not enough. Pure.
 
-A pipe leaves it, under traffic, for the cell of its tenant's shard with the least traffic; where there is none that
-would have clearly less than this one has now, a cell is made. So a pipe never goes where it would have to leave again:
-lanes of this cell were short at what comes to it now, and the other one ends well below that. One pipe at a time, the
-largest that fits, and nothing more before what it brought can be seen.
+A pipe is migrated, under traffic, to the cell of its tenant's shard with the least traffic; if no cell would then have
+clearly less traffic than this one has now, a cell is added. So a pipe never migrates to a cell that it would have to
+leave again: this cell's lanes are short at its present traffic, and the other cell ends well below that. One pipe
+migrates at a time, the largest that fits, and nothing else changes before its effect can be seen.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,17 +12,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from mgmt.provisioning.placing import NewPipe, PlacingPolicy, allowed
+from mgmt.cells.placement import NewPipe, PlacementPolicy, allowed
 
-PATIENCE_S: Final = 300.0  # lanes may still be added elsewhere, a burst may end: cells are slow to come and stay
-SETTLES_S: Final = 600.0  # before what a move brought is seen in the figures
-BELOW: Final = 0.8  # of what comes to the cell that is short: what the other one may then have
-WORTH: Final = 0.05  # of it: what a pipe must have to be moved for it
+PATIENCE_S: Final = 300.0  # lanes may still be added elsewhere, a burst may end: cells are slow to start, and stay
+SETTLES_S: Final = 600.0  # before the effect of a migration is seen in the figures
+BELOW: Final = 0.8  # the target may then have this share of the short cell's traffic
+WORTH: Final = 0.05  # a pipe must have this share of the cell's traffic to be worth a migration
 NAMES_TRIED: Final = 100
 
 
 class PipeLoad(Struct, frozen=True):
-    """A pipe: events a second, and why it cannot be moved ("" if it can)."""
+    """A pipe: events per second, and why it cannot be migrated ("" if it can)."""
 
     id: str
     tenant: str
@@ -33,8 +33,10 @@ class PipeLoad(Struct, frozen=True):
 class CellLoad(Struct, frozen=True):
     """A cell with its pipes.
 
-    short_s: for how long lanes have been asked for beyond the most; 0: they are enough
-    rests_s: for how long no pipe has come or gone        refused: who keeps it from being scaled now, in words
+    short_s: seconds for which it has needed more lanes than its maximum; 0: they are enough
+    stable:  the Observer's verdict on it is stable
+    rests_s: seconds since a pipe last migrated to or from it
+    refused: why the interlocks refuse to scale it now, in words; "" if they do not
     """
 
     id: str
@@ -46,26 +48,26 @@ class CellLoad(Struct, frozen=True):
 
     @property
     def per_s(self) -> float:
-        """What comes to all of its pipes."""
+        """Events per second of all its pipes."""
         return sum(pipe.per_s for pipe in self.pipes)
 
 
-class Fleet(Struct, frozen=True):
-    """All cells. `dedicated`: cell -> the tenant that it is kept for; `most`: cells that may be open to all."""
+class CellFleet(Struct, frozen=True):
+    """All cells. `dedicated`: cell -> the tenant that it is reserved for; `most`: maximum of cells open to all."""
 
     cells: Sequence[CellLoad]
     dedicated: Mapping[str, str] = {}
-    placing: PlacingPolicy = PlacingPolicy()
+    placing: PlacementPolicy = PlacementPolicy()
     most: int = 1
 
     @property
     def open_to_all(self) -> list[str]:
-        """The others."""
+        """Ids of the cells that are not dedicated to a tenant."""
         return [cell.id for cell in self.cells if cell.id not in self.dedicated]
 
 
-class MovePipe(Struct, frozen=True):
-    """A pipe is to leave the cell for another."""
+class MigratePipe(Struct, frozen=True):
+    """Migrate a pipe from the cell to another."""
 
     cell: str
     pipe: str
@@ -74,44 +76,46 @@ class MovePipe(Struct, frozen=True):
 
 
 class AddCell(Struct, frozen=True):
-    """A cell is to be made; once it runs, a pipe goes there."""
+    """Add a cell; once it runs, a pipe migrates there."""
 
     cell: str
     name: str
     why: str
 
 
-class Say(Struct, frozen=True):
-    """Why nothing is done for the cell now."""
+class NoAction(Struct, frozen=True):
+    """Do nothing for the cell now, and why."""
 
     cell: str
     why: str
 
 
-Step = MovePipe | AddCell | Say
+SpreadingStep = MigratePipe | AddCell | NoAction
 
 
-def spread(fleet: Fleet) -> Iterator[Step]:
-    """One step for each cell that is short, the longest first; not more than one that does something."""
+def spread(fleet: CellFleet) -> Iterator[SpreadingStep]:
+    """Yield one step for each short cell, the one short for longest first; at most one step is not NoAction."""
     done = False
     for cell in sorted((cell for cell in fleet.cells if cell.short_s > 0), key=lambda cell: -cell.short_s):
         step = _step(fleet, cell)
-        if done and not isinstance(step, Say):
-            step = Say(cell.id, "another cell is relieved first")
-        done = done or not isinstance(step, Say)
+        if done and not isinstance(step, NoAction):
+            step = NoAction(cell.id, "another cell is relieved first")
+        done = done or not isinstance(step, NoAction)
         yield step
 
 
-def _step(fleet: Fleet, cell: CellLoad) -> Step:
+def _step(fleet: CellFleet, cell: CellLoad) -> SpreadingStep:
     if why := _why_not_yet(cell):
-        return Say(cell.id, why)
+        return NoAction(cell.id, why)
     movable = (pipe for pipe in cell.pipes if not pipe.unfit and WORTH <= pipe.per_s / (cell.per_s or 1) <= BELOW)
     fitting = sorted(movable, key=lambda pipe: (-pipe.per_s, pipe.id))
     for pipe in fitting:
         if target := _target(fleet, cell, pipe):
-            return MovePipe(cell.id, pipe.id, target, f"cell {cell.id} has all the lanes it may have, and needs more")
+            return MigratePipe(
+                cell.id, pipe.id, target, f"cell {cell.id} has all the lanes it may have, and needs more"
+            )
     if why := _why_no_cell(fleet, cell) if fitting else _why_none(cell):
-        return Say(cell.id, why)
+        return NoAction(cell.id, why)
     why = f"cell {cell.id} has all the lanes it may have, and no other has room for one of its pipes"
     return AddCell(cell.id, _name(fleet, fitting), why)
 
@@ -124,14 +128,14 @@ def _why_not_yet(cell: CellLoad) -> str:
     return f"a pipe leaves it if that lasts for {PATIENCE_S / 60:.0f} min" if cell.short_s < PATIENCE_S else ""
 
 
-def _target(fleet: Fleet, source: CellLoad, pipe: PipeLoad) -> str:
-    """The cell with the least traffic among those that the pipe may be on and that take it with ease; "" if none."""
+def _target(fleet: CellFleet, source: CellLoad, pipe: PipeLoad) -> str:
+    """Return the cell with the least traffic on which the pipe may be placed and which has room for it; "" if none."""
     new = NewPipe(pipe.id, pipe.tenant)
-    among = allowed(new, [cell.id for cell in fleet.cells], fleet.placing, fleet.dedicated)
+    candidates = allowed(new, [cell.id for cell in fleet.cells], fleet.placing, fleet.dedicated)
     fit = [
         cell
         for cell in fleet.cells
-        if cell.id in among
+        if cell.id in candidates
         and cell.id != source.id
         and cell.stable
         and not (cell.short_s or cell.refused)
@@ -149,7 +153,7 @@ def _why_none(cell: CellLoad) -> str:
     return f"none of its pipes can leave it ({unfit})" if unfit else "nearly all that comes is one pipe's"
 
 
-def _why_no_cell(fleet: Fleet, cell: CellLoad) -> str:
+def _why_no_cell(fleet: CellFleet, cell: CellLoad) -> str:
     if cell.id in fleet.dedicated:
         return "no other cell that is kept for its tenant has room: add one"
     if len(fleet.open_to_all) >= fleet.most:
@@ -158,8 +162,8 @@ def _why_no_cell(fleet: Fleet, cell: CellLoad) -> str:
     return f"cell {empty[0]} is not ready yet, or in the shard of none of its tenants" if empty else ""
 
 
-def _name(fleet: Fleet, pipes: Sequence[PipeLoad]) -> str:
-    """A name that is free, and by which the cell is in the shard of the largest pipe's tenant that can be had."""
+def _name(fleet: CellFleet, pipes: Sequence[PipeLoad]) -> str:
+    """Return a free name that puts the new cell in the shard of a pipe's tenant, of the largest pipe possible."""
     known = {cell.id for cell in fleet.cells}
     names = [name for number in range(1, NAMES_TRIED) if (name := f"c{number}") not in known]
     for pipe in pipes:

@@ -1,1 +1,1 @@
-"""Compute: the port through which a cell's application is asked for, and what keeps it alive."""
+"""Compute: the port through which controllers ask for a cell's application, and the processes that keep it alive."""

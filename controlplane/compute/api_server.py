@@ -1,4 +1,4 @@
-"""The Kubernetes API, as far as cells need it: three calls, in the name of the pod's service account."""
+"""Client of the Kubernetes API: the three calls that cells need, with the pod's service account."""
 
 import json
 import ssl
@@ -17,17 +17,17 @@ ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ApiServer(Struct, frozen=True):
-    """The API server at this URL. `account`: the directory of the token, read anew for each call, as it is renewed."""
+    """The API server at this URL. `account`: directory of the token, which is read for each call, as it is renewed."""
 
     url: str
     account: Path = ACCOUNT
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """The object there, or None. Raises ComputeError."""
+        """Return the object at `path`, or None if there is none. Raises ComputeError."""
         return self._call("GET", path, absent_is_fine=True)
 
     def apply(self, path: str, manifest: dict[str, Any]) -> None:
-        """Make the object be so (server-side apply): what it has beyond that is left to others. Raises ComputeError."""
+        """Apply the manifest (server-side apply), which leaves all other fields unchanged. Raises ComputeError."""
         self._call("PATCH", f"{path}?fieldManager=penstock&force=true", manifest)
 
     def delete(self, path: str) -> None:
@@ -40,14 +40,14 @@ class ApiServer(Struct, frozen=True):
         status, content = self._exchange(method, path, json.dumps(body) if body is not None else None)
         if status == 404 and absent_is_fine:
             return None
-        answer = _object(content)
-        if status >= 300 or answer is None:
-            said = (answer or {}).get("message", "no object")
-            raise ComputeError(f"{method} {path.partition('?')[0]}: {status}, {said}"[:300])
-        return answer
+        found = _object(content)
+        if status >= 300 or found is None:
+            message = (found or {}).get("message", "no object")
+            raise ComputeError(f"{method} {path.partition('?')[0]}: {status}, {message}"[:300])
+        return found
 
     def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
-        place = urlsplit(self.url)
+        address = urlsplit(self.url)
         try:
             headers = {
                 "Authorization": f"Bearer {(self.account / 'token').read_text().strip()}",
@@ -55,11 +55,11 @@ class ApiServer(Struct, frozen=True):
                 "Content-Type": "application/apply-patch+yaml",  # JSON is YAML
             }
             trust = ssl.create_default_context(cafile=self.account / "ca.crt")
-            connection = HTTPSConnection(place.hostname or "", place.port, timeout=TIMEOUT_S, context=trust)
+            connection = HTTPSConnection(address.hostname or "", address.port, timeout=TIMEOUT_S, context=trust)
             try:
                 connection.request(method, path, body, headers)
-                answer = connection.getresponse()
-                return answer.status, answer.read(ANSWER_BYTES)
+                response = connection.getresponse()
+                return response.status, response.read(ANSWER_BYTES)
             finally:
                 connection.close()
         except (OSError, HTTPException) as exc:
@@ -68,7 +68,7 @@ class ApiServer(Struct, frozen=True):
 
 def _object(content: bytes) -> dict[str, Any] | None:
     try:
-        answer = json.loads(content)
+        found = json.loads(content)
     except ValueError:
         return None
-    return answer if isinstance(answer, dict) else None
+    return found if isinstance(found, dict) else None

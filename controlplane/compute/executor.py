@@ -1,7 +1,7 @@
-"""What the pod of an executor runs: Spark's executor out of the installed PySpark, told by variables that Spark sets.
+"""Entry point of an executor's pod: runs Spark's executor from the installed PySpark, configured by Spark's variables.
 
 Spark's own images have a script for this, which PySpark lacks. Run as `python -m controlplane.compute.executor`; Spark
-adds the word `executor`.
+adds the argument `executor`.
 """
 
 import os
@@ -26,17 +26,17 @@ OPTIONS: Final = {
 
 
 def command(env: Mapping[str, str], home: Path) -> list[str]:
-    """The JVM's command line, with Spark's jars from `home`. Raises KeyError for a variable that Spark did not set."""
+    """Return the JVM's command line, with Spark's jars from `home`. Raises KeyError if Spark did not set a variable."""
     numbers = sorted(int(name.removeprefix(JAVA_OPTION)) for name in env if name.startswith(JAVA_OPTION))
     heap = env["SPARK_EXECUTOR_MEMORY"]
     java = ["java", *(env[f"{JAVA_OPTION}{number}"] for number in numbers), f"-Xms{heap}", f"-Xmx{heap}"]
     classes = os.pathsep.join(filter(None, [env.get("SPARK_CLASSPATH", ""), f"{home}/jars/*"]))
-    told = [word for option, variable in OPTIONS.items() for word in (option, env[variable])]
-    return [*java, "-cp", classes, MAIN, *told]
+    options = [word for option, variable in OPTIONS.items() for word in (option, env[variable])]
+    return [*java, "-cp", classes, MAIN, *options]
 
 
 def environment(env: Mapping[str, str], home: Path) -> dict[str, str]:
-    """What the executor and its Python workers see: no data plane but the one that Spark ships."""
+    """Return the environment of the executor and its Python workers: no data plane but the one that Spark ships."""
     return {
         **env,
         "SPARK_HOME": str(home),
@@ -46,7 +46,7 @@ def environment(env: Mapping[str, str], home: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Become the executor, in PENSTOCK_VAR: workers would import from the directory of the installation."""
+    """Become the executor, in PENSTOCK_VAR: in the directory of the installation, workers would import from there."""
     var = Path(os.environ.get("PENSTOCK_VAR", "var")).absolute()
     home = home_without_zip(var / "spark-home")
     os.chdir(var)

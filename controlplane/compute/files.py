@@ -1,8 +1,8 @@
-"""The files through which the local adapter and the keeper meet: what should run, and what was started.
+"""The files through which the local adapter and the keeper communicate: desired and started applications.
 
-compute/<cell>.json is the wish, compute/running/<cell>.json what the keeper started; compute/ingest/replicas.json is a
-wish, too, kept by the box's supervisor. Each is replaced as a whole, so a reader sees the old one or the new one,
-whenever the writer dies.
+compute/<cell>.json is the wish (the desired application), compute/running/<cell>.json the application that the keeper
+started; compute/ingest/replicas.json is a wish for the box's supervisor. Each file is replaced as a whole, so a reader
+sees the old or the new one, whenever the writer crashes.
 """
 
 import os
@@ -13,24 +13,24 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from controlplane.compute.port import Desired, Running
+from controlplane.compute.port import DesiredApplication, RunningApplication
 
 CELL_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,19}")
 T = TypeVar("T")
 
 
-class BrokenFileError(Exception):
-    """A file is there but says nothing that can be used; whoever reads it must not take that for absence."""
+class StateFileError(Exception):
+    """A file exists but cannot be decoded; a reader must not treat that as absence."""
 
 
-class Replicas(Struct, frozen=True):
-    """How many replicas of ingest are asked for, one at least."""
+class DesiredReplicas(Struct, frozen=True):
+    """Desired number of ingest replicas, at least one."""
 
     count: Annotated[int, Meta(ge=1)]
 
 
 class ComputeFiles:
-    """Reads and writes these files under PENSTOCK_VAR."""
+    """Reader and writer of these files under PENSTOCK_VAR."""
 
     def __init__(self, var: Path) -> None:
         self._wishes = var / "compute"
@@ -38,41 +38,41 @@ class ComputeFiles:
         self._replicas = self._wishes / "ingest" / "replicas.json"
 
     def cells(self) -> list[str]:
-        """Cells with either file."""
+        """Return the cells that have either file."""
         found = {path.stem for folder in (self._wishes, self._running) for path in folder.glob("*.json")}
         return sorted(cell for cell in found if CELL_NAME.fullmatch(cell))
 
-    def desired(self, cell: str) -> Desired | None:
-        """The wish, or None if there is none. Raises BrokenFileError."""
-        return _read(self._wishes / f"{cell}.json", Desired)
+    def desired(self, cell: str) -> DesiredApplication | None:
+        """Return the desired application, or None. Raises StateFileError."""
+        return _read(self._wishes / f"{cell}.json", DesiredApplication)
 
-    def running(self, cell: str) -> Running | None:
-        """What was started last, or None. Raises BrokenFileError."""
-        return _read(self._running / f"{cell}.json", Running)
+    def running(self, cell: str) -> RunningApplication | None:
+        """Return the application started last, or None. Raises StateFileError."""
+        return _read(self._running / f"{cell}.json", RunningApplication)
 
-    def wish(self, desired: Desired) -> None:
-        """Ask for an application."""
+    def wish(self, desired: DesiredApplication) -> None:
+        """Ask for an application. Raises ValueError if the cell's name is malformed."""
         _write(self._wishes / f"{_checked(desired.cell)}.json", desired)
 
     def unwish(self, cell: str) -> None:
-        """Ask for none."""
+        """Ask for no application of the cell."""
         (self._wishes / f"{_checked(cell)}.json").unlink(missing_ok=True)
 
     def replicas(self) -> int | None:
-        """How many replicas of ingest are asked for; None if nobody has. Raises BrokenFileError."""
-        found = _read(self._replicas, Replicas)
+        """Return the desired number of ingest replicas; None if none was requested. Raises StateFileError."""
+        found = _read(self._replicas, DesiredReplicas)
         return found.count if found else None
 
     def wish_replicas(self, count: int) -> None:
-        """Ask for so many replicas of ingest."""
-        _write(self._replicas, Replicas(count))
+        """Ask for so many ingest replicas."""
+        _write(self._replicas, DesiredReplicas(count))
 
-    def started(self, running: Running) -> None:
-        """Note what was started."""
+    def started(self, running: RunningApplication) -> None:
+        """Store the application that was started."""
         _write(self._running / f"{_checked(running.cell)}.json", running)
 
     def ended(self, cell: str) -> None:
-        """Note that nothing runs."""
+        """Store that no application of the cell runs."""
         (self._running / f"{_checked(cell)}.json").unlink(missing_ok=True)
 
 
@@ -88,10 +88,10 @@ def _read(path: Path, kind: type[T]) -> T | None:
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as exc:
-        raise BrokenFileError(f"{path}: {exc}") from exc
+        raise StateFileError(f"{path}: {exc}") from exc
 
 
-def _write(path: Path, value: Desired | Running | Replicas) -> None:
+def _write(path: Path, value: DesiredApplication | RunningApplication | DesiredReplicas) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     with scratch.open("wb") as file:

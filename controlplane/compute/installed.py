@@ -1,4 +1,4 @@
-"""The installed PySpark, and what of this installation a cell's application must not see."""
+"""The installed PySpark, and the entries of PYTHONPATH that a cell's application must not see."""
 
 import importlib.util
 import os
@@ -8,7 +8,7 @@ from controlplane.compute.releases import PACKAGE
 
 
 def spark_home() -> Path:
-    """Where the running interpreter's PySpark lies. Raises RuntimeError if it has none."""
+    """Return the directory of the running interpreter's PySpark. Raises RuntimeError if it has none."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise RuntimeError("pyspark is not installed for this interpreter")
@@ -16,19 +16,19 @@ def spark_home() -> Path:
 
 
 def home_without_zip(home: Path) -> Path:
-    """Spark's home, less `python`: so workers import the installed PySpark, which is compiled, and not its zip.
+    """Link Spark's home without `python` into `home`, so that workers import the compiled PySpark and not its zip.
 
-    Compiling that took each Python worker a second of CPU, and Spark waits 10 s at most for one that plans a query.
+    Compiling the zip took each Python worker a second of CPU, and Spark waits 10 s at most for one that plans a query.
     """
     home.mkdir(parents=True, exist_ok=True)
     for entry in spark_home().iterdir():
         link = home / entry.name
-        if entry.name != "python" and link.resolve() != entry.resolve():  # new, or of a PySpark that has moved
+        if entry.name != "python" and link.resolve() != entry.resolve():  # absent, or of a PySpark that has moved
             link.unlink(missing_ok=True)
             link.symlink_to(entry)
     return home
 
 
 def foreign_path(path: str) -> list[str]:
-    """PYTHONPATH without any other data plane: the application runs its release."""
+    """Return the entries of PYTHONPATH without any other data plane: the application runs its release."""
     return [entry for entry in filter(None, path.split(os.pathsep)) if not (Path(entry) / PACKAGE).is_dir()]

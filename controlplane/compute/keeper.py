@@ -1,7 +1,7 @@
-"""The keeper: holds the cells' applications to what compute/<cell>.json asks for.
+"""The keeper: keeps the cells' applications in the state that compute/<cell>.json asks for.
 
-It imports no Django and needs neither Postgres, Redis nor Celery: applications come back while the control plane is
-dead. Run as `python -m controlplane.compute.keeper`; in a cell's pod with `--wish`, the one that there is.
+It imports no Django and needs neither Postgres, Redis nor Celery: applications are restarted while the control plane is
+down. Run as `python -m controlplane.compute.keeper`; in a cell's pod with `--wish`, the desired application.
 """
 
 import argparse
@@ -19,55 +19,59 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from controlplane.compute.files import BrokenFileError, ComputeFiles
-from controlplane.compute.kept import KeptCell, Launcher
+from controlplane.compute.cell_supervisor import ApplicationLauncher, CellSupervisor
+from controlplane.compute.files import ComputeFiles, StateFileError
 from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.pods import pod_from
-from controlplane.compute.port import Desired
+from controlplane.compute.port import DesiredApplication
 from controlplane.compute.stopping import ask_to_stop
 from dataplane.addresses import DEFAULT_KAFKA
-from dataplane.runtime.board import Board, Reading
+from dataplane.runtime.telemetry.metrics_registry import MetricReading, MetricsRegistry
 
 LOOK_S: Final = 0.25
 log = structlog.get_logger(__name__)
 
 
-class Keeper:
-    """One KeptCell for each cell that is asked for or that still runs."""
+class ApplicationKeeper:
+    """One CellSupervisor for each cell with a desired or a running application."""
 
-    def __init__(self, files: ComputeFiles, launcher: Launcher, kafka: str) -> None:
+    def __init__(self, files: ComputeFiles, launcher: ApplicationLauncher, kafka: str) -> None:
         self._files = files
         self._launcher = launcher
         self._kafka = kafka
-        self._cells: dict[str, KeptCell] = {}
-        self._wishes: dict[str, Desired | None] = {}
+        self._cells: dict[str, CellSupervisor] = {}
+        self._wishes: dict[str, DesiredApplication | None] = {}
 
     def look(self, now: float) -> None:
-        """One round over all cells."""
+        """Take one step for each cell. `now` is monotonic."""
         for cell in self._files.cells():
             if cell not in self._cells:
-                self._cells[cell] = KeptCell(cell, self._files, self._launcher, self._ask, random.random)
-        for cell, kept in self._cells.items():
-            kept.step(self._wish(cell), now)
+                self._cells[cell] = CellSupervisor(cell, self._files, self._launcher, self._ask, random.random)
+        for cell, supervisor in self._cells.items():
+            supervisor.step(self._wish(cell), now)
 
     def look_to_the_end(self, now: float) -> bool:
-        """One round in which nothing is wanted any more; whether everything has ended."""
-        for kept in self._cells.values():
-            kept.step(None, now)
-        return all(kept.running is None for kept in self._cells.values())
+        """Take one step towards stopping for each cell; return True if all applications have ended."""
+        for supervisor in self._cells.values():
+            supervisor.step(None, now)
+        return all(supervisor.running is None for supervisor in self._cells.values())
 
-    def readings(self) -> list[Reading]:
-        """How many applications are asked for, and how many run."""
+    def readings(self) -> list[MetricReading]:
+        """Return the numbers of desired and of running applications."""
         return [
-            Reading("penstock_keeper_wanted_applications", sum(wish is not None for wish in self._wishes.values())),
-            Reading("penstock_keeper_applications", sum(kept.running is not None for kept in self._cells.values())),
+            MetricReading(
+                "penstock_keeper_wanted_applications", sum(wish is not None for wish in self._wishes.values())
+            ),
+            MetricReading(
+                "penstock_keeper_applications", sum(cell.running is not None for cell in self._cells.values())
+            ),
         ]
 
-    def _wish(self, cell: str) -> Desired | None:
-        """What is asked for; a file that cannot be read changes nothing."""
+    def _wish(self, cell: str) -> DesiredApplication | None:
+        """Return the desired application; a file that cannot be read leaves it unchanged."""
         try:
             self._wishes[cell] = self._files.desired(cell)
-        except BrokenFileError as exc:
+        except StateFileError as exc:
             log.warning("wish cannot be read", cell=cell, error=str(exc))
         return self._wishes.get(cell)
 
@@ -76,7 +80,7 @@ class Keeper:
 
 
 class KeeperSettings(Struct, frozen=True):
-    """Where things are, from the environment. `jars`: Spark's own for Kafka, if there are any."""
+    """Addresses and directories, from the environment. `jars`: directory of Spark's jars for Kafka, if any."""
 
     kafka: str
     var: Path
@@ -84,14 +88,14 @@ class KeeperSettings(Struct, frozen=True):
 
 
 def settings_from_environment() -> KeeperSettings:
-    """PENSTOCK_KAFKA, PENSTOCK_VAR and PENSTOCK_SPARK_JARS."""
+    """Read PENSTOCK_KAFKA, PENSTOCK_VAR and PENSTOCK_SPARK_JARS."""
     var = Path(os.environ.get("PENSTOCK_VAR", "var")).absolute()
     jars = os.environ.get("PENSTOCK_SPARK_JARS")
     return KeeperSettings(os.environ.get("PENSTOCK_KAFKA", DEFAULT_KAFKA), var, Path(jars) if jars else None)
 
 
 def take_lock(var: Path) -> TextIO | None:
-    """Be the one keeper of this directory, or None if another is; the lock ends with the process."""
+    """Lock this directory for one keeper; return None if another has it. The process's exit releases the lock."""
     path = var / "compute" / "keeper.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("w")
@@ -104,26 +108,26 @@ def take_lock(var: Path) -> TextIO | None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Keep cells until SIGTERM or Ctrl-C; then stop them all, each by its record, and leave."""
+    """Keep the cells' applications until SIGTERM or Ctrl-C; then stop each by its stop record, and exit."""
     parser = argparse.ArgumentParser(prog="python -m controlplane.compute.keeper", description=__doc__)
-    parser.add_argument("--wish", help="the application to keep, as JSON, when nobody else writes wishes here")
+    parser.add_argument("--wish", help="the desired application as JSON, if no controller writes files here")
     wish = parser.parse_args(argv).wish
     settings = settings_from_environment()
     lock = take_lock(settings.var)
     if lock is None:
-        log.error("another keeper is at work", var=str(settings.var))
+        log.error("another keeper is running", var=str(settings.var))
         return 1
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
     files = ComputeFiles(settings.var)
     if wish:
-        files.wish(msgspec.json.decode(wish, type=Desired))
+        files.wish(msgspec.json.decode(wish, type=DesiredApplication))
     launcher = SparkLauncher(settings.var, settings.jars, pod_from(os.environ))
-    keeper = Keeper(files, launcher, settings.kafka)
-    board = Board()
-    board.reads(keeper.readings)
-    board.serve()
+    keeper = ApplicationKeeper(files, launcher, settings.kafka)
+    registry = MetricsRegistry()
+    registry.reads(keeper.readings)
+    registry.serve()
     while not ending.wait(LOOK_S):
         keeper.look(time.monotonic())
     while not keeper.look_to_the_end(time.monotonic()):

@@ -1,4 +1,4 @@
-"""Compute on Kubernetes: a wish is a Deployment, and Kubernetes keeps it while the control plane is dead."""
+"""Compute on Kubernetes: a Deployment per application, kept running by Kubernetes while the control plane is down."""
 
 from pathlib import Path
 
@@ -6,34 +6,37 @@ import yaml
 from msgspec import Struct
 
 from controlplane.compute.api_server import ApiServer
-from controlplane.compute.pods import TEMPLATES, Pod, deployment, name_of, wish_in
-from controlplane.compute.port import Desired, Observation
+from controlplane.compute.pods import TEMPLATES, PodContext, deployment, name_of, wish_in
+from controlplane.compute.port import ComputeObservation, DesiredApplication
 
 
 class KubernetesCompute(Struct, frozen=True):
-    """The port over an API server. `pod`: the one that asks; `templates`: deploy/kubernetes/cells, as its volume.
+    """Compute adapter for an API server.
 
-    What runs is not asked for: heartbeats tell that of every cell, wherever it is.
+    Running applications are not observed here: heartbeats report them for every cell.
+
+    pod:       the pod of the calling process
+    templates: deploy/kubernetes/cells, mounted as a volume
     """
 
     api: ApiServer
-    pod: Pod
+    pod: PodContext
     templates: Path = TEMPLATES
 
-    def submit(self, desired: Desired) -> None:
-        """Apply the cell's Deployment, unless it stands there for this wish already. Raises ComputeError."""
+    def submit(self, desired: DesiredApplication) -> None:
+        """Apply the cell's Deployment, unless it already asks for this application. Raises ComputeError."""
         if self.observe(desired.cell).desired != desired:
             template = yaml.safe_load((self.templates / "cell.yaml").read_text())
             self.api.apply(self._path(desired.cell), deployment(template, desired, self.pod))
 
     def stop(self, cell: str) -> None:
-        """Remove the Deployment; its pod drains on the SIGTERM that it gets. Raises ComputeError."""
+        """Delete the Deployment; its pod drains on SIGTERM. Raises ComputeError."""
         self.api.delete(self._path(cell))
 
-    def observe(self, cell: str) -> Observation:
+    def observe(self, cell: str) -> ComputeObservation:
         """Read the Deployment. Raises ComputeError."""
         found = self.api.get(self._path(cell))
-        return Observation(wish_in(found) if found else None, None)
+        return ComputeObservation(wish_in(found) if found else None, None)
 
     def _path(self, cell: str) -> str:
         return f"/apis/apps/v1/namespaces/{self.pod.namespace}/deployments/{name_of(cell)}"

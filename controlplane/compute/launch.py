@@ -1,4 +1,4 @@
-"""How a cell's application is started: the spark-submit command, its environment, its log."""
+"""Starts a cell's application: the spark-submit command, its environment, its log."""
 
 import os
 import subprocess
@@ -10,10 +10,10 @@ from typing import BinaryIO, Final
 from msgspec import Struct
 
 from controlplane.compute.installed import foreign_path, home_without_zip, spark_home
-from controlplane.compute.pods import MASTER, Pod, spark_conf
-from controlplane.compute.port import Desired
+from controlplane.compute.pods import MASTER, PodContext, spark_conf
+from controlplane.compute.port import DesiredApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE
-from controlplane.compute.releases import Releases
+from controlplane.compute.releases import ReleaseStore
 from controlplane.compute.standalone import cluster_conf
 from dataplane.runtime.lake_conf import LAKE_CONF
 
@@ -21,20 +21,20 @@ LOG_BYTES: Final = 32 * 1024 * 1024
 
 
 class SparkLauncher(Struct, frozen=True):
-    """Starts applications with the running interpreter's own PySpark.
+    """Launcher of applications with the running interpreter's own PySpark.
 
-    jars: the directory of Spark's jars for Kafka and the lake, which only Structured Streaming queries need
-    pod:  the one that this runs in, if any; its applications write to its output, and their executors are pods
+    jars: directory of Spark's jars for Kafka and the lake, which only Structured Streaming queries need
+    pod:  the pod of this process, if any; applications then write to its output, and their executors are pods
     """
 
     var: Path
     jars: Path | None = None
-    pod: Pod | None = None
+    pod: PodContext | None = None
 
-    def start(self, desired: Desired, incarnation: str) -> "subprocess.Popen[bytes]":
+    def start(self, desired: DesiredApplication, incarnation: str) -> "subprocess.Popen[bytes]":
         """Start one incarnation in a session of its own, so that a Ctrl-C meant for the keeper does not reach it.
 
-        Raises OSError, ReleaseError among them, if that cannot be done.
+        Raises OSError (ReleaseError included) if that fails.
         """
         with nullcontext() if self.pod else _open_log(self.var / "log" / f"cell-{desired.cell}.log") as log:
             return subprocess.Popen(
@@ -47,13 +47,13 @@ class SparkLauncher(Struct, frozen=True):
                 start_new_session=True,
             )
 
-    def command(self, desired: Desired, incarnation: str) -> list[str]:
-        """The whole command line; the application is told its cell, epoch and incarnation."""
-        releases = Releases(self.var)
+    def command(self, desired: DesiredApplication, incarnation: str) -> list[str]:
+        """Return the command line; it passes cell, epoch and incarnation. Raises ReleaseError and OSError."""
+        releases = ReleaseStore(self.var)
         conf = {
             "spark.app.name": f"penstock-{desired.cell}",
-            "spark.scheduler.mode": "FAIR",  # lanes run side by side, each in its own pool
-            "spark.speculation": "false",  # a second copy of a lane is a rebalance, not a rescue
+            "spark.scheduler.mode": "FAIR",  # lanes run in parallel, each in its own pool
+            "spark.speculation": "false",  # a second copy of a lane would cause a rebalance
             "spark.python.worker.reuse": "true",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
@@ -68,25 +68,25 @@ class SparkLauncher(Struct, frozen=True):
         program = [str(spark_home() / "bin" / "spark-submit"), "--master", desired.master, *flags, *code]
         return [*program, str(releases.application(desired.release)), *named]
 
-    def _in_pods(self, desired: Desired, incarnation: str) -> dict[str, str]:
-        """What a master whose executors are pods needs to be told beside. Raises OSError."""
+    def _in_pods(self, desired: DesiredApplication, incarnation: str) -> dict[str, str]:
+        """Return the extra settings for a master whose executors are pods. Raises OSError outside of a pod."""
         if not desired.master.startswith(MASTER):
             return {}
         if self.pod is None:
             raise OSError(f"master: {desired.master} has executors only for drivers that run in its pods")
         return spark_conf(desired.cell, incarnation, self.pod)
 
-    def _environment(self, desired: Desired, incarnation: str) -> dict[str, str]:
+    def _environment(self, desired: DesiredApplication, incarnation: str) -> dict[str, str]:
         env = dict(os.environ)
         path = foreign_path(env.get("PYTHONPATH", ""))
         env |= {
             INCARNATION_VARIABLE: incarnation,
             "PENSTOCK_VAR": str(self.var),
-            # the release, too: the worker in which Spark plans a stateful query is not given --py-files
-            "PYTHONPATH": os.pathsep.join([str(Releases(self.var).archive(desired.release)), *path]),
+            # includes the release: the worker in which Spark plans a stateful query does not get --py-files
+            "PYTHONPATH": os.pathsep.join([str(ReleaseStore(self.var).archive(desired.release)), *path]),
             "SPARK_HOME": str(home_without_zip(self.var / "spark-home")),
             "SPARK_LOCAL_DIRS": str(self.var / "spark"),
-            "PYSPARK_PYTHON": sys.executable,  # or workers start whatever `python3` is
+            "PYSPARK_PYTHON": sys.executable,  # otherwise workers run the first `python3` on PATH
             "PYSPARK_DRIVER_PYTHON": sys.executable,
         }
         if desired.master.startswith("local"):

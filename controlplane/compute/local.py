@@ -1,34 +1,34 @@
-"""Compute in the box: wishes are files, and the keeper on this host makes them true."""
+"""Compute in the box: desired applications are files, and the keeper on this host starts them."""
 
 from pathlib import Path
 
-from controlplane.compute.files import BrokenFileError, ComputeFiles
-from controlplane.compute.port import Desired, Observation
+from controlplane.compute.files import ComputeFiles, StateFileError
+from controlplane.compute.port import ComputeObservation, DesiredApplication
 
 
 class LocalCompute:
-    """The port over files under PENSTOCK_VAR."""
+    """Compute adapter for the files under PENSTOCK_VAR."""
 
     def __init__(self, var: Path) -> None:
         self._files = ComputeFiles(var)
 
-    def submit(self, desired: Desired) -> None:
-        """Write the wish, unless it stands there already."""
+    def submit(self, desired: DesiredApplication) -> None:
+        """Write the desired application, unless it is there already."""
         if self.observe(desired.cell).desired != desired:
             self._files.wish(desired)
 
     def stop(self, cell: str) -> None:
-        """Remove the wish."""
+        """Remove the desired application."""
         self._files.unwish(cell)
 
-    def observe(self, cell: str) -> Observation:
-        """Read both files; a broken wish counts as none, so that the next submit mends it."""
+    def observe(self, cell: str) -> ComputeObservation:
+        """Read both files; a malformed file counts as none, so that the next submit replaces it."""
         try:
             desired = self._files.desired(cell)
-        except BrokenFileError:
+        except StateFileError:
             desired = None
         try:
             running = self._files.running(cell)
-        except BrokenFileError:
+        except StateFileError:
             running = None
-        return Observation(desired, running)
+        return ComputeObservation(desired, running)

@@ -1,22 +1,22 @@
-"""Compute that only remembers: for tests of whoever asks."""
+"""Compute adapter in memory, for tests of controllers."""
 
-from controlplane.compute.port import Desired, Observation
+from controlplane.compute.port import ComputeObservation, DesiredApplication
 
 
 class MemoryCompute:
-    """Keeps the wishes of one process in a dictionary."""
+    """Compute adapter that stores the desired applications of one process in a dictionary."""
 
     def __init__(self) -> None:
-        self._desired: dict[str, Desired] = {}
+        self._desired: dict[str, DesiredApplication] = {}
 
-    def submit(self, desired: Desired) -> None:
-        """Remember it."""
+    def submit(self, desired: DesiredApplication) -> None:
+        """Store the desired application."""
         self._desired[desired.cell] = desired
 
     def stop(self, cell: str) -> None:
-        """Forget it."""
+        """Remove the desired application."""
         self._desired.pop(cell, None)
 
-    def observe(self, cell: str) -> Observation:
-        """Nothing ever runs here."""
-        return Observation(self._desired.get(cell), None)
+    def observe(self, cell: str) -> ComputeObservation:
+        """Return the desired application; none ever runs here."""
+        return ComputeObservation(self._desired.get(cell), None)

@@ -1,6 +1,6 @@
-"""Cells on Kubernetes, as data: the Deployment that keeps a cell, and what its application asks Spark for. Pure.
+"""Cells on Kubernetes, as data: the Deployment of a cell, and the Spark settings of its application. Pure.
 
-A cell's Deployment has one pod. In it runs a keeper with one wish, whose application's executors are pods of their own.
+A cell's Deployment has one pod. In it runs a keeper with one desired application, whose executors are further pods.
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from controlplane.compute.port import Desired
+from controlplane.compute.port import DesiredApplication
 
-MASTER: Final = "k8s://"  # what a master on Kubernetes begins with; the address of its API server follows
+MASTER: Final = "k8s://"  # prefix of a master on Kubernetes; the address of its API server follows
 TEMPLATES: Final = Path("/etc/penstock/cells")  # where the pods find the two files of deploy/kubernetes/cells
 CELL_LABEL: Final = "penstock-cell"
-WISH: Final = "penstock-wish"  # the annotation that says what was asked for
-PYTHON_MB: Final = 1_024  # for a lane, beside its executor's JVM
-EXECUTOR_CPU: Final = "250m"  # what is kept free for a lane: most wait; a busy one takes more where there is more
+WISH: Final = "penstock-wish"  # annotation with the desired application
+PYTHON_MB: Final = 1_024  # for a lane's Python worker, in addition to its executor's JVM
+EXECUTOR_CPU: Final = "250m"  # requested for a lane: most lanes wait, and a busy one uses more CPU if it is free
 
 
-class Pod(Struct, frozen=True):
-    """What a program must know of the pod that it runs in to ask for others like it."""
+class PodContext(Struct, frozen=True):
+    """Data about the pod of this process that it needs to ask for further pods."""
 
     name: str
     namespace: str
@@ -30,23 +30,23 @@ class Pod(Struct, frozen=True):
     image: str
 
 
-def pod_from(env: Mapping[str, str]) -> Pod | None:
-    """POD_NAME, POD_NAMESPACE, POD_IP and POD_IMAGE; None where there is no POD_NAME. Raises KeyError."""
+def pod_from(env: Mapping[str, str]) -> PodContext | None:
+    """Read POD_NAME, POD_NAMESPACE, POD_IP and POD_IMAGE; None without POD_NAME. Raises KeyError for the others."""
     if "POD_NAME" not in env:
         return None
-    return Pod(env["POD_NAME"], env["POD_NAMESPACE"], env["POD_IP"], env["POD_IMAGE"])
+    return PodContext(env["POD_NAME"], env["POD_NAMESPACE"], env["POD_IP"], env["POD_IMAGE"])
 
 
 def name_of(cell: str) -> str:
-    """The Deployment of a cell."""
+    """Return the name of a cell's Deployment."""
     return f"cell-{cell}"
 
 
-def deployment(template: Mapping[str, Any], desired: Desired, pod: Pod) -> dict[str, Any]:
-    """The template, filled in for this wish. The cell gets the image of whoever asks.
+def deployment(template: Mapping[str, Any], desired: DesiredApplication, pod: PodContext) -> dict[str, Any]:
+    """Return the template filled in for this application. The cell gets the image of `pod`, the caller's.
 
-    The wish stands in the pod's arguments, so that another one replaces the pod: the old one has drained before the
-    next begins, by the template's strategy.
+    The desired application is in the pod's arguments, so that a change replaces the pod: by the template's strategy the
+    old pod drains before the next one starts.
     """
     filled: dict[str, Any] = deepcopy(dict(template))
     wish = msgspec.json.encode(desired).decode()
@@ -66,27 +66,27 @@ def deployment(template: Mapping[str, Any], desired: Desired, pod: Pod) -> dict[
     return filled
 
 
-def wish_in(manifest: Mapping[str, Any]) -> Desired | None:
-    """What a Deployment was filled in for; None if it does not say, so that the next submit mends it."""
+def wish_in(manifest: Mapping[str, Any]) -> DesiredApplication | None:
+    """Return the desired application of a Deployment; None if it is not valid, so that the next submit replaces it."""
     try:
-        return msgspec.json.decode(manifest["metadata"]["annotations"][WISH], type=Desired)
+        return msgspec.json.decode(manifest["metadata"]["annotations"][WISH], type=DesiredApplication)
     except (KeyError, msgspec.DecodeError):
         return None
 
 
-def spark_conf(cell: str, incarnation: str, pod: Pod) -> dict[str, str]:
-    """Spark's settings, beside those for any cluster, where the driver runs in this pod and executors are pods.
+def spark_conf(cell: str, incarnation: str, pod: PodContext) -> dict[str, str]:
+    """Return the Spark settings, in addition to cluster_conf, for a driver in this pod and executors in pods.
 
-    The driver asks for what it needs and for no more rights than that: no config maps, no volumes, no services.
+    They keep the driver's rights small: it needs no config maps, volumes or services.
     """
     return {
         "spark.driver.host": pod.ip,
         "spark.executor.memoryOverhead": f"{PYTHON_MB}m",
-        # or Spark would end the application after 32 lost executors in all its life
+        # otherwise Spark would end the application after 32 lost executors in its whole lifetime
         "spark.executor.failuresValidityInterval": "10m",
         "spark.kubernetes.namespace": pod.namespace,
         "spark.kubernetes.container.image": pod.image,
-        "spark.kubernetes.driver.pod.name": pod.name,  # owns the executors: they go when it goes, however that comes
+        "spark.kubernetes.driver.pod.name": pod.name,  # owns the executors: they are deleted with it in any case
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
         "spark.kubernetes.driver.service.deleteOnTermination": "false",

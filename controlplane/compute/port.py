@@ -1,7 +1,7 @@
-"""The compute port: how the control plane asks for a cell's application. It states a wish; somebody else keeps it.
+"""The compute port, through which the control plane states the desired application of a cell.
 
-Nothing here starts or watches a process: whoever keeps the application alive (the keeper in the box, `supervise` on
-Spark standalone, Kubernetes' restart policy) does so while the control plane is dead.
+An adapter starts and watches no process: the keeper in the box, `supervise` on Spark standalone or Kubernetes' restart
+policy keep the application alive, also while the control plane is down.
 """
 
 from typing import Protocol
@@ -10,11 +10,11 @@ from msgspec import Struct
 
 
 class ComputeError(Exception):
-    """The place that was asked does not answer, or refuses: ask again later."""
+    """The compute platform does not answer, or refuses the request; retry later."""
 
 
-class Desired(Struct, frozen=True):
-    """The application a cell should have: one for each (cell, epoch), on the Spark master at this URL.
+class DesiredApplication(Struct, frozen=True):
+    """The application that a cell should have: one for each (cell, epoch), on the Spark master at this URL.
 
     release: the build that it runs (controlplane.compute.releases)
     """
@@ -25,8 +25,8 @@ class Desired(Struct, frozen=True):
     release: str
 
 
-class Running(Struct, frozen=True):
-    """An application that was started: its process (with its start time, as pids are used again) and incarnation."""
+class RunningApplication(Struct, frozen=True):
+    """An application that was started: its process (with its start time, as pids are reused) and incarnation."""
 
     cell: str
     epoch: int
@@ -38,27 +38,24 @@ class Running(Struct, frozen=True):
     release: str = ""
 
 
-class Observation(Struct, frozen=True):
-    """What was asked for and what was last started, as far as the adapter knows."""
+class ComputeObservation(Struct, frozen=True):
+    """The desired application and the one last started, as far as the adapter knows."""
 
-    desired: Desired | None
-    running: Running | None
+    desired: DesiredApplication | None
+    running: RunningApplication | None
 
 
 class Compute(Protocol):
-    """One adapter a kind of place; every method may be called again with the same arguments at any time.
+    """Port with one adapter per compute platform. All methods are idempotent, and may raise ComputeError."""
 
-    Each may raise ComputeError.
-    """
-
-    def submit(self, desired: Desired) -> None:
-        """Ask for this application; an older epoch of the cell drains and ends first."""
+    def submit(self, desired: DesiredApplication) -> None:
+        """Ask for this application; one of an older epoch drains and ends first."""
         ...
 
     def stop(self, cell: str) -> None:
         """Ask for no application of this cell."""
         ...
 
-    def observe(self, cell: str) -> Observation:
-        """What is asked for and what runs."""
+    def observe(self, cell: str) -> ComputeObservation:
+        """Return the desired and the running application."""
         ...

@@ -1,7 +1,7 @@
-"""Finding and signalling the processes of one incarnation of an application: the JVM, its Python driver, the workers.
+"""Finds and signals the processes of one incarnation of an application: the JVM, its Python driver, the workers.
 
-They are known by a variable in their environment, which children inherit: a pid alone may have been used again, and
-PySpark's worker daemon leaves the process group that it was born in.
+They are identified by a variable in their environment, which children inherit: a pid may have been reused, and
+PySpark's worker daemon leaves its parent's process group.
 """
 
 import signal
@@ -12,17 +12,17 @@ INCARNATION_VARIABLE = "PENSTOCK_INCARNATION"
 
 
 def members(incarnation: str) -> list[psutil.Process]:
-    """Every process of this incarnation that still runs."""
+    """Return all running processes of this incarnation."""
     return [process for process in psutil.process_iter() if _belongs(process, incarnation)]
 
 
 def runs_python_workers(incarnation: str) -> bool:
-    """Whether Spark has begun a task of this incarnation on this host: its first one starts PySpark's daemon."""
+    """Return True if Spark has begun a task of this incarnation on this host: the first one starts PySpark's daemon."""
     return any(_is_worker(process) for process in members(incarnation))
 
 
 def created_at(pid: int) -> float:
-    """When a process started, or 0 if it is gone."""
+    """Return a process's start time in Unix seconds, or 0 if it is gone."""
     try:
         return psutil.Process(pid).create_time()
     except psutil.Error:
@@ -30,7 +30,7 @@ def created_at(pid: int) -> float:
 
 
 def is_alive(pid: int, created: float) -> bool:
-    """Whether this very process runs (a zombie does not)."""
+    """Return True if this very process runs (a zombie does not)."""
     try:
         process = psutil.Process(pid)
         return process.create_time() == created and process.status() != psutil.STATUS_ZOMBIE
@@ -39,12 +39,12 @@ def is_alive(pid: int, created: float) -> bool:
 
 
 def find_leader(incarnation: str) -> psutil.Process | None:
-    """The first process of an incarnation."""
+    """Return the process of an incarnation that started first, or None."""
     return min(members(incarnation), key=lambda process: process.create_time(), default=None)
 
 
 def signal_all(processes: list[psutil.Process], number: signal.Signals) -> None:
-    """Send a signal to each that is still there."""
+    """Send a signal to each process that still exists."""
     for process in processes:
         try:
             process.send_signal(number)

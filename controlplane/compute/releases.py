@@ -1,7 +1,7 @@
-"""Releases: immutable builds of the data plane. One is a zip named by the hash of its bytes, and runs as it was made.
+"""Releases: immutable builds of the data plane. Each is a zip named by the hash of its bytes, and runs unchanged.
 
-Packing is safe to call at once from many processes, and whatever is read is checked against its name: a build that was
-changed, or half written, is not there.
+Packing is safe to run in many processes at once. Each zip is checked against its name when it is read: a build that was
+changed, or half written, counts as absent.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 
 
 class ReleaseError(OSError):
-    """There is no such release here, or it is not what its name says: nothing of it may be run."""
+    """The release is absent, or its content does not match its name; it must not be run."""
 
 
-class Releases:
-    """The builds in one folder, which the control plane fills and the keeper starts from."""
+class ReleaseStore:
+    """Builds in one folder, to which the control plane writes and from which the keeper starts applications."""
 
     def __init__(self, var: Path) -> None:
         self._folder = var / "releases"
 
     def pack(self, root: Path) -> str:
-        """Build what lies in `root`/dataplane, unless that has been done; returns the release's id."""
+        """Build a release from `root`/dataplane, unless it exists; return its id."""
         content = _zip(root)
         release = _id_of(content)
         path = self._path(release)
@@ -38,7 +38,7 @@ class Releases:
         return release
 
     def archive(self, release: str) -> Path:
-        """The zip to import from. Raises ReleaseError."""
+        """Return the zip to import from, after checking its hash. Raises ReleaseError."""
         path = self._path(release)
         try:
             content = path.read_bytes()
@@ -49,7 +49,7 @@ class Releases:
         return path
 
     def application(self, release: str) -> Path:
-        """The program of a cell's application, out of the zip: spark-submit starts only a file. Raises ReleaseError."""
+        """Extract the program of a cell's application, as spark-submit starts only a file. Raises ReleaseError."""
         with zipfile.ZipFile(self.archive(release)) as archive:
             try:
                 content = archive.read(APPLICATION)
@@ -77,7 +77,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _zip(root: Path) -> bytes:
-    """Stored, not compressed: what a library compresses to is its own choice, and would be part of the name."""
+    """Return a zip without compression: compressed bytes depend on the library's version, and would change the name."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for path in sorted((root / PACKAGE).rglob("*.py")):

@@ -1,1 +1,1 @@
-"""The Deployer: brings a release of the data plane out, cell by cell, and takes it back by itself if it is bad."""
+"""The Deployer: rolls a release of the data plane out, cell by cell, and rolls it back automatically if it is bad."""

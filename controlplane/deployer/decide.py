@@ -1,18 +1,18 @@
-"""What the Deployer does next with the open rollout, from a snapshot alone.
+"""Decides the Deployer's next action for the open rollout, from a snapshot alone.
 
-A cell's part, a step:
+Each cell of a rollout has a step:
 
-    waiting    --the cell is stable, nobody has paused deploying, nobody else changes it-->  starting
+    waiting    --the cell is stable, deploying is not paused, no controller changes it-->  starting
     starting   --every lane reports from the new application-->  watching            --not in time-->  FAULT
     watching   --for a while no worse than before-->  done                          --worse-->  FAULT
 
-Steps go one after another, the first cell being the canary. A FAULT, or a person, turns the rollout into rolling back:
-every cell that was touched gets back the release that it had, the last one first:
+Steps run one after another; the first cell is the canary. A FAULT, or a person, turns the rollout to rolling back:
+every touched cell gets its earlier release, the last one first:
 
-    starting | watching | done  --nobody else changes it-->  returning  --every lane reports again-->  returned
+    starting | watching | done  --no other controller changes it-->  returning  --every lane reports again-->  returned
 
-Going back heeds neither instability nor a pause. Each step is read off the rows, so a tick that is killed anywhere, or
-runs twice, finds what it had done and goes on.
+A rollback ignores instability and pauses. Each transition is derived from the rows, so a tick that is killed anywhere,
+or runs twice, continues where it was.
 """
 
 from collections.abc import Iterator
@@ -21,30 +21,37 @@ from typing import Final
 
 from msgspec import Struct
 
-from controlplane.deployer.snapshot import CellSight, Health, Policy, RolloutView, Snapshot, StepView
+from controlplane.deployer.snapshot import (
+    CellErrorRate,
+    CellStatus,
+    DeployerSnapshot,
+    RolloutPolicy,
+    RolloutStepView,
+    RolloutView,
+)
 
 TOUCHED: Final = ("starting", "watching", "done", "returning")
 
 
-class Begin(Struct, frozen=True):
+class StartStep(Struct, frozen=True):
     """Give the step's cell the new release."""
 
     step: int
 
 
-class Watch(Struct, frozen=True):
-    """Its lanes have come up: from now on they are watched."""
+class ObserveStep(Struct, frozen=True):
+    """Watch the step's cell from now on: its lanes have come up."""
 
     step: int
 
 
-class Finish(Struct, frozen=True):
-    """It is well; others may change the cell again."""
+class FinishStep(Struct, frozen=True):
+    """End the step as done: the cell is healthy, and others may change it again."""
 
     step: int
 
 
-class Turn(Struct, frozen=True):
+class ReverseRollout(Struct, frozen=True):
     """Turn the rollout back, because of this step."""
 
     rollout: int
@@ -52,82 +59,90 @@ class Turn(Struct, frozen=True):
     why: str
 
 
-class Return(Struct, frozen=True):
-    """Give the step's cell back what it had."""
+class RevertStep(Struct, frozen=True):
+    """Give the step's cell its earlier release."""
 
     step: int
 
 
-class Returned(Struct, frozen=True):
-    """It runs again as before; others may change the cell again."""
+class FinishRevert(Struct, frozen=True):
+    """End the step as returned: the cell runs its earlier release, and others may change it again."""
 
     step: int
 
 
-class End(Struct, frozen=True):
-    """Nothing is left to do: the rollout is `done` or `rolled back`."""
+class FinishRollout(Struct, frozen=True):
+    """End the rollout, as `done` or `rolled back`."""
 
     rollout: int
     state: str
 
 
-class Say(Struct, frozen=True):
-    """Say on the step what it waits for."""
+class AnnotateStep(Struct, frozen=True):
+    """Store on the step what it waits for."""
 
     step: int
     why: str
 
 
-Action = Begin | Watch | Finish | Turn | Return | Returned | End | Say
+DeployerAction = (
+    StartStep | ObserveStep | FinishStep | ReverseRollout | RevertStep | FinishRevert | FinishRollout | AnnotateStep
+)
 
 
-def decide(snapshot: Snapshot) -> list[Action]:
-    """The next thing to do; acting on it and deciding again ends in a list of nothing but Say, or in End."""
+def decide(snapshot: DeployerSnapshot) -> list[DeployerAction]:
+    """Return the next action; after some rounds only AnnotateStep or FinishRollout, or nothing, is left."""
     rollout = snapshot.rollout
-    back = rollout.state == "rolling back"
+    is_reverting = rollout.state == "rolling back"
     step = step_to_take(rollout)
     if step is None:
-        return [End(rollout.id, "rolled back" if back else "done")]
+        return [FinishRollout(rollout.id, "rolled back" if is_reverting else "done")]
     if snapshot.blind:
-        return list(_say(step, "no heartbeat comes from anywhere: nothing is changed until one does"))
-    return list((_back if back else _forth)(snapshot, step, snapshot.cells[step.cell]))
+        return list(_annotate(step, "no heartbeat comes from anywhere: nothing is changed until one does"))
+    return list((_revert if is_reverting else _advance)(snapshot, step, snapshot.cells[step.cell]))
 
 
-def step_to_take(rollout: RolloutView) -> StepView | None:
-    """The step whose turn it is: the first that is not done; going back, the last that was touched."""
+def step_to_take(rollout: RolloutView) -> RolloutStepView | None:
+    """Return the next step: the first that is not done or, when rolling back, the last that was touched."""
     return _last_touched(rollout.steps) if rollout.state == "rolling back" else _first_open(rollout.steps)
 
 
-def _first_open(steps: list[StepView]) -> StepView | None:
+def _first_open(steps: list[RolloutStepView]) -> RolloutStepView | None:
     return min((step for step in steps if step.state != "done"), key=lambda step: step.number, default=None)
 
 
-def _last_touched(steps: list[StepView]) -> StepView | None:
+def _last_touched(steps: list[RolloutStepView]) -> RolloutStepView | None:
     return max((step for step in steps if step.state in TOUCHED), key=lambda step: step.number, default=None)
 
 
-def _forth(snapshot: Snapshot, step: StepView, cell: CellSight) -> Iterator[Action]:
+def _advance(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus) -> Iterator[DeployerAction]:
     if step.state == "waiting":
-        yield from _say(step, cell.refusal) if cell.refusal else [Begin(step.id)]
+        yield from _annotate(step, cell.refusal) if cell.refusal else [StartStep(step.id)]
     elif fault := why_bad(snapshot, step, cell):
-        yield Turn(snapshot.rollout.id, step.id, fault)
+        yield ReverseRollout(snapshot.rollout.id, step.id, fault)
     elif step.state == "starting":
-        yield from _say(step, f"waiting for {cell.missing} of the new release") if cell.missing else [Watch(step.id)]
+        yield from (
+            _annotate(step, f"waiting for {cell.missing} of the new release")
+            if cell.missing
+            else [ObserveStep(step.id)]
+        )
     elif _seconds_since(step.up_at, snapshot) >= snapshot.policy.watch_s:
-        yield Finish(step.id)
+        yield FinishStep(step.id)
     else:
-        yield from _say(step, f"up, and watched for {snapshot.policy.watch_s:g} s")
+        yield from _annotate(step, f"up, and watched for {snapshot.policy.watch_s:g} s")
 
 
-def _back(_snapshot: Snapshot, step: StepView, cell: CellSight) -> Iterator[Action]:
+def _revert(_snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus) -> Iterator[DeployerAction]:
     if step.state != "returning":
-        yield from _say(step, cell.occupied) if cell.occupied else [Return(step.id)]
+        yield from _annotate(step, cell.occupied) if cell.occupied else [RevertStep(step.id)]
     else:
-        yield from _say(step, f"waiting for {cell.missing} to be back") if cell.missing else [Returned(step.id)]
+        yield from (
+            _annotate(step, f"waiting for {cell.missing} to be back") if cell.missing else [FinishRevert(step.id)]
+        )
 
 
-def why_bad(snapshot: Snapshot, step: StepView, cell: CellSight) -> str:
-    """What is wrong with the new release on this step's cell, in words; "" if nothing is."""
+def why_bad(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus) -> str:
+    """Return why the new release is bad on this step's cell, in words; "" if it is not."""
     policy = snapshot.policy
     if step.state == "starting":
         late = cell.missing and _seconds_since(step.touched_at, snapshot) > policy.up_s
@@ -135,11 +150,11 @@ def why_bad(snapshot: Snapshot, step: StepView, cell: CellSight) -> str:
     if cell.silent_s > policy.silent_s:
         return f"{cell.missing} has not reported for more than {policy.silent_s:g} s"
     if cell.deaths > policy.deaths:
-        return f"a lane died {cell.deaths} times"
+        return f"a lane crashed {cell.deaths} times"
     return _why_worse(step.before, cell.found, policy)
 
 
-def _why_worse(before: Health, found: Health, policy: Policy) -> str:
+def _why_worse(before: CellErrorRate, found: CellErrorRate, policy: RolloutPolicy) -> str:
     if found.accepted >= policy.enough and found.ended < found.accepted / 2:
         return f"only {found.ended} of {found.accepted} accepted messages came through"
     if found.ended < policy.enough:
@@ -149,16 +164,16 @@ def _why_worse(before: Health, found: Health, policy: Policy) -> str:
     return _why_slow(before.p95_us, found.p95_us, policy)
 
 
-def _why_slow(before_us: int | None, found_us: int | None, policy: Policy) -> str:
-    """Without a measure from before there is none: a source's own delay is part of every lag."""
+def _why_slow(before_us: int | None, found_us: int | None, policy: RolloutPolicy) -> str:
+    """Return why the lag is too high, or "". Without an earlier lag none is judged: lags include the source's delay."""
     if before_us is None or found_us is None or found_us <= max(2 * before_us, before_us + policy.slower_us):
         return ""
     return f"the 95th percentile of its lag is {found_us / 1e6:.2f} s, {before_us / 1e6:.2f} s before"
 
 
-def _seconds_since(moment: datetime | None, snapshot: Snapshot) -> float:
+def _seconds_since(moment: datetime | None, snapshot: DeployerSnapshot) -> float:
     return (snapshot.now - moment).total_seconds() if moment else 0.0
 
 
-def _say(step: StepView, why: str) -> list[Action]:
-    return [] if step.why == why else [Say(step.id, why)]
+def _annotate(step: RolloutStepView, why: str) -> list[DeployerAction]:
+    return [] if step.why == why else [AnnotateStep(step.id, why)]

@@ -1,4 +1,4 @@
-"""How a cell's messages did over some minutes, by the Observer's rows: one measure before a release and after."""
+"""Computes a cell's error rate over some minutes from the Observer's rows, alike before and after a release."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,36 +7,37 @@ from typing import Final
 
 from django.db.models import Sum
 
-from controlplane.deployer.snapshot import Health
+from controlplane.deployer.snapshot import CellErrorRate
 from dataplane.ledger.facts import ACKED, INGEST, Fact
-from dataplane.ledger.sketch import P95, Sketch
+from dataplane.ledger.sketch import P95, LagSketch
 from dataplane.names import transmit_node
+from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import FactRow, LagRow, Pipe
-from mgmt.queries.span import bucket_at
 
-BEFORE: Final = 10  # minutes that a release is compared with
+BEFORE: Final = 10  # minutes before a release, with which it is compared
 ENDED: Final = (Fact.DELIVERED, Fact.FILTERED, Fact.DUPLICATE, Fact.DEAD, Fact.PARKED, Fact.HELD, Fact.CANCELLED)
 FAILED: Final = (Fact.DEAD, Fact.PARKED, Fact.HELD)
 ON_THE_WAY: Final = timedelta(seconds=20)
 
 
-def health_before(cell: str, now: datetime) -> Health:
-    """Of the whole minutes before now."""
+def health_before(cell: str, now: datetime) -> CellErrorRate:
+    """Return the error rate of the ten whole minutes before `now`."""
     minute = bucket_at(now)
     return _health(cell, range(minute - BEFORE, minute))
 
 
-def health_since(cell: str, up_at: datetime, now: datetime) -> Health:
-    """Of the minutes that began since: what waited while the application was exchanged is in none of them.
+def health_since(cell: str, up_at: datetime, now: datetime) -> CellErrorRate:
+    """Return the error rate of the minutes begun since `up_at`.
 
-    A minute counts from its 20th second on: before that, more of it is on the way than has come to an end.
+    None of them has messages that waited while the application was exchanged. A minute counts from its 20th second on:
+    before that, more of its messages are on their way than have ended.
     """
     return _health(cell, range(bucket_at(up_at) + 1, bucket_at(now - ON_THE_WAY) + 1))
 
 
-def _health(cell: str, minutes: range) -> Health:
+def _health(cell: str, minutes: range) -> CellErrorRate:
     if not minutes:
-        return Health()
+        return CellErrorRate()
     pipes = list(Pipe.objects.filter(cell=cell).values_list("id", flat=True))
     span = {"pipe_id__in": pipes, "bucket__gte": minutes.start, "bucket__lt": minutes.stop}
     rows = FactRow.objects.filter(**span)
@@ -45,7 +46,7 @@ def _health(cell: str, minutes: range) -> Health:
     for fact, count in rows.filter(fact__in=ENDED).order_by().values_list("fact").annotate(units=Sum("count")):
         ended[fact] += count
     lags = LagRow.objects.filter(**span, node__startswith=transmit_node(""))
-    return Health(
+    return CellErrorRate(
         accepted=acked or 0,
         ended=ended.total(),
         failed=sum(ended[fact] for fact in FAILED),
@@ -54,7 +55,7 @@ def _health(cell: str, minutes: range) -> Health:
 
 
 def _p95(sketches: Iterable[bytes | memoryview]) -> int | None:
-    together = Sketch()
+    merged = LagSketch()
     for encoded in sketches:
-        together.merge(Sketch.decode(bytes(encoded)))
-    return together.quantile(P95) if together.count else None
+        merged.merge(LagSketch.decode(bytes(encoded)))
+    return merged.quantile(P95) if merged.count else None

@@ -1,4 +1,4 @@
-"""What one tick of the Deployer looks at: plain values, so that deciding needs no database and no Kafka."""
+"""Input of one tick of the Deployer: plain values, so that deciding needs no database and no Kafka."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,12 +6,13 @@ from datetime import datetime
 from msgspec import Struct
 
 
-class Health(Struct, frozen=True):
-    """How a cell's messages did over some whole minutes.
+class CellErrorRate(Struct, frozen=True):
+    """Error rate and lag of a cell's messages over some whole minutes.
 
-    accepted: units that ingest ACKed;  ended: how many times a unit came to an end or to another try at a destination
-    failed:   of these, those that are dead, held, or wait for another try
-    p95_us:   95th percentile of the lag at the end of the way, in microseconds; None if nothing was delivered
+    accepted: units that ingest ACKed
+    ended:    how many times a unit ended, was held, or was scheduled for a retry
+    failed:   of these, the units that are dead, held, or scheduled for a retry
+    p95_us:   95th percentile of the lag after delivery, in microseconds; None if nothing was delivered
     """
 
     accepted: int = 0
@@ -21,15 +22,16 @@ class Health(Struct, frozen=True):
 
     @property
     def failed_share(self) -> float:
-        """0..1; nothing ended is no failure."""
+        """Return the share of failed units, 0..1; 0 if no unit has ended."""
         return self.failed / self.ended if self.ended else 0.0
 
 
-class StepView(Struct, frozen=True):
-    """One cell's part in a rollout; `state` as in mgmt's RolloutStep.
+class RolloutStepView(Struct, frozen=True):
+    """One cell's step in a rollout; `state` as in mgmt's RolloutStep.
 
-    touched_at: when the cell was given the release, or given back the one before;  up_at: when all its lanes reported
-    before:     its health before it was touched
+    touched_at: when the cell got the release, or its earlier release again
+    up_at:      when all its lanes had reported
+    before:     the cell's error rate before it was touched
     """
 
     id: int
@@ -39,18 +41,18 @@ class StepView(Struct, frozen=True):
     why: str = ""
     touched_at: datetime | None = None
     up_at: datetime | None = None
-    before: Health = Health()
+    before: CellErrorRate = CellErrorRate()
 
 
-class CellSight(Struct, frozen=True):
+class CellStatus(Struct, frozen=True):
     """A cell as it is now.
 
-    refusal:  why it may not be given another release now; "" if it may
-    occupied: who else may change it just now, in words; "" if nobody: what even a return has to wait for
-    missing:  the wanted lane that has not reported lately from the application that was asked for; "" if all have
-    silent_s: since when the most silent of these lanes has not
-    deaths:   how many times the lane that died most often did so in this application
-    found:    its health in the minutes since its lanes came up
+    refusal:  why it may not get another release now; "" if it may
+    occupied: which other controller is changing it, in words; "" if none; even a rollback waits for that
+    missing:  the expected writer that has been silent longest in the present application; "" if all are fresh
+    silent_s: seconds of that silence; infinite if the writer never sent a heartbeat
+    deaths:   restarts of the lane that has been restarted most often in this application
+    found:    error rate in the minutes since its lanes came up
     """
 
     refusal: str = ""
@@ -58,28 +60,28 @@ class CellSight(Struct, frozen=True):
     missing: str = ""
     silent_s: float = 0.0
     deaths: int = 0
-    found: Health = Health()
+    found: CellErrorRate = CellErrorRate()
 
 
 class RolloutView(Struct, frozen=True):
-    """The rollout that is open."""
+    """The open rollout."""
 
     id: int
     release: str
     state: str
-    steps: list[StepView]
+    steps: list[RolloutStepView]
 
 
-class Policy(Struct, frozen=True):
-    """When a release counts as bad.
+class RolloutPolicy(Struct, frozen=True):
+    """Limits beyond which a release counts as bad.
 
-    up_s:         all lanes of a cell must report within so many seconds, or it has not come up
-    watch_s:      how long a cell is watched before the next one's turn
-    silent_s:     a lane that says nothing for so long is gone
-    deaths:       so many times a lane may die: once it may meet a fault that is not the release's
-    failed_more:  the share of failing messages (0..1) may grow by so much
-    slower_us:    the lag's 95th percentile may grow by so much, and not more than double
-    enough:       fewer messages than this say nothing
+    up_s:         seconds within which all lanes of a cell must report
+    watch_s:      seconds for which a cell is watched before the next one's step
+    silent_s:     seconds of silence after which a lane counts as gone
+    deaths:       restarts allowed per lane: one may be due to a fault that is not the release's
+    failed_more:  allowed increase of the share of failing messages (0..1)
+    slower_us:    allowed increase of the lag's 95th percentile, in microseconds; twice the earlier lag is allowed, too
+    enough:       number of messages below which nothing is judged
     """
 
     up_s: float
@@ -91,11 +93,11 @@ class Policy(Struct, frozen=True):
     enough: int = 50
 
 
-class Snapshot(Struct, frozen=True):
-    """`blind`: no heartbeat came from anywhere lately, so silence says nothing about any cell."""
+class DeployerSnapshot(Struct, frozen=True):
+    """Rollout and cells at one moment. `blind`: no recent heartbeat at all, so silence says nothing about a cell."""
 
     rollout: RolloutView
-    cells: Mapping[str, CellSight]
+    cells: Mapping[str, CellStatus]
     now: datetime
-    policy: Policy
+    policy: RolloutPolicy
     blind: bool = False

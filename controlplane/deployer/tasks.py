@@ -1,4 +1,4 @@
-"""The Deployer's Celery task: look, decide, act, until nothing but waiting is left."""
+"""The Deployer's Celery task: take a snapshot, decide, act, until only waiting is left."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -7,25 +7,26 @@ from typing import Final
 from celery import shared_task
 
 from controlplane.deployer.act import act, remember
-from controlplane.deployer.decide import Say, decide
-from controlplane.deployer.look import take_snapshot
-from controlplane.deployer.snapshot import Policy
+from controlplane.deployer.decide import AnnotateStep, decide
+from controlplane.deployer.snapshot import RolloutPolicy
+from controlplane.deployer.snapshot_queries import take_snapshot
 from controlplane.locks import alone
 from controlplane.settings import control_settings
 from mgmt.models import Rollout, RolloutStep
 
-ROUNDS: Final = 8  # between two waits a rollout takes two steps at most: more would be a decision that flaps
+ROUNDS: Final = 8  # a rollout takes two steps at most between two waits: more would be a flapping decision
 LOCK: Final = "deployer.tick"
 UNDER_WAY: Final = (RolloutStep.State.STARTING, RolloutStep.State.WATCHING, RolloutStep.State.RETURNING)
 
 
 @shared_task(name="deployer.tick")
 def tick() -> str:
-    """Bring the open rollout one step nearer to its end.
+    """Bring the open rollout one step closer to its end.
 
-    Safe to run twice, at once, and to be killed anywhere: every step is read off the rows, and moved by conditional
-    updates, in one transaction with the cell's release and its lease. Ticks that overlap skip, by an advisory lock
-    that dies with its holder. Nothing waits in here: what is not ready is looked at again by the next tick.
+    Safe to run twice, at once, and to be killed anywhere: every step is derived from the rows and changed by
+    conditional updates, in one transaction with the cell's release and its lease. An overlapping tick skips, by an
+    advisory lock that Postgres releases when its holder exits. A tick never waits for a cell: the next tick checks
+    again.
     """
     return alone(LOCK, _run)
 
@@ -34,13 +35,13 @@ def _run() -> str:
     return ", ".join(rounds(_policy(), datetime.now(UTC))) or "nothing to do"
 
 
-def _policy() -> Policy:
+def _policy() -> RolloutPolicy:
     settings = control_settings()
-    return Policy(up_s=settings.rollout_up_s, watch_s=settings.rollout_watch_s)
+    return RolloutPolicy(up_s=settings.rollout_up_s, watch_s=settings.rollout_watch_s)
 
 
-def rounds(policy: Policy, now: datetime) -> Iterator[str]:
-    """Act on the open rollout until only waiting is left; what was done, in words."""
+def rounds(policy: RolloutPolicy, now: datetime) -> Iterator[str]:
+    """Act on the open rollout until only waiting is left; yield the name of each action."""
     for _ in range(ROUNDS):
         rollout = Rollout.objects.filter(state__in=Rollout.OPEN).first()
         if rollout is None:
@@ -51,5 +52,5 @@ def rounds(policy: Policy, now: datetime) -> Iterator[str]:
         for action in actions:
             act(action, now)
             yield type(action).__name__
-        if all(isinstance(action, Say) for action in actions):
+        if all(isinstance(action, AnnotateStep) for action in actions):
             return

@@ -1,1 +1,1 @@
-"""Publishes customers' look-up tables: rows that are newer than what the topic holds, and the tables' own records."""
+"""Publish tenants' look-up tables: the rows that are newer than those on the topic, and the tables' own records."""

@@ -1,6 +1,6 @@
-"""One tick: bring rows and tables to the look-up topic, in the order of their versions, each with its own report.
+"""One tick: publish rows and tables to the look-up topic, in the order of their versions, each with a delivery report.
 
-Safe to be killed anywhere: what a table's marks do not cover is sent again, and readers keep the highest version.
+Safe to kill at any point: rows above a table's stored versions are sent again, and readers keep the highest version.
 """
 
 import time
@@ -11,31 +11,31 @@ import structlog
 from confluent_kafka import KafkaException
 from django.db.models import F
 
-from controlplane.kafka import KeyedRecord, NotStoredError, kafka_clients
+from controlplane.kafka import KeyedRecord, RecordNotStoredError, kafka_clients
 from controlplane.locks import alone
-from controlplane.topics import TopicAdmin, TopicsNotReadyError
+from controlplane.topics import TopicCreator, TopicsNotReadyError
 from dataplane.names import LOOKUP_TOPIC
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
 from mgmt.models import LookupRow, LookupTable
 
 LOCK: Final = "lookups.publish"
 CHUNK: Final = 10_000
-TICK_S: Final = 4.0  # what is left after it is for the next tick
+TICK_S: Final = 4.0  # the next tick publishes the rest
 FLUSH_S: Final = 10.0
-CHECK_S: Final = 10.0  # how often it looks whether the topic is still the same
+CHECK_S: Final = 10.0  # interval of the check that the topic was not recreated
 log = structlog.get_logger(__name__)
 
 
 class LookupPublisher:
-    """Sends rows and tables that changed. It remembers nothing that may not be lost at any time."""
+    """Publisher of changed rows and tables. Its state in memory may be lost at any time."""
 
     def __init__(self, kafka: str) -> None:
         self._clients = kafka_clients(kafka)
-        self._topics = TopicAdmin(kafka)
+        self._topics = TopicCreator(kafka)
         self._check_at = 0.0
 
     def tick(self) -> str:
-        """Publish what is due, under the lock. Returns what was done, in words."""
+        """Publish due rows and tables under the lock; return a summary of the work done."""
         return alone(LOCK, self._run)
 
     def _run(self) -> str:
@@ -43,12 +43,12 @@ class LookupPublisher:
             return "nothing to do"
         try:
             return self._publish(time.monotonic() + TICK_S)
-        except (KafkaException, TopicsNotReadyError, NotStoredError) as exc:
-            log.warning("look-up tables wait for Kafka", reason=str(exc))
+        except (KafkaException, TopicsNotReadyError, RecordNotStoredError) as exc:
+            log.warning("look-up tables not published", reason=str(exc))
             return "waiting for Kafka"
 
     def _check_topic(self) -> str:
-        """Have everything sent again to a topic that was made anew. Returns Kafka's id of the topic, "" for none."""
+        """Mark all tables to be sent again if the topic was recreated; return Kafka's id of the topic, "" for none."""
         found = self._topics.find([LOOKUP_TOPIC]).get(LOOKUP_TOPIC)
         if found is None:
             return ""
@@ -68,10 +68,10 @@ class LookupPublisher:
         return f"{sent} rows"
 
     def _publish_table(self, table: LookupTable, deadline: float) -> int:
-        """Rows first, then the table: who holds its record holds its rows.
+        """Publish the rows, then the table, so that a reader with the table's record has its rows.
 
-        A row that is overwritten while this runs has left the versions below `table.version`; it is sent all the same,
-        because rows are sent up to the version that the table has once those below are through.
+        A row that is overwritten meanwhile gets a version above `table.version` and is missing below it. So after the
+        rows up to `table.version`, those up to the version that the table has by then are sent, too.
         """
         if table.state == LookupTable.State.REMOVED:
             return self._publish_removal(table, deadline)
@@ -86,7 +86,7 @@ class LookupPublisher:
         return sent
 
     def _send_rows(self, table: LookupTable, upto: int, deadline: float) -> tuple[int, bool]:
-        """Rows up to a version, and some more: how many, and whether those up to it are all sent."""
+        """Send the rows up to a version, and maybe more; return how many, and True if all up to it are sent."""
         sent = 0
         while table.sent_version < upto:
             sent += self._send_chunk(table, upto)
@@ -95,7 +95,7 @@ class LookupPublisher:
         return sent, table.sent_version >= upto
 
     def _send_chunk(self, table: LookupTable, upto: int) -> int:
-        """The next rows. Fewer than a chunk are all there are, so nothing up to `upto` is left."""
+        """Send the next rows; return how many. Fewer than CHUNK means that none up to `upto` is left."""
         rows = LookupRow.objects.filter(table=table, version__gt=table.sent_version).order_by("version")
         chunk = list(rows.values_list("key", "version", "row")[:CHUNK])
         self._store(
@@ -108,7 +108,7 @@ class LookupPublisher:
         return len(chunk)
 
     def _publish_removal(self, table: LookupTable, deadline: float) -> int:
-        """The table's record first, so that nobody sees it lose rows one by one; tombstones then clear the topic."""
+        """Publish the table's record, so that no reader sees it lose rows one by one, then tombstones of the rows."""
         self._store([(table_key(table.id), encode_table(_record(table, "removed")))])
         sent = 0
         while keys := list(LookupRow.objects.filter(table=table).values_list("id", "key")[:CHUNK]):
@@ -121,7 +121,7 @@ class LookupPublisher:
         return sent
 
     def _store(self, records: Iterable[KeyedRecord]) -> None:
-        """Produce records in their order. Raises NotStoredError unless each one's delivery report is good."""
+        """Produce records in their order. Raises RecordNotStoredError unless every delivery report is a success."""
         self._clients.store("lookups", LOOKUP_TOPIC, records, timeout_s=FLUSH_S, linger_ms=5)
 
 

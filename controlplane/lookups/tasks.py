@@ -1,4 +1,4 @@
-"""The publisher's task. Thin: everything is in publish.py."""
+"""Celery task of the look-up publisher; the logic is in publish.py."""
 
 from functools import cache
 
@@ -10,15 +10,15 @@ from controlplane.settings import control_settings
 
 @cache
 def publisher() -> LookupPublisher:
-    """This process's publisher; its clients are made at the first tick, never before a fork."""
+    """Return this process's publisher. Its clients are created at the first tick, never before a fork."""
     return LookupPublisher(control_settings().kafka)
 
 
 @shared_task(name="lookups.publish")
 def publish() -> str:
-    """Bring changed look-up tables to their topic.
+    """Publish changed look-up tables to their topic.
 
-    Safe to run twice, at once, and to be killed anywhere: an advisory lock lets one at a time work, what was sent is
-    marked only after its reports, and what is sent again changes nothing for readers.
+    Safe to run twice, also concurrently, and to kill at any point: an advisory lock lets one run at a time work, rows
+    are marked as sent only after their delivery reports, and rows that are sent again change nothing for readers.
     """
     return publisher().tick()

@@ -1,1 +1,1 @@
-"""The Observer: reads what the data plane says of itself into rows, and seals minutes."""
+"""The Observer: stores audit records, heartbeats and other reports of the data plane in Postgres, and seals buckets."""

@@ -1,27 +1,27 @@
-"""Attempts into rows: every failure, and of the successes a sample that stays readable at any rate. Pure."""
+"""Convert attempts to rows: every failure, and a sample of the successes that stays readable at any rate. Pure."""
 
 from collections import OrderedDict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from controlplane.observer.merge import clean
-from dataplane.ledger.audit import Attempt, Attempts
-from mgmt.models import Attempt as AttemptRow
+from dataplane.ledger.audit import AttemptBatch, AttemptRecord
+from mgmt.models import DeliveryAttempt as AttemptRow
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS_REMEMBERED: Final = 4096
 DELIVERED: Final = "delivered"
 
 
-class Sampler:
-    """Lets the first `per_s` successes of each pipe and second through; remembers a bounded number of seconds."""
+class SuccessSampler:
+    """Sampler that keeps the first `per_s` successes of each pipe and second; remembers a bounded number of seconds."""
 
     def __init__(self, per_s: int) -> None:
         self._per_s = per_s
         self._taken: OrderedDict[tuple[str, int], int] = OrderedDict()
 
-    def wants(self, attempt: Attempt) -> bool:
-        """Whether to keep it."""
+    def wants(self, attempt: AttemptRecord) -> bool:
+        """Return True if the attempt is to be stored; counts it. Failures and repeated attempts always are."""
         if attempt.outcome != DELIVERED or attempt.number > 1:
             return True
         key = (attempt.pipe, attempt.started_us // 1_000_000)
@@ -31,13 +31,13 @@ class Sampler:
             self._taken.popitem(last=False)
         return taken < self._per_s
 
-    def rows(self, attempts: Attempts) -> list[AttemptRow]:
-        """The rows of one record."""
+    def rows(self, attempts: AttemptBatch) -> list[AttemptRow]:
+        """Return the rows of one attempts record."""
         return [attempt_row(attempt) for attempt in attempts.attempts if self.wants(attempt)]
 
 
-def attempt_row(attempt: Attempt) -> AttemptRow:
-    """One attempt as it is stored."""
+def attempt_row(attempt: AttemptRecord) -> AttemptRow:
+    """Return the row of one attempt."""
     return AttemptRow(
         pipe_id=attempt.pipe,
         destination=attempt.destination,
@@ -59,11 +59,11 @@ def attempt_row(attempt: Attempt) -> AttemptRow:
 
 
 def at_us(microseconds: int) -> datetime:
-    """A time from microseconds since the epoch, exactly."""
+    """Return the aware UTC time of microseconds since the epoch, exactly."""
     return EPOCH + timedelta(microseconds=microseconds)
 
 
-def _timing(attempt: Attempt) -> dict[str, Any]:
+def _timing(attempt: AttemptRecord) -> dict[str, Any]:
     return {
         "dns": attempt.dns_us,
         "connect": attempt.connect_us,

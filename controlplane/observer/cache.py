@@ -1,15 +1,15 @@
-"""The newest stored bytes of rows that are still being merged into, so that most merges need no read."""
+"""Cache of the stored bytes of rows that still receive merges, so that most merges need no read."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-ENTRY_BYTES: Final = 300  # what an entry costs beside its content, about
+ENTRY_BYTES: Final = 300  # approximate cost of an entry in addition to its content
 
 
 class ByteCache:
-    """Least recently used entries go first when it holds more than `limit` bytes."""
+    """LRU cache of at most `limit` bytes."""
 
     def __init__(self, limit: int = MOST_BYTES) -> None:
         self._limit = limit
@@ -17,7 +17,7 @@ class ByteCache:
         self._size = 0
 
     def get(self, key: Hashable) -> bytes | None:
-        """The bytes stored under `key`, if they are still here."""
+        """Return the cached bytes of `key`, None if there are none."""
         if (value := self._entries.get(key)) is not None:
             self._entries.move_to_end(key)
         return value
@@ -26,7 +26,7 @@ class ByteCache:
         return key in self._entries
 
     def update(self, entries: Mapping[Any, bytes]) -> None:
-        """Keep these; forget the oldest if need be."""
+        """Add entries; evict the least recently used ones above the limit."""
         for key, value in entries.items():
             self._size += len(value) + ENTRY_BYTES - self._drop(key)
             self._entries[key] = value
@@ -35,7 +35,7 @@ class ByteCache:
             self._size -= len(value) + ENTRY_BYTES
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._entries.clear()
         self._size = 0
 

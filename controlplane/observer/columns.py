@@ -1,6 +1,6 @@
-"""Many rows in one statement: a column is one parameter, an array for `unnest`.
+"""Run one statement over many rows: each column is one parameter, an array for `unnest`.
 
-Django's upsert makes a placeholder of each value: five times the time for a busy minute.
+Django's upsert uses a placeholder per value, which takes five times as long for a busy minute.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,10 @@ from django.db import connection
 
 
 def execute_in_columns(statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """Run it once over all rows, in their order; nothing for none. It has an array parameter for each column."""
+    """Run the statement once over all rows, in their order; without rows, do nothing.
+
+    statement: SQL with one array parameter for each column of `rows`
+    """
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])

@@ -1,4 +1,4 @@
-"""Confirmation mails for the e-mail addresses of alert channels; made from rows, like notices and digests."""
+"""Send confirmation mails to the e-mail addresses of alert channels, from rows, as notices and digests are."""
 
 from datetime import datetime, timedelta
 from smtplib import SMTPException
@@ -10,8 +10,8 @@ from django.core.mail import send_mail
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from mgmt.alerts.services.channels import CONFIRMATION_MAX_AGE, confirmation_token
 from mgmt.models import AlertChannel
-from mgmt.services.channels import CONFIRMATION_MAX_AGE, confirmation_token
 
 AT_ONCE: Final = 50
 AGAIN: Final = timedelta(minutes=5)
@@ -20,10 +20,10 @@ log = structlog.get_logger(__name__)
 
 
 def send_confirmations(now: datetime) -> int:
-    """Send the confirmation mails that are due; return how many went out.
+    """Send the confirmation mails that are due; return how many were sent.
 
-    A row is claimed by moving its time on, so that one of two workers sends the mail, and a worker that dies is
-    followed by another try.
+    A conditional update that postpones a row's time claims it: only one of two workers sends the mail, and after a
+    worker has crashed the mail is tried again.
     """
     due = AlertChannel.objects.filter(confirmation_due_at__lte=now).select_related("tenant")
     return sum(_send(row, now) for row in due.order_by("confirmation_due_at")[:AT_ONCE] if _claim(row, now))
@@ -47,14 +47,14 @@ def _send(row: AlertChannel, now: datetime) -> bool:
 
 
 def _mail(row: AlertChannel) -> str:
-    """Return the error, "" if it was sent."""
+    """Send the mail; return the error, "" if there was none."""
     path = reverse("console:confirm_channel", args=[confirmation_token(row)])
     context = {
         "tenant": row.tenant,
         "url": f"{settings.PENSTOCK_WEB_URL}{path}",
         "days": CONFIRMATION_MAX_AGE.days,
     }
-    text = render_to_string("emails/confirm_channel.txt", context)
+    text = render_to_string("alerts/emails/confirm_channel.txt", context)
     try:
         send_mail("[Penstock] Confirm this address for alerts", text, None, [row.target])
     except (SMTPException, OSError) as exc:

@@ -1,8 +1,8 @@
-"""The books' tables by day: partitions are made ahead, and one that is old and closed goes whole.
+"""Daily partitions of the ledger's tables: created ahead, and dropped as a whole once old and closed.
 
-A day's rows cannot be deleted one by one where ten thousand pipes leave two hundred million of them. A bucket is the
-minute of ingest or close to it, so a day's partition is written on that day; what lies outside of all days, because
-nobody made them, is kept in the default partition and carried over when its day is made.
+A day's rows cannot be deleted one by one when ten thousand pipes leave two hundred million of them. A bucket is the
+minute of ingest or close to it, so a day's partition is written on that day. Rows of a day without a partition are kept
+in the default partition, and moved when the day's partition is created.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,61 +14,67 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from controlplane.locks import held
-from mgmt.models import FactRow, LagRow, LedgerDay, Reach, Seal
+from mgmt.models import FactRow, HighOffset, LagRow, LedgerDay, Seal
 
 DAY_MIN: Final = 24 * 60
-AHEAD: Final = 3  # days for which the Observer may be away or locked out
+AHEAD: Final = 3  # days for which the Observer may be down or locked out
 SETTLED_AFTER: Final = timedelta(days=2)  # a younger day is open: its minutes may still get facts
-FACTS: Final[list[type[Model]]] = [FactRow, LagRow, Reach]
+FACTS: Final[list[type[Model]]] = [FactRow, LagRow, HighOffset]
 SEALS: Final[list[type[Model]]] = [Seal]
 LOCK: Final = "observer.days"
-LOCK_WAIT_MS: Final = 2_000  # rather tomorrow than that readers queue behind us
+LOCK_WAIT_MS: Final = 2_000  # a change may wait for the next run, but readers must not queue behind it
 _FIRST: Final = date(1970, 1, 1)
 log = structlog.get_logger(__name__)
 
 
 def day_of(bucket: int) -> date:
-    """The day that a minute since the epoch lies in, UTC."""
+    """Return the day, in UTC, of a bucket (minutes since the epoch)."""
     return _FIRST + timedelta(days=bucket // DAY_MIN)
 
 
 def buckets_of(day: date) -> tuple[int, int]:
-    """The day's first bucket, and the next day's."""
+    """Return the day's first bucket and the next day's first bucket."""
     first = (day - _FIRST).days * DAY_MIN
     return first, first + DAY_MIN
 
 
 def note_days(buckets: Iterable[int], now: datetime) -> None:
-    """Facts come for these minutes in this transaction: their days are open, also those that were closed."""
+    """Open the days of buckets that get facts in this transaction, including days that were closed."""
     days = {day_of(bucket) for bucket in buckets}
     LedgerDay.objects.bulk_create([LedgerDay(day=day) for day in sorted(days)], ignore_conflicts=True)
     may_be_closed = LedgerDay.objects.filter(day__in=days, day__lt=_settled_before(now))
-    may_be_closed.update(closed_at=None)  # with its lock: whoever looks whether the day can be closed waits for us
+    may_be_closed.update(closed_at=None)  # locks the row, so that _close_before waits for this transaction
 
 
 def open_days() -> Iterator[Q]:
-    """For each day with minutes that may not be sealed: which buckets are its own."""
+    """Yield, for each day that may have unsealed buckets, the condition for the buckets of that day."""
     for day in LedgerDay.objects.filter(closed_at=None).order_by("day").values_list("day", flat=True):
         yield _within(day)
 
 
 def unsealed(day: Q) -> QuerySet[FactRow]:
-    """Facts of the day's minutes that are not sealed. `day`, from open_days, limits both tables to its partitions."""
+    """Return the facts of the day's unsealed buckets.
+
+    day: condition from open_days, which limits the query to that day's partition of both tables
+    """
     seal = Seal.objects.filter(day, pipe_id=OuterRef("pipe_id"), bucket=OuterRef("bucket"))
     return FactRow.objects.filter(day, ~Exists(seal))
 
 
 def keep_days(now: datetime, *, facts_keep_d: int, seals_keep_d: int) -> None:
-    """Make the days to come, close those that are sealed, drop those that are kept no longer. Safe to run twice."""
+    """Create partitions for the next days, close sealed days, and drop days past their retention. Safe to run twice.
+
+    facts_keep_d, seals_keep_d: retention in days
+    """
     with held(LOCK) as ours:
         if not ours:
             return
         today = now.astimezone(UTC).date()
         for model in FACTS + SEALS:
-            made = _days_of(model)
+            existing = _days_of(model)
             for day in (today + timedelta(days=ahead) for ahead in range(AHEAD)):
-                if day not in made:
-                    _make(model, day)
+                if day not in existing:
+                    _create_partition(model, day)
         _close_before(_settled_before(now), now)
         for models, keep_d in ((FACTS, facts_keep_d), (SEALS, seals_keep_d)):
             for model in models:
@@ -94,7 +100,7 @@ def _close_before(settled: date, now: datetime) -> None:
 
 
 def _drop_before(model: type[Model], first_kept: date) -> None:
-    """What is open stays, whatever its age: a minute that is not sealed keeps all it has."""
+    """Drop closed days before `first_kept`. Open days stay at any age: unsealed buckets keep all their rows."""
     open_ = list(LedgerDay.objects.filter(closed_at=None, day__lt=first_kept).values_list("day", flat=True))
     for day, partition in _days_of(model).items():
         if day < first_kept and day not in open_:
@@ -102,11 +108,11 @@ def _drop_before(model: type[Model], first_kept: date) -> None:
     kept = Q(bucket__gte=buckets_of(first_kept)[0])
     for day in open_:
         kept |= _within(day)
-    model._default_manager.filter(~kept).delete()  # what lies outside of all days
+    model._default_manager.filter(~kept).delete()  # rows of the default partition
 
 
 def _days_of(model: type[Model]) -> dict[date, str]:
-    """The partitions of the table that are days, by day."""
+    """Return the daily partitions of the table, by day."""
     table = model._meta.db_table
     with connection.cursor() as cursor:
         cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [table])
@@ -114,7 +120,7 @@ def _days_of(model: type[Model]) -> dict[date, str]:
     return {date.fromisoformat(end): f"{table}_{end}" for end in ends if end.isdecimal()}
 
 
-def _make(model: type[Model], day: date) -> None:
+def _create_partition(model: type[Model], day: date) -> None:
     table, (first, following) = model._meta.db_table, buckets_of(day)
     partition = f"{table}_{day:%Y%m%d}"
     _alter(
@@ -128,11 +134,14 @@ def _make(model: type[Model], day: date) -> None:
 
 
 def _alter(statements: list[str]) -> None:
-    """All of them or none: none if others would have to wait for us for long, or wrote where we move from."""
+    """Run all statements or none.
+
+    None if other queries would have to wait long for the lock, or wrote rows of this day to the default partition.
+    """
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = {LOCK_WAIT_MS}")
             for statement in statements:
                 cursor.execute(statement)
     except (OperationalError, IntegrityError) as exc:
-        log.warning("a day of the books is left for the next time", statement=statements[-1], error=str(exc))
+        log.warning("ledger partition change postponed", statement=statements[-1], error=str(exc))

@@ -1,4 +1,4 @@
-"""The daily digest: a mail in the morning that lists what is down. Where nothing is, no mail goes out."""
+"""The daily digest: a morning mail that lists a tenant's active problems. Without problems, no mail is sent."""
 
 from datetime import datetime, time, timedelta
 from smtplib import SMTPException
@@ -9,8 +9,8 @@ from django.conf import settings
 from django.core.mail import send_mail
 from django.template.loader import render_to_string
 
+from mgmt.alerts.queries.active_problems import ActiveProblems, active_problems
 from mgmt.models import AlertChannel
-from mgmt.queries.down import Down, down_of
 
 MORNING: Final = time(7)  # UTC
 AGAIN: Final = timedelta(hours=1)
@@ -19,16 +19,16 @@ log = structlog.get_logger(__name__)
 
 
 def next_digest(now: datetime) -> datetime:
-    """The next morning after `now`. Pure."""
+    """Return the next morning after `now`, in UTC. Pure."""
     today = datetime.combine(now.date(), MORNING, now.tzinfo)
     return today if now < today else today + timedelta(days=1)
 
 
 def send_digests(now: datetime) -> int:
-    """Mail what is due; how many mails went out.
+    """Send the digests that are due; return how many mails were sent.
 
-    A digest is claimed by moving its time on by an hour, and to the next morning when it is done: what was cut off, or
-    refused by the mail server, is tried again after that hour.
+    A conditional update that postpones the digest by an hour claims it; when it is done, the next one is due the next
+    morning. A digest that was interrupted, or that the mail server refused, is tried again after that hour.
     """
     mails = AlertChannel.objects.filter(AlertChannel.ACTIVE, kind=AlertChannel.Kind.MAIL)
     mails.filter(digest_at=None).update(digest_at=next_digest(now))
@@ -41,8 +41,8 @@ def _claim(row: AlertChannel, now: datetime) -> bool:
 
 
 def _send(row: AlertChannel, now: datetime) -> bool:
-    """Whether a mail went out."""
-    down = down_of(row.tenant, now)
+    """Send one digest if there are problems; return True if a mail was sent."""
+    down = active_problems(row.tenant, now)
     error = _mail(row, down) if len(down) else ""
     if not error:
         AlertChannel.objects.filter(id=row.id).update(digest_at=next_digest(now))
@@ -50,13 +50,13 @@ def _send(row: AlertChannel, now: datetime) -> bool:
     return bool(len(down)) and not error
 
 
-def _mail(row: AlertChannel, down: Down) -> str:
-    """The error, "" if it went out."""
-    things = f"{len(down)} thing is" if len(down) == 1 else f"{len(down)} things are"
+def _mail(row: AlertChannel, down: ActiveProblems) -> str:
+    """Send the mail; return the error, "" if there was none."""
+    problems = "1 active problem" if len(down) == 1 else f"{len(down)} active problems"
     context = {"tenant": row.tenant, "down": down, "web_url": settings.PENSTOCK_WEB_URL}
-    text = render_to_string("emails/digest.txt", context)
+    text = render_to_string("alerts/emails/digest.txt", context)
     try:
-        send_mail(f"[Penstock] {things} down at {row.tenant.name}", text, None, [row.target])
+        send_mail(f"[Penstock] {problems} at {row.tenant.name}", text, None, [row.target])
     except (SMTPException, OSError) as exc:
         return f"{type(exc).__name__}: {exc}"
     return ""

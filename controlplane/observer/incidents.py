@@ -1,4 +1,4 @@
-"""The operator's incidents: a cause that is ours. One that hits several tenants at once is rather ours than theirs."""
+"""Open and resolve incidents. A cause that affects several tenants at once is more likely ours than theirs."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -10,26 +10,27 @@ from django.conf import settings
 from django.core.mail import send_mail
 
 from dataplane.names import LANE_KINDS
+from mgmt.alerts.services.alerts import open_alerts
+from mgmt.cells.queries.overdue_tasks import overdue_tasks
 from mgmt.models import Heartbeat, Incident, Pipe, Tenant
-from mgmt.queries.ticks import silent
-from mgmt.services.alerts import open_alerts
 
 TENANTS: Final = 3
 WITHIN: Final = timedelta(hours=1)
-FRESH: Final = timedelta(seconds=10)  # a heartbeat to believe
+FRESH: Final = timedelta(seconds=10)  # age of a heartbeat that still counts
 BLOCKED: Final = "lane-blocked"
 SILENT: Final = "control-plane-silent"
-IN_COMMON: Final = "Look at what they have in common on our side."
+IN_COMMON: Final = "Look for what they have in common on our side."
 NOTHING_DONE: Final = (
-    "Messages go on and rows keep what is due, but nothing is made or told: look at Redis, beat and the workers."
+    "Messages still flow and due work stays in Postgres, but nothing is changed or notified: check Redis, Celery beat "
+    "and the workers."
 )
 log = structlog.get_logger(__name__)
 
 
 def watch_incidents(now: datetime) -> int:
-    """Open an incident for each cause with fresh open alerts of three tenants and for lanes that cannot go on.
+    """Open an incident for each cause with recent open alerts of three tenants, and for blocked lanes.
 
-    Ends those that are over. Returns how many were opened.
+    Resolves incidents that are over. Returns how many were opened.
     """
     tenants: dict[str, set[str]] = defaultdict(set)
     for cause, tenant in open_alerts().filter(last_at__gte=now - WITHIN).values_list("cause", "pipe__tenant_id"):
@@ -44,21 +45,22 @@ def watch_incidents(now: datetime) -> int:
 
 
 def watch_silence(now: datetime, watched_since: datetime) -> bool:
-    """Open the incident of a control plane that does nothing, or end it; whether it was opened.
+    """Open the incident of a silent control plane, or resolve it; return True if it was opened.
 
-    The Observer's process calls this: the tasks that watch everything else cannot tell of their own silence.
+    The Observer's process calls this, because the periodic tasks cannot report their own silence.
+
+    watched_since: start of the Observer's session; earlier silence does not count
     """
-    overdue = silent(now, watched_since)
+    overdue = overdue_tasks(now, watched_since)
     if not overdue:
         _end(SILENT, now)
         return False
-    waits = ", ".join(f"{one.task} (last done {one.since:%H:%M:%S} UTC)" if one.since else one.task for one in overdue)
-    return _open(SILENT, Tenant.objects.count(), now, f"{NOTHING_DONE} Not done lately: {waits}.")
+    tasks = ", ".join(f"{one.task} (last done {one.since:%H:%M:%S} UTC)" if one.since else one.task for one in overdue)
+    return _open(SILENT, Tenant.objects.count(), now, f"{NOTHING_DONE} Overdue tasks: {tasks}.")
 
 
 def _blocked(now: datetime) -> dict[str, int]:
-    """How many tenants have pipes in cells of which a lane says that it cannot go on: a topic refuses its records, or
-    what it was to read is gone."""
+    """Count the tenants with pipes in cells with a blocked lane: a topic refuses its records, or its input is gone."""
     lanes = Heartbeat.objects.filter(at__gte=now - FRESH, kind__in=LANE_KINDS).exclude(body__detail="")
     cells = dict(lanes.values_list("cell", "body__detail"))
     tenants = Pipe.objects.filter(cell__in=cells).values("tenant").distinct().count()
@@ -69,7 +71,7 @@ def _blocked(now: datetime) -> dict[str, int]:
 
 def _end(cause: str, now: datetime) -> None:
     if Incident.objects.filter(cause=cause, resolved_at=None).update(resolved_at=now):
-        log.info("incident over", cause=cause)
+        log.info("incident resolved", cause=cause)
 
 
 def _open(cause: str, count: int, now: datetime, text: str) -> bool:
@@ -84,6 +86,6 @@ def _open(cause: str, count: int, now: datetime, text: str) -> bool:
         body = f"The cause {cause!r} is open at {count} tenants. {text}\n"
         try:
             send_mail(f"[Penstock] incident: {cause} at {count} tenants", body, None, [settings.PENSTOCK_OPERATOR_MAIL])
-        except (SMTPException, OSError) as exc:  # it is in the log and on the staff's page; the rest goes on
+        except (SMTPException, OSError) as exc:  # the incident is in the log and on the staff's page; continue
             log.warning("incident not mailed", cause=cause, error=str(exc))
     return True

@@ -1,4 +1,4 @@
-"""The Observer process: reads, stores about once a second, seals, trims; begins anew after whatever went wrong."""
+"""The Observer process: reads, stores about once a second, seals and trims; starts a new session after an error."""
 
 import signal
 import threading
@@ -12,22 +12,22 @@ from confluent_kafka import KafkaException
 from django.db import DatabaseError, InterfaceError, connection
 
 from controlplane.locks import try_lock, unlock_all
-from controlplane.observer.attempts import Sampler
-from controlplane.observer.batch import Batch
+from controlplane.observer.attempts import SuccessSampler
+from controlplane.observer.batch import AuditBatch
 from controlplane.observer.days import keep_days
-from controlplane.observer.ends import READ, purpose_of
 from controlplane.observer.incidents import watch_silence
-from controlplane.observer.merge import Place, Tally
-from controlplane.observer.reader import Reader, start_offset, topics_to_read
+from controlplane.observer.ledger_entries import READ, purpose_of
+from controlplane.observer.merge import MergedRecords
+from controlplane.observer.metrics import ObserverMetrics
+from controlplane.observer.reader import AuditReader, start_offset, topics_to_read
 from controlplane.observer.rows import raise_marks
 from controlplane.observer.runs import load_runs
 from controlplane.observer.seal import first_open_bucket
 from controlplane.observer.sealing import Sealer
-from controlplane.observer.shown import Shown
-from controlplane.observer.store import PartitionLostError, Store
+from controlplane.observer.store import LedgerStore, PartitionLostError
 from controlplane.observer.trim import trim
 from controlplane.settings import ControlSettings, control_settings
-from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
+from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, PartitionKey
 from mgmt.models import AuditOffset, Topic
 
 STORE_S: Final = 1.0
@@ -35,32 +35,35 @@ SEAL_S: Final = 2.0
 SILENCE_S: Final = 2.0
 DISCOVER_S: Final = 5.0
 TRIM_S: Final = 60.0
-TRIM_ON_S: Final = 2.0  # while there is more of it than a slice
+TRIM_ON_S: Final = 2.0  # while more rows are left than one slice
 DAYS_S: Final = 600.0
-_ONCE: Final = frozenset({"held", "dead", "attempts"})  # topics of which nothing may be taken in twice
+_ONCE: Final = frozenset({"held", "dead", "attempts"})  # topics whose records must not be stored twice
 STABLE_S: Final = 30.0
 LONGEST_WAIT_S: Final = 10.0
 log = structlog.get_logger(__name__)
 
 
-class Session:
-    """From one connection to Postgres to the next: what is owned, read and not yet stored lives as long as it does."""
+class ObserverSession:
+    """Session on one connection to Postgres: owns partitions, and holds the records read and not yet stored."""
 
-    def __init__(self, settings: ControlSettings, shown: Shown, reader: Reader) -> None:
-        """`reader` reads nothing yet, and reads nothing again once the session is closed."""
+    def __init__(self, settings: ControlSettings, shown: ObserverMetrics, reader: AuditReader) -> None:
+        """Create a session. `reader` must have no partitions assigned, and has none again after `close`."""
         self._settings = settings
         self._shown = shown
         self._reader = reader
-        self._store = Store()
+        self._store = LedgerStore()
         self._sealer = Sealer(settings.grace_s)
         shown.begin(self._sealer)
-        self._sampler = Sampler(settings.attempt_sample_per_s)
-        self._batch = Batch(self._sampler, self._store.counted)
-        self._began = datetime.now(UTC)  # Postgres may have been away until now, and with it all that is written there
+        self._sampler = SuccessSampler(settings.attempt_sample_per_s)
+        self._batch = AuditBatch(self._sampler, self._store.counted)
+        self._began = datetime.now(UTC)  # older task times prove nothing: Postgres may have been down
         self._due = dict.fromkeys(("discover", "store", "seal", "silence", "trim", "days"), 0.0)
 
     def step(self, wait_s: float = 0.2) -> None:
-        """Read what there is, and do what is due. Raises what ends the session."""
+        """Read available records and run the jobs that are due.
+
+        Raises DatabaseError, InterfaceError, KafkaException or PartitionLostError, each of which ends the session.
+        """
         if self._is_due("discover", DISCOVER_S):
             self.discover()
         messages = self._reader.read(wait_s)
@@ -80,8 +83,8 @@ class Session:
             keep_days(datetime.now(UTC), facts_keep_d=keep.facts_keep_d, seals_keep_d=keep.seals_keep_d)
 
     def store(self) -> None:
-        """Store what was read."""
-        batch, self._batch = self._batch, Batch(self._sampler, self._store.counted)
+        """Store the records read since the last call."""
+        batch, self._batch = self._batch, AuditBatch(self._sampler, self._store.counted)
         if batch.records:
             now = datetime.now(UTC)
             ended = first_open_bucket(now, self._settings.grace_s)
@@ -90,14 +93,14 @@ class Session:
             self._sealer.remember(batch.tally.cells)
 
     def discover(self) -> None:
-        """Take every partition that nobody owns."""
+        """Take every partition that no Observer owns."""
         of_cells = list(Topic.objects.filter(purpose__in=READ).values_list("name", flat=True))
-        for place in self._reader.partitions_of(topics_to_read(of_cells)):
-            if place not in self._reader.places and try_lock(f"observer:{place[0]}/{place[1]}"):
+        for key in self._reader.partitions_of(topics_to_read(of_cells)):
+            if key not in self._reader.places and try_lock(f"observer:{key[0]}/{key[1]}"):
                 try:
-                    self._take(place)
-                except KafkaException as exc:  # no leader at this moment: the next look takes it
-                    log.info("not to be read yet", topic=place[0], partition=place[1], error=str(exc))
+                    self._take(key)
+                except KafkaException as exc:  # no leader at this moment: the next discovery takes it
+                    log.info("partition not readable yet", topic=key[0], partition=key[1], error=str(exc))
 
     def close(self) -> None:
         """Release partitions, locks and the connection to Postgres."""
@@ -105,21 +108,22 @@ class Session:
         unlock_all()
         connection.close()
 
-    def _take(self, place: Place) -> None:
-        topic, partition = place
+    def _take(self, key: PartitionKey) -> None:
+        topic, partition = key
         if topic == HEARTBEAT_TOPIC:
-            self._reader.start(place, 0)
+            self._reader.start(key, 0)
             return
-        low, high = self._reader.bounds(place)
+        low, high = self._reader.bounds(key)
         row = AuditOffset.objects.filter(topic=topic, partition=partition).first()
         offset, gone = start_offset(
             row.next_offset if row else None, low, high, repeatable=purpose_of(topic) not in _ONCE
         )
         if gone or (row is not None and row.next_offset > high):
-            log.error("records went unread", topic=topic, partition=partition, gone=gone, at=row and row.next_offset)
+            stored = row and row.next_offset
+            log.error("stored offset out of range", topic=topic, partition=partition, gone=gone, at=stored)
         AuditOffset.objects.update_or_create(topic=topic, partition=partition, defaults={"next_offset": offset})
-        self._store.offsets[place] = offset
-        self._reader.start(place, offset)
+        self._store.offsets[key] = offset
+        self._reader.start(key, offset)
         if topic == AUDIT_TOPIC:
             self._store.counted |= load_runs(partition)
             self._sealer.load(partition)
@@ -130,37 +134,37 @@ class Session:
         more = trim(now, attempts_keep_h=keep.attempts_keep_h, seals_keep_d=keep.seals_keep_d, ends_keep=keep.ends_keep)
         if more:
             self._due["trim"] = time.monotonic() + TRIM_ON_S
-        held = [place for place in self._reader.places if purpose_of(place[0]) == "held"]
-        # What the topic has dropped nobody can release any more: the account calls it lost (dataplane.ledger.bins).
-        raise_marks(Tally(passed={place: self._reader.bounds(place)[0] for place in held}))
+        held = [key for key in self._reader.places if purpose_of(key[0]) == "held"]
+        # Held messages that the topic has deleted can no longer be released: they are lost (dataplane.ledger.bins).
+        raise_marks(MergedRecords(passed={key: self._reader.bounds(key)[0] for key in held}))
 
-    def _is_due(self, what: str, every_s: float) -> bool:
+    def _is_due(self, job: str, every_s: float) -> bool:
         now = time.monotonic()
-        if now < self._due[what]:
+        if now < self._due[job]:
             return False
-        self._due[what] = now + every_s
+        self._due[job] = now + every_s
         return True
 
 
 def observe(ending: threading.Event) -> None:
-    """Run sessions until `ending` is set. A session that fails leaves nothing behind: the next reads from the rows."""
-    settings, shown = control_settings(), Shown()
+    """Run sessions until `ending` is set. A failed session leaves no state: the next one starts from the rows."""
+    settings, shown = control_settings(), ObserverMetrics()
     shown.serve()
-    with closing(Reader(settings.kafka)) as reader:
+    with closing(AuditReader(settings.kafka)) as reader:
         _observe(settings, shown, reader, ending)
 
 
-def _observe(settings: ControlSettings, shown: Shown, reader: Reader, ending: threading.Event) -> None:
+def _observe(settings: ControlSettings, shown: ObserverMetrics, reader: AuditReader, ending: threading.Event) -> None:
     failures = 0
     while not ending.is_set():
-        session, began = Session(settings, shown, reader), time.monotonic()
+        session, began = ObserverSession(settings, shown, reader), time.monotonic()
         try:
             while not ending.is_set():
                 session.step()
             session.store()
         except (DatabaseError, InterfaceError, KafkaException, PartitionLostError) as exc:
             failures = 1 if time.monotonic() - began > STABLE_S else failures + 1
-            log.warning("observer begins anew", failures=failures, error=f"{type(exc).__name__}: {exc}"[:300])
+            log.warning("observer session failed", failures=failures, error=f"{type(exc).__name__}: {exc}"[:300])
         finally:
             session.close()
         ending.wait(min(2.0**failures / 4, LONGEST_WAIT_S) if failures else 0)

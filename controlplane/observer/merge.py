@@ -1,7 +1,7 @@
-"""Audit records into one tally: sets united, sketches and breakdowns merged, marks at their highest. Pure.
+"""Merge audit records: unite sets, merge sketches and breakdowns, keep the highest marks. Pure.
 
-Sets and marks do not care for order or repeats. Sketches and usage count what they are given, so each record is counted
-once: the offset moves in the transaction that stores it, and a record that a writer sent again is known by its number.
+Sets and marks depend neither on order nor on repeats. Sketches and usage add up, so each record is counted once: the
+offset moves in the transaction that stores the record, and a record that a writer sent again has the same number.
 """
 
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ from typing import Final, NamedTuple, TypeVar
 from msgspec import Struct, field
 from pyroaring import BitMap64
 
-from dataplane.ledger.audit import Audit, FactSet, LagSet
+from dataplane.ledger.audit import AuditRecord, FactSet, LagSet
 from dataplane.ledger.breakdown import Breakdown
-from dataplane.ledger.fields import FieldSample
-from dataplane.ledger.sketch import Sketch
-from dataplane.ledger.usage import Spent, spent
+from dataplane.ledger.fields import FieldObservation
+from dataplane.ledger.sketch import LagSketch
+from dataplane.ledger.usage import PipeShare, spent
+from dataplane.names import PartitionKey
 
-Place = tuple[str, int]  # (topic, partition)
-_Mergeable = TypeVar("_Mergeable", Sketch, Breakdown)
+_Mergeable = TypeVar("_Mergeable", LagSketch, Breakdown)
 BREAKDOWN: Final = "breakdown"
 PipeBucket = tuple[str, int]
 DETAIL_CHARS: Final = 60
@@ -26,7 +26,7 @@ DAY_US: Final = 86_400_000_000
 
 
 class FactId(NamedTuple):
-    """The row a set of positions belongs to."""
+    """Key of the row of a set of positions."""
 
     pipe: str
     bucket: int
@@ -38,7 +38,7 @@ class FactId(NamedTuple):
 
 
 class LagId(NamedTuple):
-    """The row that a sketch or a breakdown belongs to, and its column: `in`, `out`, `own` or `breakdown`."""
+    """Key of the row of a sketch or breakdown; `way` is its column: `in`, `out`, `own` or `breakdown`."""
 
     pipe: str
     bucket: int
@@ -47,8 +47,8 @@ class LagId(NamedTuple):
     partition: int
 
 
-class ReachId(NamedTuple):
-    """The row of a bucket's highest offset in one topic partition."""
+class HighOffsetId(NamedTuple):
+    """Key of the row of a bucket's highest offset in one topic partition."""
 
     pipe: str
     bucket: int
@@ -57,7 +57,7 @@ class ReachId(NamedTuple):
 
 
 class UsageId(NamedTuple):
-    """The row of what a pipe took of one kind of process in a day (since the epoch); pipe NOBODY: what none took."""
+    """Key of the row of a pipe's usage by day (since the epoch), cell and kind of process; pipe NOBODY: the rest."""
 
     pipe: str
     day: int
@@ -65,44 +65,44 @@ class UsageId(NamedTuple):
     kind: str
 
 
-class Tally(Struct):
-    """What some audit records say together. `cells`: the cell that each (pipe, bucket) runs in."""
+class MergedRecords(Struct):
+    """Merged content of audit records. `cells`: the cell that reported each (pipe, bucket) last."""
 
     facts: dict[FactId, BitMap64] = field(default_factory=dict)
-    lags: dict[LagId, Sketch] = field(default_factory=dict)
+    lags: dict[LagId, LagSketch] = field(default_factory=dict)
     breakdowns: dict[LagId, Breakdown] = field(default_factory=dict)
-    reach: dict[ReachId, int] = field(default_factory=dict)
-    passed: dict[Place, int] = field(default_factory=dict)
+    reach: dict[HighOffsetId, int] = field(default_factory=dict)
+    passed: dict[PartitionKey, int] = field(default_factory=dict)
     cells: dict[PipeBucket, str] = field(default_factory=dict)
-    usage: dict[UsageId, Spent] = field(default_factory=dict)
-    samples: list[FieldSample] = field(default_factory=list)
+    usage: dict[UsageId, PipeShare] = field(default_factory=dict)
+    samples: list[FieldObservation] = field(default_factory=list)
 
-    def add(self, audit: Audit, partition: int, *, is_repeat: bool = False) -> None:
-        """Add one record, read from this partition of the audit topic; of a repeat only what may be added twice."""
+    def add(self, audit: AuditRecord, partition: int, *, is_repeat: bool = False) -> None:
+        """Add one record of this audit partition; of a repeat, add only sets and marks."""
         for fact in audit.facts:
             _unite(self.facts, fact_id(fact, partition), BitMap64.deserialize(fact.positions))
         if not is_repeat:
             self._count(audit, partition)
         for mark in audit.inputs:
-            place = (mark.topic, mark.partition)
-            self.passed[place] = max(self.passed.get(place, 0), mark.offset)
+            topic_partition = (mark.topic, mark.partition)
+            self.passed[topic_partition] = max(self.passed.get(topic_partition, 0), mark.offset)
         for pipe, bucket in {(fact.pipe, fact.bucket) for fact in audit.facts}:
             self.cells[pipe, bucket] = audit.cell
             for mark in audit.outputs:
-                reach = ReachId(pipe, bucket, mark.topic, mark.partition)
+                reach = HighOffsetId(pipe, bucket, mark.topic, mark.partition)
                 self.reach[reach] = max(self.reach.get(reach, 0), mark.offset)
 
-    def _count(self, audit: Audit, partition: int) -> None:
+    def _count(self, audit: AuditRecord, partition: int) -> None:
         for lag in audit.lags:
             key = lag_id(lag, partition)
-            _merge(self.lags, key, Sketch.decode(lag.sketch))
+            _merge(self.lags, key, LagSketch.decode(lag.sketch))
             if lag.breakdown:
                 _merge(self.breakdowns, key._replace(way=BREAKDOWN), Breakdown.decode(lag.breakdown))
         self._add_usage(audit)
         self.samples += audit.fields
 
-    def _add_usage(self, audit: Audit) -> None:
-        """Divided record by record: who was busy for whom is known best where it was measured."""
+    def _add_usage(self, audit: AuditRecord) -> None:
+        """Divide the usage of each record separately: efforts are comparable only within one record."""
         if audit.usage is None:
             return
         for pipe, part in spent(audit.usage).items():
@@ -111,32 +111,32 @@ class Tally(Struct):
             self.usage[key] = part if known is None else known + part
 
 
-def tally(audits: Iterable[tuple[int, Audit]]) -> Tally:
-    """The tally of (audit partition, record) pairs."""
-    total = Tally()
+def tally(audits: Iterable[tuple[int, AuditRecord]]) -> MergedRecords:
+    """Merge (audit partition, record) pairs."""
+    total = MergedRecords()
     for partition, audit in audits:
         total.add(audit, partition)
     return total
 
 
 def fact_id(fact: FactSet, partition: int) -> FactId:
-    """Where a set is filed; texts are cut to what a row holds."""
+    """Return the key of a set's row, with texts cut to the size of its columns."""
     detail, node = clean(fact.detail, DETAIL_CHARS), clean(fact.node, NODE_CHARS)
     return FactId(fact.pipe, fact.bucket, node, fact.fact, detail, fact.child, partition)
 
 
 def lag_id(lag: LagSet, partition: int) -> LagId:
-    """Where a sketch is filed."""
+    """Return the key of a sketch's row."""
     return LagId(lag.pipe, lag.bucket, clean(lag.node, NODE_CHARS), lag.way, partition)
 
 
 def clean(text: str, limit: int) -> str:
-    """Text as Postgres takes it: without NUL, at most `limit` characters. One bad text must not stop the Observer."""
+    """Return text that Postgres accepts: no NUL, at most `limit` characters. A bad text must not stop the Observer."""
     return text.replace("\x00", "")[:limit]
 
 
 def united(known: bytes | None, more: BitMap64) -> bytes:
-    """A stored set and what is new, as it will be stored."""
+    """Return a stored set united with new positions, serialized for storage."""
     union = BitMap64.deserialize(known) | more if known is not None else more.copy()
     union.run_optimize()
     stored: bytes = union.serialize()
@@ -144,7 +144,7 @@ def united(known: bytes | None, more: BitMap64) -> bytes:
 
 
 def merged(known: bytes | None, more: _Mergeable) -> bytes:
-    """Return a stored sketch or breakdown with what is new, as it will be stored."""
+    """Return a stored sketch or breakdown merged with a new one, encoded for storage."""
     if known is None:
         return more.encode()
     total = type(more).decode(known)

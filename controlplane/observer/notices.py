@@ -1,7 +1,7 @@
-"""Tells alerts: mails and signed webhooks for the notices that are due, made from the rows as they are now.
+"""Send due notices of alerts as mails and signed webhooks, built from the current rows.
 
-A notice is claimed by moving its next time on, so that a sender that dies is followed by another try; a receiver may so
-be told twice, under the same webhook-id.
+A conditional update that postpones a notice's next time claims it, so a notice is sent again after its sender crashed.
+A receiver may therefore get a notice twice, with the same webhook-id.
 """
 
 import json
@@ -20,11 +20,11 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from dataplane.spec.guard import parse_networks
-from dataplane.transmit.sender import Answer, Ground, Post, Sender
-from dataplane.transmit.signature import sign, signer
-from mgmt.models import Alert, AlertChannel, Notice
-from mgmt.services.rotation import channel_place
-from mgmt.services.secrets import decrypt
+from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender
+from dataplane.transmit.http.signature import sign, signer
+from mgmt.models import Alert, AlertChannel, Notification
+from mgmt.tenancy.secrets import decrypt
+from mgmt.tenancy.services.rotation import channel_place
 
 AT_ONCE: Final = 50
 MOST_TRIES: Final = 8
@@ -35,21 +35,22 @@ log = structlog.get_logger(__name__)
 
 
 def send_due(now: datetime) -> int:
-    """Tell what is due; how many were told."""
-    rows = Notice.objects.filter(state=Notice.State.DUE, next_at__lte=now).order_by("next_at")
-    active = AlertChannel.objects.filter(AlertChannel.ACTIVE)  # again: a release of before made notices for others
+    """Send the notices that are due; return how many were sent."""
+    rows = Notification.objects.filter(state=Notification.State.DUE, next_at__lte=now).order_by("next_at")
+    # Filtered here too, because an earlier release created notices for inactive channels.
+    active = AlertChannel.objects.filter(AlertChannel.ACTIVE)
     rows = rows.filter(channel__in=active)
     due = [row for row in rows.select_related("alert__pipe__tenant", "channel")[:AT_ONCE] if _claim(row, now)]
     mails = [row for row in due if row.channel.kind == AlertChannel.Kind.MAIL]
     hooks = [row for row in due if row.channel.kind == AlertChannel.Kind.WEBHOOK]
-    said = {row.id: _mail(row) for row in mails} | (_call(hooks, now) if hooks else {})
+    errors = {row.id: _mail(row) for row in mails} | (_call(hooks, now) if hooks else {})
     for row in due:
-        _note(row, said.get(row.id, "nothing came back"), now)
-    return sum(not error for error in said.values())
+        _store_result(row, errors.get(row.id, "no answer in time"), now)
+    return sum(not error for error in errors.values())
 
 
-def told(notice: Notice) -> dict[str, Any]:
-    """What a webhook says."""
+def notification_text(notice: Notification) -> dict[str, Any]:
+    """Return the JSON body of a webhook."""
     alert = notice.alert
     return {
         "type": f"alert.{notice.what}",
@@ -71,35 +72,35 @@ def told(notice: Notice) -> dict[str, Any]:
 
 
 def page_of(alert: Alert) -> str:
-    """Where people see it."""
+    """Return the console URL of an alert."""
     return f"{settings.PENSTOCK_WEB_URL}{reverse('console:alert', args=[alert.pipe_id, alert.id])}"
 
 
-def _claim(row: Notice, now: datetime) -> bool:
-    ours = Notice.objects.filter(id=row.id, state=Notice.State.DUE, next_at=row.next_at)
+def _claim(row: Notification, now: datetime) -> bool:
+    ours = Notification.objects.filter(id=row.id, state=Notification.State.DUE, next_at=row.next_at)
     row.tries += 1
     return bool(ours.update(next_at=now + LEASE, tries=F("tries") + 1))
 
 
-def _note(row: Notice, error: str, now: datetime) -> None:
-    mine = Notice.objects.filter(id=row.id)
+def _store_result(row: Notification, error: str, now: datetime) -> None:
+    mine = Notification.objects.filter(id=row.id)
     if not error:
-        mine.update(state=Notice.State.SENT, sent_at=now, error="")
+        mine.update(state=Notification.State.SENT, sent_at=now, error="")
     elif row.tries >= MOST_TRIES:
-        mine.update(state=Notice.State.FAILED, error=error[:200])
+        mine.update(state=Notification.State.FAILED, error=error[:200])
     else:
         mine.update(next_at=now + timedelta(seconds=10 * 2**row.tries), error=error[:200])
     event = log.warning if error else log.info
-    event("alert told", alert=row.alert_id, channel=row.channel_id, what=row.what, tries=row.tries, error=error)
+    event("alert notice", alert=row.alert_id, channel=row.channel_id, what=row.what, tries=row.tries, error=error)
 
 
-def _mail(row: Notice) -> str:
-    """The error, "" if it went out."""
+def _mail(row: Notification) -> str:
+    """Send the mail; return the error, "" if there was none."""
     alert = row.alert
     context = {"alert": alert, "url": page_of(alert), "duration": timedelta(seconds=_duration_s(alert) or 0)}
     where = alert.destination or alert.pipe.name
     subject = f"[Penstock] {'Resolved: ' if row.what == 'resolved' else ''}{alert.cause} at {where}"
-    text = render_to_string(f"emails/alert_{row.what}.txt", context)
+    text = render_to_string(f"alerts/emails/alert_{row.what}.txt", context)
     try:
         send_mail(subject, text, None, [row.channel.target])
     except (SMTPException, OSError) as exc:
@@ -107,30 +108,31 @@ def _mail(row: Notice) -> str:
     return ""
 
 
-def _call(rows: list[Notice], now: datetime) -> dict[int, str]:
-    """The error of each, "" if it was accepted. All at once, each for at most WEBHOOK_MS, through the address guard."""
+def _call(rows: list[Notification], now: datetime) -> dict[int, str]:
+    """Send webhooks concurrently through the address guard, each for at most WEBHOOK_MS.
+
+    Returns the error by id of the notice, "" for one that the receiver accepted.
+    """
     allowed = parse_networks(settings.PENSTOCK_DESTINATION_ALLOW)
-    sender = Sender(Ground(allowed, https_only=settings.PRODUCTION, own=settings.PENSTOCK_OWN_INGEST))
-    said: dict[int, str] = {}
+    sender = HttpSender(HttpPolicy(allowed, https_only=settings.PRODUCTION, own=settings.PENSTOCK_OWN_INGEST))
+    errors: dict[int, str] = {}
     try:
         for row in rows:
             try:
                 sender.begin(_post(row, int(now.timestamp())))
-            except (
-                ImproperlyConfigured,
-                ValueError,
-            ) as exc:  # one secret that does not open must not silence the others
-                said[row.id] = str(exc)
+            except (ImproperlyConfigured, ValueError) as exc:
+                # A secret that cannot be decrypted must not stop the other notices.
+                errors[row.id] = str(exc)
         deadline = time.monotonic() + 2 * WEBHOOK_MS / 1_000
         while sender.active and time.monotonic() < deadline:
-            said |= {answer.token: _error(answer) for answer in sender.turn(TURN_S)}
+            errors |= {answer.token: _error(answer) for answer in sender.poll(TURN_S)}
     finally:
         sender.close()
-    return said
+    return errors
 
 
-def _post(row: Notice, now_s: int) -> Post:
-    body = json.dumps(told(row)).encode()
+def _post(row: Notification, now_s: int) -> HttpRequest:
+    body = json.dumps(notification_text(row)).encode()
     message_id = f"notice_{row.id}"
     signers = [signer(decrypt(row.channel.secret, channel_place(row.channel)))]
     headers: Mapping[str, str] = {
@@ -141,14 +143,14 @@ def _post(row: Notice, now_s: int) -> Post:
         "webhook-signature": sign(signers, message_id, now_s, body),
     }
     lines = ["Expect:", *(f"{name}: {value}" for name, value in headers.items())]
-    return Post(row.id, row.channel.target, lines, body, WEBHOOK_MS)
+    return HttpRequest(row.id, row.channel.target, lines, body, WEBHOOK_MS)
 
 
-def _error(answer: Answer) -> str:
+def _error(answer: HttpResponse) -> str:
     if 200 <= answer.status < 300:
         return ""
     if answer.forbidden:
-        return "its address may not be called from here"
+        return "address refused: private, local or reserved"
     return f"answered {answer.status}" if answer.status else answer.message or "no answer"
 
 

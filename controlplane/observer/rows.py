@@ -1,4 +1,4 @@
-"""The Observer's rows: loaded and stored in bulk. No decision is taken here."""
+"""Load and store the Observer's rows in bulk, without decisions."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,15 +10,15 @@ from pyroaring import BitMap64
 
 from controlplane.observer.attempts import at_us
 from controlplane.observer.columns import execute_in_columns
-from controlplane.observer.merge import BREAKDOWN, FactId, LagId, PipeBucket, Tally, clean
+from controlplane.observer.merge import BREAKDOWN, FactId, LagId, MergedRecords, PipeBucket, clean
 from dataplane.ledger.facts import LOG
-from dataplane.ledger.heartbeat import Heartbeat
+from dataplane.ledger.heartbeat import HeartbeatRecord
 from dataplane.names import RAMP_PREFIX
 from mgmt.models import FactRow, LagRow, LateCount, Seal
 from mgmt.models import Heartbeat as HeartbeatRow
 
-ROWS: Final = 500  # of a statement of Django's
-UPSERTED: Final = 5_000  # of one of ours
+ROWS: Final = 500  # per statement by Django
+UPSERTED: Final = 5_000  # per statement of this module
 
 _SAVE_FACTS: Final = """
 INSERT INTO mgmt_factrow (pipe_id, bucket, node, fact, detail, child, audit_partition, positions, "count")
@@ -37,7 +37,7 @@ ON CONFLICT (pipe_id, bucket, node, audit_partition) DO UPDATE SET
     own = COALESCE(EXCLUDED.own, known.own), breakdown = COALESCE(EXCLUDED.breakdown, known.breakdown)
 """
 _LAG_COLUMNS: Final = {"in": "lag_in", "out": "lag_out", "own": "own", BREAKDOWN: "breakdown"}
-# The highest value wins, whatever order they come in; Django's upsert can only overwrite.
+# The highest value wins in any order of writes; Django's upsert can only overwrite.
 _RAISE_REACH: Final = """
 INSERT INTO mgmt_reach AS known (pipe_id, bucket, topic, "partition", "offset")
 SELECT * FROM unnest(%s::varchar[], %s::int[], %s::varchar[], %s::int[], %s::bigint[])
@@ -53,7 +53,7 @@ WHERE known."offset" < EXCLUDED."offset"
 
 
 def _among(ids: Sequence[FactId] | Sequence[LagId]) -> Q:
-    """Rows that may be among `ids`: a few too many, but an index finds them."""
+    """Return a condition that an index serves; it matches the rows of `ids` and a few others."""
     return Q(
         pipe_id__in={i.pipe for i in ids},
         bucket__in={i.bucket for i in ids},
@@ -62,6 +62,7 @@ def _among(ids: Sequence[FactId] | Sequence[LagId]) -> Q:
 
 
 def load_facts(ids: list[FactId]) -> dict[FactId, bytes]:
+    """Return the stored position sets of these facts, as serialized bitmaps."""
     rows = FactRow.objects.filter(_among(ids)).values_list(
         "pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition", "positions"
     )
@@ -70,6 +71,7 @@ def load_facts(ids: list[FactId]) -> dict[FactId, bytes]:
 
 
 def load_lags(ids: list[LagId]) -> dict[LagId, bytes]:
+    """Return the stored lag sketches of these ids, encoded."""
     rows = LagRow.objects.filter(_among(ids)).values_list(
         "pipe_id", "bucket", "node", "audit_partition", *_LAG_COLUMNS.values()
     )
@@ -77,16 +79,18 @@ def load_lags(ids: list[LagId]) -> dict[LagId, bytes]:
     return {
         key: bytes(value)
         for pipe, bucket, node, partition, *values in rows
-        for way, value in zip(_LAG_COLUMNS, values, strict=True)
-        if value is not None and (key := LagId(pipe, bucket, node, way, partition)) in wanted
+        for column, value in zip(_LAG_COLUMNS, values, strict=True)
+        if value is not None and (key := LagId(pipe, bucket, node, column, partition)) in wanted
     }
 
 
 def save_facts(facts: Mapping[FactId, bytes]) -> None:
+    """Insert facts, or replace their position sets."""
     _upsert(_SAVE_FACTS, [(*key, positions, size_of(positions)) for key, positions in facts.items()])
 
 
 def save_lags(lags: Mapping[LagId, bytes]) -> None:
+    """Insert lag sketches, or replace those of the same node and minute."""
     columns: dict[tuple[object, ...], dict[str, bytes]] = defaultdict(dict)
     for key, value in lags.items():
         columns[key.pipe, key.bucket, key.node, key.partition][key.way] = value
@@ -98,12 +102,14 @@ def _upsert(statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         execute_in_columns(statement, rows[first : first + UPSERTED])
 
 
-def raise_marks(tally: Tally) -> None:
+def raise_marks(tally: MergedRecords) -> None:
+    """Raise the high and settled offsets; they never go down."""
     execute_in_columns(_RAISE_REACH, [(*key, tally.reach[key]) for key in sorted(tally.reach)])
-    execute_in_columns(_RAISE_PASSED, [(*place, tally.passed[place]) for place in sorted(tally.passed)])
+    execute_in_columns(_RAISE_PASSED, [(*key, tally.passed[key]) for key in sorted(tally.passed)])
 
 
-def save_heartbeats(heartbeats: Iterable[Heartbeat]) -> None:
+def save_heartbeats(heartbeats: Iterable[HeartbeatRecord]) -> None:
+    """Insert heartbeats, or replace older ones of the same writers."""
     HeartbeatRow.objects.bulk_create(
         [_heartbeat_row(heartbeat) for heartbeat in heartbeats],
         update_conflicts=True,
@@ -112,7 +118,7 @@ def save_heartbeats(heartbeats: Iterable[Heartbeat]) -> None:
     )
 
 
-def _heartbeat_row(heartbeat: Heartbeat) -> HeartbeatRow:
+def _heartbeat_row(heartbeat: HeartbeatRecord) -> HeartbeatRow:
     return HeartbeatRow(
         cell=clean(heartbeat.cell, 20),
         writer=clean(heartbeat.writer, 60),
@@ -127,9 +133,9 @@ def _heartbeat_row(heartbeat: Heartbeat) -> HeartbeatRow:
 
 
 def count_late(changed: Mapping[FactId, bytes], known: Mapping[FactId, bytes], maybe_sealed_before: int) -> None:
-    """Count, per fact, the units that sealed buckets gain: their seal does not change any more."""
+    """Count, per fact, the units that sealed buckets gain, because a seal never changes."""
     late = [key for key in changed if key.bucket < maybe_sealed_before]
-    # The others are counted under the nodes where they happened.
+    # Units of LOG and of ramp nodes are counted already under their own nodes.
     old = [key for key in late if key.node != LOG and not key.node.startswith(RAMP_PREFIX)]
     if not old:
         return
@@ -151,4 +157,5 @@ def _add_late(key: FactId, gained: int) -> None:
 
 
 def size_of(positions: bytes) -> int:
+    """Return the number of positions in a serialized bitmap."""
     return len(BitMap64.deserialize(positions))

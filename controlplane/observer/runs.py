@@ -1,4 +1,4 @@
-"""Which audit records were counted already: a writer numbers those of each run, and a repeat keeps its number."""
+"""Track the audit records already counted: a writer numbers the records of each run, and a repeat keeps its number."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.merge import clean
-from dataplane.ledger.audit import Audit
+from dataplane.ledger.audit import AuditRecord
 from mgmt.models import ReportRun
 
 _SAVE = """
@@ -28,22 +28,22 @@ class RunId(NamedTuple):
 ReportRuns = dict[RunId, int]  # the sequence of the last record that was counted
 
 
-def run_of(audit: Audit, partition: int) -> RunId:
+def run_of(audit: AuditRecord, partition: int) -> RunId:
     """Return the run that an audit record belongs to."""
     return RunId(partition, clean(audit.cell, 20), clean(audit.writer, 60), clean(audit.run, 40))
 
 
-def is_repeat(audit: Audit, counted: int) -> bool:
-    """Return whether a record is one of those up to `counted`. Writers of the release before number none."""
+def is_repeat(audit: AuditRecord, counted: int) -> bool:
+    """Return True if the run's records up to `counted` include this one. Writers of an earlier release number none."""
     return bool(audit.run) and audit.sequence <= counted
 
 
 def load_runs(partition: int) -> ReportRuns:
-    """Return what was counted of an audit partition."""
+    """Return the last counted sequence of each run in an audit partition."""
     rows = ReportRun.objects.filter(audit_partition=partition)
     return {RunId(*row[:4]): row[4] for row in rows.values_list("audit_partition", "cell", "writer", "run", "sequence")}
 
 
 def save_runs(counted: Mapping[RunId, int], now: datetime) -> None:
-    """Store what was counted, in the transaction of the counts."""
+    """Store the counted sequences; call it in the transaction that stores the counts."""
     execute_in_columns(_SAVE, [(*run, counted[run], now) for run in sorted(counted)])

@@ -1,9 +1,9 @@
-"""The seal: when a bucket's account is final (pure), and the row that says so.
+"""The seal: decide when a bucket's account is final, and build its row.
 
-A bucket ends when no unit of it can come any more: its minute, the grace, and the time a produce may take are over.
-From then on the ingest topics' ends are the bucket's end. It is sealed when process has passed that end, and the
-readers of egress, of dedup and of the lake where they were asked, the last of what the bucket put there. Units that are
-being retried do not hold it up: they are `retrying` in the seal, and late when they settle.
+A bucket ends when no unit of it can arrive any more: its minute, the grace, and the longest time of a produce are over.
+The ends of the ingest topics at that time are the end of the bucket. It is sealed when process has passed that end, and
+the readers of egress, and of dedup and the lake if they are used, have passed the last record of the bucket. Units
+that wait for a retry do not delay the seal: they are `retrying` in it, and late when they settle.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,54 +12,54 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from controlplane.observer.merge import Place
-from dataplane.ledger.bins import Account, Bin, Bins
+from dataplane.ledger.bins import Bin, Bins, BucketAccount
 from dataplane.ledger.unitset import UnitSet
+from dataplane.names import PartitionKey
 from mgmt.models import Seal
 
-PRODUCE_S: Final = 60  # longer than ingest lets a record wait for its report, plus clocks that differ
+PRODUCE_S: Final = 60  # longer than ingest waits for a delivery report, plus clock differences
 UPSTREAM: Final = ""
 
 
-class Progress(Struct, frozen=True):
-    """What decides on one bucket.
+class SealProgress(Struct, frozen=True):
+    """Offsets that decide on one bucket.
 
-    ends:   the ingest topics' ends when the bucket ended
-    reach:  the highest offset of each partition that carries a unit of it, on the topics that are read on: egress,
-            slow, lake, process-slow, and those around dedup
-    passed: for each partition the offset below which its lanes have settled everything
+    ends:   by partition, the end of the ingest topics when the bucket ended
+    reach:  by partition, the highest offset with a unit of the bucket, on the topics that must be read before the seal:
+            egress, slow, lake, process-slow, and those around dedup
+    passed: by partition, the offset below which its lanes have settled everything
     """
 
-    ends: Mapping[Place, int]
-    reach: Mapping[Place, int]
-    passed: Mapping[Place, int]
+    ends: Mapping[PartitionKey, int]
+    reach: Mapping[PartitionKey, int]
+    passed: Mapping[PartitionKey, int]
 
 
 def closing_s(grace_s: int) -> int:
-    """Seconds from the end of a minute until its bucket has ended."""
+    """Return the seconds from the end of a minute to the end of its bucket."""
     return grace_s + PRODUCE_S
 
 
 def first_open_bucket(now: datetime, grace_s: int) -> int:
-    """The first bucket that has not ended; every one below it has."""
+    """Return the first bucket that has not ended; all buckets below it have."""
     return int((now.timestamp() - closing_s(grace_s)) // 60)
 
 
-def why_open(progress: Progress) -> str:
-    """Who has not passed the bucket yet; "" when it can be sealed."""
+def why_open(progress: SealProgress) -> str:
+    """Return the reason why the bucket cannot be sealed; "" if it can."""
     if not progress.ends:
         return "no ingest topic of its cell is known"
-    for place, end in progress.ends.items():
-        if (low := progress.passed.get(place, 0)) < end:
-            return f"process has passed {low} of {end} on {place[0]}/{place[1]}"
-    for place, highest in progress.reach.items():
-        if (low := progress.passed.get(place, 0)) <= highest:
-            return f"its reader has passed {low} of {highest + 1} on {place[0]}/{place[1]}"
+    for (topic, partition), end in progress.ends.items():
+        if (settled := progress.passed.get((topic, partition), 0)) < end:
+            return f"process has passed {settled} of {end} on {topic}/{partition}"
+    for (topic, partition), highest in progress.reach.items():
+        if (settled := progress.passed.get((topic, partition), 0)) <= highest:
+            return f"its reader has passed {settled} of {highest + 1} on {topic}/{partition}"
     return ""
 
 
-def seal_row(pipe: str, bucket: int, account: Account, now: datetime) -> Seal:
-    """The account as the row that is never changed."""
+def seal_row(pipe: str, bucket: int, account: BucketAccount, now: datetime) -> Seal:
+    """Return the row of a seal; it is never changed."""
     return Seal(
         pipe_id=pipe,
         bucket=bucket,
@@ -72,16 +72,16 @@ def seal_row(pipe: str, bucket: int, account: Account, now: datetime) -> Seal:
     )
 
 
-def bin_counts(account: Account) -> dict[str, dict[str, int]]:
-    """Units per destination and bin, empty bins left out; "" holds those that never got as far as a destination."""
+def bin_counts(account: BucketAccount) -> dict[str, dict[str, int]]:
+    """Return the units per destination and bin, without empty bins; "" has those that ended before a destination."""
     counts = {name: _counted(bins) for name, bins in account.destinations.items()}
     if upstream := _counted(account.upstream):
         counts[UPSTREAM] = upstream
     return counts
 
 
-def node_counts(account: Account) -> list[dict[str, Any]]:
-    """Units that arrived and were lost, node by node in the order of travel."""
+def node_counts(account: BucketAccount) -> list[dict[str, Any]]:
+    """Return the units that arrived and were lost, by node in order of travel."""
     return [{"node": line.node, "arrived": len(line.arrived), "lost": len(line.lost)} for line in account.nodes]
 
 

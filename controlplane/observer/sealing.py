@@ -1,4 +1,4 @@
-"""Seals buckets: keeps the open ones in mind, notes where each ended, and writes the accounts that are final."""
+"""Seal buckets: track the open ones, store the ingest offsets at which each ended, and store the final accounts."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -9,24 +9,24 @@ import structlog
 from msgspec import Struct
 
 from controlplane.observer.days import open_days, unsealed
-from controlplane.observer.merge import PipeBucket, Place
-from controlplane.observer.seal import Progress, closing_s, first_open_bucket, seal_row, why_open
-from dataplane.ledger.bins import Books, derive
+from controlplane.observer.merge import PipeBucket
+from controlplane.observer.seal import SealProgress, closing_s, first_open_bucket, seal_row, why_open
+from dataplane.ledger.bins import BucketFacts, derive
 from dataplane.ledger.facts import DEDUP, SLOW, Fact
-from dataplane.names import ENTRANCE, Purpose
+from dataplane.names import ENTRANCE, PartitionKey, Purpose
+from mgmt.cells.queries.cells import cells_left, places_of
+from mgmt.ledger.queries.ledger import MinuteKey, books_of
 from mgmt.models import CloseMark, Pipe, Seal
-from mgmt.queries.cells import cells_left, places_of
-from mgmt.queries.ledger import Minute, books_of
 
-AT_ONCE: Final = 200  # buckets that are looked at together
-STEP_S: Final = 0.5  # of a step: it must not hold up reading
+AT_ONCE: Final = 200  # buckets that are loaded together
+STEP_S: Final = 0.5  # longest step: sealing must not delay reading
 OPEN_TOO_LONG_S: Final = 15 * 60
-Bounds = Callable[[Place], tuple[int, int]]
+Bounds = Callable[[PartitionKey], tuple[int, int]]
 log = structlog.get_logger(__name__)
 
 
-class Sums(Struct):
-    """What was sealed since the Sealer began: minutes of pipes, their messages, and the units lost in them."""
+class SealTotals(Struct):
+    """Totals since the Sealer started: buckets of pipes sealed, messages ACKed in them, and units lost in them."""
 
     minutes: int = 0
     accepted: int = 0
@@ -34,32 +34,35 @@ class Sums(Struct):
 
 
 class Sealer:
-    """The buckets of an Observer's partitions that are not sealed yet."""
+    """Open buckets of an Observer's audit partitions, and the code that seals them."""
 
     def __init__(self, grace_s: int) -> None:
         self._grace_s = grace_s
         self._open: dict[PipeBucket, str] = {}
         self._alarmed: set[PipeBucket] = set()
-        self.sums = Sums()
+        self.sums = SealTotals()
 
     @property
     def open_minutes(self) -> int:
-        """How many there are."""
+        """Return the number of open buckets."""
         return len(self._open)
 
     def remember(self, cells: dict[PipeBucket, str]) -> None:
-        """Buckets that got facts, and the cell that told of each last."""
+        """Add buckets that received facts, each with the cell that reported it last."""
         self._open |= cells
 
     def load(self, partition: int) -> None:
-        """The open buckets of an audit partition that has just become ours."""
+        """Add the open buckets of an audit partition that this Observer has just taken."""
         of_days = [unsealed(day).filter(audit_partition=partition) for day in open_days()]
         buckets = [key for rows in of_days for key in rows.values_list("pipe_id", "bucket").distinct()]
         cells = dict(Pipe.objects.filter(id__in={pipe for pipe, _ in buckets}).values_list("id", "cell_id"))
         self.remember({(pipe, bucket): cells[pipe] or "" for pipe, bucket in buckets if pipe in cells})
 
     def step(self, now: datetime, bounds: Bounds) -> int:
-        """Seal what can be, for STEP_S; how many that were. `bounds`: a partition's first offset and its end."""
+        """Seal buckets for at most about STEP_S; return how many were sealed.
+
+        bounds: returns the low and the high watermark of a topic partition
+        """
         ended = first_open_bucket(now, self._grace_s)
         due = [key for key in self._open if key[1] < ended]
         sealed, until = 0, time.monotonic() + STEP_S
@@ -71,13 +74,13 @@ class Sealer:
 
     def _seal(self, due: list[PipeBucket], now: datetime, bounds: Bounds) -> int:
         cells = self._cells(due)
-        ends = {where: _ends(*where, now, bounds) for where in {(cell, key[1]) for key in due for cell in cells[key]}}
+        ends = {pair: _ends(*pair, now, bounds) for pair in {(cell, key[1]) for key in due for cell in cells[key]}}
         seals = []
-        for minute, books in books_of(Minute(*key) for key in due).items():
+        for minute, books in books_of(MinuteKey(*key) for key in due).items():
             key = (minute.pipe_id, minute.bucket)
-            its_ends = {place: end for cell in cells[key] for place, end in ends[cell, minute.bucket].items()}
+            its_ends = {mark: end for cell in cells[key] for mark, end in ends[cell, minute.bucket].items()}
             if why := why_open(_progress(books, its_ends)):
-                self._stays_open(key, why, now)
+                self._defer(key, why, now)
             else:
                 seals.append(seal_row(minute.pipe_id, minute.bucket, derive(books), now))
         Seal.objects.bulk_create(seals, ignore_conflicts=True)
@@ -86,7 +89,7 @@ class Sealer:
         return len(seals)
 
     def _cells(self, due: list[PipeBucket]) -> dict[PipeBucket, set[str]]:
-        """Where messages of each bucket may be: the cell that was heard of last, those that the pipe is on and left."""
+        """Return the cells that may have a bucket's messages: the last to report, the pipe's own, and those it left."""
         pipes = {pipe for pipe, _ in due}
         now_on, left = dict(Pipe.objects.filter(id__in=pipes).values_list("id", "cell_id")), cells_left(pipes)
         return {
@@ -101,7 +104,7 @@ class Sealer:
         self.sums.lost += sum(seal.lost for seal in seals)
 
     def _without_sealed(self, due: list[PipeBucket]) -> list[PipeBucket]:
-        """Late facts bring sealed buckets back to mind: they stay as they are."""
+        """Return the buckets that are not sealed, and forget the others: late facts do not change a seal."""
         rows = Seal.objects.filter(pipe_id__in={pipe for pipe, _ in due}, bucket__in={bucket for _, bucket in due})
         sealed = set(rows.values_list("pipe_id", "bucket"))
         self._forget(key for key in due if key in sealed)
@@ -112,35 +115,35 @@ class Sealer:
             self._open.pop(key, None)
             self._alarmed.discard(key)
 
-    def _stays_open(self, key: PipeBucket, why: str, now: datetime) -> None:
-        """Behind the others with it, so that stuck buckets leave room; said aloud once if it takes too long."""
+    def _defer(self, key: PipeBucket, why: str, now: datetime) -> None:
+        """Move a bucket to the end, so that stuck ones do not block others; log an error once if it is overdue."""
         self._open[key] = self._open.pop(key)
         open_s = now.timestamp() - (key[1] + 1) * 60 - closing_s(self._grace_s)
         if open_s > OPEN_TOO_LONG_S and key not in self._alarmed:
             self._alarmed.add(key)
-            log.error("minute stays open", pipe=key[0], bucket=key[1], why=why, open_s=round(open_s))
+            log.error("bucket not sealed in time", pipe=key[0], bucket=key[1], why=why, open_s=round(open_s))
 
 
-def _progress(books: Books, ends: dict[Place, int]) -> Progress:
+def _progress(books: BucketFacts, ends: dict[PartitionKey, int]) -> SealProgress:
     read = _names(books, "egress") | _names(books, "slow")
-    if any(key.node == DEDUP for key in books.facts):  # what dedup was asked about comes back on the ingest topic
+    if any(key.node == DEDUP for key in books.facts):  # dedup returns messages on the ingest topic
         read |= _names(books, "dedup") | _names(books, "ingest")
     if any(key.node == ENTRANCE and key.detail == SLOW for key in books.facts):
-        read |= _names(books, "process-slow")  # only of pipes that have been there: it may be far behind
+        read |= _names(books, "process-slow")  # only for pipes that used it, because it may be far behind
     if any(key.fact == Fact.STORED for key in books.facts):
         read |= _names(books, "lake")
-    reach = {place: offset for place, offset in books.reach.items() if place[0] in read}
-    return Progress(ends, reach, books.passed)
+    reach = {key: offset for key, offset in books.reach.items() if key[0] in read}
+    return SealProgress(ends, reach, books.passed)
 
 
-def _names(books: Books, purpose: Purpose) -> set[str]:
+def _names(books: BucketFacts, purpose: Purpose) -> set[str]:
     return {name for name, _ in books.topics.get(purpose, ())}
 
 
-def _ends(cell: str, bucket: int, now: datetime, bounds: Bounds) -> dict[Place, int]:
-    """Where the cell's ingest topics ended when the bucket did, noted the first time it is asked for."""
+def _ends(cell: str, bucket: int, now: datetime, bounds: Bounds) -> dict[PartitionKey, int]:
+    """Return the ends of the cell's ingest topics at the end of the bucket; the first call stores them."""
     mark = CloseMark.objects.filter(cell=cell, bucket=bucket).first()
     if mark is None:
-        ends = [[*place, bounds(place)[1]] for place in places_of(cell, "ingest")]
+        ends = [[*key, bounds(key)[1]] for key in places_of(cell, "ingest")]
         mark, _ = CloseMark.objects.get_or_create(cell=cell, bucket=bucket, defaults={"ends": ends, "noted_at": now})
     return {(topic, partition): offset for topic, partition, offset in mark.ends}

@@ -1,4 +1,4 @@
-"""The Observer's Celery tasks: what follows from its rows as time goes on, and needs no reading of Kafka."""
+"""The Observer's Celery tasks: periodic work on its rows that does not read Kafka."""
 
 from datetime import UTC, datetime
 
@@ -13,10 +13,10 @@ from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import send_due
 from controlplane.observer.patterns import watch_patterns
 from controlplane.settings import control_settings
-from mgmt.services.alerts import resolve_what_is_well, resolve_what_was_released, wake_snoozed
-from mgmt.services.moves import release_leftovers
-from mgmt.services.pipes import resume_complete_pipes
-from mgmt.services.probes import judge_probes
+from mgmt.alerts.services.alerts import resolve_recovered, resolve_released, wake_snoozed
+from mgmt.alerts.services.probes import judge_probes
+from mgmt.deliveries.services.redrives import release_leftovers
+from mgmt.pipes.services.pipes import resume_complete_pipes
 
 LOCK = "observer.tend"
 PATTERNS_LOCK = "observer.watch_patterns"
@@ -24,26 +24,27 @@ PATTERNS_LOCK = "observer.watch_patterns"
 
 @shared_task(name="observer.tend")
 def tend() -> str:
-    """Judge cells and probes, release what is held no more, resolve, wake and tell alerts.
+    """Judge cells and probes, release messages no longer held, and resolve, wake and send alerts.
 
-    Safe to run twice and to be killed anywhere: places are taken and rows moved by conditional updates and locks of
-    their rows, notices are claimed before they are sent. Overlapping runs skip, by a lock that dies with its holder.
+    Safe to run twice and to kill at any point: offsets are taken and rows changed by conditional updates and row locks,
+    and notices are claimed before they are sent. Overlapping runs skip, by a lock that Postgres frees if its holder
+    crashes.
     """
     return alone(LOCK, _tend)
 
 
 @shared_task(name="observer.watch_patterns")
 def watch() -> str:
-    """Look for unusual patterns in the blocks that have ended since.
+    """Look for unusual patterns in the blocks that have ended since the last run.
 
-    Safe to run twice and to be killed anywhere: a pipe keeps each of its blocks once. Overlapping runs skip.
+    Safe to run twice and to kill at any point: a pipe stores each of its blocks once. Overlapping runs skip.
     """
     return alone(PATTERNS_LOCK, _watch)
 
 
 def _watch() -> str:
-    told = watch_patterns(datetime.now(UTC), control_settings().grace_s)
-    return f"told {told}" if told else "nothing unusual"
+    findings = watch_patterns(datetime.now(UTC), control_settings().grace_s)
+    return f"findings {findings}" if findings else "nothing unusual"
 
 
 def _tend() -> str:
@@ -53,11 +54,11 @@ def _tend() -> str:
         "resumed": resume_complete_pipes(now=now),
         "released": release_leftovers(),
         "judged": judge_probes(now=now),
-        "resolved": resolve_what_was_released(now=now) + resolve_what_is_well(now=now),
+        "resolved": resolve_released(now=now) + resolve_recovered(now=now),
         "woken": wake_snoozed(now=now),
         "long held": warn_of_long_held(now, control_settings().ends_keep),
         "incidents": watch_incidents(now),
-        "told": send_due(now),
+        "notices": send_due(now),
         "digests": send_digests(now),
         "confirmations": send_confirmations(now),
     }

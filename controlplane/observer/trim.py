@@ -1,15 +1,16 @@
-"""Deletes what is older than it is kept for, a little at a time. The books go by days (controlplane.observer.days)."""
+"""Delete rows past their retention, in slices. The ledger's tables are dropped by day (controlplane.observer.days)."""
 
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import QuerySet
 
+from mgmt.deliveries.queries.message_selection import HOUR_S
 from mgmt.models import (
     Alert,
-    Attempt,
     CloseMark,
     DeadLetter,
+    DeliveryAttempt,
     DestinationTest,
     FieldHour,
     FieldSample,
@@ -19,14 +20,13 @@ from mgmt.models import (
     LaneSignal,
     LateCount,
     LimitCount,
-    Move,
     OffsetSet,
     PatternHour,
+    Redrive,
     ReportRun,
     Usage,
 )
 from mgmt.patterns.blocks import block_at
-from mgmt.queries.places import HOUR_S
 
 AT_ONCE: Final = 5_000
 TESTS_FOR: Final = timedelta(days=1)
@@ -35,21 +35,27 @@ RUNS_FOR: Final = timedelta(days=1)  # a writer reports once a minute at least
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
 HOURS_FOR: Final = timedelta(days=29)  # four weeks are compared
-SAMPLES_FOR: Final = timedelta(hours=2)  # a block is judged within one, or never
-USAGE_FOR: Final = timedelta(days=400)  # a year and the month that it is compared with
+SAMPLES_FOR: Final = timedelta(hours=2)  # a block is judged within one hour, or never
+USAGE_FOR: Final = timedelta(days=400)  # a year, and the month with which it is compared
 
 
 def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: timedelta) -> bool:
-    """One slice of each kind; whether there is more of one."""
+    """Delete one slice of each kind; return True if rows of some kind are left.
+
+    attempts_keep_h: retention of attempts in hours; seals_keep_d: retention of counts of late events in days;
+    ends_keep: retention of dead letters, held messages, their offsets and redrives
+    """
     seals_before = int((now - timedelta(days=seals_keep_d)).timestamp() // 60)
     queries: list[QuerySet[Any]] = [
-        Attempt.objects.filter(at__lt=now - timedelta(hours=attempts_keep_h)),
+        DeliveryAttempt.objects.filter(at__lt=now - timedelta(hours=attempts_keep_h)),
         Heartbeat.objects.filter(at__lt=now - SILENT_FOR),
-        LaneSignal.objects.filter(at__lt=now - SILENT_FOR, slow=False),  # told when it changes, and may last for days
+        LaneSignal.objects.filter(
+            at__lt=now - SILENT_FOR, slow=False
+        ),  # slow is reported on change only, and may last for days
         DeadLetter.objects.filter(at__lt=now - ends_keep),
         HeldMessage.objects.filter(at__lt=now - ends_keep),
         OffsetSet.objects.filter(hour__lt=int((now - ends_keep).timestamp()) // HOUR_S),
-        Move.objects.filter(finished_at__lt=now - ends_keep),
+        Redrive.objects.filter(finished_at__lt=now - ends_keep),
         Alert.objects.filter(resolved_at__lt=now - ALERTS_FOR),
         DestinationTest.objects.filter(created_at__lt=now - TESTS_FOR),
         Finding.objects.filter(ended_at__lt=now - ALERTS_FOR),
@@ -67,4 +73,6 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
 
 def _delete_slice(query: QuerySet[Any]) -> int:
     ids = list(query.order_by().values_list("pk", flat=True)[:AT_ONCE])
-    return query.model._default_manager.filter(pk__in=ids).delete()[0] if ids else 0
+    if ids:
+        query.model._default_manager.filter(pk__in=ids).delete()
+    return len(ids)  # not the count of `delete`, which includes the rows that go with them

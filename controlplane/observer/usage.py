@@ -1,4 +1,4 @@
-"""Adds what was spent to the rows of its day. It counts once only within the transaction of its offset."""
+"""Add usage to the rows of its day, in the transaction that moves the offset, so that it counts once."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,11 +7,12 @@ from typing import Final
 
 from controlplane.observer.columns import execute_in_columns
 from controlplane.observer.merge import UsageId, clean
-from dataplane.ledger.usage import NOBODY, Spent
-from mgmt.services.alerts import QUOTA_EXCEEDED, Failure
+from dataplane.causes import Cause
+from dataplane.ledger.usage import NOBODY, PipeShare
+from mgmt.alerts.services.alerts import FailureGroup
 
 EPOCH: Final = date(1970, 1, 1)
-REFUSED_LEAST: Final = 10  # in one report of ingest; fewer are a short burst, and its sender comes again
+REFUSED_LEAST: Final = 10  # in one report of ingest; fewer are a short burst, which its sender repeats
 _ADD: Final = """
 INSERT INTO mgmt_usage AS known (pipe_id, day, cell, kind, units, size_bytes, cpu_us, refused)
 SELECT * FROM unnest(%s::varchar[], %s::date[], %s::varchar[], %s::varchar[], %s::bigint[], %s::bigint[], %s::bigint[],
@@ -24,23 +25,25 @@ ON CONFLICT (pipe_id, day, cell, kind) DO UPDATE SET
 """
 
 
-def add_usage(usage: Mapping[UsageId, Spent]) -> None:
-    """One statement for all of it, in one order, so that Observers of several partitions do not wait for each other."""
-    execute_in_columns(_ADD, [(*_place(key), *usage[key]) for key in sorted(usage)])
+def add_usage(usage: Mapping[UsageId, PipeShare]) -> None:
+    """Add usage in one statement, in a fixed order, so that Observers of several partitions do not deadlock."""
+    execute_in_columns(_ADD, [(*_row_key(key), *usage[key]) for key in sorted(usage)])
 
 
-def refusals(usage: Mapping[UsageId, Spent], now: datetime) -> list[Failure]:
-    """What is to be reported to owners of pipes: events that ingest refused because of their quota."""
+def refusals(usage: Mapping[UsageId, PipeShare], now: datetime) -> list[FailureGroup]:
+    """Return an alert for each pipe of which ingest refused at least REFUSED_LEAST events because of the quota."""
     refused: Counter[str] = Counter()
     for key, spent in usage.items():
         refused[clean(key.pipe, 32)] += spent.refused
     return [
-        Failure(pipe, "", QUOTA_EXCEEDED, count, now, {"reason": f"{count} events were refused within a minute"})
+        FailureGroup(
+            pipe, "", Cause.QUOTA_EXCEEDED, count, now, {"reason": f"{count} events were refused within a minute"}
+        )
         for pipe, count in refused.items()
         if count >= REFUSED_LEAST
     ]
 
 
-def _place(key: UsageId) -> tuple[str | None, date, str, str]:
+def _row_key(key: UsageId) -> tuple[str | None, date, str, str]:
     pipe = None if key.pipe == NOBODY else clean(key.pipe, 32)
     return pipe, EPOCH + timedelta(days=key.day), clean(key.cell, 20), clean(key.kind, 16)

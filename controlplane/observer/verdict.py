@@ -1,8 +1,8 @@
 """The verdict on a cell: stable, unstable with its reasons, or unknown. Pure; judged every few seconds.
 
-What is found must last before it turns a verdict, and what is well must stay well for longer before it turns it back:
-a lane that is started anew after a hiccup unsettles nobody, one that comes and goes does. What a change of the cell
-brings with it (a lane is silent while it is moved) is listed as silenced and counts for nothing until the change ends.
+A finding must last before it changes the verdict, and a healthy cell must stay healthy for longer before the verdict
+changes back: a lane that restarts once does not make a cell unstable, a flapping lane does. Findings that a change of
+the cell explains (a lane is silent while it moves) are listed as silenced and do not count until the change ends.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ from msgspec import Struct, structs
 
 from controlplane.expected_lanes import expected_lanes
 
-State = Literal["stable", "unstable", "unknown"]
+CellStability = Literal["stable", "unstable", "unknown"]
 
 SILENT: Final = timedelta(seconds=10)
 BEHIND_US: Final = 30_000_000
-PATIENCE: Final[Mapping[tuple[State, State], timedelta]] = {
+PATIENCE: Final[Mapping[tuple[CellStability, CellStability], timedelta]] = {
     ("stable", "unstable"): timedelta(seconds=10),
     ("unstable", "stable"): timedelta(seconds=30),
     ("unknown", "stable"): timedelta(0),
@@ -29,11 +29,11 @@ CAUSED_BY: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-class Beat(Struct, frozen=True):
-    """The newest heartbeat of one writer.
+class ObservedHeartbeat(Struct, frozen=True):
+    """Newest heartbeat of one writer.
 
-    failures:   of a driver, how often in a row each lane has failed
-    lane_kinds: of a driver, those that its release has; none from a release that did not tell
+    failures:   of a driver, the consecutive failures of each lane
+    lane_kinds: of a driver, the lane kinds of its release; empty if the release does not report them
     """
 
     writer: str
@@ -44,18 +44,18 @@ class Beat(Struct, frozen=True):
     lane_kinds: Sequence[str] = ()
 
 
-class Look(Struct, frozen=True):
-    """What is known of a cell at `now`.
+class CellObservation(Struct, frozen=True):
+    """State of a cell at `now`.
 
-    anything_heard: some process of Penstock, of this cell or not, has been heard of within SILENT
-    lost:           messages missing in minutes that were sealed of late
-    behind_us:      how long messages wait between ingest and process, p95 of the last two minutes
+    anything_heard: some process of Penstock, of this cell or not, has sent a heartbeat within SILENT
+    lost:           units lost in recently sealed buckets
+    behind_us:      wait between ingest and process in microseconds, p95 of the last two minutes
     changing:       the controller that holds the cell's lease, or ""
     """
 
     cell: str
     lanes: Mapping[str, int]
-    beats: list[Beat]
+    beats: list[ObservedHeartbeat]
     anything_heard: bool
     lost: int
     behind_us: int
@@ -63,78 +63,84 @@ class Look(Struct, frozen=True):
     now: datetime
 
 
-class Finding(Struct, frozen=True):
-    """One thing that is not well. The words stay the same while it lasts: who repeats them has no news."""
+class CellFinding(Struct, frozen=True):
+    """One problem of a cell. Its words stay the same while it lasts, so that repeated words mean no change."""
 
     kind: Literal["silent", "failing", "blocked", "behind", "loss"]
     words: str
 
 
-class Judged(Struct, frozen=True):
-    """The verdict. `turning`: since when the cell has looked otherwise than `state` says."""
+class CellJudgement(Struct, frozen=True):
+    """Verdict on a cell.
 
-    state: State
+    since:   when the cell entered `state`
+    turning: since when observations have differed from `state`; None if they agree
+    """
+
+    state: CellStability
     reasons: list[str]
     silenced: list[str]
     since: datetime
     turning: datetime | None = None
 
 
-def judge(before: Judged | None, look: Look) -> Judged:
-    """The verdict after `before`, from what is seen now."""
+def judge(before: CellJudgement | None, look: CellObservation) -> CellJudgement:
+    """Return the verdict that follows `before`, from the present observation."""
     if why := _why_unknown(look):
-        return Judged("unknown", [why], [], before.since if before and before.state == "unknown" else look.now)
+        return CellJudgement("unknown", [why], [], before.since if before and before.state == "unknown" else look.now)
     found = list(findings(look))
     quieted = CAUSED_BY.get(look.changing, frozenset())
     reasons = [finding.words for finding in found if finding.kind not in quieted]
-    silenced = [f"{finding.words} (while {look.changing} works)" for finding in found if finding.kind in quieted]
-    seems: State = "unstable" if reasons else "stable"
-    return _turned(before or Judged("unknown", [], [], look.now), Judged(seems, reasons, silenced, look.now))
+    silenced = [f"{finding.words} (during {look.changing})" for finding in found if finding.kind in quieted]
+    seems: CellStability = "unstable" if reasons else "stable"
+    return _turned(
+        before or CellJudgement("unknown", [], [], look.now), CellJudgement(seems, reasons, silenced, look.now)
+    )
 
 
-def findings(look: Look) -> Iterable[Finding]:
-    """All that is not well, the gravest first."""
+def findings(look: CellObservation) -> Iterable[CellFinding]:
+    """Yield the problems of a cell, the most severe first."""
     if look.lost:
-        yield Finding("loss", f"{look.lost} messages are lost in minutes sealed within the last ten")
+        yield CellFinding("loss", f"{look.lost} messages were lost in minutes sealed within the last 10 minutes")
     beats = {beat.writer: beat for beat in look.beats}
     driver = beats.get("driver")
     lanes = expected_lanes(look.lanes, {"lane_kinds": driver.lane_kinds} if driver else None)
     for lane in lanes:
         if driver and driver.failures.get(lane, 0) > 1:
-            yield Finding("failing", f"{lane} fails again and again")
+            yield CellFinding("failing", f"{lane} fails repeatedly")
     for beat in look.beats:
         if beat.detail and look.now - beat.at <= SILENT:
-            yield Finding("blocked", f"{beat.writer}: {beat.detail}")
+            yield CellFinding("blocked", f"{beat.writer}: {beat.detail}")
     for writer in ["driver", *lanes] if lanes else []:
-        if said := _silent(beats.get(writer), look.now):
-            yield Finding("silent", f"{writer} {said}")
+        if problem := _silent(beats.get(writer), look.now):
+            yield CellFinding("silent", f"{writer} {problem}")
     if look.behind_us > BEHIND_US:
-        yield Finding("behind", f"process is more than {BEHIND_US // 1_000_000} s behind ingest")
+        yield CellFinding("behind", f"process is more than {BEHIND_US // 1_000_000} s behind ingest")
 
 
-def _silent(beat: Beat | None, now: datetime) -> str:
+def _silent(beat: ObservedHeartbeat | None, now: datetime) -> str:
     if beat is None:
-        return "has not been heard of"
+        return "has sent no heartbeat"
     if now - beat.at > SILENT:
-        return f"is silent since {beat.at:%H:%M:%S} UTC"
+        return f"has sent no heartbeat since {beat.at:%H:%M:%S} UTC"
     return "has failed" if beat.state == "failed" else ""
 
 
-def _why_unknown(look: Look) -> str:
-    """Silence everywhere says something about who listens, not about the cells."""
+def _why_unknown(look: CellObservation) -> str:
+    """Return why the cell cannot be judged: if all processes are silent, the Observer or Kafka is at fault."""
     if look.anything_heard:
         return ""
-    return "nothing is heard of any process: Kafka or the Observer may be away, the cells may be well"
+    return "no process has sent a heartbeat: Kafka or the Observer may be down while the cells run"
 
 
-def _turned(before: Judged, seems: Judged) -> Judged:
-    """Holds on to the verdict before until what is seen now has lasted."""
+def _turned(before: CellJudgement, seems: CellJudgement) -> CellJudgement:
+    """Keep the verdict `before` until the new one has lasted for its PATIENCE."""
     now = seems.since
     if seems.state == before.state:
         return structs.replace(seems, since=before.since)
     turning, patience = before.turning or now, PATIENCE[before.state, seems.state]
     if now - turning >= patience:
         return seems
-    well = f"well since {turning:%H:%M:%S} UTC, which is believed after {patience.seconds} s"
-    reasons = {"stable": [], "unknown": seems.reasons, "unstable": [well]}[before.state]
-    return Judged(before.state, reasons, seems.silenced, before.since, turning)
+    healthy = f"healthy since {turning:%H:%M:%S} UTC, reported as stable after {patience.seconds} s"
+    reasons = {"stable": [], "unknown": seems.reasons, "unstable": [healthy]}[before.state]
+    return CellJudgement(before.state, reasons, seems.silenced, before.since, turning)

@@ -1,4 +1,4 @@
-"""Pipes that are let in by shares, as the Provisioner sees them, and what it does with them."""
+"""Reads the open admissions as the Provisioner sees them, and takes their next steps."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -6,29 +6,39 @@ from datetime import datetime
 
 from django.db.models import Sum
 
-from controlplane.interlocks import CellState, why_not
+from controlplane.interlocks import CellState, refusal_of
 from controlplane.leases import cell_states, note
-from controlplane.provisioner.admitting import PENSTOCK, AdmissionView, Admit, Begin, End, Stay, TakeBack, next_step
-from controlplane.provisioner.changing import changing
-from mgmt.models import Admission, Move, OffsetSet, PipeRevision
-from mgmt.provisioning.admission import AdmissionPolicy, filed_under
-from mgmt.queries.ramps import Taker, figures_of
-from mgmt.queries.span import bucket_at
-from mgmt.services import admit_share, begin_step, end_admission, say_of_admission, take_share_back
+from controlplane.provisioner.admitting import (
+    PENSTOCK,
+    AdmitShare,
+    FinishAdmission,
+    KeepAdmission,
+    PipeAdmission,
+    ReduceAdmission,
+    StartAdmission,
+    next_step,
+)
+from controlplane.provisioner.cell_change import changing
+from mgmt.ledger.queries.bucket_range import bucket_at
+from mgmt.models import Admission, OffsetSet, PipeRevision, Redrive
+from mgmt.ramps.admission_schedule import AdmissionPolicy, filed_under
+from mgmt.ramps.queries import RampParticipant, figures_of
+from mgmt.services import annotate_admission, begin_step, end_admission, lower_admission, raise_admission
 
 
-def admissions_under_way(now: datetime) -> list[AdmissionView]:
-    """Those of pipes that run; no further query where there is none."""
+def open_admissions(now: datetime) -> list[PipeAdmission]:
+    """Return the open admissions of pipes with a ramping or live revision; one query if no admission is open."""
     rows = list(Admission.objects.filter(ended_at=None, pipe__cell__isnull=False).select_related("pipe", "held_by"))
     running = dict(_running([row.pipe_id for row in rows])) if rows else {}
     rows = [row for row in rows if row.pipe_id in running]
     if not rows:
         return []
-    takers = {row.pipe_id: Taker(row.pipe_id, row.share, running[row.pipe_id]) for row in rows}
-    since = {takers[row.pipe_id]: bucket_at(row.step_at) for row in rows if row.step_at}
-    figures, held, busy = figures_of(takers.values(), now, since), _held(list(takers)), _being_released(list(takers))
+    participants = {row.pipe_id: RampParticipant(row.pipe_id, row.share, running[row.pipe_id]) for row in rows}
+    since = {participants[row.pipe_id]: bucket_at(row.step_at) for row in rows if row.step_at}
+    pipes = list(participants)
+    figures, held, releasing = figures_of(participants.values(), now, since), _held(pipes), _being_released(pipes)
     return [
-        AdmissionView(
+        PipeAdmission(
             pipe=row.pipe_id,
             cell=str(row.pipe.cell_id),
             active=row.pipe.state == row.pipe.State.ACTIVE,
@@ -36,8 +46,8 @@ def admissions_under_way(now: datetime) -> list[AdmissionView]:
             step_at=row.step_at,
             held_by="" if row.held_at is None else row.held_by.username if row.held_by else PENSTOCK,
             reason=row.reason,
-            figures=figures[takers[row.pipe_id]],
-            waiting=_sum(held[row.pipe_id], upto=row.share) + busy.get(row.pipe_id, 0),
+            figures=figures[participants[row.pipe_id]],
+            waiting=_sum(held[row.pipe_id], upto=row.share) + releasing.get(row.pipe_id, 0),
             beyond=_sum(held[row.pipe_id], above=row.share),
         )
         for row in rows
@@ -45,13 +55,13 @@ def admissions_under_way(now: datetime) -> list[AdmissionView]:
 
 
 def _running(pipes: list[str]) -> Iterable[tuple[str, int]]:
-    """Each pipe's revision that takes what is let in."""
+    """Return (pipe, number) of the revisions that get the admitted messages, the newest of each pipe last."""
     rows = PipeRevision.objects.filter(pipe__in=pipes, state__in=["ramping", "live"]).order_by("number")
     return rows.values_list("pipe_id", "number")
 
 
 def _held(pipes: list[str]) -> Mapping[str, dict[str, int]]:
-    """Of each pipe, how many messages are held before its steps, by what they are filed under."""
+    """Return, for each pipe, how many messages are held before its steps, by the share they wait for (filed_under)."""
     rows = OffsetSet.objects.filter(pipe_id__in=pipes, destination="", kind=OffsetSet.Kind.HELD)
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for pipe, cause, count in rows.values_list("pipe_id", "cause").annotate(n=Sum("count")):
@@ -60,8 +70,10 @@ def _held(pipes: list[str]) -> Mapping[str, dict[str, int]]:
 
 
 def _being_released(pipes: list[str]) -> dict[str, int]:
-    moves = Move.objects.filter(pipe__in=pipes, destination="", what=Move.What.RELEASE, state__in=Move.UNDER_WAY)
-    return {move.pipe_id: max(1, move.total - move.moved - move.skipped) for move in moves}
+    releases = Redrive.objects.filter(
+        pipe__in=pipes, destination="", what=Redrive.What.RELEASE, state__in=Redrive.UNDER_WAY
+    )
+    return {row.pipe_id: max(1, row.total - row.moved - row.skipped) for row in releases}
 
 
 def _sum(held: Mapping[str, int], *, upto: int | None = None, above: int | None = None) -> int:
@@ -71,48 +83,51 @@ def _sum(held: Mapping[str, int], *, upto: int | None = None, above: int | None 
 
 
 def let_in(now: datetime, policy: AdmissionPolicy) -> int:
-    """Do what is due for each of them; how many were changed. Safe to do twice: rows move only from what was seen."""
-    views = admissions_under_way(now)
+    """Take the due step of each open admission; return how many were changed.
+
+    Safe to run twice: rows change only if they are still as they were read.
+    """
+    views = open_admissions(now)
     states = cell_states(now, sorted({view.cell for view in views})) if views else {}
-    return sum(_let_in(view, states.get(view.cell), policy, now) for view in views)
+    return sum(_take_step(view, states.get(view.cell), policy, now) for view in views)
 
 
-def _let_in(view: AdmissionView, state: CellState | None, policy: AdmissionPolicy, now: datetime) -> bool:
+def _take_step(view: PipeAdmission, state: CellState | None, policy: AdmissionPolicy, now: datetime) -> bool:
     match step := next_step(view, policy, now):
-        case Begin():
+        case StartAdmission():
             return begin_step(pipe_id=view.pipe, now=now)
-        case End():
+        case FinishAdmission():
             return end_admission(pipe_id=view.pipe, now=now)
-        case Stay():
-            _say(view, step.reason)
+        case KeepAdmission():
+            _annotate(view, step.reason)
             return False
-        case Admit() | TakeBack():
-            refusal = why_not("provision", state, protective=isinstance(step, TakeBack)) if state else None
+        case AdmitShare() | ReduceAdmission():
+            refusal = refusal_of("provision", state, protective=isinstance(step, ReduceAdmission)) if state else None
             if refusal:
-                _say(view, f"{view.share} % of its keys are let in; {refusal.why}")
+                _annotate(view, f"{view.share} % of its keys are let in; {refusal.why}")
                 return False
             return _change(view, step, now)
 
 
-def _change(view: AdmissionView, step: Admit | TakeBack, now: datetime) -> bool:
-    """Under the cell's lease, as any change of it."""
-    back = isinstance(step, TakeBack)
-    with changing({view.cell: back}, f"admission of {view.pipe}", now) as ours:
-        if not ours or not _make(view, step, now):
+def _change(view: PipeAdmission, step: AdmitShare | ReduceAdmission, now: datetime) -> bool:
+    """Change the share under the cell's lease and write it to the control audit; return True if it was changed."""
+    is_reduction = isinstance(step, ReduceAdmission)
+    with changing({view.cell: is_reduction}, f"admission of {view.pipe}", now) as ours:
+        if not ours or not _set_share(view, step, now):
             return False
-        deed, outcome = ("take-share-back", "rolled back") if back else ("admit-share", "done")
-        reason = step.reason if isinstance(step, TakeBack) else ""
+        action, outcome = ("take-share-back", "rolled back") if is_reduction else ("admit-share", "done")
+        reason = step.reason if isinstance(step, ReduceAdmission) else ""
         detail = {"share": step.share}
-        note("provision", deed, outcome=outcome, at=now, cell=view.cell, pipe=view.pipe, reason=reason, detail=detail)
+        note("provision", action, outcome=outcome, at=now, cell=view.cell, pipe=view.pipe, reason=reason, detail=detail)
         return True
 
 
-def _make(view: AdmissionView, step: Admit | TakeBack, now: datetime) -> bool:
-    if isinstance(step, TakeBack):
-        return take_share_back(pipe_id=view.pipe, of_share=view.share, share=step.share, reason=step.reason, now=now)
-    return admit_share(pipe_id=view.pipe, of_share=view.share, share=step.share, now=now)
+def _set_share(view: PipeAdmission, step: AdmitShare | ReduceAdmission, now: datetime) -> bool:
+    if isinstance(step, ReduceAdmission):
+        return lower_admission(pipe_id=view.pipe, of_share=view.share, share=step.share, reason=step.reason, now=now)
+    return raise_admission(pipe_id=view.pipe, of_share=view.share, share=step.share, now=now)
 
 
-def _say(view: AdmissionView, reason: str) -> None:
+def _annotate(view: PipeAdmission, reason: str) -> None:
     if view.reason != reason:
-        say_of_admission(pipe_id=view.pipe, reason=reason)
+        annotate_admission(pipe_id=view.pipe, reason=reason)

@@ -1,7 +1,7 @@
-"""Whether a pipe that is let in by shares is given more, waits, or is taken back: from its figures alone. Pure.
+"""Decides if an admission gets a larger share, keeps its share, or is reduced: from the pipe's figures alone. Pure.
 
-There is nothing to compare with, so its figures count as they are; what is wrong with the cell shows in the cell's
-verdict, and the interlocks keep the share where it is meanwhile.
+A new pipe has no other revision to compare with, so its figures count as they are; faults of the cell show in the
+cell's verdict, and the interlocks keep the share unchanged meanwhile.
 """
 
 from datetime import datetime
@@ -9,18 +9,20 @@ from typing import Final
 
 from msgspec import Struct
 
-from dataplane.names import WHOLE
-from mgmt.provisioning.admission import AdmissionPolicy
-from mgmt.queries.ramps import Figures
+from dataplane.names import ALL_KEYS_PERCENT
+from mgmt.ramps.admission_schedule import AdmissionPolicy
+from mgmt.ramps.queries import RampFigures
 
-PENSTOCK: Final = "Penstock"  # held it by itself
+PENSTOCK: Final = "Penstock"  # the holder of an admission that was held automatically
 
 
-class AdmissionView(Struct, frozen=True):
-    """A pipe that is let in by shares.
+class PipeAdmission(Struct, frozen=True):
+    """A pipe in admission.
 
-    waiting: messages that are admitted by now and have not come back yet   beyond: held, and not admitted
-    reason:  what its row says it waits for
+    share:   percent of the keys that are admitted
+    waiting: held messages of admitted keys that have not returned to the pipe yet
+    beyond:  held messages of keys that are not admitted
+    reason:  the reason for waiting that its row has now
     """
 
     pipe: str
@@ -30,50 +32,56 @@ class AdmissionView(Struct, frozen=True):
     step_at: datetime | None
     held_by: str
     reason: str
-    figures: Figures
+    figures: RampFigures
     waiting: int = 0
     beyond: int = 0
 
 
-class Begin(Struct, frozen=True):
-    """Its first messages have come: the step counts from now on."""
+class StartAdmission(Struct, frozen=True):
+    """Start the time of the step: the pipe's first messages have arrived."""
 
 
-class Admit(Struct, frozen=True):
-    """Let so many percent of the keys in."""
+class AdmitShare(Struct, frozen=True):
+    """Admit so many percent of the keys."""
 
     share: int
 
 
-class TakeBack(Struct, frozen=True):
-    """Let only so many percent in again, and tell people why."""
+class ReduceAdmission(Struct, frozen=True):
+    """Reduce the admission to so many percent of the keys, and report why."""
 
     share: int
     reason: str
 
 
-class End(Struct, frozen=True):
-    """Everything is let in and has come back."""
+class FinishAdmission(Struct, frozen=True):
+    """End the admission: all keys are admitted, and all held messages have returned."""
 
 
-class Stay(Struct, frozen=True):
-    """Stay, and until what."""
+class KeepAdmission(Struct, frozen=True):
+    """Keep the share. `reason`: what the admission waits for."""
 
     reason: str
 
 
-def next_step(view: AdmissionView, policy: AdmissionPolicy, now: datetime) -> Begin | Admit | TakeBack | End | Stay:
-    """What follows for one pipe. Going back waits for nothing; one that went back waits for a person."""
-    if not view.held_by and (why := _why_back(view, policy)):
-        return TakeBack(max((step for step in policy.steps if step < view.share), default=0), why)
+def next_step(
+    view: PipeAdmission, policy: AdmissionPolicy, now: datetime
+) -> StartAdmission | AdmitShare | ReduceAdmission | FinishAdmission | KeepAdmission:
+    """Return the next step of one admission. A reduction waits for nothing; a reduced admission waits for a person."""
+    if not view.held_by and (why := _why_reduce(view, policy)):
+        return ReduceAdmission(max((step for step in policy.steps if step < view.share), default=0), why)
     if view.share and view.step_at is None and view.active and (view.figures.taken or view.beyond):
-        return Begin()
-    if why := _why_stay(view, policy, now):
-        return Stay(why)
-    return Admit(next(step for step in policy.steps if step > view.share)) if view.share < WHOLE else End()
+        return StartAdmission()
+    if why := _why_keep(view, policy, now):
+        return KeepAdmission(why)
+    return (
+        AdmitShare(next(step for step in policy.steps if step > view.share))
+        if view.share < ALL_KEYS_PERCENT
+        else FinishAdmission()
+    )
 
 
-def _why_stay(view: AdmissionView, policy: AdmissionPolicy, now: datetime) -> str:
+def _why_keep(view: PipeAdmission, policy: AdmissionPolicy, now: datetime) -> str:
     here = f"{view.share} % of its keys are let in"
     if view.held_by:
         return view.reason if view.held_by == PENSTOCK else f"{here}: held by {view.held_by}"
@@ -81,10 +89,10 @@ def _why_stay(view: AdmissionView, policy: AdmissionPolicy, now: datetime) -> st
         return f"{here} until the pipe is active again"
     if view.step_at is None:
         return f"{here}; it waits for its first messages"
-    return _why_try_on(view, view.step_at, policy, now, here) if view.share else ""
+    return _why_step_is_open(view, view.step_at, policy, now, here) if view.share else ""
 
 
-def _why_try_on(view: AdmissionView, step_at: datetime, policy: AdmissionPolicy, now: datetime, here: str) -> str:
+def _why_step_is_open(view: PipeAdmission, step_at: datetime, policy: AdmissionPolicy, now: datetime, here: str) -> str:
     due, latest = step_at + policy.hold, step_at + policy.patience
     if now < due:
         return f"{here} until {due:%H:%M:%S} UTC"
@@ -93,7 +101,7 @@ def _why_try_on(view: AdmissionView, step_at: datetime, policy: AdmissionPolicy,
     return f"{here}; what was held of them is on its way" if view.waiting else ""
 
 
-def _why_back(view: AdmissionView, policy: AdmissionPolicy) -> str:
+def _why_reduce(view: PipeAdmission, policy: AdmissionPolicy) -> str:
     figures = view.figures
     of_all = f"of {figures.taken} messages"
     if figures.failed > max(policy.few, policy.failing * figures.taken):

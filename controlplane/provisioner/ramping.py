@@ -1,7 +1,7 @@
-"""Whether a ramp goes on, stays where it is, or goes back: from the figures of its two revisions alone. Pure.
+"""Decides if a ramp advances, keeps its share, or is rolled back: from the figures of its two revisions alone. Pure.
 
-The stable revision runs beside the ramping one, over the same lanes and at the same time: what is wrong with the cell,
-or with a destination, shows in both, and only what is worse in the ramping one counts against it.
+The stable revision runs next to the ramping one, in the same lanes and at the same time: a fault of the cell or of a
+destination shows in both, and only figures that are worse for the ramping revision count against it.
 """
 
 import math
@@ -12,16 +12,17 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from mgmt.provisioning.ramps import RampPolicy
-from mgmt.queries.ramps import Figures
+from mgmt.ramps.queries import RampFigures
+from mgmt.ramps.schedule import RampPolicy
 
 SIGMAS: Final = 3.0  # how far above its mean chance alone may carry a count
 
 
-class RampView(Struct, frozen=True):
-    """A ramp under way, at its present step.
+class RampProgress(Struct, frozen=True):
+    """An open ramp, at its present step.
 
-    stable: the figures of the stable revision at this step, or, where it takes nothing any more, at its last with some
+    share:  percent of the keys that the ramping revision has
+    stable: figures of the stable revision at this step, or, if it gets no messages any more, at its last step with some
     """
 
     revision: int
@@ -29,30 +30,30 @@ class RampView(Struct, frozen=True):
     share: int
     began_at: datetime
     held_by: str
-    ramping: Figures
-    stable: Figures
+    ramping: RampFigures
+    stable: RampFigures
 
 
-class Back(Struct, frozen=True):
-    """Roll back, and why."""
+class RevertRamp(Struct, frozen=True):
+    """Roll the ramp back. `reason`: why."""
 
     reason: str
 
 
-class On(Struct, frozen=True):
-    """Go on to this share; None: the revision goes live."""
+class AdvanceRamp(Struct, frozen=True):
+    """Advance to this share in percent; None: the revision goes live."""
 
     share: int | None
 
 
-class Stay(Struct, frozen=True):
-    """Stay, and until what."""
+class KeepShare(Struct, frozen=True):
+    """Keep the share. `reason`: what the ramp waits for."""
 
     reason: str
 
 
-def why_back(ramp: RampView, policy: RampPolicy) -> str:
-    """Why the ramp must go back, "" if nothing says so. Neither a hold nor an unstable cell keeps it from that."""
+def rollback_reason(ramp: RampProgress, policy: RampPolicy) -> str:
+    """Return why the ramp must be rolled back, or "". Neither a hold nor an unstable cell prevents a rollback."""
     ours, theirs = ramp.ramping, ramp.stable
     here = f"at {ramp.share} % of the keys"
     if ours.failed > most_failures(ours.taken, theirs, policy):
@@ -69,36 +70,38 @@ def why_back(ramp: RampView, policy: RampPolicy) -> str:
     return ""
 
 
-def next_step(ramp: RampView, policy: RampPolicy, now: datetime) -> On | Stay:
-    """What follows where nothing speaks against the ramp and nobody else holds it up."""
+def next_step(ramp: RampProgress, policy: RampPolicy, now: datetime) -> AdvanceRamp | KeepShare:
+    """Return the next step of a ramp without a reason to roll back and without a refusal by the interlocks."""
     if ramp.held_by:
-        return Stay(f"held at {ramp.share} % of the keys by {ramp.held_by}")
+        return KeepShare(f"held at {ramp.share} % of the keys by {ramp.held_by}")
     due = ramp.began_at + policy.hold
     if now < due:
-        return Stay(f"at {ramp.share} % of the keys until {_clock(due)}")
+        return KeepShare(f"at {ramp.share} % of the keys until {_clock(due)}")
     latest = ramp.began_at + policy.patience
     if ramp.ramping.taken < policy.evidence and now < latest:
-        return Stay(
+        return KeepShare(
             f"at {ramp.share} % of the keys, until it has taken {policy.evidence} messages; "
             f"at the latest until {_clock(latest)}"
         )
-    return On(next((share for share in policy.steps if share > ramp.share), None))
+    return AdvanceRamp(next((share for share in policy.steps if share > ramp.share), None))
 
 
-def most_failures(taken: int, stable: Figures, policy: RampPolicy) -> float:
-    """How many of `taken` messages may fail without being worse than the stable revision's: its rate, what chance may
-    add to that, and the policy's tolerance; always the policy's few, for a single bad message is no verdict.
+def most_failures(taken: int, stable: RampFigures, policy: RampPolicy) -> float:
+    """Return how many of `taken` messages may fail before the ramping revision counts as worse than the stable one.
+
+    That is the stable revision's rate plus SIGMAS standard deviations of chance plus the policy's tolerance, and at
+    least the policy's `few`, because a single bad message proves nothing.
     """
     expected = taken * _rate(stable.failed, stable.taken)
     return max(policy.few, expected + SIGMAS * math.sqrt(expected) + policy.tolerance * taken)
 
 
-def figures_to_keep(ramp: RampView) -> Mapping[str, Any]:
-    """The figures as the step's row has them."""
+def figures_to_keep(ramp: RampProgress) -> Mapping[str, Any]:
+    """Return the figures of both revisions in the form that the step's row stores."""
     return {"ramping": msgspec.to_builtins(ramp.ramping), "stable": msgspec.to_builtins(ramp.stable)}
 
 
-def _is_slow(ours: Figures, theirs: Figures, policy: RampPolicy) -> bool:
+def _is_slow(ours: RampFigures, theirs: RampFigures, policy: RampPolicy) -> bool:
     if ours.p95_us is None or theirs.p95_us is None or min(ours.taken, theirs.taken) < policy.evidence:
         return False
     return ours.p95_us > max(policy.slower * theirs.p95_us, theirs.p95_us + policy.slower_by_us)
@@ -108,7 +111,7 @@ def _rate(count: int, of: int) -> float:
     return count / of if of else 0.0
 
 
-def _stable(ramp: RampView, count: int) -> str:
+def _stable(ramp: RampProgress, count: int) -> str:
     return f"of revision {ramp.stable_number} {count} of {ramp.stable.taken}"
 
 

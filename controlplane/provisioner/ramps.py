@@ -1,30 +1,32 @@
-"""Ramps under way as the Provisioner sees them, with the figures of both revisions at their present step."""
+"""Reads the open ramps as the Provisioner sees them, with the figures of both revisions at their present step."""
 
 from datetime import datetime
 
 from django.db.models import Prefetch
 
-from controlplane.provisioner.ramping import RampView
+from controlplane.provisioner.ramping import RampProgress
 from mgmt.models import Ramp, RampStep
-from mgmt.queries.ramps import Figures, figures_of, kept_figures, takers_of
+from mgmt.ramps.queries import RampFigures, figures_of, kept_figures, ramp_participants
 
 
-def ramps_under_way(now: datetime) -> dict[int, RampView]:
-    """By the revision's id; no further query where there is none."""
+def open_ramps(now: datetime) -> dict[int, RampProgress]:
+    """Return the open ramps by their revision's id; one query if there is none."""
     steps = Prefetch("steps", RampStep.objects.order_by("-share"))
     rows = Ramp.objects.filter(ended_at=None).select_related("revision", "stable", "held_by").prefetch_related(steps)
     ramps = list(rows)
     if not ramps:
         return {}
-    takers = {ramp.revision_id: takers_of(ramp, ramp.share) for ramp in ramps}
-    figures = figures_of((taker for both in takers.values() for taker in both), now)
-    return {ramp.revision_id: view_of(ramp, *(figures[taker] for taker in takers[ramp.revision_id])) for ramp in ramps}
+    participants = {ramp.revision_id: ramp_participants(ramp, ramp.share) for ramp in ramps}
+    figures = figures_of((one for both in participants.values() for one in both), now)
+    return {
+        ramp.revision_id: view_of(ramp, *(figures[one] for one in participants[ramp.revision_id])) for ramp in ramps
+    }
 
 
-def view_of(ramp: Ramp, ramping: Figures, stable: Figures) -> RampView:
-    """The ramp with the figures of its present step. `ramp.steps`: the newest first."""
+def view_of(ramp: Ramp, ramping: RampFigures, stable: RampFigures) -> RampProgress:
+    """Return the ramp with the figures of its present step. `ramp.steps` must be prefetched, the newest first."""
     now, *before = list(ramp.steps.all())
-    return RampView(
+    return RampProgress(
         revision=ramp.revision.number,
         stable_number=ramp.stable.number,
         share=ramp.share,
@@ -35,5 +37,5 @@ def view_of(ramp: Ramp, ramping: Figures, stable: Figures) -> RampView:
     )
 
 
-def _stable(step: RampStep) -> Figures:
+def _stable(step: RampStep) -> RampFigures:
     return kept_figures(step, "stable")

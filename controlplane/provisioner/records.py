@@ -1,4 +1,4 @@
-"""Builds the control records that are missing, from their rows."""
+"""Builds the missing control records from their rows."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -7,63 +7,63 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from controlplane.provisioner.snapshot import RevisionView
-from controlplane.provisioner.wanted import (
+from controlplane.provisioner.desired_state import (
     cell_key,
     destination_key,
     digest_key,
-    move_key,
     pipe_key,
     plan_key,
     quota_key,
+    redrive_key,
     schema_key,
     weights_by_pipe,
 )
-from dataplane.names import WHOLE
+from controlplane.provisioner.snapshot import RevisionSnapshot
+from dataplane.names import ALL_KEYS_PERCENT
 from dataplane.spec import SpecError, TableDestination, destination_of, parse_pipe_spec
-from dataplane.tables.moves import encode_offsets
 from dataplane.tables.quotas import IN_DATA_PLANE
 from dataplane.tables.records import (
+    ApiKeyRecord,
     CellRecord,
     DestinationRecord,
-    KeyRecord,
-    MoveRecord,
     PipeRecord,
     PlanRecord,
     QuotaRecord,
     Record,
+    RedriveRecord,
     SchemaRecord,
     TopicRecord,
 )
+from dataplane.tables.redrives import encode_offsets
+from mgmt.deliveries.services.offset_sets import united
 from mgmt.models import (
     Admission,
     ApiKey,
     Cell,
     Destination,
     LookupTable,
-    Move,
     Pipe,
+    PipeMigration,
     PipeRevision,
     Ramp,
-    Relocation,
+    Redrive,
     SourceSchema,
     TenantQuota,
 )
-from mgmt.services.places import united
 
-DestinationState = Literal["active", "paused", "suspended", "removed"]
+DestinationRecordState = Literal["active", "paused", "suspended", "removed"]
 PipeState = Literal["active", "paused", "closed"]
 
 
-class Built(Struct, frozen=True):
-    """Records in the order asked for, and what could not be built: {key: why}."""
+class BuiltRecords(Struct, frozen=True):
+    """Records in the requested order, and the keys whose record could not be built: {key: why}."""
 
     records: list[Record]
     broken: dict[str, str]
 
 
-def desired_records(keys: Iterable[str]) -> Built:
-    """The records of `keys`, from the rows as they are now (they may be newer than what was decided on)."""
+def desired_records(keys: Iterable[str]) -> BuiltRecords:
+    """Build the records of `keys` from the rows as they are now, which may be newer than those of the decision."""
     keys = list(keys)
     found: dict[str, Record] = {}
     broken: dict[str, str] = {}
@@ -71,7 +71,7 @@ def desired_records(keys: Iterable[str]) -> Built:
     for kind, build in BUILDERS.items():
         if kinds.get(kind):
             build(kinds[kind], found, broken)
-    return Built([found[key] for key in keys if key in found], broken)
+    return BuiltRecords([found[key] for key in keys if key in found], broken)
 
 
 def _by_kind(keys: Iterable[str]) -> dict[str, list[str]]:
@@ -84,7 +84,7 @@ def _by_kind(keys: Iterable[str]) -> dict[str, list[str]]:
 
 def _build_cells(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
     for cell in Cell.objects.filter(id__in=names).prefetch_related("topics"):
-        # The newest generation is written to and read; older ones are only drained (not in the first cut).
+        # Lanes write to and read the newest generation; older ones are only drained (not implemented yet).
         topics: dict[Any, TopicRecord] = {}
         for topic in sorted(cell.topics.all(), key=lambda topic: topic.generation):
             topics[topic.purpose] = TopicRecord(topic.name, topic.generation, topic.partitions, topic.topic_id)
@@ -95,13 +95,13 @@ def _build_cells(names: list[str], found: dict[str, Record], _broken: dict[str, 
 
 def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
     rows = PipeRevision.objects.filter(pipe_id__in=names, state__in=["ramping", "live"]).order_by()
-    views = [RevisionView(*row) for row in rows.values_list("id", "pipe_id", "number", "state")]
+    views = [RevisionSnapshot(*row) for row in rows.values_list("id", "pipe_id", "number", "state")]
     shares = Ramp.objects.filter(revision__in=[view.id for view in views], ended_at=None)
     weights = weights_by_pipe(views, dict(shares.values_list("revision_id", "share")))
     run_as = _run_as(names)
-    draining = Relocation.objects.filter(pipe_id__in=names, state=Relocation.State.DRAINING)
+    draining = PipeMigration.objects.filter(pipe_id__in=names, state=PipeMigration.State.DRAINING)
     leaving = dict(draining.values_list("pipe_id", "source_id"))
-    held = Relocation.objects.filter(pipe_id__in=names, state__in=Relocation.UNDER_WAY, held_at__isnull=False)
+    held = PipeMigration.objects.filter(pipe_id__in=names, state__in=PipeMigration.UNDER_WAY, held_at__isnull=False)
     held_at = dict(held.values_list("pipe_id", "target_id"))
     admitted = dict(Admission.objects.filter(pipe__in=names, ended_at=None).values_list("pipe_id", "share"))
     for pipe in Pipe.objects.filter(id__in=names).select_related("tenant"):
@@ -119,17 +119,17 @@ def _build_pipes(names: list[str], found: dict[str, Record], _broken: dict[str, 
             salt=pipe.tenant.mask_salt,
             cause=pipe.state_cause,
             leaving=leaving.get(pipe.id, ""),
-            admitted=admitted.get(pipe.id, WHOLE),
+            admitted=admitted.get(pipe.id, ALL_KEYS_PERCENT),
             by_shares=pipe.id in admitted,
             held_at=held_at.get(pipe.id, ""),
         )
 
 
 def _run_as(pipes: list[str]) -> Mapping[str, dict[int, int]]:
-    """For each pipe: revisions that went back, and the one that runs what they were given."""
-    back = Ramp.objects.filter(revision__pipe__in=pipes, revision__state=PipeRevision.State.FAILED)
+    """Return, for each pipe, its rolled-back revisions and the revision that runs the messages stamped with them."""
+    rolled_back = Ramp.objects.filter(revision__pipe__in=pipes, revision__state=PipeRevision.State.FAILED)
     found: dict[str, dict[int, int]] = defaultdict(dict)
-    for pipe, number, stable in back.values_list("revision__pipe_id", "revision__number", "stable__number"):
+    for pipe, number, stable in rolled_back.values_list("revision__pipe_id", "revision__number", "stable__number"):
         found[pipe][number] = stable
     return found
 
@@ -163,7 +163,7 @@ def _build_destinations(names: list[str], found: dict[str, Record], broken: dict
             pipe=row.pipe_id,
             name=row.name,
             version=row.version,
-            state=cast(DestinationState, row.state),
+            state=cast(DestinationRecordState, row.state),
             to=config,
             secrets=list(row.secrets),
             credential=row.credential,
@@ -174,7 +174,7 @@ def _build_destinations(names: list[str], found: dict[str, Record], broken: dict
 
 
 def _table_id(tenant: str, name: str) -> str:
-    """The tenant's look-up table of that name; it cannot be removed while a revision feeds it."""
+    """Return the id of the tenant's look-up table of that name; it cannot be removed while a revision feeds it."""
     live = LookupTable.objects.filter(tenant_id=tenant, name=name, state=LookupTable.State.LIVE)
     return live.values_list("id", flat=True).first() or ""
 
@@ -193,22 +193,22 @@ def _build_keys(names: list[str], found: dict[str, Record], _broken: dict[str, s
     for digest, version, pipe, source, revoked in rows.values_list(
         "digest", "version", "source__pipe_id", "source__name", "revoked_at"
     ):
-        found[digest_key(digest)] = KeyRecord(digest, version, pipe, source, revoked is not None)
+        found[digest_key(digest)] = ApiKeyRecord(digest, version, pipe, source, revoked is not None)
 
 
-def _build_moves(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
-    for row in Move.objects.filter(id__in=names, pipe__cell__isnull=False).select_related("pipe"):
-        over = row.state in (Move.State.DONE, Move.State.ABORTED)
-        found[move_key(row.id)] = MoveRecord(
+def _build_redrives(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:
+    for row in Redrive.objects.filter(id__in=names, pipe__cell__isnull=False).select_related("pipe"):
+        over = row.state in (Redrive.State.DONE, Redrive.State.ABORTED)
+        found[redrive_key(row.id)] = RedriveRecord(
             move=row.id,
             version=row.version,
             cell=str(row.pipe.cell_id),
             pipe=row.pipe_id,
             destination=row.destination,
-            what="redrive" if row.what == Move.What.REDRIVE else "release",
+            what="redrive" if row.what == Redrive.What.REDRIVE else "release",
             offsets={} if over else encode_offsets(united(row.taken)),
             rate_per_s=row.rate_per_s,
-            state="running" if row.state == Move.State.RUNNING else "aborted",
+            state="running" if row.state == Redrive.State.RUNNING else "aborted",
             through=row.through,
         )
 
@@ -228,5 +228,5 @@ BUILDERS: Final[dict[str, Builder]] = {
     "destination": _build_destinations,
     "pipe": _build_pipes,
     "key": _build_keys,
-    "move": _build_moves,
+    "move": _build_redrives,
 }

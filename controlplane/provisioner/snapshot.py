@@ -1,4 +1,4 @@
-"""What one tick of the Provisioner looks at: plain values, so that deciding needs no database and no Kafka."""
+"""Input of one tick of the Provisioner: plain values, so that deciding needs no database and no Kafka."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -6,35 +6,38 @@ from typing import Final
 
 from msgspec import Struct
 
-from controlplane.compute.port import Desired
-from controlplane.control_topic import Published
+from controlplane.compute.port import DesiredApplication
+from controlplane.control_topic import PublishedRecord
 from controlplane.interlocks import CellState
-from controlplane.provisioner.ramping import RampView
-from mgmt.provisioning.placing import CellRoom, NewPipe, PlacingPolicy
-from mgmt.provisioning.ramps import RampPolicy
+from controlplane.provisioner.ramping import RampProgress
+from mgmt.cells.placement import CellCapacity, NewPipe, PlacementPolicy
+from mgmt.ramps.schedule import RampPolicy
 
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
-class CellView(Struct, frozen=True):
-    """A cell. `bound`: all its topics are made and bound to Kafka's ids; `problem`: why it must not be touched.
+class CellSnapshot(Struct, frozen=True):
+    """A cell.
 
-    release: the build that its application is to run; "" as long as it has none
-    asleep:  it is to have no lanes and no application (controlplane.autoscaler.sleeping)
+    bound:   all its topics are made and bound to Kafka's ids
+    desired: the application that compute was asked for
+    release: the build that its application should run; "" while it has none
+    problem: why it must not be changed; "" if it may
+    asleep:  it should have no lanes and no application (controlplane.autoscaler.sleeping)
     """
 
     id: str
     version: int
     epoch: int
     bound: bool
-    desired: Desired | None  # what compute was asked for
+    desired: DesiredApplication | None
     release: str
     problem: str = ""
     asleep: bool = False
 
 
-class PipeView(Struct, frozen=True):
-    """A pipe and the cell it was placed on, if any."""
+class PipePlacement(Struct, frozen=True):
+    """A pipe and the cell on which it is placed, if any."""
 
     id: str
     version: int
@@ -42,7 +45,7 @@ class PipeView(Struct, frozen=True):
     cell: str | None
 
 
-class RevisionView(Struct, frozen=True):
+class RevisionSnapshot(Struct, frozen=True):
     """A revision; `state` as in mgmt's PipeRevision."""
 
     id: int
@@ -53,16 +56,16 @@ class RevisionView(Struct, frozen=True):
     reason: str = ""
 
 
-class Versioned(Struct, frozen=True):
-    """A row that becomes a control record of a pipe: an API key (name = digest), a destination, a schema or a move."""
+class VersionedRow(Struct, frozen=True):
+    """A row behind a control record of a pipe: an API key (name = digest), destination, schema, redrive or release."""
 
     pipe: str
     name: str
     version: int
 
 
-class Beat(Struct, frozen=True):
-    """A heartbeat young enough to believe."""
+class BelievedHeartbeat(Struct, frozen=True):
+    """A heartbeat that is fresh enough to rely on."""
 
     cell: str
     writer: str
@@ -72,12 +75,18 @@ class Beat(Struct, frozen=True):
     table_offset: int
 
 
-class RelocationView(Struct, frozen=True):
-    """A relocation under way.
+class MigrationView(Struct, frozen=True):
+    """An open migration of a pipe.
 
-    unfit:  why the pipe cannot be moved at all   busy: what of the pipe must end before it is switched
-    in_order: the target must hold what comes until the source has ended   held: and has been told so
-    ends:   whether the source's ends are noted    behind: who has not passed them, or what of the pipe lies behind
+    says:        the reason for waiting that its row has now
+    is_way_back: it reverts an earlier migration
+    in_order:    the target must hold the pipe's messages until the source has been drained
+    held:        the pipe's record says so
+    unfit:       why the pipe cannot be migrated at all; "" if it can
+    busy:        work of the pipe that must end before the switch; "" if there is none
+    left_at:     time from which ingest sends nothing to the source, except for requests already begun
+    ends:        the source's end offsets are stored
+    behind:      a partition of the source that has not been read to its end, or holds messages of the pipe; "" if none
     """
 
     id: int
@@ -97,35 +106,41 @@ class RelocationView(Struct, frozen=True):
     behind: str = ""
 
 
-class Snapshot(Struct, frozen=True):
-    """Rows, heartbeats, what compute was asked for, and what the control topic holds, at about one moment.
+class ProvisionerSnapshot(Struct, frozen=True):
+    """Rows, heartbeats, desired applications, and the control topic's newest records, at about one moment.
 
-    states: by cell, what the interlocks ask
-    to_place: pipes without a cell   rooms: the cells, if there is such a pipe
-    dedicated: cells that are kept for one tenant, and for which
-    quotas: versions of tenants' own limits, by tenant
-    ramps: those under way, by their revision's id   recent: messages that pipes with a requested revision took of late
+    heartbeats:      fresh heartbeats of lanes, drivers and ingest replicas
+    check_topics:    check bound topics in this tick as well
+    redrives:        redrives and releases
+    states:          input of the interlocks, by cell
+    to_place:        pipes without a cell
+    capacities:      capacity of the cells; empty if every pipe has a cell
+    dedicated:       cell -> the tenant that it is reserved for
+    quotas:          versions of tenants' own limits, by tenant
+    ramps:           open ramps, by their revision's id
+    recently_ramped: number of messages that a pipe with a requested revision took recently, by pipe
+    migrations:      open migrations of pipes between cells
     """
 
-    cells: list[CellView]
-    pipes: list[PipeView]
-    revisions: list[RevisionView]
-    keys: list[Versioned]
-    destinations: list[Versioned]
-    beats: list[Beat]
-    published: Mapping[str, Published]
+    cells: list[CellSnapshot]
+    pipes: list[PipePlacement]
+    revisions: list[RevisionSnapshot]
+    keys: list[VersionedRow]
+    destinations: list[VersionedRow]
+    heartbeats: list[BelievedHeartbeat]
+    published: Mapping[str, PublishedRecord]
     master: str
     check_topics: bool = False
-    moves: list[Versioned] = []
-    schemas: list[Versioned] = []
+    redrives: list[VersionedRow] = []
+    schemas: list[VersionedRow] = []
     quotas: Mapping[str, int] = {}
     states: Mapping[str, CellState] = {}
-    ramps: Mapping[int, RampView] = {}
-    recent: Mapping[str, int] = {}
-    relocations: Sequence[RelocationView] = ()
+    ramps: Mapping[int, RampProgress] = {}
+    recently_ramped: Mapping[str, int] = {}
+    migrations: Sequence[MigrationView] = ()
     policy: RampPolicy = RampPolicy()
     to_place: Sequence[NewPipe] = []
-    rooms: Sequence[CellRoom] = []
+    capacities: Sequence[CellCapacity] = []
     dedicated: Mapping[str, str] = {}
-    placing: PlacingPolicy = PlacingPolicy()
+    placing: PlacementPolicy = PlacementPolicy()
     now: datetime = EPOCH

@@ -1,4 +1,4 @@
-"""The Provisioner's Celery task: look, decide, act, until nothing but waiting is left."""
+"""The Provisioner's Celery task: take a snapshot, decide, act, until only waiting is left."""
 
 import os
 import time
@@ -11,41 +11,41 @@ import structlog
 from celery import shared_task
 from confluent_kafka import KafkaException
 
-from controlplane.compute.choose import compute_at
+from controlplane.compute.factory import compute_at
 from controlplane.control_topic import ControlTopic, ControlTopicError
 from controlplane.locks import alone
-from controlplane.provisioner.act import Hands, act, ensure_cluster_topics, open_revisions
+from controlplane.provisioner.act import Effects, act, ensure_cluster_topics, open_revisions
 from controlplane.provisioner.admissions import let_in
-from controlplane.provisioner.decide import Wait, decide
-from controlplane.provisioner.look import take_snapshot
-from controlplane.provisioner.relocating import Say, next_steps
-from controlplane.provisioner.take_step import take_step
+from controlplane.provisioner.apply_step import apply_step
+from controlplane.provisioner.decide import AnnotateRevision, decide
+from controlplane.provisioner.migrating import AnnotateMigration, next_steps
+from controlplane.provisioner.snapshot_queries import take_snapshot
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, TopicsNotReadyError
-from mgmt.schedule import PROVISION
+from controlplane.topics import TopicCreator, TopicsNotReadyError
+from mgmt.cells.schedule import PROVISION
 
-ROUNDS: Final = 8  # a new pipe goes place, topics, publish, ramp, publish, live: more would be a decision that flaps
+ROUNDS: Final = 8  # a new pipe takes place, topics, publish, ramp, publish, live: more would be a flapping decision
 CHECK_S: Final = 600.0
 LOCK: Final = PROVISION
 log = structlog.get_logger(__name__)
 
 
 def utc_now() -> datetime:
-    """The clock of the host."""
+    """Return the host's time."""
     return datetime.now(UTC)
 
 
 class Provisioner:
-    """One process's clients and what it remembers between ticks; all of it can be lost at any time."""
+    """Clients of one process and its memory between ticks, all of which may be lost at any time."""
 
-    def __init__(self, hands: Hands, clock: Callable[[], datetime] = utc_now) -> None:
-        """`clock`: asked anew in each round, for a tick may wait for Kafka in between."""
-        self._hands = hands
+    def __init__(self, effects: Effects, clock: Callable[[], datetime] = utc_now) -> None:
+        """`clock`: read in each round, because a tick may wait for Kafka in between."""
+        self._hands = effects
         self._clock = clock
         self._check_at = 0.0
 
     def tick(self) -> str:
-        """One pass under the lock. Returns what was done, in words."""
+        """Run one pass under the lock; return a summary of the actions."""
         return alone(LOCK, self._run)
 
     def _run(self) -> str:
@@ -81,23 +81,23 @@ class Provisioner:
             for action in actions:
                 act(self._hands, action, now)
             for step in steps:
-                take_step(self._hands, step, now)
+                apply_step(self._hands, step, now)
             done += [type(action).__name__ for action in (*actions, *steps)]
             if check:
                 check, self._check_at = False, time.monotonic() + CHECK_S
-            if all(isinstance(action, Wait | Say) for action in (*actions, *steps)):
+            if all(isinstance(action, AnnotateRevision | AnnotateMigration) for action in (*actions, *steps)):
                 break
         return ", ".join(done) or "nothing to do"
 
 
 @cache
 def provisioner() -> Provisioner:
-    """This process's Provisioner; its clients are made at the first tick, never before a fork."""
+    """Return this process's Provisioner; its clients are created at the first tick, never before a fork."""
     settings = control_settings()
     return Provisioner(
-        Hands(
+        Effects(
             settings=settings,
-            topics=TopicAdmin(settings.kafka),
+            topics=TopicCreator(settings.kafka),
             control=ControlTopic(settings.kafka),
             compute=compute_at(settings.cell_master, settings.var, os.environ),
             problems={},
@@ -107,11 +107,11 @@ def provisioner() -> Provisioner:
 
 @shared_task(name="provisioner.tick")
 def tick() -> str:
-    """Make the cells match the rows, one step nearer.
+    """Bring the cells one step closer to the state that the rows require.
 
-    Safe to run twice, at once, and to be killed anywhere: every step is read off the rows and the control topic, not
-    remembered; topics are made if absent and bound to the id they have; a record that was written is found there and
-    not written again; rows move by conditional updates. Ticks that overlap skip, by an advisory lock that dies with
-    its holder. Nothing waits in here: what is not ready is looked at again by the next tick.
+    Safe to run twice, at once, and to be killed anywhere: every step is derived from the rows and the control topic,
+    not from memory; topics are made if absent and bound to the id that they have; a record already written is found in
+    the topic and not written again; rows change by conditional updates. An overlapping tick skips, by an advisory lock
+    that Postgres releases when its holder exits. A tick never waits for a cell: the next tick checks again.
     """
     return provisioner().tick()

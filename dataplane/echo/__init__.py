@@ -1,1 +1,1 @@
-"""The echo: a destination of our own for pipes whose owner has no endpoint yet."""
+"""The echo: Penstock's own endpoint for pipes whose owner has no destination yet."""

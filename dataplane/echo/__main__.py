@@ -1,4 +1,4 @@
-"""`python -m dataplane.echo`: the echo, a process of its own so that slow deliveries to it hold up no page."""
+"""`python -m dataplane.echo`: the echo, in a process of its own, so that slow deliveries to it delay no page."""
 
 import asyncio
 import os
@@ -9,19 +9,19 @@ import uvloop
 
 from dataplane.addresses import ECHO_PORT
 from dataplane.echo.app import Echo
-from dataplane.runtime.asgi_server import serve
-from dataplane.runtime.board import Board
-from dataplane.runtime.logs import log_as_json
+from dataplane.runtime.telemetry.logs import log_as_json
+from dataplane.runtime.telemetry.metrics_registry import MetricsRegistry
+from dataplane.runtime.web.asgi_server import serve
 
 DRAIN_S: Final = 5.0
 
 
 def main() -> int:
-    """Entry point."""
+    """Serve the echo until the process is stopped."""
     log_as_json(process="echo")
-    echo, board = Echo(), Board()
-    board.reads(echo.readings)
-    board.serve()
+    echo, registry = Echo(), MetricsRegistry()
+    registry.reads(echo.readings)
+    registry.serve()
     host = os.environ.get("PENSTOCK_INGEST_HOST", "127.0.0.1")
     port = int(os.environ.get("PENSTOCK_ECHO_PORT", "") or ECHO_PORT)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -1,34 +1,34 @@
-"""The echo as an ASGI application: 200 to a signed POST, and nothing is kept of it."""
+"""The echo as an ASGI application: it answers 200 to a signed POST and stores nothing."""
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from dataplane.runtime.asgi import (
+from dataplane.runtime.telemetry.metrics_registry import MetricReading
+from dataplane.runtime.web.asgi import (
     PLAIN_TEXT,
+    AsgiHeaders,
     BodyReader,
     BodyRefusedError,
     BodyRule,
     ByteBudget,
     ClientGoneError,
-    Headers,
     Receive,
     Scope,
     Send,
     answer,
     read_body,
 )
-from dataplane.runtime.board import Reading
 
 PATH: Final = "/echo/"
 BODY: Final = BodyRule(1024 * 1024)
 HELD_BYTES: Final = 64 * 1024 * 1024
-STATUSES: Final = (200, 401, 404, 405, 408, 413, 503)  # each is shown as a metric before its first answer
+STATUSES: Final = (200, 401, 404, 405, 408, 413, 503)  # each is exported as a metric before its first response
 SIGNATURE_HEADERS: Final = (b"webhook-id", b"webhook-timestamp", b"webhook-signature")
 
 
 class Echo:
-    """Answers deliveries. It has no database, no thread and no queue: what it cannot take now gets 503."""
+    """Answers deliveries. It has no database, no thread and no queue: a request that it cannot take now gets 503."""
 
     def __init__(self) -> None:
         self._budget = ByteBudget(HELD_BYTES)
@@ -50,13 +50,13 @@ class Echo:
         finally:
             self.active -= 1
 
-    def readings(self) -> Iterator[Reading]:
-        """Yield how requests were answered."""
+    def readings(self) -> Iterator[MetricReading]:
+        """Yield the number of responses by status."""
         for status, count in self.answers.copy().items():
-            yield Reading("penstock_echo_answers_total", count, (str(status),))
+            yield MetricReading("penstock_echo_answers_total", count, (str(status),))
 
     async def _judge(self, scope: Scope, receive: Receive) -> tuple[int, str]:
-        """Return status and text: 401 without the headers of a signature, which the echo has no secret to check."""
+        """Return status and text: 401 without signature headers, whose values the echo has no secret to check."""
         if scope["path"] != PATH:
             return 404, f"Not found. Send deliveries to POST {PATH}."
         if scope["method"] != "POST":
@@ -73,7 +73,7 @@ class Echo:
         return 200, "Received. Nothing is stored."
 
 
-def _headers_of(status: int) -> Headers:
+def _headers_of(status: int) -> AsgiHeaders:
     headers = [PLAIN_TEXT]
     if status == 405:
         headers.append((b"allow", b"POST"))

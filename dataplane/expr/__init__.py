@@ -1,21 +1,22 @@
-"""The tenant language: CEL for predicates and values, parsed by Lark, compiled to closures over a closed list."""
+"""The tenant language: CEL for predicates and values, parsed by Lark, compiled to closures over an allowlist."""
 
-from dataplane.expr.compiled import Expr, compile_expr
-from dataplane.expr.frame import ROOTS, Allowance, json_units
-from dataplane.expr.nodes import At, ExprError
+from dataplane.expr.compiled import CompiledExpression, compile_expr
+from dataplane.expr.frame import ROOTS, CostAllowance, json_units
+from dataplane.expr.nodes import ExpressionError, TextPosition
+from dataplane.expr.output import to_json
 from dataplane.expr.parse import closing_brace
 from dataplane.expr.times import time_text
-from dataplane.expr.values import Duration, EvalError, LimitError, Timestamp, to_json, weight
+from dataplane.expr.values import CostLimitError, Duration, EvaluationError, Timestamp, weight
 
 __all__ = [
     "ROOTS",
-    "Allowance",
-    "At",
+    "CompiledExpression",
+    "CostAllowance",
+    "CostLimitError",
     "Duration",
-    "EvalError",
-    "Expr",
-    "ExprError",
-    "LimitError",
+    "EvaluationError",
+    "ExpressionError",
+    "TextPosition",
     "Timestamp",
     "closing_brace",
     "compile_expr",

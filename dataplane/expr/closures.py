@@ -1,4 +1,4 @@
-"""The closures an expression is made of. Hot: every message runs them, so what is known at save is decided there."""
+"""The closures that expressions consist of. A hot path for every message: decisions are made at compile time."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -14,53 +14,53 @@ from dataplane.expr.frame import (
     text_units,
 )
 from dataplane.expr.operators import OPERATORS, ORDER, negate
-from dataplane.expr.values import EvalError, equal, kind, weight
+from dataplane.expr.values import EvaluationError, equal, kind, weight
 
 Code = Callable[[Frame], Any]
 _CONTAINERS: Final = (list, dict)
 MATCH_UNITS: Final = 5
-STEPS_PER_UNIT: Final = 100  # a byte read by an instruction of a pattern's program is a step
+STEPS_PER_UNIT: Final = 100  # a step is one byte read by one instruction of a pattern's program
 
 
 def constant(value: Any) -> Code:
-    """The value itself."""
+    """Return code for a constant."""
     return lambda _frame: value
 
 
-def variable(place: int) -> Code:
-    """A root, or the variable of a comprehension."""
-    return lambda frame: frame[place]
+def variable(slot: int) -> Code:
+    """Return code for a root, or the variable of a comprehension."""
+    return lambda frame: frame[slot]
 
 
-def path(place: int, fields: Sequence[str]) -> Code:
-    """`root.field.field`."""
+def path(slot: int, fields: Sequence[str]) -> Code:
+    """Return code for `root.field.field`."""
     if len(fields) == 1:
-        return _path_of_one(place, fields[0])
+        return _path_of_one(slot, fields[0])
 
     def run(frame: Frame) -> Any:
-        value = frame[place]
+        value = frame[slot]
         try:
             for field in fields:
                 value = value[field]
         except (KeyError, TypeError):
-            raise _missing(frame[place], fields) from None
+            raise _missing(frame[slot], fields) from None
         return value
 
     return run
 
 
-def _path_of_one(place: int, field: str) -> Code:
+def _path_of_one(slot: int, field: str) -> Code:
     def run(frame: Frame) -> Any:
         try:
-            return frame[place][field]
+            return frame[slot][field]
         except (KeyError, TypeError):
-            raise _missing(frame[place], [field]) from None
+            raise _missing(frame[slot], [field]) from None
 
     return run
 
 
 def select(operand: Code, fields: Sequence[str]) -> Code:
-    """`operand.field.field`."""
+    """Return code for `operand.field.field`."""
 
     def run(frame: Frame) -> Any:
         whole = value = operand(frame)
@@ -74,30 +74,30 @@ def select(operand: Code, fields: Sequence[str]) -> Code:
     return run
 
 
-def _missing(value: Any, fields: Sequence[str]) -> EvalError:
+def _missing(value: Any, fields: Sequence[str]) -> EvaluationError:
     for field in fields:
         if type(value) is not dict:
-            return EvalError(f".{field} needs a map, got {kind(value)}")
+            return EvaluationError(f".{field} needs a map, got {kind(value)}")
         if field not in value:
-            return EvalError(f"no such field: {field}")
+            return EvaluationError(f"no such field: {field}")
         value = value[field]
     raise AssertionError("nothing is missing")
 
 
 def has(operand: Code, field: str) -> Code:
-    """`has(operand.field)`."""
+    """Return code for `has(operand.field)`."""
 
     def run(frame: Frame) -> bool:
         value = operand(frame)
         if type(value) is not dict:
-            raise EvalError(f"has(.{field}) needs a map, got {kind(value)}")
+            raise EvaluationError(f"has(.{field}) needs a map, got {kind(value)}")
         return field in value
 
     return run
 
 
 def index(operand: Code, key: Code) -> Code:
-    """`operand[key]`."""
+    """Return code for `operand[key]`."""
 
     def run(frame: Frame) -> Any:
         value, at = operand(frame), key(frame)
@@ -107,44 +107,44 @@ def index(operand: Code, key: Code) -> Code:
                     charge(frame, text_units(at))
                 if at in value:
                     return value[at]
-            raise EvalError("no such key")
+            raise EvaluationError("no such key")
         if type(value) is not list:
-            raise EvalError(f"[] needs a list or a map, got {kind(value)}")
+            raise EvaluationError(f"[] needs a list or a map, got {kind(value)}")
         if type(at) is not int:
-            raise EvalError(f"a list needs an int in [], got {kind(at)}")
+            raise EvaluationError(f"a list needs an int in [], got {kind(at)}")
         if not 0 <= at < len(value):
-            raise EvalError("no such place in the list")
+            raise EvaluationError("index out of range")
         return value[at]
 
     return run
 
 
 def invert(operand: Code) -> Code:
-    """`!operand`."""
+    """Return code for `!operand`."""
 
     def run(frame: Frame) -> bool:
         value = operand(frame)
         if type(value) is not bool:
-            raise EvalError(f"! needs a bool, got {kind(value)}")
+            raise EvaluationError(f"! needs a bool, got {kind(value)}")
         return not value
 
     return run
 
 
 def minus(operand: Code) -> Code:
-    """`-operand`."""
+    """Return code for `-operand`."""
     return lambda frame: negate(operand(frame))
 
 
 def binary(op: str, left: Code, right: Code) -> Code:
-    """An operator between two values; what builds or walks something large is charged for it."""
-    operate, before = OPERATORS[op], _CHARGES.get(op)
-    if before is None:
+    """Return code for an operator between two values; building or walking large values is charged."""
+    operate, charge_operands = OPERATORS[op], _CHARGES.get(op)
+    if charge_operands is None:
         return lambda frame: operate(left(frame), right(frame))
 
     def run(frame: Frame) -> Any:
         one, other = left(frame), right(frame)
-        before(frame, one, other)
+        charge_operands(frame, one, other)
         return operate(one, other)
 
     return run
@@ -187,19 +187,22 @@ _CHARGES: Final[dict[str, Callable[[Frame, Any, Any], None]]] = {
 
 
 def may_charge(op: str, *, constant: bool) -> bool:
-    """Return whether an operator may cost more the larger its operands are; a constant bounds what is compared."""
+    """Return whether an operator's cost may grow with its operands; a constant limits what is compared."""
     return op == "+" or (op in _CHARGES and not constant)
 
 
 def binary_constant(op: str, left: Code, value: Any) -> Code:
-    """An operator with a constant on its right: the usual predicate. A comparison reads no more than the constant."""
+    """Return code for an operator with a constant on its right: the usual predicate.
+
+    A comparison reads no more than the length of the constant.
+    """
     operate, kind_of = OPERATORS[op], type(value)
     if op == "+" and kind_of is str:
         return binary(op, left, constant(value))
     if op in ORDER and kind_of in (int, float, str):
         return _order_constant(op, left, value)
     if op == "==" and kind_of is str:
-        return lambda frame: bool(left(frame) == value)  # nothing but a string equals one
+        return lambda frame: bool(left(frame) == value)  # only a string equals a string
     return lambda frame: operate(left(frame), value)
 
 
@@ -214,7 +217,7 @@ def _order_constant(op: str, left: Code, value: Any) -> Code:
 
 
 def among(left: Code, values: Sequence[Any]) -> Code:
-    """`left in [constants]`."""
+    """Return code for `left in [constants]`."""
     if all(type(value) is str for value in values):
         texts = frozenset(values)
 
@@ -232,21 +235,24 @@ def among(left: Code, values: Sequence[Any]) -> Code:
 
 
 def logical(decides: bool, parts: Sequence[Code]) -> Code:
-    """`||` (decided by true) or `&&` (by false). One part that decides absorbs the errors of all the others."""
+    """Return code for `||` (decided by true) or `&&` (decided by false).
+
+    An operand that decides absorbs the errors of all others.
+    """
 
     def run(frame: Frame) -> bool:
-        error: EvalError | None = None
+        error: EvaluationError | None = None
         for part in parts:
             try:
                 value: object = part(frame)
-            except EvalError as exc:
+            except EvaluationError as exc:
                 charge(frame, ERROR_UNITS)
                 error = error or exc
                 continue
             if value is decides:
                 return decides
             if type(value) is not bool:
-                error = error or EvalError(f"{'||' if decides else '&&'} needs bools, got {kind(value)}")
+                error = error or EvaluationError(f"{'||' if decides else '&&'} needs bools, got {kind(value)}")
         if error is not None:
             raise error
         return not decides
@@ -255,41 +261,41 @@ def logical(decides: bool, parts: Sequence[Code]) -> Code:
 
 
 def conditional(test: Code, yes: Code, no: Code) -> Code:
-    """`test ? yes : no`; only one of them is run."""
+    """Return code for `test ? yes : no`; only the chosen branch runs."""
 
     def run(frame: Frame) -> Any:
         value = test(frame)
         if type(value) is not bool:
-            raise EvalError(f"? needs a bool, got {kind(value)}")
+            raise EvaluationError(f"? needs a bool, got {kind(value)}")
         return yes(frame) if value else no(frame)
 
     return run
 
 
 def list_of(items: Sequence[Code]) -> Code:
-    """`[items]`."""
+    """Return code for `[items]`."""
     return lambda frame: [item(frame) for item in items]
 
 
 def map_of(entries: Sequence[tuple[Code, Code]]) -> Code:
-    """`{key: value}`."""
+    """Return code for `{key: value}`."""
 
     def run(frame: Frame) -> dict[str, Any]:
         built = {}
         for key, value in entries:
             name = key(frame)
             if type(name) is not str:
-                raise EvalError(f"a map needs strings as keys, got {kind(name)}")
+                raise EvaluationError(f"a map needs strings as keys, got {kind(name)}")
             built[name] = value(frame)
         if len(built) != len(entries):
-            raise EvalError("a map needs different keys")
+            raise EvaluationError("a map needs different keys")
         return built
 
     return run
 
 
 def call(function: Callable[..., Any], units: int, arguments: Sequence[Code]) -> Code:
-    """A function of the list, which costs so many units however small its arguments are."""
+    """Return code for a call of a function in FUNCTIONS; `units` is its fixed cost."""
 
     def run(frame: Frame) -> Any:
         charge(frame, units)
@@ -299,9 +305,9 @@ def call(function: Callable[..., Any], units: int, arguments: Sequence[Code]) ->
 
 
 def matches(text: Code, pattern: Any) -> Code:
-    """Whether the pattern is found anywhere in the text.
+    """Return code for a search for the pattern anywhere in the text.
 
-    Where RE2 gives up its automaton, because it gets too large, a byte takes some 9 ns for each instruction of the
+    When RE2 abandons its automaton because it grows too large, a byte takes about 9 ns for each instruction of the
     pattern's program: 1.8 s for a text of 250 KB and the largest of the patterns that were tried.
     """
     search, instructions = pattern.search, int(pattern.programsize)
@@ -309,7 +315,7 @@ def matches(text: Code, pattern: Any) -> Code:
     def run(frame: Frame) -> bool:
         value = text(frame)
         if type(value) is not str:
-            raise EvalError(f"matches needs a string, got {kind(value)}")
+            raise EvaluationError(f"matches needs a string, got {kind(value)}")
         size_bytes = len(value) * (1 if value.isascii() else CHARS_PER_UNIT // WIDE_CHARS_PER_UNIT)
         charge(frame, MATCH_UNITS + size_bytes * instructions // STEPS_PER_UNIT)
         found: bool = search(value) is not None

@@ -1,6 +1,6 @@
-"""The functions of the tenant language: the whole list, what each takes and gives, and how it is described and tried.
+"""The functions of the tenant language, with their arguments, results, descriptions and tested examples.
 
-An expression can call what stands in FUNCTIONS, and nothing else.
+An expression can call the functions in FUNCTIONS, and nothing else.
 """
 
 import re
@@ -24,9 +24,9 @@ from dataplane.expr.times import (
     timestamp,
     zone,
 )
-from dataplane.expr.values import INT_MAX, INT_MIN, NS, Duration, EvalError, Timestamp, kind
+from dataplane.expr.values import INT_MAX, INT_MIN, NS, Duration, EvaluationError, Timestamp, kind
 
-DIGITS_PER_UNIT: Final = 8  # of a text read as a double
+DIGITS_PER_UNIT: Final = 8  # of a string that is read as a double
 _INT: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _TRUE: Final = ("true", "True", "TRUE", "t", "1")
@@ -34,10 +34,11 @@ _FALSE: Final = ("false", "False", "FALSE", "f", "0")
 
 
 class Function(Struct, frozen=True):
-    """One function. `takes` are the kinds of its arguments as people read them, the target of a method first.
+    """One function.
 
-    `units` is what a call costs however small its arguments are; what grows with them `call` charges itself.
-    `examples` are (expression, result as JSON) over the body {"total": 12.5, "name": "Ada", "lines": [1, 2, 3]}.
+    takes:    the kinds of its arguments, for people to read; the target of a method comes first
+    units:    the fixed cost of a call; the part that grows with the arguments is charged by `call`
+    examples: (expression, result as JSON) over the body {"total": 12.5, "name": "Ada", "lines": [1, 2, 3]}
     """
 
     name: str
@@ -53,19 +54,19 @@ class Function(Struct, frozen=True):
 def _size(frame: Frame, value: Any) -> int:  # noqa: ARG001
     if type(value) in (str, list, dict):
         return len(value)
-    raise EvalError(f"size needs a string, a list or a map, got {kind(value)}")
+    raise EvaluationError(f"size needs a string, a list or a map, got {kind(value)}")
 
 
 def _texts(frame: Frame, name: str, *values: Any) -> None:
-    """All must be strings; reading them is charged."""
+    """Check that all values are strings, and charge for reading them."""
     for value in values:
         if type(value) is not str:
-            raise EvalError(f"{name} needs a string, got {kind(value)}")
+            raise EvaluationError(f"{name} needs a string, got {kind(value)}")
         charge(frame, text_units(value))
 
 
 def _on_text(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of strings only."""
+    """Return a function that takes strings only."""
 
     def run(frame: Frame, *values: Any) -> Any:
         _texts(frame, name, *values)
@@ -90,7 +91,7 @@ def _split(frame: Frame, text: Any, separator: Any) -> list[str]:
 
 def _join(frame: Frame, parts: Any, separator: Any) -> str:
     if type(parts) is not list:
-        raise EvalError(f"join needs a list, got {kind(parts)}")
+        raise EvaluationError(f"join needs a list, got {kind(parts)}")
     charge(frame, len(parts) * (1 + text_units(separator)) if type(separator) is str else 0)
     _texts(frame, "join", separator, *parts)
     result: str = separator.join(parts)
@@ -98,7 +99,7 @@ def _join(frame: Frame, parts: Any, separator: Any) -> str:
 
 
 def _lower(text: str) -> str:
-    """A-Z as a-z; bytes know no other letters."""
+    """Lower A-Z only: bytes have no other letters."""
     return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
@@ -110,9 +111,9 @@ def _substring(frame: Frame, text: Any, start: Any, end: Any = None) -> str:
     _texts(frame, "substring", text)
     last = len(text) if end is None else end
     if type(start) is not int or type(last) is not int:
-        raise EvalError("substring needs int places")
+        raise EvaluationError("substring needs int indexes")
     if not 0 <= start <= last <= len(text):
-        raise EvalError("substring needs places inside the string, the first before the last")
+        raise EvaluationError("substring needs indexes within the string, the first not above the second")
     part: str = text[start:last]
     return part
 
@@ -123,23 +124,23 @@ def _int(frame: Frame, value: Any) -> int:
         return _in_range(value)
     if kind_of is float or kind_of is Decimal:
         if not isfinite(value):
-            raise EvalError("int needs a finite number")
+            raise EvaluationError("int needs a finite number")
         return _in_range(trunc(value))
     if kind_of is str:
         _texts(frame, "int", value)
         if _INT.fullmatch(value):
             return _in_range(int(value))
-        raise EvalError("int needs digits")
+        raise EvaluationError("int needs a string of digits")
     if kind_of is Timestamp:
         seconds: int = value.ns // NS
         return seconds
-    raise EvalError(f"int needs a number, a string or a timestamp, got {kind(value)}")
+    raise EvaluationError(f"int needs a number, a string or a timestamp, got {kind(value)}")
 
 
 def _in_range(number: int) -> int:
     if INT_MIN <= number <= INT_MAX:
         return number
-    raise EvalError("integer overflow")
+    raise EvaluationError("integer overflow")
 
 
 def _double(frame: Frame, value: Any) -> float:
@@ -147,14 +148,14 @@ def _double(frame: Frame, value: Any) -> float:
         try:
             return float(value)
         except OverflowError as exc:
-            raise EvalError("double needs a number below 1.8e308") from exc
+            raise EvaluationError("double needs a number below 1.8e308") from exc
     if type(value) is not str:
-        raise EvalError(f"double needs a number or a string, got {kind(value)}")
+        raise EvaluationError(f"double needs a number or a string, got {kind(value)}")
     _texts(frame, "double", value)
     charge(frame, len(value) // DIGITS_PER_UNIT)
     if _DOUBLE.fullmatch(value):
         return float(value)
-    raise EvalError("double needs digits")
+    raise EvaluationError("double needs a string that is a number")
 
 
 def _string(frame: Frame, value: Any) -> str:  # noqa: ARG001
@@ -169,12 +170,12 @@ def _string(frame: Frame, value: Any) -> str:  # noqa: ARG001
             return repr(value).removesuffix(".0")
         case Timestamp() | Duration():
             return time_text(value)
-    raise EvalError(f"string needs a scalar, got {kind(value)}")
+    raise EvaluationError(f"string needs a scalar, got {kind(value)}")
 
 
 def _digits(value: Any) -> str:
-    if type(value) is int and value.bit_length() > 1_300:  # Python refuses to write far longer ones
-        raise EvalError("string needs a number of at most 400 digits")
+    if type(value) is int and value.bit_length() > 1_300:  # Python refuses to convert far longer ones
+        raise EvaluationError("string needs a number of at most 400 digits")
     return str(value)
 
 
@@ -183,7 +184,7 @@ def _bool(frame: Frame, value: Any) -> bool:  # noqa: ARG001
         return value
     if type(value) is str and value in _TRUE + _FALSE:
         return value in _TRUE
-    raise EvalError(f"bool needs true or false, got {'another string' if type(value) is str else kind(value)}")
+    raise EvaluationError(f"bool needs true or false, got {'another string' if type(value) is str else kind(value)}")
 
 
 def _timestamp(frame: Frame, value: Any) -> Timestamp:  # noqa: ARG001
@@ -191,10 +192,10 @@ def _timestamp(frame: Frame, value: Any) -> Timestamp:  # noqa: ARG001
         case Timestamp():
             return value
         case str():
-            return read_timestamp(value[:64])
+            return read_timestamp(value)
         case int() if value is not True and value is not False:
             return timestamp(value * NS)
-    raise EvalError(f"timestamp needs a string or seconds as an int, got {kind(value)}")
+    raise EvaluationError(f"timestamp needs a string or seconds as an int, got {kind(value)}")
 
 
 def _duration(frame: Frame, value: Any) -> Duration:  # noqa: ARG001
@@ -202,20 +203,20 @@ def _duration(frame: Frame, value: Any) -> Duration:  # noqa: ARG001
         case Duration():
             return value
         case str():
-            return read_duration(value[:256])
+            return read_duration(value)
         case int() if value is not True and value is not False:
             return duration(value * NS)
-    raise EvalError(f"duration needs a string or seconds as an int, got {kind(value)}")
+    raise EvaluationError(f"duration needs a string or seconds as an int, got {kind(value)}")
 
 
 def _part(name: str) -> Callable[..., int]:
-    """A part of a timestamp, or the whole of a duration in that unit."""
+    """Return a function for a part of a timestamp, or for a duration as a whole number of that unit."""
 
     def run(frame: Frame, value: Any, where: Any = None) -> int:  # noqa: ARG001
         if type(value) is Duration and name in DURATION_PARTS and where is None:
             return DURATION_PARTS[name](value.ns)
         if type(value) is not Timestamp:
-            raise EvalError(f"{name} needs a timestamp, got {kind(value)}")
+            raise EvaluationError(f"{name} needs a timestamp, got {kind(value)}")
         return MOMENT_PARTS[name](moment_of(value, UTC if where is None else zone(where)))
 
     return run
@@ -223,49 +224,53 @@ def _part(name: str) -> Callable[..., int]:
 
 _TEXT = ("string",)
 _CONVERSIONS = [
-    Function("int", False, ("value",), "int", "The whole number of a number, toward zero, of digits, or of a timestamp "
-             "in seconds.", [('int("42")', "42"), ("int(body.total)", "12"), ("int(-1.9)", "-1")], _int, 3),
+    Function("int", False, ("value",), "int", "A number truncated toward zero, a string of digits as an int, or a "
+             "timestamp in seconds.", [('int("42")', "42"), ("int(body.total)", "12"), ("int(-1.9)", "-1")], _int, 3),
     Function("double", False, ("value",), "double", "A number as a double; JSON numbers with a point are doubles, "
              "those without are ints.", [("double(3) * 1.5", "4.5"), ('double("0.25")', "0.25")], _double, 5),
-    Function("string", False, ("value",), "string", "A scalar as text; times in RFC 3339 and in seconds.",
-             [("string(1.5)", '"1.5"'), ("string(true)", '"true"'), ('string(duration("1h"))', '"3600s"')], _string, 5),
-    Function("bool", False, ("value",), "bool", "The truth in a text: true, false, 1, 0, t, f.",
+    Function("string", False, ("value",), "string", "A scalar as a string; a timestamp in RFC 3339, a duration in "
+             "seconds.", [("string(1.5)", '"1.5"'),
+              ("string(true)", '"true"'), ('string(duration("1h"))', '"3600s"')], _string, 5),
+    Function("bool", False, ("value",), "bool", "A bool from the string true, false, 1, 0, t or f.",
              [('bool("true")', "true")], _bool),
-    Function("timestamp", False, ("value",), "timestamp", "RFC 3339 text, or seconds since 1970 as an int.",
+    Function("timestamp", False, ("value",), "timestamp", "A timestamp from an RFC 3339 string, or from seconds "
+             "since 1970 as an int.",
              [('timestamp("2026-01-31T12:00:00Z") < timestamp("2026-02-01T00:00:00+02:00")', "true"),
               ("string(timestamp(0))", '"1970-01-01T00:00:00Z"')], _timestamp, 12),
-    Function("duration", False, ("value",), "duration", "A span such as 1h30m, 1.5s or 20ms, or seconds as an int.",
+    Function("duration", False, ("value",), "duration", "A duration from a string such as 1h30m, 1.5s or 20ms, or "
+             "from seconds as an int.",
              [('duration("90m") == duration("1h30m")', "true"),
               ('string(timestamp(0) + duration("1m"))', '"1970-01-01T00:01:00Z"')], _duration, 15),
     Function("dyn", False, ("value",), "value", "The value itself.", [("dyn(1)", "1")], lambda _frame, value: value),
 ]  # fmt: skip
 _STRINGS = [
-    Function("size", False, ("string, list or map",), "int", "Characters, elements or entries.",
+    Function("size", False, ("string, list or map",), "int", "The number of characters, elements or entries.",
              [("size(body.lines)", "3"), ('size("é")', "1")], _size),
-    Function("size", True, ("string, list or map",), "int", "The same.", [("body.name.size()", "3")], _size),
-    Function("contains", True, ("string", "string"), "bool", "Whether the text holds the other.",
+    Function("size", True, ("string, list or map",), "int", "Same as `size(value)`.",
+             [("body.name.size()", "3")], _size),
+    Function("contains", True, ("string", "string"), "bool", "True if the string contains the other.",
              [('body.name.contains("d")', "true")], _on_text("contains", lambda text, part: part in text)),
-    Function("startsWith", True, ("string", "string"), "bool", "Whether the text begins with the other.",
+    Function("startsWith", True, ("string", "string"), "bool", "True if the string starts with the other.",
              [('body.name.startsWith("A")', "true")], _on_text("startsWith", str.startswith)),
-    Function("endsWith", True, ("string", "string"), "bool", "Whether the text ends with the other.",
+    Function("endsWith", True, ("string", "string"), "bool", "True if the string ends with the other.",
              [('body.name.endsWith("b")', "false")], _on_text("endsWith", str.endswith)),
-    Function("lowerAscii", True, _TEXT, "string", "A-Z as a-z.", [("body.name.lowerAscii()", '"ada"')],
-             _on_text("lowerAscii", _lower)),
-    Function("upperAscii", True, _TEXT, "string", "a-z as A-Z.", [("body.name.upperAscii()", '"ADA"')],
-             _on_text("upperAscii", _upper)),
-    Function("trim", True, _TEXT, "string", "Without white space at its ends.", [('" a ".trim()', '"a"')],
+    Function("lowerAscii", True, _TEXT, "string", "The string with A-Z in lower case.",
+             [("body.name.lowerAscii()", '"ada"')], _on_text("lowerAscii", _lower)),
+    Function("upperAscii", True, _TEXT, "string", "The string with a-z in upper case.",
+             [("body.name.upperAscii()", '"ADA"')], _on_text("upperAscii", _upper)),
+    Function("trim", True, _TEXT, "string", "The string without white space at its ends.", [('" a ".trim()', '"a"')],
              _on_text("trim", str.strip)),
-    Function("replace", True, ("string", "string", "string"), "string", "Every first text in it as the second.",
-             [('"a-b-c".replace("-", ".")', '"a.b.c"')], _replace),
-    Function("split", True, ("string", "string"), "list", "The parts between a separator.",
+    Function("replace", True, ("string", "string", "string"), "string", "The string with each occurrence of the first "
+             "argument replaced by the second.", [('"a-b-c".replace("-", ".")', '"a.b.c"')], _replace),
+    Function("split", True, ("string", "string"), "list", "The parts of the string between separators.",
              [('"a,b".split(",")', '["a","b"]')], _split),
-    Function("join", True, ("list", "string"), "string", "Strings put together with a separator.",
+    Function("join", True, ("list", "string"), "string", "The strings of the list, joined with a separator.",
              [('["a", "b"].join("-")', '"a-b"')], _join),
-    Function("substring", True, ("string", "int"), "string", "From a place on, counted from 0.",
+    Function("substring", True, ("string", "int"), "string", "The string from an index on, counted from 0.",
              [("body.name.substring(1)", '"da"')], _substring),
-    Function("substring", True, ("string", "int", "int"), "string", "From a place up to, but without, another.",
-             [("body.name.substring(0, 1)", '"A"')], _substring),
-    Function("indexOf", True, ("string", "string"), "int", "Where the other begins first, or -1.",
+    Function("substring", True, ("string", "int", "int"), "string", "The string from one index up to, but not "
+             "including, another.", [("body.name.substring(0, 1)", '"A"')], _substring),
+    Function("indexOf", True, ("string", "string"), "int", "The index of the first occurrence of the other, or -1.",
              [('body.name.indexOf("a")', "2")], _on_text("indexOf", str.find)),
 ]  # fmt: skip
 _COUNTED: Final = {
@@ -287,7 +292,7 @@ _PARTS = [
     for name, (says, result) in _COUNTED.items()
 ]  # fmt: skip
 _PARTS_THERE = [
-    Function(name, True, ("timestamp", "zone"), "int", "The same in a time zone, which must stand there as text.",
+    Function(name, True, ("timestamp", "zone"), "int", "The same in a time zone, which must be a string literal.",
              [(f'{_MOMENT}.{name}("UTC")', result)], _part(name), 10)
     for name, (_, result) in _COUNTED.items()
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """The grammar of the tenant language: CEL's own (github.com/google/cel-spec, doc/langdef.md), in Lark's notation.
 
-Left out on purpose, and refused with a sentence of their own in `parse`: unsigned integers (`1u`) and bytes (`b"..."`),
-which JSON cannot carry, and messages (`Type{...}`), which a pipe does not have.
+Omitted on purpose, and refused by `parse` with their own error text: unsigned integers (`1u`) and bytes (`b"..."`),
+which JSON cannot represent, and messages (`Type{...}`), which a pipe does not have.
 """
 
 from typing import Final
@@ -77,7 +77,7 @@ STRING: /\"\"\"(\\(.|\n)|[^\\])*?\"\"\"|'''(\\(.|\n)|[^\\])*?'''|"(\\.|[^"\\\r\n
 %ignore /\/\/[^\n]*/
 """
 
-# What a token is called in an error text; where a value may begin, that is all there is to say.
+# Names of tokens in error texts. If a value may begin here, the text says only that (and names the closing brackets).
 BEGINS_VALUE: Final = "CONSTANT"
 CLOSING: Final = {"RPAR": "`)`", "RSQB": "`]`", "RBRACE": "`}`"}
 _OPERATORS: Final = ("QMARK", "IN", "RELATION", "PLUS", "MINUS", "TIMES", "__ANON_0", "__ANON_1")

@@ -1,4 +1,4 @@
-"""Comprehensions as closures: over the elements of a list or the keys of a map, each round charged for what it runs."""
+"""Comprehensions as closures, over the elements of a list or the keys of a map. Each iteration is charged."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -6,11 +6,14 @@ from typing import Any, Final, NamedTuple
 from dataplane.expr.closures import Code
 from dataplane.expr.frame import ERROR_UNITS, Frame, charge
 from dataplane.expr.nodes import Comprehend
-from dataplane.expr.values import EvalError, kind
+from dataplane.expr.values import EvaluationError, kind
 
 
-class Round(NamedTuple):
-    """What is run for one element: it stands at `place` of the frame, and costs `nodes` units and one more."""
+class LoopIteration(NamedTuple):
+    """One iteration of a comprehension: the element is in slot `place` of the frame.
+
+    An iteration costs `nodes` units and one more.
+    """
 
     place: int
     test: Code | None
@@ -18,7 +21,7 @@ class Round(NamedTuple):
     nodes: int
 
     def rounds(self, frame: Frame, over: Any, name: str) -> Iterator[Any]:
-        """Put each element in its place, and charge for its round."""
+        """Set the variable to each element in turn, and charge for its iteration."""
         units = self.nodes + 1
         for element in _elements(over, name):
             charge(frame, units)
@@ -26,35 +29,35 @@ class Round(NamedTuple):
             yield element
 
 
-def comprehension(kind_of: Comprehend, over: Code, each: Round) -> Code:
-    """`over.kind(variable, result)`."""
+def comprehension(kind_of: Comprehend, over: Code, each: LoopIteration) -> Code:
+    """Return code for `over.kind(variable, result)`."""
     return _KINDS[kind_of](over, each)
 
 
 def _elements(value: Any, name: str) -> Iterable[Any]:
     if type(value) is list or type(value) is dict:
         return value
-    raise EvalError(f"{name} needs a list or a map, got {kind(value)}")
+    raise EvaluationError(f"{name} needs a list or a map, got {kind(value)}")
 
 
 def _holds(test: Code, frame: Frame, name: str) -> bool:
     value = test(frame)
     if type(value) is bool:
         return value
-    raise EvalError(f"{name} needs a bool for each element, got {kind(value)}")
+    raise EvaluationError(f"{name} needs a bool for each element, got {kind(value)}")
 
 
-def _deciding(name: str, decides: bool) -> Callable[[Code, Round], Code]:
-    """As a chain of `||` or `&&` over the elements: one that decides absorbs the errors of all the others."""
+def _deciding(name: str, decides: bool) -> Callable[[Code, LoopIteration], Code]:
+    """Act as a chain of `||` or `&&` over the elements: one that decides absorbs the errors of all others."""
 
-    def make(over: Code, each: Round) -> Code:
+    def make(over: Code, each: LoopIteration) -> Code:
         def run(frame: Frame) -> bool:
-            error: EvalError | None = None
+            error: EvaluationError | None = None
             for _ in each.rounds(frame, over(frame), name):
                 try:
                     if _holds(each.result, frame, name) is decides:
                         return decides
-                except EvalError as exc:
+                except EvaluationError as exc:
                     charge(frame, ERROR_UNITS)
                     error = error or exc
             if error is not None:
@@ -66,7 +69,7 @@ def _deciding(name: str, decides: bool) -> Callable[[Code, Round], Code]:
     return make
 
 
-def _exists_one(over: Code, each: Round) -> Code:
+def _exists_one(over: Code, each: LoopIteration) -> Code:
     def run(frame: Frame) -> bool:
         rounds = each.rounds(frame, over(frame), "exists_one")
         return sum(_holds(each.result, frame, "exists_one") for _ in rounds) == 1
@@ -74,7 +77,7 @@ def _exists_one(over: Code, each: Round) -> Code:
     return run
 
 
-def _filter(over: Code, each: Round) -> Code:
+def _filter(over: Code, each: LoopIteration) -> Code:
     def run(frame: Frame) -> list[Any]:
         rounds = each.rounds(frame, over(frame), "filter")
         return [element for element in rounds if _holds(each.result, frame, "filter")]
@@ -82,7 +85,7 @@ def _filter(over: Code, each: Round) -> Code:
     return run
 
 
-def _map(over: Code, each: Round) -> Code:
+def _map(over: Code, each: LoopIteration) -> Code:
     result, test = each.result, each.test
 
     def run(frame: Frame) -> list[Any]:
@@ -92,7 +95,7 @@ def _map(over: Code, each: Round) -> Code:
     return run
 
 
-_KINDS: Final[dict[Comprehend, Callable[[Code, Round], Code]]] = {
+_KINDS: Final[dict[Comprehend, Callable[[Code, LoopIteration], Code]]] = {
     "all": _deciding("all", False),
     "exists": _deciding("exists", True),
     "exists_one": _exists_one,

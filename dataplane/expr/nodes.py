@@ -1,4 +1,4 @@
-"""The syntax tree of an expression: plain data with the place each node came from."""
+"""The syntax tree of an expression: plain data with the source position of each node."""
 
 from typing import Literal as Choice
 from typing import NamedTuple
@@ -8,121 +8,125 @@ from msgspec import Struct
 Comprehend = Choice["all", "exists", "exists_one", "filter", "map"]
 
 
-class At(NamedTuple):
-    """A place in the text, both counted from 1."""
+class TextPosition(NamedTuple):
+    """Line and column in the text, both counted from 1."""
 
     line: int
     column: int
 
 
-class ExprError(Exception):
-    """The text is no expression we run. `reason` says what was needed and what came; it is shown to its author."""
+class ExpressionError(Exception):
+    """The text is not a valid expression. `reason` says what was needed and what came; its author sees it."""
 
-    def __init__(self, at: At, reason: str) -> None:
+    def __init__(self, at: TextPosition, reason: str) -> None:
         super().__init__(f"line {at.line}, column {at.column}: {reason}")
         self.at = at
         self.reason = reason
 
 
-class Constant(Struct, frozen=True):
-    """null, a boolean, an integer, a double or a string."""
+class ConstantNode(Struct, frozen=True):
+    """Literal: null, a boolean, an integer, a double or a string."""
 
-    at: At
+    at: TextPosition
     value: bool | int | float | str | None
 
 
-class Name(Struct, frozen=True):
+class NameNode(Struct, frozen=True):
     """A root (`body`) or the variable of a comprehension."""
 
-    at: At
+    at: TextPosition
     name: str
 
 
-class Select(Struct, frozen=True):
+class SelectNode(Struct, frozen=True):
     """`operand.field`."""
 
-    at: At
+    at: TextPosition
     operand: "Node"
     field: str
 
 
-class Has(Struct, frozen=True):
-    """`has(operand.field)`: whether the field is there."""
+class HasNode(Struct, frozen=True):
+    """`has(operand.field)`: true if the field is present."""
 
-    at: At
+    at: TextPosition
     operand: "Node"
     field: str
 
 
-class Index(Struct, frozen=True):
+class IndexNode(Struct, frozen=True):
     """`operand[key]`."""
 
-    at: At
+    at: TextPosition
     operand: "Node"
     key: "Node"
 
 
-class Unary(Struct, frozen=True):
+class UnaryNode(Struct, frozen=True):
     """`!` or `-`."""
 
-    at: At
+    at: TextPosition
     op: str
     operand: "Node"
 
 
-class Binary(Struct, frozen=True):
+class BinaryNode(Struct, frozen=True):
     """Arithmetic, comparison or `in`."""
 
-    at: At
+    at: TextPosition
     op: str
     left: "Node"
     right: "Node"
 
 
-class Logical(Struct, frozen=True):
-    """A chain of one of `||` and `&&`, flat, so that a long one is not deep."""
+class LogicalNode(Struct, frozen=True):
+    """Operands joined by `||`, or by `&&`. Flat, so that a long chain is not deep."""
 
-    at: At
+    at: TextPosition
     op: Choice["||", "&&"]
     parts: list["Node"]
 
 
-class Conditional(Struct, frozen=True):
+class ConditionalNode(Struct, frozen=True):
     """`test ? yes : no`."""
 
-    at: At
+    at: TextPosition
     test: "Node"
     yes: "Node"
     no: "Node"
 
 
-class ListOf(Struct, frozen=True):
+class ListNode(Struct, frozen=True):
     """`[a, b]`."""
 
-    at: At
+    at: TextPosition
     items: list["Node"]
 
 
-class MapOf(Struct, frozen=True):
+class MapNode(Struct, frozen=True):
     """`{"a": b}`."""
 
-    at: At
+    at: TextPosition
     entries: list[tuple["Node", "Node"]]
 
 
-class Call(Struct, frozen=True):
+class CallNode(Struct, frozen=True):
     """`name(arguments)` or `target.name(arguments)`."""
 
-    at: At
+    at: TextPosition
     name: str
     target: "Node | None"
     arguments: list["Node"]
 
 
-class Comprehension(Struct, frozen=True):
-    """`over.kind(variable, [test,] result)`: `test` only in the three-argument map, `nodes` how many one round runs."""
+class ComprehensionNode(Struct, frozen=True):
+    """`over.kind(variable, [test,] result)`.
 
-    at: At
+    test:  only in `map` with three arguments
+    nodes: number of nodes that one iteration runs
+    """
+
+    at: TextPosition
     kind: Comprehend
     over: "Node"
     variable: str
@@ -132,17 +136,17 @@ class Comprehension(Struct, frozen=True):
 
 
 Node = (
-    Constant
-    | Name
-    | Select
-    | Has
-    | Index
-    | Unary
-    | Binary
-    | Logical
-    | Conditional
-    | ListOf
-    | MapOf
-    | Call
-    | Comprehension
+    ConstantNode
+    | NameNode
+    | SelectNode
+    | HasNode
+    | IndexNode
+    | UnaryNode
+    | BinaryNode
+    | LogicalNode
+    | ConditionalNode
+    | ListNode
+    | MapNode
+    | CallNode
+    | ComprehensionNode
 )

@@ -1,4 +1,4 @@
-"""Arithmetic, order and membership, with CEL's errors: 64-bit overflow, division by zero, kinds that do not fit."""
+"""Arithmetic, order and membership, with CEL's errors: 64-bit overflow, division by zero, operands of wrong kinds."""
 
 import operator
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from math import copysign, inf, nan
 from typing import Any, Final
 
 from dataplane.expr.times import duration, timestamp
-from dataplane.expr.values import INT_MAX, INT_MIN, Duration, EvalError, Timestamp, comparable, equal, kind
+from dataplane.expr.values import INT_MAX, INT_MIN, Duration, EvaluationError, Timestamp, comparable, equal, kind
 
 Operator = Callable[[Any, Any], Any]
 
@@ -21,7 +21,7 @@ def _divide_ints(one: int, other: int) -> int:
     """Divide toward zero."""
     _check_range(one, other)
     if not other:
-        raise EvalError("division by zero")
+        raise EvaluationError("division by zero")
     quotient = abs(one) // abs(other)
     return _checked(quotient if (one < 0) == (other < 0) else -quotient)
 
@@ -30,9 +30,9 @@ def _remainder(one: int, other: int) -> int:
     """Return the remainder, with the sign of the dividend."""
     _check_range(one, other)
     if not other:
-        raise EvalError("division by zero")
+        raise EvaluationError("division by zero")
     if one == INT_MIN and other == -1:
-        raise EvalError("integer overflow")
+        raise EvaluationError("integer overflow")
     rest = abs(one) % abs(other)
     return rest if one >= 0 else -rest
 
@@ -45,7 +45,7 @@ def _divide_doubles(one: float, other: float) -> float:
     return copysign(inf, one) * copysign(1, other)
 
 
-# What each sign takes, by the types on its two sides. Nothing is converted: CEL adds no int to a double.
+# Operations by operator and operand types. Nothing is converted: CEL adds no int to a double.
 _ARITHMETIC: Final[dict[str, dict[tuple[type, type], Operator]]] = {
     "+": {
         (int, int): lambda one, other: _checked(one + other),
@@ -76,47 +76,47 @@ def _arithmetic(sign: str) -> Operator:
         operation = takes.get((type(one), type(other)))
         if operation is not None:
             return operation(one, other)
-        if Decimal in (type(one), type(other)):  # made by a cast step; a double to an expression
+        if Decimal in (type(one), type(other)):  # from a cast step; expressions treat it as a double
             return operate(*(float(part) if type(part) is Decimal else part for part in (one, other)))
         hint = "; write double(...) around the int" if {kind(one), kind(other)} == {"int", "double"} else ""
-        raise EvalError(f"{sign} cannot take {kind(one)} and {kind(other)}{hint}")
+        raise EvaluationError(f"{sign} cannot take {kind(one)} and {kind(other)}{hint}")
 
     return operate
 
 
 def negate(value: Any) -> Any:
-    """- int, - double."""
+    """Return the negative of an int or a double. Raises EvaluationError."""
     if type(value) is int:
         return _checked(-value)
     if type(value) is float or type(value) is Decimal:
         return -value
-    raise EvalError(f"- needs a number, got {kind(value)}")
+    raise EvaluationError(f"- needs a number, got {kind(value)}")
 
 
 def contains(needle: Any, holder: Any) -> bool:
-    """`needle in holder`: a value in a list, a key in a map."""
+    """Return `needle in holder`: a value in a list, a key in a map. Raises EvaluationError."""
     if type(holder) is list:
         return any(equal(needle, one) for one in holder)
     if type(holder) is dict:
         return type(needle) is str and needle in holder
-    raise EvalError(f"in needs a list or a map, got {kind(holder)}")
+    raise EvaluationError(f"in needs a list or a map, got {kind(holder)}")
 
 
 def ordered(compare: Operator) -> Operator:
-    """The comparison with CEL's type rules around it."""
+    """Return the comparison with CEL's type rules."""
 
     def check(one: Any, other: Any) -> Any:
         comparable(one, other)
         try:
             return compare(one, other)
-        except InvalidOperation:  # a decimal beside NaN
+        except InvalidOperation:  # a decimal compared with NaN
             return False
 
     return check
 
 
 def unequal(one: Any, other: Any) -> bool:
-    """Not equal; never an error."""
+    """Return whether two values differ; never raises."""
     return not equal(one, other)
 
 
@@ -131,7 +131,7 @@ OPERATORS: Final[dict[str, Operator]] = {
 
 
 def _check_range(*numbers: int) -> None:
-    """Raise EvalError for a number of JSON's beyond 64 bits before it is computed with: it may have 4,300 digits."""
+    """Raise EvaluationError for a JSON number beyond 64 bits before computing with it: it may have 4,300 digits."""
     for number in numbers:
         _checked(number)
 
@@ -139,4 +139,4 @@ def _check_range(*numbers: int) -> None:
 def _checked(number: int) -> int:
     if INT_MIN <= number <= INT_MAX:
         return number
-    raise EvalError("integer overflow")
+    raise EvaluationError("integer overflow")

@@ -1,7 +1,6 @@
-"""The values an expression meets: JSON's own, timestamps and durations; equality, order, and the way back to JSON."""
+"""Values of expressions: JSON values, timestamps and durations; their equality, order, and conversion to JSON."""
 
 from decimal import Decimal
-from math import isfinite
 from typing import Any, Final
 
 from msgspec import Struct
@@ -9,28 +8,27 @@ from msgspec import Struct
 NS: Final = 1_000_000_000
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
-MAX_VALUES: Final = 50_000  # of a result
 
 
-class EvalError(Exception):
-    """An expression has no value for this message. `||` and `&&` absorb it where the other side decides alone.
+class EvaluationError(Exception):
+    """An expression has no value for this message. `||` and `&&` absorb it if another operand decides.
 
-    The text names what was needed and what kind of value came, never the value.
+    The text names what was needed and the kind of value that came, never the value.
     """
 
 
-class LimitError(Exception):
-    """An expression needs more than a message may cost. Nothing absorbs it."""
+class CostLimitError(Exception):
+    """An expression exceeds the cost limit of a message. No operator absorbs it."""
 
 
 class Timestamp(Struct, frozen=True, order=True):
-    """A moment: nanoseconds since 1970-01-01 UTC, in the years 1 to 9999."""
+    """Point in time: nanoseconds since 1970-01-01 UTC, in the years 1 to 9999."""
 
     ns: int
 
 
 class Duration(Struct, frozen=True, order=True):
-    """A span of nanoseconds, at most 64 bits, signed."""
+    """Signed number of nanoseconds, at most 64 bits."""
 
     ns: int
 
@@ -53,12 +51,15 @@ _ORDERED: Final = frozenset({int, str, float, bool, Timestamp, Duration})
 
 
 def kind(value: Any) -> str:
-    """What an error calls a value."""
+    """Return the name of a value's kind, for error texts."""
     return _KINDS.get(type(value), "value")
 
 
 def equal(one: Any, other: Any) -> bool:
-    """CEL's `==`: numbers across their types, containers by their parts, all else only within a type; no error."""
+    """Return whether two values are equal by CEL's `==`, which raises no error.
+
+    Numbers are compared across their types, containers by their parts, all others only within a type.
+    """
     first, second = type(one), type(other)
     if first is second and first in _ALIKE:
         return bool(one == other)
@@ -72,16 +73,16 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def comparable(one: Any, other: Any) -> None:
-    """Raises EvalError unless the two have an order: two numbers, or two of one ordered type."""
+    """Raise EvaluationError unless the two have an order: two numbers, or two values of one ordered type."""
     first, second = type(one), type(other)
     if not (first is second and first in _ORDERED) and not (first in _NUMBERS and second in _NUMBERS):
-        raise EvalError(f"cannot order {kind(one)} and {kind(other)}")
+        raise EvaluationError(f"cannot order {kind(one)} and {kind(other)}")
 
 
 def weight(value: Any, most: int) -> int:
-    """Return how many values a value holds, itself included, and one more for each 64 characters in them.
+    """Return the number of values in a value, itself included, plus one for each 64 characters in them.
 
-    It stops counting beyond `most`.
+    Counting stops beyond `most`.
     """
     total, rest = 0, [[value]]
     while rest and total <= most:
@@ -97,57 +98,3 @@ def weight(value: Any, most: int) -> int:
             elif kind_of is str and len(part) >= 64:
                 total += len(part) // 64
     return total
-
-
-def to_json(value: Any, max_bytes: int) -> Any:
-    """Return a copy that JSON can carry: times as text, nothing shared with the body.
-
-    Raises EvalError for a number that is not finite, LimitError if it has more than about `max_bytes` when written, or
-    more than MAX_VALUES values.
-    """
-    return _Copy(max_bytes).of(value)
-
-
-class _Copy:
-    """Counts while it copies, so that a value which repeats a large part many times is stopped, not built."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._left = self._max = max_bytes
-        self._values_left = MAX_VALUES
-
-    def of(self, value: Any) -> Any:
-        kind_of = type(value)
-        if kind_of is str:
-            self._take(_written_bytes(value))
-            return value
-        if kind_of is dict:
-            self._take(2)
-            return {self._key(key): self.of(part) for key, part in value.items()}
-        if kind_of is list:
-            self._take(2)
-            return [self.of(part) for part in value]
-        self._take(8)
-        if kind_of is float and not isfinite(value):
-            raise EvalError("JSON cannot carry a double that is not finite")
-        if kind_of is Timestamp or kind_of is Duration:
-            from dataplane.expr.times import time_text
-
-            return time_text(value)
-        return value
-
-    def _key(self, key: str) -> str:
-        self._left -= _written_bytes(key) + 2
-        return key
-
-    def _take(self, size_bytes: int) -> None:
-        self._left -= size_bytes
-        self._values_left -= 1
-        if self._left < 0:
-            raise LimitError(f"the result may have {self._max} bytes")
-        if self._values_left < 0:
-            raise LimitError(f"the result may have {MAX_VALUES} values")
-
-
-def _written_bytes(text: str) -> int:
-    """Return the bytes of a text in quotes; beyond ASCII the most that they can be."""
-    return 2 + len(text) * (1 if text.isascii() else 4)

@@ -1,4 +1,4 @@
-"""`python -m dataplane.ingest --replica ingest-1`: one replica; several share the port, so that one may die."""
+"""`python -m dataplane.ingest --replica ingest-1`: one ingest replica; several share the port, so one may crash."""
 
 import argparse
 import asyncio
@@ -12,30 +12,31 @@ from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from dataplane.ingest.app import IngestApp
-from dataplane.ingest.replica import Replica
-from dataplane.runtime.board import Board
-from dataplane.runtime.garbage import collect_seldom
-from dataplane.runtime.logs import log_as_json
+from dataplane.ingest.replica import IngestReplica
+from dataplane.runtime.garbage import collect_rarely
 from dataplane.runtime.settings import settings_from
-from dataplane.runtime.tracing import tracing_from
+from dataplane.runtime.telemetry.logs import log_as_json
+from dataplane.runtime.telemetry.metrics_registry import MetricsRegistry
+from dataplane.runtime.telemetry.tracing import tracing_from
 
 DRAIN_S: Final = 25.0
 CATCH_UP_S: Final = 5.0
 
 
 async def serve(name: str) -> int:
-    """Serve until SIGTERM or SIGINT; then take no more, answer what is under way, and leave.
+    """Serve until SIGTERM or SIGINT; then accept no more requests, finish those in progress, and exit.
 
-    The exit code: 0 if the ledger was told everything, else 1; then the next process of this name has that to tell.
+    Return the exit code: 0 if everything was reported to the ledger, else 1; then the next process of this name reports
+    the rest.
     """
     settings = settings_from()
-    replica = Replica(settings, name, tracing_from("penstock-ingest", name))
+    replica = IngestReplica(settings, name, tracing_from("penstock-ingest", name))
     replica.start()
     app = IngestApp(replica)
-    board = Board()
-    board.reads(app.readings)
-    board.reads(replica.readings)
-    board.serve()
+    registry = MetricsRegistry()
+    registry.reads(app.readings)
+    registry.reads(replica.readings)
+    registry.serve()
     await replica.caught_up(CATCH_UP_S)
     sweeper = asyncio.create_task(app.sweep())
     server = Server(
@@ -60,12 +61,14 @@ async def serve(name: str) -> int:
 
 
 def main() -> int:
-    """Entry point."""
+    """Run the replica that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m dataplane.ingest", description=__doc__)
-    parser.add_argument("--replica", required=True, help="this replica's own name; it must be stable over restarts")
+    parser.add_argument(
+        "--replica", required=True, help="unique name of this replica; it must stay the same across restarts"
+    )
     arguments = parser.parse_args()
     log_as_json(replica=arguments.replica)
-    collect_seldom()
+    collect_rarely()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(serve(arguments.replica))
 

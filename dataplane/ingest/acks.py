@@ -1,6 +1,6 @@
-"""Delivery reports on the event loop: polled for every millisecond while some are due, so no thread is woken for them.
+"""Delivery reports on the event loop: polled every millisecond while some are due, so no thread is woken for them.
 
-A thread that waits in `poll` and wakes the loop costs two changes of thread a report, more than the rest of a request.
+A thread that waits in `poll` and wakes the loop costs two context switches per report, more than the rest of a request.
 """
 
 import asyncio
@@ -11,24 +11,25 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from dataplane.ingest.pace import Pace
-from dataplane.runtime.replaceable import ReplaceableProducer
+from dataplane.ingest.topic_throttle import TopicThrottle
+from dataplane.runtime.producers.replaceable import ReplaceableProducer
 
 TURN_S: Final = 0.001
-Place = tuple[int, int]  # partition, offset
+PartitionOffset = tuple[int, int]  # partition, offset
 
 
-class Batch:
-    """The records of one request: where each is stored, and a future for when all reports are known.
+class RequestRecords:
+    """Kafka records of one request, and a future that is done once the delivery reports of all are known.
 
-    `report` is the delivery callback of every one of them. Whose report it is follows from its partition: an idempotent
-    producer stores the records of a partition in the order in which they were produced. If one of a partition could not
-    be stored, or nobody can say where, then none of that partition counts: the sender is told so, and sends them again.
+    `report` is the delivery callback of each record. The partition says which record a report is about: an idempotent
+    producer stores the records of a partition in the order in which they were produced. If one record of a partition
+    could not be stored, or its outcome is unknown, none of the request's records in that partition count: the sender
+    gets an error for them and repeats them.
 
-    numbers: by partition, which records of the request went there (their places among those produced)
-    refusing: partitions that take nothing more of the request, as one of its records could not be produced there
-    reused:  places that had been reported to this producer for other records before
-    places:  of the records in the order in which they were produced, once all reports are in; None: does not count
+    numbers:  by partition, the indexes of the request's records that were produced there
+    refusing: partitions that accept no more of the request, because one of its records could not be produced there
+    reused:   partition and offset pairs that had been reported to this producer for other records before
+    places:   partition and offset of each record in order of production, once all reports are in; None: does not count
     """
 
     __slots__ = (
@@ -45,32 +46,32 @@ class Batch:
         "subject",
     )
 
-    def __init__(self, subject: Any, pace: Pace, loop: asyncio.AbstractEventLoop) -> None:
-        self.subject = subject  # the caller's own, for `on_done`
+    def __init__(self, subject: Any, pace: TopicThrottle, loop: asyncio.AbstractEventLoop) -> None:
+        self.subject = subject  # the caller's data, for `on_done`
         self.pace = pace
         self.future: asyncio.Future[None] = loop.create_future()
         self.numbers: dict[int, list[int]] = defaultdict(list)
-        self.places: list[Place | None] = []
+        self.places: list[PartitionOffset | None] = []
         self.refusing: set[int] = set()
-        self.reused: list[Place] = []
+        self.reused: list[PartitionOffset] = []
         self._failed: set[int] = set()
         self._offsets: dict[int, list[int]] = defaultdict(list)
         self._owed = 0
-        self._done: list[Batch] = []
+        self._done: list[RequestRecords] = []
 
-    def begin(self, count: int, done: "list[Batch]") -> None:
-        """All `count` records are produced; put the batch into `done` with the last of their reports.
+    def begin(self, count: int, done: "list[RequestRecords]") -> None:
+        """Expect `count` reports, and append the batch to `done` with the last of them.
 
-        Some reports may have come already: a large request lets others have their turn while it produces.
+        Some reports may have arrived already: a large request yields to others while it produces.
         """
         self._done = done
         self._owed += count + 1
         self._settle()
 
     def report(self, error: KafkaError | None, message: Message) -> None:
-        """The report of one record. A hot path."""
+        """Handle the delivery report of one record. A hot path."""
         offset, partition = message.offset(), message.partition()
-        if self.pace.is_late:  # stored or not, its sender is told to repeat it: the new instance may give its offset
+        if self.pace.is_late:  # stored or not, the sender repeats it: the new instance may be given its offset
             self._failed.add(partition)
         elif error is None and offset is not None and self.pace.rises(partition, offset):
             self._offsets[partition].append(offset)
@@ -82,7 +83,7 @@ class Batch:
         self._settle()
 
     def refused(self, partition: int) -> None:
-        """One record will not be produced after all."""
+        """Note that one record will not be produced after all."""
         self._failed.add(partition)
         self._settle()
 
@@ -92,8 +93,8 @@ class Batch:
             self.places = self._find_places()
             self._done.append(self)
 
-    def _find_places(self) -> list[Place | None]:
-        found: list[Place | None] = [None] * sum(map(len, self.numbers.values()))
+    def _find_places(self) -> list[PartitionOffset | None]:
+        found: list[PartitionOffset | None] = [None] * sum(map(len, self.numbers.values()))
         for partition, numbers in self.numbers.items():
             offsets = self._offsets[partition]
             if partition not in self._failed and all(before < after for before, after in pairwise(offsets)):
@@ -102,29 +103,35 @@ class Batch:
         return found
 
 
-class Acks:
-    """`on_done` is called with every batch complete since the last turn, before any request that awaits one goes on."""
+class AckTracker:
+    """Polls the producer while reports are due, and completes the requests whose reports are all known.
 
-    def __init__(self, producer: Producer | ReplaceableProducer, on_done: Callable[[list[Batch]], None]) -> None:
+    `on_done` is called with every batch completed since the last poll, before any request that awaits one of them
+    resumes.
+    """
+
+    def __init__(
+        self, producer: Producer | ReplaceableProducer, on_done: Callable[[list[RequestRecords]], None]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._producer = producer
         self._on_done = on_done
-        self._done: list[Batch] = []
-        self._paces: dict[str, Pace] = {}
+        self._done: list[RequestRecords] = []
+        self._paces: dict[str, TopicThrottle] = {}
         self._waiting = 0
         self._armed = False
 
-    def pace(self, topic: str) -> Pace:
-        """What produces to a topic; there is one for each."""
-        return self._paces.get(topic) or self._paces.setdefault(topic, Pace(self._producer, topic))
+    def pace(self, topic: str) -> TopicThrottle:
+        """Return the throttle that produces to a topic; there is one per topic."""
+        return self._paces.get(topic) or self._paces.setdefault(topic, TopicThrottle(self._producer, topic))
 
     def restart(self) -> None:
-        """Refuse all records that wait to be produced: the producer is another one."""
+        """Refuse all records that wait to be produced, because the producer was replaced."""
         for pace in self._paces.values():
             pace.restart()
 
-    def produced(self, batch: Batch, count: int) -> None:
-        """All records of the batch that could be produced have been: `count` reports are due."""
+    def produced(self, batch: RequestRecords, count: int) -> None:
+        """Wait for `count` reports: all records of the batch that could be produced have been."""
         batch.begin(count, self._done)
         self._waiting += 1
         if not self._armed:
@@ -132,11 +139,11 @@ class Acks:
             self._loop.call_later(TURN_S, self._turn)
 
     def _turn(self) -> None:
-        """Serve the producer once. An exception fails the requests that it was met with; the next turn comes anyway."""
+        """Poll the producer once. An exception fails the requests that were being completed; polling continues."""
         try:
             self._producer.poll(0)
             for pace in self._paces.values():
-                pace.turn()
+                pace.poll()
             self._end_requests()
         finally:
             self._armed = self._waiting > 0
@@ -156,7 +163,7 @@ class Acks:
             raise
         finally:
             for batch in done:
-                if batch.future.done():  # the request was given up meanwhile
+                if batch.future.done():  # the request was cancelled meanwhile
                     continue
                 if failure is None:
                     batch.future.set_result(None)

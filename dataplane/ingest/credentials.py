@@ -1,19 +1,20 @@
 """The API key of a request, from its Authorization header.
 
-`Bearer` (RFC 6750) is what we show. `Basic` (RFC 7617) is for senders that know nothing but a URL, as most webhooks of
-others do: `https://events:<API key>@host/v1/events` makes them send the key as the password; the user's name is theirs.
+`Bearer` (RFC 6750) is what the documentation shows. `Basic` (RFC 7617) is for senders that can be given only a URL, as
+most third-party webhooks: `https://events:<API key>@host/v1/events` makes them send the key as the password; any user
+name will do.
 """
 
 from base64 import b64decode
 from typing import Final
 
-from dataplane.ingest.problems import RefusalError
+from dataplane.ingest.problems import EventRejectedError
 
 CHALLENGE: Final = 'Bearer, Basic realm="Penstock", charset="UTF-8"'
 
 
 def key_of(authorization: str | None) -> str:
-    """The key as it came. Raises RefusalError `key-missing` if none did."""
+    """Return the API key of an Authorization header. Raises EventRejectedError `key-missing` if there is none."""
     scheme, _, rest = (authorization or "").partition(" ")
     match scheme.lower():
         case "bearer":
@@ -23,15 +24,17 @@ def key_of(authorization: str | None) -> str:
         case _:
             key = ""
     if not key:
-        raise RefusalError(
-            401, "key-missing", "needs the header Authorization: Bearer <API key>, or Basic with it as the password"
+        raise EventRejectedError(
+            401,
+            "key-missing",
+            "needs the header Authorization: Bearer <API key>, or Basic with the API key as the password",
         )
     return key
 
 
 def _password(encoded: str) -> str:
-    """What follows the first colon (RFC 7617, 2); "" if it is no such thing."""
+    """Return the password of Basic credentials, after the first colon (RFC 7617, 2); "" if they are malformed."""
     try:
         return b64decode(encoded.strip(), validate=True).decode().partition(":")[2]
-    except ValueError:  # no base64, or no text
+    except ValueError:  # not base64, or not UTF-8
         return ""

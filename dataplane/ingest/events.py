@@ -1,6 +1,6 @@
-"""From a request's body to events: single, JSON array, NDJSON, CloudEvents (structured, binary, batch). Pure.
+"""Read the events of a request's body: single, JSON array, NDJSON, CloudEvents (structured, binary, batch). Pure.
 
-What senders choose is bounded before it is decoded: the number of events, the bytes of each, the attributes.
+Everything that senders choose is limited before it is decoded: the number of events, the bytes of each, the attributes.
 """
 
 import base64
@@ -11,13 +11,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from dataplane.ingest.problems import RefusalError
+from dataplane.ingest.problems import EventRejectedError
 from dataplane.ingest.strictjson import parse, parse_all
 from dataplane.ledger.meta import Headers
 from dataplane.ledger.traceparent import carrying, is_traceparent
 
 MAX_EVENTS: Final = 10_000
-MAX_ATTRIBUTES: Final = 100  # of a CloudEvent, as many as a request may have headers
+MAX_ATTRIBUTES: Final = 100  # of a CloudEvent; equals the limit on request headers
 MAX_ATTRIBUTE_CHARS: Final = 1_024
 CE_PREFIX: Final = "ce_"  # CloudEvents Kafka protocol binding 1.0, binary mode
 GROUP_BYTES: Final = 64 * 1024  # items of a batch that are decoded together, in about a millisecond
@@ -26,24 +26,24 @@ _LINE: Final = re.compile(rb"[^ \t\r\n].*")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
 _raw_list = msgspec.json.Decoder(list[Raw]).decode
 _raw_object = msgspec.json.Decoder(dict[str, Raw]).decode
-# Reads MAX_EVENTS + 1 items of an array as fields, and skips the rest: a list of them all would be built first.
+# Reads MAX_EVENTS + 1 items of an array as fields and skips the rest; a list decoder would build all of them first.
 _Limited: Final = msgspec.defstruct(
     "_Limited", [(f"_{number}", Raw, Raw()) for number in range(MAX_EVENTS + 1)], array_like=True
 )
 _limited_list = msgspec.json.Decoder(_Limited).decode
 
 
-class Origin(Struct, frozen=True):
-    """Where an event lies that was read, not posted: the id made of its place, and the key it has there."""
+class RecordOrigin(Struct, frozen=True):
+    """Origin of an event that was read from Kafka: the id made of its partition and offset, and its key there."""
 
     id: str
     key: str | None
 
 
-class Event(Struct, gc=False):
-    """One event: the payload's bytes as received, its decoded form if it is JSON, and the headers it carries on.
+class ReceivedEvent(Struct, gc=False):
+    """One event: the payload's bytes as received, its decoded form if it is JSON, and the headers that it carries on.
 
-    hops: how often Penstock has delivered it before
+    hops: the number of earlier deliveries by Penstock
     time: the event's own time by its envelope (CloudEvents, or Kafka's record), if it has one
     """
 
@@ -51,16 +51,16 @@ class Event(Struct, gc=False):
     value: Any
     headers: Headers
     time: Any = None
-    origin: Origin | None = None
+    origin: RecordOrigin | None = None
     hops: int = 0
 
 
-Item = Event | RefusalError
+Item = ReceivedEvent | EventRejectedError
 _JSON: Final[Headers] = [("content-type", b"application/json")]
 
 
 class RequestEvents(Struct):
-    """The events of one request. `items` decodes each when it is asked for: only a few are in memory at a time."""
+    """Events of one request. `items` decodes each one on demand: only a few are in memory at a time."""
 
     items: Iterator[Item]
     count: int
@@ -68,39 +68,41 @@ class RequestEvents(Struct):
 
 
 def read_events(media_type: str, body: bytes, ce: Mapping[str, str], max_event_bytes: int) -> RequestEvents:
-    """Return the events of a request, each an Event or the RefusalError it met.
+    """Return the events of a request, each a ReceivedEvent or the EventRejectedError that it met.
 
-    `ce` holds the ce-* headers without the prefix; `max_event_bytes` bounds each event before it is decoded.
-    Raises RefusalError if the request as a whole cannot be read.
+    `ce` holds the ce-* headers without the prefix; `max_event_bytes` limits each event before it is decoded. Raises
+    EventRejectedError if the request as a whole cannot be read.
     """
     if "specversion" in ce:
         return _single(_binary(media_type, body, ce, max_event_bytes))
     reader = _READERS.get(media_type.partition(";")[0].strip().lower())
     if reader is None:
-        raise RefusalError(415, "media-type", f"needs one of {', '.join(_READERS)}, got {media_type[:80] or 'none'}")
+        raise EventRejectedError(
+            415, "media-type", f"needs one of {', '.join(_READERS)}, got {media_type[:80] or 'none'}"
+        )
     return reader(body, max_event_bytes)
 
 
 def carry_trace(items: Iterable[Item], traceparent: str) -> Iterable[Item]:
-    """Let the events of a request carry the sender's trace. What is no `traceparent` of W3C is left out."""
+    """Add the sender's trace context to the events of a request, unless it is not a valid W3C `traceparent`."""
     return _carrying(items, traceparent) if is_traceparent(traceparent) else items
 
 
 def _carrying(items: Iterable[Item], traceparent: str) -> Iterator[Item]:
     for item in items:
-        if isinstance(item, Event):
-            item.headers = carrying(item.headers, traceparent)  # a new list: the old one may be that of many events
+        if isinstance(item, ReceivedEvent):
+            item.headers = carrying(item.headers, traceparent)  # a new list: several events may share the old one
         yield item
 
 
 def carry_hops(items: Iterable[Item], hops: int) -> Iterable[Item]:
-    """Let the events of a request carry how often Penstock has delivered them before."""
+    """Add the number of earlier deliveries by Penstock to the events of a request."""
     return _with_hops(items, hops) if hops else items
 
 
 def _with_hops(items: Iterable[Item], hops: int) -> Iterator[Item]:
     for item in items:
-        if isinstance(item, Event):
+        if isinstance(item, ReceivedEvent):
             item.hops = hops
         yield item
 
@@ -118,7 +120,7 @@ def _ndjson(body: bytes, max_event_bytes: int) -> RequestEvents:
             raise _too_many_events()
         lines.append(found[0].rstrip(b"\r"))
     if not lines:
-        raise RefusalError(400, "json-invalid", "needs at least one line of JSON, got none (byte 0)")
+        raise EventRejectedError(400, "json-invalid", "needs at least one line of JSON, got none (byte 0)")
     return _batch(lines, _read_json, max_event_bytes)
 
 
@@ -138,7 +140,7 @@ _READERS: Final[dict[str, Callable[[bytes, int], RequestEvents]]] = {
 }
 
 
-def _single(event: Event) -> RequestEvents:
+def _single(event: ReceivedEvent) -> RequestEvents:
     return RequestEvents(iter([event]), 1, False)
 
 
@@ -155,7 +157,7 @@ def _read_json(texts: Sequence[bytes], max_event_bytes: int) -> Iterator[Item]:
             yield from (_attempt(_plain_json, text, max_event_bytes) for text in group)
         else:
             for text, value in zip(group, values, strict=True):
-                yield Event(text, value, _JSON)
+                yield ReceivedEvent(text, value, _JSON)
 
 
 def _read_structured(texts: Sequence[bytes], max_event_bytes: int) -> Iterator[Item]:
@@ -163,7 +165,7 @@ def _read_structured(texts: Sequence[bytes], max_event_bytes: int) -> Iterator[I
 
 
 def _groups(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """Cut into runs of about GROUP_BYTES."""
+    """Split into runs of about GROUP_BYTES."""
     begin = size_bytes = 0
     for number, text in enumerate(texts):
         size_bytes += len(text)
@@ -174,52 +176,54 @@ def _groups(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
         yield texts[begin:]
 
 
-def _attempt(read: Callable[[bytes, int], Event], body: bytes, max_event_bytes: int) -> Item:
+def _attempt(read: Callable[[bytes, int], ReceivedEvent], body: bytes, max_event_bytes: int) -> Item:
     try:
         return read(body, max_event_bytes)
-    except RefusalError as refusal:
+    except EventRejectedError as refusal:
         return refusal
 
 
-def _plain_json(body: bytes, max_event_bytes: int) -> Event:
-    refuse_large(body, max_event_bytes)
-    return Event(body, parse(body), _JSON)
+def _plain_json(body: bytes, max_event_bytes: int) -> ReceivedEvent:
+    reject_large(body, max_event_bytes)
+    return ReceivedEvent(body, parse(body), _JSON)
 
 
-def refuse_large(body: bytes, max_event_bytes: int) -> None:
-    """Raise RefusalError `event-too-large` for an event of more bytes than one may have."""
+def reject_large(body: bytes, max_event_bytes: int) -> None:
+    """Raise EventRejectedError `event-too-large` for an event of more than `max_event_bytes`."""
     if len(body) > max_event_bytes:
-        raise RefusalError(413, "event-too-large", f"needs at most {max_event_bytes} bytes an event, got {len(body)}")
+        raise EventRejectedError(
+            413, "event-too-large", f"needs at most {max_event_bytes} bytes an event, got {len(body)}"
+        )
 
 
-def _too_many_events() -> RefusalError:
-    return RefusalError(413, "too-many-events", f"needs at most {MAX_EVENTS} events in a request, got more")
+def _too_many_events() -> EventRejectedError:
+    return EventRejectedError(413, "too-many-events", f"needs at most {MAX_EVENTS} events in a request, got more")
 
 
 def _split(body: bytes) -> list[bytes]:
-    """Return the items of a JSON array as they were sent. Raises RefusalError."""
+    """Return the items of a JSON array, as the bytes that were sent. Raises EventRejectedError."""
     try:
         if body.count(b",") < MAX_EVENTS:
             return [bytes(raw) for raw in _raw_list(body)]
         items = [bytes(raw) for raw in msgspec.structs.astuple(_limited_list(body)) if raw]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise RefusalError(400, "json-invalid", f"the batch is not a JSON array: {exc}") from exc
+        raise EventRejectedError(400, "json-invalid", f"the batch is not a JSON array: {exc}") from exc
     if len(items) > MAX_EVENTS:
         raise _too_many_events()
     return items
 
 
-def _structured(body: bytes, max_event_bytes: int) -> Event:
+def _structured(body: bytes, max_event_bytes: int) -> ReceivedEvent:
     if len(body) > max_event_bytes * 4 // 3 + MAX_ATTRIBUTES * MAX_ATTRIBUTE_CHARS:  # data may be in base64
-        refuse_large(body, max_event_bytes)
+        reject_large(body, max_event_bytes)
     envelope = parse(body)
     if not isinstance(envelope, dict):
-        raise RefusalError(400, "cloudevent-invalid", "needs a JSON object")
+        raise EventRejectedError(400, "cloudevent-invalid", "needs a JSON object")
     attributes = {k: v for k, v in envelope.items() if k not in ("data", "data_base64", "datacontenttype")}
     headers = _ce_headers(attributes, envelope.get("datacontenttype") or "application/json")
     data = _data(body, envelope)
-    refuse_large(data, max_event_bytes)
-    return Event(data, envelope.get("data"), headers, attributes.get("time"))
+    reject_large(data, max_event_bytes)
+    return ReceivedEvent(data, envelope.get("data"), headers, attributes.get("time"))
 
 
 def _data(body: bytes, envelope: Mapping[str, Any]) -> bytes:
@@ -228,38 +232,40 @@ def _data(body: bytes, envelope: Mapping[str, Any]) -> bytes:
     try:
         return base64.b64decode(envelope["data_base64"], validate=True)
     except (TypeError, ValueError) as exc:
-        raise RefusalError(400, "cloudevent-invalid", "data_base64 is not base64") from exc
+        raise EventRejectedError(400, "cloudevent-invalid", "data_base64 is not base64") from exc
 
 
-def _binary(media_type: str, body: bytes, ce: Mapping[str, str], max_event_bytes: int) -> Event:
-    refuse_large(body, max_event_bytes)
+def _binary(media_type: str, body: bytes, ce: Mapping[str, str], max_event_bytes: int) -> ReceivedEvent:
+    reject_large(body, max_event_bytes)
     is_json = media_type.partition(";")[0].strip().lower() in ("", "application/json") or media_type.endswith("+json")
     value = parse(body) if is_json else None
-    return Event(body, value, _ce_headers(ce, media_type or "application/json"), ce.get("time"))
+    return ReceivedEvent(body, value, _ce_headers(ce, media_type or "application/json"), ce.get("time"))
 
 
 def _ce_headers(attributes: Mapping[str, Any], content_type: Any) -> Headers:
-    """Raises RefusalError if a required attribute is missing, one has no plain value, or there are too many."""
+    """Return the headers of attributes. Raises EventRejectedError if one is missing or malformed, or for too many."""
     if len(attributes) > MAX_ATTRIBUTES:
-        raise RefusalError(400, "cloudevent-invalid", f"needs at most {MAX_ATTRIBUTES} attributes, got more")
+        raise EventRejectedError(400, "cloudevent-invalid", f"needs at most {MAX_ATTRIBUTES} attributes, got more")
     for name in ("specversion", "id", "source", "type"):
         if not attributes.get(name):
-            raise RefusalError(400, "cloudevent-invalid", f"needs the attribute {name}")
+            raise EventRejectedError(400, "cloudevent-invalid", f"needs the attribute {name}")
     for name in attributes:
         if not is_attribute_name(name):
-            raise RefusalError(400, "cloudevent-invalid", "attribute names need 1-64 of a-z, 0-9, '.', '_' and '-'")
+            raise EventRejectedError(
+                400, "cloudevent-invalid", "attribute names need 1-64 of a-z, 0-9, '.', '_' and '-'"
+            )
     headers: Headers = [("content-type", _plain(content_type, "datacontenttype"))]
     headers += [(CE_PREFIX + name, _plain(value, name)) for name, value in attributes.items() if value is not None]
     return headers
 
 
 def is_attribute_name(name: str) -> bool:
-    """Return whether an attribute may have this name: it becomes a header's at Kafka and at destinations."""
+    """Return whether an attribute may have this name, which becomes a header name in Kafka and at destinations."""
     return _ATTRIBUTE.fullmatch(name) is not None
 
 
 def is_attribute_value(text: str) -> bool:
-    """Return whether an attribute may have this value, for the same reason."""
+    """Return whether an attribute may have this value, which becomes a header value in Kafka and at destinations."""
     return len(text) <= MAX_ATTRIBUTE_CHARS and _CONTROLS.search(text) is None
 
 
@@ -268,4 +274,4 @@ def _plain(value: Any, name: str) -> bytes:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if is_attribute_value(text):
             return text.encode()
-    raise RefusalError(400, "cloudevent-invalid", f"the attribute {name[:40]!r} needs a plain value")
+    raise EventRejectedError(400, "cloudevent-invalid", f"the attribute {name[:40]!r} needs a plain value")

@@ -1,7 +1,7 @@
-"""Feeds: what sources of type kafka read from clusters that are not ours, taken as events like those of requests.
+"""Feeds: read sources of type kafka from clusters of other owners, and ingest their records like posted events.
 
-All replicas read: Kafka's group protocol shares the partitions among them. Offsets are committed once everything below
-is ACKed, so a replica that is killed leaves events to be read again, under the same ids.
+All replicas read: Kafka's group protocol assigns the partitions to them. An offset is committed once everything below
+it is ACKed, so the events that a killed replica leaves behind are read again, under the same ids.
 """
 
 import asyncio
@@ -14,8 +14,15 @@ from uuid import UUID, uuid5
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from dataplane.ingest.events import CE_PREFIX, MAX_ATTRIBUTES, Event, Origin, is_attribute_name, is_attribute_value
-from dataplane.ingest.problems import RefusalError
+from dataplane.ingest.events import (
+    CE_PREFIX,
+    MAX_ATTRIBUTES,
+    ReceivedEvent,
+    RecordOrigin,
+    is_attribute_name,
+    is_attribute_value,
+)
+from dataplane.ingest.problems import EventRejectedError
 from dataplane.ingest.strictjson import parse
 from dataplane.ledger.meta import Headers
 from dataplane.ledger.traceparent import TRACEPARENT, is_traceparent
@@ -31,16 +38,16 @@ WAIT_S: Final = 0.5
 AGAIN_S: Final = 1.0
 OVER_QUOTA_S: Final = 0.1
 REQUEST_S: Final = 10.0
-_IDS: Final = UUID("6f2e6a0c-5f0e-5a55-9c55-8f6b0d8f5a21")  # the name space of ids made of places
+_IDS: Final = UUID("6f2e6a0c-5f0e-5a55-9c55-8f6b0d8f5a21")  # namespace of the ids made from topic, partition and offset
 CONTENT_TYPE: Final = "content-type"
 
-# Takes so many events of a source of a pipe; says of each whether it is stored. Raises RefusalError if none can be now.
-Take = Callable[[str, str, Iterable[Event], int], Awaitable[Sequence[int]]]
-Room = Callable[[str], int]  # how many events of a tenant fit into its quota now
+# (pipe, source, events, count) -> status of each event: 202 if it is stored. Raises EventRejectedError if none can be.
+TakeFeedEvents = Callable[[str, str, Iterable[ReceivedEvent], int], Awaitable[Sequence[int]]]
+Room = Callable[[str], int]  # tenant -> the number of events that its quota allows now
 
 
-class Wanted(NamedTuple):
-    """One source of one pipe, and where it reads."""
+class FeedKey(NamedTuple):
+    """Identity of a feed: one source of one pipe, and the topic that it reads."""
 
     pipe: str
     source: str
@@ -51,13 +58,13 @@ class Wanted(NamedTuple):
 
 
 class FeedStoppedError(Exception):
-    """An event can never be taken: reading stops there, for skipping it would lose it."""
+    """Reading stops at an event that can never be taken, because skipping it would lose it."""
 
 
-def wanted(table: ControlTable, clusters: Clusters) -> set[Wanted]:
-    """What is to be read, as the newest revision with traffic of each pipe says. Pure."""
+def wanted(table: ControlTable, clusters: Clusters) -> set[FeedKey]:
+    """Return the feeds to run, by the newest revision with traffic of each pipe. Pure."""
     return {
-        Wanted(pipe.pipe, name, pipe.tenant, source.topic, source.cluster, source.start)
+        FeedKey(pipe.pipe, name, pipe.tenant, source.topic, source.cluster, source.start)
         for pipe in table
         if isinstance(pipe, PipeRecord) and pipe.state != "closed" and pipe.weights
         for name, source in _sources(table, pipe).items()
@@ -71,26 +78,26 @@ def _sources(table: ControlTable, pipe: PipeRecord) -> dict[str, KafkaSource]:
     return {name: source for name, source in found if isinstance(source, KafkaSource)}
 
 
-# For a name that is not UTF-8 confluent-kafka 2.16.1 returns a list with a hole and an exception set. Python notices it
-# in a call made by C code, as here, but not in a hot `message.headers()`: there the hole is read, and the process ends
-# with SIGSEGV. A second call gives the list without the exception.
+# For a header name that is not UTF-8, confluent-kafka 2.16.1 returns a list with a NULL item and an exception set.
+# Python notices the exception in a call made by C code, as here, but not in a hot `message.headers()`: there the NULL
+# item is read, and the process ends with SIGSEGV. A second call returns the list without the exception.
 _read_headers: Final = operator.methodcaller("headers")
 
 
-class Record(NamedTuple):
-    """A record as an event whose body is not decoded yet, and how many of its headers could not be taken."""
+class FeedRecord(NamedTuple):
+    """A record as an event whose body is not decoded yet, and the number of its headers that were dropped."""
 
-    event: Event
+    event: ReceivedEvent
     dropped_headers: int
 
 
-def record_of(message: Message, want: Wanted) -> Record:
-    """Read a record: its own time and key, and the headers that may go on. Call once for each message."""
-    place = f"{want.cluster}/{message.topic()}/{message.partition()}/{message.offset()}"
+def record_of(message: Message, want: FeedKey) -> FeedRecord:
+    """Read a record: its own time and key, and the headers that may be passed on. Call once for each message."""
+    location = f"{want.cluster}/{message.topic()}/{message.partition()}/{message.offset()}"
     key = (message.key() or b"").decode("utf-8", "replace") or None
-    origin = Origin(str(uuid5(_IDS, f"{want.pipe}/{want.source}/{place}")), key)
+    origin = RecordOrigin(str(uuid5(_IDS, f"{want.pipe}/{want.source}/{location}")), key)
     headers, dropped = _headers_of(message)
-    return Record(Event(message.value() or b"null", None, headers, message.timestamp()[1], origin), dropped)
+    return FeedRecord(ReceivedEvent(message.value() or b"null", None, headers, message.timestamp()[1], origin), dropped)
 
 
 def _headers_of(message: Message) -> tuple[Headers, int]:
@@ -101,10 +108,10 @@ def _headers_of(message: Message) -> tuple[Headers, int]:
 
 
 def usable_headers(given: Iterable[tuple[str, bytes | None]]) -> tuple[Headers, int]:
-    """Choose the headers of a record that go on to destinations; return them, and how many had to be dropped.
+    """Choose the headers of a record that are passed on to destinations; return them and the number of dropped ones.
 
-    These are `content-type`, `traceparent` and CloudEvents attributes (`ce_*`), under the rules that attributes of
-    posted events are under. Others are the record's own affair and not counted. Of two with one name the last counts,
+    These are `content-type`, `traceparent` and CloudEvents attributes (`ce_*`), under the same rules as the attributes
+    of posted events. All other headers are ignored and not counted. Of two headers with the same name the last counts,
     as Kafka's clients read them.
     """
     ours = [pair for pair in given if pair[0] in (CONTENT_TYPE, TRACEPARENT) or pair[0].startswith(CE_PREFIX)]
@@ -126,33 +133,33 @@ def _is_usable(name: str, value: bytes) -> bool:
     return is_named and is_attribute_value(text)
 
 
-def decoded(events: Iterable[Event], max_event_bytes: int) -> Iterator[Event]:
-    """Decode the body of each when it is asked for.
+def decoded(events: Iterable[ReceivedEvent], max_event_bytes: int) -> Iterator[ReceivedEvent]:
+    """Decode the body of each event when it is requested.
 
-    What is no JSON is kept as it is: steps that need JSON say so, with the event as a dead letter.
+    A body that is not JSON is kept as it is: steps that need JSON reject it, and the event becomes a dead letter.
     """
     for event in events:
         try:
             value = parse(event.body) if len(event.body) <= max_event_bytes else None
-        except RefusalError:
+        except EventRejectedError:
             value = None
         yield msgspec.structs.replace(event, value=value)
 
 
-class Feed:
-    """Reads one source until told to end. All calls of its client are made in threads, one at a time."""
+class SourceFeed:
+    """Reader of one source, until `end`. All calls of its Kafka client are made in threads, one at a time."""
 
     def __init__(
         self,
-        want: Wanted,
+        want: FeedKey,
         settings: dict[str, str],
-        take: Take,
+        take: TakeFeedEvents,
         room: Room,
         *,
         dropped: Callable[[int], None],
         max_event_bytes: int,
     ) -> None:
-        """`dropped` is called with the number of headers that could not be taken."""
+        """Start reading; `dropped` is called with the number of headers that could not be passed on."""
         self.want = want
         self._settings = settings
         self._take, self._room = take, room
@@ -163,7 +170,7 @@ class Feed:
         self.task = asyncio.create_task(self._run())
 
     async def end(self) -> None:
-        """Finish what is in hand, commit it, leave the group."""
+        """Finish and commit the events in progress, then leave the consumer group."""
         self._ending = True
         await self.task
 
@@ -175,25 +182,27 @@ class Feed:
                 while not self._ending:
                     await self._turn(consumer)
             except (KafkaException, FeedStoppedError) as exc:
-                log.error("feed of pipe=%s source=%s waits: %s", self.want.pipe, self.want.source, exc)
+                log.error("feed of pipe=%s source=%s stopped, will retry: %s", self.want.pipe, self.want.source, exc)
                 await self._rest(REQUEST_S)
-            except Exception:  # a task that ended would be missed by nobody, and its source never read again
-                log.exception("feed of pipe=%s source=%s failed; it begins again", self.want.pipe, self.want.source)
+            except Exception:  # nothing restarts a task that ended: its source would never be read again
+                log.exception("feed of pipe=%s source=%s failed; restarting", self.want.pipe, self.want.source)
                 await self._rest(REQUEST_S)
             finally:
                 await asyncio.to_thread(consumer.close)
 
     async def _turn(self, consumer: Any) -> None:
-        """Read as many records as the tenant's quota has room for; over quota a feed slows down, it refuses nothing."""
-        while not (room := self._room(self.want.tenant)) and not self._ending:
+        """Read as many records as the tenant's quota allows now; over quota a feed slows down and refuses nothing."""
+        while not (allowed := self._room(self.want.tenant)) and not self._ending:
             await asyncio.sleep(OVER_QUOTA_S)
-        messages = [_good(one) for one in await asyncio.to_thread(consumer.consume, min(BATCH, room or 1), WAIT_S)]
+        messages = [
+            _checked(one) for one in await asyncio.to_thread(consumer.consume, min(BATCH, allowed or 1), WAIT_S)
+        ]
         if messages and await self._all_taken([self._read(one) for one in messages]):
             ends = {(one.topic(), one.partition()): one.offset() + 1 for one in messages}
-            offsets = [TopicPartition(*place, offset) for place, offset in ends.items()]
+            offsets = [TopicPartition(*partition, offset) for partition, offset in ends.items()]
             await asyncio.to_thread(consumer.commit, offsets=offsets, asynchronous=False)
 
-    def _read(self, message: Message) -> Event:
+    def _read(self, message: Message) -> ReceivedEvent:
         event, dropped = record_of(message, self.want)
         if dropped:
             self._note_dropped(dropped)
@@ -203,16 +212,16 @@ class Feed:
                 log.warning("feed of pipe=%s source=%s drops headers, first at partition=%d offset=%d", *where)
         return event
 
-    async def _all_taken(self, events: list[Event]) -> bool:
-        """Offer them until each is ACKed; False if the end came first. Raises FeedStoppedError."""
+    async def _all_taken(self, events: list[ReceivedEvent]) -> bool:
+        """Offer the events until each is ACKed; return False if the feed was ended first. Raises FeedStoppedError."""
         while not self._ending:
             try:
                 offered = decoded(events, self._max_event_bytes)
                 statuses = await self._take(self.want.pipe, self.want.source, offered, len(events))
-            except RefusalError:  # not live yet, or closed: nothing is read past it
+            except EventRejectedError:  # the pipe is not live yet, or closed: do not read on
                 statuses = [503] * len(events)
             if 413 in statuses:
-                raise FeedStoppedError("an event is larger than an event may be")
+                raise FeedStoppedError("an event exceeds the size limit")
             events = [event for event, status in zip(events, statuses, strict=True) if status != 202]
             if not events:
                 return True
@@ -230,42 +239,47 @@ class Feed:
             "group.id": f"penstock.{self.want.pipe}.{self.want.source}",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",  # out of range is never answered by a jump
+            "auto.offset.reset": "error",  # never skip events silently when the offset is out of range
             "log_level": 0,
         }
 
-    def _assigned(self, consumer: Any, places: list[TopicPartition]) -> None:
-        """Partitions that nobody has read yet begin where the spec says; that is committed before anything is read."""
-        known = consumer.committed(places, timeout=REQUEST_S)
-        first = [place for place in known if place.offset < 0]
-        for place in first:
-            low, high = consumer.get_watermark_offsets(place, timeout=REQUEST_S)
-            place.offset = low if self.want.start == "earliest" else high
-        if first:
-            consumer.commit(offsets=first, asynchronous=False)
+    def _assigned(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """Start partitions without a committed offset where the spec says.
+
+        That offset is committed before anything is read.
+        """
+        known = consumer.committed(partitions, timeout=REQUEST_S)
+        uncommitted = [partition for partition in known if partition.offset < 0]
+        for partition in uncommitted:
+            low, high = consumer.get_watermark_offsets(partition, timeout=REQUEST_S)
+            partition.offset = low if self.want.start == "earliest" else high
+        if uncommitted:
+            consumer.commit(offsets=uncommitted, asynchronous=False)
         consumer.assign(known)
 
 
-def _good(message: Message) -> Message:
+def _checked(message: Message) -> Message:
     error: KafkaError | None = message.error()
     if error is not None:
         raise KafkaException(error)
     return message
 
 
-class Feeds:
-    """Keeps the feeds that the control table wants. Used from one event loop."""
+class SourceFeeds:
+    """Runs the feeds that the control table calls for. Used from one event loop."""
 
-    def __init__(self, clusters: Clusters, table: ControlTable, take: Take, room: Room, max_event_bytes: int) -> None:
+    def __init__(
+        self, clusters: Clusters, table: ControlTable, take: TakeFeedEvents, room: Room, max_event_bytes: int
+    ) -> None:
         self._clusters, self._table, self._take, self._room = clusters, table, take, room
         self._max_event_bytes = max_event_bytes
         self.dropped_headers = 0
-        self._feeds: dict[Wanted, Feed] = {}
+        self._feeds: dict[FeedKey, SourceFeed] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._seen = -1
 
-    def turn(self) -> None:
-        """Start what is wanted, end what is not."""
+    def poll(self) -> None:
+        """Start feeds that are wanted and not running, and end those that are no longer wanted."""
         if not self._clusters or self._seen == self._table.changes:
             return
         self._seen = self._table.changes
@@ -275,7 +289,7 @@ class Feeds:
         for want in due - self._feeds.keys():
             log.info("reading %s of %s for pipe=%s source=%s", want.topic, want.cluster, want.pipe, want.source)
             settings = self._clusters[want.cluster].settings
-            self._feeds[want] = Feed(
+            self._feeds[want] = SourceFeed(
                 want,
                 settings,
                 self._take,
@@ -285,7 +299,7 @@ class Feeds:
             )
 
     async def close(self) -> None:
-        """End them all."""
+        """End all feeds."""
         for feed in self._feeds.values():
             self._let_go(feed)
         self._feeds.clear()
@@ -294,7 +308,7 @@ class Feeds:
     def _note_dropped(self, count: int) -> None:
         self.dropped_headers += count
 
-    def _let_go(self, feed: Feed) -> None:
+    def _let_go(self, feed: SourceFeed) -> None:
         task = asyncio.create_task(feed.end())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)

@@ -1,13 +1,13 @@
-"""Decompress gzip bodies piece by piece, so that neither their output nor their structure can hold up others. Pure."""
+"""Decompress gzip bodies in pieces, so that neither their output nor their structure delays other requests. Pure."""
 
 import zlib
 from collections.abc import Iterator
 from typing import Final
 
-from dataplane.ingest.problems import RefusalError
+from dataplane.ingest.problems import EventRejectedError
 
-MAX_MEMBERS: Final = 100  # parts of one gzip file (RFC 1952, 2.2); each costs 10 us, even if it is empty
-INPUT_BYTES: Final = 16 * 1024  # in one piece: at zlib's slowest, some 200 ns a byte, 3 ms
+MAX_MEMBERS: Final = 100  # of one gzip file (RFC 1952, 2.2); each costs 10 us, even if it is empty
+INPUT_BYTES: Final = 16 * 1024  # per piece: about 3 ms at zlib's slowest, 200 ns a byte
 OUTPUT_BYTES: Final = 64 * 1024
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
@@ -15,7 +15,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 def gunzip(body: bytes) -> Iterator[bytes]:
     """Yield the content, at most OUTPUT_BYTES at a time.
 
-    Raises RefusalError `encoding-invalid` for what is not whole gzip, or has more than MAX_MEMBERS parts.
+    Raises EventRejectedError `encoding-invalid` if the body is not complete gzip or has more than MAX_MEMBERS members.
     """
     members = 1
     engine = zlib.decompressobj(_GZIP)
@@ -25,7 +25,9 @@ def gunzip(body: bytes) -> Iterator[bytes]:
             if engine.eof:
                 members += 1
                 if members > MAX_MEMBERS:
-                    raise RefusalError(400, "encoding-invalid", f"needs at most {MAX_MEMBERS} gzip members, got more")
+                    raise EventRejectedError(
+                        400, "encoding-invalid", f"needs at most {MAX_MEMBERS} gzip members, got more"
+                    )
                 engine = zlib.decompressobj(_GZIP)
             try:
                 yield from _inflate(engine, rest)
@@ -37,7 +39,7 @@ def gunzip(body: bytes) -> Iterator[bytes]:
 
 
 def _inflate(engine: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
-    """Yield what one member has in `data`, up to its end."""
+    """Yield the content of one member in `data`, up to the member's end."""
     while True:
         piece = engine.decompress(data, OUTPUT_BYTES)
         yield piece
@@ -46,5 +48,5 @@ def _inflate(engine: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
             return
 
 
-def _broken() -> RefusalError:
-    return RefusalError(400, "encoding-invalid", "the body says gzip and is not whole gzip")
+def _broken() -> EventRejectedError:
+    return EventRejectedError(400, "encoding-invalid", "the body has content-encoding gzip but is not complete gzip")

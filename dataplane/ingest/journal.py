@@ -1,7 +1,7 @@
-"""The ack journal: what this replica has ACKed and the ledger does not have yet, in a file that outlives the process.
+"""The ACK journal: a file, outliving the process, of the ACKs of this replica that the ledger does not have yet.
 
-A line is written after the delivery report and before the answer, so a killed replica's ACKs are still told when it
-comes back. Two files take turns: one grows while the other's content is on its way to the audit topic.
+A line is written after the delivery report and before the response, so a killed replica's ACKs are still reported when
+it restarts. There are two files: one grows while the content of the other is on its way to the audit topic.
 """
 
 import os
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from dataplane.runtime.lines import append_to, read_lines, write_all
+from dataplane.runtime.line_files import append_to, read_lines, write_all
 
 
-class Ack(msgspec.Struct, array_like=True):
-    """Units of one pipe and bucket that were ACKed together. `producer`: the one that stored them, 0 if unknown."""
+class JournalledAck(msgspec.Struct, array_like=True):
+    """Units of one pipe and bucket, ACKed together. `producer`: the instance that stored them, 0 if unknown."""
 
     cell: str
     pipe: str
@@ -22,22 +22,25 @@ class Ack(msgspec.Struct, array_like=True):
     producer: int = 0
 
 
-_decoder = msgspec.json.Decoder(Ack)
+_decoder = msgspec.json.Decoder(JournalledAck)
 _encode = msgspec.json.Encoder().encode
 
 
 class AckJournal:
-    """Append with `write`; `rotate` when the facts so far go out as an audit record; `told` when that is stored."""
+    """File of unreported ACKs: `write` appends, `rotate` begins a new file, `reported` deletes the older one.
+
+    Call `rotate` when the facts so far are sent as audit records, and `reported` when those are stored.
+    """
 
     def __init__(self, folder: Path, replica: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._growing, self._sent = folder / f"{replica}.acks", folder / f"{replica}.acks-sent"
         self.left_behind = [*_read(self._sent), *_read(self._growing)]
         self._file = append_to(self._growing)
-        self._torn_at: int | None = None  # what stands from here on was not written whole, and does not count
+        self._torn_at: int | None = None  # bytes from here on were not written completely and do not count
 
-    def write(self, acks: list[Ack]) -> None:
-        """Hand the lines to the operating system: one write. Raises OSError if they do not fit; then none counts."""
+    def write(self, acks: list[JournalledAck]) -> None:
+        """Write the lines to the file in one write. Raises OSError if they cannot be written; then none counts."""
         self._mend()
         before = os.fstat(self._file.fileno()).st_size
         try:
@@ -48,12 +51,12 @@ class AckJournal:
             raise
 
     def rotate(self) -> None:
-        """Begin a new file; what was written so far is about to be told. The one before must have been told.
+        """Begin a new file; the entries so far are about to be reported. Those of the file before must have been.
 
-        Raises OSError if the disk does not take it; nothing is lost then, and it may be asked for again.
+        Raises OSError if the disk refuses; then nothing is lost, and the call may be repeated.
         """
         self._mend()
-        if self._sent.exists():  # left behind by a run that was killed: told together with what has grown since
+        if self._sent.exists():  # left by a killed run: reported together with the entries written since
             with append_to(self._sent) as kept:
                 write_all(kept, self._growing.read_bytes())
             self._growing.unlink()
@@ -63,21 +66,21 @@ class AckJournal:
         self._file = append_to(self._growing)
 
     def _mend(self) -> None:
-        """Take away what a failed write left; open the file again if a failed rotation left it closed."""
+        """Remove the remains of a failed write; reopen the file if a failed rotation left it closed."""
         if self._file.closed:
             self._file = append_to(self._growing)
         if self._torn_at is not None:
             self._file.truncate(self._torn_at)
             self._torn_at = None
 
-    def told(self) -> None:
-        """The ledger has it: the older file is of no more use."""
+    def reported(self) -> None:
+        """Delete the older file: the ledger has its entries."""
         self._sent.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file; what is in it is told by the next run."""
+        """Close the file; the next run reports what is in it."""
         self._file.close()
 
 
-def _read(path: Path) -> list[Ack]:
-    return [_decoder.decode(line) for line in read_lines(path)]  # a line that a crash cut off was not answered
+def _read(path: Path) -> list[JournalledAck]:
+    return [_decoder.decode(line) for line in read_lines(path)]  # a line that a crash cut off had no response

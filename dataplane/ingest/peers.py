@@ -1,11 +1,11 @@
-"""Reads the other replicas' heartbeats: how many there are, and what they admit of each tenant's quota."""
+"""Read the heartbeats of the other replicas: how many there are, and what they admit of each tenant's quota."""
 
 from typing import Any, Final
 
 import msgspec
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
-from dataplane.ingest.quotas import Meters
+from dataplane.ingest.quotas import TenantMeters
 from dataplane.ledger.heartbeat import decode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC, INGEST_GROUP
 
@@ -15,15 +15,15 @@ _ENDED: Final = ("drained", "failed")
 
 
 class PeerReader:
-    """Feeds the meters. Without a broker nothing is heard, and the replica takes itself for the only one."""
+    """Feeds the meters from heartbeats. Without a broker none arrive, and the replica assumes to be the only one."""
 
-    def __init__(self, kafka: str, name: str, meters: Meters) -> None:
-        """`name`: of this replica, whose own heartbeats are passed over."""
+    def __init__(self, kafka: str, name: str, meters: TenantMeters) -> None:
+        """Assign the heartbeat topic; `name` is this replica's, whose own heartbeats are skipped."""
         self._name, self._meters = name, meters
         self._consumer: Any = Consumer(
             {
                 "bootstrap.servers": kafka,
-                "group.id": "penstock-peer-reader",  # the client wants a name; nothing is ever committed
+                "group.id": "penstock-peer-reader",  # the client requires a group; nothing is ever committed
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "latest",
@@ -34,7 +34,7 @@ class PeerReader:
         self._consumer.assign([TopicPartition(HEARTBEAT_TOPIC, 0, OFFSET_END)])
 
     def refresh(self) -> None:
-        """Take what has arrived, without waiting, and share the quotas out anew if there was something."""
+        """Read the heartbeats that have arrived, without waiting, and share the quotas out again if there were any."""
         found = [message for message in self._consumer.consume(READ_LIMIT, 0) if message.error() is None]
         beats = [message.value() or b"" for message in found if (message.key() or b"").startswith(_OURS)]
         for value in beats:
@@ -43,17 +43,17 @@ class PeerReader:
             self._meters.share_out()
 
     def close(self) -> None:
-        """Leave the topic."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _take(self, value: bytes, now_s: float) -> None:
         try:
             beat = decode_heartbeat(value)
         except msgspec.DecodeError:
-            return  # from a newer release
+            return  # written by a newer release
         if beat.kind != INGEST_GROUP or beat.writer == self._name:
             return
         if beat.state in _ENDED:
             self._meters.peers.gone(beat.writer)
         else:
-            self._meters.peers.hear(beat.writer, beat.taken, now_s)
+            self._meters.peers.on_report(beat.writer, beat.taken, now_s)

@@ -1,14 +1,14 @@
-"""Refusals at ingest, as problem details (RFC 9457). They carry no payload and no key."""
+"""Refusals at ingest, as problem details (RFC 9457). They contain no payload and no API key."""
 
 from typing import Final
 
 import msgspec
 
 
-class RefusalError(Exception):
-    """A request or one event of it is not taken. `code` is stable; `detail` says what was needed and what came.
+class EventRejectedError(Exception):
+    """A request or one of its events is refused. `code` is stable; `detail` says what was needed and what came.
 
-    pointer: where in the event, as a JSON pointer; "" for all of it
+    pointer: JSON pointer into the event; "" for all of it
     """
 
     def __init__(self, status: int, code: str, detail: str, *, retry_after_s: int = 0, pointer: str = "") -> None:
@@ -18,37 +18,37 @@ class RefusalError(Exception):
         self.detail = detail
         self.retry_after_s = retry_after_s
         self.pointer = pointer
-        self.policies: list[str] = []  # the quotas that are exceeded
-        self.headers: list[tuple[str, str]] = []  # for the answer
+        self.policies: list[str] = []  # names of the exceeded quotas
+        self.headers: list[tuple[str, str]] = []  # of the response
 
 
 TITLES: Final = {
     "key-missing": "No API key",
-    "key-invalid": "API key not known",
-    "not-found": "Nothing here",
+    "key-invalid": "Unknown API key",
+    "not-found": "Not found",
     "method-not-allowed": "Method not allowed",
     "pipe-closed": "Pipe closed",
     "pipe-starting": "Pipe not live yet",
     "json-invalid": "Body is not valid JSON",
-    "json-duplicate-key": "Key stands twice in an object",
+    "json-duplicate-key": "Duplicate key in a JSON object",
     "json-too-deep": "JSON nested too deeply",
     "cloudevent-invalid": "Not a CloudEvent",
     "body-too-large": "Body too large",
     "event-too-large": "Event too large",
     "too-many-events": "Too many events in one request",
     "media-type": "Media type not supported",
-    "encoding-invalid": "Content encoding not readable",
-    "body-slow": "Body came too slowly",
+    "encoding-invalid": "Content encoding not supported or invalid",
+    "body-slow": "Body was sent too slowly",
     "schema": "Event does not fit the schema of its source",
     "quota-exceeded": "Quota exceeded",
-    "loop-detected": "Event was delivered by Penstock too often",
-    "unavailable": "Cannot store events now",
-    "internal": "Something went wrong on our side",
+    "loop-detected": "Too many deliveries by Penstock (loop)",
+    "unavailable": "Events cannot be stored now",
+    "internal": "Internal error",
 }
 
 
-class Problem(msgspec.Struct, omit_defaults=True):
-    """The body of an error answer."""
+class ProblemBody(msgspec.Struct, omit_defaults=True):
+    """Body of an error response."""
 
     type: str
     title: str
@@ -60,10 +60,10 @@ class Problem(msgspec.Struct, omit_defaults=True):
     policies: list[str] = msgspec.field(default_factory=list, name="violated-policies")
 
 
-def problem_body(refusal: RefusalError, request_id: str) -> bytes:
-    """JSON of the refusal; `type` is the path of its page in the documentation."""
+def problem_body(refusal: EventRejectedError, request_id: str) -> bytes:
+    """Return the refusal as JSON; `type` is the path of its documentation page."""
     return msgspec.json.encode(
-        Problem(
+        ProblemBody(
             type=f"/docs/errors/{refusal.code}",
             title=TITLES[refusal.code],
             status=refusal.status,

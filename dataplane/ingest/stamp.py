@@ -1,4 +1,4 @@
-"""What ingest stamps on an event: id, event_time, bucket, revision, key. Pure: time and chance are arguments."""
+"""Stamp events with id, event time, bucket, revision and key. Pure: time and randomness are arguments."""
 
 import zlib
 from collections.abc import Sequence
@@ -9,30 +9,33 @@ from typing import Any, Final
 import msgspec
 
 MAX_KEY_BYTES: Final = 256
-SPREAD_US: Final = 10_000  # as librdkafka does by itself (sticky.partitioning.linger.ms)
-_VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}  # two bits are the standard's
+SPREAD_US: Final = 10_000  # as librdkafka does by default (sticky.partitioning.linger.ms)
+_VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}  # two bits are fixed by the RFC
 
 
 def message_id(now_us: int, chance: str) -> str:
-    """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then 74 bits of chance, given as 19 hexadecimal digits."""
+    """Return a UUID version 7 (RFC 9562): 48 bits of milliseconds, then 74 random bits.
+
+    chance: the random bits, as 19 hexadecimal digits
+    """
     return id_head(now_us) + id_tail(chance)
 
 
 def id_head(now_us: int) -> str:
-    """The part of a message id that says when."""
+    """Return the time part of a message id."""
     time = f"{now_us // 1_000:012x}"
     return f"{time[:8]}-{time[8:]}-7"
 
 
 def id_tail(chance: str) -> str:
-    """The part of a message id that is chance."""
+    """Return the random part of a message id."""
     return f"{chance[:3]}-{_VARIANTS[chance[3]]}{chance[4:7]}-{chance[7:]}"
 
 
 def event_time_us(value: Any) -> int | None:
-    """A source's own time as microseconds since the epoch, or None if it cannot be read as one.
+    """Return a source's own time as microseconds since the epoch, or None if it is not readable.
 
-    RFC 3339 text with an offset, or a number: seconds, milliseconds or microseconds, told apart by their size.
+    It is RFC 3339 text with an offset, or a number: seconds, milliseconds or microseconds, distinguished by magnitude.
     """
     if isinstance(value, str):
         try:
@@ -47,12 +50,12 @@ def event_time_us(value: Any) -> int | None:
 
 
 def _epoch_us(moment: datetime) -> int:
-    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)  # not by way of astimezone: year 1 or 9999 would overflow there
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)  # without astimezone: it would overflow for year 1 or 9999
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
 def key_bytes(pipe: str, value: Any) -> bytes | None:
-    """The Kafka key for the value at a source's key path: (pipe, value); None if there is no usable value."""
+    """Return the Kafka key for (pipe, value at the source's key path); None if there is no usable value."""
     if value is None:
         return None
     text = value.encode() if isinstance(value, str) else msgspec.json.encode(value)
@@ -62,20 +65,20 @@ def key_bytes(pipe: str, value: Any) -> bytes | None:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Where librdkafka's own partitioner (`consistent_random`) puts a record with this key, which must not be empty."""
+    """Return the partition that librdkafka's `consistent_random` gives to a key, which must not be empty."""
     return zlib.crc32(key) % partitions
 
 
-class Spread:
-    """Which partition takes what has no key: one after the other, each for a while, so that few requests carry many."""
+class PartitionSpreader:
+    """Chooses partitions for records without a key: each for SPREAD_US in turn, so that few requests carry many."""
 
     def __init__(self, first: int) -> None:
-        """`first`: where this replica begins, different from the others'."""
+        """Begin at partition `first`, which should differ between replicas."""
         self._partition = first
         self._until_us = 0
 
     def at(self, now_us: int, partitions: int) -> int:
-        """The partition for what comes at `now_us`."""
+        """Return the partition for records that arrive at `now_us`."""
         if now_us >= self._until_us:
             self._until_us = now_us + SPREAD_US
             self._partition += 1
@@ -83,18 +86,18 @@ class Spread:
 
 
 def choose_revision(weights: Sequence[tuple[int, int]], key: bytes) -> int | None:
-    """The revision for a key by ramp weights (percent): sticky by key; None if no revision takes traffic.
+    """Return the revision for a key by ramp weights (percent): sticky by key; None if no revision takes traffic.
 
-    Not by the hash that chooses the partition, or one percent would be one partition's; and with the revision in it,
-    or the same keys would be the first of every ramp.
+    The hash differs from the one that chooses the partition, or one percent would be one partition's; and it includes
+    the revision, or the same keys would be the first of every ramp.
     """
     if len(weights) == 1 and weights[0][1] >= 100:
         return weights[0][0]
     newest = max((revision for revision, _ in weights), default=0)
     digest = blake2b(key, digest_size=8, salt=newest.to_bytes(8, "big")).digest()
-    place, border = int.from_bytes(digest, "big") % 100, 0
+    percentile, limit = int.from_bytes(digest, "big") % 100, 0
     for revision, share in weights:
-        border += share
-        if place < border:
+        limit += share
+        if percentile < limit:
             return revision
-    return weights[-1][0] if border else None
+    return weights[-1][0] if limit else None

@@ -1,4 +1,4 @@
-"""Strict JSON for ingest: refuse what another parser could read differently. Pure.
+"""Strict JSON for ingest: refuse text that another parser could read differently. Pure.
 
 Every check is linear in the text: senders choose it, and one event loop serves them all.
 """
@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from dataplane.ingest.problems import RefusalError
+from dataplane.ingest.problems import EventRejectedError
 from dataplane.stages.decoding import decode_json
 
 MAX_DEPTH: Final = 64
@@ -20,16 +20,16 @@ _TO_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level up
 
 
 def parse(body: bytes) -> Any:
-    """Decode strictly: no NaN, no lone surrogate, no key twice, at most MAX_DEPTH levels, UTF-8.
+    """Decode strictly: no NaN, no lone surrogate, no duplicate key, at most MAX_DEPTH levels, UTF-8.
 
-    Raises RefusalError `json-invalid` (with the byte), `json-duplicate-key` or `json-too-deep`.
+    Raises EventRejectedError `json-invalid` (with the byte), `json-duplicate-key` or `json-too-deep`.
     """
     try:
         value = decode_json(body)
     except RecursionError as exc:
         raise _too_deep() from exc
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise RefusalError(400, "json-invalid", _sentence(exc, body)) from exc
+        raise EventRejectedError(400, "json-invalid", _sentence(exc, body)) from exc
     if _may_be_deep(body) and _depth(body) > MAX_DEPTH:
         raise _too_deep()
     if _may_repeat_keys(body, value) and _keys(body) != _keys(_encode(value)):
@@ -38,19 +38,21 @@ def parse(body: bytes) -> Any:
 
 
 def parse_all(items: Sequence[bytes]) -> list[Any] | None:
-    """Decode many items at once; return None if `parse` must look at each of them."""
+    """Decode many items; return None if each must be checked with `parse`.
+
+    Each is decoded on its own: items such as `[1` and `2]` are not JSON, although they are one array when joined.
+    """
     if any(map(_may_be_deep, items)):
         return None
-    array = b"[" + b",".join(items) + b"]"
     try:
-        values: list[Any] = decode_json(array)
+        values = [decode_json(item) for item in items]
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return None if _may_repeat_keys(array, values) else values
+    return None if _may_repeat_keys(b"[" + b",".join(items) + b"]", values) else values
 
 
-def _too_deep() -> RefusalError:
-    return RefusalError(400, "json-too-deep", f"needs at most {MAX_DEPTH} levels of nesting")
+def _too_deep() -> EventRejectedError:
+    return EventRejectedError(400, "json-too-deep", f"needs at most {MAX_DEPTH} levels of nesting")
 
 
 def _sentence(exc: Exception, body: bytes) -> str:
@@ -74,8 +76,7 @@ def _depth(text: bytes) -> int:
 def _may_repeat_keys(text: bytes, value: Any) -> bool:
     """Return False only if decoding the text into `value` has lost no key. A hot path.
 
-    A key that was lost took its colon with it, and nothing but an escaped colon could make up for that when the value
-    is encoded again.
+    A lost key loses its colon too, and when the value is encoded again, only an escaped colon could make up for it.
     """
     if type(value) not in (dict, list):
         return False
@@ -90,14 +91,14 @@ def _keys(text: bytes) -> int:
 
 
 def _without_strings(text: bytes) -> bytes:
-    """Return valid JSON with everything between quotes left out."""
+    """Return valid JSON without everything between quotes."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")  # now every quote begins or ends a string
     return b"".join(text.split(b'"')[::2])
 
 
 def _refuse_repeated_keys(body: bytes) -> None:
-    """Raise RefusalError `json-duplicate-key`, naming the first key that stands twice in one object."""
+    """Raise EventRejectedError `json-duplicate-key`, naming the first duplicate key of an object."""
 
     def check(pairs: list[tuple[str, Any]]) -> None:
         if len(pairs) < 2 or len(dict(pairs)) == len(pairs):
@@ -105,7 +106,7 @@ def _refuse_repeated_keys(body: bytes) -> None:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise RefusalError(400, "json-duplicate-key", f"the key {key[:40]!r} stands twice in one object")
+                raise EventRejectedError(400, "json-duplicate-key", f"duplicate key {key[:40]!r} in one object")
             seen.add(key)
 
     json.loads(body, object_pairs_hook=check, parse_int=str, parse_float=str)

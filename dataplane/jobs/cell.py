@@ -1,6 +1,6 @@
 """The cell driver, submitted with spark-submit: keeps the cell's lanes running as Spark jobs of one task each.
 
-It holds no message and no offset: killing it at any moment costs at most the sends in flight.
+The driver holds no messages and no offsets: a kill at any moment costs at most the sends in flight.
 """
 
 import argparse
@@ -15,18 +15,18 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from dataplane.jobs.dedup import DedupQuery
+from dataplane.jobs.driver_decisions import STABLE_S, LaneName, back_off_s, driver_decision
 from dataplane.jobs.lake import LakeQuery
 from dataplane.jobs.lanes import run_lane
-from dataplane.jobs.queries import Query, QueryKeeper
-from dataplane.jobs.wanted import STABLE_S, LaneName, back_off_s, decide
+from dataplane.jobs.queries import Query, QuerySupervisor
 from dataplane.jobs.windows import WindowsQuery
 from dataplane.names import LANE_KINDS
-from dataplane.runtime.heartbeat import Pulse
 from dataplane.runtime.kafka import lane_producer
-from dataplane.runtime.lane import LaneIdentity
-from dataplane.runtime.logs import log_as_json
-from dataplane.runtime.replaceable import ReplaceableProducer
+from dataplane.runtime.lanes.lane import LaneIdentity
+from dataplane.runtime.producers.replaceable import ReplaceableProducer
 from dataplane.runtime.settings import settings_from
+from dataplane.runtime.telemetry.heartbeat import HeartbeatSender
+from dataplane.runtime.telemetry.logs import log_as_json
 from dataplane.tables.control import ControlReader, snapshot_path
 from dataplane.tables.optional_files import OptionalFiles
 
@@ -35,7 +35,7 @@ log = logging.getLogger("cell")
 TURN_S: Final = 0.5
 QUERIES_END_S: Final = 10.0
 QUERIES: Final[tuple[Query, ...]] = (DedupQuery(), WindowsQuery(), LakeQuery())
-END_S: Final = 35.0  # a lane drains for 25 s and accounts for 5
+END_S: Final = 35.0  # a lane drains for 25 s and reports for 5 s
 
 
 class LaneJob:
@@ -52,11 +52,11 @@ class LaneJob:
 
     @property
     def group(self) -> str:
-        """Spark's job group, to cancel it by."""
+        """The lane's Spark job group, which `cancel` cancels."""
         return f"{self.identity.cell}/{self.identity.writer}"
 
     def cancel(self) -> None:
-        """End the lane's task whatever it is doing."""
+        """Cancel the lane's Spark job without a drain."""
         self._context.cancelJobGroup(self.group)
 
     def _run(self) -> None:
@@ -65,13 +65,13 @@ class LaneJob:
             self._context.setLocalProperty("spark.scheduler.pool", self.identity.writer)
             lanes = self._context.parallelize([self.identity], 1)
             self.outcome = lanes.mapPartitions(run_lane).collect()[0]
-        except Exception as exc:  # whatever Spark throws: the lane is gone and is started again
+        except Exception as exc:  # any Spark error: the lane has ended and the driver restarts it
             self.outcome = f"failed({type(exc).__name__})"
             log.warning("lane %s: %s", self.group, str(exc)[:2_000])
 
 
 class Driver:
-    """Twice a second: what is wanted, what runs, what to start; and a heartbeat."""
+    """Loop of the cell driver: twice a second it compares desired lanes with running ones, and sends heartbeats."""
 
     def __init__(self, cell: str, epoch: int, incarnation: str) -> None:
         self._settings = settings_from()
@@ -82,22 +82,22 @@ class Driver:
         self._files = OptionalFiles()
         self._reader = ControlReader(self._settings.kafka, snapshot_path(self._settings.var), self._files)
         self._producer = ReplaceableProducer(partial(lane_producer, self._settings.kafka, f"{cell}-driver"))
-        self._pulse = Pulse(
+        self._pulse = HeartbeatSender(
             self._producer, cell=cell, writer="driver", kind="driver", epoch=epoch, incarnation=incarnation
         )
-        self._queries = QueryKeeper(self._spark, self._settings, self._reader.table, QUERIES)
+        self._queries = QuerySupervisor(self._spark, self._settings, self._reader.table, QUERIES)
         self._parent = os.getppid()
         self._jobs: dict[LaneName, LaneJob] = {}
         self._failures: dict[LaneName, int] = {}
         self._not_before: dict[LaneName, float] = {}
 
     def run(self) -> None:
-        """Until the control table asks for the end."""
+        """Keep lanes and queries running until the control table asks the application to end."""
         while True:
             self._leave_if_orphaned()
             self._reader.refresh()
             self._reap()
-            decision = decide(
+            decision = driver_decision(
                 cell=self._reader.table.cell(self._cell),
                 stop=self._reader.table.stop(self._cell),
                 epoch=self._epoch,
@@ -112,7 +112,7 @@ class Driver:
             for lane in decision.start:
                 self._start(lane)
             if cell := self._reader.table.cell(self._cell):
-                self._queries.turn(cell, self._incarnation)
+                self._queries.poll(cell, self._incarnation)
             if self._pulse.due():
                 self._beat(decision.refused)
             self._producer.poll(0)
@@ -121,8 +121,8 @@ class Driver:
 
     def _beat(self, detail: str) -> None:
         failing = {
-            f"{kind}-{number}": times + 1
-            for (kind, number), times in self._failures.items()
+            f"{kind}-{number}": count + 1
+            for (kind, number), count in self._failures.items()
             if (job := self._jobs.get((kind, number))) is None or time.monotonic() - job.started <= STABLE_S
         }
         self._pulse.beat(
@@ -142,7 +142,7 @@ class Driver:
         self._jobs[lane] = LaneJob(self._spark, identity)
 
     def _reap(self) -> None:
-        """Lanes that ended: a drained one may come back at once, a failed one after a pause."""
+        """Remove ended lanes; a drained lane may restart at once, a failed one after a back-off."""
         for lane, job in list(self._jobs.items()):
             if job.thread.is_alive():
                 continue
@@ -155,7 +155,7 @@ class Driver:
             self._not_before[lane] = time.monotonic() + pause_s
 
     def _end(self) -> None:
-        """The lanes read the same records and drain; whoever has not ended in time is cancelled."""
+        """Wait for the lanes, which read the same control records and drain; cancel those that exceed END_S."""
         log.info("ending: %d lanes drain", len(self._jobs))
         deadline = time.monotonic() + END_S
         self._queries.stop(QUERIES_END_S)
@@ -171,14 +171,14 @@ class Driver:
         self._spark.stop()
 
     def _leave_if_orphaned(self) -> None:
-        """The JVM that started us is gone (killed, or SIGTERM to spark-submit): nothing can be done from here."""
+        """Exit if the JVM that started this process has exited (killed, or SIGTERM to spark-submit)."""
         if os.getppid() != self._parent:
-            log.error("the JVM is gone; leaving")
+            log.error("the JVM has exited; the driver exits too")
             os._exit(75)
 
 
 def slots_of(spark: SparkSession) -> int:
-    """How many tasks may run at once: those of a local master, or of all executors that a cluster may give us."""
+    """Return how many tasks may run at once: a local master's, or those of all executors that a cluster may grant."""
     conf = spark.sparkContext.getConf()
     if conf.get("spark.dynamicAllocation.enabled") == "true":
         return int(conf.get("spark.dynamicAllocation.maxExecutors")) * int(conf.get("spark.executor.cores"))
@@ -186,7 +186,7 @@ def slots_of(spark: SparkSession) -> int:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Entry point."""
+    """Run the driver of one cell until it is asked to end."""
     parser = argparse.ArgumentParser(prog="cell.py", description=__doc__)
     parser.add_argument("--cell", required=True)
     parser.add_argument("--epoch", type=int, required=True)

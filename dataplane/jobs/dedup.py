@@ -1,8 +1,8 @@
-"""The dedup query: judges every message that a pipe asks about, and puts it back on the ingest topic with the verdict.
+"""The dedup query: judges each message of a pipe with dedup and returns it to the ingest topic with the verdict.
 
-Rows are grouped by slot, a share of all identities, and judged in the order of the dedup topic's one partition. A batch
-that is done again judges alike, because its state is what it was before: what was put back twice meets the ledger's
-sets and the message's own id, as any redelivery does.
+Rows are grouped by slot (a share of all identities) and judged in the order of the dedup topic's one partition. A
+repeated batch starts from the same state, so it gives the same verdicts. A message that is returned twice is handled
+like any redelivery: facts are sets, and the message keeps its id.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,23 +12,24 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from dataplane.jobs.queries import Start
-from dataplane.jobs.telling import Teller
-from dataplane.ledger.audit import Mark
+from dataplane.jobs.ledger_reporter import QueryLedgerReporter
+from dataplane.jobs.queries import QueryStart
+from dataplane.ledger.audit import OffsetMark
 from dataplane.ledger.facts import DEDUP, JUDGED, Fact, FactBook, FactKey
 from dataplane.ledger.meta import Headers, read_meta
 from dataplane.ledger.units import format_position, place_of
 from dataplane.names import Purpose
-from dataplane.plan.dedup import Seen, judge
+from dataplane.plan.dedup import SeenEvent, judge
 from dataplane.plan.queries import is_asked
 from dataplane.process.dedup import VERDICT_HEADER, read_question
 from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import PipeSpec
 
 SLOTS: Final = 16
-MOST_ROWS: Final = 10_000  # a batch holds their bodies
+MOST_ROWS: Final = 10_000  # of a batch, which holds their bodies
 HOUR_S: Final = 3_600
-# Windows and how long an identity of one is remembered, by the wall clock: a query may stand still for a whole window.
+# Window classes in seconds. An identity is remembered for twice as long by the wall clock, because a query may be down
+# for a whole window.
 CLASSES: Final = {"hour": HOUR_S, "day": 24 * HOUR_S, "week": 7 * 24 * HOUR_S}
 JUDGED_ROW: Final = (
     "offset long, pipe string, bucket int, position long, sent boolean, partition int, key binary, value binary, "
@@ -38,22 +39,29 @@ _JUDGED: Final = FactKey(DEDUP, Fact.SENT, JUDGED)
 
 
 def class_of(window_us: int) -> str:
-    """The narrowest class that holds a window."""
+    """Return the narrowest class that covers a window of `window_us` microseconds."""
     return next(name for name, seconds in CLASSES.items() if window_us <= seconds * 1_000_000)
 
 
-class Judge(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed here
-    """Runs in Spark's Python workers; the state is a map of identity -> who went on, for each class of windows."""
+class DedupProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed here
+    """Stateful processor in Spark's Python workers.
+
+    State: one map per window class, from an identity to the latest message that passed with it.
+    """
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the maps."""
+        """Open the state maps."""
         self._known: dict[str, MapState] = {
             name: handle.getMapState(name, "identity binary", "position long, ingest_us long", 2 * seconds * 1_000)
             for name, seconds in CLASSES.items()
         }
 
     def handleInputRows(self, _slot: Any, rows: Iterable[Row], _timers: TimerValues) -> Iterator[Row]:  # noqa: N802
-        """In: messages of one slot. Out: one row each, in the topic's order; `sent`: whether it is put back."""
+        """Judge the messages of one slot.
+
+        In:  messages of one slot.
+        Out: one row per message, in the topic's order; `sent` is true if the message is returned to ingest.
+        """
         for row in sorted(rows, key=lambda row: row.offset):
             yield self._judged(row)
 
@@ -63,8 +71,8 @@ class Judge(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed he
         known = self._known[class_of(question.window_us)]
         identity = (bytes(row.key),)
         before = known.getValue(identity)
-        seen = Seen(meta.position, meta.ingest_time_us)
-        verdict = judge(Seen(*before) if before else None, seen, question.window_us)
+        seen = SeenEvent(meta.position, meta.ingest_time_us)
+        verdict = judge(SeenEvent(*before) if before else None, seen, question.window_us)
         if verdict.remember is not None:
             known.updateValue(identity, tuple(verdict.remember))
         first = b"" if verdict.first is None else format_position(verdict.first).encode()
@@ -82,69 +90,72 @@ class Judge(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed he
 
 
 class DedupQuery:
-    """At most one in a cell, for all pipes that ask."""
+    """The dedup query of a cell; it serves all pipes with dedup."""
 
     name = "dedup"
     reads: Purpose = "dedup"
-    may_forget = True  # then repeats of what it forgot go on; nothing is lost
+    may_forget = True  # then repeats of forgotten events pass; nothing is lost
     tasks = 2
 
     def __init__(self) -> None:
-        self._teller: Teller | None = None
+        self._teller: QueryLedgerReporter | None = None
 
-    def asked_by(self, spec: PipeSpec) -> bool:
-        """Whether a revision names what its events are known by."""
+    def is_needed_by(self, spec: PipeSpec) -> bool:
+        """Return True if the spec has dedup."""
         return is_asked(self.name, spec)
 
-    def start(self, spark: SparkSession, start: Start) -> Any:
-        """Start it."""
-        self._teller = Teller(start.settings.kafka, start.cell.cell, self.name)
+    def start(self, spark: SparkSession, start: QueryStart) -> Any:
+        """Start the query and return Spark's StreamingQuery."""
+        self._teller = QueryLedgerReporter(start.settings.kafka, start.cell.cell, self.name)
         rows = kafka_rows(spark, start, self.reads, MOST_ROWS)
         slots = rows.withColumn("slot", f.expr(f"cast(pmod(crc32(key), {SLOTS}) as int)"))
-        judged = slots.groupBy("slot").transformWithState(Judge(), JUDGED_ROW, "append", "processingTime")
+        judged = slots.groupBy("slot").transformWithState(DedupProcessor(), JUDGED_ROW, "append", "processingTime")
         return (
             judged.writeStream.queryName(f"{start.cell.cell}-{self.name}")
             .option("checkpointLocation", start.checkpoint)
             .outputMode("append")
-            .foreachBatch(PutBack(start, self._teller))
+            .foreachBatch(DedupWriter(start, self._teller))
             .start()
         )
 
     def close(self) -> None:
-        """Let go of the broker."""
+        """Close the Kafka clients."""
         if self._teller is not None:
             self._teller.close()
 
 
-class PutBack:
-    """The end of a batch: judged messages go back in order, then the ledger is told; only then is the batch done."""
+class DedupWriter:
+    """Sink of a batch: returns judged messages in order, then reports to the ledger; this completes the batch."""
 
-    def __init__(self, start: Start, teller: Teller) -> None:
-        self._kafka, self._teller = start.settings.kafka, teller
+    def __init__(self, start: QueryStart, reporter: QueryLedgerReporter) -> None:
+        self._kafka, self._teller = start.settings.kafka, reporter
         self._asked, self._ingest = start.cell.topics["dedup"], start.cell.topics["ingest"]
 
     def __call__(self, batch: DataFrame, _number: int) -> None:
-        """Safe to run twice with the same batch."""
+        """Write one batch. Idempotent: safe to run twice with the same batch."""
         judged = batch.persist()
         try:
             sent = judged.where("sent").coalesce(1).sortWithinPartitions("offset")
             write_rows(sent.select("partition", "key", "value", "headers"), self._kafka, self._ingest.name)
-            self._tell(judged.select("offset", "pipe", "bucket", "position").collect())
+            self._report(judged.select("offset", "pipe", "bucket", "position").collect())
         finally:
             judged.unpersist()
 
-    def _tell(self, rows: list[Row]) -> None:
+    def _report(self, rows: list[Row]) -> None:
         if not rows:
             return
         facts = FactBook()
         for row in rows:
             facts.add(row.pipe, row.bucket, _JUDGED, row.position)
-        inputs = [Mark(self._asked.name, 0, max(row.offset for row in rows) + 1)]
-        self._teller.tell(facts, inputs, self._teller.highs(self._ingest), DedupQuery.name)
+        inputs = [OffsetMark(self._asked.name, 0, max(row.offset for row in rows) + 1)]
+        self._teller.report(facts, inputs, self._teller.highs(self._ingest), DedupQuery.name)
 
 
-def kafka_rows(spark: SparkSession, start: Start, purpose: Purpose, most_rows: int) -> DataFrame:
-    """A topic of the cell as a stream, headers included. Offsets that are gone end the query, never skip."""
+def kafka_rows(spark: SparkSession, start: QueryStart, purpose: Purpose, most_rows: int) -> DataFrame:
+    """Return a topic of the cell as a stream with headers. Offsets below the low watermark fail the query.
+
+    most_rows: limit of a batch, in records
+    """
     return (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", start.settings.kafka)
@@ -159,7 +170,7 @@ def kafka_rows(spark: SparkSession, start: Start, purpose: Purpose, most_rows: i
 
 
 def write_rows(rows: DataFrame, kafka: str, topic: str) -> None:
-    """Produce rows (key, value, headers, perhaps partition) with acks=all; returns when all are stored."""
+    """Produce rows (key, value, headers, optionally partition) with acks=all; return when all are stored."""
     (
         rows.write.format("kafka")
         .option("kafka.bootstrap.servers", kafka)

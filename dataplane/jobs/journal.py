@@ -1,6 +1,6 @@
-"""How far a query has read, kept where a lost disk cannot take it: as committed offsets of a group that nobody joins.
+"""Progress of a query, stored as committed offsets of a group without members, so that it survives a lost disk.
 
-The provisioner commits the first ones when it makes the topic, so a place without any was never set up.
+The provisioner commits the first offsets when it creates the topic: a partition without any was never set up.
 """
 
 from collections.abc import Mapping
@@ -13,22 +13,22 @@ from msgspec import Struct
 from dataplane.tables.records import TopicRecord
 
 WAIT_S: Final = 10.0
-READ: Final = "read"  # metadata of what a query committed; first offsets have none
+READ: Final = "read"  # metadata of a query's commits; the provisioner's first offsets have none
 
 
-class Journalled(Struct, frozen=True):
-    """What the journal says of one topic: the next offset of each partition, and whether the query ever read."""
+class JournalledTopic(Struct, frozen=True):
+    """Journal of one topic: the next offset of each partition, and whether the query has ever read."""
 
     offsets: dict[int, int]
     has_read: bool
 
     def starting(self, topic: str) -> str:
-        """The offsets as Spark's `startingOffsets`."""
+        """Return the offsets in the format of Spark's `startingOffsets`."""
         return msgspec.json.encode({topic: {str(p): offset for p, offset in self.offsets.items()}}).decode()
 
 
-class Journal:
-    """The journal of one query. Raises KafkaException while the broker is away."""
+class QueryJournal:
+    """Journal of one query. `read` and `write` raise KafkaException while the broker is unavailable."""
 
     def __init__(self, kafka: str, group: str, topic: TopicRecord) -> None:
         self._topic = topic
@@ -36,20 +36,20 @@ class Journal:
             {"bootstrap.servers": kafka, "group.id": group, "enable.auto.commit": False, "log_level": 3}
         )
 
-    def read(self) -> Journalled | None:
-        """What is written; None if a partition has nothing: then nobody can say where to begin."""
-        asked = [TopicPartition(self._topic.name, number) for number in range(self._topic.partitions)]
-        known = self._consumer.committed(asked, timeout=WAIT_S)
-        if any(place.offset < 0 for place in known):
+    def read(self) -> JournalledTopic | None:
+        """Return the committed offsets; None if a partition has none, because then the starting offset is unknown."""
+        partitions = [TopicPartition(self._topic.name, number) for number in range(self._topic.partitions)]
+        known = self._consumer.committed(partitions, timeout=WAIT_S)
+        if any(entry.offset < 0 for entry in known):
             return None
-        offsets = {place.partition: place.offset for place in known}
-        return Journalled(offsets, any(place.metadata == READ for place in known))
+        offsets = {entry.partition: entry.offset for entry in known}
+        return JournalledTopic(offsets, any(entry.metadata == READ for entry in known))
 
     def write(self, offsets: Mapping[int, int]) -> None:
-        """Everything below these offsets was read and dealt with."""
-        places = [TopicPartition(self._topic.name, p, offset, READ) for p, offset in offsets.items()]
-        self._consumer.commit(offsets=places, asynchronous=False)
+        """Commit these offsets (by partition): everything below them was read and processed."""
+        entries = [TopicPartition(self._topic.name, p, offset, READ) for p, offset in offsets.items()]
+        self._consumer.commit(offsets=entries, asynchronous=False)
 
     def close(self) -> None:
-        """Let go of the broker."""
+        """Close the Kafka client."""
         self._consumer.close()

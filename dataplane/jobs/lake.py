@@ -1,11 +1,11 @@
-"""The lake's query: what transmit lanes put on the cell's `lake` topic becomes rows of Delta tables, each once."""
+"""The lake query: writes each message of the cell's `lake` topic, which transmit lanes fill, once to a Delta table."""
 
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from dataplane.jobs.lake_writer import LakeWriter
-from dataplane.jobs.queries import Start
+from dataplane.jobs.queries import QueryStart
 from dataplane.names import Purpose
 from dataplane.plan.queries import is_asked
 from dataplane.spec import PipeSpec
@@ -14,7 +14,7 @@ MOST_RECORDS: Final = 50_000  # of a batch: their headers pass through the drive
 
 
 class LakeQuery:
-    """One for all lake destinations of a cell. A lost checkpoint costs nothing: tables know what they hold."""
+    """The lake query of a cell, for all lake destinations. A lost checkpoint costs nothing: tables know their rows."""
 
     name = "lake"
     reads: Purpose = "lake"
@@ -24,12 +24,12 @@ class LakeQuery:
     def __init__(self) -> None:
         self._writer: LakeWriter | None = None
 
-    def asked_by(self, spec: PipeSpec) -> bool:
-        """Whether one of its destinations is a lake."""
+    def is_needed_by(self, spec: PipeSpec) -> bool:
+        """Return True if the spec has a lake destination."""
         return is_asked(self.name, spec)
 
-    def start(self, spark: SparkSession, start: Start) -> Any:
-        """From the checkpoint, or from where the journal says."""
+    def start(self, spark: SparkSession, start: QueryStart) -> Any:
+        """Start the query from its checkpoint, or else from the journal's offsets."""
         settings = start.settings
         writer = self._writer = LakeWriter(spark, start.cell, settings, start.table)
         options = {
@@ -43,9 +43,9 @@ class LakeQuery:
         }
         records: DataFrame = spark.readStream.format("kafka").options(**options).load()
         written = records.writeStream.foreachBatch(writer.write).queryName(self.name)
-        every = f"{int(settings.lake_every_s * 1_000)} milliseconds"
-        return written.option("checkpointLocation", start.checkpoint).trigger(processingTime=every).start()
+        interval = f"{int(settings.lake_every_s * 1_000)} milliseconds"
+        return written.option("checkpointLocation", start.checkpoint).trigger(processingTime=interval).start()
 
     def close(self) -> None:
-        """It has ended."""
+        """Drop the writer of the ended query."""
         self._writer = None

@@ -1,4 +1,4 @@
-"""What a batch of the lake's topic holds: messages by destination, their rows, and what is to be told of them. Pure."""
+"""Contents of a batch of the lake topic: messages by destination, their rows, facts and lags. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -8,104 +8,112 @@ import msgspec
 from msgspec import Struct, field
 
 from dataplane.ledger.facts import Fact, FactBook, FactKey
-from dataplane.ledger.meta import Meta, decode_meta
+from dataplane.ledger.meta import MessageMeta, decode_meta
 from dataplane.ledger.stopwatch import delivery, spent_until
 from dataplane.ledger.units import OFFSET_BITS
 from dataplane.names import transmit_node
-from dataplane.runtime.lags import LagBook
+from dataplane.runtime.telemetry.lags import LagBook
 
 Where = tuple[int, int]  # partition and offset on the lake's topic
-Key = tuple[int, int]  # position and child: what makes a row of a table the same row
+Key = tuple[int, int]  # position and child: identity of a row in its table
 
-# The columns of a table, as Spark's DDL; a body that is no text stands in `body_bytes`, and `body` is null.
+# The columns of a table, as Spark's DDL; a body that is not valid UTF-8 is in `body_bytes`, and `body` is null.
 COLUMNS: Final = (
     "id string, position long, child int, pipe string, revision int, source string, event_time timestamp, "
     "ingest_time timestamp, body string, body_bytes binary, date date, hour int"
 )
 
 
-class Hour(NamedTuple):
-    """A partition of a table: the hour of ingest, UTC."""
+class LakeHour(NamedTuple):
+    """Partition of a table: the hour of ingest, UTC."""
 
     date: date
     hour: int
 
 
-class Lot(Struct):
-    """The messages of one destination in a batch, by where they lie; a message that came twice lies in two places."""
+class LakeLot(Struct):
+    """Messages of one destination in a batch, by partition and offset; a message that came twice has two entries."""
 
     pipe: str
     destination: str
-    metas: dict[Where, Meta] = field(default_factory=dict)
+    metas: dict[Where, MessageMeta] = field(default_factory=dict)
 
-    def rows(self, known: Iterable[Key] = ()) -> dict[Where, Meta]:
-        """One place for each message that the table does not hold yet."""
+    def rows(self, known: Iterable[Key] = ()) -> dict[Where, MessageMeta]:
+        """Return one entry for each message that is not among `known`, the keys in the table already."""
         seen = set(known)
-        rows: dict[Where, Meta] = {}
+        rows: dict[Where, MessageMeta] = {}
         for where, meta in self.metas.items():
             if (key := key_of(meta)) not in seen:
                 seen.add(key)
                 rows[where] = meta
         return rows
 
-    def hours(self) -> set[Hour]:
-        """The partitions that its rows belong to."""
+    def hours(self) -> set[LakeHour]:
+        """Return the table partitions that the rows belong to."""
         return {hour_of(meta.ingest_time_us) for meta in self.metas.values()}
 
     def ranges(self) -> list[tuple[int, int]]:
-        """The lowest and the highest position in each partition of the ingest topic: narrow in normal times."""
+        """Return the lowest and highest position per partition of the ingest topic; the ranges are normally narrow."""
         by_partition: dict[int, list[int]] = {}
         for meta in self.metas.values():
             by_partition.setdefault(meta.position >> OFFSET_BITS, []).append(meta.position)
         return sorted((min(positions), max(positions)) for positions in by_partition.values())
 
 
-def lots_of(records: Iterable[tuple[int, int, bytes]]) -> tuple[list[Lot], list[Where]]:
-    """(partition, offset, our header) of every record, by destination; and the places of what is none of ours."""
-    lots: dict[tuple[str, str], Lot] = {}
-    strange = []
+def lots_of(records: Iterable[tuple[int, int, bytes]]) -> tuple[list[LakeLot], list[Where]]:
+    """Group records of (partition, offset, meta header) by destination.
+
+    Returns the lots, and the partition and offset of each record whose header cannot be decoded.
+    """
+    lots: dict[tuple[str, str], LakeLot] = {}
+    unreadable = []
     for partition, offset, header in records:
         try:
             meta = decode_meta(header)
         except (msgspec.DecodeError, TypeError):
-            strange.append((partition, offset))
+            unreadable.append((partition, offset))
             continue
-        lot = lots.setdefault((meta.pipe, meta.destination), Lot(meta.pipe, meta.destination))
+        lot = lots.setdefault((meta.pipe, meta.destination), LakeLot(meta.pipe, meta.destination))
         lot.metas[partition, offset] = meta
-    return list(lots.values()), strange
+    return list(lots.values()), unreadable
 
 
-def key_of(meta: Meta) -> Key:
-    """What tells a row from all others of its table."""
+def key_of(meta: MessageMeta) -> Key:
+    """Return the identity of a message's row in its table."""
     return meta.position, meta.child
 
 
-def hour_of(ingest_time_us: int) -> Hour:
-    """By our clock, which no customer's clock can move; and the same for every repeat of a message."""
+def hour_of(ingest_time_us: int) -> LakeHour:
+    """Return the table partition of an ingest time.
+
+    Ingest time is by our clock, so customers' clocks do not matter, and it is the same for every repeat of a message.
+    """
     at = datetime.fromtimestamp(ingest_time_us // 1_000_000, UTC)
-    return Hour(at.date(), at.hour)
+    return LakeHour(at.date(), at.hour)
 
 
 def ends_of(records: Iterable[tuple[int, int, bytes]]) -> dict[int, int]:
-    """The offset after the last record of each partition."""
+    """Return the offset after the last record of each partition."""
     ends: dict[int, int] = {}
     for partition, offset, _ in records:
         ends[partition] = max(ends.get(partition, 0), offset + 1)
     return ends
 
 
-def file_lot(metas: Iterable[Meta], fact: Fact, facts: FactBook, *, detail: Mapping[int, str] | str = "") -> None:
-    """File one fact of messages of one destination; `detail` is one for all, or by round."""
+def file_lot(
+    metas: Iterable[MessageMeta], fact: Fact, facts: FactBook, *, detail: Mapping[int, str] | str = ""
+) -> None:
+    """Add one fact for the messages of one destination; `detail` is the same for all, or a mapping by round."""
     for meta in metas:
-        told = detail if isinstance(detail, str) else detail[meta.attempt]
-        key = FactKey(transmit_node(meta.destination), fact, told, meta.child)
+        fact_detail = detail if isinstance(detail, str) else detail[meta.attempt]
+        key = FactKey(transmit_node(meta.destination), fact, fact_detail, meta.child)
         facts.add(meta.pipe, meta.bucket, key, meta.position)
 
 
-def note_lags(metas: Sequence[Meta], lags: LagBook, now_us: int) -> None:
-    """Book the timing of messages whose rows are written: they arrived at the node when they came on the lake's topic.
+def note_lags(metas: Sequence[MessageMeta], lags: LagBook, now_us: int) -> None:
+    """Record the lags of messages whose rows are written; they arrived at the node when they reached the lake topic.
 
-    Of those that an earlier release put there nothing is known.
+    Messages that an earlier release produced have no stopwatch and are skipped.
     """
     for meta in metas:
         arrived, spent_us = spent_until(meta, 0), spent_until(meta, now_us)

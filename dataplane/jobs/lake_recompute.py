@@ -1,7 +1,7 @@
-"""`python -m dataplane.jobs.lake_recompute`: a span of a lake table anew, by one revision, from what was ingested.
+"""`python -m dataplane.jobs.lake_recompute`: recompute a time range of a lake table with one revision.
 
-What was ingested goes through the same plan as in lanes; the rows of the span are replaced in one step, so readers see
-the old ones or the new ones. The ledger is not touched: it says what was delivered then.
+The events of the ingest topic pass the same plan as in lanes. The rows of the range are replaced in one commit, so
+readers see either all old rows or all new ones. The ledger does not change: it records the original deliveries.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (Spark's own way of writing it)
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from dataplane.jobs.lake_batch import hour_of
 from dataplane.jobs.lake_table import LakeTable, table_rows
@@ -26,9 +26,9 @@ from dataplane.ledger.units import position_of
 from dataplane.plan import compile_plan
 from dataplane.plan.through import through
 from dataplane.process.lookups import TenantRows
-from dataplane.process.plans import Plans
+from dataplane.process.plans import PlanCache
 from dataplane.runtime.lake_conf import LAKE_CONF
-from dataplane.runtime.settings import Settings, settings_from
+from dataplane.runtime.settings import DataPlaneSettings, settings_from
 from dataplane.spec import LakeDestination, PipeSpec
 from dataplane.tables.control import ControlReader, ControlTable, snapshot_path
 from dataplane.tables.lookup_store import LookupStore, lookup_folder
@@ -38,18 +38,21 @@ log = logging.getLogger("lake-recompute")
 
 MARGIN_US: Final = 60_000_000  # clocks of ingest and brokers differ, and lanes may not have written the last minute yet
 READ_WITHIN_S: Final = 30.0
-_MADE: Final = (
+_RECOMPUTED: Final = (
     "id string, position long, child int, pipe string, revision int, source string, event_time_us long, "
     "ingest_time_us long, date date, hour int, value binary"
 )
 
 
 class CannotRecomputeError(Exception):
-    """What was asked for cannot be done; the text says what is needed."""
+    """The request cannot be carried out; the message says what is needed."""
 
 
-class Wish(NamedTuple):
-    """Which rows of which table, and by which revision's plan. Times of ingest, microseconds since 1970."""
+class RecomputeRequest(NamedTuple):
+    """Rows to recompute, and the revision to use.
+
+    since_us, until_us: range of ingest times (the end is exclusive), microseconds since 1970
+    """
 
     pipe: str
     destination: str
@@ -58,10 +61,10 @@ class Wish(NamedTuple):
     until_us: int
 
 
-class Recipe(Struct, frozen=True):
-    """All that a Spark task needs: it makes its own plan and opens the host's look-up tables itself."""
+class RecomputeTask(Struct, frozen=True):
+    """Input of one Spark task, which compiles its own plan and opens the host's look-up tables."""
 
-    wish: Wish
+    wish: RecomputeRequest
     spec: PipeSpec
     salt: bytes
     tenant: str
@@ -69,7 +72,7 @@ class Recipe(Struct, frozen=True):
     lookups: Path
 
     def rows(self, records: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """The table's rows that these records of the ingest topic make."""
+        """Yield the table rows of these records of the ingest topic."""
         wish, plan = self.wish, compile_plan(self.spec, self.salt)
         store = LookupStore(self.lookups)
         pinned = store.pin()
@@ -89,29 +92,37 @@ class Recipe(Struct, frozen=True):
             store.close()
 
 
-def recompute(spark: SparkSession, settings: Settings, table: ControlTable, wish: Wish) -> Wish:
-    """Do it; returns the span that was written. Raises CannotRecomputeError, and what Spark raises."""
+def recompute(
+    spark: SparkSession, settings: DataPlaneSettings, table: ControlTable, wish: RecomputeRequest
+) -> RecomputeRequest:
+    """Recompute the rows and return the request with the range that was written.
+
+    The range starts no earlier than the data that Kafka still retains. Raises CannotRecomputeError if the request
+    cannot be carried out, and Spark's own errors.
+    """
     pipe, plan = table.pipe(wish.pipe), table.plan(wish.pipe, wish.revision)
     cell = table.cell(pipe.cell) if pipe is not None else None
     if pipe is None or plan is None or cell is None:
         raise CannotRecomputeError(f"needs a pipe and a revision that are published, got {wish.pipe}@{wish.revision}")
-    to = plan.spec.destinations.get(wish.destination)
-    if not isinstance(to, LakeDestination):
+    destination = plan.spec.destinations.get(wish.destination)
+    if not isinstance(destination, LakeDestination):
         raise CannotRecomputeError(f"needs a lake destination of that revision, got {wish.destination}")
-    if any(isinstance(one, PlanRecord) and one.pipe == wish.pipe and _needs_state(one.spec) for one in table):
-        raise CannotRecomputeError("needs a pipe without dedup and windows: what they made hangs on more than the plan")
-    salt = Plans(table, settings.fernet_keys).salt(wish.pipe) if compile_plan(plan.spec).needs_salt else b""
+    if any(
+        isinstance(record, PlanRecord) and record.pipe == wish.pipe and _needs_state(record.spec) for record in table
+    ):
+        raise CannotRecomputeError("needs a pipe without dedup and windows: their results depend on more than the plan")
+    salt = PlanCache(table, settings.fernet_keys).salt(wish.pipe) if compile_plan(plan.spec).needs_salt else b""
     if salt is None:
         raise CannotRecomputeError("needs the tenant's salt and PENSTOCK_FERNET_KEYS: a step of the revision hashes")
     topic = cell.topics["ingest"]
     records = _ingested(spark, settings, topic)
     span = wish._replace(since_us=max(wish.since_us, _retained_since_us(records)))
-    recipe = Recipe(span, plan.spec, salt, pipe.tenant, topic.generation, lookup_folder(settings.var))
-    made = spark.createDataFrame(records.rdd.mapPartitions(recipe.rows), _MADE)
-    path = table_path(settings.lakes, to, pipe.tenant, wish.pipe, wish.destination)
+    task = RecomputeTask(span, plan.spec, salt, pipe.tenant, topic.generation, lookup_folder(settings.var))
+    recomputed = spark.createDataFrame(records.rdd.mapPartitions(task.rows), _RECOMPUTED)
+    path = table_path(settings.lakes, destination, pipe.tenant, wish.pipe, wish.destination)
     micros = "unix_micros(ingest_time)"
     where = f"{micros} >= {span.since_us} AND {micros} < {span.until_us}"
-    LakeTable(spark, path).replace(table_rows(made), where)
+    LakeTable(spark, path).replace(table_rows(recomputed), where)
     return span
 
 
@@ -119,23 +130,23 @@ def _needs_state(spec: PipeSpec) -> bool:
     return spec.dedup is not None or bool(spec.windows)
 
 
-def _ingested(spark: SparkSession, settings: Settings, topic: TopicRecord) -> DataFrame:
+def _ingested(spark: SparkSession, settings: DataPlaneSettings, topic: TopicRecord) -> DataFrame:
     options = {"kafka.bootstrap.servers": settings.kafka, "subscribe": topic.name, "includeHeaders": "true"}
     options |= {"startingOffsets": "earliest", "endingOffsets": "latest"}
-    known: DataFrame = spark.read.format("kafka").options(**options).load()
+    events: DataFrame = spark.read.format("kafka").options(**options).load()
     header = F.col("headers")[0]["value"].alias("header")
-    return known.select("partition", "offset", "timestamp", "value", header)
+    return events.select("partition", "offset", "timestamp", "value", header)
 
 
 def _retained_since_us(records: DataFrame) -> int:
-    """From when on every partition still has all that was ingested: rows of what Kafka has forgotten must stay."""
+    """Return the ingest time from which on all partitions are complete: rows of expired events must be kept."""
     firsts = records.groupBy("partition").agg(F.min(F.struct("offset", "timestamp")).alias("first")).collect()
-    begun = [row.first.timestamp.timestamp() for row in firsts if row.first.offset > 0]
-    return int(max(begun) * 1_000_000) + MARGIN_US if begun else 0
+    starts = [row.first.timestamp.timestamp() for row in firsts if row.first.offset > 0]
+    return int(max(starts) * 1_000_000) + MARGIN_US if starts else 0
 
 
 def time_us(text: str) -> int:
-    """A time given as RFC 3339 text with an offset. Raises CannotRecomputeError."""
+    """Parse an RFC 3339 time with an offset to microseconds since 1970. Raises CannotRecomputeError."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as exc:
@@ -154,22 +165,26 @@ def _session() -> SparkSession:
     return builder.getOrCreate()
 
 
-def _parsed(arguments: list[str] | None) -> Wish:
+def _parsed(arguments: list[str] | None) -> RecomputeRequest:
     parser = argparse.ArgumentParser(prog="python -m dataplane.jobs.lake_recompute", description=__doc__)
     parser.add_argument("--pipe", required=True)
     parser.add_argument("--destination", required=True)
-    parser.add_argument("--revision", type=int, required=True, help="whose steps and routes are run")
-    parser.add_argument("--since", default="", help="from this time of ingest on; all that Kafka still has if left out")
-    parser.add_argument("--until", default="", help="before this one; until a minute ago if left out")
+    parser.add_argument("--revision", type=int, required=True, help="revision whose steps and routes are run")
+    parser.add_argument(
+        "--since", default="", help="first ingest time (RFC 3339); default: the oldest event that Kafka retains"
+    )
+    parser.add_argument(
+        "--until", default="", help="ingest time (RFC 3339) at which the range ends; default: one minute ago"
+    )
     given = parser.parse_args(arguments)
     latest_us = time.time_ns() // 1_000 - MARGIN_US
     until_us = min(latest_us, time_us(given.until)) if given.until else latest_us
     since_us = time_us(given.since) if given.since else 0
-    return Wish(given.pipe, given.destination, given.revision, since_us, until_us)
+    return RecomputeRequest(given.pipe, given.destination, given.revision, since_us, until_us)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point: 0 when the span is written, 2 when it cannot be."""
+    """Run the command; return 0 when the range is written, 2 when it cannot be."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     settings = settings_from()
     reader = ControlReader(settings.kafka, snapshot_path(settings.var))
@@ -178,12 +193,12 @@ def main(arguments: list[str] | None = None) -> int:
         reader.catch_up(READ_WITHIN_S)
         span = recompute(_session(), settings, reader.table, wish)
     except CannotRecomputeError as exc:
-        print(f"penstock: {exc}", file=sys.stderr)  # noqa: T201 (said to whoever typed the command)
+        print(f"penstock: {exc}", file=sys.stderr)  # noqa: T201 (output of a command)
         return 2
     finally:
         reader.close()
     since, until = (datetime.fromtimestamp(us / 1e6, UTC).isoformat() for us in (span.since_us, span.until_us))
-    print(f"written anew: what was ingested from {since} until {until}")  # noqa: T201
+    print(f"rewritten: rows of events ingested from {since} until {until}")  # noqa: T201
     return 0
 
 

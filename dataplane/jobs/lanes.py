@@ -1,4 +1,4 @@
-"""What runs inside a Spark task: one lane, made, run and closed there (Spark forks and reuses its Python workers)."""
+"""Body of a lane's Spark task: it creates, runs and closes the lane there (Spark forks and reuses Python workers)."""
 
 import logging
 import random
@@ -9,21 +9,21 @@ from typing import Final
 
 from pyspark import TaskContext
 
-from dataplane.jobs.wanted import STABLE_S, back_off_s
-from dataplane.runtime.garbage import collect_seldom
-from dataplane.runtime.lane import Lane, LaneError, LaneIdentity, Work
-from dataplane.runtime.logs import log_as_json
-from dataplane.runtime.settings import Settings, settings_from
-from dataplane.runtime.tracing import tracing_from
+from dataplane.jobs.driver_decisions import STABLE_S, back_off_s
+from dataplane.runtime.garbage import collect_rarely
+from dataplane.runtime.lanes.lane import Lane, LaneError, LaneIdentity, LaneWork
+from dataplane.runtime.settings import DataPlaneSettings, settings_from
+from dataplane.runtime.telemetry.logs import log_as_json
+from dataplane.runtime.telemetry.tracing import tracing_from
 
 log = logging.getLogger(__name__)
 
 REJOIN_WAIT_S: Final = 1.0
-LONGEST_REJOIN_S: Final = 8.0  # with the group's session and the start of a process on top, a lane is back within 30 s
+LONGEST_REJOIN_S: Final = 8.0  # plus the group's session timeout and the start of a process: a lane is back within 30 s
 
 
-def make_work(lane: Lane) -> Work:
-    """The work of the lane's kind."""
+def make_work(lane: Lane) -> LaneWork:
+    """Return the work of the lane's kind."""
     match lane.identity.kind:
         case "process" | "process-slow":
             from dataplane.process.lookups import open_lookups
@@ -41,27 +41,28 @@ def make_work(lane: Lane) -> Work:
 
 
 def run_lane(identities: Iterable[LaneIdentity]) -> Iterator[str]:
-    """Body of a task: run the partition's only lane to its end and yield how it ended.
+    """Run the partition's only lane to its end and yield its outcome (the body of a Spark task).
 
-    A lane catches its own errors; only the death of the process is a failure of the Spark task, which Spark repeats.
+    A lane catches its own errors; only a crash of the process fails the Spark task, which Spark then retries.
     """
-    collect_seldom()
+    collect_rarely()
     for identity in identities:
         log_as_json(cell=identity.cell, lane=identity.writer)
         settings = settings_from()
         pause_s = pause_before(settings.var / "data" / "lanes" / f"{identity.cell}-{identity.writer}", time.time())
         context = TaskContext.get()
-        if context is not None and context.attemptNumber():  # Spark repeats at once; the driver has waited already
+        # Spark retries at once; after other failures the driver has waited already
+        if context is not None and context.attemptNumber():
             time.sleep(pause_s)
         try:
-            yield run_to_its_end(identity, settings)
+            yield run_until_exit(identity, settings)
         except LaneError as exc:
             time.sleep(REJOIN_WAIT_S)
             yield f"failed({exc})"
 
 
-def run_to_its_end(identity: LaneIdentity, settings: Settings) -> str:
-    """Make a lane, run it, close what it was given; says how it ended. Raises LaneError if it could not begin."""
+def run_until_exit(identity: LaneIdentity, settings: DataPlaneSettings) -> str:
+    """Create and run a lane, close its tracing, and return its outcome. Raises LaneError if the lane cannot start."""
     tracing = tracing_from(f"penstock-{identity.kind}", f"{identity.cell}/{identity.writer}", follows=True)
     try:
         return Lane(identity, settings, make_work, tracing).run()
@@ -71,17 +72,17 @@ def run_to_its_end(identity: LaneIdentity, settings: Settings) -> str:
 
 
 def pause_before(note: Path, now_s: float) -> float:
-    """How long a lane that died waits before it joins its group: longer with each death soon after a start.
+    """Return the seconds that a crashed lane waits before it joins its group; crashes soon after a start add to them.
 
-    `note` keeps how many of those there were, and by its own time when the last start was. Without it (the disk is full
-    or read-only) the driver's own pause is all that there is.
+    The file `note` stores the number of these crashes; its modification time is that of the last start. If it cannot be
+    written (the disk is full or read-only), only the driver's own pause applies.
     """
-    deaths = 0
+    crashes = 0
     try:
         if note.exists() and now_s - note.stat().st_mtime < STABLE_S:
-            deaths = int(note.read_text() or 0) + 1
+            crashes = int(note.read_text() or 0) + 1
         note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(str(deaths))
+        note.write_text(str(crashes))
     except OSError as exc:
-        log.error("starts of lanes cannot be counted: %s", exc.strerror)
-    return min(LONGEST_REJOIN_S, back_off_s(deaths - 1, random.random())) if deaths > 1 else 0.0  # noqa: S311
+        log.error("cannot count lane restarts: %s", exc.strerror)
+    return min(LONGEST_REJOIN_S, back_off_s(crashes - 1, random.random())) if crashes > 1 else 0.0  # noqa: S311

@@ -1,8 +1,8 @@
-"""Keeps a cell's Structured Streaming queries running beside its lanes, as the driver keeps lanes.
+"""Supervisor of a cell's Structured Streaming queries; it restarts them as the driver restarts lanes.
 
-A query runs while a pipe of the cell asks for it; a cell whose pipes ask for none starts nothing. Each has one fixed
-checkpoint per (cell, query, generation of its topic). Where that is missing it begins at its journal, or refuses: never
-from "latest", and never with a state that forgot what it must not forget.
+A query runs while a pipe of the cell needs it; a cell whose pipes need none starts none. Each query has one fixed
+checkpoint per (cell, query, generation of its topic). Without the checkpoint it starts from its journal or refuses to
+start: it never starts from "latest", and never with an empty state if the query must not lose its state.
 """
 
 import logging
@@ -19,10 +19,10 @@ from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dataplane.jobs.journal import Journal, Journalled
-from dataplane.jobs.wanted import STABLE_S, back_off_s
+from dataplane.jobs.driver_decisions import STABLE_S, back_off_s
+from dataplane.jobs.journal import JournalledTopic, QueryJournal
 from dataplane.names import Purpose, query_group
-from dataplane.runtime.settings import Settings
+from dataplane.runtime.settings import DataPlaneSettings
 from dataplane.spec import PipeSpec
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PlanRecord, Record
@@ -31,35 +31,35 @@ log = logging.getLogger("queries")
 
 STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SESSION: Final = {
-    "spark.sql.shuffle.partitions": "2",  # also the number of state stores; fixed for good by the first checkpoint
+    "spark.sql.shuffle.partitions": "2",  # also the number of state stores; the first checkpoint fixes it for good
     "spark.sql.streaming.stateStore.providerClass": STATE_STORE,
     "spark.sql.streaming.pollingDelay": "50ms",
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",  # no query's clock is Spark's
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",  # no query uses Spark's clock
     "spark.sql.streaming.minBatchesToRetain": "20",
 }
 
 
-class Start(Struct, frozen=True):
-    """What a query is started with.
+class QueryStart(Struct, frozen=True):
+    """Arguments of a query's start.
 
-    table:      the driver's own, which goes on changing
+    table:      the driver's own, which keeps changing
     checkpoint: its directory, once it is known
-    starting:   Spark's startingOffsets, heeded only where there is no checkpoint
+    starting:   Spark's startingOffsets, used only without a checkpoint
     """
 
     cell: CellRecord
     table: ControlTable
-    settings: Settings
+    settings: DataPlaneSettings
     incarnation: str
     checkpoint: str = ""
     starting: str = ""
 
 
 class Query(Protocol):
-    """A kind of query: at most one of it in a cell, for all pipes that ask.
+    """Kind of query: a cell runs at most one of a kind, for all pipes that need it.
 
-    reads:      the topic it reads
-    may_forget: whether it may begin at its journal with an empty state when its checkpoint is lost
+    reads:      purpose of its input topic
+    may_forget: True if it may start from its journal with an empty state after its checkpoint is lost
     tasks:      task slots that it takes
     """
 
@@ -68,18 +68,18 @@ class Query(Protocol):
     may_forget: bool
     tasks: int
 
-    def asked_by(self, spec: PipeSpec) -> bool:
-        """Whether a revision needs it."""
+    def is_needed_by(self, spec: PipeSpec) -> bool:
+        """Return True if a revision with this spec needs the query."""
 
-    def start(self, spark: SparkSession, start: Start) -> Any:
-        """Start it and return Spark's StreamingQuery."""
+    def start(self, spark: SparkSession, start: QueryStart) -> Any:
+        """Start the query and return Spark's StreamingQuery."""
 
     def close(self) -> None:
-        """It has ended: release what `start` opened."""
+        """Release what `start` opened; called when the query has ended."""
 
 
-class Asked:
-    """Which queries the plans known so far ask for. A plan that is kept may still have messages under way."""
+class RequiredQueries:
+    """Queries that the plans seen so far need. All plans count: old revisions may still have messages in flight."""
 
     def __init__(self, table: ControlTable, queries: Sequence[Query]) -> None:
         self._table, self._queries = table, queries
@@ -89,32 +89,32 @@ class Asked:
     def _note(self, record: Record) -> None:
         if isinstance(record, PlanRecord):
             for query in self._queries:
-                if query.asked_by(record.spec):
+                if query.is_needed_by(record.spec):
                     self._pipes.setdefault(query.name, set()).add(record.pipe)
 
     def of_cell(self, cell: str) -> list[Query]:
-        """Those that a pipe of this cell asks for."""
+        """Return the queries that a pipe of this cell needs."""
         return [query for query in self._queries if any(map(self._runs_in(cell), self._pipes.get(query.name, ())))]
 
     def _runs_in(self, cell: str) -> Any:
         return lambda pipe: (record := self._table.pipe(pipe)) is not None and record.cell == cell
 
 
-def why_not(query: Query, journalled: Journalled | None, *, has_checkpoint: bool) -> str:
-    """Why a query must not start; "" if it may. Pure."""
+def refusal_of(query: Query, journalled: JournalledTopic | None, *, has_checkpoint: bool) -> str:
+    """Return the reason why a query must not start; "" if it may. Pure."""
     if has_checkpoint:
         return ""
     if journalled is None:
-        return "neither a checkpoint nor a journal says where to begin"
+        return "neither a checkpoint nor a journal gives a starting offset"
     if journalled.has_read and not query.may_forget:
-        return f"its checkpoint is gone, and with it what it knew; it had read up to {journalled.offsets}"
+        return f"its checkpoint is gone, and its state with it; it had read up to {journalled.offsets}"
     return ""
 
 
 class QueryJob:
-    """One query in a thread of the driver, in its own FAIR pool."""
+    """Query that runs in a thread of the driver, in its own FAIR pool."""
 
-    def __init__(self, spark: SparkSession, query: Query, start: Start) -> None:
+    def __init__(self, spark: SparkSession, query: Query, start: QueryStart) -> None:
         self.query = query
         self.outcome = ""
         self.started = time.monotonic()
@@ -129,18 +129,18 @@ class QueryJob:
 
     @property
     def state(self) -> str:
-        """What it is doing, in words."""
+        """The current state as text."""
         return f"running, read up to {self._noted}" if self._noted else "running" if self._streaming else "starting"
 
     def stop(self) -> None:
-        """Ask it to end; the batch under way is done again by the next start."""
+        """Ask the query to end; the next start repeats an unfinished batch."""
         self._ending = True
         if self._streaming is not None:
             self._streaming.stop()
 
     def _run(self) -> None:
         name = self.query.name
-        journal = Journal(self._start.settings.kafka, query_group(self._start.cell.cell, name), self._topic)
+        journal = QueryJournal(self._start.settings.kafka, query_group(self._start.cell.cell, name), self._topic)
         try:
             self._begin(journal)
             while self._streaming is not None and not self._streaming.awaitTermination(1):
@@ -151,20 +151,20 @@ class QueryJob:
             log.warning("query %s: %s", name, str(exc)[:4_000])
         finally:
             if self._streaming is not None:
-                self._streaming.stop()  # when the journal failed it runs on, and the next start would meet it
+                self._streaming.stop()  # it still runs if the journal failed, and would conflict with the next start
             journal.close()
             self.query.close()
 
-    def _begin(self, journal: Journal) -> None:
+    def _begin(self, journal: QueryJournal) -> None:
         checkpoint = checkpoint_of(self._start.settings.var, self._start.cell, self.query)
         known = journal.read()
         has_checkpoint = any((checkpoint / "offsets").glob("[0-9]*"))
-        if why := why_not(self.query, known, has_checkpoint=has_checkpoint):
+        if why := refusal_of(self.query, known, has_checkpoint=has_checkpoint):
             self.outcome = f"refused: {why}"
             log.error("query %s refused: %s", self.query.name, why)
             return
         starting = known.starting(self._topic.name) if known else "earliest"
-        for setting in SESSION.items():  # here, because a session of Spark SQL costs a cell seconds
+        for setting in SESSION.items():  # set only now, because a Spark SQL session costs a cell seconds
             self._spark.conf.set(*setting)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.query.name)
         start = msgspec.structs.replace(self._start, checkpoint=str(checkpoint), starting=starting)
@@ -172,23 +172,25 @@ class QueryJob:
         if self._ending:
             self._streaming.stop()
 
-    def _note(self, journal: Journal) -> None:
-        """Write down how far the batches that are done have read."""
+    def _note(self, journal: QueryJournal) -> None:
+        """Write the end offsets of the completed batches to the journal."""
         progress = self._streaming.lastProgress
         ends = progress["sources"][0]["endOffset"] if progress else None
         if not ends or str(ends) == self._noted:
             return
-        places = msgspec.json.decode(ends) if isinstance(ends, str) else ends
-        journal.write({int(p): offset for p, offset in places[self._topic.name].items()})
+        by_topic = msgspec.json.decode(ends) if isinstance(ends, str) else ends
+        journal.write({int(p): offset for p, offset in by_topic[self._topic.name].items()})
         self._noted = str(ends)
 
 
-class QueryKeeper:
-    """Twice a second: what is asked for, what runs, what to start again."""
+class QuerySupervisor:
+    """Keeps the needed queries running; the driver polls it twice a second."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, table: ControlTable, queries: Sequence[Query]) -> None:
+    def __init__(
+        self, spark: SparkSession, settings: DataPlaneSettings, table: ControlTable, queries: Sequence[Query]
+    ) -> None:
         self._spark, self._settings, self._table = spark, settings, table
-        self._asked = Asked(table, queries)
+        self._required = RequiredQueries(table, queries)
         self._jobs: dict[str, QueryJob] = {}
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
@@ -196,27 +198,27 @@ class QueryKeeper:
 
     @property
     def states(self) -> Mapping[str, str]:
-        """What each query is doing, or why it does not run."""
+        """The state of each query, or the outcome of one that has ended."""
         return self._ended | {name: job.state for name, job in self._jobs.items()}
 
-    def turn(self, cell: CellRecord, incarnation: str) -> None:
-        """Start what is asked for and does not run; reap what ended."""
+    def poll(self, cell: CellRecord, incarnation: str) -> None:
+        """Remove ended queries; start those that are needed and do not run."""
         now = time.monotonic()
         self._reap(now)
-        for query in self._asked.of_cell(cell.cell):
+        for query in self._required.of_cell(cell.cell):
             waits = query.name in self._jobs or self._not_before.get(query.name, 0.0) > now
             if not waits and query.reads in cell.topics:
                 log.info("starting query %s", query.name)
                 self._ended.pop(query.name, None)
-                start = Start(cell, self._table, self._settings, incarnation)
+                start = QueryStart(cell, self._table, self._settings, incarnation)
                 self._jobs[query.name] = QueryJob(self._spark, query, start)
 
     def tasks(self, cell: str) -> int:
-        """Task slots that the queries of a cell take; lanes leave them free."""
-        return sum(query.tasks for query in self._asked.of_cell(cell))
+        """Return the task slots that the queries of a cell take; lanes leave them free."""
+        return sum(query.tasks for query in self._required.of_cell(cell))
 
     def stop(self, seconds: float) -> None:
-        """End them all; what is not done in time is done again by the next driver."""
+        """Stop all queries and wait up to `seconds`; the next driver repeats unfinished batches."""
         for job in self._jobs.values():
             job.stop()
         deadline = time.monotonic() + seconds
@@ -237,5 +239,5 @@ class QueryKeeper:
 
 
 def checkpoint_of(var: Path, cell: CellRecord, query: Query) -> Path:
-    """Where a query's checkpoint lies: fixed for (cell, query, generation)."""
+    """Return the directory of a query's checkpoint, fixed for (cell, query, generation)."""
     return var / "data" / "checkpoints" / cell.cell / f"{query.name}.g{cell.topics[query.reads].generation}"

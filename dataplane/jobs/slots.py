@@ -1,4 +1,4 @@
-"""Panes kept in Spark's state: one group of rows is a slot, a share of all keys, read in the order of its topic."""
+"""Panes in Spark's state: rows are grouped by slot (a share of all keys) and read in the order of their topic."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -8,21 +8,21 @@ from msgspec import Struct, field
 from pyroaring import BitMap64
 
 from dataplane.ledger.units import OFFSET_BITS
-from dataplane.plan.panes import Panes, compile_window
-from dataplane.plan.taps import Tap, current_body, decode_tap, key_of, result_body, result_id
+from dataplane.plan.panes import KeyPanes, compile_window
+from dataplane.plan.taps import TapRecord, current_body, decode_tap, key_of, result_body, result_id
 
-KEPT: Final = 1 << 16  # positions remembered behind the highest of a partition: more than a lane's window
-
-
-class Kept(Struct, array_like=True):
-    """The state of one key: its panes, and the last event of the highest revision, which names pipe, window and key."""
-
-    last: Tap
-    panes: Panes = field(default_factory=Panes)
+KEPT: Final = 1 << 16  # positions remembered below the highest of a partition: more than a lane's ack window
 
 
-class Result(Struct, frozen=True):
-    """What a closed window says, ready to enter its pipe."""
+class KeyState(Struct, array_like=True):
+    """State of one key: its panes, and the last event of the highest revision, which names pipe, window and key."""
+
+    last: TapRecord
+    panes: KeyPanes = field(default_factory=KeyPanes)
+
+
+class SlotResult(Struct, frozen=True):
+    """Result of a closed window, ready to enter its pipe."""
 
     id: str
     pipe: str
@@ -33,31 +33,31 @@ class Result(Struct, frozen=True):
     body: bytes
 
 
-class Current(Struct, frozen=True):
-    """What the open windows of a key say now, for whoever asks; no body: it has none open any more."""
+class WindowValue(Struct, frozen=True):
+    """Current values of a key's open windows; `body` is None when no window of the key is open any more."""
 
     key: bytes
     body: bytes | None
 
 
-_decoder = msgspec.msgpack.Decoder(Kept)
+_decoder = msgspec.msgpack.Decoder(KeyState)
 encode_kept = msgspec.msgpack.Encoder().encode
 
 
-def decode_kept(value: bytes) -> Kept:
-    """Raises msgspec.DecodeError."""
+def decode_kept(value: bytes) -> KeyState:
+    """Decode the stored state of a key. Raises msgspec.DecodeError."""
     return _decoder.decode(value)
 
 
-class Recent:
-    """Which events windows have taken lately, so that one told twice by a killed lane is taken once."""
+class RecentEvents:
+    """Events that windows took recently, so that an event that a killed lane tapped twice counts once."""
 
     def __init__(self, encoded: bytes = b"") -> None:
         known: dict[str, bytes] = msgspec.msgpack.decode(encoded) if encoded else {}
         self._sets = {key: BitMap64.deserialize(positions) for key, positions in known.items()}
 
-    def add(self, tap: Tap) -> bool:
-        """Whether it is new."""
+    def add(self, tap: TapRecord) -> bool:
+        """Remember an event; return True if it is new."""
         key = f"{tap.pipe}/{tap.window}/{tap.child}/{tap.position >> OFFSET_BITS}"
         positions = self._sets.setdefault(key, BitMap64())
         if tap.position in positions:
@@ -66,29 +66,33 @@ class Recent:
         return True
 
     def encode(self) -> bytes:
-        """What is kept of it."""
+        """Return the sets encoded, without positions more than KEPT below the highest of their partition."""
         for positions in self._sets.values():
             base = positions.max() >> OFFSET_BITS << OFFSET_BITS
             positions.remove_range(base, max(base, positions.max() - KEPT))
         return msgspec.msgpack.encode({key: positions.serialize() for key, positions in self._sets.items()})
 
 
-class Slot:
-    """A batch of one slot. `keys` is Spark's map of key -> Kept, `clock_us` and `due_us` what the batch before left."""
+class SlotBatch:
+    """Batch of one slot.
 
-    def __init__(self, keys: Any, recent: Recent, clock_us: int, due_us: int) -> None:
+    keys:             Spark's map state from a key to an encoded KeyState
+    clock_us, due_us: clock and next deadline (0 if none), as the batch before left them; microseconds
+    """
+
+    def __init__(self, keys: Any, recent: RecentEvents, clock_us: int, due_us: int) -> None:
         self._keys, self.recent = keys, recent
         self.clock_us, self.due_us = clock_us, due_us
-        self._open: dict[bytes, Kept] = {}
-        self._changed: dict[bytes, Kept] = {}
+        self._open: dict[bytes, KeyState] = {}
+        self._changed: dict[bytes, KeyState] = {}
 
     def take(self, value: bytes) -> None:
-        """An event that a window takes."""
+        """Add an encoded tap to the panes of its key; ignore a repeated event. Raises msgspec.DecodeError."""
         tap = decode_tap(value)
         if not self.recent.add(tap):
             return
         key = key_of(tap)
-        kept = self._open.get(key) or self._load(key) or Kept(tap)
+        kept = self._open.get(key) or self._load(key) or KeyState(tap)
         if tap.revision > kept.last.revision:
             kept.last = tap
         self._open[key] = self._changed[key] = kept
@@ -96,8 +100,8 @@ class Slot:
         window.take(kept.panes, tap.at_us, tap.values)
         self._note_due(window.due_us(kept.panes))
 
-    def tick(self, clock_us: int) -> Iterator[Result]:
-        """Close what is over by the clock."""
+    def tick(self, clock_us: int) -> Iterator[SlotResult]:
+        """Advance the clock, close the windows that have ended and yield their results."""
         self.clock_us = max(self.clock_us, clock_us)
         if not self.due_us or self.due_us > self.clock_us:
             return
@@ -106,33 +110,33 @@ class Slot:
         for (key,), (value,) in list(self._keys.iterator()):
             yield from self._close(bytes(key), decode_kept(bytes(value)))
 
-    def current(self) -> Iterator[Current]:
-        """Every key that this batch has changed, once, as it is at the end of it."""
+    def current(self) -> Iterator[WindowValue]:
+        """Yield each key that this batch has changed, once, with its values at the end of the batch."""
         for key, kept in self._changed.items():
             open_ = compile_window(kept.last.definition).current(kept.panes)
-            yield Current(key, current_body(kept.last, open_, self.clock_us) if open_ else None)
+            yield WindowValue(key, current_body(kept.last, open_, self.clock_us) if open_ else None)
 
     def store(self) -> None:
-        """Put what has changed into Spark's state."""
+        """Write the changed keys to Spark's state."""
         for key, kept in self._open.items():
             self._keys.updateValue((key,), (encode_kept(kept),))
         self._open.clear()
 
-    def _close(self, key: bytes, kept: Kept) -> Iterator[Result]:
+    def _close(self, key: bytes, kept: KeyState) -> Iterator[SlotResult]:
         window, tap = compile_window(kept.last.definition), kept.last
         closed = window.close(kept.panes, self.clock_us)
         if closed:
             self._changed[key] = kept
-        for said in closed:
-            id_ = result_id(key, said)
-            yield Result(id_, tap.pipe, tap.revision, tap.window, tap.by, said.end_us, result_body(tap, said))
+        for result in closed:
+            id_ = result_id(key, result)
+            yield SlotResult(id_, tap.pipe, tap.revision, tap.window, tap.by, result.end_us, result_body(tap, result))
         self._note_due(window.due_us(kept.panes))
         if not kept.panes.open and kept.panes.total is None:
             self._keys.removeKey((key,))
         elif closed:
             self._keys.updateValue((key,), (encode_kept(kept),))
 
-    def _load(self, key: bytes) -> Kept | None:
+    def _load(self, key: bytes) -> KeyState | None:
         found = self._keys.getValue((key,))
         return decode_kept(bytes(found[0])) if found else None
 

@@ -1,8 +1,8 @@
-"""The windows query: aggregates what lanes tapped, and lets each closed window enter its pipe as a message.
+"""The windows query: aggregates tapped events and sends the result of each closed window into its pipe as a message.
 
-Results are a function of what was tapped: which events a window takes is decided by their own stamps (plan.taps), and
-a window closes only when the clock on the topic says that no more can come. A batch that is done again says the same
-results again, under the same ids.
+Results are a function of the taps: the stamps of the events decide which window takes them (plan.taps), and a window
+closes only when the clock on the topic shows that no more events can come. A repeated batch produces the same results
+under the same ids.
 """
 
 import logging
@@ -19,15 +19,15 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from dataplane.ingest.stamp import key_bytes
 from dataplane.jobs.dedup import kafka_rows
-from dataplane.jobs.queries import Start
-from dataplane.jobs.slots import Recent, Slot
-from dataplane.jobs.telling import NotStoredError, Teller, end_of
+from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError, end_of
+from dataplane.jobs.queries import QueryStart
+from dataplane.jobs.slots import RecentEvents, SlotBatch
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey, log_key
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
 from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
 from dataplane.plan.queries import is_asked
-from dataplane.plan.taps import Clock, decode_clock, encode_clock, pane_place
+from dataplane.plan.taps import TapClock, decode_clock, encode_clock, pane_place
 from dataplane.spec import PipeSpec
 from dataplane.spec.windows import WINDOW_SOURCE
 from dataplane.tables.records import TopicRecord
@@ -37,14 +37,14 @@ log = logging.getLogger("windows")
 SLOTS: Final = 16
 MOST_ROWS: Final = 20_000
 TICK_S: Final = 1.0
-BEHIND_US: Final = 10_000_000  # longer than ingest lets a record wait for its report, plus clocks that differ
-# Without an id: what the open windows of a key say now.
+BEHIND_US: Final = 10_000_000  # longer than ingest waits for a delivery report, plus clock differences
+# A row without an id holds the current values of a key's open windows.
 RESULT_ROW: Final = "id string, pipe string, revision int, window string, key binary, end_us long, body binary"
 _ACKED: Final = FactKey(INGEST, Fact.SENT, ACKED)
 
 
-class Aggregating(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed here
-    """Runs in Spark's Python workers."""
+class WindowProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is not typed here
+    """Stateful processor in Spark's Python workers; one group of rows is a slot."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of a slot."""
@@ -52,76 +52,80 @@ class Aggregating(StatefulProcessor):  # type: ignore[misc]  # PySpark is not ty
         self._slot = handle.getValueState("slot", "recent binary, clock_us long, due_us long")
 
     def handleInputRows(self, _slot: Any, rows: Iterable[Row], _timers: TimerValues) -> Iterator[Row]:  # noqa: N802
-        """In: taps of one slot, and clocks. Out: the results of windows that closed, what changed keys say now."""
+        """Aggregate the taps of one slot.
+
+        In:  taps of one slot, and clock records (without a key).
+        Out: the results of closed windows, then the current values of the changed keys.
+        """
         known = self._slot.get() or (b"", 0, 0)
-        slot = Slot(self._keys, Recent(bytes(known[0])), known[1], known[2])
+        slot = SlotBatch(self._keys, RecentEvents(bytes(known[0])), known[1], known[2])
         for row in sorted(rows, key=lambda row: row.offset):
             if row.key is not None:
                 slot.take(bytes(row.value))
                 continue
-            for said in slot.tick(decode_clock(bytes(row.value))):
-                yield Row(**msgspec.structs.asdict(said))
-        for now in slot.current():
-            yield Row(id=None, pipe=None, revision=None, window=None, key=now.key, end_us=None, body=now.body)
+            for result in slot.tick(decode_clock(bytes(row.value))):
+                yield Row(**msgspec.structs.asdict(result))
+        for value in slot.current():
+            yield Row(id=None, pipe=None, revision=None, window=None, key=value.key, end_us=None, body=value.body)
         slot.store()
         self._slot.update((slot.recent.encode(), slot.clock_us, slot.due_us))
 
 
 class WindowsQuery:
-    """At most one in a cell, for all windows of all its pipes."""
+    """The windows query of a cell; it serves all windows of all pipes."""
 
     name = "windows"
     reads: Purpose = "taps"
-    may_forget = False  # open windows would be told wrong
+    may_forget = False  # open windows would report wrong results
     tasks = 2
 
     def __init__(self) -> None:
-        self._teller: Teller | None = None
-        self._ticking: Ticking | None = None
+        self._teller: QueryLedgerReporter | None = None
+        self._ticking: TapTicker | None = None
 
-    def asked_by(self, spec: PipeSpec) -> bool:
-        """Whether a revision has windows."""
+    def is_needed_by(self, spec: PipeSpec) -> bool:
+        """Return True if the spec has windows."""
         return is_asked(self.name, spec)
 
-    def start(self, spark: SparkSession, start: Start) -> Any:
-        """Start it, and its clock."""
-        self._teller = Teller(start.settings.kafka, start.cell.cell, self.name)
+    def start(self, spark: SparkSession, start: QueryStart) -> Any:
+        """Start the query and its clock; return Spark's StreamingQuery."""
+        self._teller = QueryLedgerReporter(start.settings.kafka, start.cell.cell, self.name)
         rows = kafka_rows(spark, start, self.reads, MOST_ROWS).select("key", "value", "offset")
-        every = f"sequence(0, {SLOTS - 1})"
-        own = f"array(cast(pmod(crc32(key), {SLOTS}) as int))"
-        slots = rows.withColumn("slot", f.explode(f.expr(f"if(key is null, {every}, {own})")))
-        results = slots.groupBy("slot").transformWithState(Aggregating(), RESULT_ROW, "append", "none")
+        all_slots = f"sequence(0, {SLOTS - 1})"
+        own_slot = f"array(cast(pmod(crc32(key), {SLOTS}) as int))"
+        slots = rows.withColumn("slot", f.explode(f.expr(f"if(key is null, {all_slots}, {own_slot})")))
+        results = slots.groupBy("slot").transformWithState(WindowProcessor(), RESULT_ROW, "append", "none")
         streaming = (
             results.writeStream.queryName(f"{start.cell.cell}-{self.name}")
             .option("checkpointLocation", start.checkpoint)
             .outputMode("append")
-            .foreachBatch(Entering(start, self._teller))
+            .foreachBatch(WindowWriter(start, self._teller))
             .start()
         )
-        self._ticking = Ticking(start)
+        self._ticking = TapTicker(start)
         return streaming
 
     def close(self) -> None:
-        """Stop the clock, let go of the broker."""
+        """Stop the clock and close the Kafka clients."""
         if self._ticking is not None:
             self._ticking.close()
         if self._teller is not None:
             self._teller.close()
 
 
-class Entering:
-    """The end of a batch: results are produced to the ingest topic, as ingest would, and booked as ACKed.
+class WindowWriter:
+    """Sink of a batch: produces results to the ingest topic, as ingest would, and reports them as ACKed.
 
-    What keys say now goes to the compacted `panes` topic, where a cell made by an earlier release may have none yet.
+    Current values of keys are produced to the compacted `panes` topic, which a cell of an earlier release may lack.
     """
 
-    def __init__(self, start: Start, teller: Teller) -> None:
-        self._teller, self._ingest = teller, start.cell.topics["ingest"]
+    def __init__(self, start: QueryStart, reporter: QueryLedgerReporter) -> None:
+        self._teller, self._ingest = reporter, start.cell.topics["ingest"]
         self._panes = start.cell.topics.get("panes")
         self._grace_us = start.settings.grace_s * 1_000_000
 
     def __call__(self, batch: DataFrame, _number: int) -> None:
-        """Safe to run twice with the same batch: the results come again under their ids."""
+        """Write one batch. Idempotent: a repeated batch has the same results under the same ids."""
         facts = FactBook()
         for row in batch.toLocalIterator():
             if row.id is None:
@@ -130,18 +134,18 @@ class Entering:
                 self._enter(row, facts, time.time_ns() // 1_000)
         self._teller.await_stored()
         if len(facts):
-            self._teller.tell(facts, [], [], WindowsQuery.name)
+            self._teller.report(facts, [], [], WindowsQuery.name)
 
     def _show(self, row: Row) -> None:
         if self._panes is not None:
             key, body = bytes(row.key), None if row.body is None else bytes(row.body)
-            place = pane_place(key, self._panes.partitions)
-            self._teller.produce(self._panes.name, body, key=key, partition=place)
+            partition = pane_place(key, self._panes.partitions)
+            self._teller.produce(self._panes.name, body, key=key, partition=partition)
 
     def _enter(self, row: Row, facts: FactBook, now_us: int) -> None:
         stamp = bucket_of(row.end_us, now_us, self._grace_us)
         source = f"{WINDOW_SOURCE}{row.window}"
-        meta = Meta(WIRE_VERSION, row.id, row.pipe, row.revision, source, row.end_us, now_us, *stamp)
+        meta = MessageMeta(WIRE_VERSION, row.id, row.pipe, row.revision, source, row.end_us, now_us, *stamp)
         meta.producer = self._teller.producer
         headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
 
@@ -154,23 +158,23 @@ class Entering:
         self._teller.produce(self._ingest.name, bytes(row.body), stored, key=key, headers=headers)
 
 
-class Ticking:
-    """The clock: a thread that says on the taps topic up to which moment everything ingested has been tapped.
+class TapTicker:
+    """The clock: a thread that reports on the taps topic up to which time all ingested events have been tapped.
 
-    It looks at where the ingest topic ends now, and waits until process lanes have settled all of that: what they
-    tapped of it is stored. What dedup has under judgement comes back on the ingest topic, so that is waited for, too.
+    It reads the end offsets of the ingest topic and waits until the process lanes have committed them: the taps of
+    these events are then stored. Messages that dedup judges return to the ingest topic, so it waits for them, too.
     """
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: QueryStart) -> None:
         self._cell, kafka = start.cell, start.settings.kafka
-        self._teller = Teller(kafka, self._cell.cell, "windows-clock")
+        self._teller = QueryLedgerReporter(kafka, self._cell.cell, "windows-clock")
         self._readers = {group: _reader(kafka, group) for group in self._groups()}
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="windows-clock", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop the thread; wait up to 30 s for it to end."""
         self._ending.set()
         self._thread.join(30)
 
@@ -182,33 +186,33 @@ class Ticking:
             try:
                 now_us = time.time_ns() // 1_000
                 if self._all_settled():
-                    clock = encode_clock(Clock(now_us - BEHIND_US))
+                    clock = encode_clock(TapClock(now_us - BEHIND_US))
                     self._teller.produce(self._cell.topics["taps"].name, clock, partition=0)
                     self._teller.await_stored()
-            except (KafkaException, NotStoredError) as exc:
-                log.warning("the clock waits: %s", exc)
+            except (KafkaException, ReportWriteError) as exc:
+                log.warning("the windows clock is delayed: %s", exc)
         self._teller.close()
         for reader in self._readers.values():
             reader.close()
 
     def _all_settled(self) -> bool:
-        """Wait until what is on the topics now has been read; False if the query ends before that."""
+        """Wait until the records now on the topics have been settled; return False if the query ends before that."""
         lanes, dedup = self._groups()
         ingest, asked = self._cell.topics["ingest"], self._cell.topics["dedup"]
         return self._passed(lanes, ingest) and self._passed(dedup, asked) and self._passed(lanes, ingest)
 
     def _passed(self, group: str, topic: TopicRecord) -> bool:
         reader = self._readers[group]
-        places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
-        ends = [end_of(reader, place) for place in places]
+        partitions = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+        ends = [end_of(reader, partition) for partition in partitions]
         while not self._ending.is_set():
-            known = reader.committed(places, timeout=10)
-            if all(place.offset >= end for place, end in zip(known, ends, strict=True)):
+            committed = reader.committed(partitions, timeout=10)
+            if all(entry.offset >= end for entry, end in zip(committed, ends, strict=True)):
                 return True
             self._ending.wait(0.2)
         return False
 
 
 def _reader(kafka: str, group: str) -> Consumer:
-    """To look at a group's offsets; it joins nothing and commits nothing."""
+    """Return a consumer that reads a group's offsets; it does not join the group and commits nothing."""
     return Consumer({"bootstrap.servers": kafka, "group.id": group, "enable.auto.commit": False, "log_level": 3})

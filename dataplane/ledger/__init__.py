@@ -1,1 +1,1 @@
-"""The ledger: pure algebra of units, buckets, facts, derived bins and the seal, and the sketches of lag."""
+"""The ledger: units, buckets, facts, the bins derived from them, the account of a bucket, and the sketches of lag."""

@@ -1,7 +1,8 @@
-"""What a node tells the ledger at each checkpoint: one audit record for all its pipes, as MessagePack.
+"""Audit and attempt records, which writers produce at each checkpoint, as MessagePack.
 
-Every audit record of a cell goes to one partition (key = cell), so the Observer reads a cell's checkpoints in the
-order they were acknowledged: when it sees an input settled up to some offset, it has already seen every fact below.
+Every audit record of a cell is sent to one partition (key = cell), so the Observer reads a cell's checkpoints in the
+order in which they were acknowledged: when it reads that an input is settled up to an offset, it has already read every
+fact below that offset.
 """
 
 from typing import Final
@@ -9,14 +10,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from dataplane.ledger.fields import FieldSample
-from dataplane.ledger.usage import Usage
+from dataplane.ledger.fields import FieldObservation
+from dataplane.ledger.usage import UsageReport
 
 AUDIT_VERSION: Final = 1
 
 
 class FactSet(Struct, array_like=True, frozen=True):
-    """Some units of one (pipe, node, bucket) about which one fact holds.
+    """Set of units of one (pipe, node, bucket) for which one fact holds.
 
     node:      `ingest`, `log` (the ingest topic), `dedup`, `process` (passed every stage of process up to route),
                `normalize`, `enrich`, `route`, `transform:<d>`, `transmit:<d>`, `window:<w>`
@@ -25,10 +26,10 @@ class FactSet(Struct, array_like=True, frozen=True):
     detail:    ingest sent: `acked` | `seen`; log sent: these with `/<producer>`, or `reused`;
                dedup sent: `asked` | `judged`; duplicate: the first's position;
                normalize sent: `exploded` | `slow` (to the slow lane); window sent: `late`;
-               dead: its cause, in a later life `<cause>/<round it began in>`; filtered: `filter` (a step) |
+               dead: its cause, for a redriven unit `<cause>/<round of the last redrive>`; filtered: `filter` (a step) |
                `empty` (exploded to nothing) | `unrouted`;
                parked, held, released and redriven: the round ("1", "2", ...); else ""
-    child:     ordinal of an exploded message, 0 for all others
+    child:     number of a message that an explode made, 0 for all others
     positions: a serialized 64-bit roaring bitmap of positions (dataplane.ledger.units)
     """
 
@@ -44,12 +45,12 @@ class FactSet(Struct, array_like=True, frozen=True):
 class LagSet(Struct, array_like=True, frozen=True):
     """Timing of the messages of one (pipe, bucket) that left one node, as sketches in microseconds.
 
-    The three sets of a node are of the same messages; an earlier release sends "in" and "out" of different ones, and no
-    "own".
+    The three sets of a node cover the same messages; an earlier release sends "in" and "out" of different messages, and
+    no "own".
 
-    way:       `in` (lag on arrival: now - event_time, signed), `out` (lag on departure), `own` (from the one to the
-               other: process duration)
-    breakdown: with `out` of the node that delivers, where the time of these messages went
+    way:       kind of timing: `in` (lag on arrival: now - event_time, signed), `out` (lag on departure), `own` (process
+               duration, from arrival to departure)
+    breakdown: with `out` of the node that delivers, the breakdown of these messages' time
                (dataplane.ledger.breakdown); else b""
     """
 
@@ -61,24 +62,24 @@ class LagSet(Struct, array_like=True, frozen=True):
     breakdown: bytes = b""
 
 
-class Mark(Struct, array_like=True, frozen=True):
-    """A place in a topic partition. As input: every offset below is settled. As output: the highest offset written."""
+class OffsetMark(Struct, array_like=True, frozen=True):
+    """Offset of a topic partition. As input, every offset below is settled; as output, the highest offset written."""
 
     topic: str
     partition: int
     offset: int
 
 
-class Audit(Struct, array_like=True, frozen=True):
+class AuditRecord(Struct, array_like=True, frozen=True):
     """One checkpoint of one writer (a lane such as `process-0`, or an ingest replica such as `ingest-1`).
 
     A report that is too large for one record is split (dataplane.ledger.report_parts): `inputs` are in the last part.
 
-    usage:    now and then, what the writer spent since it said so last; of ingest in records of their own, for cell ""
-    fields:   now and then, of process, what it saw of fields in a sample of the messages
-    run:      the start of the writer that produced the record, "" if it numbers none
-    sequence: of the run's records for this cell, from 1, in the order in which they are stored; one that is sent again
-              keeps its number, so lags and usage are counted once
+    usage:    in some records, the writer's usage since its last report; from ingest in separate records, with cell ""
+    fields:   in some records of process, the fields in a sample of the messages
+    run:      id of the writer's start, "" if the writer does not number its records
+    sequence: number of the record among the run's records for this cell, from 1, in the order in which they are stored;
+              a record that is sent again keeps its number, so lags and usage are counted once
     """
 
     version: int
@@ -86,22 +87,22 @@ class Audit(Struct, array_like=True, frozen=True):
     writer: str
     kind: str  # a LaneKind, "ingest" or a query
     at_us: int
-    inputs: list[Mark]
-    outputs: list[Mark]
+    inputs: list[OffsetMark]
+    outputs: list[OffsetMark]
     facts: list[FactSet]
     lags: list[LagSet]
-    usage: Usage | None = None
-    fields: list[FieldSample] = []
+    usage: UsageReport | None = None
+    fields: list[FieldObservation] = []
     run: str = ""
     sequence: int = 0
 
 
-class Attempt(Struct, array_like=True, frozen=True):
-    """One try of one message at one destination; times in microseconds, `status` 0 when no answer came.
+class AttemptRecord(Struct, array_like=True, frozen=True):
+    """One attempt to deliver one message to one destination; times in microseconds, `status` 0 without an answer.
 
     outcome:     `delivered` | `retry` (again at once) | `parked` (later, from `next_us`) | `dead` | `cancelled`
     answer:      the first 512 bytes of the answer's body as printable text, secrets masked
-    gives_up_us: when the destination's span for this message is over; 0 if it has ended
+    gives_up_us: end of the destination's retry span for this message; 0 if the message has ended
     """
 
     message_id: str
@@ -126,34 +127,34 @@ class Attempt(Struct, array_like=True, frozen=True):
     gives_up_us: int = 0
 
 
-class Attempts(Struct, array_like=True, frozen=True):
-    """The attempts of one checkpoint, one record on the cell's `attempts` topic.
+class AttemptBatch(Struct, array_like=True, frozen=True):
+    """Attempts of one checkpoint, as one record on the cell's `attempts` topic.
 
-    Every failure is there; of the successes at most a sample, `delivered` says how many there were in all.
+    `attempts` has every failure, and at most a sample of the successes; `delivered` is the number of all successes.
     """
 
     version: int
     cell: str
     writer: str
     delivered: int
-    attempts: list[Attempt]
+    attempts: list[AttemptRecord]
 
 
-_audit = msgspec.msgpack.Decoder(Audit)
-_attempts = msgspec.msgpack.Decoder(Attempts)
+_audit = msgspec.msgpack.Decoder(AuditRecord)
+_attempts = msgspec.msgpack.Decoder(AttemptBatch)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode(message: Audit | Attempts) -> bytes:
-    """The record as MessagePack."""
+def encode(message: AuditRecord | AttemptBatch) -> bytes:
+    """Return the record as MessagePack."""
     return _encoder.encode(message)
 
 
-def decode_audit(value: bytes) -> Audit:
-    """Raises msgspec.DecodeError if `value` is no audit record."""
+def decode_audit(value: bytes) -> AuditRecord:
+    """Decode an audit record. Raises msgspec.DecodeError if `value` is none."""
     return _audit.decode(value)
 
 
-def decode_attempts(value: bytes) -> Attempts:
-    """Raises msgspec.DecodeError if `value` is no attempts record."""
+def decode_attempts(value: bytes) -> AttemptBatch:
+    """Decode a batch of attempts. Raises msgspec.DecodeError if `value` is none."""
     return _attempts.decode(value)

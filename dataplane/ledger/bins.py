@@ -1,7 +1,8 @@
-"""Bins: where each unit of a bucket is, derived from the facts. The exact rules are those of the ledger algebra:
+"""Derive the bin of each unit of a bucket from its facts.
 
-first match wins: delivered > filtered > duplicate > dead > cancelled > held > retrying > queued > lost. A unit that the
-next node has not yet passed is queued, not lost; one that nobody settled although the next node is past it is lost.
+The first matching bin wins: delivered > filtered > duplicate > dead > cancelled > held > retrying > queued > lost. A
+unit that the next node has not yet passed is queued; a unit that the next node has passed and no node has settled is
+lost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,18 +28,17 @@ from dataplane.ledger.facts import (
 )
 from dataplane.ledger.units import partition_base
 from dataplane.ledger.unitset import UnitSet, union
-from dataplane.names import DELAYS_S, ENTRANCE, PROCESS_NODES, Purpose, transform_node, transmit_node
+from dataplane.names import DELAYS_S, ENTRANCE, PROCESS_NODES, PartitionKey, Purpose, transform_node, transmit_node
 
-Place = tuple[str, int]  # (topic, partition)
 _TRANSFORM = transform_node("")
 _TRANSMIT = transmit_node("")
 EXPLODES_AT = PROCESS_NODES[0]
 UPSTREAM_NODES = (DEDUP, *PROCESS_NODES[:3])
-OVERWRITTEN = -1  # in place of a child: the record that a position named before Kafka gave it to another one
+OVERWRITTEN = -1  # instead of a child: the record that a position identified before Kafka reused its offset
 
 
 class Bin(StrEnum):
-    """Exactly one for each unit, in the order in which they are tried."""
+    """The one place of a unit, in the order in which the bins are tried."""
 
     DELIVERED = "delivered"
     FILTERED = "filtered"
@@ -56,54 +56,57 @@ OPEN: tuple[Bin, ...] = (Bin.RETRYING, Bin.QUEUED)
 Bins = dict[Bin, UnitSet]
 
 
-class Books(Struct, frozen=True):
-    """Everything known of one (pipe, bucket).
+class BucketFacts(Struct, frozen=True):
+    """Facts and offsets of one (pipe, bucket).
 
     facts:   the merged sets
-    reach:   per topic partition the highest offset that carries a unit of this bucket
-    passed:  per topic partition the offset below which its lanes have settled everything; for held, where it begins
-    topics:  the names of the cell's topics, every generation that may hold a unit of the bucket
+    reach:   by topic partition, the highest offset that carries a unit of this bucket
+    passed:  by topic partition, the offset below which its lanes have settled everything; for held, its low watermark
+    topics:  by purpose, the cell's topics of every generation that may hold a unit of the bucket
     """
 
     facts: Mapping[FactKey, BitMap64]
-    reach: Mapping[Place, int]
-    passed: Mapping[Place, int]
+    reach: Mapping[PartitionKey, int]
+    passed: Mapping[PartitionKey, int]
     topics: Mapping[Purpose, Sequence[tuple[str, int]]]  # purpose -> (name, generation)
 
 
-class NodeLine(Struct, frozen=True):
-    """One node of the loss table: units that reached it, and units lost on the way to or in it."""
+class NodeLoss(Struct, frozen=True):
+    """One node of the loss table: the units that reached it, and the units lost before or in it."""
 
     node: str
     arrived: UnitSet
     lost: UnitSet
 
 
-class Account(Struct, frozen=True):
-    """Where every unit of one (pipe, bucket) is.
+class BucketAccount(Struct, frozen=True):
+    """The bins of all units of one (pipe, bucket).
 
+    acked:        units that ingest has ACKed
+    unacked:      units that process has read although ingest has not ACKed them
     upstream:     units that ended, wait or were lost before the route chose destinations for them
-    destinations: for each destination, the units that are due there
+    destinations: by destination, the units that are due there
+    nodes:        the loss table, in order of travel
     """
 
     acked: UnitSet
     unacked: UnitSet
     upstream: Bins
     destinations: dict[str, Bins]
-    nodes: list[NodeLine] = field(default_factory=list)
+    nodes: list[NodeLoss] = field(default_factory=list)
 
     @property
     def sent(self) -> UnitSet:
-        """What ingest sent: ACKed, or seen by process all the same."""
+        """Return the units that ingest sent: those ACKed, and those that process read without an ACK."""
         return self.acked | self.unacked
 
     def count(self, name: Bin) -> int:
-        """Units in a bin, over upstream and all destinations."""
+        """Return the number of units in a bin, over upstream and all destinations."""
         return len(self.upstream[name]) + sum(len(bins[name]) for bins in self.destinations.values())
 
 
-def derive(books: Books) -> Account:
-    """The account of one bucket. Pure: the same facts, in whatever order they came, give the same account."""
+def derive(books: BucketFacts) -> BucketAccount:
+    """Return the account of one bucket. Pure: it does not depend on the order in which the facts arrived."""
     acked = _facts(books, INGEST, Fact.SENT, ACKED)
     acked = acked | _overwritten(books, acked)
     seen = _facts(books, INGEST, Fact.SENT, SEEN)
@@ -113,7 +116,7 @@ def derive(books: Books) -> Account:
     upstream = _upstream_bins(books, sent | exploded, through)
     names = _destination_names(books)
     destinations = {name: _destination_bins(books, name) for name in names}
-    return Account(
+    return BucketAccount(
         acked=acked,
         unacked=seen - acked,
         upstream=upstream,
@@ -122,11 +125,12 @@ def derive(books: Books) -> Account:
     )
 
 
-def _overwritten(books: Books, acked: UnitSet) -> UnitSet:
-    """Return units that were ACKed and whose offsets the broker gave to other records: it has lost them.
+def _overwritten(books: BucketFacts, acked: UnitSet) -> UnitSet:
+    """Return ACKed units whose records the broker has lost: it gave their offsets to other records.
 
-    Each producer of ingest files what it ACKed, and process what it read of each. What was ACKed of one, never read of
-    it, and ACKed or read of another at the same position, is one record too few.
+    Each producer of ingest reports the positions that it ACKed, and process reports the positions that it read by
+    producer. A record is lost if its producer ACKed it, process never read it from that producer, and another producer
+    ACKed the same position or process read that position from another producer.
     """
     sets: dict[str, dict[str, BitMap64]] = {ACKED: {}, SEEN: {}}
     overwritten = BitMap64()
@@ -145,16 +149,16 @@ def _overwritten(books: Books, acked: UnitSet) -> UnitSet:
 
 
 def losses(arrived: Sequence[UnitSet], settled: Sequence[UnitSet]) -> list[UnitSet]:
-    """Units lost at each node: arrived at the one before, and neither arrived nor settled here (the talk's loss table).
+    """Return the units lost at each node: arrived at the node before, and neither arrived nor settled here.
 
-    `arrived[0]` is the first node, which cannot lose. Both lists have one entry a node.
+    This is the talk's loss table. Both lists have one entry per node; `arrived[0]` is the first, which cannot lose.
     """
     return [UnitSet()] + [
         before - (here | ended) for before, here, ended in zip(arrived, arrived[1:], settled[1:], strict=False)
     ]
 
 
-def _facts(books: Books, node: str, fact: Fact, detail: str | None = None) -> UnitSet:
+def _facts(books: BucketFacts, node: str, fact: Fact, detail: str | None = None) -> UnitSet:
     return union(
         (key.child, positions)
         for key, positions in books.facts.items()
@@ -163,7 +167,7 @@ def _facts(books: Books, node: str, fact: Fact, detail: str | None = None) -> Un
 
 
 def _first_match(known: Mapping[Bin, UnitSet], due: UnitSet) -> Bins:
-    """Deal `due` into bins so that each unit is in the first that claims it; nobody's are in none."""
+    """Divide `due` so that each unit is in the first bin of `known` that contains it; drop units in no bin."""
     rest, bins = due, {}
     for name in Bin:
         bins[name] = rest & known[name] if name in known else UnitSet()
@@ -171,24 +175,24 @@ def _first_match(known: Mapping[Bin, UnitSet], due: UnitSet) -> Bins:
     return bins
 
 
-def _settled_at(books: Books, node: str) -> dict[Bin, UnitSet]:
+def _settled_at(books: BucketFacts, node: str) -> dict[Bin, UnitSet]:
     return {name: _facts(books, node, Fact(name)) for name in (*SETTLED, Bin.HELD)}
 
 
-def _upstream_bins(books: Books, sent: UnitSet, through: UnitSet) -> Bins:
+def _upstream_bins(books: BucketFacts, sent: UnitSet, through: UnitSet) -> Bins:
     known = {name: UnitSet() for name in (*SETTLED, Bin.HELD)}
     for node in UPSTREAM_NODES:
         known = {name: units | known[name] for name, units in _settled_at(books, node).items()}
     due = sent - through
-    entrance = _at_entrance(books)
+    entrance = _held_at_entrance(books)
     known[Bin.HELD] = entrance.held
-    queued = (due - _passed_units(books, "ingest")) | _under_judgement(books) | _in_slow_lane(books)
+    queued = (due - _passed_units(books, "ingest")) | _in_dedup(books) | _in_slow_lane(books)
     known[Bin.QUEUED] = queued | entrance.waiting
     known[Bin.LOST] = due
     return _first_match(known, due)
 
 
-def _destination_bins(books: Books, name: str) -> Bins:
+def _destination_bins(books: BucketFacts, name: str) -> Bins:
     transform, transmit = transform_node(name), transmit_node(name)
     known = _settled_at(books, transmit)
     known = {bin_: units | known[bin_] for bin_, units in _settled_at(books, transform).items()}
@@ -196,10 +200,10 @@ def _destination_bins(books: Books, name: str) -> Bins:
     due = union(pair for units in (departed, *known.values()) for pair in units.items())
     rounds = _rounds(books, transmit)
     waited = union(pair for round_ in rounds for pair in round_.begun.items())
-    standing = _where_rounds_stand(books, rounds, back_on="retry-out")
-    known[Bin.DEAD] = _dead_for_good(books, transmit, rounds) | _facts(books, transform, Fact.DEAD)
-    known[Bin.HELD] = standing.held
-    known[Bin.RETRYING] = waited - standing.lost
+    state = _state_after_rounds(books, rounds, back_on="retry-out")
+    known[Bin.DEAD] = _finally_dead(books, transmit, rounds) | _facts(books, transform, Fact.DEAD)
+    known[Bin.HELD] = state.held
+    known[Bin.RETRYING] = waited - state.lost
     due = due | waited
     on_the_way = not _has_passed(books, "egress") or (_reached(books, "slow") and not _has_passed(books, "slow"))
     queued = departed - waited if on_the_way else UnitSet()
@@ -210,27 +214,27 @@ def _destination_bins(books: Books, name: str) -> Bins:
     return _first_match(known, due)
 
 
-def _at_entrance(books: Books) -> "_Standing":
-    """Units that were held before the steps: where they are now. What is released comes back on the ingest topic."""
-    return _where_rounds_stand(books, _rounds(books, ENTRANCE), back_on="ingest")
+def _held_at_entrance(books: BucketFacts) -> "_RoundState":
+    """Return the state of units held before the steps. Released ones return through the ingest topic."""
+    return _state_after_rounds(books, _rounds(books, ENTRANCE), back_on="ingest")
 
 
-def _under_judgement(books: Books) -> UnitSet:
-    """Units that dedup was asked about, while the query, or the lanes it gives them back to, may still have them."""
+def _in_dedup(books: BucketFacts) -> UnitSet:
+    """Return units sent to dedup, while the query, or the lanes that read its verdicts, may still have them."""
     if _has_passed(books, "dedup") and _has_passed(books, "ingest"):
         return UnitSet()
     return _facts(books, DEDUP, Fact.SENT, ASKED)
 
 
-def _in_slow_lane(books: Books) -> UnitSet:
-    """Units that a process lane passed to the slow one, while that may still have them."""
+def _in_slow_lane(books: BucketFacts) -> UnitSet:
+    """Return units sent to the slow process lane, while it may still have them."""
     if _has_passed(books, "process-slow"):
         return UnitSet()
     return _facts(books, ENTRANCE, Fact.SENT, SLOW)
 
 
 class _Round(Struct, frozen=True):
-    """What happened in one round of a destination: units that waited in it, were brought back, were passed on."""
+    """One round of a destination: the units that were parked, held, redriven and released in it."""
 
     number: int
     parked: UnitSet
@@ -244,22 +248,22 @@ class _Round(Struct, frozen=True):
         return self.parked | self.held | self.redriven
 
 
-class _Standing(Struct, frozen=True):
-    """Where rounds end: units held, units that nobody knows any more, and the others, which are on their way."""
+class _RoundState(Struct, frozen=True):
+    """State of units after their rounds: held, lost, or waiting for their next attempt."""
 
     held: UnitSet
     lost: UnitSet
     waiting: UnitSet
 
 
-def _rounds(books: Books, node: str) -> list[_Round]:
-    """Every round that a unit of this destination has come to, in order."""
+def _rounds(books: BucketFacts, node: str) -> list[_Round]:
+    """Return the rounds of this destination's units, in ascending order."""
     begin = (Fact.PARKED, Fact.HELD, Fact.REDRIVEN)
     numbers = sorted({_number(k.detail) for k in books.facts if k.node == node and k.fact in begin})
     return [_Round(n, *(_of_round(books, node, fact, n) for fact in (*begin, Fact.RELEASED))) for n in numbers]
 
 
-def _of_round(books: Books, node: str, fact: Fact, number: int) -> UnitSet:
+def _of_round(books: BucketFacts, node: str, fact: Fact, number: int) -> UnitSet:
     return union(
         (key.child, positions)
         for key, positions in books.facts.items()
@@ -271,11 +275,11 @@ def _number(detail: str) -> int:
     return int(detail) if detail.isdecimal() else 0
 
 
-def _where_rounds_stand(books: Books, rounds: Sequence[_Round], *, back_on: Purpose) -> _Standing:
-    """Follow units from round to round; each later round takes up what an earlier one has left.
+def _state_after_rounds(books: BucketFacts, rounds: Sequence[_Round], *, back_on: Purpose) -> _RoundState:
+    """Follow units from round to round; a later round overrides the state that an earlier one left.
 
-    Parked and held units are lost where the retrier, or the held topic's own beginning, is past them; what was passed
-    on or brought back is lost where those who read it then are past it. So neither retrying nor held can hide loss.
+    A parked unit is lost once the retrier has passed it, a held unit once the low watermark of the held topic has, and
+    a released or redriven unit once the readers of `back_on` have. So neither retrying nor held can hide a loss.
     """
     held = lost = begun = UnitSet()
     retrier_passed, held_passed = _retrier_has_passed(books), _has_passed(books, "held")
@@ -289,43 +293,43 @@ def _where_rounds_stand(books: Books, rounds: Sequence[_Round], *, back_on: Purp
             lost = lost | (round_.parked - round_.released)
         if back_passed:
             lost = lost | ((round_.parked | round_.held) & round_.released) | round_.redriven
-    return _Standing(held, lost, begun - held - lost)
+    return _RoundState(held, lost, begun - held - lost)
 
 
-def _dead_for_good(books: Books, node: str, rounds: Sequence[_Round]) -> UnitSet:
-    """Units that died and were not brought back since."""
+def _finally_dead(books: BucketFacts, node: str, rounds: Sequence[_Round]) -> UnitSet:
+    """Return dead units that were not redriven since."""
     deaths: dict[int, UnitSet] = {}
     for key, positions in books.facts.items():
         if key.node == node and key.fact == Fact.DEAD:
             life = life_of(key.detail)
             deaths[life] = deaths.get(life, UnitSet()) | UnitSet({key.child: positions})
-    brought_back = {round_.number: round_.redriven for round_ in rounds}
+    redriven = {round_.number: round_.redriven for round_ in rounds}
     dead = UnitSet()
-    for life in sorted({*deaths, *brought_back}):
-        dead = (dead - brought_back.get(life, UnitSet())) | deaths.get(life, UnitSet())
+    for life in sorted({*deaths, *redriven}):
+        dead = (dead - redriven.get(life, UnitSet())) | deaths.get(life, UnitSet())
     return dead
 
 
-def _retrier_has_passed(books: Books) -> bool:
-    """Whether the retrier holds nothing of this bucket: neither on retry-in nor in a tier."""
+def _retrier_has_passed(books: BucketFacts) -> bool:
+    """Return True if the retrier has nothing of this bucket left, neither on retry-in nor in a delay tier."""
     in_tiers = any(_reached(books, tier) and not _has_passed(books, tier) for tier in DELAYS_S)
     return _has_passed(books, "retry-in") and not in_tiers
 
 
-def _has_passed(books: Books, purpose: Purpose) -> bool:
-    """Whether the readers of a topic are past everything that this bucket put there."""
+def _has_passed(books: BucketFacts, purpose: Purpose) -> bool:
+    """Return True if the bucket wrote to a topic, and its readers have settled all of that."""
     reached = _reached(books, purpose)
-    return bool(reached) and all(books.passed.get(place, 0) > offset for place, offset in reached.items())
+    return bool(reached) and all(books.passed.get(key, 0) > offset for key, offset in reached.items())
 
 
-def _reached(books: Books, purpose: Purpose) -> dict[Place, int]:
-    """How far this bucket reaches in a topic, by partition."""
+def _reached(books: BucketFacts, purpose: Purpose) -> dict[PartitionKey, int]:
+    """Return the bucket's highest offset in each partition of a topic."""
     names = {name for name, _ in books.topics.get(purpose, ())}
-    return {place: offset for place, offset in books.reach.items() if place[0] in names}
+    return {key: offset for key, offset in books.reach.items() if key[0] in names}
 
 
-def _passed_units(books: Books, purpose: Purpose) -> UnitSet:
-    """All positions of a topic that its readers have settled: whole ranges, cheap as runs."""
+def _passed_units(books: BucketFacts, purpose: Purpose) -> UnitSet:
+    """Return all positions of a topic that its readers have settled. Whole ranges are cheap in roaring bitmaps."""
     positions = BitMap64()
     generations = dict(books.topics.get(purpose, ()))
     for (topic, partition), low in books.passed.items():
@@ -336,29 +340,29 @@ def _passed_units(books: Books, purpose: Purpose) -> UnitSet:
     return UnitSet(dict.fromkeys(children, positions))
 
 
-def _destination_names(books: Books) -> list[str]:
+def _destination_names(books: BucketFacts) -> list[str]:
     return sorted({key.node.partition(":")[2] for key in books.facts if key.node.startswith((_TRANSFORM, _TRANSMIT))})
 
 
 def _node_lines(
-    books: Books, sent: UnitSet, exploded: UnitSet, upstream: Bins, destinations: Mapping[str, Bins]
-) -> list[NodeLine]:
-    """Node by node in the order of travel; what ended at a later stage of process has passed the earlier ones."""
-    lines = [NodeLine(INGEST, sent, UnitSet())]
+    books: BucketFacts, sent: UnitSet, exploded: UnitSet, upstream: Bins, destinations: Mapping[str, Bins]
+) -> list[NodeLoss]:
+    """Return the loss table in order of travel; units that ended at a later process stage passed the earlier ones."""
+    lines = [NodeLoss(INGEST, sent, UnitSet())]
     arrived = sent - upstream[Bin.QUEUED] - upstream[Bin.LOST]
     lost = upstream[Bin.LOST]
-    asks = len(_facts(books, DEDUP, Fact.SENT))
-    for node in UPSTREAM_NODES if asks else PROCESS_NODES[:3]:
-        lines.append(NodeLine(node, arrived, lost))
+    has_dedup = len(_facts(books, DEDUP, Fact.SENT))
+    for node in UPSTREAM_NODES if has_dedup else PROCESS_NODES[:3]:
+        lines.append(NodeLoss(node, arrived, lost))
         if node == EXPLODES_AT:
             arrived = arrived | exploded
         settled = _settled_at(books, node)
-        settled[Bin.HELD] &= upstream[Bin.HELD]  # what was released has gone on
+        settled[Bin.HELD] &= upstream[Bin.HELD]  # released units have passed the node
         arrived = arrived - union(pair for units in settled.values() for pair in units.items())
         lost = UnitSet()
     for name, bins in destinations.items():
         due = union(pair for units in bins.values() for pair in units.items())
         departed = _facts(books, transform_node(name), Fact.SENT)
-        lines.append(NodeLine(transform_node(name), due, UnitSet()))
-        lines.append(NodeLine(transmit_node(name), departed - bins[Bin.QUEUED] - bins[Bin.LOST], bins[Bin.LOST]))
+        lines.append(NodeLoss(transform_node(name), due, UnitSet()))
+        lines.append(NodeLoss(transmit_node(name), departed - bins[Bin.QUEUED] - bins[Bin.LOST], bins[Bin.LOST]))
     return lines

@@ -1,11 +1,11 @@
-"""Latency breakdown: where the time of delivered messages went, slice by slice, mergeable. Pure.
+"""Latency breakdown: the time of delivered messages by slice, as mergeable sketches. Pure.
 
-Every slice of a breakdown is measured over the same messages, so slices can be compared and added up:
+All slices of a breakdown are measured over the same messages, so that they can be compared and added up:
 
 - means are exact: the sums of the slices add up to the sum of the whole;
 - at a percentile, a slice is the difference between the cumulative time after it and before it, which is the talk's
-  lag_out minus lag_in at that percentile. The cumulative time of no message falls from one slice to the next, so no
-  such difference is negative (see dataplane.ledger.sketch), and they add up to the whole at that percentile.
+  lag_out minus lag_in at that percentile. A message's cumulative time never falls from one slice to the next, so no
+  such difference is negative (see dataplane.ledger.sketch), and the differences add up to the whole at that percentile.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,22 +18,22 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from dataplane.ledger.sketch import FEW, Sketch, SketchWire
+from dataplane.ledger.sketch import FEW, LagSketch, SketchWire
 
 _Times = list[int] | NDArray[np.int64]
 
 
 class Slice(IntEnum):
-    """Part of a message's time. The numbers belong to the wire: they never change, and a new slice gets the next one.
+    """Part of a message's time. The numbers are part of the wire format: never change one; a new slice gets the next.
 
     INGEST:            from the arrival of the request's last byte until Kafka has stored the event
-    PROCESS_QUEUE:     in Kafka, and for a plan, until a process lane begins
-    DEDUP:             at the dedup query
+    PROCESS_QUEUE:     in Kafka, and waiting for a plan, until a process lane begins
+    DEDUP:             in the dedup query
     NORMALIZE, ENRICH, ROUTE, TRANSFORM: the steps of a process lane
     TRANSMIT_QUEUE:    in Kafka until a transmit lane takes it
     DESTINATION_QUEUE: in the transmit lane until its first request: rate, concurrency, order, batch
-    HELD:              while its destination or pipe is paused, suspended or let in by shares
-    RETRY:             between two requests: pauses of the lane and delay tiers
+    HELD:              while its destination or pipe is paused or suspended, or admits only a share of its keys
+    RETRY:             between two requests: pauses in the lane and delay tiers
     DEAD_LETTER:       until a dead letter is redriven
     TRANSMIT:          requests to the destination, failed ones included
     LAKE:              on the lake's topic until its row is written
@@ -58,7 +58,8 @@ class Slice(IntEnum):
 
 
 SLICES: Final = len(Slice)
-# The order in which slices are added up. A slice that happens more than once (held, retry) is counted at one place.
+# The order in which slices are added up. A slice that occurs more than once (held, retry) is counted once, at its
+# position here.
 PATH: Final = (
     Slice.WINDOW,
     Slice.INGEST,
@@ -92,39 +93,39 @@ class _Wire(Struct, array_like=True):
 
 
 class Portion(NamedTuple):
-    """Slice at a percentile: its share of the whole at that percentile, and its own distribution.
+    """Slice at a percentile: its part of the whole at that percentile, and its own distribution.
 
     took_us: cumulative time after the slice minus that before it, both at the percentile; never negative
-    own:     durations of the slice alone, of every message of the breakdown
-    sum_us:  of these durations, exact
+    own:     durations of this slice alone, over all messages of the breakdown
+    sum_us:  exact sum of these durations
     """
 
     slice: Slice
     took_us: int
-    own: Sketch
+    own: LagSketch
     sum_us: int
 
 
 class _Part(Struct):
     sum_us: int
-    own: Sketch
-    cumulative: Sketch
+    own: LagSketch
+    cumulative: LagSketch
 
 
 class Breakdown:
-    """Slices of the time of some deliveries. A slice that took no time in any of them takes no room.
+    """Slices of the time of a set of deliveries. A slice that took no time in any of them is not stored.
 
-    count:  deliveries
-    source: ingest_time - event_time of each: the source's clock and its way to us, no part of the whole
+    count:  number of deliveries
+    source: source lag of each delivery (ingest_time - event_time), which is not part of the whole
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self.source = Sketch()
+        self.source = LagSketch()
         self._parts: dict[Slice, _Part] = {}  # in the order of PATH
 
     def add(self, source_us: Sequence[int], spent_us: Sequence[Sequence[int]]) -> None:
-        """Add deliveries; `spent_us` has a row for each, with the time of a Slice at the place of its number."""
+        """Add deliveries; `spent_us` has one row for each, indexed by the number of the Slice."""
         added = self if not self.count else Breakdown()
         added.count = len(spent_us)
         added.source.add(source_us)
@@ -133,7 +134,7 @@ class Breakdown:
             self.merge(added)
 
     def merge(self, other: "Breakdown") -> None:
-        """Add all deliveries of the other."""
+        """Add all deliveries of another breakdown."""
         present = [slice_ for slice_ in PATH if slice_ in self._parts or slice_ in other._parts]
         before, of_other = _zeros(self.count), _zeros(other.count)
         parts: dict[Slice, _Part] = {}
@@ -148,13 +149,13 @@ class Breakdown:
         self.source.merge(other.source)
 
     @property
-    def whole(self) -> Sketch:
-        """Time of each delivery from ingest to the destination's answer."""
+    def whole(self) -> LagSketch:
+        """Return the sketch of the time from ingest to the destination's answer."""
         return list(self._parts.values())[-1].cumulative if self._parts else _zeros(self.count)
 
     @property
     def sum_us(self) -> int:
-        """Sum of the whole times, exact."""
+        """Return the exact sum of the time from ingest to the destination's answer."""
         return sum(part.sum_us for part in self._parts.values())
 
     def portions(self, quantile: float) -> Iterator[Portion]:
@@ -175,16 +176,16 @@ class Breakdown:
 
     @classmethod
     def decode(cls, encoded: bytes) -> "Breakdown":
-        """Return the breakdown that was encoded. Raises msgspec.DecodeError.
+        """Decode a breakdown. Raises msgspec.DecodeError.
 
-        The time of a slice that a later release has added counts, at percentiles, as part of the next one.
+        At percentiles, the time of a slice that only a later release knows counts as part of the slice after it.
         """
         wire = _decoder.decode(encoded)
         breakdown = cls()
         breakdown.count = wire.count
-        breakdown.source = Sketch.from_wire(wire.source)
-        known = {Slice(one.number): one for one in wire.slices if one.number < SLICES}
-        breakdown._parts = _parts(known)
+        breakdown.source = LagSketch.from_wire(wire.source)
+        by_slice = {Slice(one.number): one for one in wire.slices if one.number < SLICES}
+        breakdown._parts = _parts(by_slice)
         return breakdown
 
 
@@ -192,7 +193,6 @@ _decoder = msgspec.msgpack.Decoder(_Wire)
 
 
 def _measured(rows: Sequence[Sequence[int]]) -> dict[Slice, _Part]:
-    """Return the parts of some deliveries."""
     numbers = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=len(rows) * SLICES)
     columns = np.ascontiguousarray(numbers.reshape(len(rows), SLICES).T)
     parts, cumulative = {}, np.zeros(len(rows), dtype=np.int64)
@@ -205,7 +205,7 @@ def _measured(rows: Sequence[Sequence[int]]) -> dict[Slice, _Part]:
 
 
 def _measured_few(rows: Sequence[Sequence[int]]) -> dict[Slice, _Part]:
-    """Return the same without numpy, whose calls would cost more than the numbers."""
+    """Return the same as `_measured` without numpy, whose calls cost more than the arithmetic for few rows."""
     parts, cumulative = {}, [0] * len(rows)
     for slice_ in PATH:
         own = [row[slice_] for row in rows]
@@ -216,29 +216,29 @@ def _measured_few(rows: Sequence[Sequence[int]]) -> dict[Slice, _Part]:
 
 
 def _part(sum_us: int, own: _Times, cumulative: _Times) -> _Part:
-    part = _Part(sum_us, Sketch(), Sketch())
+    part = _Part(sum_us, LagSketch(), LagSketch())
     part.own.add(own)
     part.cumulative.add(cumulative)
     return part
 
 
-def _parts(known: Mapping[Slice, _SliceWire]) -> dict[Slice, _Part]:
+def _parts(by_slice: Mapping[Slice, _SliceWire]) -> dict[Slice, _Part]:
     return {
-        slice_: _Part(one.sum_us, Sketch.from_wire(one.own), Sketch.from_wire(one.cumulative))
+        slice_: _Part(one.sum_us, LagSketch.from_wire(one.own), LagSketch.from_wire(one.cumulative))
         for slice_ in PATH
-        if (one := known.get(slice_)) is not None
+        if (one := by_slice.get(slice_)) is not None
     }
 
 
-def _zeros(count: int) -> Sketch:
-    sketch = Sketch()
+def _zeros(count: int) -> LagSketch:
+    sketch = LagSketch()
     if count:
         sketch.add([0], [count])
     return sketch
 
 
-def _together(one: Sketch, other: Sketch) -> Sketch:
-    sketch = Sketch()
+def _together(one: LagSketch, other: LagSketch) -> LagSketch:
+    sketch = LagSketch()
     sketch.merge(one)
     sketch.merge(other)
     return sketch

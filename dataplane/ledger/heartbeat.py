@@ -1,11 +1,15 @@
-"""What a running process says of itself once a second, as JSON on the heartbeat topic (key = cell/writer)."""
+"""Heartbeats, which every process sends once a second as JSON to the heartbeat topic (key = cell/writer)."""
 
 import msgspec
 from msgspec import Struct
 
 
-class Heartbeat(Struct, frozen=True):
-    """`table_offset`: the control topic's next offset to apply, so the publisher can tell who holds what it wrote."""
+class HeartbeatRecord(Struct, frozen=True):
+    """State of one process.
+
+    table_offset: next offset of the control topic to apply, by which the publisher knows which writers have applied a
+                  record
+    """
 
     cell: str  # "" for ingest, which serves all cells
     writer: str  # "driver", "process-0", "ingest-1"
@@ -19,27 +23,27 @@ class Heartbeat(Struct, frozen=True):
     host: str
     cpu_s: float
     rss_bytes: int
-    partitions: list[str] = []  # those that a lane owns, read or not
+    partitions: list[str] = []  # partitions that a lane owns, read or not
     unsettled: int = 0
     oldest_unsettled_us: int = 0
     detail: str = ""
-    queries: dict[str, str] = {}  # of a driver: what each Structured Streaming query is doing
-    failures: dict[str, int] = {}  # of a driver: how often in a row each lane has failed that does not run well yet
-    lane_kinds: list[str] = []  # of a driver: kinds of lanes that its release has
-    dropped_spans: int = 0  # of traces, since the process began
-    failing_files: int = 0  # kinds of files that it goes on without: the disk is full, read-only, or gone
-    held_pipes: int = 0  # of a process lane: pipes that it holds because a plan, salt, table or topic is missing
-    taken: dict[str, tuple[float, float]] = {}  # of ingest, by tenant: events and bytes a second since the last beat
+    queries: dict[str, str] = {}  # of a driver: state of each Structured Streaming query
+    failures: dict[str, int] = {}  # of a driver: consecutive failures of each lane that does not run well yet
+    lane_kinds: list[str] = []  # of a driver: the lane kinds of its release
+    dropped_spans: int = 0  # of traces, since the process started
+    failing_files: int = 0  # kinds of files that the process runs without: the disk is full, read-only, or gone
+    held_pipes: int = 0  # of a process lane: pipes held because a plan, salt, table or topic is missing
+    taken: dict[str, tuple[float, float]] = {}  # of ingest, by tenant: events and bytes per second since the last one
 
 
-_decoder = msgspec.json.Decoder(Heartbeat)
+_decoder = msgspec.json.Decoder(HeartbeatRecord)
 
 
-def encode_heartbeat(heartbeat: Heartbeat) -> bytes:
-    """The heartbeat as JSON."""
+def encode_heartbeat(heartbeat: HeartbeatRecord) -> bytes:
+    """Return the heartbeat as JSON."""
     return msgspec.json.encode(heartbeat)
 
 
-def decode_heartbeat(value: bytes) -> Heartbeat:
-    """Raises msgspec.DecodeError if `value` is no heartbeat."""
+def decode_heartbeat(value: bytes) -> HeartbeatRecord:
+    """Decode a heartbeat. Raises msgspec.DecodeError if `value` is none."""
     return _decoder.decode(value)

@@ -1,6 +1,6 @@
-"""`Meta`: what Penstock says of a message on the wire, one MessagePack header beside the customer's CloudEvents ones.
+"""`MessageMeta`: Penstock's envelope of a message, one MessagePack header before the customer's CloudEvents headers.
 
-One packed header instead of a dozen text ones: reading and writing them was a third of a lane's time.
+One packed header replaces a dozen text headers, because reading and writing those took a third of a lane's time.
 """
 
 from typing import Final
@@ -11,24 +11,29 @@ from msgspec import Struct
 META_HEADER: Final = "penstock-meta"
 
 
-class Meta(Struct, array_like=True, gc=False):
-    """Stamped by ingest, carried by every hop. New fields go to the end with a default, so N and N-1 read each other.
+class MessageMeta(Struct, array_like=True, gc=False):
+    """Envelope that ingest stamps on a message and that every hop carries.
+
+    Append new fields at the end, with a default, so that releases N and N-1 read each other's headers.
 
     position, child, destination: 0, 0 and "" until process has read the message and routed it
-    attempt:  rounds so far of global retry, release or redrive (0 = first time)
-    not_before_us: earliest next try; first_us: first try
-    tried:    rounds in which it was sent and failed; one may pass without, while its destination is not to be sent to
-    asked_us: the destination asked for no try before this (Retry-After), which no release cuts short; 0 if it did not
-    life:     the round in which it was last brought back after a dead letter; 0 if it never was
-    paced:    not_before_us is a moment of its own among those of its destination, given by the retrier
-    through:  somebody chose it among what is held: it goes out although its destination is held
-    as_of:    version of its destination's control record that whoever brought it back knew
-    share:    held before the steps until its pipe admits so many percent of its keys; 0 for all others
+    attempt:   rounds so far of global retry, release or redrive; 0 in the first one
+    not_before_us: earliest time of the next try; first_us: time of the first try
+    tried:     rounds in which the message was sent and failed; a round passes without a request while its destination
+               takes none
+    asked_us:  the destination's Retry-After: no try before this time, not even by an early release; 0 if it sent none
+    life:      the round in which the message was last redriven; 0 if it never was
+    paced:     the retrier assigned not_before_us to this message alone, apart from the others of its destination
+    through:   a person released this message from a hold: transmit sends it although its destination is held
+    as_of:     version of the destination's control record that the retrier had read when it brought the message back;
+               transmit waits for that version
+    share:     held before the steps until its pipe admits this percentage of its keys; 0 for all other messages
     stored_ms: when the broker stored it on the ingest topic, noted by process; 0 until then
-    hops:     how often Penstock had delivered it before it came in (dataplane.spec.loops)
-    stopwatch: what its time was spent on so far (dataplane.ledger.stopwatch); b"" until process hands it on
-    producer: random number of the producer that stored it on the ingest topic; 0 if its release gave none. An offset is
-              given again only to a record of another producer, so both together name a record for ever
+    hops:      hop count: deliveries by Penstock before this ingest (dataplane.spec.loops)
+    stopwatch: how its time was spent so far (dataplane.ledger.stopwatch); b"" until process writes it
+    producer:  random number of the producer that stored it on the ingest topic; 0 if its release assigned none. The
+               broker gives an offset a second time only to a record of another producer, so offset and producer
+               together identify a record for ever
     """
 
     version: int  # WIRE_VERSION of the writer
@@ -59,20 +64,20 @@ class Meta(Struct, array_like=True, gc=False):
     hops: int = 0
 
 
-_decoder = msgspec.msgpack.Decoder(Meta)
+_decoder = msgspec.msgpack.Decoder(MessageMeta)
 encode_meta = msgspec.msgpack.Encoder().encode
 Headers = list[tuple[str, bytes]]
 
 
-def decode_meta(value: bytes) -> Meta:
-    """Raises msgspec.DecodeError if the header is none of ours."""
+def decode_meta(value: bytes) -> MessageMeta:
+    """Decode the value of a Meta header. Raises msgspec.DecodeError if it is not one."""
     return _decoder.decode(value)
 
 
-def read_meta(headers: Headers) -> Meta:
-    """The Meta among a message's headers; ours is always the first one.
+def read_meta(headers: Headers) -> MessageMeta:
+    """Return the Meta of a message from its headers, of which it is always the first.
 
-    Raises KeyError if it is not there, msgspec.DecodeError if it cannot be read.
+    Raises KeyError if it is missing, msgspec.DecodeError if it cannot be decoded.
     """
     if not headers or headers[0][0] != META_HEADER:
         raise KeyError(META_HEADER)

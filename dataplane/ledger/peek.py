@@ -1,6 +1,6 @@
-"""Copies that peek steps show: the message as it was at the step, with node and step. Pure.
+"""Copies that peek steps make: the message as it was at the step, with node and step. Pure.
 
-One place writes and reads these marks, for process lanes and for whoever looks on.
+Only this module writes and reads the headers of a copy, for process lanes and for the live tail.
 """
 
 from typing import Final
@@ -8,26 +8,29 @@ from typing import Final
 from msgspec import Struct
 
 from dataplane.ledger.deadletter import NODE_HEADER
-from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta, read_meta
+from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta, read_meta
 
 PEEK_HEADER: Final = "penstock-peek"
 
 
-class Peek(Struct, frozen=True):
-    """What is known of a copy beside its body: the message's Meta, the node, and the step's name."""
+class PeekMeta(Struct, frozen=True):
+    """Headers of a copy: the message's Meta, the node, and the step's name."""
 
-    meta: Meta
+    meta: MessageMeta
     node: str
     step: str
 
 
-def peek_headers(peek: Peek) -> Headers:
-    """The headers of a copy."""
+def peek_headers(peek: PeekMeta) -> Headers:
+    """Return the headers of a copy."""
     marks = ((NODE_HEADER, peek.node.encode()), (PEEK_HEADER, peek.step.encode()))
     return [(META_HEADER, encode_meta(peek.meta)), *marks]
 
 
-def read_peek(headers: Headers) -> Peek:
-    """Raises KeyError if a mark is not there, msgspec.DecodeError or UnicodeDecodeError if one cannot be read."""
+def read_peek(headers: Headers) -> PeekMeta:
+    """Read the headers of a copy.
+
+    Raises KeyError if one is missing, msgspec.DecodeError or UnicodeDecodeError if one cannot be decoded.
+    """
     marks = dict(headers[1:])
-    return Peek(read_meta(headers), marks[NODE_HEADER].decode(), marks[PEEK_HEADER].decode())
+    return PeekMeta(read_meta(headers), marks[NODE_HEADER].decode(), marks[PEEK_HEADER].decode())

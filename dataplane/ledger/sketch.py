@@ -1,11 +1,11 @@
 """Lag sketches: mergeable, signed, within 1 % of the exact value at every quantile; minimum and maximum are exact.
 
-A histogram whose bucket borders grow by GAMMA (DDSketch: Masson, Rim, Lee, VLDB 2019). Ours and not the ddsketch
-package, because a lane adds ten values per message: 0.02 us each through numpy instead of about 1 us.
+A histogram whose bucket borders grow by GAMMA (DDSketch: Masson, Rim, Lee, VLDB 2019). Implemented here instead of with
+the ddsketch package, because a lane adds ten values per message: 0.02 us each through numpy instead of about 1 us.
 
-Quantiles keep the order of what was added: if two sketches hold one value each of the same messages, and no message's
-value in the first is above its value in the second, then no quantile of the first is above that of the second. The
-breakdown of a latency (dataplane.ledger.breakdown) rests on this.
+Quantiles preserve order: if two sketches hold one value each of the same messages, and no message's value in the first
+is above its value in the second, then no quantile of the first is above that of the second. The latency breakdown
+(dataplane.ledger.breakdown) relies on this.
 """
 
 import math
@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 GAMMA: Final = 1.02
-P95: Final = 0.95  # by which lags are compared and pies are cut
-FEW: Final = 16
+P95: Final = 0.95  # the quantile at which lags are compared and breakdowns are drawn
+FEW: Final = 16  # up to this many values, plain Python is faster than numpy
 _LOG_GAMMA: Final = math.log(GAMMA)
 
 
 class SketchWire(msgspec.Struct, array_like=True):
-    """Content of a sketch as it is encoded: counts by bucket key."""
+    """Content of an encoded sketch: counts by bucket key."""
 
     minimum: int
     maximum: int
@@ -35,7 +35,7 @@ class SketchWire(msgspec.Struct, array_like=True):
 _decoder = msgspec.msgpack.Decoder(SketchWire)
 
 
-class Sketch:
+class LagSketch:
     """Distribution of lags or durations in microseconds; negative ones (a source clock ahead of ours) are kept."""
 
     __slots__ = ("_counts", "count", "max_us", "min_us")
@@ -47,7 +47,7 @@ class Sketch:
         self.max_us = 0
 
     def add(self, values_us: Sequence[int] | NDArray[np.int64], repeats: Sequence[int] | None = None) -> None:
-        """Add many values at once; with `repeats`, each of them as often as the number at its place says."""
+        """Add many values at once; with `repeats`, value i is added `repeats[i]` times."""
         if len(values_us) <= FEW:
             self._add_few(values_us.tolist() if isinstance(values_us, np.ndarray) else values_us, repeats)
             return
@@ -56,14 +56,14 @@ class Sketch:
         self._widen(minimum, maximum, values.size if repeats is None else sum(repeats))
         keys = _positive_keys(values) if minimum > 0 else _keys(values)
         lowest = int(keys.min())
-        # There are at most 4 500 different keys; sorting them cost ten times as much. Weighted counts are floats: exact
-        # below 2**53.
+        # bincount, because there are at most 4 500 different keys and sorting them costs ten times as much. Weighted
+        # counts are floats: exact below 2**53.
         counts = np.bincount(keys - lowest, weights=repeats).astype(np.int64)
-        (places,) = counts.nonzero()
-        self._count(dict(zip((places + lowest).tolist(), counts[places].tolist(), strict=True)))
+        (indexes,) = counts.nonzero()
+        self._count(dict(zip((indexes + lowest).tolist(), counts[indexes].tolist(), strict=True)))
 
     def _add_few(self, values_us: Sequence[int], repeats: Sequence[int] | None) -> None:
-        """Add values one by one: of few, numpy's calls cost more than the values."""
+        """Add values one by one: for few values, numpy's calls cost more than the arithmetic."""
         if not values_us:
             return
         self._widen(min(values_us), max(values_us), len(values_us) if repeats is None else sum(repeats))
@@ -72,8 +72,8 @@ class Sketch:
             key = _key(value)
             counts[key] = counts.get(key, 0) + count
 
-    def merge(self, other: "Sketch") -> None:
-        """Add all values of the other."""
+    def merge(self, other: "LagSketch") -> None:
+        """Add all values of another sketch."""
         if not other.count:
             return
         self._widen(other.min_us, other.max_us, other.count)
@@ -82,11 +82,10 @@ class Sketch:
     def quantile(self, q: float) -> int:
         """Return the value in microseconds below which a share `q` (0..1) lies.
 
-        Raises:
-            ValueError: the sketch is empty.
+        Raises ValueError if the sketch is empty.
         """
         if not self.count:
-            raise ValueError("no quantile of an empty sketch")
+            raise ValueError("an empty sketch has no quantile")
         rank = q * (self.count - 1)
         seen = 0
         for key in sorted(self._counts):
@@ -100,17 +99,17 @@ class Sketch:
         return msgspec.msgpack.encode(self.to_wire())
 
     @classmethod
-    def decode(cls, encoded: bytes) -> "Sketch":
-        """Return the sketch that was encoded. Raises msgspec.DecodeError."""
+    def decode(cls, encoded: bytes) -> "LagSketch":
+        """Decode a sketch. Raises msgspec.DecodeError."""
         return cls.from_wire(_decoder.decode(encoded))
 
     def to_wire(self) -> SketchWire:
-        """Return the content for a record that holds several sketches."""
+        """Return the content, for a record that holds several sketches."""
         keys = sorted(self._counts)
         return SketchWire(self.min_us, self.max_us, keys, [self._counts[k] for k in keys])
 
     @classmethod
-    def from_wire(cls, wire: SketchWire) -> "Sketch":
+    def from_wire(cls, wire: SketchWire) -> "LagSketch":
         """Return the sketch with this content."""
         sketch = cls()
         sketch._counts = dict(zip(wire.keys, wire.counts, strict=True))
@@ -133,7 +132,7 @@ class Sketch:
 
 
 def _key(value: int) -> int:
-    """Return the key of one value; the rule is that of _keys."""
+    """Return the key of one value, by the rule of _keys."""
     if not value:
         return 0
     key = math.ceil(math.log(abs(value)) / _LOG_GAMMA) + 1
@@ -141,19 +140,19 @@ def _key(value: int) -> int:
 
 
 def _keys(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return 0 for 0; the k-th bucket (gamma^(k-1), gamma^k] has key k+1, mirrored for negative values."""
+    """Return the keys: 0 for 0, k+1 for the k-th bucket (gamma^(k-1), gamma^k], and -(k+1) for its negative values."""
     magnitude = np.abs(values)
     keys = _positive_keys(np.maximum(magnitude, 1))
     return np.where(magnitude == 0, 0, np.where(values < 0, -keys, keys))
 
 
 def _positive_keys(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the keys of values above zero, which nearly all are: a third of the time of the general rule."""
+    """Return the keys of values above zero, which nearly all are, in a third of the time that _keys takes."""
     return np.ceil(np.log(values) / _LOG_GAMMA).astype(np.int64) + 1
 
 
 def _value(key: int) -> int:
-    """Return the middle (by ratio) of a bucket: at most (gamma-1)/(gamma+1) away from any value in it."""
+    """Return the middle (by ratio) of a bucket, at most (gamma-1)/(gamma+1) away from any value in it."""
     if key == 0:
         return 0
     value = round(2 * math.exp((abs(key) - 1) * _LOG_GAMMA) / (GAMMA + 1))

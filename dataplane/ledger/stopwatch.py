@@ -1,12 +1,12 @@
-"""Stopwatch of a message: how much of its time each slice of a breakdown has taken so far. Pure.
+"""Stopwatch of a message: the time that each slice of a breakdown has taken so far. Pure.
 
-It travels in our header. Whoever hands a message to Kafka stamps it with what was spent so far and with the slice that
-the wait until the next arrival belongs to; whoever takes the message adds that wait. So where a message is delivered,
-all slices of its time are known, and add up to the whole time since ingest.
+It travels in the Meta header. The process that produces a message to Kafka stamps it with the time spent so far and
+with the slice to which the wait until the next arrival belongs; the process that consumes the message adds that wait.
+At the delivery, all slices of the message's time are known, and they add up to the whole time since ingest.
 
 Within one process durations come from the monotonic clock. Between processes they are differences of the wall clocks of
-our own hosts, and a message's own time never runs backwards: an arrival that seems earlier than the departure before it
-counts as no wait. The clock of the message's source takes no part.
+Penstock's own hosts, and a message's time never runs backwards: an arrival that seems earlier than the departure before
+it counts as no wait. The clock of the message's source is not used.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from dataplane.ledger.breakdown import SLICES, Slice
-from dataplane.ledger.meta import Meta
+from dataplane.ledger.meta import MessageMeta
 from dataplane.spec.windows import WINDOW_SOURCE
 
 _INGEST: Final = int(Slice.INGEST)
@@ -27,11 +27,11 @@ _HALF_MS_US: Final = 500
 
 
 class Stamp(Struct, array_like=True, frozen=True):
-    """Content of a stopwatch as it travels.
+    """Content of an encoded stopwatch.
 
-    waiting:  number of the slice that the time from `left_us` on belongs to
-    left_us:  wall clock of the host that stamped
-    spent_us: by number of the slice; zeros at the end are left out
+    waiting:  number of the slice to which the time from `left_us` on belongs
+    left_us:  departure, by the wall clock of the host that stamped the message
+    spent_us: time by number of the slice; trailing zeros are left out
     """
 
     waiting: int
@@ -40,7 +40,7 @@ class Stamp(Struct, array_like=True, frozen=True):
 
 
 class _Read(Struct, frozen=True):
-    """A stamp with a place for every slice, and their sum."""
+    """Stamp with an entry for every slice, and the sum of the entries."""
 
     waiting: int
     left_us: int
@@ -53,10 +53,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def stamp(waiting: Slice, left_us: int, spent_us: Sequence[int]) -> bytes:
-    """Return the stamp of a message that is handed on at `left_us`; `spent_us` has a number for every slice.
+    """Return the stamp of a message that departs at `left_us`; `spent_us` has an entry for every slice.
 
-    What is missing between ingest and `left_us` is ingest and the wait for process: many messages that were processed
-    together share one stamp, whenever each of them came.
+    Time between ingest and `left_us` that no entry covers counts as ingest and as the wait for process. So messages
+    that were processed together can share one stamp although they arrived at different times.
     """
     spent = list(spent_us)
     while spent and not spent[-1]:
@@ -64,8 +64,8 @@ def stamp(waiting: Slice, left_us: int, spent_us: Sequence[int]) -> bytes:
     return _encode(Stamp(int(waiting), left_us, spent))
 
 
-def spent_until(meta: Meta, arrived_us: int) -> list[int] | None:
-    """Return the message's time by slice up to its arrival; None if an earlier release has handed it on unstamped."""
+def spent_until(meta: MessageMeta, arrived_us: int) -> list[int] | None:
+    """Return the message's time by slice up to its arrival; None if an earlier release produced it without a stamp."""
     read, ingest_us = _read(meta.stopwatch) if meta.stopwatch else None, meta.ingest_time_us
     if read is None:
         return None
@@ -83,17 +83,18 @@ def spent_until(meta: Meta, arrived_us: int) -> list[int] | None:
     return spent
 
 
-def handed_on(meta: Meta, spent_us: Sequence[int] | None, waiting: Slice) -> bytes:
-    """Return the stamp of a message of which all is known that it has spent; b"" if it came unstamped."""
+def handed_on(meta: MessageMeta, spent_us: Sequence[int] | None, waiting: Slice) -> bytes:
+    """Return the stamp of a message whose time is known in full; b"" if it arrived without a stamp."""
     if spent_us is None:
         return b""
     return stamp(waiting, meta.ingest_time_us + sum(spent_us), spent_us)
 
 
-def delivery(meta: Meta, spent_us: list[int]) -> tuple[int, list[int]]:
-    """Return the time before ingest (the source's clock and its way to us), and the time by slice since then.
+def delivery(meta: MessageMeta, spent_us: list[int]) -> tuple[int, list[int]]:
+    """Return the source lag in microseconds (time before ingest), and the time by slice since then.
 
-    A window's result was made by us: the time from the window's end to ingest is a slice.
+    Penstock itself makes a window's result, so the time from the window's end to ingest is a slice, not source lag.
+    Writes that slice into `spent_us`.
     """
     source_us = meta.ingest_time_us - meta.event_time_us
     if meta.source.startswith(WINDOW_SOURCE) and source_us >= 0:
@@ -102,23 +103,23 @@ def delivery(meta: Meta, spent_us: list[int]) -> tuple[int, list[int]]:
     return source_us, spent_us
 
 
-def passed_on(meta: Meta, now_us: int, waiting: Slice) -> bytes:
-    """Return the stamp of a message that is passed on as it came: from now on it waits for something else."""
+def passed_on(meta: MessageMeta, now_us: int, waiting: Slice) -> bytes:
+    """Return the stamp of a message that is forwarded unchanged and waits in slice `waiting` from now on."""
     return handed_on(meta, spent_until(meta, now_us), waiting)
 
 
 def decode_stamp(encoded: bytes) -> Stamp:
-    """Return the stamp that was encoded. Raises msgspec.DecodeError."""
+    """Decode a stamp. Raises msgspec.DecodeError."""
     return _decoder.decode(encoded)
 
 
 @lru_cache(maxsize=64)
 def _read(encoded: bytes) -> _Read | None:
-    """Messages that were processed together carry the same stamp. A slice of a later release is left out."""
+    """Decode a stamp, cached: messages that were processed together share one. Drop slices of a later release."""
     try:
         found = decode_stamp(encoded)
     except msgspec.DecodeError:
-        return None  # no message stops for its timing
+        return None  # an unreadable stamp must not stop a message
     spent = found.spent_us[:SLICES]
     spent += [0] * (SLICES - len(spent))
     waiting = found.waiting if found.waiting < SLICES else int(Slice.RETRY)

@@ -1,20 +1,20 @@
-"""One unit's way by the ledger: everything that is known of it, in its order, and where it is now. Pure."""
+"""Journey of one unit through the ledger: its facts in order of travel, and its bins now. Pure."""
 
 from typing import Final
 
-from dataplane.ledger.bins import Bin, Books, derive
+from dataplane.ledger.bins import Bin, BucketFacts, derive
 from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey, life_of
 from dataplane.names import PROCESS_NODES, transform_node, transmit_node
 
 _UPSTREAM: Final = (INGEST, *PROCESS_NODES[:3], PROCESS)
 _SENT: Final = (ACKED, SEEN)
-# Within a round a unit is brought back or set aside first, then let go.
+# Within a round a unit is first redriven, parked or held, then released.
 _IN_A_ROUND: Final = (Fact.REDRIVEN, Fact.PARKED, Fact.HELD, Fact.RELEASED)
 _LAST: Final = 1 << 31
 
 
-def sightings(books: Books, position: int, child: int, destination: str) -> list[FactKey]:
-    """What the books say of a unit up to and at one destination; "" means up to the route only. First things first."""
+def sightings(books: BucketFacts, position: int, child: int, destination: str) -> list[FactKey]:
+    """Return the facts of a unit up to and at one destination, in order of travel; "" means up to the route only."""
     nodes = [*_UPSTREAM, transform_node(destination), transmit_node(destination)] if destination else [*_UPSTREAM]
     found = [
         key
@@ -22,11 +22,11 @@ def sightings(books: Books, position: int, child: int, destination: str) -> list
         if key.node in nodes and key.child == (0 if key.node == INGEST else child) and position in positions
     ]
     redriven = sorted(_round(key) for key in found if key.fact == Fact.REDRIVEN)
-    return sorted(found, key=lambda key: (nodes.index(key.node), *_when(key, redriven)))
+    return sorted(found, key=lambda key: (nodes.index(key.node), *_sort_key(key, redriven)))
 
 
-def bins_of(books: Books, position: int, child: int = 0) -> dict[str, Bin]:
-    """The unit's bin before the route (under "") and at each destination where it is due."""
+def bins_of(books: BucketFacts, position: int, child: int = 0) -> dict[str, Bin]:
+    """Return the unit's bin before the route (under "") and at each destination where it is due."""
     account = derive(books)
     return {
         name: bin_
@@ -36,8 +36,8 @@ def bins_of(books: Books, position: int, child: int = 0) -> dict[str, Bin]:
     }
 
 
-def _when(key: FactKey, redriven: list[int]) -> tuple[int, int]:
-    """A fact's place among those of its node; `redriven`: the rounds in which the unit came back from death."""
+def _sort_key(key: FactKey, redriven: list[int]) -> tuple[int, int]:
+    """Return the sort key of a fact among those of its node; `redriven`: the rounds in which the unit was redriven."""
     fact = Fact(key.fact)
     if fact is Fact.SENT:
         return 0, _SENT.index(key.detail) if key.detail in _SENT else 0

@@ -1,4 +1,4 @@
-"""Sets of units (position, child): one roaring bitmap of positions per child ordinal, nearly always only child 0."""
+"""Sets of units (position, child): one roaring bitmap of positions per child, nearly always only child 0."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -6,7 +6,7 @@ from pyroaring import BitMap64
 
 
 class UnitSet:
-    """An immutable set of (position, child). Operators make new sets and share what did not change."""
+    """Immutable set of (position, child). Operators return new sets and share the unchanged bitmaps."""
 
     __slots__ = ("_children",)
 
@@ -15,15 +15,15 @@ class UnitSet:
 
     @classmethod
     def of(cls, positions: Iterable[int]) -> "UnitSet":
-        """Units with child 0."""
+        """Return the set of these positions with child 0."""
         return cls({0: BitMap64(positions)})
 
     def items(self) -> Iterator[tuple[int, BitMap64]]:
-        """(child, positions) pairs."""
+        """Return the (child, positions) pairs."""
         return iter(self._children.items())
 
     def positions(self, child: int = 0) -> BitMap64:
-        """The positions of one child ordinal."""
+        """Return the positions of one child."""
         return self._children.get(child, BitMap64())
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
@@ -54,7 +54,7 @@ class UnitSet:
 
 
 def union(pairs: Iterable[tuple[int, BitMap64]]) -> UnitSet:
-    """The union of (child, positions) pairs."""
+    """Return the union of (child, positions) pairs."""
     merged: dict[int, BitMap64] = {}
     for child, positions in pairs:
         merged[child] = merged[child] | positions if child in merged else positions

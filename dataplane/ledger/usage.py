@@ -1,20 +1,20 @@
-"""What a process spent and on which pipes, told beside the facts, and divided so that nothing is left over. Pure."""
+"""CPU, events and bytes that a process spent, by pipe, reported with the facts and divided without remainder. Pure."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-NOBODY: Final = ""  # the pipe of CPU that no pipe's work took
+NOBODY: Final = ""  # the pipe under which CPU is counted that no pipe's work took
 
 
 class PipeUsage(Struct, array_like=True, frozen=True):
-    """What one writer did for one pipe.
+    """Work of one writer for one pipe.
 
-    units:      events taken in (ingest), messages run (process), attempts (transmit and its like), messages passed on
+    units:      events accepted (ingest), messages run (process), attempts (the transmit lanes), messages passed on
                 (retrier)
-    size_bytes: of their bodies
-    effort:     what the writer's CPU is divided by; means something only beside the efforts of the same record
+    size_bytes: size of their bodies
+    effort:     weight by which the writer's CPU is divided; comparable only with the efforts of the same record
     refused:    events that ingest refused because the tenant's quota was exceeded; a request that was refused before
                 its body was read counts as one
     """
@@ -26,10 +26,10 @@ class PipeUsage(Struct, array_like=True, frozen=True):
     refused: int = 0
 
 
-class Usage(Struct, array_like=True, frozen=True):
-    """What one writer spent since it last said so.
+class UsageReport(Struct, array_like=True, frozen=True):
+    """Usage of one writer since its last report.
 
-    busy_us, idle_us: CPU of its whole process, while something was under way and while nothing was
+    busy_us, idle_us: CPU of its whole process, while work was in progress and while none was
     """
 
     busy_us: int
@@ -37,40 +37,42 @@ class Usage(Struct, array_like=True, frozen=True):
     pipes: list[PipeUsage]
 
 
-class Spent(NamedTuple):
-    """A pipe's part."""
+class PipeShare(NamedTuple):
+    """Share of one pipe in the usage of a writer."""
 
     units: int
     size_bytes: int
     cpu_us: int
     refused: int = 0
 
-    def __add__(self, other: "Spent") -> "Spent":  # type: ignore[override]
-        """Both together."""
-        return Spent(*map(sum, zip(self, other, strict=True)))
+    def __add__(self, other: "PipeShare") -> "PipeShare":  # type: ignore[override]
+        """Add two shares field by field."""
+        return PipeShare(*map(sum, zip(self, other, strict=True)))
 
 
-def spent(usage: Usage) -> dict[str, Spent]:
-    """Each pipe's part, and under NOBODY the rest: what was idle, and what was busy with no pipe's work.
+def spent(usage: UsageReport) -> dict[str, PipeShare]:
+    """Return each pipe's share, and under NOBODY the rest: idle CPU, and CPU busy with no pipe's work.
 
-    All cpu_us together are busy_us + idle_us.
+    The sum of all cpu_us is busy_us + idle_us.
     """
     parts = divide(usage.busy_us, {one.pipe: one.effort for one in usage.pipes})
     rest_us = usage.idle_us + usage.busy_us - sum(parts.values())
-    mine = {one.pipe: Spent(one.units, one.size_bytes, parts.get(one.pipe, 0), one.refused) for one in usage.pipes}
-    return mine | {NOBODY: Spent(0, 0, rest_us)}
+    shares = {
+        one.pipe: PipeShare(one.units, one.size_bytes, parts.get(one.pipe, 0), one.refused) for one in usage.pipes
+    }
+    return shares | {NOBODY: PipeShare(0, 0, rest_us)}
 
 
 def divide(total: int, weights: Mapping[str, int]) -> dict[str, int]:
-    """The total in whole parts by weight, exactly: what rounding leaves goes to the largest remainders.
+    """Divide a total into whole parts by weight, exactly: the largest remainders get what rounding leaves.
 
-    No part is a whole unit away from its share. Without any weight there are no parts.
+    Each part differs from its exact share by less than 1. Without any weight there are no parts.
     """
-    whole = sum(weights.values())
-    if not whole:
+    weight = sum(weights.values())
+    if not weight:
         return {}
-    parts = {name: total * weight // whole for name, weight in weights.items()}
-    by_rest = sorted(weights, key=lambda name: (-(total * weights[name] % whole), name))
-    for name in by_rest[: total - sum(parts.values())]:
+    parts = {name: total * own // weight for name, own in weights.items()}
+    by_remainder = sorted(weights, key=lambda name: (-(total * weights[name] % weight), name))
+    for name in by_remainder[: total - sum(parts.values())]:
         parts[name] += 1
     return parts

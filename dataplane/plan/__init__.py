@@ -1,6 +1,6 @@
-"""`compile_plan(spec)`: a revision as pure functions over bodies; the same plan runs in lanes, replay and dry run."""
+"""Compiled revisions: pure functions over message bodies. Lanes, replay and dry run execute the same plan."""
 
-from dataplane.plan.compiled import Plan, SourceFields, compile_plan, source_fields
+from dataplane.plan.compiled import CompiledPlan, SourceFields, compile_plan, source_fields
 from dataplane.plan.stage import StageError
 
-__all__ = ["Plan", "SourceFields", "StageError", "compile_plan", "source_fields"]
+__all__ = ["CompiledPlan", "SourceFields", "StageError", "compile_plan", "source_fields"]

@@ -1,15 +1,15 @@
-"""What steps, routes and dry runs may know of a message beside its body."""
+"""Metadata of a message that steps, routes and dry runs can read besides its body."""
 
 from zlib import crc32
 
 from dataplane.expr import Timestamp
-from dataplane.ledger.meta import Meta
-from dataplane.stages.steps import About
+from dataplane.ledger.meta import MessageMeta
+from dataplane.stages.steps import StepContext
 
 
-def about(meta: Meta) -> About:
-    """The root `meta` of expressions, and the message's own chance, which its id alone decides."""
-    return About(
+def about(meta: MessageMeta) -> StepContext:
+    """Return the root `meta` of expressions, and the random number in [0, 1) that a message's id alone determines."""
+    return StepContext(
         {
             "id": meta.id,
             "pipe": meta.pipe,

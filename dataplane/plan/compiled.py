@@ -1,20 +1,20 @@
-"""A spec compiled: each stage as functions of a message's body, the route, and the fields ingest needs."""
+"""Compiled plan of a spec: its stages as functions of a message body, its route, and the source fields for ingest."""
 
 from typing import Any, Final
 
-from dataplane.plan.dedup import Identity
-from dataplane.plan.enrich import Enriching
-from dataplane.plan.route import Route
-from dataplane.plan.stage import Stage
-from dataplane.plan.taps import Tapping
+from dataplane.plan.dedup import DedupIdentity
+from dataplane.plan.enrich import CompiledEnrich
+from dataplane.plan.route import CompiledRoutes
+from dataplane.plan.stage import CompiledStage
+from dataplane.plan.taps import CompiledTap
 from dataplane.spec import PipeSpec, keeps_order
 from dataplane.stages.paths import MISSING, compile_path, get
 
-MANY_PARTS: Final = 100  # one part takes some 10 ms at most (dataplane.expr.frame.COST_LIMIT)
+MANY_PARTS: Final = 100  # each takes about 10 ms at most (dataplane.expr.frame.COST_LIMIT)
 
 
 class SourceFields:
-    """The fields of an event that a source's settings point at. `any`: whether there is one at all."""
+    """Fields of an event that a source's settings point to. `any`: True if the settings name at least one."""
 
     def __init__(self, *, event_time: str | None, key: str | None, id: str | None) -> None:  # noqa: A002 (the spec's word)
         self._event_time = compile_path(event_time) if event_time else None
@@ -23,46 +23,46 @@ class SourceFields:
         self.any = bool(self._event_time or self._key or self._id)
 
     def event_time(self, body: Any) -> Any:
-        """The raw value at the event_time path, or None."""
+        """Return the raw value at the event_time path, or None."""
         return _value(body, self._event_time)
 
     def key(self, body: Any) -> Any:
-        """The raw value at the key path, or None."""
+        """Return the raw value at the key path, or None."""
         return _value(body, self._key)
 
     def id(self, body: Any) -> Any:
-        """The customer's own id of the event, or None."""
+        """Return the raw value at the id path (the customer's own id of the event), or None."""
         return _value(body, self._id)
 
 
-class Plan:
+class CompiledPlan:
     """One revision, ready to run. Pure: no clock, no network; safe to share between threads.
 
-    route:       None sends everything to every destination
-    dedup:       what an event is known by, None if the pipe does not ask
-    windows:     what they take from events that have passed enrich
-    keeps_order: whether messages of a key leave in the order in which they came
-    one_way:     whether there is but one destination for everything
-    edits_once:  whether no stage behind normalize reads the body
-    needs_about: whether anything reads more than the body
-    masks:       whether a step masks something
-    needs_salt:  whether a step hashes
-    parts:       steps, look-ups and conditions that one message may run at most, each bounded by itself; those behind
-                 an explode count once
-    may_take_long: one message may take longer than a lane has time for, so its CPU is watched
+    route:         None sends every message to every destination
+    dedup:         identity of an event; None if the pipe has no dedup
+    windows:       one tap per window, applied to events that have passed enrich
+    keeps_order:   True if a destination needs the messages of a key in order of arrival
+    one_way:       True if there is one destination and no route
+    edits_once:    True if no stage after normalize reads the body
+    needs_about:   True if an expression or step reads more than the body
+    masks:         True if a step masks a value
+    needs_salt:    True if a step hashes a value
+    parts:         maximum number of steps, look-ups and conditions that one message runs, each with its own cost limit;
+                   those after an explode count once
+    may_take_long: True if one message may take longer than a lane's time budget, so that its CPU time is watched
     """
 
     def __init__(self, spec: PipeSpec, salt: bytes = b"") -> None:
         self.destinations = tuple(spec.destinations)
         self.keeps_order = any(keeps_order(to) for to in spec.destinations.values())
-        self.dedup = Identity(spec.dedup) if spec.dedup is not None else None
-        self.windows = tuple(Tapping(name, window) for name, window in spec.windows.items())
-        self.normalize = Stage("normalize", spec.normalize, salt)
-        self.enrich = Enriching(spec.enrich)
-        self.route = Route(spec.routes, self.destinations) if spec.routes is not None else None
+        self.dedup = DedupIdentity(spec.dedup) if spec.dedup is not None else None
+        self.windows = tuple(CompiledTap(name, window) for name, window in spec.windows.items())
+        self.normalize = CompiledStage("normalize", spec.normalize, salt)
+        self.enrich = CompiledEnrich(spec.enrich)
+        self.route = CompiledRoutes(spec.routes, self.destinations) if spec.routes is not None else None
         self.one_way = self.route is None and len(self.destinations) == 1
         self.transform = {
-            name: Stage(f"transform.{name}", spec.transform.get(name, []), salt) for name in spec.destinations
+            name: CompiledStage(f"transform.{name}", spec.transform.get(name, []), salt) for name in spec.destinations
         }
         transforms = all(stage.is_idle for stage in self.transform.values())
         self.edits_once = transforms and self.enrich.is_idle and self.route is None and not self.windows
@@ -83,16 +83,16 @@ class Plan:
 
 
 def source_fields(spec: PipeSpec) -> dict[str, SourceFields]:
-    """Return the fields of each source: all of a plan that ingest needs, so that it compiles nothing else."""
+    """Return the fields of each source: the only part of a plan that ingest needs to compile."""
     return {
         name: SourceFields(event_time=source.event_time, key=source.key, id=source.id)
         for name, source in spec.sources.items()
     }
 
 
-def compile_plan(spec: PipeSpec, salt: bytes = b"") -> Plan:
-    """Turn a checked spec into a Plan; `salt` is the tenant's. Cannot fail for a spec that parse_pipe_spec accepted."""
-    return Plan(spec, salt)
+def compile_plan(spec: PipeSpec, salt: bytes = b"") -> CompiledPlan:
+    """Compile a checked spec; `salt` is the tenant's. Cannot fail for a spec that parse_pipe_spec accepted."""
+    return CompiledPlan(spec, salt)
 
 
 def _value(body: Any, segments: tuple[str, ...] | None) -> Any:

@@ -1,58 +1,64 @@
-"""Dedup, decided: what an event is known by, and which of two with the same identity goes on. Pure."""
+"""Dedup decisions: the identity of an event, and which of two events with the same identity passes. Pure."""
 
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from dataplane.spec.dedup import Dedup
+from dataplane.spec.dedup import DedupSpec
 from dataplane.stages.paths import MISSING, compile_path, get
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 DIGEST_BYTES: Final = 16
 
 
-class Identity:
-    """What makes an event of a pipe the same as another one."""
+class DedupIdentity:
+    """Identity of a pipe's events: the values at the configured paths."""
 
-    def __init__(self, dedup: Dedup) -> None:
+    def __init__(self, dedup: DedupSpec) -> None:
         self._paths = [compile_path(path) for path in dedup.paths]
         self.window_us = dedup.window_s * 1_000_000
 
     def of(self, pipe: str, body: Any) -> bytes | None:
-        """16 bytes, the same for the same values in the same pipe; None if a path leads to no value."""
+        """Return a 16-byte digest of the pipe and the values at the paths; None if a path has no value or null."""
         values = [get(body, path) for path in self._paths]
         if any(value is MISSING or value is None for value in values):
             return None
         return blake2b(_encode([pipe, *values]), digest_size=DIGEST_BYTES).digest()
 
 
-class Seen(NamedTuple):
-    """An event that went on: its position, and when it came by our clock."""
+class SeenEvent(NamedTuple):
+    """An event that passed: its position and its ingest time, in microseconds since 1970."""
 
     position: int
     ingest_us: int
 
 
-class Judgement(NamedTuple):
-    """passes: it goes on;  first: the position it repeats;  remember: whom later ones are held against from now on."""
+class DedupDecision(NamedTuple):
+    """Decision about one event.
+
+    passes:   True if the event continues
+    first:    position of the event that it repeats; None if it repeats none
+    remember: event to compare later ones with from now on; None to keep the known one
+    """
 
     passes: bool
     first: int | None = None
-    remember: Seen | None = None
+    remember: SeenEvent | None = None
 
 
-def judge(known: Seen | None, event: Seen, window_us: int) -> Judgement:
-    """Whether an event is the first of its identity, given whom we know.
+def judge(known: SeenEvent | None, event: SeenEvent, window_us: int) -> DedupDecision:
+    """Decide whether an event is the first of its identity within the window, given the known event.
 
-    The same position again is no repeat but the same message told twice: it has gone on already. One that came long
-    before whom we know passes, because nothing is dropped for being late, and leaves what we know as it is.
+    An event at the known position is not a repeat but the same message reported twice: it does not pass again, and
+    `first` is None. An event ingested more than a window before the known one passes, because no event is dropped for
+    being late, and does not replace the known one.
     """
     if known is None:
-        return Judgement(True, remember=event)
+        return DedupDecision(True, remember=event)
     if known.position == event.position:
-        return Judgement(False)
+        return DedupDecision(False)
     later_us = event.ingest_us - known.ingest_us
     if abs(later_us) <= window_us:
-        return Judgement(False, first=known.position)
-    return Judgement(True, remember=event if later_us > 0 else None)
+        return DedupDecision(False, first=known.position)
+    return DedupDecision(True, remember=event if later_us > 0 else None)

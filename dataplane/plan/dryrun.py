@@ -1,4 +1,4 @@
-"""A dry run: one event through a plan, node by node, and the requests that would be sent. Nothing is sent or kept."""
+"""Dry run: execute a plan on one event, node by node, and show the requests. Nothing is sent or stored."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,28 +7,28 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from dataplane.ledger.meta import Meta
+from dataplane.ledger.meta import MessageMeta
 from dataplane.names import WIRE_VERSION, transform_node
 from dataplane.plan.about import about
-from dataplane.plan.compiled import Plan
+from dataplane.plan.compiled import CompiledPlan
 from dataplane.plan.outbound import address_of, fixed_headers, message_headers
-from dataplane.plan.stage import Stage, StageError, Steps, decode, encode
-from dataplane.plan.template import CompiledTemplate, Made
+from dataplane.plan.stage import CompiledStage, CompiledSteps, StageError, decode, encode
+from dataplane.plan.template import CompiledTemplate, RenderedRequest
 from dataplane.spec import BasicAuth, BearerAuth, HeaderAuth, HttpDestination, OAuth2, PipeSpec
-from dataplane.stages.enrich import NoTables, Rows
+from dataplane.stages.enrich import EmptyTables, TableRows
 from dataplane.stages.steps import DROPPED
 
-MAX_SHOWN: Final = 20  # children of one explode that are followed; the count is told
+MAX_SHOWN: Final = 20  # children of one explode that are followed; DryRun.exploded has the full count
 SIGNATURE_SHOWN: Final = "v1,(made with the destination's secret when it is sent)"
-SECRET_SHOWN: Final = "(secret)"  # noqa: S105 (what stands in a secret's place)
+SECRET_SHOWN: Final = "(secret)"  # noqa: S105 (a placeholder, not a secret)
 
 
 _T = TypeVar("_T")
-_NO_TABLES: Final = NoTables()
+_NO_TABLES: Final = EmptyTables()
 
 
-class Sample(Struct, frozen=True):
-    """The event, and what ingest would say of it. Times are microseconds since 1970."""
+class SampleEvent(Struct, frozen=True):
+    """An event with the metadata that ingest would add. Times are microseconds since 1970."""
 
     body: bytes
     source: str
@@ -40,13 +40,13 @@ class Sample(Struct, frozen=True):
     position: int = 0
 
 
-class Result(Struct, frozen=True):
-    """What a node made of one message.
+class DryRunResult(Struct, frozen=True):
+    """Result of one message at one node.
 
     outcome: `passed`, `filtered` (cause: filter, empty, unrouted) or `dead` (cause and detail)
     body:    the body on departure, as text
-    to:      where the route sends it
-    peeked:  what peek steps would show, here of every message
+    to:      destinations chosen by the route
+    peeked:  copies made by peek steps; in a dry run they copy every message
     """
 
     id: str
@@ -59,18 +59,18 @@ class Result(Struct, frozen=True):
 
 
 class NodeTrace(Struct, frozen=True):
-    """One node: how long it took, and its results."""
+    """Duration and results of one node."""
 
     node: str
     took_us: int
-    results: list[Result]
+    results: list[DryRunResult]
 
 
 class OutboundRequest(Struct, frozen=True):
-    """What would be sent, header lines in order; secrets are not shown.
+    """Request that a lane would send, with its header lines in order and without secrets.
 
-    method: POST, or STORE for a destination that we keep ourselves; then `url` says in words what it is
-    note:   how the real request differs, "" if it does not: a batch is shown as its one message would go alone
+    method: POST, or STORE for a destination that Penstock stores itself; `url` is then a description
+    note:   how the real request differs, "" if it does not; for a batch, the message is shown as if it were sent alone
     """
 
     destination: str
@@ -83,7 +83,7 @@ class OutboundRequest(Struct, frozen=True):
 
 
 class DryRun(Struct, frozen=True):
-    """The whole way. `exploded`: how many children there were, of which at most MAX_SHOWN are followed."""
+    """Result of a dry run. `exploded`: number of children, of which at most MAX_SHOWN are followed."""
 
     nodes: list[NodeTrace]
     requests: list[OutboundRequest]
@@ -91,32 +91,36 @@ class DryRun(Struct, frozen=True):
 
 
 class _Unit(Struct):
-    meta: Meta
+    meta: MessageMeta
     body: bytes
     value: Any = None
     peeked: list[str] = []
 
 
-def dry_run(spec: PipeSpec, plan: Plan, sample: Sample, clock_ns: Callable[[], int], rows: Rows = _NO_TABLES) -> DryRun:
-    """Run an event through a plan as a lane would, with these look-up tables.
+def dry_run(
+    spec: PipeSpec, plan: CompiledPlan, sample: SampleEvent, clock_ns: Callable[[], int], rows: TableRows = _NO_TABLES
+) -> DryRun:
+    """Run an event through a plan as a lane would, with the look-up tables `rows`.
 
-    Pure but for the clock, which only measures, and whatever `rows` does.
+    No side effects besides those of `rows`; `clock_ns` is only used to measure durations.
     """
     return _DryRun(spec, plan, sample, clock_ns, rows).run()
 
 
 class _DryRun:
-    def __init__(self, spec: PipeSpec, plan: Plan, sample: Sample, clock_ns: Callable[[], int], rows: Rows) -> None:
+    def __init__(
+        self, spec: PipeSpec, plan: CompiledPlan, sample: SampleEvent, clock_ns: Callable[[], int], rows: TableRows
+    ) -> None:
         self._spec, self._plan, self._sample, self._clock_ns, self._rows = spec, plan, sample, clock_ns, rows
         self._nodes: list[NodeTrace] = []
         self._requests: list[OutboundRequest] = []
-        self._results: list[Result] = []
+        self._results: list[DryRunResult] = []
         self._exploded = 0
         self._shown: tuple[bytes, str] = (b"", "")
 
     def run(self) -> DryRun:
         one = self._sample
-        meta = Meta(WIRE_VERSION, one.id, one.pipe, one.revision, one.source, one.event_time_us, one.now_us, 0)
+        meta = MessageMeta(WIRE_VERSION, one.id, one.pipe, one.revision, one.source, one.event_time_us, one.now_us, 0)
         meta.position = one.position
         units = self._at("normalize", lambda: self._normalize(_Unit(meta, one.body)))
         if not self._plan.enrich.is_idle:
@@ -130,7 +134,7 @@ class _DryRun:
         return DryRun(self._nodes, self._requests, self._exploded)
 
     def _at(self, node: str, work: Callable[[], _T]) -> _T:
-        """Do a node's work, and note its time and results."""
+        """Run one node and record its duration and results."""
         began_ns, self._results = self._clock_ns(), []
         made = work()
         self._nodes.append(NodeTrace(node, (self._clock_ns() - began_ns) // 1_000, self._results))
@@ -146,7 +150,7 @@ class _DryRun:
             units = [child for child in children if self._read(child) and self._passes(stage.after, child)]
         return self._left([unit for unit in units if self._write(unit, stage.where)])
 
-    def _children(self, stage: Stage, unit: _Unit) -> list[_Unit]:
+    def _children(self, stage: CompiledStage, unit: _Unit) -> list[_Unit]:
         try:
             bodies = stage.explode(unit.value)
         except StageError as exc:
@@ -171,7 +175,7 @@ class _DryRun:
         return True
 
     def _route(self, units: list[_Unit]) -> dict[str, list[_Unit]]:
-        assert self._plan.route is not None  # noqa: S101 (run has looked)
+        assert self._plan.route is not None  # noqa: S101 (run() calls this only with a route)
         due: dict[str, list[_Unit]] = {}
         for unit in units:
             try:
@@ -182,7 +186,7 @@ class _DryRun:
             if not names:
                 self._filtered(unit, "unrouted")
                 continue
-            self._results.append(Result(unit.meta.id, "passed", self._text(unit.body), to=list(names)))
+            self._results.append(DryRunResult(unit.meta.id, "passed", self._text(unit.body), to=list(names)))
             for name in names:
                 due.setdefault(name, []).append(unit)
         return due
@@ -202,8 +206,8 @@ class _DryRun:
             return self._dead(unit, exc)
         return True
 
-    def _passes(self, steps: Steps, unit: _Unit) -> bool:
-        known = msgspec.structs.replace(about(unit.meta), chance=0.0)  # every peek shows
+    def _passes(self, steps: CompiledSteps, unit: _Unit) -> bool:
+        known = msgspec.structs.replace(about(unit.meta), chance=0.0)  # every peek copies
         try:
             value = steps(unit.value, known)
         except StageError as exc:
@@ -222,21 +226,23 @@ class _DryRun:
         return True
 
     def _left(self, units: list[_Unit]) -> list[_Unit]:
-        self._results += [Result(unit.meta.id, "passed", self._text(unit.body), peeked=unit.peeked) for unit in units]
+        self._results += [
+            DryRunResult(unit.meta.id, "passed", self._text(unit.body), peeked=unit.peeked) for unit in units
+        ]
         return units
 
     def _text(self, body: bytes) -> str:
-        """The body as text, made once for all nodes that it passes unchanged."""
+        """Return the body as text, decoded once for all nodes that it passes unchanged."""
         if body is not self._shown[0]:
             self._shown = (body, _text(body))
         return self._shown[1]
 
     def _filtered(self, unit: _Unit, why: str) -> bool:
-        self._results.append(Result(unit.meta.id, "filtered", peeked=unit.peeked, cause=why))
+        self._results.append(DryRunResult(unit.meta.id, "filtered", peeked=unit.peeked, cause=why))
         return False
 
     def _dead(self, unit: _Unit, why: StageError) -> bool:
-        self._results.append(Result(unit.meta.id, "dead", peeked=unit.peeked, cause=why.cause, detail=why.detail))
+        self._results.append(DryRunResult(unit.meta.id, "dead", peeked=unit.peeked, cause=why.cause, detail=why.detail))
         return False
 
     def _request(self, name: str, unit: _Unit) -> OutboundRequest:
@@ -244,29 +250,29 @@ class _DryRun:
         if not isinstance(to, HttpDestination):
             return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], self._text(unit.body))
         now_s = self._sample.now_us // 1_000_000
-        fixed, made, note = [*fixed_headers(to), *auth_shown(to)], Made(to.url, [], None), batch_note(to)
+        fixed, made, note = [*fixed_headers(to), *auth_shown(to)], RenderedRequest(to.url, [], None), batch_note(to)
         if to.template is not None:
             try:
                 made = CompiledTemplate(to.url, to.template)(unit.meta, unit.body)
             except StageError as exc:
-                note = f"not sent, but dead: {exc}"
+                note = f"not sent; the message would be dead-lettered: {exc}"
         lines = message_headers([*fixed, *made.headers], unit.meta, [], now_s, SIGNATURE_SHOWN)
         shown = [line for line in lines if not line.endswith(":")]
         return OutboundRequest(name, unit.meta.id, "POST", made.url, shown, self._text(made.body or unit.body), note)
 
 
 def batch_note(to: HttpDestination) -> str:
-    """What a destination that takes batches gets instead."""
+    """Return the note on how a batching destination receives the message; "" without batching."""
     if to.batch is None:
         return ""
     return (
-        f"{to.batch.format} of up to {to.batch.max_events} messages in one request, with an id of its own and "
-        f"penstock-batch; this message is one of them"
+        f"{to.batch.format} of up to {to.batch.max_events} messages in one request, with the batch's own id and a "
+        f"penstock-batch header; this message is one of them"
     )
 
 
 def auth_shown(to: HttpDestination) -> list[str]:
-    """The header lines that authenticate us, without their secrets. A certificate is no header."""
+    """Return the authentication header lines with their secrets hidden; none for a client certificate."""
     match to.auth:
         case HeaderAuth(name):
             return [f"{name}: {SECRET_SHOWN}"]

@@ -1,11 +1,11 @@
-"""Examples of steps, operators and macros for the reference page. Each is run by its test."""
+"""Examples of steps, operators and macros for the reference page; a test runs each."""
 
 from typing import Any, Final
 
-BODY: Final[dict[str, Any]] = {"total": 12.5, "name": "Ada", "lines": [1, 2, 3]}  # of the expressions below
+BODY: Final[dict[str, Any]] = {"total": 12.5, "name": "Ada", "lines": [1, 2, 3]}  # input of the expressions below
 
-# (step, body before, body after); after is the cause of the failed step if it is text, None if the message is filtered,
-# a list of bodies for explode.
+# (step, body before, body after). A text as body after is the cause of the failed step, None means that the message is
+# filtered, a list is the bodies that explode makes.
 STEPS: Final[list[tuple[dict[str, Any], Any, Any]]] = [
     ({"op": "set", "path": "order.shop", "value": "web"}, {"order": {}}, {"order": {"shop": "web"}}),
     ({"op": "set", "path": "lines.*.new", "value": 1}, {"lines": [{}, {}]}, {"lines": [{"new": 1}, {"new": 1}]}),
@@ -33,28 +33,28 @@ STEPS: Final[list[tuple[dict[str, Any], Any, Any]]] = [
      {"ids": [1, 2]}),
 ]  # fmt: skip
 
-# (what it is, expression, result as JSON, or the cause of the error)
+# (description, expression, result as JSON or the cause of the error)
 SYNTAX: Final[list[tuple[str, str, str]]] = [
     ("Fields of objects", "body.name", '"Ada"'),
     ("Fields of any name", 'body["name"]', '"Ada"'),
     ("Elements, from 0", "body.lines[0]", "1"),
-    ("A field that is not there is an error", "body.gone", "no such field: gone"),
-    ("Whether a field is there", "has(body.gone)", "false"),
+    ("A missing field is an error", "body.gone", "no such field: gone"),
+    ("Test for a field", "has(body.gone)", "false"),
     ("Arithmetic, 64-bit integers", "7 / 2 + 7 % 2", "4"),
     ("Doubles", "body.total * 2.0", "25.0"),
-    ("An int and a double do not mix", "body.total * 2",
+    ("Arithmetic of an int and a double is an error", "body.total * 2",
      "* cannot take double and int; write double(...) around the int"),
     ("Comparison, numbers of both kinds", "body.total > 12 && body.total != 13", "true"),
-    ("One side that decides absorbs an error of the other", "body.gone > 1 || body.total > 1.0", "true"),
-    ("Choice", 'body.total > 10.0 ? "large" : "small"', '"large"'),
-    ("In a list, a key in a map", '2 in body.lines && "name" in body', "true"),
-    ("Text put together", 'body.name + "!"', '"Ada!"'),
+    ("An error of one side is ignored if the other side decides", "body.gone > 1 || body.total > 1.0", "true"),
+    ("Conditional", 'body.total > 10.0 ? "large" : "small"', '"large"'),
+    ("Element of a list, key of a map", '2 in body.lines && "name" in body', "true"),
+    ("Concatenation of text", 'body.name + "!"', '"Ada!"'),
     ("Lists and maps", '{"first": body.lines[0], "all": body.lines + [4]}', '{"first":1,"all":[1,2,3,4]}'),
-    ("Whether all, any, or just one element holds",
+    ("Test of all, any or exactly one element",
      "body.lines.all(n, n > 0) && body.lines.exists(n, n > 2) && body.lines.exists_one(n, n == 1)", "true"),
-    ("The elements that hold", "body.lines.filter(n, n > 1)", "[2,3]"),
-    ("Something of each element", "body.lines.map(n, n * n)", "[1,4,9]"),
-    ("Something of each element that holds", "body.lines.map(n, n > 1, n * n)", "[4,9]"),
+    ("Elements that meet a condition", "body.lines.filter(n, n > 1)", "[2,3]"),
+    ("A value for each element", "body.lines.map(n, n * n)", "[1,4,9]"),
+    ("A value for each element that meets a condition", "body.lines.map(n, n > 1, n * n)", "[4,9]"),
     ("A pattern (RE2) anywhere in a text", 'body.name.matches("^A.a$")', "true"),
     ("Times", 'timestamp("2026-01-31T12:00:00Z") + duration("90m") > timestamp("2026-01-31T13:00:00Z")', "true"),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a destination is sent: the headers of a message, as transmit sends and a dry run shows them. Pure."""
+"""Headers of an outgoing request, as transmit sends them and a dry run shows them. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -6,21 +6,22 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote_from_bytes
 
-from dataplane.ledger.meta import Headers, Meta
+from dataplane.causes import Cause
+from dataplane.ledger.meta import Headers, MessageMeta
 from dataplane.ledger.traceparent import TRACEPARENT
 from dataplane.ledger.units import format_position
 from dataplane.plan.stage import StageError
-from dataplane.spec import Destination, HttpDestination, TableDestination
+from dataplane.spec import DestinationSpec, HttpDestination, TableDestination
 from dataplane.spec.loops import HOPS_HEADER
 
-_OURS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
-MAX_VALUE_BYTES: Final = 8 * 1024  # of a header; ingest takes shorter ones only
+_STANDARD_HEADERS: Final = ("Expect:", "User-Agent: Penstock/1")  # no `Expect: 100-continue`, which costs a round trip
+MAX_VALUE_BYTES: Final = 8 * 1024  # of a header; ingest accepts only shorter ones
 _ATTRIBUTE: Final = re.compile(r"[a-z0-9._-]{1,64}")
 _PRINTABLE: Final = "".join(map(chr, range(32, 127)))
 
 
-def address_of(to: Destination) -> str:
-    """Where a destination is: its URL, or what we keep it as."""
+def address_of(to: DestinationSpec) -> str:
+    """Return a destination's URL, or a description if Penstock stores it itself."""
     match to:
         case HttpDestination(url):
             return url
@@ -29,16 +30,16 @@ def address_of(to: Destination) -> str:
     return str(to.__struct_config__.tag)
 
 
-def fixed_headers(to: Destination) -> list[str]:
-    """The lines that are the same for every message. A name without a value is one libcurl is kept from sending."""
-    return [*_OURS, *(f"{name}: {value}" for name, value in to.headers.items())]
+def fixed_headers(to: DestinationSpec) -> list[str]:
+    """Return the header lines that every message has. A name without a value makes libcurl omit that header."""
+    return [*_STANDARD_HEADERS, *(f"{name}: {value}" for name, value in to.headers.items())]
 
 
-def message_headers(fixed: Sequence[str], meta: Meta, carried: Headers, now_s: int, signature: str) -> list[str]:
+def message_headers(fixed: Sequence[str], meta: MessageMeta, carried: Headers, now_s: int, signature: str) -> list[str]:
     """Return the lines of Standard Webhooks, our position, CloudEvents attributes and the content's own type.
 
-    `carried` are the message's headers as Kafka has them. Raises StageError `header-invalid` for a name that could be
-    another header, or a whole request: ingest takes none, and this is the second wall.
+    `carried` are the message's headers as Kafka has them. Raises StageError `header-invalid` for an attribute name
+    that could inject another header or request; ingest refuses such names already, this is the second check.
     """
     headers = [
         *fixed,
@@ -65,21 +66,21 @@ def message_headers(fixed: Sequence[str], meta: Meta, carried: Headers, now_s: i
 def _attribute_header(name: str) -> str:
     attribute = name.removeprefix("ce_")
     if not _ATTRIBUTE.fullmatch(attribute):
-        raise StageError("header-invalid", f"the attribute {attribute[:40]!r} cannot be the name of a header")
+        raise StageError(Cause.HEADER_INVALID, f"the attribute {attribute[:40]!r} is not a valid header name")
     return f"ce-{attribute}"
 
 
 def as_json(carried: Headers) -> Headers:
-    """What a message carries, for a body that was made anew: JSON, whatever came."""
+    """Return the carried headers without content-type, for a body that was re-encoded as JSON."""
     return [header for header in carried if header[0] != "content-type"]
 
 
 def ascii_value(value: bytes) -> str:
     """Return a header's value in printable ASCII, the rest percent-encoded (CloudEvents' HTTP binding, 3.1.3.2).
 
-    Raises StageError `header-invalid` for one that is too long to be sent.
+    Raises StageError `header-invalid` for a value longer than MAX_VALUE_BYTES.
     """
     if len(value) > MAX_VALUE_BYTES:
-        raise StageError("header-invalid", f"a header may have {MAX_VALUE_BYTES} bytes, got {len(value)}")
+        raise StageError(Cause.HEADER_INVALID, f"a header needs at most {MAX_VALUE_BYTES} bytes, got {len(value)}")
     text = value.decode("latin-1")
     return text if text.isascii() and text.isprintable() else quote_from_bytes(value, safe=_PRINTABLE)

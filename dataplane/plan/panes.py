@@ -1,8 +1,8 @@
-"""Panes: the open windows of one key, which events fall into, and which close by the clock. Pure.
+"""Panes: the open windows of one key, which events add to and the clock closes. Pure.
 
-An event's time is clamped to [ingest_time - late_s, ingest_time] before it comes here, or the event is late and does
-not come. The clock is a moment before which everything that was ingested has come, so a pane that ends `late_s` before
-it can get no more events: results do not depend on when, in which order, or in how many batches events were read.
+Callers clamp an event's time to [ingest_time - late_s, ingest_time] and drop late events. The clock is a moment before
+which all ingested events have been read, so a pane that ends `late_s` before it gets no more events: results do not
+depend on when, in which order, or in how many batches events were read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dataplane.spec.windows import Running, Session, Sliding, Tumbling, Window
-from dataplane.stages.aggregate import Fold, compile_aggregate
+from dataplane.spec.windows import RunningWindow, SessionWindow, SlidingWindow, TumblingWindow, WindowSpec
+from dataplane.stages.aggregate import CompiledAggregate, compile_aggregate
 
 SECOND_US: Final = 1_000_000
 
 
 class Pane(Struct, array_like=True):
-    """One open window: [start_us, end_us), events taken in, a state for each aggregate."""
+    """One open window: [start_us, end_us), the number of its events, and one state per aggregate."""
 
     start_us: int
     end_us: int
@@ -27,8 +27,8 @@ class Pane(Struct, array_like=True):
     states: list[Any]
 
 
-class Closed(Struct, frozen=True):
-    """What a closed window says. A running one says what came from its beginning on."""
+class WindowResult(Struct, frozen=True):
+    """Result of a closed window. That of a running window covers all events since its beginning."""
 
     start_us: int
     end_us: int
@@ -36,25 +36,25 @@ class Closed(Struct, frozen=True):
     values: dict[str, Any]
 
 
-class Panes(Struct, array_like=True):
-    """The state of one key. `total`: of a running window, what closed so far."""
+class KeyPanes(Struct, array_like=True):
+    """State of one key. `total`: merged closed panes of a running window; None for other windows."""
 
     open: list[Pane] = []
     total: Pane | None = None
 
 
-class Compiled:
-    """A window ready to run; states go in and come out."""
+class CompiledWindow:
+    """A window ready to run. It keeps no state: callers pass the KeyPanes of a key."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: WindowSpec) -> None:
         self._span = window.span
         self.late_us = window.late_s * SECOND_US
         self._names = list(window.values)
-        self._folds: list[Fold] = [compile_aggregate(value) for value in window.values.values()]
+        self._folds: list[CompiledAggregate] = [compile_aggregate(value) for value in window.values.values()]
 
-    def take(self, panes: Panes, at_us: int, values: Sequence[Any]) -> None:
-        """Take an event in: its clamped time, and a value (None if it has none) for each aggregate."""
-        if isinstance(self._span, Session):
+    def take(self, panes: KeyPanes, at_us: int, values: Sequence[Any]) -> None:
+        """Add an event to its panes: its clamped time, and one value per aggregate (None if the event has none)."""
+        if isinstance(self._span, SessionWindow):
             self._extend(panes, at_us, values, self._span.gap_s * SECOND_US)
             return
         for start_us, end_us in self._spans(at_us):
@@ -64,40 +64,43 @@ class Compiled:
                 panes.open.append(pane)
             self._fold(pane, values)
 
-    def due_us(self, panes: Panes) -> int | None:
-        """The clock at which the next pane closes; None if none is open."""
+    def due_us(self, panes: KeyPanes) -> int | None:
+        """Return the clock at which the next pane closes, in microseconds; None if none is open."""
         return min((pane.end_us + self.late_us for pane in panes.open), default=None)
 
-    def close(self, panes: Panes, clock_us: int) -> list[Closed]:
-        """What closes by the clock, in the order of time."""
+    def close(self, panes: KeyPanes, clock_us: int) -> list[WindowResult]:
+        """Close the panes that are due at `clock_us`; return their results in order of start time."""
         due = sorted((p for p in panes.open if p.end_us + self.late_us <= clock_us), key=lambda p: p.start_us)
         panes.open = [pane for pane in panes.open if pane.end_us + self.late_us > clock_us]
-        if not isinstance(self._span, Running):
+        if not isinstance(self._span, RunningWindow):
             return [self._said(pane) for pane in due]
         return [self._said(self._added(panes, pane)) for pane in due]
 
-    def current(self, panes: Panes) -> list[Closed]:
-        """What open windows say so far, in the order of time; a running one says all that came since its beginning."""
-        if not isinstance(self._span, Running):
+    def current(self, panes: KeyPanes) -> list[WindowResult]:
+        """Return the results of open windows so far, in order of start time.
+
+        A running window has one result, which covers all events since its beginning.
+        """
+        if not isinstance(self._span, RunningWindow):
             return [self._said(pane) for pane in sorted(panes.open, key=lambda pane: pane.start_us)]
         parts = [*([panes.total] if panes.total else []), *sorted(panes.open, key=lambda pane: pane.start_us)]
         return [self._said(reduce(self._merged, parts))] if parts else []
 
     def _spans(self, at_us: int) -> Iterable[tuple[int, int]]:
         match self._span:
-            case Tumbling(size_s) | Running(size_s):
+            case TumblingWindow(size_s) | RunningWindow(size_s):
                 size_us = every_us = size_s * SECOND_US
-            case Sliding(size_s, every_s):
+            case SlidingWindow(size_s, every_s):
                 size_us, every_us = size_s * SECOND_US, every_s * SECOND_US
-            case Session():
+            case SessionWindow():
                 return
         start_us = at_us - at_us % every_us
         while start_us + size_us > at_us:
             yield start_us, start_us + size_us
             start_us -= every_us
 
-    def _extend(self, panes: Panes, at_us: int, values: Sequence[Any], gap_us: int) -> None:
-        """A session of its own, united with those that it touches."""
+    def _extend(self, panes: KeyPanes, at_us: int, values: Sequence[Any], gap_us: int) -> None:
+        """Open a session for the event and merge it with the sessions that it overlaps."""
         mine = self._new(at_us, at_us + gap_us)
         self._fold(mine, values)
         touching = [pane for pane in panes.open if pane.start_us < mine.end_us and mine.start_us < pane.end_us]
@@ -107,7 +110,7 @@ class Compiled:
             mine = self._merged(first, second)
         panes.open = [*rest, mine]
 
-    def _added(self, panes: Panes, pane: Pane) -> Pane:
+    def _added(self, panes: KeyPanes, pane: Pane) -> Pane:
         panes.total = pane if panes.total is None else self._merged(panes.total, pane)
         return panes.total
 
@@ -125,12 +128,12 @@ class Compiled:
             if value is not None:
                 pane.states[number] = fold.add(pane.states[number], value)
 
-    def _said(self, pane: Pane) -> Closed:
+    def _said(self, pane: Pane) -> WindowResult:
         results = [fold.result(state) for fold, state in zip(self._folds, pane.states, strict=True)]
-        return Closed(pane.start_us, pane.end_us, pane.events, dict(zip(self._names, results, strict=True)))
+        return WindowResult(pane.start_us, pane.end_us, pane.events, dict(zip(self._names, results, strict=True)))
 
 
 @lru_cache(maxsize=1_000)
-def compile_window(definition: bytes) -> Compiled:
-    """A window from its JSON text, as it travels with each event that is taken in."""
-    return Compiled(msgspec.json.decode(definition, type=Window))
+def compile_window(definition: bytes) -> CompiledWindow:
+    """Compile a window from the JSON definition that each tap record carries."""
+    return CompiledWindow(msgspec.json.decode(definition, type=WindowSpec))

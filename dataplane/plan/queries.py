@@ -1,4 +1,4 @@
-"""Which of the queries beside a cell's lanes a spec asks for. Pure."""
+"""Structured Streaming queries that a spec needs besides the lanes of its cell. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from dataplane.names import QUERY_INPUTS
 from dataplane.spec import LakeDestination, PipeSpec
 
-_ASKED_BY: Final[Mapping[str, Callable[[PipeSpec], bool]]] = {
+_NEEDED_BY: Final[Mapping[str, Callable[[PipeSpec], bool]]] = {
     "dedup": lambda spec: spec.dedup is not None,
     "windows": lambda spec: bool(spec.windows),
     "lake": lambda spec: any(isinstance(to, LakeDestination) for to in spec.destinations.values()),
@@ -14,10 +14,10 @@ _ASKED_BY: Final[Mapping[str, Callable[[PipeSpec], bool]]] = {
 
 
 def is_asked(query: str, spec: PipeSpec) -> bool:
-    """Whether a spec asks for the query of that name."""
-    return _ASKED_BY[query](spec)
+    """Return True if a spec needs the query of that name. Raises KeyError for an unknown name."""
+    return _NEEDED_BY[query](spec)
 
 
 def queries_of(spec: PipeSpec) -> list[str]:
-    """The names of those that it asks for."""
+    """Return the names of the queries that a spec needs, in the order of QUERY_INPUTS."""
     return [query for query in QUERY_INPUTS if is_asked(query, spec)]

@@ -1,4 +1,4 @@
-"""The reference page of steps and expressions, written from the code that runs them: `make reference`."""
+"""Generate the reference page of steps and expressions from the code that runs them (`make reference`)."""
 
 import json
 import sys
@@ -10,44 +10,44 @@ import msgspec
 
 from dataplane.expr.frame import CHARS_PER_UNIT, COST_LIMIT, STAGE_LIMIT, WIDE_CHARS_PER_UNIT
 from dataplane.expr.functions import FUNCTIONS, Function
+from dataplane.expr.output import MAX_VALUES
 from dataplane.expr.parse import MAX_COMPREHENSIONS, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES
-from dataplane.expr.values import MAX_VALUES
 from dataplane.plan.examples import BODY, STEPS, SYNTAX
 from dataplane.spec.steps import STEP_TYPES
 from dataplane.stages import explode, steps
 
 _HEAD: Final = """# Steps and expressions
 
-Written from the code by `make reference`; a test keeps it so, and runs every example.
+Generated from the code by `make reference`; do not edit this page. A test runs every example.
 
-A step changes the body of one message. Steps under `normalize` are for all destinations, those under
-`transform.<name>` for one. A path is names with dots between them: `order.lines.0.price`. A number is a place in an
-array, `*` every element of an array or every value of an object (not in rename, explode and map). A step that cannot be
-done sends the message to the dead letters with the step's number, its path and the cause; the rest goes on.
+A step changes the body of one message. Steps under `normalize` apply to all destinations, those under
+`transform.<name>` to one. A path is a list of names separated by dots: `order.lines.0.price`. A number is an index into
+an array; `*` is every element of an array or every value of an object (not in rename, explode and map). If a step
+fails, its message becomes a dead letter with the step's number, its path and the cause; other messages continue.
 """
 _EXPRESSIONS: Final = """
 # Expressions
 
 Filters, maps and routes are written in the [Common Expression Language](https://github.com/google/cel-spec).
-`body` is the message's body, `meta` what Penstock knows of it: `id`, `pipe`, `revision`, `source`, `event_time`,
-`ingest_time`. The examples are over
+`body` is the message's body, `meta` its metadata: `id`, `pipe`, `revision`, `source`, `event_time`,
+`ingest_time`. The input of the examples is
 """
 _LIMITS: Final = f"""
 ## Limits
 
-When saved: {MAX_TEXT_BYTES} bytes of text, {MAX_NODES} parts (values, names, operators, calls), {MAX_DEPTH} levels,
-{MAX_COMPREHENSIONS} comprehensions inside each other; patterns and time zones stand there as text.
+When a spec is saved: {MAX_TEXT_BYTES} bytes of text, {MAX_NODES} parts (values, names, operators, calls),
+{MAX_DEPTH} levels, {MAX_COMPREHENSIONS} nested comprehensions; patterns and time zones are text constants.
 
-For each message: {COST_LIMIT:,} units an expression, {STAGE_LIMIT:,} all steps of a stage together. A part run in a
-comprehension takes one, so does an element searched or joined, and every {CHARS_PER_UNIT} characters read or written
-({WIDE_CHARS_PER_UNIT} in a text with any character beyond ASCII). A conversion or a time takes up to 15, an absorbed
-error 5, a pattern more the larger it is, and a step 3 to 32 for each place that `*` stands for. The result of a map:
-{steps.MAX_VALUE_BYTES // 1024} KB and {MAX_VALUES:,} values.
+For each message: {COST_LIMIT:,} units per expression, {STAGE_LIMIT:,} for all steps of a stage together. A part that
+runs in a comprehension costs one unit, as does an element that is searched or joined, and every {CHARS_PER_UNIT}
+characters that are read or written ({WIDE_CHARS_PER_UNIT} in a text with a non-ASCII character). A conversion or a time
+costs up to 15, an absorbed error 5, a pattern more the larger it is, and a step 3 to 32 for each value that `*`
+matches. The result of a map: {steps.MAX_VALUE_BYTES // 1024} KB and {MAX_VALUES:,} values.
 """
 
 
 def page() -> str:
-    """The whole page, Markdown."""
+    """Return the reference page of steps and expressions, as Markdown."""
     return "\n".join([*_steps(), *_syntax(), *_functions(), _LIMITS.strip(), ""])
 
 
@@ -70,7 +70,7 @@ def _fields(kind: type) -> str:
 
 
 def _contract(op: str) -> str:
-    """Out, Raises and Cost, as the code's own docstring says them."""
+    """Return the Out, Raises and Cost sections of the docstring of a step's implementation."""
     source = explode.explode if op == "explode" else getattr(steps, f"_{op}")
     _, _, contract = cleandoc(str(source.__doc__)).partition("\n\n")
     return contract
@@ -91,7 +91,7 @@ def _example(step: dict[str, Any], before: Any, after: Any) -> str:
 def _syntax() -> Iterator[str]:
     yield f"{_EXPRESSIONS.strip()} `{json.dumps(BODY)}`.\n"
     yield "| | expression | result |\n|---|---|---|"
-    yield from (f"| {says} | {_code(text)} | {_code(result)} |" for says, text, result in SYNTAX)
+    yield from (f"| {description} | {_code(text)} | {_code(result)} |" for description, text, result in SYNTAX)
     yield ""
 
 
@@ -111,7 +111,7 @@ def _signature(function: Function) -> str:
 
 
 def _code(text: str) -> str:
-    """In a table's cell: a bar would end it."""
+    """Return code for a table cell, with `|` escaped: a bar would end the cell."""
     return f"`{text}`".replace("|", "\\|")
 
 

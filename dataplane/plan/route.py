@@ -1,19 +1,20 @@
-"""The route compiled: which destinations a message goes to."""
+"""Compiled route: the choice of a message's destinations."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from dataplane.expr import Allowance, EvalError, LimitError, compile_expr
+from dataplane.causes import Cause
+from dataplane.expr import CostAllowance, CostLimitError, EvaluationError, compile_expr
 from dataplane.plan.stage import NOTHING_KNOWN, StageError, internal_error
-from dataplane.spec import Routes
+from dataplane.spec import RoutesSpec
 from dataplane.spec.checks import EXPRESSION_ROOTS
-from dataplane.stages.steps import About
+from dataplane.stages.steps import StepContext
 
 
-class Route:
-    """Rules in order over a decoded body; the spec says what `first` and `all` mean."""
+class CompiledRoutes:
+    """Rules of a route over a decoded body, in order; RoutesSpec defines the modes `first` and `all`."""
 
-    def __init__(self, routes: Routes, destinations: Sequence[str]) -> None:
+    def __init__(self, routes: RoutesSpec, destinations: Sequence[str]) -> None:
         self._rules = [(compile_expr(rule.when, EXPRESSION_ROOTS), tuple(rule.to)) for rule in routes.rules]
         self._order = tuple(destinations)
         self._first_only = routes.mode == "first"
@@ -22,27 +23,25 @@ class Route:
 
     @property
     def parts(self) -> int:
-        """How many there are."""
+        """Return the number of rules."""
         return len(self._rules)
 
-    def __call__(self, value: Any, about: About = NOTHING_KNOWN) -> tuple[str, ...]:
-        """The names of the destinations, each once, in the spec's order where several rules hold; none: unrouted.
+    def __call__(self, value: Any, about: StepContext = NOTHING_KNOWN) -> tuple[str, ...]:
+        """Return the names of the destinations, each once; empty if the message is unrouted.
 
-        Raises StageError `route`, naming the rule, if a condition has no value: a message about which we cannot say
-        where it goes goes nowhere, not half of its ways.
+        If several rules match, the names are in the spec's order of destinations. Raises StageError `route`, with the
+        rule, if a condition fails: a message is never sent to only some of its destinations.
         """
         chosen: list[tuple[str, ...]] = []
-        number, allowance = 0, Allowance()
+        number, allowance = 0, CostAllowance()
         try:
             for number, (when, to) in enumerate(self._rules):  # noqa: B007 (named in the error below)
                 if when.test(value, about.meta, allowance=allowance):
                     if self._first_only:
                         return to
                     chosen.append(to)
-        except (EvalError, LimitError) as exc:
-            raise StageError("route", f"routes.rules[{number}].when: {exc}") from exc
-        except MemoryError:
-            raise
+        except (EvaluationError, CostLimitError) as exc:
+            raise StageError(Cause.ROUTE, f"routes.rules[{number}].when: {exc}") from exc
         except Exception as exc:
             raise internal_error(f"routes.rules[{number}].when", exc) from exc
         if len(chosen) > 1:
@@ -50,13 +49,13 @@ class Route:
             return tuple(name for name in self._order if name in names)
         return chosen[0] if chosen else self._otherwise
 
-    def verdicts(self, value: Any, about: About = NOTHING_KNOWN) -> list[bool | None]:
-        """Whether each rule holds, in order; None for one that is not asked, because an earlier one has decided.
+    def verdicts(self, value: Any, about: StepContext = NOTHING_KNOWN) -> list[bool | None]:
+        """Return for each rule, in order, whether it matches; None for a rule after the deciding one.
 
-        Raises EvalError, LimitError where the route itself would bury the message.
+        Raises EvaluationError or CostLimitError if the route would dead-letter the message.
         """
         found: list[bool | None] = []
-        allowance = Allowance()
+        allowance = CostAllowance()
         for when, _ in self._rules:
             decided = self._first_only and True in found
             found.append(None if decided else when.test(value, about.meta, allowance=allowance))

@@ -1,4 +1,4 @@
-"""One message through a whole plan, to one destination: what batch jobs run, with the stages that lanes run. Pure."""
+"""Run one message through a whole plan to one destination, for batch jobs; the stages are those of the lanes. Pure."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from dataplane.ledger.meta import Meta
+from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.about import about
-from dataplane.plan.compiled import Plan
-from dataplane.plan.stage import Stage, StageError, decode, encode
-from dataplane.stages.enrich import Rows
+from dataplane.plan.compiled import CompiledPlan
+from dataplane.plan.stage import CompiledStage, StageError, decode, encode
+from dataplane.stages.enrich import TableRows
 from dataplane.stages.steps import DROPPED
 
 
 class _Unit(Struct):
-    """A message or a child of one; `value` is newer than `body` once a stage has made it."""
+    """A message or a child of one; `body` is None once it has been decoded into `value`."""
 
-    meta: Meta
+    meta: MessageMeta
     body: bytes | None
     value: Any = None
 
@@ -30,12 +30,14 @@ class _Unit(Struct):
         return self.body if self.body is not None else encode(self.value, where)
 
 
-def through(plan: Plan, destination: str, meta: Meta, body: bytes, rows: Rows) -> list[tuple[Meta, bytes]]:
-    """What a destination gets of a message as it was ingested: nothing, itself, or children of an explode.
+def through(
+    plan: CompiledPlan, destination: str, meta: MessageMeta, body: bytes, rows: TableRows
+) -> list[tuple[MessageMeta, bytes]]:
+    """Return what a destination receives of an ingested message: nothing, the message, or children of an explode.
 
     In:   the message's meta with its position, its body, and the tenant's look-up tables.
-    Out:  each unit's meta with the destination named, and its body; what is filtered, goes elsewhere, or would be
-          buried by a lane is not among them.
+    Out:  each unit's meta with the destination set, and its body; units that are filtered, routed elsewhere or would be
+          dead-lettered by a lane are left out.
     """
     made = []
     for unit in _normalized(plan.normalize, _Unit(msgspec.structs.replace(meta, destination=destination), body)):
@@ -48,7 +50,7 @@ def through(plan: Plan, destination: str, meta: Meta, body: bytes, rows: Rows) -
     return made
 
 
-def _normalized(stage: Stage, unit: _Unit) -> Iterator[_Unit]:
+def _normalized(stage: CompiledStage, unit: _Unit) -> Iterator[_Unit]:
     if stage.is_idle:
         yield unit
         return
@@ -70,7 +72,7 @@ def _normalized(stage: Stage, unit: _Unit) -> Iterator[_Unit]:
 
 
 def _edited(steps: Any, unit: _Unit) -> bool:
-    """Whether it comes out; what it has become stands in it."""
+    """Apply steps to a unit in place; return False if they drop it."""
     if steps.is_idle:
         return True
     value = steps(unit.read(), about(unit.meta))
@@ -78,8 +80,8 @@ def _edited(steps: Any, unit: _Unit) -> bool:
     return value is not DROPPED
 
 
-def _sent(plan: Plan, destination: str, unit: _Unit, rows: Rows) -> bytes | None:
-    """From enrich to the destination's own steps; None if it does not get there. Raises StageError."""
+def _sent(plan: CompiledPlan, destination: str, unit: _Unit, rows: TableRows) -> bytes | None:
+    """Return the body after enrich, route and transform; None if the unit does not reach the destination."""
     if not plan.enrich.is_idle:
         unit.value = plan.enrich(unit.read(), rows, about(unit.meta))
     sole = plan.one_way

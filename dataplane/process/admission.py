@@ -1,7 +1,7 @@
-"""A process lane's part in letting a pipe in by shares of its keys: one gate for each pipe and partition.
+"""Admission of pipes by shares of their keys in a process lane: one gate for each pipe and partition.
 
-What the control plane admits is the pipe's record; what it releases comes back by the retrier, as anything that was
-held before the steps. Order is kept here alone (dataplane.process.gate), so nobody has to agree on a moment.
+The pipe's control record states the admitted share. Released messages return through the retrier, like all messages
+held before the steps. Only the gate keeps the order (dataplane.process.gate), so processes need not agree on a time.
 """
 
 import time
@@ -11,25 +11,29 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Final
 
-from dataplane.names import WHOLE
-from dataplane.process.gate import Gate, Passage, lots_in
-from dataplane.process.item import Item, offset_of
-from dataplane.runtime.lane import Lane
-from dataplane.tables.records import DEPENDENCY_MISSING, PipeRecord
+from dataplane.causes import Cause
+from dataplane.names import ALL_KEYS_PERCENT
+from dataplane.process.gate import GatePassage, OrderGate, lots_in
+from dataplane.process.item import ProcessItem, offset_of
+from dataplane.runtime.lanes.lane import Lane
+from dataplane.tables.records import PipeRecord
 
-NEAR_US: Final = 10_000_000  # what was held so lately is all but caught up with
-KEPT_S: Final = 20.0  # longer than what is near takes to come back
-MOST_BYTES: Final = 32 * 1024 * 1024  # kept by one lane
-AN_ITEM_BYTES: Final = 1_024  # beside its body
-NOTE_BYTES: Final = 4_000  # a broker takes 4096 beside an offset
+NEAR_US: Final = 10_000_000  # messages held this recently mean that the release has nearly caught up
+KEPT_S: Final = 20.0  # longer than recently held messages take to return
+MOST_BYTES: Final = 32 * 1024 * 1024  # kept in memory by one lane
+AN_ITEM_BYTES: Final = 1_024  # besides its body
+NOTE_BYTES: Final = 4_000  # a broker accepts 4096 bytes of metadata with an offset
 
 
-class Admission:
-    """Shown what comes for the `pipes` that are admitted by shares, or of which something is still held."""
+class ProcessAdmission:
+    """Gates of a lane.
+
+    pipes: the pipes that are admitted by shares or still have held messages; only their messages pass the gates
+    """
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        self._gates: dict[tuple[str, int], Gate[Item]] = {}
+        self._gates: dict[tuple[str, int], OrderGate[ProcessItem]] = {}
         self._kept_since: dict[tuple[str, int], float] = {}
         self._cell = lane.identity.cell
         self._partly: set[str] = set()
@@ -37,49 +41,51 @@ class Admission:
         self.pipes: set[str] = set()
         lane.table.on_change(self._changed)
 
-    def let_in(self, pipe: str, partition: int, items: Sequence[Item]) -> Passage[Item]:
-        """What of these is to be run and held now; the rest is kept. They come in the order of the partition."""
+    def let_in(self, pipe: str, partition: int, items: Sequence[ProcessItem]) -> GatePassage[ProcessItem]:
+        """Return the messages to run and to hold now; the rest is kept. `items` are in the order of the partition."""
         gate = self._gates.get((pipe, partition)) or self._open(pipe, partition, [], offset_of(items[0]))
-        passage: Passage[Item] = Passage([], [])
+        passage: GatePassage[ProcessItem] = GatePassage([], [])
         admitted, used = self._admitted(pipe), self._used_bytes()
         for item in items:
-            one = self._one(gate, item, admitted, room=used < MOST_BYTES)
-            passage.run.extend(one.run)
-            passage.hold.extend(one.hold)
-            if not (one.run or one.hold):
+            result = self._one(gate, item, admitted, room=used < MOST_BYTES)
+            passage.run.extend(result.run)
+            passage.hold.extend(result.hold)
+            if not (result.run or result.hold):
                 used += _size(item)
         self._note_time(pipe, partition, gate)
         return passage
 
-    def _one(self, gate: Gate[Item], item: Item, admitted: int, *, room: bool) -> Passage[Item]:
+    def _one(
+        self, gate: OrderGate[ProcessItem], item: ProcessItem, admitted: int, *, room: bool
+    ) -> GatePassage[ProcessItem]:
         meta, key = item.meta, item.message.key()
         if meta.share:
             lot, meta.share = meta.share - 1, 0
             gate.near = _now_us() - meta.ingest_time_us < NEAR_US
             return gate.returns(lot, meta.position, offset_of(item), item)
         if item.back:
-            return Passage([item], [])
+            return GatePassage([item], [])
         lot = lot_of(key or meta.id.encode())
-        if key is None:  # nothing to keep the order of
-            passage: Passage[Item] = Passage([item], []) if lot < admitted else Passage([], [item])
+        if key is None:  # without a key there is no order to keep
+            passage: GatePassage[ProcessItem] = GatePassage([item], []) if lot < admitted else GatePassage([], [item])
         else:
             passage = gate.arrives(lot, meta.position, offset_of(item), item, admitted=admitted, room=room)
         return _marked(passage)
 
     def close(self, pipe: str) -> None:
-        """Let nothing of a pipe in from now on, whatever its record says."""
+        """Admit nothing of a pipe from now on, regardless of its control record."""
         self._closed.add(pipe)
         self._watch()
 
     def reopen(self, pipe: str) -> None:
-        """Let in again what the pipe's record says."""
+        """Admit the share of the pipe's control record again."""
         self._closed.discard(pipe)
         self._watch()
 
-    def hold_back(self, pipe: str, partition: int, items: Sequence[Item]) -> list[Item]:
-        """Return which of these messages are to be held now; the others are kept until what passed before is settled.
+    def hold_back(self, pipe: str, partition: int, items: Sequence[ProcessItem]) -> list[ProcessItem]:
+        """Return the messages to hold now; keep the others until earlier messages of their lots are settled.
 
-        None of them has run, though some may have been let in. They come in the order of the partition.
+        None of them has run, though some may have been admitted. `items` are in the order of the partition.
         """
         gate = self._gates.get((pipe, partition)) or self._open(pipe, partition, [], offset_of(items[0]))
         gate.not_run({offset_of(item) for item in items})
@@ -91,58 +97,66 @@ class Admission:
                 lot, position = lot_of(key), item.meta.position
                 hold += gate.arrives(lot, position, offset_of(item), item, admitted=0, room=False).hold
         self._note_time(pipe, partition, gate)
-        return _marked(Passage([], hold)).hold
+        return _marked(GatePassage([], hold)).hold
 
-    def turn(self) -> Iterable[tuple[str, int, list[Item]]]:
-        """What was kept in vain, by pipe and partition, to be held: it has waited too long, or others wait for it."""
+    def poll(self) -> Iterable[tuple[str, int, list[ProcessItem]]]:
+        """Yield (pipe, partition, messages) to hold: they were kept too long, or block others in their partition."""
         now_s = time.monotonic()
         for (pipe, partition), since_s in list(self._kept_since.items()):
             gate = self._gates[pipe, partition]
-            in_vain = now_s - since_s > KEPT_S or self._is_crowded(partition)
-            if in_vain:
+            must_hold = now_s - since_s > KEPT_S or self._is_crowded(partition)
+            if must_hold:
                 gate.near = False
-            if given_up := gate.give_up() if in_vain else gate.overdue():
+            if given_up := gate.give_up() if must_hold else gate.overdue():
                 self._note_time(pipe, partition, gate)
-                yield pipe, partition, _marked(Passage([], given_up)).hold
+                yield pipe, partition, _marked(GatePassage([], given_up)).hold
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """The new owner reads what was kept. What is shut is told it by the last commit, which is still to come."""
+        """Drop the kept messages of revoked partitions; the new owner reads them again.
+
+        The shut lots stay known until the last commit, which passes them on in its note.
+        """
         gone = set(partitions)
-        for place, gate in self._gates.items():
-            if place[1] in gone:
+        for key, gate in self._gates.items():
+            if key[1] in gone:
                 gate.abandon()
-                self._kept_since.pop(place, None)
+                self._kept_since.pop(key, None)
 
     def note(self, partition: int, prefix: int, room: int = NOTE_BYTES) -> list[str]:
-        """What is shut for who reads on from there: `<pipe>=<lots as bits, hexadecimal>`, in so many bytes at most."""
-        words, size = [], 0
-        for place, gate in list(self._gates.items()):
-            if place[1] != partition:
+        """Return the shut lots for a reader that continues at offset `prefix`, as `<pipe>=<hexadecimal bit set>` each.
+
+        room: limit in bytes; pipes beyond it are left out and tallied
+        """
+        entries, size = [], 0
+        for (pipe, number), gate in list(self._gates.items()):
+            if number != partition:
                 continue
             if bits := gate.shut_at(prefix):
-                word = f"{place[0]}={bits:x}"
-                size += len(word) + 1
+                entry = f"{pipe}={bits:x}"
+                size += len(entry) + 1
                 if size <= room:
-                    words.append(word)
+                    entries.append(entry)
                 else:
-                    self._lane.tally.add(f"admission: pipe={place[0]} is not noted, too many pipes are let in at once")
+                    self._lane.tally.add(
+                        f"admission: pipe={pipe} does not fit in the note: too many pipes are admitted by shares"
+                    )
             elif gate.is_idle:
-                del self._gates[place]
+                del self._gates[pipe, number]
                 self._watch()
-        return words
+        return entries
 
     def recall(self, partition: int, words: Iterable[str]) -> None:
-        """What an earlier owner noted; it may have been ourselves."""
-        self._gates = {place: gate for place, gate in self._gates.items() if place[1] != partition}
-        for word in words:
-            pipe, _, bits = word.partition("=")
+        """Restore the gates of a partition from the note of its last owner, possibly this lane."""
+        self._gates = {key: gate for key, gate in self._gates.items() if key[1] != partition}
+        for entry in words:
+            pipe, _, bits = entry.partition("=")
             self._open(pipe, partition, lots_in(int(bits, 16)), 0)
         self._watch()
 
-    def _open(self, pipe: str, partition: int, shut: list[int], first: int) -> Gate[Item]:
-        """A gate that is shown everything from the offset `first` on."""
+    def _open(self, pipe: str, partition: int, shut: list[int], first: int) -> OrderGate[ProcessItem]:
+        """Create the gate that receives all messages from the offset `first` on."""
         earlier = partial(self._owes_below, partition, first)
-        gate = self._gates[pipe, partition] = Gate(shut, partial(self._owes, partition), earlier)
+        gate = self._gates[pipe, partition] = OrderGate(shut, partial(self._owes, partition), earlier)
         self._watch()
         return gate
 
@@ -158,17 +172,17 @@ class Admission:
         if pipe in self._closed:
             return 0
         record = self._lane.table.pipe(pipe)
-        return self._share(record) if record is not None else WHOLE
+        return self._share(record) if record is not None else ALL_KEYS_PERCENT
 
     def _share(self, record: PipeRecord) -> int:
-        """Percent of its keys that may pass here."""
-        is_held = record.state == "paused" and record.cause == DEPENDENCY_MISSING
+        """Return the percentage of the pipe's keys that may pass in this cell."""
+        is_held = record.state == "paused" and record.cause == Cause.DEPENDENCY_MISSING
         return 0 if is_held or record.held_at == self._cell else record.admitted
 
     def _changed(self, record: object) -> None:
         if not isinstance(record, PipeRecord):
             return
-        is_partly = self._share(record) < WHOLE
+        is_partly = self._share(record) < ALL_KEYS_PERCENT
         if is_partly is not (record.pipe in self._partly):
             (self._partly.add if is_partly else self._partly.discard)(record.pipe)
             self._watch()
@@ -176,14 +190,14 @@ class Admission:
     def _watch(self) -> None:
         self.pipes = self._partly | self._closed | {pipe for pipe, _ in self._gates}
 
-    def _note_time(self, pipe: str, partition: int, gate: Gate[Item]) -> None:
+    def _note_time(self, pipe: str, partition: int, gate: OrderGate[ProcessItem]) -> None:
         if gate.kept:
             self._kept_since.setdefault((pipe, partition), time.monotonic())
         else:
             self._kept_since.pop((pipe, partition), None)
 
     def _used_bytes(self) -> int:
-        return sum(_size(kept.message) for place in self._kept_since for kept in self._gates[place].kept)
+        return sum(_size(kept.message) for key in self._kept_since for kept in self._gates[key].kept)
 
     def _is_crowded(self, partition: int) -> bool:
         window = self._lane.windows.get(partition)
@@ -191,23 +205,23 @@ class Admission:
 
 
 def lot_of(key: bytes) -> int:
-    """Which of the hundred lots a key is in; not by the hashes that choose partition or revision."""
-    return int.from_bytes(blake2b(key, digest_size=8, person=b"admission").digest(), "big") % WHOLE
+    """Return the lot (0 to 99) of a key; the hash differs from those that choose partition and revision."""
+    return int.from_bytes(blake2b(key, digest_size=8, person=b"admission").digest(), "big") % ALL_KEYS_PERCENT
 
 
-def stretches(items: Iterable[Item]) -> Iterable[list[Item]]:
-    """In the same order, those that follow each other with the same revision and bucket together."""
+def stretches(items: Iterable[ProcessItem]) -> Iterable[list[ProcessItem]]:
+    """Yield consecutive items of the same revision and bucket together, in the same order."""
     return (list(group) for _, group in groupby(items, lambda item: (item.meta.revision, item.meta.bucket)))
 
 
-def _marked(passage: Passage[Item]) -> Passage[Item]:
-    """What is held says by which share it is admitted."""
+def _marked(passage: GatePassage[ProcessItem]) -> GatePassage[ProcessItem]:
+    """Set on each held message the share (1 to 100) that admits it."""
     for item in passage.hold:
         item.meta.share = lot_of(item.message.key() or item.meta.id.encode()) + 1
     return passage
 
 
-def _size(item: Item) -> int:
+def _size(item: ProcessItem) -> int:
     return len(item.original) + AN_ITEM_BYTES
 
 

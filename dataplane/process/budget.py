@@ -1,21 +1,21 @@
-"""How much CPU one message may take, where its plan could take more than a lane has time for."""
+"""CPU limit of one message, for plans whose steps could take longer than a lane may spend."""
 
 import time
 from typing import Final
 
+from dataplane.causes import Cause
 from dataplane.plan import StageError
 
-MESSAGE_S: Final = 2.0  # the session of a lane lasts 6 s
-TRANSFORM_LIMIT: Final = "transform-limit"
+MESSAGE_S: Final = 2.0  # the session timeout of a lane is 6 s
 
 
-class Budget:
-    """The CPU that is left for a message."""
+class PassBudget:
+    """Remaining CPU time of a message, from its creation on."""
 
     def __init__(self) -> None:
         self._until_ns = time.thread_time_ns() + int(MESSAGE_S * 1e9)
 
     def check(self) -> None:
-        """Raise StageError `transform-limit` if nothing is left. Called before each piece of work of its own."""
+        """Raise StageError `transform-limit` if no CPU time is left. Called before each unit of work."""
         if time.thread_time_ns() > self._until_ns:
-            raise StageError(TRANSFORM_LIMIT, f"the steps took more than {MESSAGE_S:g} s of CPU on this message")
+            raise StageError(Cause.TRANSFORM_LIMIT, f"the steps took more than {MESSAGE_S:g} s of CPU on this message")

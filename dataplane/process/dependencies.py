@@ -1,8 +1,8 @@
-"""Pipes of which this lane lacks something that their steps need: a plan, the salt of masks, a table, a topic.
+"""Dependencies of pipes that this lane lacks: a plan, the salt of hash steps, a look-up table, a topic.
 
-What is missing may be on its way, so messages wait for it, unsettled, for a moment. Then they are held before the
-steps, or one pipe would fill the window of a partition that it shares with others. The lane reports it on `signals`:
-the control plane pauses the pipe, and resumes it when no lane has said for a while that something is missing.
+A missing dependency may arrive soon, so messages first wait, unsettled, for WAIT_S. Then they are held before the
+steps; otherwise one pipe would fill the ack window of a partition that it shares with others. The lane reports this on
+`signals`: the control plane pauses the pipe, and resumes it when no lane has reported a missing dependency for a while.
 """
 
 import time
@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from dataplane.process.admission import Admission
-from dataplane.process.flows import Group
-from dataplane.process.item import Item, offset_of
-from dataplane.runtime.lane import MAX_WINDOW_BYTES, Lane
-from dataplane.tables.records import DEPENDENCY_MISSING, PipeRecord
-from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
+from dataplane.causes import Cause
+from dataplane.process.admission import ProcessAdmission
+from dataplane.process.flows import FlowGroup
+from dataplane.process.item import ProcessItem, offset_of
+from dataplane.runtime.lanes.lane import MAX_WINDOW_BYTES, Lane
+from dataplane.tables.records import PipeRecord
+from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_signal, signal_key
 
 WAIT_S: Final = 10.0
 CHECK_S: Final = 1.0
@@ -23,19 +24,19 @@ REPORT_S: Final = 10.0  # well below the time after which the control plane take
 
 
 class Dependencies:
-    """Decides which pipes this lane holds because something is missing, and when it takes them in again.
+    """Decides which pipes this lane holds because a dependency is missing, and when it admits them again.
 
-    missing: what a revision of a pipe lacks on this host, in words for the pipe's owner; "" if it can run
+    missing: returns the missing dependency of a pipe's revision on this host, as text for the owner; "" if it can run
     held:    the pipes that this lane holds
     """
 
-    def __init__(self, lane: Lane, admission: Admission, missing: Callable[[str, int], str]) -> None:
+    def __init__(self, lane: Lane, admission: ProcessAdmission, missing: Callable[[str, int], str]) -> None:
         self._lane, self._admission, self._missing = lane, admission, missing
         self._signals = lane.cell.topics["signals"].name
         self._since: dict[str, float] = {}  # when messages of a pipe began to wait
-        self._revisions: dict[str, int] = {}  # of the pipes that are held, one that lacked something
-        self._reported: dict[str, tuple[float, int]] = {}  # when, and under which version of the pipe's record
-        self._unchecked: set[str] = set()  # paused for this cause; perhaps by what this lane lacks
+        self._revisions: dict[str, int] = {}  # by held pipe: a revision with a missing dependency
+        self._reported: dict[str, tuple[float, int]] = {}  # by pipe: time, and version of the pipe's record
+        self._unchecked: set[str] = set()  # pipes paused for this cause, perhaps because of this lane
         self._due_s = 0.0
         lane.table.on_change(self._changed)
 
@@ -44,8 +45,8 @@ class Dependencies:
         """The pipes that this lane holds."""
         return self._revisions.keys()
 
-    def overdue(self, waiting: Iterable[tuple[Group, list[Item]]], now_s: float) -> set[str]:
-        """Return the pipes whose waiting messages are to be held now; note when the others began to wait."""
+    def overdue(self, waiting: Iterable[tuple[FlowGroup, list[ProcessItem]]], now_s: float) -> set[str]:
+        """Return the pipes whose waiting messages must be held now; record when the others began to wait."""
         since, crowded = self._since, self._crowded(waiting)
         self._since = {group.pipe: since.get(group.pipe, now_s) for group, _ in waiting}
         due = set()
@@ -56,8 +57,8 @@ class Dependencies:
                 self._hold(pipe, group.revision, now_s)
         return due
 
-    def turn(self, now_s: float) -> None:
-        """Look once a second whether what was missing has come, and repeat the report while it has not."""
+    def poll(self, now_s: float) -> None:
+        """Check once a second if missing dependencies have arrived; repeat the report while they have not."""
         if now_s < self._due_s or not (self._revisions or self._unchecked):
             return
         self._due_s = now_s + CHECK_S
@@ -71,8 +72,8 @@ class Dependencies:
             elif self._reported[pipe][1] != self._version(pipe) or now_s - self._reported[pipe][0] >= REPORT_S:
                 self._report(pipe, why, now_s)
 
-    def _crowded(self, waiting: Iterable[tuple[Group, list[Item]]]) -> set[int]:
-        """Return the partitions of whose windows waiting messages take half, or block so much behind them."""
+    def _crowded(self, waiting: Iterable[tuple[FlowGroup, list[ProcessItem]]]) -> set[int]:
+        """Return the partitions in which waiting messages fill, or block, half of the ack window."""
         counts: Counter[int] = Counter()
         firsts: dict[int, int] = {}
         for group, items in waiting:
@@ -97,14 +98,14 @@ class Dependencies:
         self._report(pipe, why, now_s)
 
     def _take_in(self, pipe: str) -> None:
-        """Hold it no more, and say so. What is held of it comes back first (dataplane.process.gate)."""
+        """Stop holding a pipe and report that. Its held messages return first (dataplane.process.gate)."""
         del self._revisions[pipe], self._reported[pipe]
         self._admission.reopen(pipe)
-        self._lane.tally.add(f"not held any more: pipe={pipe}")
+        self._lane.tally.add(f"no longer held: pipe={pipe}")
         self._send(pipe, "")
 
     def _why(self, pipe: str) -> str:
-        """Return what the revisions lack that run the pipe's messages now: what is held comes back under these."""
+        """Return the missing dependency of the pipe's current revisions, which will run held messages; "" if none."""
         record = self._lane.table.pipe(pipe)
         weights = [revision for revision, _ in record.weights] if record is not None else []
         revisions = weights or [self._revisions.get(pipe, 0)]
@@ -115,7 +116,7 @@ class Dependencies:
         self._send(pipe, why)
 
     def _send(self, pipe: str, why: str) -> None:
-        signal = Signal(
+        signal = DestinationSignal(
             SIGNAL_VERSION,
             self._lane.identity.cell,
             self._lane.identity.writer,
@@ -123,16 +124,16 @@ class Dependencies:
             "",
             time.time_ns() // 1_000,
             breaker="open" if why else "closed",
-            suspended=DEPENDENCY_MISSING if why else "",
+            suspended=Cause.DEPENDENCY_MISSING if why else "",
             reason=why,
             of_version=self._version(pipe),
         )
-        self._lane.outbox.send(self._signals, None, key=signal_key(signal).encode(), value=encode_signal(signal))
+        self._lane.producer.send(self._signals, None, key=signal_key(signal).encode(), value=encode_signal(signal))
 
     def _version(self, pipe: str) -> int:
         record = self._lane.table.pipe(pipe)
         return record.version if record is not None else 0
 
     def _changed(self, record: object) -> None:
-        if isinstance(record, PipeRecord) and record.state == "paused" and record.cause == DEPENDENCY_MISSING:
+        if isinstance(record, PipeRecord) and record.state == "paused" and record.cause == Cause.DEPENDENCY_MISSING:
             self._unchecked.add(record.pipe)

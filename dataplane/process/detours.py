@@ -1,15 +1,15 @@
-"""Which pipes of a process lane run in the slow lane, and how their messages keep their order there and back.
+"""Detours: pipes of a process lane that run in the slow lane, with the order of their messages kept there and back.
 
-A pipe whose messages are dear, or fill the window of a partition, makes others wait: it is put on a detour. Its
-messages go, as they came, to the cell's `process-slow` topic, where a lane of its own runs them. For each partition:
+A pipe whose messages are expensive, or fill the ack window of a partition, delays others: it gets a detour. Its
+messages are produced unchanged to the cell's `process-slow` topic, where a slow lane runs them. For each partition:
 
-    closing   what came before still runs here; nothing more of the pipe does. It ends when all of that is stored and
-              the detour is noted beside the committed offset: who reads on from there must not run ahead of it
+    closing   earlier messages still run here, and no others of the pipe. It ends when all their records are stored and
+              the detour is in the note of the committed offset: a new owner must not run messages before their turn
     slow      each message is produced to the slow topic, and is settled here when it is stored there
-    opening   messages wait in their flow until the slow lane has committed past the last one that it was given; then
-              they run here again. If that takes too long, the detour goes on
+    opening   messages wait in their flow until the slow lane has committed past the last one that was sent to it; then
+              they run here again. If that takes too long, the detour continues
 
-Nothing overtakes, whoever is killed: a new owner reads the note and goes on with the detour.
+A kill never changes the order: a new owner reads the note and continues the detour.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,37 +17,37 @@ from enum import Enum
 from typing import Final, Protocol
 from zlib import crc32
 
-from dataplane.process.flows import Cost, Flow, FlowKey
-from dataplane.runtime.lane import MAX_WINDOW_BYTES, Lane
+from dataplane.process.flows import FlowCost, FlowKey, PipeFlow
+from dataplane.runtime.lanes.lane import MAX_WINDOW_BYTES, Lane
 
-DEAR_NS: Final = 2_000_000  # of CPU a message: a hundred times what a plain one takes
-DEAR_SPENT_NS: Final = 200_000_000  # so much CPU of dear messages, less what is forgotten, begins a detour
+DEAR_NS: Final = 2_000_000  # of CPU a message: a hundred times the cost of a plain one
+DEAR_SPENT_NS: Final = 200_000_000  # CPU of expensive messages, decayed by HALF_LIFE_S, that starts a detour
 HALF_LIFE_S: Final = 5.0
-PART_OF_WINDOW: Final = 4  # a flow with more than this part of its partition's window begins one, too
-OTHERS_S: Final = 10.0  # a tenant that has sent something within this time is there
-STAY_S: Final = 10.0  # a detour lasts so long at least; twice as long as the one before that ended lately
+PART_OF_WINDOW: Final = 4  # a flow with more than 1/4 of its partition's ack window starts one, too
+OTHERS_S: Final = 10.0  # a tenant with a message within this time counts as active
+STAY_S: Final = 10.0  # minimum duration of a detour; twice the last one if that ended within LATELY_S
 LONGEST_STAY_S: Final = 160.0
 LATELY_S: Final = 300.0
-NEAR: Final = 100  # messages that the slow lane may be behind when a detour is about to end
+NEAR: Final = 100  # largest lag of the slow lane, in messages, at which a detour may begin to end
 OPENING_S: Final = 5.0
-LOOK_S: Final = 0.05  # how often the note is looked at, and the slow lane while a detour is about to end
-PROBE_S: Final = 1.0  # how often the slow lane is, while a detour lasts
-MOST_NOTED: Final = 50  # pipes in one partition: a note has room for their words and those of admission
-WORD: Final = "slow!"  # before the pipe, in a note; a release that does not know it takes it for a pipe without lots
+LOOK_S: Final = 0.05  # interval of reading the note, and the slow lane's progress while a detour ends
+PROBE_S: Final = 1.0  # interval of reading the slow lane's progress while a detour lasts
+MOST_NOTED: Final = 50  # pipes of one partition: the note has room for their entries and those of admission
+WORD: Final = "slow!"  # prefix of an entry in a note; releases that do not know it read a pipe without lots
 
 
 class SlowTopic(Protocol):
-    """How far the slow topic is written and read."""
+    """Progress of the slow topic."""
 
     def progress(self, partition: int) -> tuple[int, int] | None:
-        """What its lanes have committed, and where it ends; None if nobody answers now."""
+        """Return the committed offset and the end offset of a partition; None if the broker does not answer now."""
 
     def close(self) -> None:
-        """Let go of what it reads with."""
+        """Close the Kafka client."""
 
 
 class State(Enum):
-    """Of a detour in one partition."""
+    """State of a detour in one partition."""
 
     CLOSING = "closing"
     SLOW = "slow"
@@ -55,7 +55,11 @@ class State(Enum):
 
 
 class _Way:
-    """The detour of a pipe in one partition. `since_s`: of its state; `target`: where its last message may lie."""
+    """Detour of a pipe in one partition.
+
+    since_s: start of the current state
+    target:  end offset of the slow partition, which covers the last message that was sent there
+    """
 
     __slots__ = ("since_s", "state", "target")
 
@@ -68,9 +72,9 @@ class _Way:
 
 
 class _Detour:
-    """A pipe's detour, in all partitions of this lane. It does not end before `until_s`.
+    """Detour of a pipe in all partitions of this lane. It does not end before `until_s`.
 
-    tenant: "" after a recall, until the pipe's record is known; no detour begins to end before
+    tenant: "" after a recall until the pipe's record is known; until then the detour does not begin to end
     """
 
     def __init__(self, tenant: str, until_s: float) -> None:
@@ -78,36 +82,37 @@ class _Detour:
         self.ways: dict[int, _Way] = {}
 
 
-class Detours:
-    """The detours of one lane. Times are of the monotonic clock."""
+class SlowLaneDetours:
+    """Detours of one lane. All times are seconds of the monotonic clock."""
 
-    def __init__(self, lane: Lane, slow: SlowTopic, flows: Mapping[FlowKey, Flow]) -> None:
-        """`flows`: all of the lane's, as they are at any time."""
+    def __init__(self, lane: Lane, slow: SlowTopic, flows: Mapping[FlowKey, PipeFlow]) -> None:
+        """`flows`: all flows of the lane, a live view."""
         self._lane, self._slow, self._flows = lane, slow, flows
         self._topic = lane.cell.topics["process-slow"]
         self._detours: dict[str, _Detour] = {}
-        self._ended: dict[str, tuple[float, float]] = {}  # by pipe: when its last one ended, and how long it stayed
-        self._spent: dict[str, tuple[float, float]] = {}  # by pipe: CPU of dear messages, as of when
-        self._seen: dict[str, float] = {}  # tenants, and when a message of theirs came last
-        self._notes: dict[int, tuple[float, str]] = {}  # by partition: what is committed, as of when
-        self._asked: dict[int, tuple[float, tuple[int, int] | None]] = {}  # by slow partition: its progress, as of when
+        # By pipe: when its last detour ended, and its minimum duration.
+        self._ended: dict[str, tuple[float, float]] = {}
+        self._spent: dict[str, tuple[float, float]] = {}  # by pipe: CPU of expensive messages in ns, and its time
+        self._seen: dict[str, float] = {}  # by tenant: time of its last message
+        self._notes: dict[int, tuple[float, str]] = {}  # by partition: time of reading, and the committed note
+        self._asked: dict[int, tuple[float, tuple[int, int] | None]] = {}  # by slow partition: time, progress
         self._probe_due_s = 0.0
-        self._given_up: set[int] = set()  # partitions whose detours stay as they are, and so are noted
+        self._given_up: set[int] = set()  # partitions whose detours are frozen, and stay in the note
 
     def state(self, key: FlowKey) -> State | None:
-        """Of a flow; None if its messages run here."""
+        """Return the state of a flow's detour; None if its messages run here."""
         detour = self._detours.get(key[0])
         way = detour.ways.get(key[1]) if detour is not None else None
         return way.state if way is not None else None
 
     def partition(self, tenant: str) -> int:
-        """Where a tenant's messages go on the slow topic: most tenants are behind no other one there."""
+        """Return a tenant's partition of the slow topic; a hash, so that most tenants do not wait for another one."""
         return crc32(tenant.encode()) % self._topic.partitions
 
-    # -- beginning -------------------------------------------------------------------------------------------------
+    # -- start -----------------------------------------------------------------------------------------------------
 
-    def came(self, flow: Flow, now_s: float) -> None:
-        """Messages of a flow came."""
+    def came(self, flow: PipeFlow, now_s: float) -> None:
+        """Note that messages of a flow arrived; start or extend its detour if needed."""
         self._seen[flow.tenant] = now_s
         detour = self._detours.get(flow.key[0])
         if detour is not None:
@@ -116,8 +121,8 @@ class Detours:
         elif self._is_crowd(flow):
             self._begin(flow, now_s, "fills its partition's window")
 
-    def ran(self, flow: Flow, cost: Cost, cost_ns: int, now_s: float) -> None:
-        """Messages of a flow ran here, at this CPU."""
+    def ran(self, flow: PipeFlow, cost: FlowCost, cost_ns: int, now_s: float) -> None:
+        """Note the CPU, in ns, of messages that ran here; start a detour if the pipe is too expensive."""
         if cost.mean_ns < DEAR_NS:
             return
         spent_ns, then_s = self._spent.get(flow.key[0], (0.0, now_s))
@@ -126,19 +131,19 @@ class Detours:
         if spent_ns > DEAR_SPENT_NS:
             self._begin(flow, now_s, f"takes {cost.mean_ns / 1e6:.1f} ms of CPU a message")
 
-    def _is_crowd(self, flow: Flow) -> bool:
+    def _is_crowd(self, flow: PipeFlow) -> bool:
         if flow.count > self._lane.settings.max_unsettled // PART_OF_WINDOW:
             return True
         window = self._lane.windows.get(flow.key[1])
         most_bytes = MAX_WINDOW_BYTES // PART_OF_WINDOW
         return window is not None and window.bytes > most_bytes and flow.size_bytes() > most_bytes
 
-    def _begin(self, flow: Flow, now_s: float, why: str) -> None:
-        """Only where another tenant would have to wait, and a slow lane runs."""
+    def _begin(self, flow: PipeFlow, now_s: float, why: str) -> None:
+        """Start a detour if another tenant would have to wait and a slow lane runs."""
         pipe, tenant = flow.key[0], flow.tenant
-        others = any(other != tenant and now_s - seen_s < OTHERS_S for other, seen_s in self._seen.items())
+        has_others = any(other != tenant and now_s - seen_s < OTHERS_S for other, seen_s in self._seen.items())
         cell = self._lane.table.cell(self._lane.identity.cell)
-        if pipe in self._detours or not others or cell is None or not cell.lanes.get("process-slow"):
+        if pipe in self._detours or not has_others or cell is None or not cell.lanes.get("process-slow"):
             return
         ended_s, stayed_s = self._ended.get(pipe, (float("-inf"), 0.0))
         stay_s = min(LONGEST_STAY_S, 2 * stayed_s) if now_s - ended_s < LATELY_S else STAY_S
@@ -151,13 +156,13 @@ class Detours:
     def _close(self, key: FlowKey, detour: _Detour, now_s: float) -> None:
         if len(self._words(key[1])) < MOST_NOTED:
             detour.ways[key[1]] = _Way(State.CLOSING, now_s)
-            self._notes.pop(key[1], None)  # what was read before may be of an earlier detour
+            self._notes.pop(key[1], None)  # the note that was read may be of an earlier detour
             self._lane.renote(key[1])
 
-    # -- going on --------------------------------------------------------------------------------------------------
+    # -- progress --------------------------------------------------------------------------------------------------
 
-    def turn(self, now_s: float) -> list[FlowKey]:
-        """Move the detours on; the flows that may go on, be it here or to the slow lane."""
+    def poll(self, now_s: float) -> list[FlowKey]:
+        """Advance the detours; return the flows whose messages may now run, here or in the slow lane."""
         if not self._detours:
             return []
         free: list[FlowKey] = []
@@ -179,7 +184,7 @@ class Detours:
         return free
 
     def _moves(self, key: FlowKey, way: _Way, now_s: float) -> bool:
-        """Move one on if it may; whether its messages need not wait any more."""
+        """Advance one detour if possible; return True if its messages need not wait any more."""
         flow = self._flows.get(key)
         runs, waits_s = (flow.runs if flow is not None else 0), now_s - way.since_s
         if way.state is State.CLOSING and not runs and self._is_noted(key, now_s):
@@ -199,7 +204,7 @@ class Detours:
         return False
 
     def _is_noted(self, key: FlowKey, now_s: float) -> bool:
-        """Whether the commit that says so has been made: it is read back, for commits may fail."""
+        """Return True if the detour is in the committed note; the note is read back, because commits may fail."""
         pipe, partition = key
         read_s, note = self._notes.get(partition, (float("-inf"), ""))
         if now_s - read_s >= LOOK_S and f"{WORD}{pipe}=" not in note:
@@ -210,7 +215,7 @@ class Detours:
         return f"{WORD}{pipe}=" in note
 
     def _has_passed(self, tenant: str, way: _Way, now_s: float) -> bool:
-        """Whether the slow lane has run all that it was given. Asked when everything that was sent there is stored."""
+        """Return True if the slow lane has committed all that was sent to it; call only when all of that is stored."""
         progress = self._progress(self.partition(tenant), now_s, max_age_s=LOOK_S if way.target is not None else 0.0)
         if progress is None:
             return False
@@ -231,7 +236,7 @@ class Detours:
                     way.become(State.OPENING, now_s)
 
     def _progress(self, partition: int, now_s: float, *, max_age_s: float) -> tuple[int, int] | None:
-        """Of a partition of the slow topic, no older than that; whoever asks the brokers waits for them."""
+        """Return the progress of a slow partition, at most `max_age_s` old; a query to the brokers blocks the lane."""
         asked_s, progress = self._asked.get(partition, (float("-inf"), None))
         if now_s - asked_s >= max_age_s:
             progress = self._slow.progress(partition)
@@ -244,36 +249,36 @@ class Detours:
         _, stayed_s = self._ended.get(pipe, (now_s, STAY_S))
         self._ended[pipe] = (now_s, stayed_s)
 
-    # -- partitions come and go ------------------------------------------------------------------------------------
+    # -- rebalance -------------------------------------------------------------------------------------------------
 
     def note(self, partition: int) -> list[str]:
-        """What is to be committed beside an offset of a partition, as words of an admission's note."""
+        """Return the entries for the note of a partition's commit, in the format of admission's entries."""
         return self._words(partition)
 
     def _words(self, partition: int) -> list[str]:
         return [f"{WORD}{pipe}=0" for pipe, detour in self._detours.items() if partition in detour.ways]
 
     def give_up(self, partitions: Iterable[int] | None = None) -> None:
-        """Leave the detours of these partitions, or of all, as they are, until they are recalled.
+        """Freeze the detours of these partitions (default: all) until they are recalled.
 
-        What was produced to the slow topic may be under way: the last commit says that it goes there.
+        Records to the slow topic may be in flight, so the last commit must still note the detour.
         """
         noted = {partition for detour in self._detours.values() for partition in detour.ways}
         self._given_up.update(noted if partitions is None else partitions)
 
     def recall(self, partition: int, note: str, now_s: float) -> None:
-        """What an earlier owner noted; it may have been ourselves."""
+        """Restore the detours of a partition from the note of its last owner, possibly this lane."""
         self._given_up.discard(partition)
         self._notes[partition] = (now_s, note)
         for detour in self._detours.values():
             detour.ways.pop(partition, None)
-        for word in note.split(","):
-            if not word.startswith(WORD):
+        for entry in note.split(","):
+            if not entry.startswith(WORD):
                 continue
-            pipe = word.removeprefix(WORD).partition("=")[0]
+            pipe = entry.removeprefix(WORD).partition("=")[0]
             detour = self._detours.setdefault(pipe, _Detour("", now_s + STAY_S))
             detour.ways[partition] = _Way(State.SLOW, now_s)
 
     def close(self) -> None:
-        """Let go of the slow topic."""
+        """Close the client of the slow topic."""
         self._slow.close()

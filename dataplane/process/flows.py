@@ -1,25 +1,28 @@
-"""Messages that wait for their turn in a process lane: a queue for each pipe and partition, and what pipes cost. Pure.
+"""Queues of a process lane, one flow for each pipe and partition, and the measured cost of pipes. Pure.
 
-How many messages of a flow are run at once follows from what they cost: few enough for the pass to end in time. It is
-learned by doubling, because nothing is known of a pipe at first, and a pipe's next message may cost a hundred times as
-much as its last one.
+The cost of a pipe's messages limits how many run at once, so that a pass ends in time. The number grows by doubling,
+because the cost of a new pipe is unknown, and a pipe's next message may cost a hundred times as much as its last one.
 """
 
 from collections import deque
 from typing import Final, NamedTuple
 
-from dataplane.plan import Plan
-from dataplane.process.item import Item
+from dataplane.plan import CompiledPlan
+from dataplane.process.item import ProcessItem
 
-CHUNK_NS: Final = 5_000_000  # of CPU: what the messages that are run together should cost
+CHUNK_NS: Final = 5_000_000  # target CPU cost of the messages that run together
 MOST_AT_ONCE: Final = 128
-MOST_PARTS: Final = 200  # steps of all messages that are run together: 2 s, should each take as long as it may
-NEW: Final = 0.3  # weight of the newest figure in a pipe's mean
+MOST_PARTS: Final = 200  # steps of all messages that run together: 2 s if each takes its maximum
+NEW: Final = 0.3  # weight of the newest value in a pipe's mean
 FlowKey = tuple[str, int]  # pipe, slot of the partition
 
 
-class Group(NamedTuple):
-    """What the messages of a run share. `partition`: where they were read; `origin`: where ingest put them."""
+class FlowGroup(NamedTuple):
+    """Attributes that the messages of a run share.
+
+    partition: the partition from which they were read
+    origin:    the partition in which ingest stored them
+    """
 
     pipe: str
     revision: int
@@ -29,44 +32,44 @@ class Group(NamedTuple):
 
     @property
     def flow(self) -> FlowKey:
-        """Whose messages they are."""
+        """Key of the flow to which the messages belong."""
         return self.pipe, self.partition
 
 
-class Flow:
-    """Messages of one pipe in one partition, in their order: parts that may each be run together.
+class PipeFlow:
+    """Queue of one pipe's messages in one partition, in their order, as parts that may each run together.
 
-    count:   of messages
-    runs:    of this flow, whose records are not all stored
+    count: number of messages
+    runs:  number of runs of this flow whose records are not all stored
     """
 
     __slots__ = ("count", "is_queued", "key", "parts", "runs", "tenant")
 
     def __init__(self, key: FlowKey, tenant: str) -> None:
         self.key, self.tenant = key, tenant
-        self.parts: deque[tuple[Group, list[Item]]] = deque()
+        self.parts: deque[tuple[FlowGroup, list[ProcessItem]]] = deque()
         self.count = self.runs = 0
-        self.is_queued = False  # its turn will come
+        self.is_queued = False  # in the queue of turns
 
-    def add(self, group: Group, items: list[Item]) -> None:
-        """Behind the others."""
+    def add(self, group: FlowGroup, items: list[ProcessItem]) -> None:
+        """Append messages to the queue."""
         self.count += len(items)
         if self.parts and self.parts[-1][0] == group:
             self.parts[-1][1].extend(items)
         else:
             self.parts.append((group, items))
 
-    def put_back(self, group: Group, items: list[Item]) -> None:
-        """Before the others."""
+    def put_back(self, group: FlowGroup, items: list[ProcessItem]) -> None:
+        """Prepend messages to the queue."""
         self.count += len(items)
         self.parts.appendleft((group, items))
 
     def size_bytes(self) -> int:
-        """Of all of them."""
+        """Return the size of all queued bodies."""
         return sum([len(item.original) for _, items in self.parts for item in items])
 
-    def take(self, most: int) -> tuple[Group, list[Item]]:
-        """The first ones, so many at the most. There must be one."""
+    def take(self, most: int) -> tuple[FlowGroup, list[ProcessItem]]:
+        """Remove and return up to `most` messages from the head of the queue, which must not be empty."""
         group, items = self.parts[0]
         if len(items) > most:
             taken = items[:most]
@@ -77,8 +80,8 @@ class Flow:
         return group, taken
 
 
-class Cost:
-    """What a pipe's messages cost of late, and how many of them may be run at once."""
+class FlowCost:
+    """Recent mean cost of a pipe's messages, and how many of them may run at once."""
 
     __slots__ = ("at_once", "mean_ns")
 
@@ -87,7 +90,7 @@ class Cost:
         self.mean_ns = 0.0
 
     def note(self, count: int, cost_ns: int) -> None:
-        """So many were run together, at this CPU."""
+        """Note that `count` messages ran together and took `cost_ns` of CPU."""
         each = cost_ns / count
         self.mean_ns = each if not self.mean_ns else (1 - NEW) * self.mean_ns + NEW * each
         if cost_ns > CHUNK_NS:
@@ -95,10 +98,10 @@ class Cost:
         elif count >= self.at_once:
             self.at_once = min(MOST_AT_ONCE, 2 * self.at_once)
 
-    def chunk(self, plan: Plan | None, credit_ns: float) -> int:
-        """How many to run now, for what the tenant may spend.
+    def chunk(self, plan: CompiledPlan | None, credit_ns: float) -> int:
+        """Return how many messages to run now within the tenant's credit, at least 1.
 
-        Of a plan with an explode one by one: what they come to is not known before.
+        Plans with an explode run one message at a time, because its cost is unknown in advance.
         """
         if plan is None:
             return MOST_AT_ONCE  # they will wait

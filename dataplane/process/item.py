@@ -1,84 +1,84 @@
-"""One message on its way through the stages: bytes or a decoded body, whichever the last stage left."""
+"""One message in the stages: its body is bytes or decoded, as the last stage left it."""
 
 from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Message
 
-from dataplane.ledger.meta import Headers, Meta
+from dataplane.ledger.meta import Headers, MessageMeta
 from dataplane.plan.about import about
 from dataplane.plan.stage import NOTHING_KNOWN, decode, encode
-from dataplane.stages.steps import About
+from dataplane.stages.steps import StepContext
 
 _CE_ID: Final = "ce_id"
 
 
-class Unread:
-    """The body has not been decoded since it was written."""
+class UndecodedBody:
+    """Marker: the body has not been decoded since it was written."""
 
 
-UNREAD: Final = Unread()
+UNREAD: Final = UndecodedBody()
 
 
-class Item(msgspec.Struct, gc=False):
-    """A message, or a child of one.
+class ProcessItem(msgspec.Struct, gc=False):
+    """Message, or child of one.
 
-    headers:  as read; the first is ours, and is written anew before each send
-    body:     what the last stage made of it, None while `value` is newer
-    original: what goes to dead: the body as it came, of a child as it was made
-    judged:   dedup was asked about it and has answered
-    back:     it is on the ingest topic once more: judged, or released from held
-    ways:     to how many destinations routes sent it; 0 if there are no routes
-    stopwatch: the stamp with which it came back
+    headers:   as read; the first is the meta header, which is encoded again before each send
+    body:      the bytes as of the last stage, None while `value` is newer
+    original:  the body for a dead letter: as it was read, or of a child as it was made
+    judged:    dedup has judged it
+    back:      it has returned to the ingest topic: judged, or released from held
+    ways:      the number of destinations that the routes chose; 0 if there are no routes
+    stopwatch: the stamp with which it returned
 
-    Python's cyclic collector does not look at it: nothing of it leads back to it.
+    Python's cyclic collector does not track it (`gc=False`): it contains no reference cycle.
     """
 
-    meta: Meta
+    meta: MessageMeta
     message: Message
     headers: Headers
     body: bytes | None
     original: bytes
     value: Any = UNREAD
-    about: About = NOTHING_KNOWN
+    about: StepContext = NOTHING_KNOWN
     ways: int = 0
     judged: bool = False
     back: bool = False
     stopwatch: bytes = b""
 
     def read(self) -> Any:
-        """The decoded body. Raises StageError `decode`."""
+        """Return the decoded body. Raises StageError `decode`."""
         if self.value is UNREAD:
             self.value = decode(self.body or b"")
         return self.value
 
     def write(self, value: Any) -> None:
-        """A stage made this of it."""
+        """Set the decoded body that a stage has made."""
         self.value, self.body = value, None
 
     def written(self, where: str) -> bytes:
-        """The body as bytes. Raises StageError `encode`."""
+        """Return the body as bytes; `where` names the steps in an error. Raises StageError `encode`."""
         if self.body is None:
             self.body = encode(self.value, where)
         return self.body
 
 
-def offset_of(item: Item) -> int:
-    """Where it lies in its partition."""
+def offset_of(item: ProcessItem) -> int:
+    """Return the offset of the item's record."""
     return int(item.message.offset() or 0)
 
 
-def item_of(meta: Meta, message: Message, headers: Headers) -> Item:
-    """A message as it was read."""
+def item_of(meta: MessageMeta, message: Message, headers: Headers) -> ProcessItem:
+    """Return the item of a message as it was read."""
     body = message.value() or b""
-    return Item(meta, message, headers, body, body)
+    return ProcessItem(meta, message, headers, body, body)
 
 
-def child_of(item: Item, number: int, body: bytes) -> Item:
-    """The number-th child that an explode made of a message: an id of its own, the same place."""
+def child_of(item: ProcessItem, number: int, body: bytes) -> ProcessItem:
+    """Return the child with this number that an explode made: it has its own id and the message's position."""
     meta = msgspec.structs.replace(item.meta, id=f"{item.meta.id}.{number}", child=number)
     headers = [(name, b"%b.%d" % (value, number) if name == _CE_ID else value) for name, value in item.headers]
-    child = Item(meta, item.message, headers, body, body, back=item.back, stopwatch=item.stopwatch)
+    child = ProcessItem(meta, item.message, headers, body, body, back=item.back, stopwatch=item.stopwatch)
     if item.about is not NOTHING_KNOWN:
         child.about = about(meta)
     return child

@@ -1,7 +1,7 @@
-"""A process lane's look-up tables: the host's store, the lane's part in keeping it, one pinned state for a batch.
+"""Look-up tables of a process lane: the host's store, its replication, and one pinned snapshot for each batch.
 
-Without a disk that takes the store there are no tables: the pipes that need some wait, all others go on, and the store
-is opened as soon as it can be.
+If the disk cannot take the store there are no tables: pipes that need one wait, all others continue, and the lane
+retries to open the store.
 """
 
 import time
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dataplane.runtime.lookup_keeper import LookupKeeper
-from dataplane.stages.enrich import TableGoneError
+from dataplane.runtime.lookup_keeper import LookupReplicator
+from dataplane.stages.enrich import TableNotFoundError
 from dataplane.tables.lookup_store import LOOKUPS, LookupStore, lookup_folder
 from dataplane.tables.lookups import TableRecord
 from dataplane.tables.optional_files import OptionalFiles
@@ -19,64 +19,64 @@ from dataplane.tables.optional_files import OptionalFiles
 OPEN_EVERY_S: Final = 5.0
 
 
-class Tables(Protocol):
-    """One state of all tables of a host."""
+class LookupTables(Protocol):
+    """Snapshot of all tables of a host."""
 
     def table(self, tenant: str, name: str) -> TableRecord | None:
-        """The newest table of that name, be it removed; None if this host knows of none."""
+        """Return the newest table of that name, even if removed; None if this host has no record of it."""
 
     def row(self, table: str, key: str) -> Any:
-        """The row, decoded anew for whoever asks; None if there is none."""
+        """Return a freshly decoded row; None if there is none."""
 
 
-class NoTables:
-    """What a host without a store knows."""
+class NoLookupTables:
+    """Tables of a host without a store: none."""
 
     def table(self, _tenant: str, _name: str) -> TableRecord | None:
-        """None: whoever needs a table waits for it."""
+        """Return None, so that pipes with look-ups wait."""
         return None
 
     def row(self, _table: str, _key: str) -> Any:
-        """None: there is no row."""
+        """Return None."""
         return None
 
 
 class TenantRows:
-    """The tables of one tenant, as pinned."""
+    """Tables of one tenant in a pinned snapshot."""
 
-    def __init__(self, pinned: Tables, tenant: str) -> None:
+    def __init__(self, pinned: LookupTables, tenant: str) -> None:
         self._pinned, self._tenant = pinned, tenant
 
     def unknown(self, tables: Iterable[str]) -> str:
-        """Return the first of these tables that this host neither holds nor knows to be removed, or ""."""
+        """Return the first of these tables that this host neither has nor knows to be removed, or ""."""
         return next((name for name in tables if self._pinned.table(self._tenant, name) is None), "")
 
     def row(self, table: str, key: str) -> Any:
-        """The row; None if there is none. Raises TableGoneError."""
+        """Return the row; None if there is none. Raises TableNotFoundError if the table is unknown or removed."""
         record = self._pinned.table(self._tenant, table)
         if record is None or record.state == "removed":
-            raise TableGoneError(table)
+            raise TableNotFoundError(table)
         return self._pinned.row(record.table, key)
 
 
 class Lookups:
-    """Opened inside the lane's process; closed with the lane."""
+    """Look-up tables of a lane, opened in its process and closed with it."""
 
     def __init__(self, folder: Path, kafka: str = "", files: OptionalFiles | None = None) -> None:
-        """Open the store, if the disk takes it; with the address of a Kafka, stand for keeper too."""
+        """Open the store, if the disk can take it; with a Kafka address, start its replication, too."""
         self._folder, self._kafka = folder, kafka
         self._files = files or OptionalFiles()
         self.store: LookupStore | None = None
-        self._keeper: LookupKeeper | None = None
+        self._keeper: LookupReplicator | None = None
         self._open()
 
     @contextmanager
-    def pinned(self) -> Iterator[Tables]:
-        """One state of all tables, whatever the keeper writes meanwhile."""
+    def pinned(self) -> Iterator[LookupTables]:
+        """Pin one snapshot of all tables, which later writes of the replicator do not change."""
         if self.store is None and time.monotonic() >= self._due_s:
             self._open()
         if self.store is None:
-            yield NoTables()
+            yield NoLookupTables()
             return
         pinned = self.store.pin()
         try:
@@ -85,7 +85,7 @@ class Lookups:
             pinned.close()
 
     def close(self) -> None:
-        """Let another process be the keeper."""
+        """Close the store and stop the replicator, so that another process can replicate."""
         if self._keeper is not None:
             self._keeper.close()
         if self.store is not None:
@@ -96,10 +96,10 @@ class Lookups:
         with self._files.attempt(LOOKUPS):
             self.store = LookupStore(self._folder)
         if self.store is not None and self._kafka:
-            self._keeper = LookupKeeper(self._kafka, self.store, self._folder, self._files)
+            self._keeper = LookupReplicator(self._kafka, self.store, self._folder, self._files)
             self._keeper.start()
 
 
 def open_lookups(var: Path, kafka: str, files: OptionalFiles) -> Lookups:
-    """This host's tables."""
+    """Open this host's tables, with replication."""
     return Lookups(lookup_folder(var), kafka, files)

@@ -1,28 +1,28 @@
-"""The plans a lane runs: compiled once for each (pipe, revision), with the tenant's salt where a step hashes."""
+"""Plans of a lane, compiled once per (pipe, revision), with the tenant's salt if a step hashes."""
 
 import base64
 import logging
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from dataplane.plan import Plan, compile_plan
+from dataplane.plan import CompiledPlan, compile_plan
 from dataplane.tables.control import ControlTable
 from dataplane.tables.sealed import salt_place, unbind
 
 log = logging.getLogger(__name__)
 
 
-class Plans:
-    """Compiled plans. A message whose plan is not there waits for it."""
+class PlanCache:
+    """Cache of compiled plans. Messages wait while their plan is missing."""
 
     def __init__(self, table: ControlTable, fernet_keys: tuple[str, ...]) -> None:
         self._table = table
         self._fernet = MultiFernet([Fernet(key) for key in fernet_keys]) if fernet_keys else None
-        self._known: dict[tuple[str, int], Plan] = {}
-        self._told: set[str] = set()
+        self._known: dict[tuple[str, int], CompiledPlan] = {}
+        self._reported: set[str] = set()
 
-    def find(self, pipe: str, revision: int) -> Plan | None:
-        """The plan to run for messages stamped with a revision; None while its spec or its salt is not known."""
+    def find(self, pipe: str, revision: int) -> CompiledPlan | None:
+        """Return the plan for messages stamped with a revision; None while its spec or its salt is not known."""
         record = self._table.pipe(pipe)
         runs_as = record.run_as.get(revision, revision) if record else revision
         plan = self._known.get((pipe, runs_as))
@@ -33,14 +33,14 @@ class Plans:
         return plan
 
     def missing(self, pipe: str, revision: int) -> str:
-        """Return what `find` needed and did not get, in words for the pipe's owner."""
+        """Return the reason why `find` gave None, as text for the pipe's owner."""
         record = self._table.pipe(pipe)
         runs_as = record.run_as.get(revision, revision) if record else revision
         if self._table.plan(pipe, runs_as) is None:
             return f"Revision {runs_as} has not been loaded yet."
-        return "The secret of its hash steps cannot be opened."
+        return "The secret of its hash steps cannot be decrypted."
 
-    def _compile(self, pipe: str, revision: int) -> Plan | None:
+    def _compile(self, pipe: str, revision: int) -> CompiledPlan | None:
         known = self._table.plan(pipe, revision)
         if known is None:
             return None
@@ -51,7 +51,7 @@ class Plans:
         return None if salt is None else compile_plan(known.spec, salt)
 
     def salt(self, pipe: str) -> bytes | None:
-        """The tenant's salt, or None if it cannot be opened: no hash is made without it."""
+        """Return the tenant's salt; None if it cannot be decrypted, because no hash is made without it."""
         record = self._table.pipe(pipe)
         try:
             if record is None or not record.salt or self._fernet is None:
@@ -60,9 +60,9 @@ class Plans:
                 unbind(self._fernet.decrypt(record.salt).decode(), salt_place(record.tenant)), validate=True
             )
         except (InvalidToken, ValueError) as exc:
-            if pipe not in self._told:
-                self._told.add(pipe)
+            if pipe not in self._reported:
+                self._reported.add(pipe)
                 log.error(
-                    "pipe=%s waits: the salt of its masks: %s", pipe, exc or "no key of PENSTOCK_FERNET_KEYS fits"
+                    "pipe=%s waits: cannot decrypt its salt: %s", pipe, exc or "no key of PENSTOCK_FERNET_KEYS matches"
                 )
             return None

@@ -1,6 +1,6 @@
-"""What each revision of a ramping pipe took, booked apart by step: so that the ledger can tell them apart.
+"""Facts of ramping pipes: the messages of each revision, by ramp step, so that the ledger can compare revisions.
 
-A unit's bins are derived as ever; whoever asks what became of a revision's messages meets them with its set.
+The bins of a unit do not depend on them; the result of a revision is the intersection of its set with the bins' sets.
 """
 
 from collections.abc import Sequence
@@ -8,23 +8,23 @@ from itertools import groupby
 
 from dataplane.ledger.facts import Fact, FactBook, FactKey
 from dataplane.ledger.units import dense
-from dataplane.names import NOT_HEARD, ramp_node
-from dataplane.process.item import Item
+from dataplane.names import UNKNOWN_SHARE, ramp_node
+from dataplane.process.item import ProcessItem
 from dataplane.tables.control import ControlTable
 
 
-class Ramps:
-    """Books messages when they are taken, so that those which then wait, or kill their lane, are among them."""
+class RampBooks:
+    """Adds messages when the lane reads them, so that messages that then wait, or crash their lane, are included."""
 
     def __init__(self, table: ControlTable, facts: FactBook) -> None:
         self._table = table
         self._facts = facts
 
     def node(self, pipe: str, revision: int) -> str:
-        """Where a revision's messages are booked now; "" while its pipe does not ramp.
+        """Return the node that counts a revision's messages now; "" while its pipe does not ramp.
 
-        One that the pipe's record does not name yet was stamped by who heard of its ramp before us: its share is
-        not known.
+        A revision that the pipe's record does not name yet was stamped by an ingest replica that saw its ramp before
+        this lane did: its share is not known.
         """
         record = self._table.pipe(pipe)
         if record is None or not record.weights:
@@ -34,10 +34,10 @@ class Ramps:
             return ramp_node(share, revision)
         if record.by_shares:
             return ramp_node(record.admitted, revision)
-        return ramp_node(NOT_HEARD, revision) if revision > newest and revision not in record.run_as else ""
+        return ramp_node(UNKNOWN_SHARE, revision) if revision > newest and revision not in record.run_as else ""
 
-    def book(self, items: Sequence[Item]) -> None:
-        """These messages of one pipe begin. Doing it again changes nothing."""
+    def book(self, items: Sequence[ProcessItem]) -> None:
+        """Add the facts of these messages of one pipe. Idempotent."""
         record = self._table.pipe(items[0].meta.pipe)
         if record is None or not record.weights:
             return
@@ -48,7 +48,7 @@ class Ramps:
         for _, stretch in groupby(items, lambda item: (item.meta.revision, item.meta.bucket)):
             self._book(list(stretch))
 
-    def _book(self, items: Sequence[Item]) -> None:
+    def _book(self, items: Sequence[ProcessItem]) -> None:
         first = items[0].meta
         if node := self.node(first.pipe, first.revision):
             positions = dense([item.meta.position for item in items])

@@ -1,4 +1,4 @@
-"""How far the slow topic is written and read, asked of the brokers. Joins no group, and commits nothing."""
+"""Progress of the slow topic, queried from the brokers. Joins no group and commits nothing."""
 
 from typing import Any, Final
 
@@ -6,23 +6,26 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from dataplane.names import lane_group
 
-ANSWER_S: Final = 0.3  # the lane waits for it, so it is short; it is asked again
+ANSWER_S: Final = 0.3  # short, because the lane blocks on it; the query is repeated later
 
 
 class KafkaSlowTopic:
-    """The topic of one cell, and what the group of its slow lanes has committed. Its client is made when needed."""
+    """Slow topic of one cell, and the commits of its slow lanes' group. The client is created on first use."""
 
     def __init__(self, kafka: str, cell: str, topic: str) -> None:
         self._kafka, self._group, self._topic = kafka, lane_group(cell, "process-slow"), topic
         self._consumer: Any = None
 
     def progress(self, partition: int) -> tuple[int, int] | None:
-        """What its lanes have committed of a partition, and where that ends; None if nobody answers now."""
+        """Return the committed offset and the end offset of a partition; None if the broker does not answer now.
+
+        Blocks for at most twice ANSWER_S.
+        """
         consumer = self._consumer = self._consumer or self._open()
-        place = TopicPartition(self._topic, partition)
+        topic_partition = TopicPartition(self._topic, partition)
         try:
-            (committed,) = consumer.committed([place], timeout=ANSWER_S)
-            _, end = consumer.get_watermark_offsets(place, timeout=ANSWER_S)
+            (committed,) = consumer.committed([topic_partition], timeout=ANSWER_S)
+            _, end = consumer.get_watermark_offsets(topic_partition, timeout=ANSWER_S)
         except KafkaException:
             return None
         if committed.error is not None or committed.offset < 0:
@@ -30,7 +33,7 @@ class KafkaSlowTopic:
         return int(committed.offset), int(end)
 
     def close(self) -> None:
-        """Close the client, if there is one."""
+        """Close the client, if it exists."""
         if self._consumer is not None:
             self._consumer.close()
 

@@ -1,24 +1,24 @@
-"""The live tail: copies of what peek steps showed, for whoever looks on. No promise is about them."""
+"""The live tail: copies of messages that peek steps selected. Their delivery is best effort."""
 
 from collections.abc import Iterable
 
-from dataplane.ledger.peek import Peek, peek_headers
-from dataplane.process.item import Item
-from dataplane.runtime.lane import Lane
+from dataplane.ledger.peek import PeekMeta, peek_headers
+from dataplane.process.item import ProcessItem
+from dataplane.runtime.lanes.lane import Lane
 
 
-class Tail:
-    """Writes to the cell's tail topic; a cell of older days has none until its topics are looked at again."""
+class TailWriter:
+    """Writer to the cell's tail topic, which a cell of an earlier release lacks until its topics are reconciled."""
 
     def __init__(self, lane: Lane) -> None:
-        self._outbox = lane.outbox
+        self._outbox = lane.producer
         topic = lane.cell.topics.get("tail")
         self._topic = topic.name if topic else ""
 
-    def show(self, node: str, items: Iterable[Item]) -> None:
-        """What the steps of a node saw of these, those that died or were filtered behind the peek included."""
+    def show(self, node: str, items: Iterable[ProcessItem]) -> None:
+        """Write the copies that peek steps of a node made of these items, even if the items later ended in the node."""
         for item in items:
             for name, body in item.about.peeked if self._topic else ():
-                headers = peek_headers(Peek(item.meta, node, name))
+                headers = peek_headers(PeekMeta(item.meta, node, name))
                 self._outbox.show(self._topic, body, item.meta.pipe.encode(), headers)
             item.about.peeked.clear()

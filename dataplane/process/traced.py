@@ -1,20 +1,20 @@
-"""What a run keeps of its messages that are traced."""
+"""Records of a run about its traced messages."""
 
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 
-class Mark(NamedTuple):
-    """The run came to a node ("in") or left it ("out"), at this time in microseconds."""
+class TracedMark(NamedTuple):
+    """Arrival of a run at a node ("in") or departure from it ("out"), in microseconds."""
 
     node: str
     way: str
     at_us: int
 
 
-class Traced(Struct):
-    """`spans` by the message's position; `marks` in their order."""
+class TracedRun(Struct):
+    """Spans by the position of their message, and marks in their order."""
 
     spans: dict[int, Any]
-    marks: list[Mark] = []
+    marks: list[TracedMark] = []

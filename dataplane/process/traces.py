@@ -1,8 +1,8 @@
-"""A process lane's part in traces: one span for each sampled message, from its run's beginning to the last report.
+"""Traces of a process lane: one span per sampled message, from the start of its run to the last delivery report.
 
-Stages are events of it and no spans of their own: they are done for a batch at a time, so their times are the batch's,
-and a span for each would cost four times as much. The span's context goes on in the message's header, for all its
-destinations. What became of a message is read from what the run tells the ledger: the two cannot differ.
+Stages are events of the span: they run a batch at a time, so their times are those of the batch, and a span for each
+would cost four times as much. The message's header carries the span's context to all its destinations. The outcome of
+a message is read from the facts that the run reports to the ledger, so the two cannot differ.
 """
 
 from collections import defaultdict
@@ -13,22 +13,22 @@ from dataplane.ledger.facts import EXPLODED, Fact, FactKey
 from dataplane.ledger.traceparent import carrying, sampled
 from dataplane.ledger.units import format_position
 from dataplane.names import transform_node
-from dataplane.process.item import Item
-from dataplane.process.run import Run
-from dataplane.process.traced import Mark, Traced
-from dataplane.runtime.tracing import Tracing, traceparent_of
+from dataplane.process.item import ProcessItem
+from dataplane.process.run import MessageRun
+from dataplane.process.traced import TracedMark, TracedRun
+from dataplane.runtime.telemetry.tracing import Tracing, traceparent_of
 
 _TRANSFORM = transform_node("")
 
 
-class Traces:
-    """Begins and ends the spans of runs."""
+class ProcessTracing:
+    """Factory and closer of the spans of runs."""
 
     def __init__(self, tracing: Tracing, topic: str) -> None:
         self._tracing, self._topic = tracing, topic
 
-    def begin(self, run: Run, items: Iterable[Item]) -> None:
-        """The run takes these; those that are sampled carry on its span from now on."""
+    def begin(self, run: MessageRun, items: Iterable[ProcessItem]) -> None:
+        """Begin a span for each sampled message of a run; its headers carry the new span's context from now on."""
         spans: dict[int, Any] = {}
         for item in items:
             if parent := sampled(item.headers):
@@ -36,27 +36,27 @@ class Traces:
                 item.headers = carrying(item.headers, traceparent_of(span))
                 spans[item.meta.position] = span
         if spans:
-            run.traced = Traced(spans)
+            run.traced = TracedRun(spans)
 
-    def end(self, run: Run) -> None:
-        """All that the run has produced is stored."""
+    def end(self, run: MessageRun) -> None:
+        """End the spans of a run whose records are all stored."""
         if run.traced is None:
             return
-        told = _told_of(run.traced.spans, run.units)
+        facts = _facts_of(run.traced.spans, run.units)
         for position, span in run.traced.spans.items():
-            self._tell(span, told[position], run.traced.marks)
+            self._report(span, facts[position], run.traced.marks)
             span.end()
 
-    def _tell(self, span: Any, told: Sequence[FactKey], marks: Sequence[Mark]) -> None:
-        """The stages that a message passed, and where units of it went or ended."""
-        for node, way, at_us in _passed(told, marks):
+    def _report(self, span: Any, facts: Sequence[FactKey], marks: Sequence[TracedMark]) -> None:
+        """Add the stages that a message passed, and the facts of its units, to its span."""
+        for node, way, at_us in _passed(facts, marks):
             span.add_event(f"{node} {way}", timestamp=at_us * 1_000)
-        for node, fact, detail, _ in told:
+        for node, fact, detail, _ in facts:
             span.add_event(fact, {"penstock.node": node} | ({"penstock.detail": detail} if detail else {}))
             if fact == Fact.DEAD:
                 self._tracing.fail(span, detail)
 
-    def _said(self, item: Item) -> dict[str, Any]:
+    def _said(self, item: ProcessItem) -> dict[str, Any]:
         meta, message = item.meta, item.message
         return {
             "messaging.system": "kafka",
@@ -72,24 +72,24 @@ class Traces:
         }
 
 
-def _passed(told: Sequence[FactKey], marks: Sequence[Mark]) -> list[Mark]:
-    """The marks of its run that are a message's own: up to where it ended, or towards where it went."""
-    nodes = {key.node for key in told}
+def _passed(facts: Sequence[FactKey], marks: Sequence[TracedMark]) -> list[TracedMark]:
+    """Return the marks of the run that apply to a message: up to the node of its end, or of its destinations."""
+    nodes = {key.node for key in facts}
     own = [mark for mark in marks if mark.node in nodes or not mark.node.startswith(_TRANSFORM)]
-    if any(key.fact == Fact.SENT and key.node.startswith(_TRANSFORM) for key in told):
+    if any(key.fact == Fact.SENT and key.node.startswith(_TRANSFORM) for key in facts):
         return own
     ends = [number for number, mark in enumerate(own) if mark.node in nodes and mark.way == "in"]
     return own[: ends[-1] + 1] if ends else []
 
 
-def _told_of(
+def _facts_of(
     spans: Mapping[int, Any], units: Mapping[FactKey, Sequence[Sequence[int]]]
 ) -> defaultdict[int, list[FactKey]]:
-    """What the ledger is told of each of these messages; which children there are of one is not."""
-    told: defaultdict[int, list[FactKey]] = defaultdict(list)
+    """Return the facts reported for each of these messages, without those that name its exploded children."""
+    facts: defaultdict[int, list[FactKey]] = defaultdict(list)
     for key, stretches in units.items():
         for positions in stretches if key.detail != EXPLODED else ():
-            whole = isinstance(positions, range)  # then to look into it costs nothing
+            whole = isinstance(positions, range)  # then a membership test is free
             for position in (p for p in spans if p in positions) if whole else (p for p in positions if p in spans):
-                told[position].append(key)
-    return told
+                facts[position].append(key)
+    return facts

@@ -1,7 +1,7 @@
-"""Which delay tier a message waits in. Pure: time comes in as an argument.
+"""Choice of the delay tier for a message. Pure: time is an argument.
 
-All that is in a tier waits about equally long, so its first message is the first that may leave, and a lane needs to
-hold only the head of each partition. What has longer to wait than its tier goes on to another one.
+All messages in a tier wait about equally long, so the first message is the first that may leave, and a lane needs to
+hold only the head of each partition. A message with a longer wait than its tier then moves to another tier.
 """
 
 from typing import Final, NamedTuple
@@ -9,36 +9,37 @@ from typing import Final, NamedTuple
 from dataplane.names import DELAYS_S, Purpose
 
 SMALLEST: Final[Purpose] = min(DELAYS_S, key=DELAYS_S.__getitem__)
-SLACK_US: Final = 5_000_000  # half the smallest tier: what a message may be late at most behind others in its tier
+SLACK_US: Final = 5_000_000  # half the smallest tier: the most by which messages ahead in a tier may delay a message
 
 
-class Delay(NamedTuple):
-    """A tier, and when the message leaves it: not later than it is due."""
+class TierDelay(NamedTuple):
+    """Tier of a message, and the time at which it leaves the tier, no later than it is due."""
 
     tier: Purpose
     leave_us: int
 
 
-def delay_until(due_us: int, now_us: int) -> Delay:
-    """Where to wait now for `due_us`: the longest tier that is over by then, give or take the slack.
+def delay_until(due_us: int, now_us: int) -> TierDelay:
+    """Return the longest tier that ends by `due_us`, within the slack; the smallest tier if none does.
 
-    The slack saves many turns of the shorter tiers: a wait of a minute is always a little less when it begins. Whoever
-    stands behind another in the tier is late by it at most, for the other leaves at the end of the tier at the latest.
+    The slack saves many passes through shorter tiers: a wait of one minute is always slightly less when it begins. A
+    message behind another one is late by at most the slack, because each leaves by the end of the tier.
     """
     wait_us = max(0, due_us - now_us)
     fitting = [tier for tier, seconds in DELAYS_S.items() if seconds * 1_000_000 <= wait_us + SLACK_US]
     tier = max(fitting, key=DELAYS_S.__getitem__, default=SMALLEST)
-    return Delay(tier, now_us + min(wait_us, DELAYS_S[tier] * 1_000_000))
+    return TierDelay(tier, now_us + min(wait_us, DELAYS_S[tier] * 1_000_000))
 
 
 def remaining_us(until_us: int, stored_us: int, *, steady_us: int, wall_us: int) -> int:
-    """Return how much of a wait is left, whatever became of the wall clocks since it was written.
+    """Return how much of a wait is left, robust against changes of the wall clock since the record was written.
 
-    Nothing of it is skipped because a clock was set while this process ran, and it becomes longer by at most as much as
-    the clock was moved, and by no more than itself.
+    A clock change while this process runs never shortens the wait. It lengthens the wait by at most the size of the
+    change, and at most to twice its length.
 
-    until_us, stored_us: the end of the wait and the time of its record, both by the wall clock of the writer
-    steady_us:           this process's time, which goes on evenly when the wall clock is set
+    until_us, stored_us: end of the wait and time of its record, both by the wall clock of the writer
+    steady_us:           this process's steady time, which continues evenly when the wall clock is set
+    wall_us:             this process's wall time
     """
     was_set_ahead_before = stored_us > steady_us
     now_us = wall_us if was_set_ahead_before else min(steady_us, wall_us)

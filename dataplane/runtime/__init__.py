@@ -1,1 +1,1 @@
-"""What every data-plane process needs around its pure core: settings, Kafka clients, the lane loop, heartbeats."""
+"""Runtime of every data-plane process: settings, Kafka clients, the lane loop, checkpoints, heartbeats."""

@@ -1,13 +1,13 @@
-"""Wall clock that never runs backwards and takes no jump while it is used."""
+"""Wall clock without backward steps or jumps while it is in use."""
 
 import time
 
 
 class SteadyClock:
-    """Wall time as it was when the clock was made, plus what the monotonic clock has run since.
+    """Wall time at creation plus the time that the monotonic clock has measured since.
 
-    Differences of its readings are durations, and each reading is comparable with wall times of other hosts. Make one
-    for a batch of work, so that a corrected system clock is followed by the next one.
+    Differences of its readings are durations, and each reading is comparable with wall times of other hosts. Create one
+    per batch of work, so that the next one follows a corrected system clock.
     """
 
     __slots__ = ("_offset_us",)

@@ -1,8 +1,8 @@
-"""How often Python's cyclic collector looks through the objects of a hot process: seldom.
+"""Garbage collection settings of hot processes: run Python's cyclic collector rarely.
 
 A lane and an ingest replica hold tens of thousands of messages at a time, and with the default threshold of 700 new
-objects each of them is looked at again and again: a fifth of a process lane's time as measured. What the loops make is
-freed by reference counts; cycles are rare (exceptions with tracebacks), so a look every 100 000 objects bounds them.
+objects the collector traverses them again and again: a fifth of a process lane's time as measured. The loops' objects
+are freed by reference counts; cycles are rare (exceptions with tracebacks), so a run every 100 000 objects bounds them.
 """
 
 import gc
@@ -11,8 +11,8 @@ from typing import Final
 NEW_OBJECTS: Final = 100_000
 
 
-def collect_seldom() -> None:
-    """Call once in a process, after its imports: what is there already is never looked at again."""
+def collect_rarely() -> None:
+    """Make the collector run rarely. Call once per process, after its imports: it never traverses existing objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS, 20, 100)

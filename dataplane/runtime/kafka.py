@@ -1,4 +1,4 @@
-"""Kafka clients as the data plane wants them. The settings that keep messages safe are here, in one place."""
+"""Kafka clients of the data plane: the one place for the settings that keep messages safe."""
 
 import logging
 import time
@@ -12,13 +12,13 @@ from dataplane.record_limits import CLIENT_MAX_BYTES
 
 log = logging.getLogger(__name__)
 
-SESSION_TIMEOUT_MS: Final = 6_000  # a lane that was killed gives up its partitions after this
+SESSION_TIMEOUT_MS: Final = 6_000  # a killed lane loses its partitions after this
 MAX_POLL_INTERVAL_MS: Final = 60_000
 ERROR_LOG_S: Final = 10.0
 
 
 def lane_producer(kafka: str, name: str) -> Producer:
-    """For lanes: idempotent, acks=all, and never giving up: a broker that is away is waited for."""
+    """Return a producer for lanes: idempotent, acks=all, without a delivery timeout, so that it waits for brokers."""
     return Producer(
         {
             **_producer_base(kafka, name),
@@ -31,7 +31,7 @@ def lane_producer(kafka: str, name: str) -> Producer:
 
 
 def ingest_producer(kafka: str, name: str, timeout_ms: int) -> Producer:
-    """For ingest: as safe, but answers within `timeout_ms`, which must be below the HTTP deadline."""
+    """Return a producer that is as safe, but reports within `timeout_ms`, which must be below the HTTP deadline."""
     return Producer(
         {
             **_producer_base(kafka, name),
@@ -59,7 +59,7 @@ def _producer_base(kafka: str, name: str) -> dict[str, Any]:
 
 
 def lane_consumer(kafka: str, group: str, name: str, on_commit: Callable[[Any, list[Any]], None]) -> Consumer:
-    """For lanes: nothing is committed but what the ack window says; no offset means stop, not jump."""
+    """Return a consumer for lanes: it commits only explicit offsets, and a missing offset is an error, not a reset."""
     return Consumer(
         {
             "bootstrap.servers": kafka,
@@ -85,9 +85,9 @@ def lane_consumer(kafka: str, group: str, name: str, on_commit: Callable[[Any, l
 
 
 class ErrorLog:
-    """Error callback of one client: logs an error of each code at most once in ERROR_LOG_S, with how many were skipped.
+    """Error callback of one client: log each error code at most once per ERROR_LOG_S, with the count of skipped errors.
 
-    A client reports each failed connection attempt, several a second for as long as a broker is away.
+    A client reports each failed connection attempt, several a second while a broker is unreachable.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -96,6 +96,7 @@ class ErrorLog:
         self._skipped: Counter[int] = Counter()
 
     def __call__(self, error: KafkaError) -> None:
+        """Log the error, unless one with its code was logged within the interval."""
         code, now = error.code(), self._clock()
         if now < self._due.get(code, now):
             self._skipped[code] += 1

@@ -1,4 +1,4 @@
-"""What Delta wants to be told when Spark starts; for whoever starts it. Not part of any lane."""
+"""Spark configuration that Delta needs at start, for every process that starts Spark. Not part of any lane."""
 
 from typing import Final
 

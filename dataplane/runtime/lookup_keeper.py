@@ -1,7 +1,7 @@
-"""The keeper of a host's look-up tables: one process of the host reads the topic into the store, the others see it.
+"""Replicator of look-up tables: one process per host reads the topic into the local store, all others read the store.
 
-Every process that looks up has this thread; a file lock elects the one that writes. The lock dies with its holder,
-and the next one goes on from the offset that stands in the store. Without Kafka everything stays as it is.
+Every process that uses look-up tables has this thread; a file lock elects the one that writes. When its holder exits,
+the lock is released and the next one continues from the offset in the store. Without Kafka the store stays unchanged.
 """
 
 import fcntl
@@ -22,19 +22,19 @@ from dataplane.tables.optional_files import OptionalFiles
 
 log = logging.getLogger(__name__)
 
-ELECT_S: Final = 0.5  # how often the others try for the lock
-CHECK_S: Final = 10.0  # how often the holder asks whether the topic is still the same
-FULL_S: Final = 30.0  # how often it tries again when the store is full
+ELECT_S: Final = 0.5  # interval at which the other processes try to get the lock
+CHECK_S: Final = 10.0  # interval at which the holder checks that the topic was not recreated
+FULL_S: Final = 30.0  # interval of retries while the store is full
 READ: Final = 10_000  # records in one transaction
 REQUEST_S: Final = 2.0
 
 
-class TopicGoneError(Exception):
-    """The topic is not there, or is another one than what is being read."""
+class TopicMissingError(Exception):
+    """The topic does not exist, or was recreated since reading began."""
 
 
-class LookupKeeper:
-    """A thread from `start` to `close`; it writes while the lock is its own."""
+class LookupReplicator:
+    """Thread from `start` to `close` that writes the store while it holds the lock."""
 
     def __init__(self, kafka: str, store: LookupStore, folder: Path, files: OptionalFiles | None = None) -> None:
         self._kafka, self._store = kafka, store
@@ -42,17 +42,16 @@ class LookupKeeper:
         self._lock_path = folder / "keeper.lock"
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookup-keeper", daemon=True)
-        self._told = ""
-        self._admin: AdminClient | None = (
-            None  # kept: its requests refer to it, so that only a collection would free it
-        )
+        self._reported = ""
+        # One client is kept: its requests refer to it, so that only the garbage collector would free it.
+        self._admin: AdminClient | None = None
 
     def start(self) -> None:
-        """Begin to stand for election."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread; the lock is free afterwards."""
+        """Stop the thread and release the lock."""
         self._ended.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -64,7 +63,7 @@ class LookupKeeper:
             self._ended.wait(ELECT_S)
 
     def _stand(self) -> None:
-        """Keep the store until the end, if nobody else does. Raises OSError if the disk does not take it."""
+        """Write the store until the end, if this process gets the lock. Raises OSError if the disk fails."""
         handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,27 +74,27 @@ class LookupKeeper:
             os.close(handle)
 
     def _keep(self) -> None:
-        """Read for as long as the lock is ours, with a pause after whatever goes wrong but the disk."""
+        """Read while the process holds the lock, with a pause after any error except those of the disk."""
         log.info("keeper of look-up tables, from offset %s", self._store.position().offset)
         while not self._ended.is_set():
             pause_s = 1.0
             try:
                 self._read()
             except LookupsFullError as exc:
-                log.error("look-up tables stand still: %s", exc)
+                log.error("look-up tables are not updated: %s", exc)
                 pause_s = FULL_S
-            except (KafkaException, TopicGoneError) as exc:
-                self._tell(f"look-up tables wait for Kafka: {exc}")
+            except (KafkaException, TopicMissingError) as exc:
+                self._report(f"look-up tables are not updated, waiting for Kafka: {exc}")
             self._ended.wait(pause_s)
 
-    def _tell(self, trouble: str) -> None:
-        """Once, not once a second."""
-        if trouble != self._told:
-            log.warning(trouble)
-            self._told = trouble
+    def _report(self, problem: str) -> None:
+        """Log a problem once, not at every retry."""
+        if problem != self._reported:
+            log.warning(problem)
+            self._reported = problem
 
     def _read(self) -> None:
-        """Read on until something goes wrong. Raises KafkaException, TopicGoneError, LookupsFullError."""
+        """Read until an error. Raises KafkaException, TopicMissingError, LookupsFullError."""
         consumer = self._open()
         check_at = time.monotonic() + CHECK_S
         try:
@@ -104,7 +103,7 @@ class LookupKeeper:
                 if time.monotonic() >= check_at:
                     self._store.forget_dead_readers()
                     if self._topic_id() != self._store.position().topic_id:
-                        raise TopicGoneError("the topic was made anew")
+                        raise TopicMissingError("the topic was recreated")
                     check_at = time.monotonic() + CHECK_S
         finally:
             consumer.close()
@@ -113,25 +112,25 @@ class LookupKeeper:
         topic_id, position = self._topic_id(), self._store.position()
         if topic_id != position.topic_id:
             if position.topic_id:
-                log.warning("the topic of look-up tables was made anew: reading it from its beginning")
+                log.warning("the topic of look-up tables was recreated: reading it from its beginning")
             self._store.begin_topic(topic_id)
         consumer = Consumer(_settings(self._kafka))
         consumer.assign([TopicPartition(LOOKUP_TOPIC, 0, self._store.position().offset)])
-        self._told = ""
+        self._reported = ""
         return consumer
 
     def _topic_id(self) -> str:
-        """Kafka's id of the topic. Raises KafkaException, TopicGoneError."""
+        """Return Kafka's id of the topic. Raises KafkaException, TopicMissingError."""
         if self._admin is None:
             self._admin = AdminClient(_common(self._kafka))
-        self._admin.poll(0)  # serves the client's own events: nothing else empties their queue
+        self._admin.poll(0)  # serve the client's events: nothing else empties their queue
         wanted = TopicCollection([LOOKUP_TOPIC])
         described = self._admin.describe_topics(wanted, request_timeout=REQUEST_S)[LOOKUP_TOPIC]
         try:
             return str(described.result(timeout=REQUEST_S + 0.5).topic_id)
         except KafkaException as exc:
             if exc.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise TopicGoneError("the topic is not there yet") from exc
+                raise TopicMissingError("the topic does not exist yet") from exc
             raise
 
     def _store_all(self, messages: Sequence[Message]) -> None:
@@ -144,7 +143,7 @@ class LookupKeeper:
                 log.warning("look-up tables: %s", error.str())
                 continue
             next_offset = message.offset() + 1
-            if message.value() is not None:  # a tombstone clears the topic of what a removed table left
+            if message.value() is not None:  # a tombstone only removes a deleted table's records from the topic
                 records.append((message.key() or b"", message.value()))
         if next_offset >= 0:
             self._store.apply(records, next_offset)
@@ -156,9 +155,9 @@ def _common(kafka: str) -> dict[str, Any]:
 
 def _settings(kafka: str) -> dict[str, Any]:
     return _common(kafka) | {
-        "group.id": "penstock-lookup-keeper",  # the client wants a name; nothing is ever committed
+        "group.id": "penstock-lookup-keeper",  # required by the client; nothing is ever committed
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
-        "auto.offset.reset": "earliest",  # out of range: read it all again, versions keep it from going back
+        "auto.offset.reset": "earliest",  # out of range: read everything again, row versions prevent older values
         "fetch.wait.max.ms": 1_000,
     }

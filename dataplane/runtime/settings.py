@@ -1,4 +1,4 @@
-"""The data plane's settings: environment variables read once, at a process's entry point."""
+"""Settings of the data plane: environment variables that are read once, at a process's entry point."""
 
 import os
 from collections.abc import Mapping
@@ -10,43 +10,46 @@ from dataplane.addresses import DEFAULT_KAFKA, DEFAULT_WEB, INGEST_PORT
 from dataplane.record_limits import BODY_BYTES
 from dataplane.spec.clusters import Clusters, parse_clusters
 from dataplane.spec.guard import Network, parse_networks
-from dataplane.spec.kept import parse_lakes
 from dataplane.spec.loops import Endpoint, parse_endpoints
+from dataplane.spec.storage import parse_lakes
 from dataplane.tables.quotas import MIB, Quotas, parse_quotas
 
 
-class Settings(Struct, frozen=True):
-    """Limits and addresses. Each field names the variable it comes from."""
+class DataPlaneSettings(Struct, frozen=True):
+    """Limits and addresses. Each field names the variable that it is read from."""
 
     kafka: str  # PENSTOCK_KAFKA: bootstrap servers
-    var: Path  # PENSTOCK_VAR: where snapshots, journals and logs live
+    var: Path  # PENSTOCK_VAR: directory of snapshots, journals and logs
     fernet_keys: tuple[str, ...]  # PENSTOCK_FERNET_KEYS: comma-separated, the first encrypts
     ingest_host: str  # PENSTOCK_INGEST_HOST
     ingest_port: int  # PENSTOCK_INGEST_PORT
-    grace_s: int  # PENSTOCK_GRACE_S: how late an event may be for its own minute
+    grace_s: int  # PENSTOCK_GRACE_S: how late an event may arrive and still count in its own minute
     max_event_bytes: int  # PENSTOCK_MAX_EVENT_BYTES: the body of one event, at most record_limits.BODY_BYTES
-    max_body_bytes: int  # PENSTOCK_MAX_BODY_BYTES: one request, after decompression
+    max_body_bytes: int  # PENSTOCK_MAX_BODY_BYTES: the body of one request, after decompression
     destination_allow: tuple[Network, ...]  # PENSTOCK_DESTINATION_ALLOW: networks allowed although not public
-    destination_ca: str  # PENSTOCK_DESTINATION_CA: file of authorities to trust in place of the system's
+    destination_ca: str  # PENSTOCK_DESTINATION_CA: file of CAs to trust instead of the system's
     https_only: bool  # PENSTOCK_ENV is production: nothing is sent unencrypted
-    checkpoint_ms: int  # PENSTOCK_CHECKPOINT_MS: how often a lane audits and commits
-    max_unsettled: int  # PENSTOCK_MAX_UNSETTLED: messages in a lane's window, per partition
-    web_url: str  # PENSTOCK_WEB_URL: where receipts are
-    retry_rate_per_s: float  # PENSTOCK_RETRY_RATE: messages of one destination that a retrier lane brings back a second
-    lakes: tuple[str, ...]  # PENSTOCK_LAKES: URLs below which tables may lie; the first where a spec names none
-    clusters: Clusters  # PENSTOCK_KAFKA_CLUSTERS: a file of the Kafka clusters that sources may read
-    dead_percent: int  # PENSTOCK_DEAD_PERCENT: of a pipe's messages in a minute that may die in its steps, ...
-    dead_least: int  # PENSTOCK_DEAD_LEAST: ... once so many have come; past it the pipe is held
-    fields: str  # PENSTOCK_FIELDS: what is looked at in a sample of the messages: values | names | off
-    lake_every_s: float  # PENSTOCK_LAKE_EVERY_S: how often what has come is written to the lake
+    checkpoint_ms: int  # PENSTOCK_CHECKPOINT_MS: interval of a lane's checkpoints
+    max_unsettled: int  # PENSTOCK_MAX_UNSETTLED: messages in an ack window, per partition
+    web_url: str  # PENSTOCK_WEB_URL: base URL of receipts
+    retry_rate_per_s: float  # PENSTOCK_RETRY_RATE: messages per destination that a retrier lane returns per second
+    lakes: tuple[str, ...]  # PENSTOCK_LAKES: base URLs allowed for lake tables; the first is the default
+    clusters: Clusters  # PENSTOCK_KAFKA_CLUSTERS: file of the Kafka clusters that sources may read
+    dead_percent: int  # PENSTOCK_DEAD_PERCENT: share of a pipe's messages in a minute that its steps may reject, ...
+    dead_least: int  # PENSTOCK_DEAD_LEAST: ... once there are this many; above it the pipe is held
+    fields: str  # PENSTOCK_FIELDS: what is recorded of sampled messages: values | names | off
+    lake_every_s: float  # PENSTOCK_LAKE_EVERY_S: interval of writes to the lake
     own_ingest: frozenset[Endpoint]  # PENSTOCK_INGEST_URL, PENSTOCK_INGEST_PORT, PENSTOCK_OWN_INGEST: never sent to
-    quotas: Quotas  # PENSTOCK_QUOTAS: limits of a tenant to which staff have given none of its own
-    in_flight_bytes: int  # PENSTOCK_IN_FLIGHT_BYTES: bodies of all tenants that an ingest replica works on at once
+    quotas: Quotas  # PENSTOCK_QUOTAS: quotas of tenants for which staff have set none
+    in_flight_bytes: int  # PENSTOCK_IN_FLIGHT_BYTES: bodies of all tenants that an ingest replica holds at once
 
 
-def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
-    """Read the environment; every variable has a default that suits one box in development."""
-    return Settings(
+def settings_from(env: Mapping[str, str] = os.environ) -> DataPlaneSettings:
+    """Read the environment; every variable has a default for a box in development.
+
+    Raises ValueError if a variable is invalid, OSError if the file of PENSTOCK_KAFKA_CLUSTERS cannot be read.
+    """
+    return DataPlaneSettings(
         kafka=env.get("PENSTOCK_KAFKA", DEFAULT_KAFKA),
         var=Path(env.get("PENSTOCK_VAR", "var")).absolute(),
         fernet_keys=tuple(filter(None, env.get("PENSTOCK_FERNET_KEYS", "").split(","))),
@@ -79,19 +82,19 @@ def settings_from(env: Mapping[str, str] = os.environ) -> Settings:
 
 
 def read_clusters(path: str) -> Clusters:
-    """The clusters in a file; none without one. Raises OSError, ValueError."""
+    """Return the clusters in a file, {} for an empty path. Raises OSError or ValueError if it is unreadable."""
     return parse_clusters(Path(path).read_bytes()) if path else {}
 
 
 def _event_bytes(text: str) -> int:
-    """Raises ValueError for a limit under which events could be accepted that no topic stores."""
+    """Raise ValueError for a limit that would accept events too large for the topics."""
     if not 0 < int(text) <= BODY_BYTES:
         raise ValueError(f"PENSTOCK_MAX_EVENT_BYTES: needs 1 to {BODY_BYTES}, got {text}")
     return int(text)
 
 
 def _fields_mode(text: str) -> str:
-    """Raises ValueError: with a word that means nothing, more might be kept than was meant."""
+    """Raise ValueError for an unknown mode: a default might record more than was meant."""
     if text not in ("values", "names", "off"):
         raise ValueError(f"PENSTOCK_FIELDS: needs values, names or off, got {text!r}")
     return text

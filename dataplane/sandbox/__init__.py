@@ -1,1 +1,1 @@
-"""Sandbox workers: processes with limits of CPU time and memory in which tenants' code runs for the web process."""
+"""Sandbox workers: processes with limits of CPU time and memory that run tenants' code for the web process."""

@@ -1,6 +1,6 @@
-"""What runs in a sandbox worker: every job that parses, compiles or evaluates what a tenant wrote. No Django here.
+"""Jobs of a sandbox worker: everything that parses, compiles or evaluates a tenant's input. Imports no Django.
 
-Jobs and answers travel as MessagePack. Documents travel as JSON text, so that what a worker reads is what was sent.
+Jobs and answers are encoded as MessagePack. Documents are passed as JSON text, so that a worker reads the exact input.
 """
 
 import json
@@ -10,52 +10,53 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dataplane.expr import EvalError, ExprError, LimitError, compile_expr
-from dataplane.ledger.meta import Meta
+from dataplane.expr import CostLimitError, EvaluationError, ExpressionError, compile_expr
+from dataplane.ledger.meta import MessageMeta
 from dataplane.names import transform_node
-from dataplane.plan import Plan, compile_plan
+from dataplane.plan import CompiledPlan, compile_plan
 from dataplane.plan.about import about
-from dataplane.plan.dryrun import DryRun, Sample, dry_run
+from dataplane.plan.dryrun import DryRun, SampleEvent, dry_run
 from dataplane.plan.stage import StageError, decode
 from dataplane.spec import SpecError, parse_pipe_spec
 from dataplane.spec.checks import EXPRESSION_ROOTS
-from dataplane.spec.compatible import Breaking, changes
-from dataplane.spec.schema import Misfit, SchemaError, checked_schema, compile_schema
+from dataplane.spec.compatible import BreakingChange, changes
+from dataplane.spec.schema import SchemaError, SchemaMismatch, checked_schema, compile_schema
 from dataplane.stages.decoding import decode_json
-from dataplane.stages.enrich import Rows
+from dataplane.stages.enrich import TableRows
 
 
 class CheckSpec(Struct, frozen=True, tag=True):
-    """Parse a spec document, all its expressions and patterns included. Answered with Done."""
+    """Parse a spec document, including all expressions and patterns. Answered with JobDone."""
 
     document: bytes
 
 
 class TryEvent(Struct, frozen=True, tag=True):
-    """Run an event through a spec, from the sample's source or the spec's first. Answered with Tried.
+    """Dry-run an event, from the sample's source or the spec's first one. Answered with Tried.
 
-    follow: id of the unit whose route is explained, rule by rule; "" for none
+    follow: id of the unit whose route is explained rule by rule; "" for none
     """
 
     document: bytes
-    sample: Sample
+    sample: SampleEvent
     salt: bytes
     follow: str = ""
 
 
 class FilterCopy(Struct, frozen=True):
-    """A copy of the live tail, as its filter sees it."""
+    """One copy of the live tail, as input of a filter."""
 
-    meta: Meta
+    meta: MessageMeta
     node: str
     step: str
     body: bytes
 
 
 class FilterCopies(Struct, frozen=True, tag=True):
-    """Ask a filter about copies, in order, for as long as a slice of CPU time lasts. Answered with Filtered.
+    """Apply a filter to copies, in order, until a slice of CPU time is used up. Answered with FilterResult.
 
-    message_s: CPU time for one copy; who takes more is killed   slice_s: for all of them, then the rest is left
+    message_s: CPU limit in seconds for one copy; above it the worker is killed
+    slice_s:   CPU time in seconds for all copies; the remaining ones are not judged
     """
 
     text: str
@@ -65,10 +66,11 @@ class FilterCopies(Struct, frozen=True, tag=True):
 
 
 class CheckSchema(Struct, frozen=True, tag=True):
-    """Check a schema, compare it with the one before, try it on an event. Answered with SchemaChecked.
+    """Check a schema, compare it with the previous one, and apply it to an event. Answered with SchemaChecked.
 
-    document:  JSON of the schema; `before`: of the newest registered one, b"" if there is none
-    event:     JSON of an event, b"" if there is none
+    document: JSON of the schema
+    before:   JSON of the newest registered schema, b"" if there is none
+    event:    JSON of an event, b"" if there is none
     """
 
     document: bytes
@@ -76,120 +78,134 @@ class CheckSchema(Struct, frozen=True, tag=True):
     event: bytes = b""
 
 
-Job = CheckSpec | TryEvent | FilterCopies | CheckSchema
+SandboxJob = CheckSpec | TryEvent | FilterCopies | CheckSchema
 
 
 class RowFound(Struct, frozen=True, tag=True):
-    """What the parent answers to NeedRow: the row as JSON, null if there is none; `is_table` False without a table."""
+    """The parent's answer to NeedRow: the row as JSON, null if there is none; `is_table`: the table exists."""
 
     row: bytes
     is_table: bool = True
 
 
 class NeedRow(Struct, frozen=True, tag=True):
-    """The worker asks for a row of a look-up table, and waits."""
+    """Request of the worker for a row of a look-up table; it blocks until RowFound."""
 
     table: str
     key: str
 
 
-class Done(Struct, frozen=True, tag=True):
-    """The job found nothing wrong."""
+class JobDone(Struct, frozen=True, tag=True):
+    """The job found no error."""
 
 
 class Tried(Struct, frozen=True, tag=True):
-    """A dry run; `verdicts` of the rules for the unit that was followed, None for a rule that was not asked."""
+    """A dry run. `verdicts`: result of each rule for the followed unit, None for a rule that was not evaluated."""
 
     run: DryRun
     verdicts: list[bool | None]
 
 
-class Filtered(Struct, frozen=True, tag=True):
-    """For the first copies whether each passes; None where the filter has no value."""
+class FilterResult(Struct, frozen=True, tag=True):
+    """Result for each of the first copies: True if it passes; None if the filter failed."""
 
     passes: list[bool | None]
 
 
 class SchemaChecked(Struct, frozen=True, tag=True):
-    """The schema's text as it is kept, what is breaking in it, and why the event does not fit it."""
+    """The schema as JSON text to store, its breaking changes, and the first mismatch of the event."""
 
     text: str
-    broken: list[Breaking]
-    misfit: Misfit | None = None
+    broken: list[BreakingChange]
+    misfit: SchemaMismatch | None = None
 
 
 class RefusedSpec(Struct, frozen=True, tag=True):
-    """A SpecError."""
+    """The job raised a SpecError."""
 
     path: str
     reason: str
 
 
 class RefusedFilter(Struct, frozen=True, tag=True):
-    """An ExprError."""
+    """The job raised an ExpressionError."""
 
     reason: str
 
 
 class RefusedSchema(Struct, frozen=True, tag=True):
-    """A SchemaError."""
+    """The job raised a SchemaError."""
 
     path: list[str]
     reason: str
 
 
-class OverLimit(Struct, frozen=True, tag=True):
+class JobOverLimit(Struct, frozen=True, tag=True):
     """The worker ran out of memory, or its answer is too large: `what` is `memory` or `answer`."""
 
     what: str
 
 
-class Broken(Struct, frozen=True, tag=True):
-    """Our own fault: the worker's log has the rest."""
+class JobFailed(Struct, frozen=True, tag=True):
+    """Internal error; the worker's log has the traceback."""
 
     error: str
 
 
 Answer = (
-    Done | Tried | Filtered | SchemaChecked | RefusedSpec | RefusedFilter | RefusedSchema | OverLimit | Broken | NeedRow
+    JobDone
+    | Tried
+    | FilterResult
+    | SchemaChecked
+    | RefusedSpec
+    | RefusedFilter
+    | RefusedSchema
+    | JobOverLimit
+    | JobFailed
+    | NeedRow
 )
 encode: Final = msgspec.msgpack.Encoder().encode
-decode_job: Final = msgspec.msgpack.Decoder(Job).decode
+decode_job: Final = msgspec.msgpack.Decoder(SandboxJob).decode
 decode_row: Final = msgspec.msgpack.Decoder(RowFound).decode
 decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
 Clock = Callable[[], int]
 
 
 class Tools(Struct, frozen=True):
-    """What a job may use of its process: look-up tables, a clock that only measures, CPU time, a limit to set."""
+    """Services of the process that a job may use.
 
-    rows: Rows
+    clock_ns:  clock for measuring durations, in nanoseconds
+    cpu_s:     CPU time of the process in seconds
+    limit_cpu: sets the CPU limit, in seconds from now
+    """
+
+    rows: TableRows
     clock_ns: Clock
     cpu_s: Callable[[], float]
     limit_cpu: Callable[[float], None]
 
 
-def run(job: Job, tools: Tools) -> Answer:
-    """Do the job. What the tenant got wrong is an answer, not an exception."""
+def run(job: SandboxJob, tools: Tools) -> Answer:
+    """Run the job. Errors in the tenant's input are returned as an answer, not raised."""
     try:
         return _do(job, tools)
     except SpecError as exc:
         return RefusedSpec(exc.path, exc.reason)
-    except ExprError as exc:
+    except ExpressionError as exc:
         return RefusedFilter(str(exc))
     except SchemaError as exc:
         return RefusedSchema(list(exc.path), exc.reason)
 
 
-def _do(job: Job, tools: Tools) -> Answer:
+def _do(job: SandboxJob, tools: Tools) -> Answer:
     match job:
         case CheckSpec(document):
             compile_plan(parse_pipe_spec(document))
-            return Done()
+            return JobDone()
         case TryEvent():
             return _try_event(job, tools)
         case FilterCopies():
-            return Filtered(list(_passes(job, tools)))
+            return FilterResult(list(_passes(job, tools)))
         case CheckSchema():
             return _check_schema(job)
 
@@ -204,25 +220,25 @@ def _try_event(job: TryEvent, tools: Tools) -> Tried:
     return Tried(run_, _verdicts(plan, run_, sample, job.follow) if job.follow else [])
 
 
-def _verdicts(plan: Plan, run_: DryRun, one: Sample, follow: str) -> list[bool | None]:
-    """Ask the rules about the body with which the followed unit came to the route."""
+def _verdicts(plan: CompiledPlan, run_: DryRun, one: SampleEvent, follow: str) -> list[bool | None]:
+    """Evaluate the rules on the body with which the followed unit reached the route."""
     body = one.body
     for trace in run_.nodes:
         result = next((found for found in trace.results if found.id in (follow, one.id)), None)
         if result is None or trace.node.startswith(transform_node("")):
             break
         if trace.node == "route" and plan.route is not None:
-            meta = Meta(1, one.id, one.pipe, one.revision, one.source, one.event_time_us, one.now_us, 0)
+            meta = MessageMeta(1, one.id, one.pipe, one.revision, one.source, one.event_time_us, one.now_us, 0)
             try:
                 return plan.route.verdicts(decode(body), about(meta))
-            except (StageError, EvalError, LimitError):
-                break  # the stage itself says why
+            except (StageError, EvaluationError, CostLimitError):
+                break  # the stage's result has the reason
         body = result.body.encode()
     return []
 
 
 def _passes(job: FilterCopies, tools: Tools) -> Iterator[bool | None]:
-    """At least one copy is judged, so that the caller always comes on."""
+    """Yield one result per copy until slice_s is used up; at least one, so that the caller makes progress."""
     when = compile_expr(job.text, EXPRESSION_ROOTS)
     began_s = tools.cpu_s()
     for copy in job.copies:
@@ -230,7 +246,7 @@ def _passes(job: FilterCopies, tools: Tools) -> Iterator[bool | None]:
         try:
             body = decode(copy.body) if "body" in when.uses else None
             yield when.test(body, {**about(copy.meta).meta, "node": copy.node, "step": copy.step})
-        except (StageError, EvalError, LimitError):
+        except (StageError, EvaluationError, CostLimitError):
             yield None
         if tools.cpu_s() - began_s > job.slice_s:
             return
@@ -247,4 +263,4 @@ def _event(text: bytes) -> Any:
     try:
         return decode_json(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise SchemaError((), "the event is no JSON") from exc
+        raise SchemaError((), "the event is not JSON") from exc

@@ -1,82 +1,82 @@
-"""The pipe spec: one versioned document per revision, shared by form, API, command line and data plane."""
+"""The pipe spec: one versioned document per revision, used by console, API, command line and data plane."""
 
-from dataplane.spec.dedup import Dedup
+from dataplane.spec.dedup import DedupSpec
 from dataplane.spec.destination import (
     Auth,
     BasicAuth,
-    Batch,
+    BatchSettings,
     BearerAuth,
     HeaderAuth,
     HttpDestination,
     MutualTls,
     NoAuth,
     OAuth2,
+    ResponseMatch,
     ResponseRule,
-    Retry,
-    When,
+    RetryPolicy,
 )
-from dataplane.spec.destinations import Destination, destination_of, endpoint_of, keeps_order
+from dataplane.spec.destinations import DestinationSpec, destination_of, endpoint_of, keeps_order
 from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
-from dataplane.spec.enrich import Enrich
+from dataplane.spec.enrich import EnrichSpec
 from dataplane.spec.errors import SpecError
-from dataplane.spec.kept import LakeDestination, TableDestination, TopicDestination
-from dataplane.spec.routes import Routes, Rule
-from dataplane.spec.sources import HttpSource, KafkaSource, Source
+from dataplane.spec.routes import RouteRule, RoutesSpec
+from dataplane.spec.sources import HttpSource, KafkaSource, SourceSpec
 from dataplane.spec.steps import (
-    Cast,
-    Default,
-    Explode,
-    Filter,
-    Keep,
-    Map,
-    Mask,
-    Peek,
-    Remove,
-    Rename,
-    Set,
+    CastStep,
+    DefaultStep,
+    ExplodeStep,
+    FilterStep,
+    KeepStep,
+    MapStep,
+    MaskStep,
+    PeekStepSpec,
+    RemoveStep,
+    RenameStep,
+    SetStep,
     Step,
 )
-from dataplane.spec.template import Template
+from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination
+from dataplane.spec.template import RequestTemplate
 
 __all__ = [
     "Auth",
     "BasicAuth",
-    "Batch",
+    "BatchSettings",
     "BearerAuth",
-    "Cast",
-    "Dedup",
-    "Default",
-    "Destination",
-    "Enrich",
-    "Explode",
-    "Filter",
+    "CastStep",
+    "DedupSpec",
+    "DefaultStep",
+    "DestinationSpec",
+    "EnrichSpec",
+    "ExplodeStep",
+    "FilterStep",
     "HeaderAuth",
     "HttpDestination",
     "HttpSource",
     "KafkaSource",
-    "Keep",
+    "KeepStep",
     "LakeDestination",
-    "Map",
-    "Mask",
+    "MapStep",
+    "MaskStep",
     "MutualTls",
     "NoAuth",
     "OAuth2",
-    "Peek",
+    "PeekStepSpec",
     "PipeSpec",
-    "Remove",
-    "Rename",
+    "RemoveStep",
+    "RenameStep",
+    "RequestTemplate",
+    "ResponseMatch",
     "ResponseRule",
-    "Retry",
-    "Routes",
-    "Rule",
-    "Set",
-    "Source",
+    "RetryPolicy",
+    "RouteRule",
+    "RoutesSpec",
+    "SetStep",
+    "SourceSpec",
     "SpecError",
     "Step",
     "TableDestination",
-    "Template",
     "TopicDestination",
-    "When",
     "destination_of",
     "endpoint_of",
     "keeps_order",

@@ -1,7 +1,7 @@
-"""Kafka clusters that are not ours, as the platform names them: who may read which of their topics. Pure.
+"""Foreign Kafka clusters that the operator has configured, and the topics that each tenant may read. Pure.
 
-They stand in a file of the operator's (`PENSTOCK_KAFKA_CLUSTERS`), because a broker tells its clients where to connect
-to next: no check of an address that a customer writes would hold.
+They come from a file of the operator's (`PENSTOCK_KAFKA_CLUSTERS`): a broker redirects its clients to other addresses,
+so a check of an address that a customer enters would be ineffective.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from dataplane.spec.sources import KafkaSource
 
 
 class ForeignCluster(Struct, forbid_unknown_fields=True, frozen=True):
-    """Whose pipes may read it, which topics (`orders.*`), and the client's settings, `bootstrap.servers` at least."""
+    """Cluster: tenants that may read it, patterns of topics (`orders.*`), client settings with `bootstrap.servers`."""
 
     tenants: list[str]
     topics: list[str]
@@ -26,23 +26,23 @@ _decoder = msgspec.json.Decoder(dict[str, ForeignCluster])
 
 
 def parse_clusters(text: bytes) -> Clusters:
-    """Raises ValueError, saying what is wrong."""
+    """Return the clusters in a JSON file's text, by name. Raises ValueError, with the reason, for an invalid file."""
     try:
         found = _decoder.decode(text)
     except msgspec.DecodeError as exc:
         raise ValueError(f"PENSTOCK_KAFKA_CLUSTERS: {exc}") from exc
     for name, cluster in found.items():
         if "bootstrap.servers" not in cluster.settings:
-            raise ValueError(f"PENSTOCK_KAFKA_CLUSTERS: {name} needs bootstrap.servers among its settings")
+            raise ValueError(f"PENSTOCK_KAFKA_CLUSTERS: {name} needs bootstrap.servers in its settings")
     return found
 
 
 def why_not_readable(clusters: Clusters, source: KafkaSource, tenant: str) -> tuple[str, str] | None:
-    """(field, what it needs) if this tenant may not read this topic; None if it may."""
-    ours = {name: cluster for name, cluster in clusters.items() if tenant in cluster.tenants}
-    cluster = ours.get(source.cluster)
+    """Return (field, what it needs) if the tenant may not read the source's topic; None if it may."""
+    readable = {name: cluster for name, cluster in clusters.items() if tenant in cluster.tenants}
+    cluster = readable.get(source.cluster)
     if cluster is None:
-        return "cluster", f"needs one of the clusters that you may read, {', '.join(sorted(ours)) or 'there is none'}"
+        return "cluster", f"needs a cluster that you may read: {', '.join(sorted(readable)) or 'there is none'}"
     if not any(fnmatchcase(source.topic, pattern) for pattern in cluster.topics):
-        return "topic", f"needs one of the topics that you may read there, {', '.join(cluster.topics)}"
+        return "topic", f"needs a topic that you may read there: {', '.join(cluster.topics)}"
     return None

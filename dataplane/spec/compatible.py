@@ -1,7 +1,7 @@
-"""Whether a source's next schema takes every event that the one before took. Pure.
+"""Compatibility of schemas: find changes that could refuse an event which the previous schema accepted. Pure.
 
-A running sender must never be broken by a schema, so the answer errs on one side: what cannot be shown to be harmless
-is breaking, and says so. tests/unit/spec/test_compatible_schemas.py has the proof by generated schemas and events.
+A schema must never break a running sender, so the check errs on the safe side: a change that cannot be shown to be
+harmless counts as breaking. tests/unit/spec/test_compatible_schemas.py verifies it with generated schemas and events.
 """
 
 import json
@@ -11,19 +11,19 @@ from typing import Any, Final, NamedTuple
 from dataplane.spec.effort import limits_of
 from dataplane.spec.schema import expanded
 
-MOST: Final = 50  # breaking changes that are told
-EFFORT: Final = 20_000  # comparisons of one part with another: alternatives are compared each with each
+MOST: Final = 50  # breaking changes that are reported
+EFFORT: Final = 20_000  # comparisons of two parts; each alternative is compared with each other one
 _ANY: Final = ("array", "boolean", "null", "number", "object", "string")
-# Bounds by their word, with what holds where none is stated.
+# Lower bounds by keyword, with the value that applies if the keyword is absent.
 _LOWER: Final = {"minimum": None, "exclusiveMinimum": None, "minLength": 0, "minItems": 0, "minProperties": 0}
 _UPPER: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
-# Words that mean something together only: the first stands for all.
+# Keywords that have a meaning only together; the first represents the group.
 _TOGETHER: Final = {"if": ("if", "then", "else"), "contains": ("contains", "minContains", "maxContains")}
 _FOLLOWERS: Final = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 
 
-class Breaking(NamedTuple):
-    """One change that could refuse an event that was taken: its place in the new schema, the event's field, why."""
+class BreakingChange(NamedTuple):
+    """A change that could refuse a formerly accepted event: path in the new schema, field of the event, reason."""
 
     path: tuple[str, ...]
     field: str
@@ -33,19 +33,19 @@ class Breaking(NamedTuple):
         return f"{self.field or 'the event'}: {self.reason}"
 
 
-def changes(old: dict[str, Any], new: dict[str, Any]) -> list[Breaking]:
-    """What is breaking in `new`, both as they were registered; nothing if every event that fits `old` fits `new`."""
+def changes(old: dict[str, Any], new: dict[str, Any]) -> list[BreakingChange]:
+    """Return the breaking changes from `old` to `new`, as registered; empty if all events that fit `old` fit `new`."""
     before, now = expanded(old), expanded(new)
     found = dict.fromkeys(_Comparison().compare(before, now, _Place((), "")))
     return [*found, *_smaller(before, now)][:MOST]
 
 
 def _smaller(old: Any, new: Any) -> "Found":
-    """A schema that takes longer to check has time for smaller events only."""
-    for before, now, what in zip(limits_of(old), limits_of(new), ("values", "bytes"), strict=True):
+    """Yield a change if the new schema costs more to check and so has a lower limit of values or bytes."""
+    for before, now, unit in zip(limits_of(old), limits_of(new), ("values", "bytes"), strict=True):
         if now < before:
-            yield Breaking(
-                (), "", f"takes events of at most {now} {what} now, and took {before}: it costs more to check"
+            yield BreakingChange(
+                (), "", f"accepts at most {now} {unit} per event now, and accepted {before}: it costs more to check"
             )
 
 
@@ -62,11 +62,11 @@ class _Place(NamedTuple):
     def items(self) -> "_Place":
         return _Place((*self.path, "items"), f"{self.field}[]")
 
-    def breaks(self, reason: str, *word: str) -> Breaking:
-        return Breaking((*self.path, *word), self.field, reason)
+    def breaks(self, reason: str, *word: str) -> BreakingChange:
+        return BreakingChange((*self.path, *word), self.field, reason)
 
 
-Found = Iterator[Breaking]
+Found = Iterator[BreakingChange]
 Rule = Callable[["_Comparison", dict[str, Any], dict[str, Any], str, _Place], Found]
 
 
@@ -75,15 +75,15 @@ class _Comparison:
         self._left = EFFORT
 
     def compare(self, old: Any, new: Any, at: _Place) -> Found:
-        """A conjunction is implied if each word of it is: each of the new one's is looked at by itself."""
+        """Yield what `new` refuses of `old`. A schema is the conjunction of its keywords, so each is compared alone."""
         self._left -= 1
         if self._left < 0:
-            yield at.breaks("has more alternatives than can be compared")
+            yield at.breaks("has too many alternatives to compare")
             return
         if old is False or new is True or (old == new and _text(old) == _text(new)):
             return
         if new is False:
-            yield at.breaks("is not taken any more")
+            yield at.breaks("is no longer accepted")
             return
         old = {} if old is True else old
         if not _same(old, new, ("oneOf",)):
@@ -96,7 +96,7 @@ class _Comparison:
             yield from _RULES.get(word, _unchanged)(self, old, new, word, at)
 
     def fits(self, old: Any, new: Any, at: _Place) -> bool:
-        """Whether nothing is breaking."""
+        """Return True if no change is breaking."""
         return next(self.compare(old, new, at), None) is None
 
 
@@ -107,7 +107,7 @@ def _type(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, a
 
 
 def _types(schema: dict[str, Any]) -> list[str]:
-    """What a value may be; read off its values where they are listed."""
+    """Return the types that a value may have, derived from `enum` or `const` if there is no `type`."""
     if "type" in schema:
         return _listed(schema["type"])
     values = _values(schema)
@@ -132,13 +132,13 @@ def _values(schema: dict[str, Any]) -> list[Any] | None:
 
 def _listed_values(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
     before, now = _values(old), [new[word]] if word == "const" else new[word]
-    if _same(old, new, (word,)):  # it may stand beside the other word, whose values are not these
+    if _same(old, new, (word,)):  # the schema may have both keywords, with different values
         return
     if before is None:
-        yield at.breaks("takes listed values only now, and took others", word)
+        yield at.breaks("accepts only listed values now, and accepted others", word)
         return
     for value in _missing(before, now):
-        yield at.breaks(f"does not take {_text(value)[:60]} any more", word)
+        yield at.breaks(f"no longer accepts {_text(value)[:60]}", word)
 
 
 def _missing(before: Iterable[Any], now: Iterable[Any]) -> list[Any]:
@@ -152,9 +152,9 @@ def _required(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: st
 
 
 def _object(with_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
-    """Named fields against what held for them before, named or not; then all that neither names."""
+    """Compare each named field with the rule that applied to it before, named or not; then all unnamed fields."""
     if word == "additionalProperties" and "properties" in new:
-        return  # the other word's turn looks at both
+        return  # compared together with `properties`
     before, now = old.get("properties", {}), new.get("properties", {})
     others, others_now = old.get("additionalProperties", True), new.get("additionalProperties", True)
     # A pattern may name any field: with some, an unnamed field was not ruled out by additionalProperties.
@@ -164,14 +164,14 @@ def _object(with_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: 
         if name in before:
             yield from with_.compare(before[name], now.get(name, others_now), here)
         elif not with_.fits(unnamed, now[name], here):
-            reason = "has a shape now, and events could carry anything there, as additionalProperties was not false"
+            reason = "is restricted now, and could be anything before, because additionalProperties was not false"
             yield here.breaks(reason)
     same_patterns = _same(old, new, ("patternProperties",))
     yield from with_.compare(others if same_patterns else unnamed, others_now, at.others())
 
 
 def _items(with_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
-    """Without the same prefix they hold for other places, so nothing is known of these."""
+    """Compare `items`. With another prefix they apply to other elements, so any old value is possible there."""
     before = old.get(word, True) if _same(old, new, ("prefixItems",)) else True
     yield from with_.compare(before, new[word], at.items())
 
@@ -179,18 +179,18 @@ def _items(with_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: s
 def _at_least(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
     before = old.get(word, _LOWER[word])
     if before is None or new[word] > before:
-        yield at.breaks(f"{word} is {new[word]} now, and was {'not there' if before is None else before}", word)
+        yield at.breaks(f"{word} is {new[word]} now, and was {'absent' if before is None else before}", word)
 
 
 def _at_most(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
     before = old.get(word)
     if before is None or new[word] < before:
-        yield at.breaks(f"{word} is {new[word]} now, and was {'not there' if before is None else before}", word)
+        yield at.breaks(f"{word} is {new[word]} now, and was {'absent' if before is None else before}", word)
 
 
 def _unique(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
     if new[word] and not old.get(word, False):
-        yield at.breaks("needs items that differ now", word)
+        yield at.breaks("needs unique items now", word)
 
 
 def _stated(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
@@ -199,43 +199,43 @@ def _stated(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str,
 
 
 def _any_of(with_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
-    """All of the old schema must fit into one of the new alternatives, or each of its own into one."""
+    """Require that the old schema fits one new alternative, or that each of its own alternatives fits one."""
     if word in old and any(with_.fits(old, one, at) for one in new[word]):
         return
     for branch in old.get(word, [old]):
         if not any(with_.fits(branch, one, at) for one in new[word]):
-            yield at.breaks("could be what none of its alternatives takes now", word)
+            yield at.breaks("could be a value that none of its alternatives accepts now", word)
             return
 
 
 def _all_of(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
     if _missing(new[word], old.get(word, ())):
-        yield at.breaks(_untold(word), word)
+        yield at.breaks(_uncheckable(word), word)
 
 
 def _together(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
     if not _same(old, new, _TOGETHER[word]):
-        yield at.breaks(_untold(word), word)
+        yield at.breaks(_uncheckable(word), word)
 
 
 def _follower(_: _Comparison, _old: dict[str, Any], _new: dict[str, Any], _word: str, _at: _Place) -> Found:
-    """Means nothing without its leader, which looks at it."""
+    """Yield nothing: the keyword has no meaning without its leader, whose rule compares it."""
     yield from ()
 
 
 def _unevaluated(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
-    """Depends on all that stands beside it."""
+    """Require identical schemas: the keyword depends on all others in the same object."""
     if new[word] is not True and _text(old) != _text(new):
-        yield at.breaks(_untold(word), word)
+        yield at.breaks(_uncheckable(word), word)
 
 
 def _unchanged(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
     if not _same(old, new, (word,)):
-        yield at.breaks(_untold(word), word)
+        yield at.breaks(_uncheckable(word), word)
 
 
-def _untold(word: str) -> str:
-    return f"{word} has changed, and what that refuses cannot be told: it has to stay as it was, or to go"
+def _uncheckable(word: str) -> str:
+    return f"{word} has changed in a way that cannot be checked: keep it as it was, or remove it"
 
 
 def _same(old: dict[str, Any], new: dict[str, Any], words: Iterable[str]) -> bool:
@@ -243,12 +243,12 @@ def _same(old: dict[str, Any], new: dict[str, Any], words: Iterable[str]) -> boo
 
 
 def _text(value: Any) -> str:
-    """Tells true from 1, which Python takes for equal."""
+    """Return canonical JSON, which distinguishes true from 1; Python compares them as equal."""
     return json.dumps(value, sort_keys=True)
 
 
 def _without_one_of(schema: dict[str, Any]) -> dict[str, Any]:
-    """Exactly one of alternatives of different types is any of them: so people write what may be null."""
+    """Replace `oneOf` by `anyOf` if its alternatives have different types, as people write nullable fields."""
     if "oneOf" not in schema or "anyOf" in schema or not _differ(schema["oneOf"]):
         return schema
     return {("anyOf" if word == "oneOf" else word): value for word, value in schema.items()}

@@ -1,4 +1,4 @@
-"""What a spec says of a destination: where it is, how much it takes, what its answers mean. No secret stands here."""
+"""The `http` destination of a spec: its URL, limits, retries, authentication and response rules, without secrets."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from dataplane.spec.errors import SpecError
 from dataplane.spec.patterns import check_pattern
-from dataplane.spec.template import Template, check_template
+from dataplane.spec.template import RequestTemplate, check_template
 
 Url = Annotated[str, Meta(min_length=8, max_length=2_000)]
 # (?!\n): `$` alone lets a final newline pass.
@@ -19,9 +19,9 @@ HeaderValue = Annotated[str, Meta(max_length=2_000)]
 
 Delays = Annotated[tuple[Annotated[int, Meta(ge=1, le=86_400)], ...], Meta(min_length=1, max_length=20)]
 
-MAX_INSTRUCTIONS: Final = 500  # of the programs of all patterns; RE2's slowest takes 9 ns each for a byte of an answer
+MAX_INSTRUCTIONS: Final = 500  # of all patterns' programs; RE2 takes up to 9 ns per instruction and byte of a response
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
-# Ours, libcurl's, and what belongs to one hop (RFC 9110, 7.6.1): a destination's own headers cannot take their place.
+# Headers set by us or libcurl, and hop-by-hop ones (RFC 9110, 7.6.1): a destination's own headers cannot replace them.
 _RESERVED: Final = frozenset(
     {"accept-encoding", "connection", "content-length", "content-type", "expect", "host", "keep-alive",
      "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding",
@@ -30,10 +30,10 @@ _RESERVED: Final = frozenset(
 _RESERVED_PREFIXES: Final = ("webhook-", "penstock-", "ce-")
 
 
-class Retry(Struct, forbid_unknown_fields=True, frozen=True):
-    """How long a destination is tried: a few times at once, then again and again until `span_s` is over.
+class RetryPolicy(Struct, forbid_unknown_fields=True, frozen=True):
+    """Retries of a destination: `local_tries` attempts at once, then global retries until `span_s` has passed.
 
-    delays_s: the waits before the later tries, the last one before all that follow
+    delays_s: waits before the global retries; the last one applies to all further ones
     """
 
     local_tries: Annotated[int, Meta(ge=1, le=10)] = 3
@@ -41,10 +41,10 @@ class Retry(Struct, forbid_unknown_fields=True, frozen=True):
     delays_s: Delays = (10, 60, 300, 1_800, 7_200, 18_000, 36_000)
 
 
-class When(Struct, forbid_unknown_fields=True, frozen=True):
-    """Which answers a rule is for: a status (`408`), a class (`5xx`) or a range (`500-504`), and text in the body.
+class ResponseMatch(Struct, forbid_unknown_fields=True, frozen=True):
+    """Responses that a rule matches: a status (`408`), a class (`5xx`) or a range (`500-504`), and text in the body.
 
-    `body` is an RE2 pattern, searched for in the first 16 kB; plain words mean themselves.
+    `body` is an RE2 pattern, searched for in the first 16 kB of the response.
     """
 
     status: StatusRange
@@ -52,14 +52,14 @@ class When(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ResponseRule(Struct, forbid_unknown_fields=True, frozen=True):
-    """One rule about answers; the first that fits decides, before the common verdict is asked."""
+    """Rule for responses. The first matching rule decides; without one, the default outcome applies."""
 
-    when: When
+    when: ResponseMatch
     then: Literal["delivered", "retry", "dead", "throttle"]
 
 
-class Batch(Struct, forbid_unknown_fields=True, frozen=True):
-    """Several messages in one request: as soon as one limit is reached, or the oldest has waited `max_wait_ms`."""
+class BatchSettings(Struct, forbid_unknown_fields=True, frozen=True):
+    """Several messages in one request, sent when a limit is reached or the oldest has waited `max_wait_ms`."""
 
     max_events: Annotated[int, Meta(ge=1, le=1_000)] = 100
     max_bytes: Annotated[int, Meta(ge=1_024, le=4 * 1024 * 1024)] = 256 * 1024
@@ -68,11 +68,11 @@ class Batch(Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class NoAuth(Struct, tag="none", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """The signature is all."""
+    """No authentication besides the signature."""
 
 
 class HeaderAuth(Struct, tag="header", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """A secret value in a header of that name."""
+    """Secret value in the header `name`."""
 
     name: HeaderName
 
@@ -84,11 +84,11 @@ class BasicAuth(Struct, tag="basic", tag_field="type", forbid_unknown_fields=Tru
 
 
 class BearerAuth(Struct, tag="bearer", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """A secret token as `Authorization: Bearer` (RFC 6750)."""
+    """Secret token as `Authorization: Bearer` (RFC 6750)."""
 
 
 class OAuth2(Struct, tag="oauth2", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """A token fetched with client id and secret (RFC 6749, 4.4), renewed before it ends."""
+    """Token from the client credentials grant (RFC 6749, 4.4), renewed before it expires."""
 
     token_url: Url
     client_id: Annotated[str, Meta(min_length=1, max_length=500)]
@@ -96,36 +96,36 @@ class OAuth2(Struct, tag="oauth2", tag_field="type", forbid_unknown_fields=True,
 
 
 class MutualTls(Struct, tag="mtls", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """We show a certificate of our own."""
+    """Mutual TLS: Penstock presents a client certificate."""
 
 
 Auth = NoAuth | HeaderAuth | BasicAuth | BearerAuth | OAuth2 | MutualTls
 
 
 class HttpDestination(Struct, tag="http", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """A POST per message or batch, signed after Standard Webhooks.
+    """HTTP endpoint that receives one POST per message or batch, signed as in Standard Webhooks.
 
-    ordered:    later messages of a key wait behind its failed one
-    after_dead: with `ordered`: whether a key goes on after a dead letter, or is held
-    template:   how requests differ from message to message
+    ordered:    later messages of a key wait while an earlier one has not ended
+    after_dead: with `ordered`: a key continues after a dead letter (`go-on`), or is held
+    template:   path, headers and body of a request, computed from the message
     """
 
     url: Url
     timeout_s: Annotated[float, Meta(gt=0, le=30)] = 15.0
     concurrency: Annotated[int, Meta(ge=1, le=1_000)] = 64
-    retry: Retry = Retry()
+    retry: RetryPolicy = RetryPolicy()
     rate_per_s: Annotated[float, Meta(gt=0, le=100_000)] | None = None
     rules: Annotated[list[ResponseRule], Meta(max_length=20)] = []
     ordered: bool = False
     after_dead: Literal["go-on", "hold"] = "go-on"
-    batch: Batch | None = None
+    batch: BatchSettings | None = None
     auth: Auth = NoAuth()
     headers: Annotated[dict[HeaderName, HeaderValue], Meta(max_length=20)] = {}
-    template: Template | None = None
+    template: RequestTemplate | None = None
 
 
 def check_http(path: str, destination: HttpDestination) -> None:
-    """What types cannot say. Raises SpecError, naming the field under `path`."""
+    """Check what types cannot express. Raises SpecError, with the field under `path`."""
     check_url(f"{path}.url", destination.url)
     instructions = 0
     for number, rule in enumerate(destination.rules):
@@ -133,14 +133,14 @@ def check_http(path: str, destination: HttpDestination) -> None:
         if rule.when.body is not None:
             instructions += check_pattern(f"{path}.rules[{number}].when.body", rule.when.body)
     if instructions > MAX_INSTRUCTIONS:
-        raise SpecError(f"{path}.rules", "needs shorter patterns: together they would take too long to search for")
+        raise SpecError(f"{path}.rules", "needs shorter patterns: together they take too long to match")
     _check_headers(f"{path}.headers", destination.headers)
     if destination.template is not None:
         _check_template(f"{path}.template", destination, destination.template)
     match destination.auth:
         case HeaderAuth(name):
             _check_header_name(f"{path}.auth.name", name)
-            template = destination.template or Template()
+            template = destination.template or RequestTemplate()
             if name.lower() in map(str.lower, [*destination.headers, *template.headers]):
                 raise SpecError(f"{path}.auth.name", f"must not be one of `headers`, got {name}")
         case OAuth2(token_url):
@@ -148,7 +148,7 @@ def check_http(path: str, destination: HttpDestination) -> None:
 
 
 def check_url(path: str, url: str) -> None:
-    """Whether this is one URL to every reader of it. Raises SpecError."""
+    """Check that every URL parser reads the URL alike. Raises SpecError."""
     try:
         parts = urlsplit(url)
         port_ok = parts.port is None or 0 < parts.port < 65_536
@@ -163,7 +163,7 @@ def check_url(path: str, url: str) -> None:
 
 
 def status_bounds(status: str) -> tuple[int, int]:
-    """The lowest and highest status that `408`, `5xx` or `500-504` stands for."""
+    """Return the lowest and the highest status of `408`, `5xx` or `500-504`."""
     low, _, high = status.partition("-")
     return int(low.replace("x", "0")), int((high or low).replace("x", "9"))
 
@@ -174,9 +174,9 @@ def _check_status(path: str, status: str) -> None:
         raise SpecError(path, f"needs the lower status first, got {status}")
 
 
-def _check_template(path: str, destination: HttpDestination, template: Template) -> None:
+def _check_template(path: str, destination: HttpDestination, template: RequestTemplate) -> None:
     if destination.batch is not None:
-        raise SpecError(path, "must be left out where messages are sent in batches")
+        raise SpecError(path, "must be left out if the destination has a batch")
     check_template(path, template)
     constant = set(map(str.lower, destination.headers))
     for name in template.headers:
@@ -202,4 +202,4 @@ def _check_header_name(path: str, name: str) -> None:
     if not _TOKEN.fullmatch(name):
         raise SpecError(path, f"needs a header name (RFC 9110), got {name!r}")
     if name.lower() in _RESERVED or name.lower().startswith(_RESERVED_PREFIXES):
-        raise SpecError(path, f"must not be {name}, which is set already")
+        raise SpecError(path, f"must not be {name}, which Penstock sets")

@@ -1,4 +1,4 @@
-"""`Destination`: one of the kinds, told apart by `type`."""
+"""`DestinationSpec`: all types of destinations, distinguished by `type`."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,14 +8,14 @@ import msgspec
 
 from dataplane.spec.destination import HttpDestination, OAuth2, check_http
 from dataplane.spec.guard import plain_host
-from dataplane.spec.kept import LakeDestination, TableDestination, TopicDestination, check_table
+from dataplane.spec.storage import LakeDestination, TableDestination, TopicDestination, check_table
 
 _PORTS: Final = {"http": 80, "https": 443}
-Destination = HttpDestination | LakeDestination | TopicDestination | TableDestination
+DestinationSpec = HttpDestination | LakeDestination | TopicDestination | TableDestination
 
 
-def check_destination(path: str, destination: Destination) -> None:
-    """What types cannot say. Raises SpecError, naming the field under `path`."""
+def check_destination(path: str, destination: DestinationSpec) -> None:
+    """Check what types cannot express. Raises SpecError, with the field under `path`."""
     match destination:
         case HttpDestination():
             check_http(path, destination)
@@ -23,16 +23,16 @@ def check_destination(path: str, destination: Destination) -> None:
             check_table(path, destination)
 
 
-def destination_of(config: Mapping[str, Any]) -> Destination:
-    """A destination's part of a stored spec. Raises msgspec.ValidationError."""
-    to: Destination = msgspec.convert(with_type(config), type=Destination)
+def destination_of(config: Mapping[str, Any]) -> DestinationSpec:
+    """Return the destination in a part of a stored spec. Raises msgspec.ValidationError if it is invalid."""
+    to: DestinationSpec = msgspec.convert(with_type(config), type=DestinationSpec)
     return to
 
 
-def endpoint_of(to: Destination) -> str:
-    """Return where a destination's credential is sent to: scheme, host and port of its URL, and its token URL if any.
+def endpoint_of(to: DestinationSpec) -> str:
+    """Return the recipient of a destination's credential: scheme, host and port of its URL, and its token URL if any.
 
-    A stored credential belongs to one endpoint: whoever changes the endpoint enters it again.
+    A stored credential belongs to one endpoint: a change of the endpoint requires that it is entered again.
     """
     if not isinstance(to, HttpDestination):
         return ""
@@ -43,10 +43,10 @@ def endpoint_of(to: Destination) -> str:
 
 
 def with_type(part: Any) -> Any:
-    """A source's or destination's part of a document, with the type that is meant where none is named."""
+    """Return a source's or destination's part of a document, with the default type `http` if it has none."""
     return {"type": "http", **part} if isinstance(part, Mapping) else part
 
 
-def keeps_order(to: Destination) -> bool:
-    """Whether messages of one key are to get there in the order in which they came."""
+def keeps_order(to: DestinationSpec) -> bool:
+    """Return True if a destination needs the messages of a key in order of arrival."""
     return to.ordered or isinstance(to, TopicDestination)

@@ -1,4 +1,4 @@
-"""`PipeSpec`: what a revision means. Parsing is strict: an unknown field or a bad step is refused, naming its path."""
+"""`PipeSpec`: the content of a revision. Parsing is strict: it refuses unknown fields and bad steps, with the path."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
@@ -7,18 +7,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 from dataplane.spec.checks import check_effort, check_routes, check_steps
-from dataplane.spec.dedup import Dedup, check_dedup
+from dataplane.spec.dedup import DedupSpec, check_dedup
 from dataplane.spec.destination import HttpDestination
-from dataplane.spec.destinations import Destination, check_destination, with_type
+from dataplane.spec.destinations import DestinationSpec, check_destination, with_type
 from dataplane.spec.enrich import Enrichments, check_enrich
+from dataplane.spec.error_texts import checked, split_error
 from dataplane.spec.errors import SpecError
-from dataplane.spec.kept import TableDestination
 from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
-from dataplane.spec.routes import Routes
-from dataplane.spec.sources import Source
-from dataplane.spec.steps import Filter, Map, Step
-from dataplane.spec.windows import Window, Windows, check_windows
-from dataplane.spec.words import checked, taken_apart
+from dataplane.spec.routes import RoutesSpec
+from dataplane.spec.sources import SourceSpec
+from dataplane.spec.steps import FilterStep, MapStep, Step
+from dataplane.spec.storage import TableDestination
+from dataplane.spec.windows import Windows, WindowSpec, check_windows
 
 Steps = Annotated[list[Step], Meta(max_length=100)]
 
@@ -26,30 +26,30 @@ Steps = Annotated[list[Step], Meta(max_length=100)]
 class PipeSpec(Struct, forbid_unknown_fields=True, frozen=True):
     """One revision of a pipe: from `sources`, through `normalize` and `enrich`, to the `destinations` of its `routes`.
 
-    Without routes a message goes to all of them. `transform` holds steps for one destination only, after the route.
+    Without routes a message is sent to all of them. `transform` holds steps for one destination only, after the route.
     """
 
-    sources: Annotated[dict[Name, Source], Meta(min_length=1, max_length=20)]
-    destinations: Annotated[dict[Name, Destination], Meta(min_length=1, max_length=50)]
+    sources: Annotated[dict[Name, SourceSpec], Meta(min_length=1, max_length=20)]
+    destinations: Annotated[dict[Name, DestinationSpec], Meta(min_length=1, max_length=50)]
     normalize: Steps = []
     transform: dict[Name, Steps] = {}
     version: Literal[1] = 1
-    routes: Routes | None = None
+    routes: RoutesSpec | None = None
     enrich: Enrichments = []
-    dedup: Dedup | None = None
+    dedup: DedupSpec | None = None
     windows: Windows = {}
 
 
 def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
-    """Check a document (a mapping, or JSON text) and return the spec it means.
+    """Check a document (a mapping, or JSON text) and return its spec.
 
-    Raises SpecError, naming the field, for anything the data plane could not run.
+    Raises SpecError, with the field, for a document that the data plane could not run.
     """
     try:
         plain = _with_types(msgspec.json.decode(document) if isinstance(document, bytes) else dict(document))
         spec = msgspec.convert(plain, type=PipeSpec)
     except msgspec.ValidationError as exc:
-        raise _named(plain, exc) from exc
+        raise _with_entry_name(plain, exc) from exc
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise SpecError("$", f"needs JSON: {exc}") from exc
     _check(spec)
@@ -57,7 +57,7 @@ def parse_pipe_spec(document: Mapping[str, Any] | bytes) -> PipeSpec:
 
 
 def _with_types(document: Any) -> Any:
-    """The document with every source's and destination's type written out; those of older days name none."""
+    """Return the document with every source's and destination's type filled in; older documents have none."""
     if not isinstance(document, dict):
         return document
     named = {field: document[field] for field in ("sources", "destinations") if isinstance(document.get(field), dict)}
@@ -82,10 +82,10 @@ def _check(spec: PipeSpec) -> None:
 
 
 def _expressions(spec: PipeSpec) -> Iterator[str]:
-    """Yield the text of every expression, and texts that hold some."""
+    """Yield the text of every expression, and template texts that contain expressions."""
     for step in (*spec.normalize, *(step for steps in spec.transform.values() for step in steps)):
         match step:
-            case Filter(text) | Map(_, text):
+            case FilterStep(text) | MapStep(_, text):
                 yield text
     yield from (step.key for step in spec.enrich)
     yield from (rule.when for rule in spec.routes.rules) if spec.routes is not None else ()
@@ -98,18 +98,18 @@ def _expressions(spec: PipeSpec) -> Iterator[str]:
                 yield from (made.path or "", *made.headers.values(), made.body or "")
 
 
-# Fields that map names to something. msgspec's paths say `[...]` for a value of theirs, which names nothing.
+# Fields that map names to values. msgspec's paths have `[...]` for such a value, without its name.
 _BY_NAME: Final[dict[str, Any]] = {
-    "sources": Source,
-    "destinations": Destination,
+    "sources": SourceSpec,
+    "destinations": DestinationSpec,
     "transform": Steps,
-    "windows": Window,
+    "windows": WindowSpec,
 }
 
 
-def _named(document: Any, exc: msgspec.ValidationError) -> SpecError:
-    """The error with the name of the source or destination in its path, wherever one is to blame."""
-    reason, path = taken_apart(exc)
+def _with_entry_name(document: Any, exc: msgspec.ValidationError) -> SpecError:
+    """Return the error with the name of the faulty source, destination, transform or window in its path."""
+    reason, path = split_error(exc)
     for field, kind in _BY_NAME.items():
         if path.startswith(f"$.{field}[...]") or path == f"key` in `$.{field}":
             return _first_bad(field, document[field], kind) or SpecError(f"$.{field}", reason)
@@ -122,12 +122,12 @@ def _first_bad(field: str, entries: Mapping[Any, Any], kind: Any) -> SpecError |
             return SpecError(f"$.{field}", f"{NAME_WORDS}, got {str(name)[:60]!r}")
         if wrong := checked(value, kind):
             reason, path = wrong
-            inner = path[1:].partition("[...]")[0]  # a map within names no entry either
+            inner = path[1:].partition("[...]")[0]  # paths omit the entries of nested maps, too
             return SpecError(f"$.{field}.{name}{inner}", reason)
     return None
 
 
 def spec_to_builtins(spec: PipeSpec) -> dict[str, Any]:
-    """The spec as plain JSON types, defaults written out: what is stored and published."""
+    """Return the spec as plain JSON types with all defaults, the form that is stored and published."""
     built: dict[str, Any] = msgspec.to_builtins(spec)
     return built

@@ -1,8 +1,8 @@
-"""How much of ingest's time a schema may take for one event, and how large events may be so that it does not. Pure.
+"""Cost of a schema check for one event, and the event size limits that bound it. Pure.
 
-Ingest serves all tenants on one event loop, and a check is one call that nobody can interrupt. A named field is looked
-at once an event; items, and fields that nobody named, are looked at as often as the sender writes them, each by every
-alternative that may fit; patterns and formats read every byte.
+Ingest serves all tenants on one event loop, and a check is one call that cannot be interrupted. A named field is
+checked once per event; items and unnamed fields as often as the sender writes them, each by every alternative that may
+match; patterns and formats read every byte.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,45 +10,46 @@ from typing import Any, Final, NamedTuple
 
 from dataplane.expr.patterns import compile_pattern
 
-SLOW: Final = 10  # a comparison with a fraction, or with a number of more than 64 bits, in parts
-DIGITS_BITS: Final = 256  # of such a number: so many more cost as much again
-LOOKS: Final = 150_000  # of parts at values of one event, 0.25 us each
-STEPS: Final = 4_000_000  # of patterns' programs over bytes of one event: 9 ns each, where the engine is at its slowest
-MAX_VALUES: Final = 10_000  # of an event, whatever its schema is
-MAX_BYTES: Final = 1024 * 1024  # of an event; ingest takes no larger ones
-BRIEF_STEPS: Final = 20_000  # of a pattern on a named field of bounded length: that is nothing
-UNKNOWN_STEPS: Final = 500  # of a pattern that RE2 does not know, for each byte
+SLOW: Final = 10  # cost, in parts, of a comparison with a fraction or a number of more than 64 bits
+DIGITS_BITS: Final = 256  # of such a number; each further so many bits cost as much again
+LOOKS: Final = 150_000  # checks of one value by one part, per event; 0.25 us each
+STEPS: Final = 4_000_000  # steps of patterns' programs over the bytes of one event; up to 9 ns each
+MAX_VALUES: Final = 10_000  # of an event, for any schema
+MAX_BYTES: Final = 1024 * 1024  # of an event; ingest accepts no larger ones
+BRIEF_STEPS: Final = 20_000  # of a pattern on a named field of bounded length; below it the cost is ignored
+UNKNOWN_STEPS: Final = 500  # per byte, of a pattern that RE2 does not accept
 _NUMBERS: Final = ("const", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-# Schemas that look at the very value that the one they stand in looks at.
+# Keywords whose subschemas check the same value as the schema that contains them.
 _BESIDE: Final = ("not", "if", "then", "else")
 _BESIDE_MANY: Final = ("allOf", "anyOf", "oneOf")
 _FIELDS: Final = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 _ITEMS: Final = ("items", "contains", "unevaluatedItems")
 Part = dict[str, Any]
-Cost = Callable[[Part, bool], int]  # of one part at one value; whether an event may have many such values
+# (part, repeated) -> cost of one part at one value; repeated: an event may have many such values
+Cost = Callable[[Part, bool], int]
 
 
 class Limits(NamedTuple):
-    """How many values and bytes an event may have, so that its check takes some 40 ms at most."""
+    """Maximum values and bytes of an event, so that its check takes about 40 ms at most."""
 
     values: int
     size_bytes: int
 
 
 def limits_of(schema: Any) -> Limits:
-    """Return what events a schema has time for. `schema` has its `$ref`s written out."""
+    """Return the event size limits of a schema whose `$ref`s are expanded."""
     return Limits(
         min(MAX_VALUES, LOOKS // max(1, crowd(schema))), min(MAX_BYTES, STEPS // max(1, _most(schema, _steps, False)))
     )
 
 
 def crowd(schema: Any) -> int:
-    """Return the most parts that look at one repeated value; a bound, never too low."""
+    """Return an upper bound of the number of parts that check one repeated value."""
     return max(_most(schema, _looks, False), _unevaluated(schema))
 
 
 def _most(schema: Any, cost: Cost, repeated: bool) -> int:
-    """The most that all parts together cost at any one value."""
+    """Return the maximum, over all values, of the total cost of the parts that check one value."""
     parts = list(_beside(schema))
     here = sum(cost(part, repeated) for part in parts)
     return max(here, sum(_below(part, cost, repeated) for part in parts))
@@ -81,9 +82,9 @@ def _all(schemas: Iterable[Any], cost: Cost) -> int:
 
 
 def _looks(part: Part, repeated: bool) -> int:
-    """One, and what comparing with listed values costs: those of one plain kind are looked up."""
+    """Return 1 plus the cost of comparisons with listed values; lists of only strings or only integers are hashed."""
     if not repeated:
-        return 0  # a named field comes once
+        return 0  # a named field occurs once
     values = part.get("enum", ())
     listed = 0 if all(type(one) is str for one in values) or all(type(one) is int for one in values) else 1
     compared = [*values, *(part.get(word) for word in _NUMBERS)]
@@ -99,7 +100,7 @@ def _slow(value: Any) -> int:
 
 
 def _steps(part: Part, repeated: bool) -> int:
-    """What a byte of a text costs, in steps of a pattern's program."""
+    """Return the cost of one byte of a text, in steps of a pattern's program."""
     steps = int("format" in part)
     if "pattern" in part:
         instructions = _instructions(part["pattern"])
@@ -116,7 +117,7 @@ def _instructions(pattern: str) -> int:
 
 
 def _unevaluated(schema: Any) -> int:
-    """Each value that nobody named is looked for in all parts, a dozen of them in the time of one look."""
+    """Return the cost of unevaluated keywords: each unnamed value is searched in all parts, 12 of them per check."""
     if isinstance(schema, list):
         return max(map(_unevaluated, schema), default=0)
     if not isinstance(schema, dict):

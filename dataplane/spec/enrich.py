@@ -1,4 +1,4 @@
-"""The look-ups of a spec: which row of which table goes where in the body."""
+"""The `enrich` part of a spec: look-ups that add a table's row to the body."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -8,28 +8,28 @@ from msgspec import Meta, Struct
 from dataplane.spec.checks import EACH, WHOLE_BODY, check_constant, check_expression
 from dataplane.spec.errors import SpecError
 from dataplane.spec.names import Name
-from dataplane.spec.steps import Expression, Path
+from dataplane.spec.steps import Expression, FieldPath
 
 
-class Enrich(Struct, forbid_unknown_fields=True, frozen=True):
-    """Put the row of `table` that the expression `key` names at `into`: an object, whole.
+class EnrichSpec(Struct, forbid_unknown_fields=True, frozen=True):
+    """Look-up: put the row of `table` whose key is the value of the expression `key` at `into`, as one object.
 
-    A key is text, or a whole number taken as its text; null is the key of no row. Without a row `on_missing` decides:
-    the message goes on as it is (`keep`), is dead, or gets the constant `default` at `into`.
+    A key is text, or an integer converted to text; null matches no row. Without a row `on_missing` decides: the message
+    continues unchanged (`keep`), is dead-lettered (`dead`), or gets the constant `default` at `into`.
     """
 
     table: Name
     key: Expression
-    into: Path
+    into: FieldPath
     on_missing: Literal["keep", "dead", "default"] = "keep"
     default: Any = None
 
 
-Enrichments = Annotated[list[Enrich], Meta(max_length=20)]
+Enrichments = Annotated[list[EnrichSpec], Meta(max_length=20)]
 
 
-def check_enrich(steps: Sequence[Enrich]) -> None:
-    """Raises SpecError, naming the step and its field."""
+def check_enrich(steps: Sequence[EnrichSpec]) -> None:
+    """Check all look-ups. Raises SpecError, with the step and its field."""
     for number, step in enumerate(steps):
         where = f"$.enrich[{number}]"
         check_expression(f"{where}.key", step.key)

@@ -1,12 +1,12 @@
-"""Addresses and URLs that the platform may connect to. Pure: asked when a spec is saved, and before every connect.
+"""Addresses and URLs to which the platform may connect. Pure: checked when a spec is saved and before every connect.
 
-The check at save reads the URL's text alone, so that a mistake is reported at once. The check that counts is that of
-the address about to be connected to: it sees literals in every spelling, and names that resolve to internal addresses
-or change what they resolve to.
+The check at save reads only the URL's text, so that a mistake is reported at once. The security check is the one of the
+address that is about to be connected to: it covers literals in every notation, names that resolve to internal
+addresses, and names whose resolution changes (DNS rebinding).
 
 The rule is an allow-list: public IPv4 and IPv6 global unicast (2000::/3), both without every block of IANA's
 special-purpose address registries. `ipaddress.is_global` is not used: on Python 3.11 it is True for NAT64, 6to4,
-IPv4-compatible and other forms that lead back inside.
+IPv4-compatible and other forms that can reach internal addresses.
 """
 
 import re
@@ -20,8 +20,8 @@ Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
 _GLOBAL_UNICAST_V6: Final = IPv6Network("2000::/3")
-# IANA IPv4 Special-Purpose Address Registry (RFC 6890), all of it, reachable or not; multicast (RFC 5771); reserved
-# (RFC 1112); and Azure's host address, which answers with metadata and is public by its number.
+# The whole IANA IPv4 Special-Purpose Address Registry (RFC 6890), globally reachable or not; multicast (RFC 5771);
+# reserved (RFC 1112); and Azure's host address, which serves metadata although its number is public.
 _SPECIAL_V4: Final = tuple(
     IPv4Network(text)
     for text in (
@@ -46,15 +46,15 @@ _SPECIAL_V4: Final = tuple(
         "240.0.0.0/4",
     )
 )
-# IANA IPv6 Special-Purpose Address Registry, as far as it lies within 2000::/3: IETF assignments with Teredo and
+# The part of the IANA IPv6 Special-Purpose Address Registry within 2000::/3: IETF assignments with Teredo and
 # ORCHID, documentation, 6to4, AS112.
 _SPECIAL_V6: Final = tuple(
     IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
 )
 _LOOPBACK: Final = IPv4Address("127.0.0.1")
-# Names that lead inside wherever they are resolved (RFC 6761, RFC 6762, and clouds' metadata).
+# Names that are internal on every resolver (RFC 6761, RFC 6762, and clouds' metadata).
 _INNER_NAMES: Final = re.compile(r"(.+\.)?(local|internal|intranet|lan|home\.arpa|metadata)")
-# What speaks no HTTP and could be made to do something by it: shells, mail, file shares, the stores of a data centre.
+# Ports of other protocols that an HTTP request could abuse: shells, mail, file shares, databases of a data centre.
 FORBIDDEN_PORTS: Final = frozenset(
     {1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
      111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 445, 465, 512, 513, 514, 515, 526, 530, 531,
@@ -65,7 +65,7 @@ FORBIDDEN_PORTS: Final = frozenset(
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
-    """Comma-separated networks. Raises ValueError."""
+    """Return the networks in a comma-separated list. Raises ValueError if one is invalid."""
     return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
@@ -75,7 +75,7 @@ def may_connect(host: str, allowed: Sequence[Network] = ()) -> bool:
 
 
 def is_reachable(address: Address, allowed: Sequence[Network] = ()) -> bool:
-    """Return True for a public address, and for one in a network that the operator `allowed` although it is not."""
+    """Return True for a public address, and for an internal one in a network that the operator `allowed`."""
     if any(address in network for network in allowed if network.version == address.version):
         return True
     if isinstance(address, IPv4Address):
@@ -84,21 +84,21 @@ def is_reachable(address: Address, allowed: Sequence[Network] = ()) -> bool:
 
 
 def why_forbidden(url: str, allowed: Sequence[Network] = (), *, https_only: bool = False) -> str:
-    """Return what the URL lacks for the platform to connect to it; "" if its text gives no reason to refuse.
+    """Return what the URL needs so that the platform may connect to it; "" if its text gives no reason to refuse.
 
-    Names that are internal wherever they are resolved are refused unless some internal network is allowed. A name that
-    resolves to an internal address is not seen here: `may_connect` refuses it.
+    Names that are internal on every resolver are refused unless some internal network is allowed. A name that resolves
+    to an internal address is not detected here: `may_connect` refuses it.
     """
     parts = urlsplit(url)
     if https_only and parts.scheme != "https":
         return "needs https"
     if parts.port in FORBIDDEN_PORTS:
-        return f"needs a port that HTTP is spoken on, got {parts.port}"
+        return f"needs a port that is used for HTTP, got {parts.port}"
     host = plain_host(parts.hostname or "")
     try:
         address = literal_address(host)
     except ValueError:
-        return "needs a host name or an address, got a number that is neither"
+        return "needs a host name or an IP address, got an invalid number"
     if address is not None and not is_reachable(address, allowed):
         return "needs a public address"
     if address is None and not allowed and (_INNER_NAMES.fullmatch(host) or "." not in host):
@@ -107,14 +107,14 @@ def why_forbidden(url: str, allowed: Sequence[Network] = (), *, https_only: bool
 
 
 def plain_host(host: str) -> str:
-    """The host as resolvers read it: percent signs decoded, full-width and such characters made plain, no last dot."""
+    """Return the host as resolvers read it: percent-decoded, NFKC, lower case, no trailing dot, no brackets."""
     return unicodedata.normalize("NFKC", unquote(host)).replace("\u3002", ".").lower().strip("[]").removesuffix(".")
 
 
 def literal_address(host: str) -> Address | None:
-    """The address that a plain host stands for by itself, in any spelling that resolvers take; None for a name.
+    """Return the address that a plain host denotes in any notation that resolvers accept; None for a name.
 
-    Raises ValueError for a host that ends in a number and is no address: some resolver may read it as one.
+    Raises ValueError for a host that ends in a number and is not an address: some resolver may read it as one.
     """
     text = host.partition("%")[0]
     if text == "localhost" or text.endswith(".localhost"):
@@ -129,7 +129,7 @@ def literal_address(host: str) -> Address | None:
 
 
 def _address_of_numbers(parts: list[str]) -> IPv4Address:
-    """As inet_aton(3): one to four numbers, decimal, octal or hexadecimal; the last one fills what is left."""
+    """Parse as inet_aton(3): one to four decimal, octal or hex numbers; the last fills the remaining bytes."""
     if len(parts) > 4:
         raise ValueError("more than four numbers")
     *first, last = [_number(part) for part in parts]

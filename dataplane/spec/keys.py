@@ -1,6 +1,6 @@
 """API keys as text: `psk_`, 160 random bits, a checksum. Pure: the bits come in as an argument.
 
-The checksum lets ingest refuse junk and typing mistakes without a look-up; it adds no secrecy.
+The checksum lets ingest refuse malformed and mistyped keys without a look-up; it adds no secrecy.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ _SHAPE: Final = re.compile(rf"psk_[{_ALPHABET}]{{32}}[{_ALPHABET}]{{6}}")
 
 
 def key_text(chance: bytes) -> str:
-    """The key made of 20 random bytes."""
+    """Return the API key of 20 random bytes. Raises ValueError for another number of bytes."""
     if len(chance) != RANDOM_BYTES:
         raise ValueError(f"a key needs {RANDOM_BYTES} random bytes, got {len(chance)}")
     body = PREFIX + _base32(int.from_bytes(chance), 32)
@@ -24,12 +24,12 @@ def key_text(chance: bytes) -> str:
 
 
 def key_is_well_formed(key: str) -> bool:
-    """Whether the text has the shape of a key and its checksum is right."""
+    """Return True if the text has the format of a key and a correct checksum."""
     return _SHAPE.fullmatch(key) is not None and key[-6:] == _checksum(key[:-6])
 
 
 def key_digest(key: str) -> str:
-    """SHA-256 of the whole key, hex: what is stored, published and looked up."""
+    """Return the SHA-256 of the whole key, hex; only this digest is stored, published and looked up."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

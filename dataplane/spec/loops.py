@@ -1,7 +1,7 @@
-"""Loops: what is delivered to our own ingest comes in again, for ever. Pure.
+"""Loops: detect deliveries that would return to our own ingest for ever. Pure.
 
-A destination must not be our own ingest: refused when a spec is saved and at every connect, by the addresses that the
-installation names. A loop through somebody else's service is found by a header that counts deliveries.
+A destination must not be our own ingest: its configured addresses are refused when a spec is saved and at every
+connect. A loop through a third party's service is detected by a header that counts deliveries.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 def parse_endpoints(*texts: str) -> frozenset[Endpoint]:
     """Return the endpoints of comma-separated URLs or `host:port`; a host alone stands for the ports of http and https.
 
-    Raises ValueError for a port that is none.
+    Raises ValueError for an invalid port.
     """
     found: set[Endpoint] = set()
     for text in filter(None, (part.strip() for whole in texts for part in whole.split(","))):
@@ -32,29 +32,29 @@ def parse_endpoints(*texts: str) -> frozenset[Endpoint]:
 
 
 def is_own(host: str, port: int, own: Iterable[Endpoint]) -> bool:
-    """Return whether a host, a name or a literal address, and a port are one of these endpoints."""
+    """Return True if a host (a name or a literal address) and a port are one of the endpoints `own`."""
     return (_host(host), port) in own
 
 
 def is_own_url(url: str, own: Iterable[Endpoint]) -> bool:
-    """Return whether a URL leads to one of these endpoints."""
+    """Return True if a URL has one of the endpoints `own`."""
     parts = urlsplit(url)
     port = parts.port or _PORTS.get(parts.scheme)
     return port is not None and is_own(parts.hostname or "", port, own)
 
 
 def hops_of(value: str | None) -> int:
-    """Return how often Penstock has delivered what a request carries; 0 if its header is missing or no number."""
+    """Return the hop count in a request's header; 0 if the header is missing or not a number."""
     return int(value) if value and len(value) <= 4 and value.isascii() and value.isdecimal() else 0
 
 
 def is_loop(status: int, body: bytes) -> bool:
-    """Return whether an answer is that of a Penstock that refused a loop."""
+    """Return True if a response comes from a Penstock ingest that refused a loop."""
     return status == LOOP_STATUS and b'"loop-detected"' in body
 
 
 def _host(host: str) -> str:
-    """Return a host in one spelling; all loopback addresses are one."""
+    """Return a host in canonical form; all loopback addresses become 127.0.0.1."""
     plain = plain_host(host)
     try:
         address = literal_address(plain)

@@ -1,4 +1,4 @@
-"""The names of sources and destinations: they stand in topics' keys, node names and URLs, so short and lower case."""
+"""Names of sources and destinations: short and lower case, because topic keys, node names and URLs contain them."""
 
 import re
 from typing import Annotated, Final

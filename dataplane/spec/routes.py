@@ -1,4 +1,4 @@
-"""Routes: which destinations a message goes to, by conditions over it."""
+"""The `routes` part of a spec: conditions that choose a message's destinations."""
 
 from typing import Annotated, Literal
 
@@ -8,19 +8,19 @@ from dataplane.spec.names import Name
 from dataplane.spec.steps import Expression
 
 
-class Rule(Struct, forbid_unknown_fields=True, frozen=True):
-    """When the expression is true, these destinations."""
+class RouteRule(Struct, forbid_unknown_fields=True, frozen=True):
+    """One rule: the destinations `to` if the expression `when` is true."""
 
     when: Expression
     to: Annotated[list[Name], Meta(min_length=1, max_length=50)]
 
 
-class Routes(Struct, forbid_unknown_fields=True, frozen=True):
-    """Rules in order. `first`: the first that holds decides. `all`: each that holds adds its destinations.
+class RoutesSpec(Struct, forbid_unknown_fields=True, frozen=True):
+    """Rules in order. `first`: the first matching rule decides. `all`: each matching rule adds its destinations.
 
-    Where none holds: `otherwise`. A message that goes nowhere ends as filtered (unrouted).
+    `otherwise` applies if no rule matches. A message without any destination ends as filtered (unrouted).
     """
 
-    rules: Annotated[list[Rule], Meta(min_length=1, max_length=100)]
+    rules: Annotated[list[RouteRule], Meta(min_length=1, max_length=100)]
     mode: Literal["first", "all"] = "first"
     otherwise: Annotated[list[Name], Meta(max_length=50)] = []

@@ -1,36 +1,36 @@
-"""`Source`: where events enter a pipe. Paths point into the event's body; null means ours is used, or nothing read."""
+"""`SourceSpec`: the sources of a pipe. Paths point into the event's body; null: ingest's own value, or none."""
 
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
 from dataplane.spec.names import Name
-from dataplane.spec.steps import Path
+from dataplane.spec.steps import FieldPath
 
-# Kafka's own rule for names of topics; (?!\n): `$` alone lets a final newline pass.
+# Kafka's own rule for topic names; (?!\n): `$` alone lets a final newline pass.
 TOPIC: Final = r"^[a-zA-Z0-9._-]{1,249}(?!\n)$"
 
 
 class HttpSource(Struct, tag="http", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """The ingest endpoint: events are posted with a key of this source."""
+    """The ingest endpoint: senders post events with an API key of this source."""
 
-    event_time: Path | None = None
-    key: Path | None = None
-    id: Path | None = None
+    event_time: FieldPath | None = None
+    key: FieldPath | None = None
+    id: FieldPath | None = None
 
 
 class KafkaSource(Struct, tag="kafka", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """An existing topic on one of the Kafka clusters that the platform names; its records are read in order.
+    """An existing topic of a Kafka cluster that the operator has configured; its records are read in order.
 
-    start: where reading begins the first time; later it goes on where it was, whatever happens in between
+    start: offset for the first read; later reads always resume at the stored offset
     """
 
     cluster: Name
     topic: Annotated[str, Meta(pattern=TOPIC)]
     start: Literal["earliest", "latest"] = "earliest"
-    event_time: Path | None = None
-    key: Path | None = None
-    id: Path | None = None
+    event_time: FieldPath | None = None
+    key: FieldPath | None = None
+    id: FieldPath | None = None
 
 
-Source = HttpSource | KafkaSource
+SourceSpec = HttpSource | KafkaSource

@@ -1,7 +1,7 @@
-"""The declarative steps a stage may hold. Data only: what a step does is in dataplane.stages.
+"""The declarative steps of a stage. Data only: dataplane.stages implements them.
 
-A path is names with dots between them, `order.lines.0.price`: a number is a place in an array, `*` is every element of
-an array or every value of an object (not in rename, explode and map).
+A path is a list of names separated by dots, `order.lines.0.price`: a number is an index into an array, `*` is every
+element of an array or every value of an object (not in rename, explode and map).
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -10,94 +10,118 @@ from msgspec import Meta, Struct
 
 # Empty segments are refused. (?!\n): `$` alone lets a final newline pass.
 PATH: Final = r"^[^.\s]+(\.[^.\s]+)*(?!\n)$"
-Path = Annotated[str, Meta(pattern=PATH, max_length=200)]
+FieldPath = Annotated[str, Meta(pattern=PATH, max_length=200)]
 Expression = Annotated[str, Meta(min_length=1, max_length=2_048)]
 PEEK_NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}(?!\n)$"
 
 
-class Set(Struct, tag="set", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Put a constant at `path`, making the objects on the way."""
+class SetStep(Struct, tag="set", tag_field="op", forbid_unknown_fields=True, frozen=True):
+    """Put a constant at `path`; missing objects on the path are created."""
 
-    path: Path
+    path: FieldPath
     value: Any
 
 
-class Remove(Struct, tag="remove", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Take the value at `path` away; absent is fine."""
+class RemoveStep(Struct, tag="remove", tag_field="op", forbid_unknown_fields=True, frozen=True):
+    """Remove the value at `path`, if there is one."""
 
-    path: Path
-
-
-class Rename(Struct, tag="rename", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Move the value at `path` to `to`; absent is fine."""
-
-    path: Path
-    to: Path
+    path: FieldPath
 
 
-class Keep(Struct, tag="keep", tag_field="op", forbid_unknown_fields=True, frozen=True):
+class RenameStep(Struct, tag="rename", tag_field="op", forbid_unknown_fields=True, frozen=True):
+    """Move the value at `path`, if there is one, to `to`."""
+
+    path: FieldPath
+    to: FieldPath
+
+
+class KeepStep(Struct, tag="keep", tag_field="op", forbid_unknown_fields=True, frozen=True):
     """Keep only the named fields, each a path."""
 
-    fields: Annotated[list[Path], Meta(min_length=1, max_length=200)]
+    fields: Annotated[list[FieldPath], Meta(min_length=1, max_length=200)]
 
 
-class Cast(Struct, tag="cast", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Turn the value at `path` into another type; a value that cannot be turned is a failed step.
+class CastStep(Struct, tag="cast", tag_field="op", forbid_unknown_fields=True, frozen=True):
+    """Convert the value at `path` to another type; a value that cannot be converted fails the step.
 
-    `money` makes `{"amount": "12.50", "currency": "EUR"}` of text with a currency, or of a number with `currency` here.
+    `money` gives `{"amount": "12.50", "currency": "EUR"}`, from text with a currency or from a number and `currency`.
     """
 
-    path: Path
+    path: FieldPath
     to: Literal["int", "decimal", "bool", "string", "datetime", "uuid", "money"]
     currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}(?!\n)$")] | None = None
 
 
-class Default(Struct, tag="default", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Put a constant at `path` where there is nothing, or null."""
+class DefaultStep(Struct, tag="default", tag_field="op", forbid_unknown_fields=True, frozen=True):
+    """Put a constant at `path` if the value is missing or null."""
 
-    path: Path
+    path: FieldPath
     value: Any
 
 
-class Mask(Struct, tag="mask", tag_field="op", forbid_unknown_fields=True, frozen=True):
+class MaskStep(Struct, tag="mask", tag_field="op", forbid_unknown_fields=True, frozen=True):
     """Hide the value at `path`: `redact` writes ***, `partial` keeps the last four characters, `hash` a keyed hash.
 
-    The hash is made with a salt of the tenant's own: equal values stay equal within the tenant and tell nobody else
-    anything.
+    The hash uses a salt of the tenant: equal values have equal hashes within the tenant, and other tenants cannot
+    compare them.
     """
 
-    path: Path
+    path: FieldPath
     how: Literal["redact", "partial", "hash"] = "redact"
 
 
-class Explode(Struct, tag="explode", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Make one message of each element of the array at `path`: the body with the element in the array's place.
+class ExplodeStep(Struct, tag="explode", tag_field="op", forbid_unknown_fields=True, frozen=True):
+    """Make one message of each element of the array at `path`: the body with the element in place of the array.
 
-    `$` is the body itself. Only once, and only in `normalize`.
+    `$` is the body itself. Allowed once, and only in `normalize`.
     """
 
-    path: Path
+    path: FieldPath
 
 
-class Peek(Struct, tag="peek", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Show a share of the messages as they are here, in the live tail; they go on unchanged. Dry runs show them all."""
+class PeekStepSpec(Struct, tag="peek", tag_field="op", forbid_unknown_fields=True, frozen=True):
+    """Copy a share of the messages at this step to the live tail; they continue unchanged. A dry run copies all."""
 
     name: Annotated[str, Meta(pattern=PEEK_NAME)]
     share: Annotated[float, Meta(gt=0, le=1)] = 0.01
 
 
-class Filter(Struct, tag="filter", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Go on only with messages for which the expression `when` is true; the others end as filtered."""
+class FilterStep(Struct, tag="filter", tag_field="op", forbid_unknown_fields=True, frozen=True):
+    """Keep only messages for which the expression `when` is true; the others end as filtered."""
 
     when: Expression
 
 
-class Map(Struct, tag="map", tag_field="op", forbid_unknown_fields=True, frozen=True):
-    """Put the value of the expression `expr` at `path`, making the objects on the way; `$` is the whole body."""
+class MapStep(Struct, tag="map", tag_field="op", forbid_unknown_fields=True, frozen=True):
+    """Put the value of the expression `expr` at `path`; missing objects are created, `$` is the whole body."""
 
-    path: Path
+    path: FieldPath
     expr: Expression
 
 
-Step = Set | Remove | Rename | Keep | Cast | Default | Mask | Explode | Peek | Filter | Map
-STEP_TYPES: Final = (Set, Remove, Rename, Keep, Cast, Default, Mask, Explode, Peek, Filter, Map)
+Step = (
+    SetStep
+    | RemoveStep
+    | RenameStep
+    | KeepStep
+    | CastStep
+    | DefaultStep
+    | MaskStep
+    | ExplodeStep
+    | PeekStepSpec
+    | FilterStep
+    | MapStep
+)
+STEP_TYPES: Final = (
+    SetStep,
+    RemoveStep,
+    RenameStep,
+    KeepStep,
+    CastStep,
+    DefaultStep,
+    MaskStep,
+    ExplodeStep,
+    PeekStepSpec,
+    FilterStep,
+    MapStep,
+)

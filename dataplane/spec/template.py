@@ -1,6 +1,6 @@
-"""How a destination's requests differ from message to message: text with `${expression}` in it, a body's expression.
+"""Request templates of destinations: texts that contain `${expression}`, and an expression for the body.
 
-The host never comes from a message: `path` stands below the destination's URL, which was checked when it was saved.
+The host never comes from a message: `path` is below the destination's URL, which was checked when it was saved.
 """
 
 import re
@@ -19,11 +19,11 @@ _PATH: Final = re.compile(r"/[!-~]*")
 TemplateText = Annotated[str, Meta(min_length=1, max_length=2_000)]
 
 
-class Template(Struct, forbid_unknown_fields=True, frozen=True):
-    """How a request differs from message to message. What is left out stays as it is without a template.
+class RequestTemplate(Struct, forbid_unknown_fields=True, frozen=True):
+    """Path, headers and body of a request, computed from the message. A part that is left out is not changed.
 
-    path:    in place of the path and query of `url`; each value is percent-encoded, as one part of it
-    headers: beside the constant ones; what is not printable ASCII in a value is percent-encoded
+    path:    replaces the path and query of `url`; each value is percent-encoded as one part of it
+    headers: added to the constant ones; characters of a value other than printable ASCII are percent-encoded
     body:    an expression whose value is sent as JSON
     """
 
@@ -32,19 +32,19 @@ class Template(Struct, forbid_unknown_fields=True, frozen=True):
     body: Annotated[str, Meta(min_length=1, max_length=4_000)] | None = None
 
 
-class Part(NamedTuple):
+class TemplatePart(NamedTuple):
     """A piece of a text: literal, or the text of an expression."""
 
     text: str
     is_expression: bool
 
 
-def parts_of(where: str, text: str) -> list[Part]:
-    """Return the pieces of a text in their order. An expression ends at the first brace that closes none of its own.
+def parts_of(where: str, text: str) -> list[TemplatePart]:
+    """Return the parts of a text in order. An expression ends at the first brace that closes none of its own.
 
-    Raises SpecError with line and column within the expression, and what was expected.
+    Raises SpecError, with line and column within the expression, and what was expected.
     """
-    found: list[Part] = []
+    found: list[TemplatePart] = []
     while OPEN in text:
         if len(found) >= 2 * MOST_EXPRESSIONS:
             raise SpecError(where, f"needs at most {MOST_EXPRESSIONS} expressions")
@@ -53,14 +53,14 @@ def parts_of(where: str, text: str) -> list[Part]:
         if end is None:
             raise SpecError(where, f"needs a closing brace after {OPEN}{rest[:40]}")
         check_expression(where, rest[:end])
-        found += [Part(literal, False), Part(rest[:end], True)]
+        found += [TemplatePart(literal, False), TemplatePart(rest[:end], True)]
         text = rest[end + 1 :]
-    return [part for part in [*found, Part(text, False)] if part.text]
+    return [part for part in [*found, TemplatePart(text, False)] if part.text]
 
 
-def check_template(where: str, template: Template) -> None:
-    """What types cannot say, apart from the names of headers. Raises SpecError, naming the field under `where`."""
-    if template == Template():
+def check_template(where: str, template: RequestTemplate) -> None:
+    """Check what types cannot express, except header names. Raises SpecError, with the field under `where`."""
+    if template == RequestTemplate():
         raise SpecError(where, "needs a path, headers or a body; leave it out for none")
     if template.path is not None:
         _check_path(f"{where}.path", template.path)
@@ -79,5 +79,5 @@ def _check_path(where: str, text: str) -> None:
 
 
 def _check_text(where: str, text: str) -> str:
-    """Return the literal parts together."""
+    """Check the expressions of a text and return its literal parts, joined."""
     return "".join(part.text for part in parts_of(where, text) if not part.is_expression)

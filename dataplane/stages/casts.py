@@ -1,7 +1,7 @@
-"""Casts: a JSON value as another type. Each raises ValueError, TypeError or an arithmetic error if that cannot be.
+"""Casts of JSON values to other types. Each raises ValueError, TypeError or an arithmetic error if it is impossible.
 
-Texts and exponents are bounded before anything is computed: `1E+800000` as an int would be 800,000 digits, which one
-call in C would take a minute to write, and every other thread of the process would wait for it.
+The length of texts and the size of exponents are limited before anything is computed: `1E+800000` as an int would be
+800,000 digits, which one call in C would take a minute to write, blocking every other thread of the process.
 """
 
 import re
@@ -15,10 +15,10 @@ from uuid import UUID
 
 _UUID: Final = re.compile(r"(urn:uuid:)?\{?[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\}?", re.ASCII)
 _MONEY: Final = re.compile(r"(?:([A-Z]{3}) ?)?(-?\d{1,15}(?:\.\d{1,6})?)(?: ?([A-Z]{3}))?", re.ASCII)
-MAX_NUMBER_CHARS: Final = 500  # of a number as text; the smallest double, written out, has 326
+MAX_NUMBER_CHARS: Final = 500  # of a number as text; the smallest double has 326 without an exponent
 MAX_TIME_CHARS: Final = 100
-_EXPONENTS: Final = range(-400, 309)  # of the first digit; a double reaches from -324 to 308
-# ISO 4217: currencies whose minor unit is not a hundredth.
+_EXPONENTS: Final = range(-400, 309)  # of the first digit; those of doubles range from -324 to 308
+# ISO 4217: currencies whose minor unit is not 1/100.
 _DIGITS: Final = {
     **dict.fromkeys(re.findall("...", "BIFCLPDJFGNFISKJPYKMFKRWPYGRWFUGXUYIVNDVUVXAFXOFXPF"), 0),
     **dict.fromkeys(re.findall("...", "BHDIQDJODKWDLYDOMRTND"), 3),
@@ -27,7 +27,7 @@ _DIGITS: Final = {
 
 
 def caster(to: str, currency: str | None = None) -> Callable[[Any], Any]:
-    """The cast to a type of the spec."""
+    """Return the cast to a type of the spec."""
     return partial(_to_money, currency) if to == "money" else _CASTS[to]
 
 
@@ -35,7 +35,7 @@ def _to_int(value: Any) -> int:
     if type(value) is int:
         return value
     if isinstance(value, str):
-        return int(_short(value, MAX_NUMBER_CHARS))
+        return int(_number_text(value))
     number = _to_decimal(value)
     whole = int(number)
     if whole != number:
@@ -44,13 +44,20 @@ def _to_int(value: Any) -> int:
 
 
 def _to_decimal(value: Any) -> Decimal:
-    """Return a number that a JSON reader takes for a double in range, with the digits that were given."""
+    """Return a number that a JSON reader accepts as a double in range, with the digits that were given."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise TypeError
-    number = Decimal(_short(str(value), MAX_NUMBER_CHARS))
+    number = Decimal(_number_text(str(value)))
     if not number.is_finite() or number.adjusted() not in _EXPONENTS or isinf(float(number)):
         raise ValueError
     return number
+
+
+def _number_text(text: str) -> str:
+    """Return the text of a number, without what only Python reads: underscores and digits of other scripts."""
+    if not text.isascii() or "_" in text:
+        raise ValueError
+    return _short(text, MAX_NUMBER_CHARS)
 
 
 def _short(text: str, most: int) -> str:
@@ -75,7 +82,7 @@ def _to_string(value: Any) -> str:
 
 
 def _to_datetime(value: Any) -> str:
-    """RFC 3339 text (an offset is needed) or seconds since the epoch, to RFC 3339 in UTC."""
+    """Convert RFC 3339 text (with an offset) or seconds since the epoch to RFC 3339 in UTC."""
     if isinstance(value, bool):
         raise TypeError
     if isinstance(value, int | float | Decimal):
@@ -88,16 +95,16 @@ def _to_datetime(value: Any) -> str:
 
 
 def _to_uuid(value: Any) -> str:
-    """RFC 9562 text, also with braces, as a URN or without hyphens, to lower case with hyphens."""
+    """Convert RFC 9562 text, also with braces, as a URN or without hyphens, to lower case with hyphens."""
     if not isinstance(value, str) or not _UUID.fullmatch(value):
         raise ValueError
     return str(UUID(value))
 
 
 def _to_money(currency: str | None, value: Any) -> dict[str, str]:
-    """`12.50 EUR`, `EUR 12.50`, or a number with the step's currency, to amount and currency, its digits written out.
+    """Convert `12.50 EUR`, `EUR 12.50`, or a number in the step's currency to amount and currency, digits written out.
 
-    More digits than the currency has are refused: rounding money is nobody's business but its owner's.
+    More digits than the currency has are refused: only the owner may decide how to round money.
     """
     found = _MONEY.fullmatch(value if isinstance(value, str) else format(_to_decimal(value), "f"))
     if found is None or (found[1] and found[3]):

@@ -1,30 +1,33 @@
-"""Paths into decoded JSON: `order.lines.0.price`, compiled once to its segments; `*` stands for every child."""
+"""Paths into decoded JSON: `order.lines.0.price`, compiled once to segments; `*` matches every element or field."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dataplane.expr import Allowance
+from dataplane.expr import CostAllowance
 
 Segments = tuple[str, ...]
 WHOLE_BODY: Final = "$"
 EACH: Final = "*"
-VISIT_UNITS: Final = 2  # of an element or field that `*` stands for
+VISIT_UNITS: Final = 2  # of an element or field that `*` matches
 
 
 class Missing:
-    """What `get` answers when there is nothing at a path; JSON null is something."""
+    """Type of MISSING, which `get` returns if there is nothing at a path; JSON null is a value."""
 
 
 MISSING: Final = Missing()
 
 
 def compile_path(path: str) -> Segments:
-    """Split a path; the spec has already refused empty segments. `$` is the body itself: no segments."""
+    """Split a path into segments; the spec has refused empty ones. `$` is the body itself: no segments."""
     return () if path == WHOLE_BODY else tuple(path.split("."))
 
 
 def get(body: Any, segments: Segments) -> Any:
-    """The value at the path, or MISSING. A hot path, as `put` and `remove`: most of what they meet is a plain dict."""
+    """Return the value at the path, or MISSING.
+
+    A hot path, like `put` and `remove`: most holders are plain dicts.
+    """
     value = body
     for segment in segments:
         value = value.get(segment, MISSING) if type(value) is dict else _child(value, segment)
@@ -32,9 +35,9 @@ def get(body: Any, segments: Segments) -> Any:
 
 
 def put(body: Any, segments: Segments, value: Any) -> None:
-    """Set the value at the path, making objects on the way.
+    """Set the value at the path, creating objects along the path.
 
-    Raises TypeError if something on the way is neither an object nor an array with that index.
+    Raises TypeError if something along the path is neither an object nor an array with that index.
     """
     holder = body
     for segment in segments[:-1]:
@@ -50,7 +53,7 @@ def put(body: Any, segments: Segments, value: Any) -> None:
 
 
 def remove(body: Any, segments: Segments) -> Any:
-    """Take the value at the path away and return it, or MISSING if there is none."""
+    """Remove and return the value at the path; MISSING if there is none."""
     holder = get(body, segments[:-1])
     if type(holder) is dict:
         return holder.pop(segments[-1], MISSING)
@@ -60,10 +63,10 @@ def remove(body: Any, segments: Segments) -> Any:
     return value
 
 
-def places(body: Any, segments: Segments, allowance: Allowance) -> Iterator[tuple[Any, Segments]]:
-    """Yield (holder, rest of the path) for every place that a path stands for that has a `*`; the rest has none.
+def places(body: Any, segments: Segments, allowance: CostAllowance) -> Iterator[tuple[Any, Segments]]:
+    """Yield (holder, rest of the path) for every match of a path that contains `*`; the rest contains none.
 
-    Of an array the last element comes first, so that places may be removed on the way. Raises LimitError.
+    Arrays are walked from their last element, so that matches may be removed meanwhile. Raises CostLimitError.
     """
     at = segments.index(EACH)
     holder, rest = get(body, segments[:at]), segments[at + 1 :]
@@ -84,7 +87,7 @@ def places(body: Any, segments: Segments, allowance: Allowance) -> Iterator[tupl
 def _keys(holder: Any) -> list[str]:
     if isinstance(holder, dict):
         return list(holder)
-    return [str(place) for place in reversed(range(len(holder)))] if isinstance(holder, list) else []
+    return [str(index) for index in reversed(range(len(holder)))] if isinstance(holder, list) else []
 
 
 def _child(holder: Any, segment: str) -> Any:

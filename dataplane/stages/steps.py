@@ -1,10 +1,12 @@
-"""What each declarative step does to one decoded body.
+"""The declarative steps: each changes one decoded body.
 
-`compile_step` turns a step into a function of the body and what is known about the message. For each of them its
-docstring says what comes in and out, how it fails and what it costs; in all of them
-In:     a decoded JSON body (object, array or scalar), owned by the caller, who goes on with what comes out.
-Raises: StepError, naming path and cause; the message is then dead, the rest of its batch goes on.
-n is the number of places that the path stands for: 1, or more with `*`.
+`compile_step` turns a step into a function of the body, the context of the message and the cost allowance. The
+docstring of each step gives its input, output, errors and cost. For all of them:
+
+In:     a decoded JSON body (object, array or scalar), owned by the caller, who continues with the result.
+Raises: StepError, naming path and cause; the message is then dead-lettered, the rest of its batch continues.
+
+n is the number of matches of the path: 1, or more with `*`.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +16,29 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dataplane.expr import Allowance, EvalError, Expr, LimitError, compile_expr, json_units, to_json, weight
-from dataplane.spec import Cast, Default, Filter, Keep, Map, Mask, Peek, Remove, Rename, Set, Step
+from dataplane.expr import (
+    CompiledExpression,
+    CostAllowance,
+    CostLimitError,
+    EvaluationError,
+    compile_expr,
+    json_units,
+    to_json,
+    weight,
+)
+from dataplane.spec import (
+    CastStep,
+    DefaultStep,
+    FilterStep,
+    KeepStep,
+    MapStep,
+    MaskStep,
+    PeekStepSpec,
+    RemoveStep,
+    RenameStep,
+    SetStep,
+    Step,
+)
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.stages.casts import caster
 from dataplane.stages.decoding import decode_json
@@ -23,9 +46,9 @@ from dataplane.stages.errors import StepError, kind
 from dataplane.stages.masks import masker
 from dataplane.stages.paths import EACH, MISSING, Segments, compile_path, get, places, put, remove
 
-MAX_VALUE_BYTES: Final = 256 * 1024  # of one expression's result
-FREE_UNITS: Final = 100  # of a step at one place: a stage has at most 100 steps
-OBJECT_UNITS: Final = 4  # of an object that is made on the way to a place
+MAX_VALUE_BYTES: Final = 256 * 1024  # of the result of one expression
+FREE_UNITS: Final = 100  # of a step at one match: a stage has at most 100 steps
+OBJECT_UNITS: Final = 4  # of an object that is created along a path
 CAST_UNITS: Final = 15
 MONEY_UNITS: Final = 30
 MASK_UNITS: Final = 3
@@ -34,12 +57,12 @@ KEEP_UNITS: Final = 3
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class About(Struct, frozen=True):
-    """What a step may know of a message beside its body.
+class StepContext(Struct, frozen=True):
+    """Context of a message that a step may use besides its body.
 
     meta:   the root `meta` of expressions
-    chance: the message's own number in [0, 1), the same each time it is read: who is sampled is no accident
-    peeked: what peek steps saw, as (name, body)
+    chance: the message's own number in [0, 1), the same each time it is read, so that sampling is deterministic
+    peeked: copies made by peek steps, as (name, body)
     """
 
     meta: Mapping[str, Any] = {}
@@ -48,42 +71,45 @@ class About(Struct, frozen=True):
 
 
 class Dropped:
-    """What a filter gives instead of a body."""
+    """Type of DROPPED, the result of a filter that drops the message."""
 
 
-Edit = Callable[[Any, About, Allowance], Any]
-Made = tuple[Callable[[], Any], int]  # makes a constant, for so many units
+Edit = Callable[[Any, StepContext, CostAllowance], Any]
+_Constant = tuple[Callable[[], Any], int]  # a factory of a constant, and the units of one call
 DROPPED: Final = Dropped()
 _GROWING: Final = (str, list, dict)
 
 
 def compile_step(step: Step, salt: bytes = b"") -> Edit:
-    """The step as a function; `salt` is the tenant's. Explode is no edit of one body: see dataplane.stages.explode."""
+    """Return the step as a function; `salt` is the tenant's.
+
+    Explode is not among them, because it returns several bodies: see dataplane.stages.explode.
+    """
     return _COMPILERS[type(step)](step, salt)
 
 
 def _everywhere(path: str, units: int, act: Callable[[Any, Segments], None]) -> Edit:
-    """`act(holder, rest of the path)` at every place that the path stands for, each for so many units."""
+    """Apply `act(holder, rest of the path)` at every match of the path, and charge `units` for each."""
     segments = compile_path(path)
 
-    def edit(body: Any, _about: About, _allowance: Allowance) -> Any:
+    def edit(body: Any, _context: StepContext, _allowance: CostAllowance) -> Any:
         act(body, segments)
         return body
 
-    def edit_for(body: Any, _about: About, allowance: Allowance) -> Any:
+    def edit_for(body: Any, _context: StepContext, allowance: CostAllowance) -> Any:
         try:
             allowance.charge(units)
-        except LimitError as exc:
+        except CostLimitError as exc:
             raise StepError(path, str(exc)) from exc
         act(body, segments)
         return body
 
-    def edit_each(body: Any, _about: About, allowance: Allowance) -> Any:
+    def edit_each(body: Any, _context: StepContext, allowance: CostAllowance) -> Any:
         try:
             for holder, rest in places(body, segments, allowance):
                 allowance.charge(units)
                 act(holder, rest)
-        except LimitError as exc:
+        except CostLimitError as exc:
             raise StepError(path, str(exc)) from exc
         return body
 
@@ -92,21 +118,21 @@ def _everywhere(path: str, units: int, act: Callable[[Any, Segments], None]) -> 
     return edit if units <= FREE_UNITS else edit_for
 
 
-def _maker(path: str, value: Any) -> Made:
-    """How a constant is made for each message, and what putting it at one place costs.
+def _maker(path: str, value: Any) -> _Constant:
+    """Return a factory of a constant, and the units of putting it at one match.
 
-    A container would be changed by later steps, for all messages: each gets its own.
+    Later steps may change a container, which would then change for all messages: each message gets its own.
     """
     text = _encode(value)
-    units = json_units(text) + OBJECT_UNITS * path.rpartition(f"{EACH}.")[2].count(".")  # objects on the way
+    units = json_units(text) + OBJECT_UNITS * path.rpartition(f"{EACH}.")[2].count(".")  # objects created
     return (lambda: decode_json(text)) if isinstance(value, dict | list) else lambda: value, units
 
 
 def _set(path: str, value: Any) -> Edit:
-    """Put a constant.
+    """Set a constant.
 
-    Out:    the body with the value at the path, objects made on the way; with `*` at every place there is.
-    Raises: something on the way is neither an object nor an array with that index.
+    Out:    the body with the value at the path, objects created along the path; with `*` at every match.
+    Raises: something along the path is neither an object nor an array with that index.
     Cost:   O(n * path), and a copy of the constant.
     """
     make, units = _maker(path, value)
@@ -114,11 +140,11 @@ def _set(path: str, value: Any) -> Edit:
 
 
 def _default(path: str, value: Any) -> Edit:
-    """Put a constant where nothing is.
+    """Set a constant where there is no value.
 
     Out:    the body with the value at the path if it was absent or null, else unchanged.
     Raises: as set.
-    Cost:   O(n * path), and a copy of the constant where it is put.
+    Cost:   O(n * path), and a copy of the constant where it is set.
     """
     make, units = _maker(path, value)
 
@@ -131,11 +157,11 @@ def _default(path: str, value: Any) -> Edit:
 
 
 def _remove(path: str) -> Edit:
-    """Take away.
+    """Remove a value.
 
-    Out:    the body without the value; its holder stays, elements after it move up; absent is fine.
+    Out:    the body without the value; its holder remains, later elements of an array move up; an absent value is fine.
     Raises: never.
-    Cost:   O(n * path), and moving what comes after it in an array.
+    Cost:   O(n * path), and moving the later elements of an array.
     """
 
     def act(holder: Any, rest: Segments) -> None:
@@ -145,15 +171,15 @@ def _remove(path: str) -> Edit:
 
 
 def _rename(path: str, to: str) -> Edit:
-    """Move.
+    """Move a value.
 
-    Out:    the body with the value at `to` instead of `path`; absent is fine, null is moved.
+    Out:    the body with the value at `to` instead of `path`; an absent value is fine, null is moved.
     Raises: as set, for `to`.
     Cost:   O(path + to).
     """
     segments, target = compile_path(path), compile_path(to)
 
-    def edit(body: Any, _about: About, _allowance: Allowance) -> Any:
+    def edit(body: Any, _context: StepContext, _allowance: CostAllowance) -> Any:
         value = remove(body, segments)
         if value is not MISSING:
             _put(body, target, value, to)
@@ -165,9 +191,9 @@ def _rename(path: str, to: str) -> Edit:
 def _keep(fields: list[str]) -> Edit:
     """Keep only some fields.
 
-    Out:    a new object with the paths that are there, in the body's order; of an array the named elements, moved up.
-    Raises: the body is no object.
-    Cost:   O(fields of the objects on the way).
+    Out:    a new object with the given paths that exist, in the body's order; of an array the named elements, moved up.
+    Raises: the body is not an object.
+    Cost:   O(fields of the objects along the paths).
     """
     wanted: dict[str, Any] = {}
     for field in fields:
@@ -175,41 +201,41 @@ def _keep(fields: list[str]) -> Edit:
         for segment in compile_path(field):
             node = node.setdefault(segment, {})
 
-    def edit(body: Any, _about: About, allowance: Allowance) -> Any:
+    def edit(body: Any, _context: StepContext, allowance: CostAllowance) -> Any:
         if not isinstance(body, dict):
             raise StepError("$", f"keep needs an object, got {kind(body)}")
         try:
-            return _only(body, wanted, allowance)
-        except LimitError as exc:
+            return _pick(body, wanted, allowance)
+        except CostLimitError as exc:
             raise StepError("$", str(exc)) from exc
 
     return edit
 
 
-def _only(value: Any, wanted: Mapping[str, Any], allowance: Allowance) -> Any:
+def _pick(value: Any, wanted: Mapping[str, Any], allowance: CostAllowance) -> Any:
     if not wanted or not isinstance(value, dict | list):
         return value
     allowance.charge(KEEP_UNITS * len(value))
     if isinstance(value, dict):
         each = wanted.get(EACH)
         return {
-            key: _only(part, wanted.get(key, each), allowance)
+            key: _pick(part, wanted.get(key, each), allowance)
             for key, part in value.items()
             if key in wanted or each is not None
         }
     return [
-        _only(part, wanted.get(str(place), wanted.get(EACH)), allowance)
-        for place, part in enumerate(value)
-        if str(place) in wanted or EACH in wanted
+        _pick(part, wanted.get(str(index), wanted.get(EACH)), allowance)
+        for index, part in enumerate(value)
+        if str(index) in wanted or EACH in wanted
     ]
 
 
 def _cast(path: str, convert: Callable[[Any], Any], to: str) -> Edit:
-    """Turn into another type.
+    """Convert to another type.
 
-    Out:    the body with the value turned: int, decimal (a JSON number with its digits), bool, string, datetime
+    Out:    the body with the value converted: int, decimal (a JSON number with its digits), bool, string, datetime
             (RFC 3339 in UTC), uuid (lower case, hyphens), money (an object of amount and currency).
-    Raises: nothing or null is there, or a value that cannot be turned without loss.
+    Raises: the value is absent or null, or cannot be converted without loss.
     Cost:   O(n * path), and about 1 us for each value.
     """
 
@@ -219,16 +245,16 @@ def _cast(path: str, convert: Callable[[Any], Any], to: str) -> Edit:
             raise StepError(path, f"cast to {to} needs a value, got {'null' if value is None else 'nothing'}")
         try:
             put(holder, rest, convert(value))
-        except (ValueError, TypeError, InvalidOperation, OverflowError, OSError) as exc:  # OSError: a far date
+        except (ValueError, TypeError, InvalidOperation, OverflowError, OSError) as exc:  # OSError: a distant date
             raise StepError(path, f"{kind(value)} cannot be cast to {to}") from exc
 
     return _everywhere(path, MONEY_UNITS if to == "money" else CAST_UNITS, act)
 
 
 def _mask(path: str, hide: Callable[[Any], str], units: int) -> Edit:
-    """Hide.
+    """Mask a value.
 
-    Out:    the body with text in the value's place: ***, its last four characters, or its keyed hash; absent is fine.
+    Out:    the body with text in place of the value, if any: ***, its last four characters, or its keyed hash.
     Raises: never.
     Cost:   O(n * path), and for hash about 2 us plus the value's length.
     """
@@ -242,58 +268,58 @@ def _mask(path: str, hide: Callable[[Any], str], units: int) -> Edit:
 
 
 def _peek(name: str, share: float) -> Edit:
-    """Show a share of the messages.
+    """Copy a share of the messages.
 
-    Out:    the same body; about.peeked has one entry more if the message is in the share.
-    Raises: the stage has shown more than its allowance.
-    Cost:   a comparison; for the share, writing the body.
+    Out:    the same body; if the message is in the share, a copy of it is added to the peeked bodies.
+    Raises: the copies exceed the stage's cost limit.
+    Cost:   a comparison; for the share, encoding the body.
     """
 
-    def edit(body: Any, about: About, allowance: Allowance) -> Any:
-        if about.chance < share:
+    def edit(body: Any, context: StepContext, allowance: CostAllowance) -> Any:
+        if context.chance < share:
             text = _encode(body)
             try:
                 allowance.charge(json_units(text))
-            except LimitError as exc:
+            except CostLimitError as exc:
                 raise StepError(name, str(exc)) from exc
-            about.peeked.append((name, text))
+            context.peeked.append((name, text))
         return body
 
     return edit
 
 
-def _filter(when: Expr) -> Edit:
-    """Go on, or not.
+def _filter(when: CompiledExpression) -> Edit:
+    """Drop messages that do not meet a condition.
 
-    Out:    the same body, or DROPPED where the condition is false.
-    Raises: the condition has no value (a field it needs is missing, kinds do not fit), is no bool, or costs too much.
+    Out:    the same body, or DROPPED if the condition is false.
+    Raises: the condition has no value (a field is missing, kinds do not match), is not a bool, or costs too much.
     Cost:   that of the expression, about 0.5 us for a comparison.
     """
 
-    def edit(body: Any, about: About, allowance: Allowance) -> Any:
+    def edit(body: Any, context: StepContext, allowance: CostAllowance) -> Any:
         try:
-            return body if when.test(body, about.meta, allowance=allowance) else DROPPED
-        except (EvalError, LimitError) as exc:
+            return body if when.test(body, context.meta, allowance=allowance) else DROPPED
+        except (EvaluationError, CostLimitError) as exc:
             raise StepError("when", str(exc)) from exc
 
     return edit
 
 
-def _map(path: str, expr: Expr) -> Edit:
-    """Put a computed value.
+def _map(path: str, expr: CompiledExpression) -> Edit:
+    """Set a computed value.
 
     Out:    the body with a copy of the expression's value at the path, times as text; with `$` the value is the body.
-    Raises: the expression has no value, its value is no JSON, is larger than 256 KB or costs too much; or as set.
+    Raises: the expression has no value, its value is not JSON, is larger than 256 KB or costs too much; or as set.
     Cost:   that of the expression, and a copy of its value.
     """
     segments = compile_path(path)
 
-    def edit(body: Any, about: About, allowance: Allowance) -> Any:
+    def edit(body: Any, context: StepContext, allowance: CostAllowance) -> Any:
         try:
-            value = to_json(expr(body, about.meta, allowance=allowance), MAX_VALUE_BYTES)
+            value = to_json(expr(body, context.meta, allowance=allowance), MAX_VALUE_BYTES)
             if type(value) in _GROWING:
                 allowance.charge(weight(value, MAX_VALUE_BYTES))
-        except (EvalError, LimitError) as exc:
+        except (EvaluationError, CostLimitError) as exc:
             raise StepError(path, str(exc)) from exc
         if not segments:
             return value
@@ -311,14 +337,16 @@ def _put(holder: Any, segments: Segments, value: Any, path: str) -> None:
 
 
 _COMPILERS: Final[dict[type, Callable[[Any, bytes], Edit]]] = {
-    Set: lambda step, _salt: _set(step.path, step.value),
-    Remove: lambda step, _salt: _remove(step.path),
-    Rename: lambda step, _salt: _rename(step.path, step.to),
-    Keep: lambda step, _salt: _keep(step.fields),
-    Cast: lambda step, _salt: _cast(step.path, caster(step.to, step.currency), step.to),
-    Default: lambda step, _salt: _default(step.path, step.value),
-    Mask: lambda step, salt: _mask(step.path, masker(step.how, salt), HASH_UNITS if step.how == "hash" else MASK_UNITS),
-    Peek: lambda step, _salt: _peek(step.name, step.share),
-    Filter: lambda step, _salt: _filter(compile_expr(step.when, EXPRESSION_ROOTS)),
-    Map: lambda step, _salt: _map(step.path, compile_expr(step.expr, EXPRESSION_ROOTS)),
+    SetStep: lambda step, _salt: _set(step.path, step.value),
+    RemoveStep: lambda step, _salt: _remove(step.path),
+    RenameStep: lambda step, _salt: _rename(step.path, step.to),
+    KeepStep: lambda step, _salt: _keep(step.fields),
+    CastStep: lambda step, _salt: _cast(step.path, caster(step.to, step.currency), step.to),
+    DefaultStep: lambda step, _salt: _default(step.path, step.value),
+    MaskStep: lambda step, salt: _mask(
+        step.path, masker(step.how, salt), HASH_UNITS if step.how == "hash" else MASK_UNITS
+    ),
+    PeekStepSpec: lambda step, _salt: _peek(step.name, step.share),
+    FilterStep: lambda step, _salt: _filter(compile_expr(step.when, EXPRESSION_ROOTS)),
+    MapStep: lambda step, _salt: _map(step.path, compile_expr(step.expr, EXPRESSION_ROOTS)),
 }

@@ -1,1 +1,1 @@
-"""Configuration as data: the compacted control topic held as a local table, with a snapshot on disk."""
+"""Records that planes and lanes exchange through compacted topics, and the local tables built from them."""

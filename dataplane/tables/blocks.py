@@ -1,7 +1,8 @@
-"""Which keys of ordered destinations are blocked: records on the cell's compacted `blocked` topic.
+"""Blocked keys of ordered destinations: records on the cell's compacted `blocked` topic.
 
-Lanes of first attempts say up to where a key's messages went aside, retry lanes up to where they have ended. A key is
-blocked while the first is ahead of the second; so a lane that takes a partition over knows whose turn it is not.
+A transmit lane reports up to which position a key's messages were set aside for retry; retry lanes report up to which
+position they have ended. A key is blocked while the first is ahead of the second, so a lane that is assigned a
+partition knows which keys must wait.
 """
 
 import hashlib
@@ -12,15 +13,15 @@ from msgspec import Struct
 
 BLOCK_VERSION: Final = 1
 BlockKind = Literal["aside", "ended", "held"]
-Turn = tuple[int, int]  # (position, child): the order of a key's messages
-NO_TURN: Final[Turn] = (-1, 0)
+MessageOrder = tuple[int, int]  # (position, child): the order of a key's messages
+NO_ORDER: Final[MessageOrder] = (-1, 0)
 
 
-class Block(Struct, array_like=True, frozen=True):
-    """One thing known of one key of one destination. New fields go to the end with a default.
+class KeyBlock(Struct, array_like=True, frozen=True):
+    """One report about a key of a destination. New fields are appended at the end, with a default.
 
-    kind:       `aside` messages up to this turn went to the retry lane; `ended` there up to this turn; `held` after a
-                dead letter, until a record newer than `of_version` says that the destination is active
+    kind: `aside`: messages up to this position went to the retry lane; `ended`: messages up to this position have ended
+          there; `held` after a dead letter, until a record newer than `of_version` makes the destination active
     """
 
     version: int
@@ -33,57 +34,70 @@ class Block(Struct, array_like=True, frozen=True):
     of_version: int = 0
 
     @property
-    def turn(self) -> Turn:
-        """Up to where it holds."""
+    def message_order(self) -> MessageOrder:
+        """Last (position, child) to which the report applies."""
         return self.position, self.child
 
 
-_decoder = msgspec.msgpack.Decoder(Block)
+_decoder = msgspec.msgpack.Decoder(KeyBlock)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def block_key(block: Block) -> str:
-    """The record's key in the compacted topic. A message's key may be long; its hash is not."""
+def block_key(block: KeyBlock) -> str:
+    """Return the record's key in the compacted topic. It has the hash of the message's key, which may be long."""
     return f"{block.kind}/{block.pipe}/{block.destination}/{hashlib.sha256(block.key).hexdigest()}"
 
 
-def encode_block(block: Block) -> bytes:
-    """The block as MessagePack."""
+def encode_block(block: KeyBlock) -> bytes:
+    """Return the block as MessagePack."""
     return _encoder.encode(block)
 
 
-def decode_block(value: bytes) -> Block:
-    """Raises msgspec.DecodeError if `value` is no block this version understands."""
+def decode_block(value: bytes) -> KeyBlock:
+    """Return the block in a record's value. Raises msgspec.DecodeError if this version cannot read it."""
     return _decoder.decode(value)
 
 
-class Blocks:
-    """What is known of all keys. Turns only rise; a key whose messages have all ended is forgotten."""
+class KeyBlocks:
+    """Blocked and held keys. Positions only grow.
+
+    A blocked key is removed once all its messages have ended, a held one once its destination has a newer record.
+    """
 
     def __init__(self) -> None:
-        self._aside: dict[tuple[str, str, bytes], Turn] = {}
-        self._ended: dict[tuple[str, str, bytes], Turn] = {}
+        self._aside: dict[tuple[str, str, bytes], MessageOrder] = {}
+        self._ended: dict[tuple[str, str, bytes], MessageOrder] = {}
         self._held: dict[tuple[str, str, bytes], int] = {}
+        self._versions: dict[tuple[str, str], int] = {}  # of the destinations' records
 
     def __len__(self) -> int:
         return len(self._aside) + len(self._ended) + len(self._held)
 
-    def learn(self, block: Block) -> None:
-        """In whatever order blocks come, as often as they come."""
-        place = (block.pipe, block.destination, block.key)
+    def learn(self, block: KeyBlock) -> None:
+        """Apply a block. Idempotent and independent of the order of blocks."""
+        entry = (block.pipe, block.destination, block.key)
         if block.kind == "held":
-            self._held[place] = max(block.of_version, self._held.get(place, 0))
+            if block.of_version >= self._versions.get(entry[:2], 0):
+                self._held[entry] = max(block.of_version, self._held.get(entry, 0))
             return
-        turns = self._aside if block.kind == "aside" else self._ended
-        turns[place] = max(block.turn, turns.get(place, NO_TURN))
-        aside = self._aside.get(place)
-        if aside is not None and self._ended.get(place, NO_TURN) >= aside:
-            del self._aside[place], self._ended[place]
+        orders = self._aside if block.kind == "aside" else self._ended
+        orders[entry] = max(block.message_order, orders.get(entry, NO_ORDER))
+        aside = self._aside.get(entry)
+        if aside is not None and self._ended.get(entry, NO_ORDER) >= aside:
+            del self._aside[entry], self._ended[entry]
+
+    def note_version(self, pipe: str, destination: str, version: int) -> None:
+        """Note the version of a destination's record; remove the keys that were held under earlier ones."""
+        self._versions[pipe, destination] = version
+        for entry in [
+            entry for entry, held in self._held.items() if entry[:2] == (pipe, destination) and held < version
+        ]:
+            del self._held[entry]
 
     def is_blocked(self, pipe: str, destination: str, key: bytes) -> bool:
-        """Whether messages of this key went aside and have not all ended."""
+        """Return True if messages of this key were set aside and have not all ended."""
         return (pipe, destination, key) in self._aside
 
     def is_held(self, pipe: str, destination: str, key: bytes, version: int) -> bool:
-        """Whether the key is held under this version of its destination's record."""
+        """Return True if the key is held under this version of its destination's record."""
         return self._held.get((pipe, destination, key), -1) >= version

@@ -1,7 +1,7 @@
-"""The control topic held as a local table: every record by key, the highest version of each.
+"""Local table of the control topic: every record by key, the highest version of each.
 
 A snapshot on disk, shared by the processes of a host, lets a process start while Kafka or the whole control plane is
-away. Reading is `refresh()`: no thread of its own, so a batch sees one state from beginning to end.
+down. `refresh()` reads the topic without a thread, so that a batch sees one state from beginning to end.
 """
 
 import math
@@ -19,9 +19,9 @@ from dataplane.names import CONTROL_TOPIC
 from dataplane.tables.optional_files import OptionalFiles
 from dataplane.tables.records import (
     KINDS,
+    ApiKeyRecord,
     CellRecord,
     DestinationRecord,
-    KeyRecord,
     PipeRecord,
     PlanRecord,
     QuotaRecord,
@@ -39,10 +39,10 @@ SNAPSHOT: Final = "the snapshot of the control table"
 _R = TypeVar("_R", bound=Record)
 
 
-class Snapshot(Struct, frozen=True):
+class TableSnapshot(Struct, frozen=True):
     """The table on disk: its records, the control topic's next offset, and when it was written (Unix seconds).
 
-    kinds: those that its writer understood; it read past all others
+    kinds: kinds of records that its writer knew; it skipped all others
     """
 
     offset: int
@@ -52,7 +52,7 @@ class Snapshot(Struct, frozen=True):
 
 
 class ControlTable:
-    """What this process knows of the control topic. `offset` is the next one to apply; `changes` grows with each."""
+    """Records of the control topic. `offset`: next offset to apply; `changes`: number of applied records."""
 
     def __init__(self) -> None:
         self.offset = 0
@@ -61,13 +61,13 @@ class ControlTable:
         self._listeners: list[Callable[[Record], None]] = []
 
     def on_change(self, listener: Callable[[Record], None]) -> None:
-        """Call `listener` with every record already here, and with each that takes the place of an older one."""
+        """Call `listener` with every record of the table now, and later with each new or newer one."""
         self._listeners.append(listener)
         for record in self._records.values():
             listener(record)
 
     def apply(self, record: Record) -> bool:
-        """Keep the record if its version is higher than what is known. Returns whether it was kept."""
+        """Store the record if its version is higher than the stored one. Returns True if it was stored."""
         key = record_key(record)
         known = self._records.get(key)
         if known is not None and known.version >= record.version:
@@ -85,35 +85,35 @@ class ControlTable:
         return len(self._records)
 
     def cell(self, cell: str) -> CellRecord | None:
-        """What a cell should be."""
+        """Return the record of a cell; None if there is none."""
         return self._get(f"cell/{cell}", CellRecord)
 
     def pipe(self, pipe: str) -> PipeRecord | None:
-        """A pipe's state and weights."""
+        """Return the record of a pipe; None if there is none."""
         return self._get(f"pipe/{pipe}", PipeRecord)
 
     def plan(self, pipe: str, revision: int) -> PlanRecord | None:
-        """The spec of a revision."""
+        """Return the plan record of a revision; None if there is none."""
         return self._get(f"plan/{pipe}@{revision}", PlanRecord)
 
-    def key(self, digest: str) -> KeyRecord | None:
-        """An API key by its digest."""
-        return self._get(f"key/{digest}", KeyRecord)
+    def key(self, digest: str) -> ApiKeyRecord | None:
+        """Return the record of an API key by its digest; None if there is none."""
+        return self._get(f"key/{digest}", ApiKeyRecord)
 
     def schema(self, pipe: str, source: str) -> SchemaRecord | None:
-        """What events of a source must fit; None if they may be anything."""
+        """Return the schema of a source; None if its events are not checked."""
         return self._get(f"schema/{pipe}/{source}", SchemaRecord)
 
     def destination(self, pipe: str, name: str) -> DestinationRecord | None:
-        """How to reach a destination now."""
+        """Return the current record of a destination; None if there is none."""
         return self._get(f"destination/{pipe}/{name}", DestinationRecord)
 
     def quota(self, tenant: str) -> QuotaRecord | None:
-        """The tenant's own limits; None if it has the defaults."""
+        """Return the tenant's own limits; None if it has the defaults."""
         return self._get(f"quota/{tenant}", QuotaRecord)
 
     def stop(self, cell: str) -> StopRecord | None:
-        """The last incarnation of a cell's application that was asked to end."""
+        """Return the last request that an incarnation of the cell's application drain; None if there is none."""
         return self._get(f"stop/{cell}", StopRecord)
 
     def _get(self, key: str, kind: type[_R]) -> _R | None:
@@ -121,24 +121,24 @@ class ControlTable:
         return record if isinstance(record, kind) else None
 
     def save(self, path: Path) -> None:
-        """Write the snapshot so that a reader sees the old or the new one, never half of it. Raises OSError."""
+        """Write the snapshot atomically: a reader sees the old or the new one. Raises OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        snapshot = Snapshot(self.offset, time.time(), list(self._records.values()), KINDS)
+        snapshot = TableSnapshot(self.offset, time.time(), list(self._records.values()), KINDS)
         scratch = path.with_name(f"{path.name}.{os.getpid()}")
         try:
             scratch.write_bytes(msgspec.json.encode(snapshot))
             scratch.replace(path)
         except OSError:
-            scratch.unlink(missing_ok=True)  # half of it fills the disk as well
+            scratch.unlink(missing_ok=True)  # do not leave a partial file on a full disk
             raise
 
     def load(self, path: Path) -> float:
-        """Take a snapshot over. Returns its age in seconds, or -1 if there is none. Raises OSError.
+        """Load a snapshot. Returns its age in seconds, or -1 if there is none. Raises OSError.
 
-        One of a release that read past kinds which this one knows is older than any: all must be read anew.
+        The age is infinite if the writing release skipped kinds that this one knows: the topic must be read again.
         """
         try:
-            snapshot = msgspec.json.decode(path.read_bytes(), type=Snapshot)
+            snapshot = msgspec.json.decode(path.read_bytes(), type=TableSnapshot)
         except (FileNotFoundError, msgspec.DecodeError):
             return -1.0
         for record in snapshot.records:
@@ -153,7 +153,7 @@ class ControlReader:
     """Keeps a ControlTable up to date from Kafka. One per process, used from one thread."""
 
     def __init__(self, kafka: str, snapshot: Path | None = None, files: OptionalFiles | None = None) -> None:
-        """Load the snapshot, if any, and begin to read where it ends (anew if it is too old). Needs no broker yet."""
+        """Load the snapshot, if any, and seek to its offset (to the beginning if too old). Needs no broker yet."""
         self.table = ControlTable()
         self._snapshot = snapshot
         self._files = files or OptionalFiles()
@@ -165,10 +165,10 @@ class ControlReader:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": kafka,
-                "group.id": "penstock-control-reader",  # the client wants a name; nothing is ever committed
+                "group.id": "penstock-control-reader",  # required by the client; no offset is ever committed
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
-                "auto.offset.reset": "earliest",  # behind the log start, or the topic was made anew: read it all
+                "auto.offset.reset": "earliest",  # offset out of range, or the topic was recreated: read it all
                 "fetch.wait.max.ms": 1_000,
                 "enable.partition.eof": True,
             }
@@ -179,9 +179,9 @@ class ControlReader:
         self.at_end = False
 
     def refresh(self, limit: int = 1_000) -> int:
-        """Apply what has arrived, without waiting. Returns how many records were applied.
+        """Apply the records that have arrived, without blocking. Returns how many records were applied.
 
-        A broker that is away is no error: the table stays as it is.
+        An unreachable broker is no error: the table stays unchanged.
         """
         applied = 0
         for message in self._consumer.consume(limit, 0):
@@ -195,15 +195,25 @@ class ControlReader:
         return applied
 
     def catch_up(self, timeout_s: float) -> bool:
-        """Refresh until the end of the topic, for start-up. Returns False if the time is over before that."""
-        deadline = time.monotonic() + timeout_s
-        while not self.at_end and time.monotonic() < deadline:
+        """Refresh until all current records are applied, for start-up. Returns False after `timeout_s`.
+
+        The high watermark is queried, because the client reports the end of the partition only after the broker has
+        waited for more records (`fetch.wait.max.ms`).
+        """
+        deadline, start = time.monotonic() + timeout_s, self.table.offset
+        try:
+            _, end = self._consumer.get_watermark_offsets(TopicPartition(CONTROL_TOPIC, 0), timeout=timeout_s)
+        except KafkaException:
+            return False
+        while not (self.at_end or start <= end <= self.table.offset):
+            if time.monotonic() > deadline:
+                return False
             self.refresh()
             time.sleep(0.01)
-        return self.at_end
+        return True
 
     def close(self) -> None:
-        """Write the snapshot and leave."""
+        """Write the snapshot and close the consumer."""
         self._save()
         try:
             self._consumer.close()
@@ -218,7 +228,7 @@ class ControlReader:
         try:
             return self.table.apply(decode_record(value))
         except msgspec.DecodeError:
-            return False  # from a newer release: N reads past what only N+1 knows
+            return False  # from a newer release: release N skips records that only N+1 knows
 
     def _save_if_due(self) -> None:
         if time.monotonic() - self._saved_at >= SNAPSHOT_EVERY_S:
@@ -234,10 +244,10 @@ class ControlReader:
 
 
 def snapshot_path(var: Path) -> Path:
-    """Where a host's snapshot lies."""
+    """Return the path of a host's snapshot."""
     return var / "data" / "control.json"
 
 
 def encode_for_topic(record: Record) -> tuple[bytes, bytes]:
-    """Key and value of a record in the control topic."""
+    """Return the key and value of a record in the control topic."""
     return record_key(record).encode(), encode_record(record)

@@ -1,7 +1,7 @@
-"""Look-up tables of this host on disk: an LMDB store, written by one keeper, read by every lane through mmap.
+"""Look-up tables of this host on disk: an LMDB store, written by one lookup keeper, read by every lane through mmap.
 
-The offset up to which the topic was read is stored in the transaction of the rows it brought, so that whoever opens the
-store goes on exactly there. Readers see one state for as long as they are pinned, however much is written meanwhile.
+The topic's next offset is stored in the same transaction as the rows, so that reading resumes exactly there after the
+store is opened. A pinned reader sees one consistent state, regardless of later writes.
 """
 
 import os
@@ -25,32 +25,32 @@ from dataplane.tables.lookups import (
     rows_prefix,
 )
 
-# Address space, not memory and not disk: the file grows with what is stored. Beyond it the keeper stops and says so.
+# Address space, not memory or disk: the file grows with its contents. Beyond it the keeper stops and reports it.
 MAP_BYTES: Final = 16 * 1024**3
 MAX_READERS: Final = 1_024
 LOOKUPS: Final = "look-up tables on disk"
-LOCK_BYTES: Final = 128 * 1024  # of LMDB's table of readers: 64 for each, and its head
+LOCK_BYTES: Final = 128 * 1024  # of LMDB's reader table: 64 for each reader, and its header
 _VERSION: Final = struct.Struct(">Q")
 _OFFSET: Final = b"offset"
 _TOPIC_ID: Final = b"topic-id"
 
 
 class LookupsFullError(Exception):
-    """The map size is used up: nothing of the batch is stored, what was stored before can be read."""
+    """The map size is used up: nothing of the batch is stored, earlier rows can still be read."""
 
 
-class Position(NamedTuple):
-    """Where the store stands: the next offset to read of the topic with Kafka's id `topic_id` ("" at first)."""
+class StorePosition(NamedTuple):
+    """Next offset to read of the topic with Kafka's id `topic_id` ("" at first)."""
 
     topic_id: str
     offset: int
 
 
 class LookupStore:
-    """One per process; open it after a fork, never before. Writing is for the keeper alone."""
+    """LMDB store of look-up tables. One per process; open it after a fork, never before. Only the keeper writes."""
 
     def __init__(self, folder: Path, map_bytes: int = MAP_BYTES) -> None:
-        """Raises OSError if the disk does not take it, or has it no more."""
+        """Open or create the store. Raises OSError if the disk is full, read-only or has failed."""
         folder.mkdir(parents=True, exist_ok=True)
         _reserve_locks(folder)
         with _as_os_error():
@@ -65,14 +65,14 @@ class LookupStore:
             self._env.close()
             raise
 
-    def position(self) -> Position:
-        """Where to go on reading."""
+    def position(self) -> StorePosition:
+        """Return the topic and offset at which reading continues."""
         with self._env.begin(db=self._meta) as txn:
             offset = txn.get(_OFFSET)
-            return Position((txn.get(_TOPIC_ID) or b"").decode(), _VERSION.unpack(offset)[0] if offset else 0)
+            return StorePosition((txn.get(_TOPIC_ID) or b"").decode(), _VERSION.unpack(offset)[0] if offset else 0)
 
     def begin_topic(self, topic_id: str) -> None:
-        """The topic is another one: read it from its beginning. What is known stays until it is replaced.
+        """Set the position to the beginning of a new topic. Stored rows remain until they are replaced.
 
         Raises OSError.
         """
@@ -81,9 +81,9 @@ class LookupStore:
             txn.put(_OFFSET, _VERSION.pack(0))
 
     def apply(self, records: Iterable[tuple[bytes, bytes]], next_offset: int) -> int:
-        """Store records (key, value) of the topic and where to go on, all or nothing; how many changed something.
+        """Store records (key, value) of the topic and its next offset in one transaction; return how many were new.
 
-        Raises LookupsFullError, OSError.
+        Raises LookupsFullError or OSError; nothing is stored then.
         """
         try:
             with _as_os_error(), self._env.begin(write=True) as txn:
@@ -93,16 +93,16 @@ class LookupStore:
         except lmdb.MapFullError as exc:
             raise LookupsFullError(f"look-up tables need more than {self._env.info()['map_size']} bytes") from exc
 
-    def pin(self) -> "Pinned":
-        """The state as it is now. Let it go soon: what is overwritten is kept on disk for as long."""
-        return Pinned(self._env.begin(), self._tables, self._rows)
+    def pin(self) -> "PinnedTables":
+        """Return the current state. Close it soon: overwritten pages stay on disk until then."""
+        return PinnedTables(self._env.begin(), self._tables, self._rows)
 
     def forget_dead_readers(self) -> int:
-        """Give back the slots of readers that were killed, and what the store keeps for them; how many there were."""
+        """Free the slots and pages of readers that were killed; return their number."""
         return int(self._env.reader_check())
 
     def close(self) -> None:
-        """Unmap. Whoever is pinned must have let go."""
+        """Unmap the store. Every PinnedTables must be closed before."""
         self._env.close()
 
     def _apply_one(self, txn: Any, key: bytes, value: bytes) -> bool:
@@ -111,7 +111,7 @@ class LookupStore:
                 return self._apply_row(txn, key, value)
             return self._apply_table(txn, decode_table(value))
         except msgspec.DecodeError:
-            return False  # from a newer release: N reads past what only N+1 knows
+            return False  # from a newer release: release N skips records that only N+1 knows
 
     def _apply_row(self, txn: Any, key: bytes, value: bytes) -> bool:
         record = decode_row(value)
@@ -123,7 +123,7 @@ class LookupStore:
         return True
 
     def _apply_table(self, txn: Any, record: TableRecord) -> bool:
-        """A name may be given to a new table once the old one is removed; ids grow with time."""
+        """Store a table's record. A name may be reused after the old table is removed; ids grow with time."""
         if record.state == "removed":
             self._purge(txn, record.table)
         name = _table_name(record.tenant, record.name)
@@ -143,15 +143,15 @@ class LookupStore:
                 found = cursor.delete()
 
 
-class Pinned:
-    """All tables as they were when it was made."""
+class PinnedTables:
+    """Snapshot of all tables at the time of `LookupStore.pin`."""
 
     def __init__(self, txn: Any, tables: Any, rows: Any) -> None:
         self._txn, self._tables, self._rows = txn, tables, rows
         self._records: dict[tuple[str, str], TableRecord | None] = {}
 
     def table(self, tenant: str, name: str) -> TableRecord | None:
-        """The newest table of that name, be it removed; None if this host knows of none."""
+        """Return the newest table of that name, also a removed one; None if this host has none."""
         named = tenant, name
         if named not in self._records:
             value = self._txn.get(_table_name(tenant, name), db=self._tables)
@@ -159,29 +159,29 @@ class Pinned:
         return self._records[named]
 
     def row(self, table: str, key: str) -> Any:
-        """The row, decoded anew for whoever asks; None if there is none."""
+        """Return the row, newly decoded in each call; None if there is none."""
         try:
             value = self._txn.get(row_key(table, key), db=self._rows)
         except (lmdb.BadValsizeError, UnicodeEncodeError):
-            return None  # longer than any row's key may be, or half a character: no row is so named
+            return None  # longer than any row's key, or a lone surrogate: no row has such a key
         if value is None or len(value) == _VERSION.size:
             return None
         return decode_json(value[_VERSION.size :])
 
     def version(self, table: str, key: str) -> int:
-        """The version of a row, removed or not; 0 if there never was one."""
+        """Return the version of a row, also of a removed one; 0 if there never was one."""
         value = self._txn.get(row_key(table, key), db=self._rows)
         return int(_VERSION.unpack_from(value)[0]) if value is not None else 0
 
     def close(self) -> None:
-        """Let go."""
+        """End the read transaction."""
         self._txn.abort()
 
 
 def _reserve_locks(folder: Path) -> None:
-    """Have LMDB's table of readers on disk before it is mapped. Raises OSError.
+    """Allocate LMDB's reader table on disk before it is mapped. Raises OSError.
 
-    A page of a mapped file for which the disk has no room ends the process by SIGBUS when it is touched.
+    An access to a page of a mapped file for which the disk has no space kills the process with SIGBUS.
     """
     handle = os.open(folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -192,7 +192,7 @@ def _reserve_locks(folder: Path) -> None:
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """What LMDB says of the disk, as what Python says of it. A map that is full is not the disk's fault."""
+    """Turn LMDB's errors into OSError, except MapFullError, which is not an error of the disk."""
     try:
         yield
     except lmdb.MapFullError:
@@ -206,5 +206,5 @@ def _table_name(tenant: str, name: str) -> bytes:
 
 
 def lookup_folder(var: Path) -> Path:
-    """Where a host's look-up tables lie."""
+    """Return the folder of a host's look-up tables."""
     return var / "data" / "lookups"

@@ -1,6 +1,6 @@
-"""Quotas: how much one tenant may use. The kinds, their defaults and their bounds. Pure.
+"""Quotas: limits on what one tenant may use. Their kinds, defaults and bounds. Pure.
 
-Staff may give a tenant limits of its own; what they leave open is the installation's default, from PENSTOCK_QUOTAS.
+Staff may give a tenant its own limits; the others are the installation's defaults, from PENSTOCK_QUOTAS.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ MIB: Final = 1024 * 1024
 
 
 class Quotas(Struct, frozen=True, kw_only=True):
-    """The limits of one tenant. What each means is said in KINDS."""
+    """The limits of one tenant. KINDS describes each."""
 
     events_per_s: int = 5_000
     bytes_per_s: int = 20 * MIB
@@ -28,7 +28,7 @@ class Quotas(Struct, frozen=True, kw_only=True):
     live_tails_per_user: int = 4
 
 
-class Kind(NamedTuple):
+class QuotaKind(NamedTuple):
     """One kind of quota: its bounds, its unit and its meaning in words."""
 
     name: str
@@ -40,31 +40,31 @@ class Kind(NamedTuple):
 
 
 _LIST: Final = (
-    Kind("events_per_s", 1, 10_000_000, "events/s", "Events per second", "events that ingest accepts per second"),
-    Kind("bytes_per_s", 1_024, 10**11, "bytes/s", "Bytes per second", "request bodies, decompressed, per second"),
-    Kind(
+    QuotaKind("events_per_s", 1, 10_000_000, "events/s", "Events per second", "events that ingest accepts per second"),
+    QuotaKind("bytes_per_s", 1_024, 10**11, "bytes/s", "Bytes per second", "request bodies, decompressed, per second"),
+    QuotaKind(
         "in_flight_bytes", 8 * MIB, 10**11, "bytes", "Bytes in flight",
         "request bodies that one ingest replica is reading or storing at the same time",
     ),
-    Kind(
+    QuotaKind(
         "process_weight", 1, 10_000, "", "Processing weight",
         "share of the process lanes' CPU relative to other tenants while they compete; 100 is normal",
     ),
-    Kind("pipes", 0, 100_000, "pipes", "Pipes", "pipes that are not closed"),
-    Kind("destinations_per_pipe", 1, 50, "destinations", "Destinations per pipe", "destinations of one pipe"),
-    Kind("topics", 0, 10_000, "topics", "Topics", "destinations of type topic, over all pipes"),
-    Kind("partitions", 0, 100_000, "partitions", "Partitions", "partitions of these topics together"),
-    Kind("api_keys", 0, 1_000_000, "keys", "API keys", "keys that are not revoked"),
-    Kind("live_tails", 0, 1_000, "live tails", "Live tails", "live tails that are open at the same time"),
-    Kind("live_tails_per_user", 0, 1_000, "live tails", "Live tails per user", "of these, by one user"),
+    QuotaKind("pipes", 0, 100_000, "pipes", "Pipes", "pipes that are not closed"),
+    QuotaKind("destinations_per_pipe", 1, 50, "destinations", "Destinations per pipe", "destinations of one pipe"),
+    QuotaKind("topics", 0, 10_000, "topics", "Topics", "destinations of type topic, over all pipes"),
+    QuotaKind("partitions", 0, 100_000, "partitions", "Partitions", "partitions of these topics together"),
+    QuotaKind("api_keys", 0, 1_000_000, "keys", "API keys", "keys that are not revoked"),
+    QuotaKind("live_tails", 0, 1_000, "live tails", "Live tails", "live tails that are open at the same time"),
+    QuotaKind("live_tails_per_user", 0, 1_000, "live tails", "Live tails per user", "of these, by one user"),
 )  # fmt: skip
-KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _LIST}
-# Those that the data plane enforces: they travel in the tenant's control record.
+KINDS: Final[Mapping[str, QuotaKind]] = {kind.name: kind for kind in _LIST}
+# Quotas that the data plane enforces; the tenant's control record has them.
 IN_DATA_PLANE: Final = ("events_per_s", "bytes_per_s", "in_flight_bytes", "process_weight")
 
 
 class QuotaError(ValueError):
-    """A limit cannot be set. `kind` names it, `reason` says what is needed."""
+    """A limit cannot be set. `kind`: name of the quota; `reason`: what is needed."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(f"{kind}: {reason}")
@@ -73,7 +73,7 @@ class QuotaError(ValueError):
 
 
 def checked_limits(limits: Mapping[str, int | None]) -> dict[str, int]:
-    """The limits that are given, without those that are None. Raises QuotaError for an unknown kind or a bad limit."""
+    """Return the limits without those that are None. Raises QuotaError for an unknown kind or an invalid limit."""
     given = {name: limit for name, limit in limits.items() if limit is not None}
     for name, limit in given.items():
         kind = KINDS.get(name)
@@ -85,15 +85,15 @@ def checked_limits(limits: Mapping[str, int | None]) -> dict[str, int]:
 
 
 def limits_of(defaults: Quotas, own: Mapping[str, int | None]) -> Quotas:
-    """The limits that apply to a tenant: its own, and the defaults for what those leave open.
+    """Return the limits that apply to a tenant: its own, and defaults for the others.
 
-    A kind that is not known here is passed over: a later release may have written it.
+    An unknown kind is ignored: a later release may have written it.
     """
     return msgspec.structs.replace(defaults, **{k: v for k, v in own.items() if v is not None and k in KINDS})
 
 
 def parse_quotas(text: str) -> Quotas:
-    """The defaults of an installation: `kind=limit,...`; what is not named stays as in Quotas. Raises QuotaError."""
+    """Return an installation's defaults from `kind=limit,...`; others are those of Quotas. Raises QuotaError."""
     given: dict[str, int | None] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, limit = part.partition("=")

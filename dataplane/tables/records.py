@@ -1,7 +1,7 @@
-"""The records of the control topic: what the control plane tells the data plane.
+"""Records of the control topic: the configuration that the control plane publishes to the data plane.
 
-A record's Kafka key is `record_key(record)`, its value JSON. Every record carries the version of the row it
-was made from; readers keep the highest. Revocation and removal are records, never tombstones.
+A record's Kafka key is `record_key(record)`, its value JSON. Every record carries the version of the row from which it
+was made; readers keep the highest. Revocation and removal are records, never tombstones.
 """
 
 from typing import Final, Literal, get_args
@@ -9,15 +9,12 @@ from typing import Final, Literal, get_args
 import msgspec
 from msgspec import Struct
 
-from dataplane.names import LANE_KINDS, PURPOSES, WHOLE, LaneKind, Purpose
-from dataplane.spec import Destination, PipeSpec
-
-DEAD_RATE: Final = "dead-rate"  # too many of a pipe's messages die in its steps
-DEPENDENCY_MISSING: Final = "dependency-missing"  # a lane lacks what the pipe's steps need: plan, salt, table or topic
+from dataplane.names import ALL_KEYS_PERCENT, LANE_KINDS, PURPOSES, LaneKind, Purpose
+from dataplane.spec import DestinationSpec, PipeSpec
 
 
 class TopicRecord(Struct, frozen=True):
-    """One generation of one of a cell's topics. `topic_id` is Kafka's own id, so a topic made anew is noticed."""
+    """One generation of one of a cell's topics. `topic_id` is Kafka's own id, which reveals a recreated topic."""
 
     name: str
     generation: int
@@ -26,10 +23,10 @@ class TopicRecord(Struct, frozen=True):
 
 
 class CellRecord(Struct, tag="cell", tag_field="kind", frozen=True):
-    """A cell: its topics and the lanes it should run. An application of a lower epoch drains and ends.
+    """A cell: its topics and the lanes that it should run. An application of a lower epoch drains and ends.
 
-    On the wire, kinds of lanes and topics that came later are in fields of their own, which releases before them skip;
-    kinds that this release does not know are left out when a record is read (`encode_record`, `decode_record`).
+    On the wire, kinds of lanes and topics that were added later are in separate fields, which earlier releases skip;
+    kinds that this release does not know are dropped when a record is read (`encode_record`, `decode_record`).
     """
 
     cell: str
@@ -42,17 +39,20 @@ class CellRecord(Struct, tag="cell", tag_field="kind", frozen=True):
 
 
 class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
-    """A pipe's routing: where it runs and which revisions get which share (percent) of its keys.
+    """A pipe's routing: its cell, its state, and the share of its keys that each revision gets.
 
-    While a revision ramps there are two weights, its own first: what each takes is then booked apart (`ramp_node`).
-    `run_as` redirects messages already stamped with a revision to another one (a rollback: {8: 7}). A paused pipe
-    accepts and holds, as if every destination were paused; a closed one answers 409. `cause`: why Penstock itself has
-    paused it; "" if a person did. What is paused for DEAD_RATE or DEPENDENCY_MISSING is held before its steps, in the
-    latter case so that each key keeps its order. `leaving`: the cell that still works off what came before the pipe was
-    moved from it; "" if there is none. `admitted`: so many percent of its keys may pass; what lies beyond them is held
-    before its steps, too. `by_shares`: that share is still tried, so what passes is booked apart (`ramp_node`), also
-    when it is all of them. `held_at`: the cell that lets nothing in now, because another one still has earlier messages
-    of the same keys; "" if there is none.
+    state:     a paused pipe accepts events and holds messages, as if every destination were paused; a closed one
+               answers 409
+    weights:   (revision, percent of keys); while a revision ramps there are two, its own first, and the messages of
+               each are also counted separately (`ramp_node`)
+    run_as:    redirects messages already stamped with a revision to another one (a rollback: {8: 7})
+    cause:     why Penstock itself has paused the pipe; "" if a person did. For `dead-rate` and `dependency-missing`,
+               messages are held before the steps, in the latter case so that each key keeps its order
+    leaving:   the cell that still processes messages from before the pipe was migrated from it; "" if there is none
+    admitted:  percent of the keys that may pass; messages of other keys are held before the steps, too
+    by_shares: the admission is still in progress, so messages are also counted separately (`ramp_node`), even at 100 %
+    held_at:   the cell that admits no messages now, because another one still has earlier messages of the same keys; ""
+               if there is none
     """
 
     pipe: str
@@ -66,7 +66,7 @@ class PipeRecord(Struct, tag="pipe", tag_field="kind", frozen=True):
     salt: str = ""
     cause: str = ""
     leaving: str = ""
-    admitted: int = WHOLE
+    admitted: int = ALL_KEYS_PERCENT
     by_shares: bool = False
     held_at: str = ""
 
@@ -80,7 +80,7 @@ class PlanRecord(Struct, tag="plan", tag_field="kind", frozen=True):
     version: int = 1
 
 
-class KeyRecord(Struct, tag="key", tag_field="kind", frozen=True):
+class ApiKeyRecord(Struct, tag="key", tag_field="kind", frozen=True):
     """An API key by its digest (SHA-256, hex). `revoked` is final."""
 
     digest: str
@@ -103,22 +103,22 @@ class SchemaRecord(Struct, tag="schema", tag_field="kind", frozen=True):
 
 
 class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True):
-    """The current way to reach a destination; retries of old messages use it too, so that a mended URL helps them.
+    """Current settings of a destination; retries of old messages use them too, so that a corrected URL applies to them.
 
     to:         address, limits, rules and kind of auth, as in the live spec
-    secrets:    Fernet tokens of signing secrets (`whsec_...`, or `whsk_...` for ed25519), the newest first; each signs
+    secrets:    Fernet tokens of signing secrets (`whsec_...`, or `whsk_...` for ed25519), newest first; each signs
     credential: Fernet token of the auth's secret as JSON: {"value"} | {"password"} | {"client_secret"} |
                 {"certificate", "key"}, each with the `endpoint` that it was entered for; "" if there is none
-    since_us:   when it came into this state; 0 if that is not known
-    table:      the id of the look-up table that it is; "" for all others
-    probe:      the id of one message that goes out although the others are held: somebody asks whether it is mended
+    since_us:   when it entered this state, in microseconds since 1970; 0 if unknown
+    table:      id of the look-up table, of a destination of type table; "" for all others
+    probe:      id of one message that is sent although the others are held, to test whether the destination works again
     """
 
     pipe: str
     name: str
     version: int
     state: Literal["active", "paused", "suspended", "removed"]
-    to: Destination
+    to: DestinationSpec
     secrets: list[str]
     credential: str = ""
     since_us: int = 0
@@ -126,16 +126,16 @@ class DestinationRecord(Struct, tag="destination", tag_field="kind", frozen=True
     table: str = ""
 
 
-class MoveRecord(Struct, tag="move", tag_field="kind", frozen=True):
-    """Asks the cell's first retrier lane to bring messages of one destination back into transmit, in order.
+class RedriveRecord(Struct, tag="move", tag_field="kind", frozen=True):
+    """Request to the cell's first retrier lane to return messages of one destination to transmit, in order.
 
     what:       `release` of held messages, `redrive` of dead ones
     offsets:    "<topic>/<partition>" -> base64 of a serialized 64-bit roaring bitmap of Kafka offsets
-    rate_per_s: at most so many a second
-    state:      what has been moved stays moved when the rest is aborted
-    through:    what is released goes out although its destination is held: somebody chose it
+    rate_per_s: maximum rate in messages per second
+    state:      messages that were already returned stay returned if the rest is aborted
+    through:    released messages are sent although their destination is held, because a person chose so
 
-    A move that is over is written again without its offsets, so that nobody carries them any longer.
+    The record of a finished redrive is published again without its offsets, so that readers need not keep them.
     """
 
     move: str
@@ -151,7 +151,7 @@ class MoveRecord(Struct, tag="move", tag_field="kind", frozen=True):
 
 
 class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
-    """Asks one incarnation of a cell's application to drain and end. Later incarnations do not heed it."""
+    """Request to one incarnation of a cell's application to drain and end. Later incarnations ignore it."""
 
     cell: str
     version: int
@@ -159,7 +159,7 @@ class StopRecord(Struct, tag="stop", tag_field="kind", frozen=True):
 
 
 class QuotaRecord(Struct, tag="quota", tag_field="kind", frozen=True):
-    """A tenant's own limits in the data plane; None leaves one to the reader's default (dataplane.tables.quotas).
+    """A tenant's own limits in the data plane; None means the reader's default (dataplane.tables.quotas).
 
     A tenant without a record has the defaults. A release that does not know this kind sets no limits.
     """
@@ -176,23 +176,23 @@ Record = (
     CellRecord
     | PipeRecord
     | PlanRecord
-    | KeyRecord
+    | ApiKeyRecord
     | SchemaRecord
     | DestinationRecord
-    | MoveRecord
+    | RedriveRecord
     | StopRecord
     | QuotaRecord
 )
-# Kinds of lanes and topics that the first release with this wire version did not have: what is added goes here, too.
+# Kinds of lanes and topics that the first release with this wire version did not have; add new kinds here, too.
 LATER_KINDS: Final = frozenset({"process-slow"})
-# Of records, as their bytes say it.
+# Kinds of records, as on the wire.
 KINDS: Final = [str(kind.__struct_config__.tag) for kind in get_args(Record)]
 
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
 def record_key(record: Record) -> str:
-    """The record's key in the compacted topic."""
+    """Return the record's key in the compacted topic."""
     match record:
         case CellRecord():
             key = f"cell/{record.cell}"
@@ -200,13 +200,13 @@ def record_key(record: Record) -> str:
             key = f"pipe/{record.pipe}"
         case PlanRecord():
             key = f"plan/{record.pipe}@{record.revision}"
-        case KeyRecord():
+        case ApiKeyRecord():
             key = f"key/{record.digest}"
         case SchemaRecord():
             key = f"schema/{record.pipe}/{record.source}"
         case DestinationRecord():
             key = f"destination/{record.pipe}/{record.name}"
-        case MoveRecord():
+        case RedriveRecord():
             key = f"move/{record.move}"
         case StopRecord():
             key = f"stop/{record.cell}"
@@ -216,12 +216,12 @@ def record_key(record: Record) -> str:
 
 
 def encode_record(record: Record) -> bytes:
-    """The record as JSON, for the topic and the snapshot."""
+    """Return the record as JSON, for the topic and the snapshot."""
     return msgspec.json.encode(_with_later_kinds_apart(record) if isinstance(record, CellRecord) else record)
 
 
 def decode_record(value: bytes) -> Record:
-    """Raises msgspec.DecodeError if `value` is not a record this version understands."""
+    """Return the record in a value. Raises msgspec.DecodeError if this version cannot read it."""
     record = _decoder.decode(value)
     return _with_all_kinds(record) if isinstance(record, CellRecord) else record
 

@@ -1,6 +1,6 @@
-"""What lanes tell each other and the Observer of a destination: breaker, allowance, suspension. On a compacted topic.
+"""Signals: a lane's state of a destination (breaker, concurrency, suspension), on a compacted topic.
 
-Losing a signal costs probes, never messages; so it is not waited for.
+Other lanes and the Observer read them. A lost signal costs probes, never messages, so no lane waits for its delivery.
 """
 
 from typing import Final, Literal
@@ -12,16 +12,16 @@ SIGNAL_VERSION: Final = 1
 BreakerState = Literal["closed", "open", "half-open"]
 
 
-class Signal(Struct, array_like=True, frozen=True):
-    """How one lane sees one destination. New fields go to the end with a default, so N and N-1 read each other.
+class DestinationSignal(Struct, array_like=True, frozen=True):
+    """State of one destination in one lane. New fields are appended with a default, so N and N-1 read each other's.
 
     until_us:    while the breaker is open: when the first probe may be sent
-    concurrency: sends in flight that this lane allows now
-    slow:        healthy, but to be sent by the slow lane
+    concurrency: requests in flight that this lane allows now
+    slow:        healthy, but served by the slow lane
     suspended:   the cause, if the lane has suspended the destination; "" if not
-    status:      of the last answer, 0 if none came; `reason` in words
-    in_a_row:    non-recoverable answers since the last other one
-    of_version:  of the destination's record that all this was seen under; it counts no more under a newer one
+    status:      of the last response, 0 if there was none; `reason` describes it
+    in_a_row:    consecutive non-recoverable responses
+    of_version:  version of the destination's record when the state was observed; a newer record invalidates it
     """
 
     version: int
@@ -41,20 +41,20 @@ class Signal(Struct, array_like=True, frozen=True):
     of_version: int = 0
 
 
-_decoder = msgspec.msgpack.Decoder(Signal)
+_decoder = msgspec.msgpack.Decoder(DestinationSignal)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def signal_key(signal: Signal) -> str:
-    """The record's key in the compacted topic."""
+def signal_key(signal: DestinationSignal) -> str:
+    """Return the record's key in the compacted topic."""
     return f"{signal.pipe}/{signal.destination}/{signal.writer}"
 
 
-def encode_signal(signal: Signal) -> bytes:
-    """The signal as MessagePack."""
+def encode_signal(signal: DestinationSignal) -> bytes:
+    """Return the signal as MessagePack."""
     return _encoder.encode(signal)
 
 
-def decode_signal(value: bytes) -> Signal:
-    """Raises msgspec.DecodeError if `value` is no signal this version understands."""
+def decode_signal(value: bytes) -> DestinationSignal:
+    """Return the signal in a record's value. Raises msgspec.DecodeError if this version cannot read it."""
     return _decoder.decode(value)

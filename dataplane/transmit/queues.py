@@ -1,6 +1,7 @@
-"""The queues of a transmit lane: which sends begin now, and what becomes of those that should not wait here longer.
+"""Queues of a transmit lane: begin the sends that are allowed now, and reschedule those that should not wait longer.
 
-One thread and one window serve all destinations: a destination that cannot keep up is put aside, never waited for.
+One thread and one ack window per partition serve all destinations: messages for a destination that cannot keep up are
+retried later, so that the lane never waits for it.
 """
 
 import heapq
@@ -12,74 +13,78 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from dataplane.causes import Cause
 from dataplane.ledger.facts import Fact
 from dataplane.plan import StageError
-from dataplane.runtime.lane import Lane
-from dataplane.spec import Batch
-from dataplane.transmit.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, next_batch
-from dataplane.transmit.ends import Ends
-from dataplane.transmit.order import Order
-from dataplane.transmit.request import RequestOf, batch_headers, request_of
-from dataplane.transmit.sender import HOST_ERRORS, REQUEST_INVALID, Post, Sender
-from dataplane.transmit.sends import Parcel, Send
-from dataplane.transmit.signin import begin_fetch
-from dataplane.transmit.targets import Course, Target
-from dataplane.transmit.writer import Writer
+from dataplane.runtime.lanes.lane import Lane
+from dataplane.spec import BatchSettings
+from dataplane.transmit.deliveries.batches import CONTENT_TYPES, ITEM_BYTES, batch_body, next_batch
+from dataplane.transmit.deliveries.delivery import Delivery, DeliveryBatch
+from dataplane.transmit.deliveries.rendered_delivery import RequestOf, batch_headers, request_of
+from dataplane.transmit.destinations.targets import DestinationTarget, QueueAction
+from dataplane.transmit.destinations.token_requests import begin_fetch
+from dataplane.transmit.http.sender import HOST_ERRORS, REQUEST_INVALID, HttpRequest, HttpSender
+from dataplane.transmit.key_order import KeyOrder
+from dataplane.transmit.outcomes.outcomes import Outcomes
+from dataplane.transmit.records.writer import RecordWriter
 
 log = logging.getLogger(__name__)
 
 SHARED_S: Final = 60.0
-AWAY_DELAY_S: Final = 10.0  # the smallest tier: until then others have had their turn
+AWAY_DELAY_S: Final = 10.0  # the shortest delay tier: meanwhile other destinations get their turn
 LOCKED_DELAY_S: Final = 60.0
 AGAIN_S: Final = 1.0
 REST_S: Final = 60.0
 ASIDE_DELAY_US: Final = 1_000_000
-IN_PLACE_CAP_US: Final = 60_000_000  # between tries of a message that others of its key wait behind
-ORDERED_ROOM: Final = 2_000  # of one destination's ordered messages that wait in a retry lane; more go round
-PUT_AWAY_A_TURN: Final = 500  # of one destination: a few milliseconds of producing, then others have their turn
+IN_PLACE_CAP_US: Final = 60_000_000  # longest pause between attempts of a message that others of its key wait for
+ORDERED_ROOM: Final = 2_000  # ordered messages per destination that wait in a retry lane; more go to the retrier
+PUT_AWAY_A_TURN: Final = 500  # per destination and pass: a few milliseconds of producing, then others get their turn
 
 
-class Queues:
-    """Every send that waits: at its destination, or for the end of a pause between two local tries."""
+class DeliveryQueues:
+    """Every send that waits: in its destination's queue, or for the end of a pause between two local retries."""
 
-    def __init__(self, lane: Lane, ends: Ends, sender: Sender, writer: Writer, order: Order) -> None:
+    def __init__(self, lane: Lane, ends: Outcomes, sender: HttpSender, writer: RecordWriter, order: KeyOrder) -> None:
         self._lane = lane
-        self.request_of: RequestOf = request_of  # what each attempt of one message sends
+        self.request_of: RequestOf = request_of  # renders an attempt of one message
         self._ends = ends
         self._order = order
         self._sender = sender
         self._writer = writer
-        self._ready: set[Target] = set()  # targets with something in their queue
-        self._pausing: list[tuple[float, int, Send]] = []  # heap of local tries by monotonic time
+        self._ready: set[DestinationTarget] = set()  # targets with a queue that is not empty
+        self._pausing: list[tuple[float, int, Delivery]] = []  # heap of local retries by monotonic time
         self._numbers = itertools.count()
         self._shared: Callable[[float], bool] = lambda _since_s: False
-        self._ordered: set[Target] = set()  # targets with something that waits for its turn
-        self._early: list[Send] = []  # it is not known yet what may keep them back
+        self._ordered: set[DestinationTarget] = set()  # targets with messages that wait for their turn
+        self._early: list[Delivery] = []  # ordered, and the blocked keys are not known yet
 
-    def add(self, send: Send) -> None:
-        """Behind what waits at its destination already."""
+    def add(self, send: Delivery) -> None:
+        """Append a send to its destination's queue, or, if it is ordered, behind the earlier ones of its key."""
         if not send.target.ordered or send.key is None:
             send.target.queue.append(send)
             self._ready.add(send.target)
         elif self._early:
-            self._early.append(send)  # or it would overtake those
+            self._early.append(send)  # it must not overtake those
         else:
             self._add_ordered(send, time.monotonic())
 
-    def add_later(self, send: Send, at_s: float) -> None:
-        """A local try: before all others of its destination, once its pause is over."""
+    def add_later(self, send: Delivery, at_s: float) -> None:
+        """Schedule a local retry at `at_s` (monotonic); it is then sent before all others of its destination."""
         heapq.heappush(self._pausing, (at_s, next(self._numbers), send))
 
-    def add_together(self, sends: list[Send]) -> None:
-        """Before all others of their destination, and in one request."""
+    def add_together(self, sends: list[Delivery]) -> None:
+        """Queue sends before all others of their destination, to be sent in one request."""
         number = next(self._numbers)
         for send in reversed(sends):
             send.together = number
             send.target.queue.appendleft(send)
             self._ready.add(send.target)
 
-    def turn(self, now_s: float, *, shared: Callable[[float], bool]) -> None:
-        """Begin what may begin, put aside what may not. `shared` says whether others came in since some time."""
+    def poll(self, now_s: float, *, shared: Callable[[float], bool]) -> None:
+        """Begin the sends that may begin and reschedule those that may not.
+
+        `shared(since_s)` returns True if messages for more than one destination were read since then.
+        """
         self._shared = shared
         if self._pausing and self._pausing[0][0] <= now_s:
             self._resume(now_s)
@@ -96,32 +101,32 @@ class Queues:
                 self._ready.discard(target)
 
     def rest_s(self, now_s: float) -> float:
-        """How long nothing here is due; 0 while something waits for room."""
+        """Return the seconds until the next send is due; 0 while any send waits in a queue."""
         if self._ready or self._early or self._ends.turns:
             return 0.0
         return self._pausing[0][0] - now_s if self._pausing else REST_S
 
     def in_place(self) -> int:
-        """How many wait in a retry lane behind others of their key, or for the next try of one."""
+        """Return the number of ordered messages that a retry lane holds behind others of their key or until a retry."""
         if not self._order.retries:
             return 0
         pausing = sum(send.is_ordered for _, _, send in self._pausing)
         return pausing + sum(target.keys.count for target in self._ordered)
 
-    def forget(self, lost: Callable[[Send], bool]) -> None:
-        """Sends not begun that are lost to another lane."""
+    def forget(self, lost: Callable[[Delivery], bool]) -> None:
+        """Forget the sends that have not begun and that `lost` selects: another lane reads them again."""
         for target in self._ordered:
-            self._ends.give_up(target.keys.take_out(lost))
+            self._ends.on_drain_timeout(target.keys.take_out(lost))
         self._early = [send for send in self._early if not lost(send)]
-        self._ends.give_up(_take_from(self._ends.turns, lost))
+        self._ends.on_drain_timeout(_take_from(self._ends.turns, lost))
         for target in self._ready:
-            self._ends.give_up(_take_from(target.queue, lost))
-        self._ends.give_up(send for _, _, send in self._pausing if lost(send))
+            self._ends.on_drain_timeout(_take_from(target.queue, lost))
+        self._ends.on_drain_timeout(send for _, _, send in self._pausing if lost(send))
         self._pausing = [entry for entry in self._pausing if not lost(entry[2])]
         heapq.heapify(self._pausing)
 
-    def take_out(self, wanted: set[int]) -> list[Send]:
-        """Take the sends of these identities (`id`) out, wherever they wait."""
+    def take_out(self, wanted: set[int]) -> list[Delivery]:
+        """Remove and return the waiting sends whose `id()` is in `wanted`."""
         out = []
         for target in self._ordered:
             out += target.keys.take_out(lambda send: id(send) in wanted)
@@ -135,16 +140,16 @@ class Queues:
         heapq.heapify(self._pausing)
         return out
 
-    def put_aside(self, send: Send) -> None:
-        """To retry-in, to make room."""
+    def put_aside(self, send: Delivery) -> None:
+        """Schedule a retry of a send, to free its place in the ack window."""
         if send.is_ordered and self._order.retries:
             send.target.keys.go_round(send, send.key or b"")
-            self._ends.park(send, _now_us() + int(AWAY_DELAY_S * 1_000_000))
+            self._ends.schedule_retry(send, _now_us() + int(AWAY_DELAY_S * 1_000_000))
         else:
-            self._ends.park(send, _now_us() + ASIDE_DELAY_US)
+            self._ends.schedule_retry(send, _now_us() + ASIDE_DELAY_US)
 
-    def empty(self) -> tuple[list[Send], list[Send]]:
-        """Everything that waits: what was never sent in this round, and what pauses between tries."""
+    def empty(self) -> tuple[list[Delivery], list[Delivery]]:
+        """Remove everything that waits; return the sends without an attempt in this round, and those with one."""
         queued = [send for target in self._ordered for send in target.keys.take_out(lambda _send: True)]
         queued += [*self._early, *self._ends.turns]
         self._early = []
@@ -158,7 +163,7 @@ class Queues:
         return [send for send in queued if not send.tries], [*pausing, *(send for send in queued if send.tries)]
 
     def _resume(self, now_s: float) -> None:
-        """Pauses are over: to the heads of their queues, in the order in which they would have come."""
+        """Move sends whose pause is over to the heads of their queues, in the order in which they became due."""
         due = []
         while self._pausing and self._pausing[0][0] <= now_s:
             due.append(heapq.heappop(self._pausing)[2])
@@ -168,7 +173,7 @@ class Queues:
 
     # -- order per key ---------------------------------------------------------------------------------------------
 
-    def _add_ordered(self, send: Send, now_s: float) -> None:
+    def _add_ordered(self, send: Delivery, now_s: float) -> None:
         """Give a message its turn, or let it wait behind an earlier one of its key.
 
         In either kind of lane nothing is sent before it is known which keys are blocked or held.
@@ -187,14 +192,14 @@ class Queues:
         if keys.enter(send, key):
             self._take_turn(send)
 
-    def _take_turn(self, send: Send) -> None:
-        """The first one of its key: to the queue, unless the key is held, or earlier ones went aside."""
+    def _take_turn(self, send: Delivery) -> None:
+        """Queue the first message of its key, unless the key is held or earlier messages are in the retry lane."""
         if self._order.is_held(send):
             self._ends.hold(send)
         elif not self._order.retries and (self._order.is_blocked(send) or self._waits_too_long(send, time.monotonic())):
-            self._ends.park(send, 0)
+            self._ends.schedule_retry(send, 0)
         elif self._order.retries and (wait_us := send.meta.not_before_us - _now_us()) > 0:
-            most_us = wait_us if send.meta.asked_us else IN_PLACE_CAP_US  # a longer one is that of another clock
+            most_us = wait_us if send.meta.asked_us else IN_PLACE_CAP_US  # a longer one comes from a wrong clock
             self.add_later(send, time.monotonic() + min(wait_us, most_us) / 1_000_000)
         else:
             send.target.queue.append(send)
@@ -202,27 +207,30 @@ class Queues:
 
     # -- one destination -------------------------------------------------------------------------------------------
 
-    def _go(self, target: Target, now_s: float) -> None:
+    def _go(self, target: DestinationTarget, now_s: float) -> None:
         if target.tokens is not None and target.tokens.due(now_s):
             begin_fetch(target, target.tokens, self._sender)
-        course = target.course(now_s)
-        if course is Course.SEND:
+        action = target.course(now_s)
+        if action is QueueAction.SEND:
             self._send(target, now_s)
-        elif course is not Course.WAIT:
-            self._put_away(target, course, now_s)
+        elif action is not QueueAction.WAIT:
+            self._put_away(target, action, now_s)
             return
         if target.queue and self._waits_too_long(target.queue[0], now_s):
             self._spill(target, now_s)
 
-    def _waits_too_long(self, send: Send, now_s: float) -> bool:
-        """Whether others of the lane are made to wait by it."""
+    def _waits_too_long(self, send: Delivery, now_s: float) -> bool:
+        """Return True if its destination is blocking the other destinations of the lane."""
         return now_s - send.taken_s > send.target.patience_s and self._shared(now_s - SHARED_S)
 
-    def _send(self, target: Target, now_s: float) -> None:
-        """As many as the destination and its carrier have room for; it never has more of the carrier than is left."""
+    def _send(self, target: DestinationTarget, now_s: float) -> None:
+        """Begin as many sends as the limits of the destination and of the sender (or writer) allow.
+
+        A destination never has more of the sender's transfers than are left for others.
+        """
         queue, rate = target.queue, target.rate
-        carrier = self._sender if target.posts else self._writer
-        room = min(target.room(now_s), (carrier.room - target.active + 1) // 2)
+        sender = self._sender if target.posts else self._writer
+        room = min(target.room(now_s), (sender.room - target.active + 1) // 2)
         if target.record.to.batch is not None:
             self._send_batches(target, target.record.to.batch, room, now_s)
             return
@@ -234,8 +242,8 @@ class Queues:
                 if rate is not None:
                     rate.take()
 
-    def _send_batches(self, target: Target, batch: Batch, room: int, now_s: float) -> None:
-        """A rate limit counts requests."""
+    def _send_batches(self, target: DestinationTarget, batch: BatchSettings, room: int, now_s: float) -> None:
+        """Begin as many batches as `room` allows. A rate limit counts requests, not messages."""
         queue = target.queue
         while room > 0 and (members := next_batch(queue, batch, now_s)):
             for _ in members:
@@ -247,7 +255,7 @@ class Queues:
                 if target.rate is not None:
                     target.rate.take()
 
-    def _begin_batch(self, target: Target, members: list[Send], batch: Batch) -> None:
+    def _begin_batch(self, target: DestinationTarget, members: list[Delivery], batch: BatchSettings) -> None:
         number = members[0].together or next(self._numbers)
         now_us, now_s = _now_us(), time.monotonic()
         try:
@@ -269,10 +277,12 @@ class Queues:
             send.meta.first_us = send.meta.first_us or now_us
         keep_bytes = target.keep_bytes + ITEM_BYTES * len(members)
         url, identity = target.record.to.url, target.secrets.identity
-        self._sender.begin(Post(Parcel(target, members), url, headers, body, target.timeout_ms, keep_bytes, identity))
+        self._sender.begin(
+            HttpRequest(DeliveryBatch(target, members), url, headers, body, target.timeout_ms, keep_bytes, identity)
+        )
 
-    def _part(self, target: Target, members: list[Send]) -> None:
-        """No request can be made of these: each half by itself, down to the one that is to blame, which is dead."""
+    def _part(self, target: DestinationTarget, members: list[Delivery]) -> None:
+        """Split a batch that cannot be rendered into halves, down to the message that causes the error: it is dead."""
         if len(members) > 1:
             middle = len(members) // 2
             self.add_together(members[middle:])
@@ -280,28 +290,27 @@ class Queues:
             return
         self._bury_unsendable(members[0], target)
 
-    def _bury_unsendable(self, send: Send, target: Target) -> None:
-        """Dead, because of an error of ours that only this message meets. Called where it is handled: it is logged."""
-        log.exception(
-            "pipe=%s destination=%s id=%s: no request can be made", send.unit.pipe, target.record.name, send.meta.id
-        )
-        self._ends.bury(send, REQUEST_INVALID.cause, "no request can be made of it")
+    def _bury_unsendable(self, send: Delivery, target: DestinationTarget) -> None:
+        """Dead-letter a message that cannot be rendered because of our own error. Logs the exception being handled."""
+        names = (send.unit.pipe, target.record.name, send.meta.id)
+        log.exception("could not build a request: pipe=%s destination=%s id=%s", *names)
+        self._ends.dead_letter(send, REQUEST_INVALID.cause, "could not build a request from the message")
         target.refused(REQUEST_INVALID.cause)
 
-    def _may_begin(self, send: Send) -> bool:
-        """A send begins only while a place it was read from is ours; else the new owner sends it."""
+    def _may_begin(self, send: Delivery) -> bool:
+        """Return True if the lane owns a partition that the message was read from; else leave it to the new owner."""
         for slot, _ in send.places:  # nearly always one
             if self._lane.may_send(slot):
                 return True
-        self._ends.give_up([send])
+        self._ends.on_drain_timeout([send])
         return False
 
-    def _begin(self, send: Send) -> None:
+    def _begin(self, send: Delivery) -> None:
         target, meta, began_us = send.target, send.meta, _now_us()
         try:
             request = self.request_of(send, send.headers, began_us // 1_000_000) if target.posts else None
         except StageError as exc:
-            self._ends.bury(send, exc.cause, exc.detail)
+            self._ends.dead_letter(send, exc.cause, exc.detail)
             target.refused(exc.cause)
             return
         except HOST_ERRORS:
@@ -322,35 +331,37 @@ class Queues:
             return
         identity = target.secrets.identity
         self._sender.begin(
-            Post(send, request.url, request.headers, request.body, target.timeout_ms, target.keep_bytes, identity)
+            HttpRequest(
+                send, request.url, request.headers, request.body, target.timeout_ms, target.keep_bytes, identity
+            )
         )
 
-    def _spill(self, target: Target, now_s: float) -> None:
-        """The destination is slower than what comes for it: others are not to wait behind its messages."""
+    def _spill(self, target: DestinationTarget, now_s: float) -> None:
+        """Schedule retries for messages that waited too long, because their destination is slower than its traffic."""
         if target.ordered and self._order.retries:
-            return  # they wait in place
+            return  # they wait in this lane
         for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
             if now_s - target.queue[0].taken_s <= target.patience_s:
                 return
             self._park(target.queue.popleft(), AWAY_DELAY_S, now_s)
 
-    def _put_away(self, target: Target, course: Course, now_s: float) -> None:
+    def _put_away(self, target: DestinationTarget, action: QueueAction, now_s: float) -> None:
         for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
             send = target.queue.popleft()
-            match course:
-                case Course.CANCEL:
+            match action:
+                case QueueAction.CANCEL:
                     self._ends.finish(send, Fact.CANCELLED, "")
-                case Course.HOLD if target.lets_through(send.meta):
+                case QueueAction.HOLD if target.lets_through(send.meta):
                     self._let_through(target, send, now_s)
-                case Course.HOLD:
+                case QueueAction.HOLD:
                     self._ends.hold(send)
-                case Course.DIVERT:
+                case QueueAction.DIVERT:
                     self._ends.divert(send)
                 case _:
                     self._park(send, LOCKED_DELAY_S if target.locked else target.wait_s(now_s), now_s)
 
-    def _let_through(self, target: Target, send: Send, now_s: float) -> None:
-        """What goes out from a destination that is held: it waits for a token and for room, and for nothing else."""
+    def _let_through(self, target: DestinationTarget, send: Delivery, now_s: float) -> None:
+        """Send a single message of a held destination as soon as it has an access token and the limits allow it."""
         if not target.may_sign_in(now_s) or not self._sender.room or target.room_by_limits(now_s) < 1:
             target.queue.append(send)
         elif self._may_begin(send):
@@ -362,10 +373,10 @@ class Queues:
             else:
                 self._begin_batch(target, [send], batch)
 
-    def _park(self, send: Send, wait_s: float, now_s: float) -> None:
-        """To be tried after this wait and some more, or dead if its destination's span is over by then.
+    def _park(self, send: Delivery, wait_s: float, now_s: float) -> None:
+        """Schedule a retry after `wait_s` and a jitter, or dead-letter a message whose retry span would be exceeded.
 
-        The more is chance: what was put aside together does not come back together.
+        The jitter keeps messages that were rescheduled together from returning together.
         """
         now_us = _now_us()
         meta, target = send.meta, send.target
@@ -376,20 +387,21 @@ class Queues:
         asked_us = due_us if target.shut_until_s > now_s else 0
         in_span = due_us - meta.first_us <= target.record.to.retry.span_s * 1_000_000
         if not in_span:
-            self._ends.bury(send, target.locked or "expired", target.last_reason or "not to be sent to all the while")
+            detail = target.last_reason or "destination unavailable for the whole retry span"
+            self._ends.dead_letter(send, target.locked or Cause.EXPIRED, detail)
         elif send.is_ordered and self._order.retries:
-            # In place: nothing overtakes it. It looks again soon, for the breaker may be closed before its time.
+            # It waits in this lane, so that nothing overtakes it, and only briefly: the breaker may close early.
             self.add_later(send, now_s + min(max(wait_s + spread_s, AGAIN_S), AWAY_DELAY_S))
         else:
-            self._ends.park(send, due_us, asked_us=asked_us)
+            self._ends.schedule_retry(send, due_us, asked_us=asked_us)
 
 
 def _now_us() -> int:
     return time.time_ns() // 1_000
 
 
-def _take_from(queue: deque[Send], wanted: Callable[[Send], bool]) -> list[Send]:
-    """Take what is wanted out of a queue, in its order; the rest stays in its own."""
+def _take_from(queue: deque[Delivery], wanted: Callable[[Delivery], bool]) -> list[Delivery]:
+    """Remove and return the sends that `wanted` selects, in order; the rest keeps its order."""
     taken = [send for send in queue if wanted(send)]
     if taken:
         rest = [send for send in queue if not wanted(send)]

@@ -1,7 +1,7 @@
-"""A transmit lane's part in traces: one span for each attempt of a sampled message, which its request names as parent.
+"""Spans of a transmit lane: one for each attempt of a sampled message, which its request names as parent.
 
-A request that carries several messages names none, for they may be of many traces; each of them gets its span once the
-answer has come. So do messages for destinations that we keep ourselves.
+A batch request names no parent, because its messages may belong to many traces; each of them gets its span when the
+answer arrives. The same applies to messages for destinations on Penstock's own topics.
 """
 
 from functools import lru_cache
@@ -12,24 +12,24 @@ from dataplane.ledger.meta import Headers
 from dataplane.ledger.traceparent import carrying, sampled
 from dataplane.ledger.units import format_position
 from dataplane.plan import StageError
-from dataplane.runtime.lane import Lane
-from dataplane.runtime.tracing import Kind, Tracing, traceparent_of
-from dataplane.transmit.attempts import AttemptBook, number_of
-from dataplane.transmit.request import Request, request_of
-from dataplane.transmit.sender import Answer
-from dataplane.transmit.sends import Send
+from dataplane.runtime.lanes.lane import Lane
+from dataplane.runtime.telemetry.tracing import SpanKind, Tracing, traceparent_of
+from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.deliveries.rendered_delivery import RenderedDelivery, request_of
+from dataplane.transmit.http.sender import HttpResponse
+from dataplane.transmit.outcomes.attempts import AttemptBook, number_of
 
 _PORTS: Final = {"https": 443, "http": 80}
 
 
-class Traces:
-    """Begins the spans of attempts, and ends them."""
+class TransmitTracing:
+    """Begin and end the spans of attempts."""
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
 
-    def request_of(self, send: Send, carried: Headers, now_s: int) -> Request:
-        """The request of an attempt that begins now. The message itself goes on with the trace that it came with."""
+    def request_of(self, send: Delivery, carried: Headers, now_s: int) -> RenderedDelivery:
+        """Render an attempt that begins now, under a new span. The message itself keeps the trace that it came with."""
         parent = sampled(carried)
         if not parent:
             return request_of(send, carried, now_s)
@@ -43,8 +43,8 @@ class Traces:
         send.span = span
         return request
 
-    def ended(self, send: Send, answer: Answer, outcome: str, reason: str, next_us: int = 0) -> None:
-        """An attempt is over: what came of it, and when the next one is due, if there is one."""
+    def ended(self, send: Delivery, answer: HttpResponse, outcome: str, reason: str, next_us: int = 0) -> None:
+        """End the span of an attempt with its outcome; `next_us` is the Unix time of the next one, 0 if none."""
         span, send.span = send.span, None
         if span is None:
             if not (parent := sampled(send.headers)):
@@ -59,25 +59,27 @@ class Traces:
             self._tracing.fail(span, str(answer.status) if answer.status else reason.partition(":")[0])
         span.end()
 
-    def _begin(self, send: Send, tries: int, parent: str, start_us: int | None) -> Any:
+    def _begin(self, send: Delivery, tries: int, parent: str, start_us: int | None) -> Any:
         posts = send.target.posts
-        said = _said(send, tries) | (_http(send.target.record.to.url) if posts else _KEPT)
-        kind: Kind = "client" if posts else "producer"
-        return self._tracing.begin("POST" if posts else "send", kind, said, parent=parent, start_us=start_us)
+        attributes = _span_attributes(send, tries) | (_http_attributes(send.target.record.to.url) if posts else _KEPT)
+        kind: SpanKind = "client" if posts else "producer"
+        return self._tracing.begin("POST" if posts else "send", kind, attributes, parent=parent, start_us=start_us)
 
 
-class TracedBook(AttemptBook):
-    """A book of attempts that ends their spans."""
+class TracedAttemptBook(AttemptBook):
+    """Attempt log that also ends the attempts' spans."""
 
-    def __init__(self, lane: Lane, traces: Traces) -> None:
+    def __init__(self, lane: Lane, traces: TransmitTracing) -> None:
         super().__init__(lane)
         self._traces = traces
 
-    def delivered(self, send: Send, answer: Answer) -> None:
+    def delivered(self, send: Delivery, answer: HttpResponse) -> None:
+        """Log the attempt and end its span."""
         super().delivered(send, answer)
         self._traces.ended(send, answer, "delivered", "")
 
-    def failed(self, send: Send, answer: Answer, outcome: str, reason: str, next_us: int = 0) -> None:
+    def failed(self, send: Delivery, answer: HttpResponse, outcome: str, reason: str, next_us: int = 0) -> None:
+        """Log the attempt and end its span."""
         super().failed(send, answer, outcome, reason, next_us)
         self._traces.ended(send, answer, outcome, reason, next_us)
 
@@ -86,8 +88,8 @@ _KEPT: Final = {"messaging.system": "kafka", "messaging.operation.type": "send"}
 
 
 @lru_cache(maxsize=1_024)
-def _http(url: str) -> dict[str, Any]:
-    """What may be told of a request's address: its path and query, and a name before the host, may be secrets."""
+def _http_attributes(url: str) -> dict[str, Any]:
+    """Return the attributes of a request. Path, query and user info of its URL are left out: they may be secrets."""
     parts = urlsplit(url)
     return {
         "http.request.method": "POST",
@@ -97,10 +99,10 @@ def _http(url: str) -> dict[str, Any]:
     }
 
 
-def _said(send: Send, tries: int) -> dict[str, Any]:
+def _span_attributes(send: Delivery, tries: int) -> dict[str, Any]:
     meta = send.meta
     number = number_of(send, tries)
-    said = {
+    attributes = {
         "messaging.message.id": meta.id,
         "penstock.position": format_position(meta.position),
         "penstock.pipe": meta.pipe,
@@ -110,5 +112,5 @@ def _said(send: Send, tries: int) -> dict[str, Any]:
         "penstock.round": meta.attempt,
     }
     if number > 1:
-        said["http.request.resend_count"] = number - 1
-    return said
+        attributes["http.request.resend_count"] = number - 1
+    return attributes

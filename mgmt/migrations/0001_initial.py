@@ -5,8 +5,8 @@ import django.contrib.auth.validators
 import django.db.models.deletion
 import django.utils.timezone
 import functools
-import mgmt.models.cells
-import mgmt.models.ids
+import mgmt.cells.models.cells
+import mgmt.ids
 from django.conf import settings
 from django.db import migrations, models
 
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 ('id', models.CharField(max_length=20, primary_key=True, serialize=False)),
                 ('version', models.PositiveIntegerField(default=1)),
                 ('epoch', models.PositiveIntegerField(default=1)),
-                ('lanes', models.JSONField(default=mgmt.models.cells.default_lanes)),
+                ('lanes', models.JSONField(default=mgmt.cells.models.cells.default_lanes)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
             ],
         ),
@@ -166,7 +166,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Pipe',
             fields=[
-                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('pipe',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(default=functools.partial(mgmt.ids.new_id, *('pipe',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=80)),
                 ('state', models.CharField(choices=[('active', 'Active'), ('closed', 'Closed')], default='active', max_length=6)),
                 ('version', models.PositiveIntegerField(default=1)),
@@ -217,7 +217,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ApiKey',
             fields=[
-                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('key',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(default=functools.partial(mgmt.ids.new_id, *('key',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('label', models.CharField(blank=True, max_length=80)),
                 ('prefix', models.CharField(help_text='The first characters, shown so that people can tell keys apart.', max_length=16)),
                 ('digest', models.CharField(help_text='SHA-256 of the whole key, hex.', max_length=64, unique=True)),
@@ -230,7 +230,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Tenant',
             fields=[
-                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('ten',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(default=functools.partial(mgmt.ids.new_id, *('ten',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=80)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('members', models.ManyToManyField(related_name='tenants', through='mgmt.Membership', to=settings.AUTH_USER_MODEL)),

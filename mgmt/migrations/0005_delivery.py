@@ -3,7 +3,7 @@
 import django.db.models.deletion
 import django.utils.timezone
 import functools
-import mgmt.models.ids
+import mgmt.ids
 from django.conf import settings
 from django.db import migrations, models
 
@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Alert',
             fields=[
-                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('alert',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(default=functools.partial(mgmt.ids.new_id, *('alert',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('destination', models.CharField(blank=True, help_text='Empty if it is not about one destination.', max_length=40)),
                 ('cause', models.CharField(max_length=40)),
                 ('suspended', models.BooleanField(default=False, help_text='The destination was suspended for it: messages are held.')),
@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='AlertChannel',
             fields=[
-                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('chan',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(default=functools.partial(mgmt.ids.new_id, *('chan',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('kind', models.CharField(choices=[('mail', 'Mail'), ('webhook', 'Webhook')], max_length=7)),
                 ('target', models.CharField(help_text='A mail address or a URL.', max_length=2000)),
                 ('secret', models.TextField(blank=True, help_text='Sealed signing secret of a webhook.')),
@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Move',
             fields=[
-                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('move',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(default=functools.partial(mgmt.ids.new_id, *('move',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('destination', models.CharField(max_length=40)),
                 ('what', models.CharField(choices=[('release', 'Release'), ('redrive', 'Redrive')], max_length=7)),
                 ('state', models.CharField(choices=[('running', 'Running'), ('aborting', 'Aborting'), ('aborted', 'Aborted'), ('done', 'Done')], default='running', max_length=8)),

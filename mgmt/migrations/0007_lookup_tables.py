@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import functools
-import mgmt.models.ids
+import mgmt.ids
 from django.db import migrations, models
 
 
@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='LookupTable',
             fields=[
-                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('tab',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(default=functools.partial(mgmt.ids.new_id, *('tab',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=40)),
                 ('state', models.CharField(choices=[('live', 'Live'), ('removed', 'Removed')], default='live', max_length=7)),
                 ('row_count', models.PositiveIntegerField(default=0)),

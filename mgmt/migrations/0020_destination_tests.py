@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import functools
-import mgmt.models.ids
+import mgmt.ids
 from django.conf import settings
 from django.db import migrations, models
 
@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='DestinationTest',
             fields=[
-                ('id', models.CharField(default=functools.partial(mgmt.models.ids.new_id, *('test',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
+                ('id', models.CharField(default=functools.partial(mgmt.ids.new_id, *('test',), **{}), editable=False, max_length=32, primary_key=True, serialize=False)),
                 ('destination', models.CharField(max_length=40)),
                 ('config', models.JSONField(help_text='The destination as a spec has it.')),
                 ('url', models.TextField()),

@@ -1,1 +1,1 @@
-"""What is usual of a pipe and what is not. Pure: neither clock nor chance, rows nor clients."""
+"""Detection of unusual behaviour of pipes. Pure: no clock, randomness, database or clients."""

@@ -1,4 +1,4 @@
-"""Blocks: what a pipe did in five minutes, and the hours they are kept in."""
+"""Blocks: the figures of a pipe over five minutes, and the hours into which they are grouped."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,14 +11,14 @@ IN_HOUR: Final = 60 // MINUTES
 DAY_H, WEEK_H = 24, 7 * 24
 
 
-class Block(Struct, frozen=True, array_like=True):
-    """Five minutes of one pipe, by the minutes its events are booked in, as they stood when these had ended.
+class PatternBlock(Struct, frozen=True, array_like=True):
+    """Figures of five buckets of one pipe, read when these minutes had ended.
 
     volume:     events ACKed
-    delivered:  units that a destination took
-    failed:     units that died, or failed and wait for a later try; one that was taken after that counts in both
-    arrived:    passes that `lag_p95_us` was read from
-    lag_p95_us: end to end; 0 if nothing arrived
+    delivered:  units that a destination accepted
+    failed:     units that are dead, or failed and wait for a retry; a unit that is delivered later counts in both
+    arrived:    measurements behind `lag_p95_us`
+    lag_p95_us: end-to-end lag in microseconds; 0 if no message arrived
     """
 
     volume: int = 0
@@ -28,30 +28,30 @@ class Block(Struct, frozen=True, array_like=True):
     lag_p95_us: int = 0
 
 
-Hour = Sequence[Block | None]  # IN_HOUR of them; None where nobody listened
+Hour = Sequence[PatternBlock | None]  # IN_HOUR blocks; None for a block that was not observed
 Known = Mapping[int, Hour]  # by the hour's number since the epoch
 
 
 def block_at(moment: datetime) -> int:
-    """The number of the block that a moment lies in, since the epoch."""
+    """Return the number, since the epoch, of the block that contains the moment."""
     return int(moment.timestamp()) // (60 * MINUTES)
 
 
 def start_of(block: int) -> datetime:
-    """The moment a block begins."""
+    """Return the start of a block."""
     return datetime.fromtimestamp(block * 60 * MINUTES, UTC)
 
 
 def minutes_of(block: int) -> range:
-    """The buckets that it is made of."""
+    """Return the buckets of a block."""
     return range(block * MINUTES, (block + 1) * MINUTES)
 
 
 def hour_of(block: int) -> int:
-    """The hour that it lies in."""
+    """Return the number, since the epoch, of the hour that contains the block."""
     return block // IN_HOUR
 
 
 def place_in_hour(block: int) -> int:
-    """Which of its hour's blocks it is, from 0."""
+    """Return the index of the block in its hour, from 0."""
     return block % IN_HOUR

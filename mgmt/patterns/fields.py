@@ -1,7 +1,7 @@
-"""Which shares of a source's fields a block has beyond the usual, and what follows for a pipe: one finding of a kind.
+"""Unusual shares of a source's fields in a block, and the findings of a pipe that follow: one per kind of drift.
 
-A share is judged as other signals are, with the noise of a sample; what was so yesterday at this hour is no news. Of a
-field that is there more or less often than usual types and values are not judged: they follow from that.
+A share is judged like the other signals, with the noise of a sample; a share that was the same yesterday at this hour
+is not reported. The types and values of a field that is itself missing or new are not judged, as they follow from that.
 """
 
 import math
@@ -11,31 +11,31 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct
 
 from mgmt.patterns.blocks import DAY_H
-from mgmt.patterns.judge import Watch, follow
-from mgmt.patterns.shares import STEPS, UNKNOWN, FieldHour, Key, Sample, key_of
-from mgmt.patterns.usual import LEAST_BLOCKS, REACH, Usual, hours_to_compare, number_text, usual_among
+from mgmt.patterns.judge import PatternStreak, follow
+from mgmt.patterns.shares import STEPS, UNKNOWN, FieldKey, FieldShares, SourceShares, key_of
+from mgmt.patterns.usual import LEAST_BLOCKS, REACH, UsualRange, hours_to_compare, number_text, usual_among
 
 Drift = Literal["missing", "new", "type", "skew"]
 DRIFTS: Final[Sequence[Drift]] = ("missing", "new", "type", "skew")
-LEAST_NOISE: Final = 0.02  # so a share that changes by less than 12 points is never told
-MOST_WATCHED: Final = 200  # of a kind
+LEAST_NOISE: Final = 0.02  # so a change of a share by less than 12 points is never reported
+MOST_WATCHED: Final = 200  # keys of one kind of drift
 LONGEST_PATH: Final = 40
 _FLOOR: Final = REACH * LEAST_NOISE * STEPS
 _UNKNOWN: Final = bytes([UNKNOWN])
-_APART: Final = "\x1e"  # no name of a source or a field holds it
+_APART: Final = "\x1e"  # separator; no name of a source or a field contains it
 _A: Final[Mapping[str, str]] = {"object": "an object", "array": "an array", "null": "null", "no JSON": "no JSON"}
 
 
-class Odd(Struct, frozen=True):
-    """A share beyond the usual."""
+class UnusualShare(Struct, frozen=True):
+    """A share outside the usual range."""
 
-    key: Key
+    key: FieldKey
     share: float
-    usual: Usual
+    usual: UsualRange
 
     @property
     def drift(self) -> Drift | None:
-        """What kind of finding it is; of a type that comes less often none: another does more often."""
+        """The kind of finding; None for a type that became rarer, because another type then became more frequent."""
         high = self.share > self.usual.above
         if self.key.kind == "value":
             return "skew"
@@ -44,7 +44,7 @@ class Odd(Struct, frozen=True):
         return "new" if high else "missing"
 
     def words(self, source: str) -> str:
-        """What is seen and what is usual, in one sentence."""
+        """Return a sentence with the measured share and the usual one."""
         low, high = _percent(self.usual.low), _percent(self.usual.high)
         usual = low if low == high else f"{low} to {high}"
         return f"{self._what(source)} in {_percent(self.share)} of the events where {usual} is usual {self.usual.basis}"
@@ -59,37 +59,39 @@ class Odd(Struct, frozen=True):
         return f"{field} is {value if kind == 'value' else _A.get(value, f'a {value}')}"
 
 
-class Drifts(NamedTuple):
-    """What a block of one source shows. `inside`: keys that are as usual; of keys in neither nothing can be said."""
+class FieldDrifts(NamedTuple):
+    """Judgement of a block of one source: unusual and usual keys; keys in neither could not be judged."""
 
-    odd: Mapping[str, Odd]
+    odd: Mapping[str, UnusualShare]
     inside: frozenset[str]
 
 
-NOTHING: Final = Drifts({}, frozenset())
+NOTHING: Final = FieldDrifts({}, frozenset())
 
 
-class Watched(NamedTuple):
-    """What a kind has become with a block.
+class FieldStreak(NamedTuple):
+    """State of one kind of drift after a block.
 
-    keys:  what is watched, by place
-    whole: as one watch; None if there is nothing to remember
-    words: what is told of it, "" if nothing of it can be seen now
+    keys:  streak of each watched key, by `place_of`
+    whole: the streak of the kind; None if there is nothing to remember
+    words: text of the finding; "" if none of its keys is unusual now
     """
 
-    keys: Mapping[str, Watch]
-    whole: Watch | None
+    keys: Mapping[str, PatternStreak]
+    whole: PatternStreak | None
     words: str
 
 
-def read_fields(sample: Sample, known: Mapping[int, FieldHour], hour: int, watched: Iterable[str] = ()) -> Drifts:
-    """What a block shows beside the hours that are known. `watched`: keys to look at, wherever they come."""
+def read_fields(
+    sample: SourceShares, known: Mapping[int, FieldShares], hour: int, watched: Iterable[str] = ()
+) -> FieldDrifts:
+    """Judge a block by the known hours. `watched`: keys to judge in addition to those of the block and the hours."""
     compared, basis = hours_to_compare(known, hour, lambda kept: kept.is_full)
     if not compared or not sample.says:
         return NOTHING
     yesterday = [known[hour - DAY_H]] if hour - DAY_H in known else []
     keys = {key for kept in compared for key in kept.rows} | sample.counts.keys() | set(watched)
-    odd: dict[str, Odd] = {}
+    odd: dict[str, UnusualShare] = {}
     inside: set[str] = set()
     for text in sorted(keys, key=_fields_first):
         key, share = key_of(text), sample.share(text)
@@ -101,23 +103,23 @@ def read_fields(sample: Sample, known: Mapping[int, FieldHour], hour: int, watch
             odd[text] = found
         else:
             inside.add(text)
-    return Drifts(odd, frozenset(inside))
+    return FieldDrifts(odd, frozenset(inside))
 
 
 def follow_drift(
     drift: Drift,
-    before: Mapping[str, Watch],
+    before: Mapping[str, PatternStreak],
     number: int,
-    sources: Mapping[str, Drifts],
+    sources: Mapping[str, FieldDrifts],
     silenced: Mapping[str, str],
     *,
     known: bool,
-) -> Watched:
-    """What becomes of a kind at a pipe with block `number`.
+) -> FieldStreak:
+    """Return the state of one kind of drift of a pipe after block `number`.
 
-    sources:  what each source showed; of others nothing can be said
-    silenced: what explains it, by source
-    known:    whether it is told or silenced already: then there is an end to be told
+    sources:  judgement of each source; other sources could not be judged
+    silenced: change that explains the drift, by source
+    known:    True if the drift is reported or silenced already, so that its end must be reported
     """
     odd = {
         place_of(source, text): (source, one)
@@ -126,81 +128,81 @@ def follow_drift(
         if one.drift == drift
     }
     inside = {place for place in before if place not in odd and _is_inside(place, sources)}
-    after: dict[str, Watch] = {}
+    after: dict[str, PatternStreak] = {}
     for place in [*before, *(place for place in odd if place not in before)][:MOST_WATCHED]:
         shows = True if place in odd else False if place in inside else None
         watch = follow(before.get(place), number, shows=shows, silenced=silenced.get(place.split(_APART)[0], ""))
         if watch and not watch.over:
             after[place] = watch
-    return Watched(after, _whole(after.values(), number, known=known), _words(odd, after))
+    return FieldStreak(after, _whole(after.values(), number, known=known), _words(odd, after))
 
 
 def place_of(source: str, key: str) -> str:
-    """How a source's key is named among those of its pipe."""
+    """Return the name of a source's key within its pipe."""
     return f"{source}{_APART}{key}"
 
 
 def watched_of(source: str, places: Iterable[str]) -> list[str]:
-    """The keys among them that are a source's."""
+    """Return the keys of one source from names of `place_of`."""
     return [key for owner, _, key in (place.partition(_APART) for place in places) if owner == source]
 
 
-def _is_inside(place: str, sources: Mapping[str, Drifts]) -> bool:
+def _is_inside(place: str, sources: Mapping[str, FieldDrifts]) -> bool:
     source, _, key = place.partition(_APART)
     shown = sources.get(source, NOTHING)
-    return key in shown.inside or key in shown.odd  # odd the other way round, if it comes to that
+    return key in shown.inside or key in shown.odd  # unusual in the other direction also ends this drift
 
 
 def _fields_first(text: str) -> tuple[bool, str]:
     return (key_of(text).kind != "", text)
 
 
-def _is_veil(key: Key) -> bool:
+def _is_veil(key: FieldKey) -> bool:
     return key.kind == "closed" or (key.kind == "value" and not key.value)
 
 
-def _steps(text: str, hours: Iterable[FieldHour]) -> list[int]:
-    """What is known of the share in these hours, sorted."""
+def _steps(text: str, hours: Iterable[FieldShares]) -> list[int]:
+    """Return the known values of the share in these hours, sorted."""
     return sorted(b"".join([kept.row(text) for kept in hours]).replace(_UNKNOWN, b""))
 
 
-def _odd(key: Key, share: float, steps: Sequence[int], basis: str, events: int) -> Odd | None:
-    """None if the share is usual, or too little is known to say."""
+def _odd(key: FieldKey, share: float, steps: Sequence[int], basis: str, events: int) -> UnusualShare | None:
+    """Return the unusual share; None if it is usual, or too little is known."""
     if not steps or abs(share * STEPS - steps[len(steps) // 2]) <= _FLOOR:
-        return None  # nearly all are: no need to look closer
+        return None  # a cheap test that ends nearly all cases
     usual = _usual(steps, basis, events)
-    return Odd(key, share, usual) if usual and not usual.below <= share <= usual.above else None
+    return UnusualShare(key, share, usual) if usual and not usual.below <= share <= usual.above else None
 
 
-def _usual(steps: Sequence[int], basis: str, events: int) -> Usual | None:
+def _usual(steps: Sequence[int], basis: str, events: int) -> UsualRange | None:
     return usual_among([step / STEPS for step in steps], basis, lambda median: _noise(median, events))
 
 
-def _was_so(key: Key, share: float, steps: Sequence[int], events: int) -> bool:
+def _was_so(key: FieldKey, share: float, steps: Sequence[int], events: int) -> bool:
     return len(steps) >= LEAST_BLOCKS and _odd(key, share, steps, "", events) is None
 
 
 def _noise(median: float, events: int) -> float:
-    """Of a share in a sample, by a median that may be 0 or 1 by chance (one event more on either side)."""
+    """Return the noise of a share in a sample. Adds one event on either side, as the median may be 0 or 1 by chance."""
     share = (median * events + 1) / (events + 2)
     return max(LEAST_NOISE, math.sqrt(share * (1 - share) / events))
 
 
-def _whole(watches: Iterable[Watch], number: int, *, known: bool) -> Watch | None:
-    """Told if one is told, silenced if one is; over if it was known and none is left."""
+def _whole(watches: Iterable[PatternStreak], number: int, *, known: bool) -> PatternStreak | None:
+    """Merge the streaks of all keys: reported if one is, silenced if one is, over if it was known and none is left."""
     left = list(watches)
     shown = [one for one in left if one.told] or [one for one in left if one.silenced]
     if not shown and known:
-        return Watch(number, over=True)
+        return PatternStreak(number, over=True)
     if not left:
         return None
     told = any(one.told for one in shown)
     silenced = next((one.silenced for one in shown if one.silenced), "")
-    return Watch(min(one.since for one in shown or left), told=told, silenced=silenced)
+    return PatternStreak(min(one.since for one in shown or left), told=told, silenced=silenced)
 
 
-def _words(odd: Mapping[str, tuple[str, Odd]], watches: Mapping[str, Watch]) -> str:
-    """The field that has changed most, and how many more there are."""
+def _words(odd: Mapping[str, tuple[str, UnusualShare]], watches: Mapping[str, PatternStreak]) -> str:
+    """Return the text for the field that has changed most, with the number of others."""
     told = [place for place, watch in watches.items() if watch.told] or list(watches)
     seen = sorted((odd[place] for place in told if place in odd), key=_by_weight)
     if not seen:
@@ -210,7 +212,7 @@ def _words(odd: Mapping[str, tuple[str, Odd]], watches: Mapping[str, Watch]) -> 
     return first.words(source) + (f", and {more} more" if more else "")
 
 
-def _by_weight(one: tuple[str, Odd]) -> tuple[float, int, str]:
+def _by_weight(one: tuple[str, UnusualShare]) -> tuple[float, int, str]:
     _, odd = one
     return (-round(abs(odd.share - odd.usual.median), 1), odd.key.path.count("."), odd.key.text)
 

@@ -1,6 +1,6 @@
-"""Shares: of a source's events that have a field, have it in a type, or with a value; by block, and the hours kept.
+"""Shares of a source's events that have a field, a type of a field, or a value of a field; by block and by hour.
 
-What is counted is named by a key, a text that also stands in rows: a field, a type of it, or a value of it.
+A key names what is counted: a field, a type of it, or a value of it. Its text form is stored in rows.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,53 +8,56 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
-from dataplane.ledger.fields import BODY, FieldSample
+from dataplane.ledger.fields import BODY, FieldObservation
 from mgmt.patterns.blocks import IN_HOUR
 from mgmt.patterns.usual import FULL
 
-FEWEST_EVENTS: Final = 30  # looked at, in a block that says something about shares
-MOST_KEYS: Final = 1_000  # of an hour; a block that brings more says nothing
-STEPS: Final = 200  # a share is kept in so many steps
+FEWEST_EVENTS: Final = 30  # sampled events that a block needs for its shares to be meaningful
+MOST_KEYS: Final = 1_000  # of an hour; a block that exceeds it is ignored
+STEPS: Final = 200  # a share is stored as 0 to STEPS
 UNKNOWN: Final = 255
-_APART: Final = "\x1f"  # no name of a field holds it
-Kind = Literal["", "type", "value", "closed"]
+_APART: Final = "\x1f"  # separator; no name of a field contains it
+FieldChange = Literal["", "type", "value", "closed"]
 
 
-class Key(NamedTuple):
-    """A field ("": whether it is there), a type of it, or a value. Of `value` "" and `closed`: where nobody knows."""
+class FieldKey(NamedTuple):
+    """A field (kind "": its presence), a type or a value of it.
+
+    A key of kind `closed`, or `value` with "", is a veil: it marks where other keys could not be observed.
+    """
 
     path: str
-    kind: Kind = ""
+    kind: FieldChange = ""
     value: str = ""
 
     @property
     def text(self) -> str:
-        """As it stands in rows."""
+        """The text form of the key, as in rows."""
         return _APART.join(self) if self.kind else self.path
 
     @property
     def veils(self) -> Iterator[str]:
-        """Keys that say where this one could not be seen."""
+        """Yield the keys that mark where this one could not be observed."""
         if self.kind == "value":
-            yield Key(self.path, "value").text
+            yield FieldKey(self.path, "value").text
         if self.path != BODY:
-            yield Key(BODY, "closed").text
+            yield FieldKey(BODY, "closed").text
             at = self.path.find(".")
             while at >= 0:
-                yield Key(self.path[:at], "closed").text
+                yield FieldKey(self.path[:at], "closed").text
                 at = self.path.find(".", at + 1)
 
 
-def key_of(text: str) -> Key:
-    """The key of a text."""
-    return Key(*text.split(_APART, 2))  # type: ignore[arg-type]
+def key_of(text: str) -> FieldKey:
+    """Parse the text form of a key."""
+    return FieldKey(*text.split(_APART, 2))  # type: ignore[arg-type]
 
 
-class Sample(Struct, frozen=True):
-    """A source's events that were looked at in a block, by all writers.
+class SourceShares(Struct, frozen=True):
+    """Sample of a source's events in a block, of all writers.
 
     counts: events by key
-    veiled: keys (`value` "", `closed`) that say what could not be seen
+    veiled: keys (`value` "", `closed`) that mark what could not be observed
     """
 
     events: int
@@ -63,40 +66,43 @@ class Sample(Struct, frozen=True):
 
     @property
     def says(self) -> bool:
-        """Whether it is large enough to say something, and not too large to be kept."""
+        """True if the sample is large enough to be meaningful, and small enough to be stored."""
         return self.events >= FEWEST_EVENTS and len(self.counts) + len(self.veiled) <= MOST_KEYS
 
     def share(self, key: str) -> float | None:
-        """Of the events; None if that could not be seen. Fields whose paths read the same count as one."""
+        """Return the share of the events with the key; None if it could not be observed.
+
+        Fields whose paths have the same text count as one.
+        """
         if self.veiled and not self.veiled.isdisjoint(key_of(key).veils):
             return None
         return min(1.0, self.counts.get(key, 0) / self.events)
 
 
-def merged(samples: Iterable[FieldSample]) -> Sample:
-    """What several writers saw, in whatever order."""
+def merged(samples: Iterable[FieldObservation]) -> SourceShares:
+    """Merge the samples of several writers, in any order."""
     events, counts, veiled = 0, dict[str, int](), set[str]()
     for sample in samples:
         events += sample.events
         for one in sample.fields:
-            found = {Key(one.path).text: one.present}
-            found |= {Key(one.path, "type", name).text: count for name, count in one.types.items()}
-            found |= {Key(one.path, "value", name).text: count for name, count in (one.values or {}).items()}
+            found = {FieldKey(one.path).text: one.present}
+            found |= {FieldKey(one.path, "type", name).text: count for name, count in one.types.items()}
+            found |= {FieldKey(one.path, "value", name).text: count for name, count in (one.values or {}).items()}
             for key, count in found.items():
                 counts[key] = counts.get(key, 0) + count
             if one.values is None:
-                veiled.add(Key(one.path, "value").text)
+                veiled.add(FieldKey(one.path, "value").text)
             if one.closed:
-                veiled.add(Key(one.path, "closed").text)
-    return Sample(events, counts, frozenset(veiled))
+                veiled.add(FieldKey(one.path, "closed").text)
+    return SourceShares(events, counts, frozenset(veiled))
 
 
-class FieldHour(Struct, array_like=True, frozen=True):
-    """The shares of an hour's blocks.
+class FieldShares(Struct, array_like=True, frozen=True):
+    """Shares of an hour's blocks.
 
-    heard: a byte for each block, 0 or UNKNOWN
-    rows:  by key a byte for each block: the share in STEPS, or UNKNOWN. A key without a row has 0 wherever it could
-           be seen; rows of veils are 0 or UNKNOWN
+    heard: one byte per block: 0 if it was sampled, else UNKNOWN
+    rows:  by key, one byte per block: the share in STEPS, or UNKNOWN. A key without a row has 0 wherever it could be
+           observed; rows of veils are 0 or UNKNOWN
     """
 
     heard: bytes
@@ -104,11 +110,11 @@ class FieldHour(Struct, array_like=True, frozen=True):
 
     @property
     def is_full(self) -> bool:
-        """Whether it counts."""
+        """True if enough blocks were sampled for the hour to count."""
         return self.heard.count(0) >= FULL
 
     def row(self, key: str) -> bytes:
-        """The key's share in each block."""
+        """Return the key's share in each block, as bytes."""
         known = self.rows.get(key)
         if known is not None:
             return known
@@ -116,25 +122,25 @@ class FieldHour(Struct, array_like=True, frozen=True):
         return bytes(map(max, self.heard, *veils)) if veils else self.heard
 
 
-EMPTY: Final = FieldHour(bytes([UNKNOWN]) * IN_HOUR, {})
+EMPTY: Final = FieldShares(bytes([UNKNOWN]) * IN_HOUR, {})
 
 
-def with_sample(hour: FieldHour | None, place: int, sample: Sample) -> FieldHour:
-    """The hour with one block more; it says nothing of a block that is not worth keeping."""
+def with_sample(hour: FieldShares | None, place: int, sample: SourceShares) -> FieldShares:
+    """Return the hour with one more block; unchanged if the block is too small or has too many keys."""
     before = hour or EMPTY
     keys = {*before.rows, *sample.counts, *sample.veiled}
     if not sample.says or len(keys) > MOST_KEYS:
         return before
     rows = {key: _put(before.row(key), place, _step(sample, key)) for key in keys}
-    return FieldHour(_put(before.heard, place, 0), rows)
+    return FieldShares(_put(before.heard, place, 0), rows)
 
 
-def _step(sample: Sample, key: str) -> int:
+def _step(sample: SourceShares, key: str) -> int:
     if key in sample.veiled:
         return UNKNOWN
     share = sample.share(key)
     return UNKNOWN if share is None else round(share * STEPS)
 
 
-def _put(row: bytes, place: int, value: int) -> bytes:
-    return row[:place] + bytes([value]) + row[place + 1 :]
+def _put(row: bytes, index: int, value: int) -> bytes:
+    return row[:index] + bytes([value]) + row[index + 1 :]

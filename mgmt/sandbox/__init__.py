@@ -1,6 +1,6 @@
-"""Work on what tenants wrote, in processes of its own with limits of CPU time and memory (docs/decisions/0233).
+"""Evaluation of tenants' specs, events, filters and schemas in worker processes with limits of CPU time and memory.
 
-Specs are checked, events tried, filters asked and schemas compared there, so that none of it can stop the web process.
+None of this work can block the web process (docs/decisions/0233).
 """
 
 import json
@@ -11,14 +11,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dataplane.plan.dryrun import Sample
+from dataplane.plan.dryrun import SampleEvent
 from dataplane.sandbox.jobs import (
     Answer,
     CheckSchema,
     CheckSpec,
     FilterCopies,
     FilterCopy,
-    Filtered,
+    FilterResult,
     RefusedFilter,
     RefusedSchema,
     RefusedSpec,
@@ -28,26 +28,26 @@ from dataplane.sandbox.jobs import (
 )
 from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec
 from dataplane.spec.schema import SchemaError
-from dataplane.stages.enrich import Rows
+from dataplane.stages.enrich import TableRows
 from mgmt.sandbox.errors import SandboxBrokenError, SandboxBusy, SandboxLimit, SandboxRefused, TooManyAtOnce
 from mgmt.sandbox.pool import Pool
 
 CHECK_S: Final = 1.0  # of CPU time, for a spec or a schema
 TRY_S: Final = 2.0  # for a dry run
-MESSAGE_S: Final = 0.05  # for a filter on one message of the live tail
-SLICE_S: Final = 0.2  # for a filter before others have their turn
+MESSAGE_S: Final = 0.05  # for a live tail filter on one message
+SLICE_S: Final = 0.2  # for a filter per job, so that other owners are served in between
 WORKERS: Final = 2
 MOST_KNOWN: Final = 1_000
 _T = TypeVar("_T")
-_known: dict[bytes, None] = {}  # digests of documents that were found good, the oldest first
+_known: dict[bytes, None] = {}  # digests of documents that passed the check, oldest first
 
 
 class FilterRefusedError(Exception):
-    """The filter is no expression; the text names line and column."""
+    """The filter is not a valid expression; the text names line and column."""
 
 
 def checked_spec_of(document: Mapping[str, Any], *, owner: str = "") -> PipeSpec:
-    """Return the spec a document means, parsed here only once a worker has shown what it costs.
+    """Return the parsed spec of a document. A worker checks it first; only then is it parsed in this process.
 
     Raises SpecError, also for a document that takes too long to check; SandboxBusy, TooManyAtOnce.
     """
@@ -62,7 +62,7 @@ def checked_spec_of(document: Mapping[str, Any], *, owner: str = "") -> PipeSpec
 
 
 def try_event(
-    document: Mapping[str, Any], sample: Sample, *, salt: bytes, rows: Rows, owner: str, follow: str = ""
+    document: Mapping[str, Any], sample: SampleEvent, *, salt: bytes, rows: TableRows, owner: str, follow: str = ""
 ) -> Tried:
     """Run an event through a spec. Raises SpecError, SandboxLimit, SandboxBusy, TooManyAtOnce."""
     text = _json(document)
@@ -73,7 +73,7 @@ def try_event(
 
 
 def filter_copies(text: str, copies: Sequence[FilterCopy], *, owner: str) -> list[bool | None]:
-    """Ask a filter about copies: for the first of them, as many as there was time for, whether each passes.
+    """Apply a filter to copies. Returns, for the first copies that the time limit allows, whether each passes.
 
     Raises FilterRefusedError; SandboxLimit if one message took too long; SandboxBusy.
     """
@@ -85,11 +85,11 @@ def filter_copies(text: str, copies: Sequence[FilterCopy], *, owner: str) -> lis
         raise SandboxLimit(f"The filter needs more than {limit} for one message. Use a simpler one.") from exc
     if isinstance(found, RefusedFilter):
         raise FilterRefusedError(found.reason)
-    return _of(found, Filtered).passes
+    return _of(found, FilterResult).passes
 
 
 def check_schema(document: Any, *, before: Any = None, event: bytes = b"", owner: str = "") -> SchemaChecked:
-    """Check a schema, compare it with the one before, try it on an event. Raises SchemaError, SandboxBusy."""
+    """Check a schema, compare it with `before`, and apply it to an event. Raises SchemaError, SandboxBusy."""
     try:
         texts = json.dumps(document).encode(), b"" if before is None else json.dumps(before).encode()
         found = trials().run(CheckSchema(*texts, event), cpu_s=CHECK_S, owner=owner)
@@ -104,13 +104,13 @@ def check_schema(document: Any, *, before: Any = None, event: bytes = b"", owner
 
 @cache
 def trials() -> Pool:
-    """This process's workers for specs, events and schemas."""
+    """Return this process's pool of workers for specs, events and schemas."""
     return Pool(WORKERS)
 
 
 @cache
 def tails() -> Pool:
-    """This process's worker for filters of live tails."""
+    """Return this process's pool of one worker for live tail filters."""
     return Pool(1)
 
 
@@ -118,7 +118,9 @@ def _json(document: Mapping[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(dict(document))
     except (OverflowError, UnicodeEncodeError, RecursionError) as exc:
-        raise SpecError("$", "holds a value that JSON cannot carry: half a character, or levels beyond number") from exc
+        raise SpecError(
+            "$", "holds a value that JSON cannot carry: an unpaired surrogate, or too many levels of nesting"
+        ) from exc
 
 
 def _spec_answer(found: Answer) -> Answer:

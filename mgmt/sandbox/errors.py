@@ -1,4 +1,4 @@
-"""Why a sandbox job has no answer. Each message is a sentence for the customer that says what to do next."""
+"""Exceptions of sandbox jobs. Each message is a sentence for the customer that says what to do next."""
 
 
 class SandboxRefused(Exception):  # noqa: N818 named for what the caller answers
@@ -14,14 +14,14 @@ class SandboxLimit(SandboxRefused):
 
 
 class SandboxBusy(SandboxRefused):
-    """There is no worker to be had at the moment."""
+    """No worker is free at the moment."""
 
 
 class TooManyAtOnce(SandboxRefused):
-    """The owner has as many jobs under way as one may have."""
+    """The owner has reached the limit of concurrent jobs."""
 
     code = "too-many-at-once"
 
 
 class SandboxBrokenError(Exception):
-    """Our own fault: a worker failed in a way that no tenant should be able to cause."""
+    """A bug of ours: a worker failed in a manner that no tenant should be able to cause."""

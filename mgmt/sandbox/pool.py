@@ -1,4 +1,4 @@
-"""Sandbox workers as the web process uses them: a few processes, a bounded queue, limits named in plain words."""
+"""Pool of sandbox workers of the web process: a few processes and a bounded queue."""
 
 import atexit
 import signal
@@ -18,23 +18,23 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from dataplane.sandbox.jobs import Answer, Broken, Job, NeedRow, OverLimit, RowFound, decode_answer, encode
+from dataplane.sandbox.jobs import Answer, JobFailed, JobOverLimit, NeedRow, RowFound, SandboxJob, decode_answer, encode
 from dataplane.sandbox.worker import MEMORY_BYTES, MOST_ANSWER_BYTES
-from dataplane.stages.enrich import NoTables, Rows, TableGoneError
+from dataplane.stages.enrich import EmptyTables, TableNotFoundError, TableRows
 from mgmt.sandbox.errors import SandboxBrokenError, SandboxBusy, SandboxLimit, TooManyAtOnce
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 30.0
 MOST_WAITING: Final = 16  # callers, of all owners
-MOST_JOBS: Final = 500  # of one process: what its allocator kept is then given back
-MOST_PER_OWNER: Final = 3  # one that runs, and two that wait
-QUEUE_S: Final = 5.0  # a caller waits no longer for a worker
-SLACK_S: Final = 10.0  # wall time beyond the CPU limit: for other processes, and for rows of look-up tables
+MOST_JOBS: Final = 500  # of one process, which is then replaced, to free the memory that its allocator kept
+MOST_PER_OWNER: Final = 3  # one running job and two waiting
+QUEUE_S: Final = 5.0  # longest wait of a caller for a worker
+SLACK_S: Final = 10.0  # wall time beyond the CPU limit, for a busy machine and for rows of look-up tables
 log = structlog.get_logger(__name__)
 
 
 class Worker:
-    """One worker process, and the socket to it. Used by one thread at a time."""
+    """One worker process and the socket to it. Not thread-safe."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -45,7 +45,7 @@ class Worker:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 cwd="/",
-                env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},  # and none of our secrets
+                env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},  # without our secrets
             )
         self._link = Connection(ours.detach())
         self._is_up = False
@@ -58,11 +58,11 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Process id of the worker."""
         return self._process.pid
 
-    def run(self, job: Job, cpu_s: float, rows: Rows) -> Answer:
-        """Have it do a job. Raises SandboxLimit, SandboxBusy, SandboxBrokenError; then the worker is of no more use."""
+    def run(self, job: SandboxJob, cpu_s: float, rows: TableRows) -> Answer:
+        """Run a job. After SandboxLimit, SandboxBusy or SandboxBrokenError the worker must not be used again."""
         self.jobs += 1
         try:
             self._wait_until_up()
@@ -73,24 +73,24 @@ class Worker:
             raise self._why_it_ended(cpu_s) from exc
 
     def close(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process, also in the middle of a job."""
         self._link.close()
         self._process.kill()
         self._process.wait()
 
-    def _answer(self, deadline_s: float, cpu_s: float, rows: Rows) -> Answer:
+    def _answer(self, deadline_s: float, cpu_s: float, rows: TableRows) -> Answer:
         while self._link.poll(max(0.0, deadline_s - time.monotonic())):
             match decode_answer(self._link.recv_bytes(MOST_ANSWER_BYTES)):
                 case NeedRow(table, key):
                     self._link.send_bytes(encode(_row(rows, table, key)))
-                case OverLimit(what):
+                case JobOverLimit(what):
                     raise _over(what)
-                case Broken(error):
+                case JobFailed(error):
                     raise SandboxBrokenError(error)
                 case found:
                     answer: Answer = found
                     return answer
-        raise SandboxBusy(f"The server is too busy to finish this: it had {cpu_s + SLACK_S:g} s. Try again later.")
+        raise SandboxBusy(f"The server is too busy to finish this within {cpu_s + SLACK_S:g} s. Try again later.")
 
     def _wait_until_up(self) -> None:
         if not self._is_up:
@@ -104,12 +104,12 @@ class Worker:
         if code == -signal.SIGPROF:
             return SandboxLimit(f"This took more than {cpu_s:g} s of CPU time and was stopped.")
         if code in (-signal.SIGKILL, -signal.SIGABRT, -signal.SIGSEGV):
-            return _over("memory")  # not enough of it for a C library, or for the machine
+            return _over("memory")  # a C library aborted for lack of memory, or the kernel killed the process
         return SandboxBrokenError(f"the worker ended with {code}")
 
 
 class _Ticket(NamedTuple):
-    """A caller's place in the queue."""
+    """Position of a caller in the queue."""
 
     owner: str
     number: int
@@ -128,12 +128,12 @@ class Pool:
         self.ended_by: Counter[str] = Counter()
         atexit.register(self.close)
 
-    def run(self, job: Job, *, cpu_s: float, owner: str = "", rows: Rows | None = None) -> Answer:
-        """Run a job under a limit of CPU time. Of one owner one job runs at a time; others go first meanwhile."""
+    def run(self, job: SandboxJob, *, cpu_s: float, owner: str = "", rows: TableRows | None = None) -> Answer:
+        """Run a job under a limit of CPU time. One job per owner runs at a time; other owners are served meanwhile."""
         with self._turn(owner):
             worker = self._take()
             try:
-                found = worker.run(job, cpu_s, rows or NoTables())
+                found = worker.run(job, cpu_s, rows or EmptyTables())
             except BaseException as exc:
                 self.ended_by[type(exc).__name__] += 1
                 log.info("sandbox worker ended", reason=str(exc), owner=owner, pid=worker.pid)
@@ -143,11 +143,11 @@ class Pool:
             return found
 
     def warm(self) -> None:
-        """Start a worker ahead of the first job."""
+        """Start a worker before the first job."""
         self._give_back(self._take())
 
     def close(self) -> None:
-        """End all idle workers."""
+        """Kill all idle workers."""
         with self._changed:
             idle, self._idle = self._idle, []
         for worker in idle:
@@ -171,7 +171,7 @@ class Pool:
 
     @contextmanager
     def _turn(self, owner: str) -> Iterator[None]:
-        """Wait for a place among those that run: in order, but no owner twice at once."""
+        """Wait for a free worker slot, first come first served, with at most one running job per owner."""
         with self._changed:
             ticket = self._enqueue(owner)
             is_mine = self._changed.wait_for(lambda: self._next() == ticket, QUEUE_S)
@@ -190,7 +190,7 @@ class Pool:
     def _enqueue(self, owner: str) -> _Ticket:
         mine = self._running[owner] + sum(ticket.owner == owner for ticket in self._queue)
         if owner and mine >= MOST_PER_OWNER:
-            raise TooManyAtOnce(f"You have {mine} of these under way. Wait until one is done.")
+            raise TooManyAtOnce(f"You have {mine} of these requests in progress. Wait until one is done.")
         if len(self._queue) >= MOST_WAITING:
             raise _busy()
         ticket = _Ticket(owner, next(self._numbers))
@@ -198,17 +198,17 @@ class Pool:
         return ticket
 
     def _next(self) -> _Ticket | None:
-        """Whose turn it is: the first whose owner has nothing running, if there is a place."""
-        self._running += Counter()  # drops owners with none
+        """Return the first ticket whose owner has no running job; None without one, or without a free slot."""
+        self._running += Counter()  # drops owners without running jobs
         if self._running.total() >= self._size:
             return None
         return next((one for one in self._queue if not one.owner or not self._running[one.owner]), None)
 
 
-def _row(rows: Rows, table: str, key: str) -> RowFound:
+def _row(rows: TableRows, table: str, key: str) -> RowFound:
     try:
         return RowFound(msgspec.json.encode(rows.row(table, key)))
-    except TableGoneError:
+    except TableNotFoundError:
         return RowFound(b"null", is_table=False)
 
 

@@ -1,4 +1,4 @@
-"""The process's one reader of tail topics: a thread that runs while somebody looks on, and fans out what it reads."""
+"""Hub of live tails: one thread per process reads the tail topics while there are viewers, and fans copies out."""
 
 import logging
 import threading
@@ -11,11 +11,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from django.conf import settings
 
 from mgmt.tail.copies import copy_of
-from mgmt.tail.viewer import KEPT, Feed, Viewer
+from mgmt.tail.viewer import KEPT, TailTopic, TailViewer
 
 log = logging.getLogger(__name__)
 
-# Each keeps a thread of the web server for as long as it looks; catalogue.py has room for them.
+# Each viewer occupies a thread of the web server; catalogue.py provides enough of them.
 MOST_VIEWERS: Final = 16
 NO_ANSWER: Final = "the brokers do not answer"
 _AT_ONCE: Final = 500
@@ -24,37 +24,37 @@ _ANSWER_S: Final = 3.0
 _AGAIN_S: Final = 1.0
 
 
-class TailFullError(Exception):
-    """As many look on as this process has room for."""
+class TailCapacityError(Exception):
+    """This process has reached its limit of viewers."""
 
 
-class Hub:
-    """Who looks on at which topic. `trouble` says why nothing comes, "" if something can."""
+class TailHub:
+    """Viewers by topic, and the reader thread. `trouble`: why no copies can arrive; "" if they can."""
 
     def __init__(self, kafka: str) -> None:
         self._kafka = kafka
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[str, TailTopic] = {}
         self._lock = threading.Lock()
         self._reader: threading.Thread | None = None
         self.trouble = ""
 
     @property
     def viewers(self) -> int:
-        """How many look on."""
+        """Number of viewers."""
         return sum(len(feed.viewers) for feed in self._feeds.copy().values())
 
-    def join(self, topic: str, viewer: Viewer) -> None:
-        """Let somebody look on, until `leave`. Raises TailFullError."""
+    def join(self, topic: str, viewer: TailViewer) -> None:
+        """Add a viewer of a topic until `leave`; start the reader with the first one. Raises TailCapacityError."""
         with self._lock:
             if self.viewers >= MOST_VIEWERS:
-                raise TailFullError
-            self._feeds.setdefault(topic, Feed()).join(viewer)
+                raise TailCapacityError
+            self._feeds.setdefault(topic, TailTopic()).join(viewer)
             if self._reader is None:
                 self._reader = threading.Thread(target=self._read, name="live-tail", daemon=True)
                 self._reader.start()
 
-    def leave(self, topic: str, viewer: Viewer) -> None:
-        """Somebody looks on no more. Safe to call twice; the last one takes the topic along."""
+    def leave(self, topic: str, viewer: TailViewer) -> None:
+        """Remove a viewer, and the topic with its last viewer. Safe to repeat."""
         with self._lock:
             feed = self._feeds.get(topic)
             if feed is None or viewer not in feed.viewers:
@@ -75,14 +75,14 @@ class Hub:
                     time.sleep(_AGAIN_S)
 
     def _is_wanted(self) -> bool:
-        """Whether anybody looks on; if not, the thread that asks is the reader no more."""
+        """Return True if there are viewers; otherwise the calling thread stops being the reader."""
         with self._lock:
             if not self._feeds:
                 self._reader = None
             return bool(self._feeds)
 
     def _read_until_trouble(self, client: "_Client") -> None:
-        """Follow the topics that have viewers. Raises KafkaException when no broker answers any more."""
+        """Follow the topics that have viewers. Raises KafkaException when no broker answers."""
         while feeds := self._feeds.copy():
             for topic in [topic for topic, feed in client.feeds.items() if feeds.get(topic) is not feed]:
                 client.drop(topic)
@@ -91,7 +91,7 @@ class Hub:
             self.trouble = ""
             self._add(client.read())
 
-    def _begin(self, client: "_Client", topic: str, feed: Feed) -> None:
+    def _begin(self, client: "_Client", topic: str, feed: TailTopic) -> None:
         first, end = client.ends(topic)
         with self._lock:
             feed.begin(first, end)
@@ -106,15 +106,15 @@ class Hub:
 
 
 class _Client:
-    """A consumer of the last copies of some topics. Commits nothing."""
+    """Kafka consumer of the newest copies of several topics. Commits nothing."""
 
     def __init__(self, kafka: str) -> None:
-        self.feeds: dict[str, Feed] = {}
+        self.feeds: dict[str, TailTopic] = {}
         self._are_away = False
         self._consumer = Consumer(
             {
                 "bootstrap.servers": kafka,
-                "group.id": "penstock.tail",  # the client wants a name; nothing is ever committed
+                "group.id": "penstock.tail",  # required by the client; nothing is ever committed
                 "enable.auto.commit": False,
                 "auto.offset.reset": "latest",
                 "fetch.wait.max.ms": 100,
@@ -131,12 +131,12 @@ class _Client:
         self._consumer.close()
 
     def ends(self, topic: str) -> tuple[int, int]:
-        """The first offset that is worth reading, and the one that is not written yet."""
+        """Return the first offset to read, at most KEPT from the end, and the end offset."""
         low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_ANSWER_S)
         return max(low, high - KEPT), high
 
-    def follow(self, topic: str, feed: Feed, first: int) -> None:
-        """Read a topic for this feed from there, too."""
+    def follow(self, topic: str, feed: TailTopic, first: int) -> None:
+        """Start to read a topic for this feed from offset `first`."""
         self._consumer.incremental_assign([TopicPartition(topic, 0, first)])
         self.feeds[topic] = feed
 
@@ -146,13 +146,13 @@ class _Client:
         del self.feeds[topic]
 
     def reset(self) -> None:
-        """Stop reading all topics; they are begun again once a broker answers. The consumer reconnects on its own."""
+        """Stop reading all topics; the hub starts them again once a broker answers. The consumer reconnects itself."""
         self._consumer.unassign()
         self.feeds.clear()
         self._are_away = False
 
     def read(self) -> list[Message]:
-        """What there is, after a moment. Raises KafkaException when all brokers are away."""
+        """Return new records after a wait of at most 0.1 s. Raises KafkaException when all brokers are down."""
         found = self._consumer.consume(_AT_ONCE, _WAIT_S)
         if self._are_away:
             raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
@@ -163,6 +163,6 @@ class _Client:
 
 
 @cache
-def hub() -> Hub:
-    """This process's."""
-    return Hub(settings.PENSTOCK_KAFKA)
+def hub() -> TailHub:
+    """Return this process's hub."""
+    return TailHub(settings.PENSTOCK_KAFKA)

@@ -1,4 +1,4 @@
-"""How many live tails a tenant and a user have open at this process, which serves pages."""
+"""Count of live tails that each tenant and user has open in this web process."""
 
 import threading
 from collections import Counter
@@ -6,18 +6,18 @@ from functools import cache
 
 
 class TailQuotaError(Exception):
-    """The tenant, or the user, has as many live tails open as its quota allows."""
+    """The tenant, or the user, has reached its quota of open live tails."""
 
 
 class Seat:
-    """One open live tail. `leave` when it ends; more than once is harmless."""
+    """One open live tail. Call `leave` when it ends; safe to repeat."""
 
     def __init__(self, seats: "Seats", tenant: str, user: str) -> None:
         self._seats, self._names = seats, (f"tenant/{tenant}", f"user/{tenant}/{user}")
         self._is_taken = True
 
     def leave(self) -> None:
-        """It has ended."""
+        """Give the seat back."""
         with self._seats.lock:
             if self._is_taken:
                 self._is_taken = False
@@ -32,7 +32,7 @@ class Seats:
         self._open: Counter[str] = Counter()
 
     def take(self, *, tenant: str, user: str, most: int, most_per_user: int) -> Seat:
-        """A seat for one more. Raises TailQuotaError."""
+        """Take a seat for one more live tail. Raises TailQuotaError."""
         with self.lock:
             if why := self.why_full(tenant=tenant, user=user, most=most, most_per_user=most_per_user):
                 raise TailQuotaError(why)
@@ -41,7 +41,7 @@ class Seats:
         return seat
 
     def why_full(self, *, tenant: str, user: str, most: int, most_per_user: int) -> str:
-        """Why the user may not open one more, in words; "" if they may."""
+        """Return why the user may not open one more, in words; "" if they may."""
         if self._open[f"tenant/{tenant}"] >= most:
             return f"Your team has {most} live tails open, as many as its quota allows. Close one."
         if self._open[f"user/{tenant}/{user}"] >= most_per_user:
@@ -49,18 +49,18 @@ class Seats:
         return ""
 
     def count(self, names: tuple[str, ...], change: int) -> None:
-        """Add to these counts. The caller holds the lock."""
+        """Add `change` to these counts. The caller holds the lock."""
         for name in names:
             self._open[name] += change
             if not self._open[name]:
                 del self._open[name]
 
     def open_by(self, tenant: str) -> int:
-        """How many a tenant has open here."""
+        """Return the number of live tails that a tenant has open in this process."""
         return self._open[f"tenant/{tenant}"]
 
 
 @cache
 def seats() -> Seats:
-    """This process's."""
+    """Return this process's seats."""
     return Seats()

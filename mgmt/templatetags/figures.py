@@ -1,4 +1,4 @@
-"""How figures read on pages: durations in ms or s, grouped counts, shares. Presentation only."""
+"""Template filters that format figures: durations, counts, rates, sizes and shares. Presentation only."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,11 +12,11 @@ from django.utils.safestring import SafeString
 from dataplane.ledger.breakdown import Slice
 from dataplane.plan.outbound import address_of
 from dataplane.spec import destination_of
-from dataplane.tables.quotas import Kind
-from mgmt.console.editor.trial import pretty as pretty_body
-from mgmt.console.sorting import Order
-from mgmt.console.wording import cause_in_words, failure_in_words
-from mgmt.queries.timing import SLICE_NAMES
+from dataplane.tables.quotas import QuotaKind
+from mgmt.deliveries.cause_wording import cause_in_words, failure_in_words
+from mgmt.ledger.queries.timing import SLICE_NAMES
+from mgmt.pipes.editor.dry_run import pretty as pretty_body
+from mgmt.web.sorting import SortOrder
 
 register = template.Library()
 _NARROW: Final = "\u202f"  # narrow no-break space: groups digits, and keeps a number and its unit on one line
@@ -39,7 +39,7 @@ _SLICE_COLOURS: Final = {
 
 @register.filter
 def duration(us: object) -> str:
-    """Microseconds for people: `<0.1 ms`, `0.4 ms`, `38 ms`, `1.2 s`, `3 min`; a dash for what was not measured."""
+    """Format microseconds: `<0.1 ms`, `0.4 ms`, `38 ms`, `1.2 s`, `3 min`; a dash without a measurement."""
     if not isinstance(us, int):
         return "-"
     size = abs(us)
@@ -56,20 +56,20 @@ def duration(us: object) -> str:
 
 @register.filter
 def lag(us: object) -> str:
-    """Return a lag for people: one below zero, because a source's clock runs ahead of ours, is shown as 0."""
+    """Format a lag in microseconds; a negative one, from a source's clock ahead of ours, is shown as 0."""
     return duration(max(0, us) if isinstance(us, int) else us)
 
 
 @register.filter
 def cpu_s(us: int) -> str:
-    """CPU in seconds, without the unit: figures of one column are compared."""
+    """Format CPU microseconds as seconds, without the unit, for columns of figures."""
     seconds = us / 1_000_000
     return count(round(seconds)) if seconds >= 1_000 else f"{seconds:.1f}" if seconds >= 10 else f"{seconds:.2f}"
 
 
 @register.filter
 def size(size_bytes: int) -> str:
-    """An amount of data in the unit in which it has one to three digits before the point."""
+    """Format bytes in the decimal unit with one to three digits before the point."""
     amount, units = float(size_bytes), iter(("B", "kB", "MB", "GB", "TB"))
     unit = next(units)
     while amount >= 999.5 and unit != "TB":
@@ -78,8 +78,8 @@ def size(size_bytes: int) -> str:
 
 
 @register.filter
-def quota(amount: int, kind: Kind) -> str:
-    """An amount of a kind of quota: data in its own units, everything else as a count."""
+def quota(amount: int, kind: QuotaKind) -> str:
+    """Format an amount of a kind of quota: bytes as a size, other units as a count."""
     if kind.unit in ("bytes", "bytes/s"):
         return f"{size(amount)}/s" if kind.unit == "bytes/s" else size(amount)
     return count(amount)
@@ -87,25 +87,25 @@ def quota(amount: int, kind: Kind) -> str:
 
 @register.filter
 def took(us: int) -> str:
-    """A short piece of work: in microseconds while these are few."""
+    """Format a short duration: in µs below 1 ms."""
     return f"{us}{_NARROW}µs" if us < 1_000 else duration(us)
 
 
 @register.filter
 def count(number: object) -> str:
-    """A whole number in groups of three; a dash where a template found none."""
+    """Format a whole number in groups of three digits; a dash for a missing value."""
     return f"{number:,}".replace(",", _NARROW) if isinstance(number, int) else "-"
 
 
 @register.filter
 def address(config: Mapping[str, Any]) -> str:
-    """Where a destination is: its URL, or what we keep it as."""
+    """Return a destination's URL, or a description of one that Penstock stores itself."""
     return address_of(destination_of(config))
 
 
 @register.filter
 def seconds(number: float) -> str:
-    """A setting in seconds, in the largest unit that it fills evenly."""
+    """Format seconds of a setting in the largest unit that divides them evenly."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if number >= size and not number % size:
             return f"{number // size:.0f}{_NARROW}{unit}"
@@ -114,7 +114,7 @@ def seconds(number: float) -> str:
 
 @register.filter
 def rate(per_s: float) -> str:
-    """Events a second: two digits where they matter."""
+    """Format events per second, with one decimal below 10."""
     if 0 < per_s < 0.05:
         return "<0.1"
     return f"{per_s:.1f}" if 0 < per_s < 10 else count(round(per_s))
@@ -122,57 +122,57 @@ def rate(per_s: float) -> str:
 
 @register.filter
 def share(value: float | None) -> str:
-    """A share of one as a percentage."""
+    """Format a fraction as a percentage."""
     return "-" if value is None else f"{value * 100:.1f}{_NARROW}%"
 
 
 @register.filter
 def failure(reason: str, status: int) -> str:
-    """An attempt's reason in one line of words."""
+    """Return an attempt's reason as one line of text."""
     words, detail = failure_in_words(reason, status)
     return f"{words} ({detail})" if detail else words
 
 
 @register.filter
 def cause_words(cause: str) -> str:
-    """A cause as half a sentence."""
+    """Return a cause as a phrase."""
     return cause_in_words(cause)
 
 
 @register.filter
 def pretty(body: str) -> str:
-    """A JSON body with indents; anything else as it is."""
+    """Indent a JSON body; return any other text unchanged."""
     return pretty_body(body)
 
 
 @register.filter
 def of(counts: dict[str, int], name: str) -> int:
-    """The count under a name, 0 if it is absent."""
+    """Return the count for a name; 0 if it is absent."""
     return counts.get(name, 0)
 
 
 @register.filter
 def entry(values: Mapping[str, Any], name: str) -> Any:
-    """What a mapping has under a name; "-" if that is nothing."""
+    """Return the value for a name; "-" if it is absent or None."""
     value = values.get(name)
     return "-" if value is None else value
 
 
 @register.filter
 def nth(values: Sequence[str], number: int) -> str:
-    """One of several, "" past their end."""
+    """Return the element at an index; "" past the end."""
     return values[number] if number < len(values) else ""
 
 
 @register.filter
 def slice_colour(name: str) -> str:
-    """Return the colour of a slice of the time, the same on every page; a queue is grey."""
+    """Return the colour class of a slice, the same on every page; grey for other queues."""
     return _SLICE_COLOURS.get(name, "hop-wait")
 
 
 @register.filter
 def age(moment: datetime, now: datetime) -> str:
-    """How long ago: `42 min`."""
+    """Format the time between a moment and now: `42 min`."""
     seconds = max(0, int((now - moment).total_seconds()))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
@@ -182,7 +182,7 @@ def age(moment: datetime, now: datetime) -> str:
 
 @register.simple_tag
 def clock(moment: datetime | None, form: str = "second") -> SafeString:
-    """A time as UTC, which the page's script shows in the viewer's zone."""
+    """Return a `time` element in UTC, which the page's script shows in the viewer's time zone."""
     if moment is None:
         return format_html("{}", "-")
     utc = moment.astimezone(UTC)
@@ -197,10 +197,12 @@ def clock(moment: datetime | None, form: str = "second") -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def sortable(context: Mapping[str, Any], column: str, words: str, kind: str = "") -> SafeString:
-    """The heading of a column by which the page's list can be ordered: a link to that, and then to the other way."""
-    order: Order = context["order"]
+    """Return the heading of a sortable column: a link that sorts by it, or reverses the order if it is sorted by it."""
+    order: SortOrder = context["order"]
     is_it = order.column == column
-    falls = not order.falls if is_it else kind == "n"  # of figures one looks for the largest
+    falls = not order.falls if is_it else kind == "n"  # figures sort largest first
     sort = format_html(' aria-sort="{}"', "descending" if order.falls else "ascending") if is_it else ""
-    query = urlencode({name: value for name, value in (("q", context["q"]), ("sort", Order(column, falls))) if value})
+    query = urlencode(
+        {name: value for name, value in (("q", context["q"]), ("sort", SortOrder(column, falls))) if value}
+    )
     return format_html('<th scope="col" class="{}"{}><a href="?{}">{}</a></th>', kind, sort, query, words)

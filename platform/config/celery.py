@@ -1,7 +1,7 @@
 """The Celery application: `celery -A config worker` and `celery -A config beat`.
 
-Celery only wakes the control plane. Rows are the truth, so a lost or doubled message costs nothing: the next tick finds
-what there is to do.
+Celery only wakes the control plane. Rows are the truth, so a lost or duplicate message does no harm: the next tick
+reads from the rows what is due.
 """
 
 import os
@@ -12,15 +12,15 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 from django.conf import settings
 
-from mgmt.schedule import EVERY_S
+from mgmt.cells.schedule import EVERY_S
 
-EXPIRE_AFTER = 5  # periods, but half a minute at the most
-# Longer than any task runs (they only look, write and leave), far shorter than an operator's patience.
+EXPIRE_AFTER = 5  # periods, but at most half a minute
+# Longer than any task runs (they read and write and never wait), far shorter than an operator would wait.
 VISIBILITY_TIMEOUT_S = 300
 
 app = Celery("penstock")
 app.conf.update(
-    imports=("config.tasks_shown", "config.tasks_traced"),  # their signals follow the tasks
+    imports=("config.task_metrics", "config.task_tracing"),  # their signals follow the tasks
     broker_url=settings.REDIS_URL,
     broker_connection_retry_on_startup=True,
     broker_transport_options={
@@ -45,11 +45,11 @@ app.conf.update(
         task: {
             "task": task,
             "schedule": every_s,
-            # A tick nobody took in time is worthless: the next one sees the same rows.
+            # A tick that no worker took in time is worthless: the next one reads the same rows.
             "options": {"expires": min(EXPIRE_AFTER * every_s, 30.0)},
         }
         for task, every_s in EVERY_S.items()
     },
 )
-ROOMS = ("provisioner", "lookups", "observer", "deployer", "autoscaler", "tester")
+ROOMS = ("provisioner", "lookups", "observer", "deployer", "autoscaler", "delivery_test")
 app.autodiscover_tasks([f"controlplane.{room}" for room in ROOMS])

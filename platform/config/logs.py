@@ -1,4 +1,4 @@
-"""Logging: one JSON object a line, through structlog, whatever library wrote it."""
+"""Logging: one JSON object per line, through structlog, for records of every library."""
 
 import logging
 import logging.config
@@ -13,7 +13,7 @@ _SHARED: list[Any] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
 
-# A tick each second and a 404 each now and then are no news.
+# One record per tick (every second) and per 404 would only be noise.
 _QUIET = {
     "django.request": "ERROR",
     "celery.beat": "WARNING",

@@ -14,8 +14,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.response import HttpResponseBase
 from django.middleware.common import CommonMiddleware
 
+from config.metrics_server import REQUEST_S
 from config.proxies import client_address, is_trusted
-from config.shown import REQUEST_S
 
 SLOW_S: Final = 1.0
 _READING: Final = ("GET", "HEAD", "OPTIONS")
@@ -24,15 +24,16 @@ _GOOD_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 
 
 class ClientAddress:
-    """Sets REMOTE_ADDR to the client's address where a trusted proxy names it, and drops what others claim.
+    """Sets REMOTE_ADDR to the client's address if a trusted proxy names it, and drops X-Forwarded-* of other peers.
 
-    Without a trusted proxy in front X-Forwarded-For, -Proto, -Host and -Port are the client's own invention.
+    Without a trusted proxy in front, a client can send any X-Forwarded-For, -Proto, -Host and -Port.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one request."""
         meta, proxies = request.META, settings.PENSTOCK_TRUSTED_PROXIES
         peer = meta.get("REMOTE_ADDR", "")
         if is_trusted(peer, proxies):
@@ -44,14 +45,15 @@ class ClientAddress:
 
 
 class RequestId:
-    """Takes a well-formed X-Request-Id or makes one; binds it to the logs; sends it back."""
+    """Takes a well-formed X-Request-Id or makes one, binds it to the logs, and returns it in the response."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        sent = request.headers.get("X-Request-Id", "")
-        request_id = sent if _GOOD_ID.fullmatch(sent) else uuid.uuid4().hex
+        """Answer one request."""
+        received = request.headers.get("X-Request-Id", "")
+        request_id = received if _GOOD_ID.fullmatch(received) else uuid.uuid4().hex
         request.META["penstock.request_id"] = request_id
         structlog.contextvars.clear_contextvars()  # of the request that this thread answered before
         structlog.contextvars.bind_contextvars(request_id=request_id)
@@ -60,16 +62,17 @@ class RequestId:
         return response
 
 
-class Measured:
-    """Times every request; what changed something, failed or was slow gets a line in the log.
+class RequestMetrics:
+    """Times every request; requests that change something, fail or are slow get a log line.
 
-    Beside the request's id the line names tenant and pipe, where mgmt.access has bound them.
+    The line has the request's id, and tenant and pipe where mgmt.web.access has bound them.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one request."""
         began = time.perf_counter()
         response = self.get_response(request)
         took_s = time.perf_counter() - began
@@ -83,18 +86,18 @@ class Measured:
 
 
 class SlashAppending(CommonMiddleware):
-    """Django's own; but a POST to a path without its last slash stays a POST, with its body."""
+    """Django's CommonMiddleware, except that a POST to a path without its last slash is redirected as a POST."""
 
     response_redirect_class = functools.partial(HttpResponsePermanentRedirect, preserve_request=True)  # type: ignore[assignment]
 
 
 class ContentSecurityPolicy(CSPMiddleware):  # type: ignore[misc]  # the package is not followed by mypy
-    """The strict policy everywhere but in /admin/, whose pages evaluate expressions."""
+    """Sends the strict policy everywhere except under /admin/, whose pages evaluate expressions."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False
     ) -> PolicyParts:
-        """The admin's own directives under /admin/, the settings' elsewhere."""
+        """Return the admin's own directives under /admin/, those of the settings elsewhere."""
         parts = super().get_policy_parts(request, response, report_only)
         if request.path_info.startswith("/admin/") and not report_only:
             parts.config = settings.ADMIN_CONTENT_SECURITY_POLICY

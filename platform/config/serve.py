@@ -13,20 +13,20 @@ from django.http import HttpRequest
 
 from config.front.app import Front
 from config.front.readiness import Readiness
-from config.shown import serve_web
+from config.metrics_server import serve_web
 from config.wsgi import application  # first: it sets Django up
-from dataplane.runtime.asgi import PLAIN_TEXT, Headers
-from dataplane.runtime.asgi_server import serve
-from mgmt.api.problems import MEDIA_TYPE, problem_body
+from dataplane.runtime.web.asgi import PLAIN_TEXT, AsgiHeaders
+from dataplane.runtime.web.asgi_server import serve
 from mgmt.sandbox import trials
 from mgmt.tail.hub import MOST_VIEWERS
+from mgmt.web.problems import MEDIA_TYPE, problem_body
 
 DRAIN_S: Final = 7.0  # the box gives its programs ten seconds to end
 API: Final = "/api/"
 
 
-def refusal(path: str, code: str, detail: str) -> tuple[Headers, bytes]:
-    """Render a request that the front refuses: a problem for the API, a sentence for everybody else."""
+def refusal(path: str, code: str, detail: str) -> tuple[AsgiHeaders, bytes]:
+    """Render the refusal of a request by the front: problem+json under /api/, plain text elsewhere."""
     if not path.startswith(API):
         return [PLAIN_TEXT], f"{detail}\n".encode()
     request = HttpRequest()
@@ -38,7 +38,7 @@ async def _serve() -> None:
     readiness = Readiness(settings.DATABASES["default"])
     front = Front(
         application,
-        why_not_ready=readiness.why_not,
+        why_not_ready=readiness.why_not_ready,
         stream_threads=MOST_VIEWERS,
         refusal=refusal,
         after_call=close_old_connections,

@@ -15,8 +15,8 @@ from config.logs import logging_config
 from config.proxies import parse_proxies
 from dataplane import addresses
 from dataplane.spec.clusters import parse_clusters
-from dataplane.spec.kept import parse_lakes
 from dataplane.spec.loops import parse_endpoints
+from dataplane.spec.storage import parse_lakes
 from dataplane.tables.quotas import parse_quotas
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -49,7 +49,7 @@ ALLOWED_HOSTS: list[str] = env.list(
 )
 CSRF_TRUSTED_ORIGINS = [PENSTOCK_WEB_URL]
 
-# Proxies in front of the pages, as networks: what they say in X-Forwarded-* is believed, what others say is not.
+# Networks of the proxies in front of the pages: X-Forwarded-* headers count only if they come from there.
 PENSTOCK_TRUSTED_PROXIES = parse_proxies(env.str("PENSTOCK_TRUSTED_PROXIES", ""))
 if PRODUCTION and not PENSTOCK_TRUSTED_PROXIES:
     raise ImproperlyConfigured(
@@ -58,7 +58,7 @@ if PRODUCTION and not PENSTOCK_TRUSTED_PROXIES:
         "one address"
     )
 
-# DEBUG stays off everywhere: it keeps every query in memory and shows settings to whoever meets an error.
+# DEBUG stays off everywhere: it keeps every query in memory and shows settings on error pages.
 DEBUG = False
 
 INSTALLED_APPS = [
@@ -75,15 +75,15 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_standardized_errors",
-    "django_filters",
     "mgmt",
+    "controlplane",
 ]
 
 MIDDLEWARE = [
     "config.middleware.ClientAddress",
     "config.middleware.RequestId",
-    "config.middleware.Measured",
-    "config.traced.Traced",
+    "config.middleware.RequestMetrics",
+    "config.tracing.RequestTracing",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.middleware.ContentSecurityPolicy",
@@ -115,7 +115,7 @@ TEMPLATES: list[dict[str, Any]] = [
     },
 ]
 
-# -- Postgres: a pool, because the front's and Celery's threads come and go and each would keep a connection of its own
+# -- Postgres: a pool, because each of the front's and Celery's threads would otherwise keep its own connection
 DATABASES: dict[str, dict[str, Any]] = {"default": env.db_url("DATABASE_URL", addresses.DEFAULT_DATABASE)}
 DATABASES["default"] |= {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True, "ATOMIC_REQUESTS": False}
 DATABASES["default"].setdefault("OPTIONS", {})
@@ -128,13 +128,13 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # -- Redis carries Celery's messages and nothing else: pages and sign-in work while it is away
 REDIS_URL = env.str("REDIS_URL", addresses.DEFAULT_REDIS)
-# Limits are rows (mgmt.services.limits).
+# Limits are rows (mgmt.tenancy.services.rate_limits).
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 # -- the control plane's part, read by controlplane.settings
 PENSTOCK_KAFKA = env.str("PENSTOCK_KAFKA", addresses.DEFAULT_KAFKA)
 PENSTOCK_CELL_MASTER = env.str("PENSTOCK_CELL_MASTER", "local[16,1000]")
-# process and transmit share a machine, so each may take half of its cores
+# process and transmit lanes share a machine, so each kind may use half of its cores
 PENSTOCK_LANES_MAX = env.int("PENSTOCK_LANES_MAX", 0) or max(1, (os.cpu_count() or 1) // 2)
 PENSTOCK_CELLS_MAX = env.int("PENSTOCK_CELLS_MAX", 1)
 PENSTOCK_INGEST_MAX = env.int("PENSTOCK_INGEST_MAX", 0)
@@ -167,12 +167,12 @@ PENSTOCK_MAX_EVENT_BYTES = env.int("PENSTOCK_MAX_EVENT_BYTES", 256 * 1024)
 PENSTOCK_ROLLOUT_UP_S = env.float("PENSTOCK_ROLLOUT_UP_S", 75)
 PENSTOCK_ROLLOUT_WATCH_S = env.float("PENSTOCK_ROLLOUT_WATCH_S", 90)
 
-# -- mail: alerts and nothing else; in development it is printed
+# -- mail: only for alerts; in development it is printed
 EMAIL_CONFIG = env.email_url("PENSTOCK_MAIL_URL", default="consolemail://")
 if PRODUCTION and EMAIL_CONFIG["EMAIL_BACKEND"].endswith(".console.EmailBackend"):
     raise ImproperlyConfigured(
         "PENSTOCK_MAIL_URL: needs a mail server when PENSTOCK_ENV=production, for printed alerts reach nobody; "
-        "or dummymail:// if webhooks alone tell them"
+        "or dummymail:// if only webhooks are used"
     )
 vars().update(EMAIL_CONFIG)
 EMAIL_TIMEOUT = 10
@@ -181,7 +181,7 @@ PENSTOCK_OPERATOR_MAIL = env.str("PENSTOCK_OPERATOR_MAIL", "")
 
 # -- people
 AUTH_USER_MODEL = "mgmt.User"
-AUTHENTICATION_BACKENDS = ["mgmt.authentication.LimitedBackend"]
+AUTHENTICATION_BACKENDS = ["mgmt.tenancy.authentication.LimitedBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
@@ -201,7 +201,7 @@ CSRF_COOKIE_HTTPONLY = False  # the console's htmx reads it to send the X-CSRFTo
 SECURE_SSL_REDIRECT = PRODUCTION
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PRODUCTION else None
 SECURE_HSTS_SECONDS = 31_536_000 if PRODUCTION else 0
-# Not for subdomains, nor preloaded: what else lives under the operator's domain is not ours to decide.
+# Not for subdomains, and no preload: other sites of the operator's domain are not ours to decide about.
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = False
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -230,7 +230,7 @@ ADMIN_CONTENT_SECURITY_POLICY = _POLICY | {
     "img-src": [SELF, "data:", "blob:"],
 }
 
-# -- static files: hashed and compressed in production, found where they lie in development
+# -- static files: hashed and compressed in production, served from their source directories in development
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = PENSTOCK_VAR / "static" if PRODUCTION else None
@@ -243,7 +243,7 @@ STORAGES = {
     },
 }
 
-# -- words and clocks
+# -- language and time zone
 LANGUAGE_CODE = "en"
 USE_I18N = False
 USE_TZ = True
@@ -252,23 +252,23 @@ TIME_ZONE = "UTC"
 # -- the API
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "mgmt.api.authentication.LimitedBasicAuthentication",
-        "mgmt.api.authentication.CsrfSessionAuthentication",
+        "mgmt.web.authentication.LimitedBasicAuthentication",
+        "mgmt.web.authentication.CsrfSessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_PARSER_CLASSES": ["mgmt.api.parsing.BoundedJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["mgmt.web.parsers.BoundedJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_THROTTLE_CLASSES": ["mgmt.api.throttling.ApiThrottle"],
-    "NUM_PROXIES": 0,  # config.middleware.ClientAddress has seen to proxies
+    "DEFAULT_THROTTLE_CLASSES": ["mgmt.web.throttling.ApiThrottle"],
+    "NUM_PROXIES": 0,  # config.middleware.ClientAddress has already resolved proxies
     "EXCEPTION_HANDLER": "drf_standardized_errors.handler.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 DRF_STANDARDIZED_ERRORS = {
-    "EXCEPTION_HANDLER_CLASS": "mgmt.api.handlers.ProblemHandler",
-    "EXCEPTION_FORMATTER_CLASS": "mgmt.api.handlers.ProblemFormatter",
-    "NESTED_FIELD_SEPARATOR": "\x1f",  # mgmt.api.handlers.FIELD_SEPARATOR
+    "EXCEPTION_HANDLER_CLASS": "mgmt.web.handlers.ProblemHandler",
+    "EXCEPTION_FORMATTER_CLASS": "mgmt.web.handlers.ProblemFormatter",
+    "NESTED_FIELD_SEPARATOR": "\x1f",  # mgmt.web.handlers.FIELD_SEPARATOR
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Penstock",
@@ -279,21 +279,21 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PUBLIC": True,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "mgmt.api.schema.add_spec_types"],
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "mgmt.web.openapi.add_spec_types"],
     "ENUM_NAME_OVERRIDES": {
-        "Controller": "mgmt.models.control.Controller",
-        "WhoActs": "mgmt.models.control.ControlAction.CONTROLLERS",
-        "PipeState": "mgmt.models.pipes.Pipe.State",
-        "RevisionState": "mgmt.models.pipes.PipeRevision.State",
-        "DestinationTestState": "mgmt.models.test_requests.DestinationTest.State",
-        "DestinationState": "mgmt.models.pipes.Destination.State",
-        "AlertState": "mgmt.models.alerts.Alert.State",
-        "ProbeState": "mgmt.models.alerts.Alert.Probe",
-        "ChannelKind": "mgmt.models.alerts.AlertChannel.Kind",
-        "MoveState": "mgmt.models.delivery.Move.State",
-        "MoveKind": "mgmt.models.delivery.Move.What",
-        "PlaceKind": "mgmt.models.delivery.OffsetSet.Kind",
-        "Role": "mgmt.models.tenancy.Membership.Role",
+        "Controller": "mgmt.cells.models.control.Controller",
+        "WhoActs": "mgmt.cells.models.control.ControlAction.CONTROLLERS",
+        "PipeState": "mgmt.pipes.models.Pipe.State",
+        "RevisionState": "mgmt.pipes.models.PipeRevision.State",
+        "DestinationTestState": "mgmt.delivery_tests.models.DestinationTest.State",
+        "DestinationState": "mgmt.pipes.models.Destination.State",
+        "AlertState": "mgmt.alerts.models.Alert.State",
+        "ProbeState": "mgmt.alerts.models.Alert.Probe",
+        "ChannelKind": "mgmt.alerts.models.AlertChannel.Kind",
+        "MoveState": "mgmt.deliveries.models.Redrive.State",
+        "MoveKind": "mgmt.deliveries.models.Redrive.What",
+        "PlaceKind": "mgmt.deliveries.models.OffsetSet.Kind",
+        "Role": "mgmt.tenancy.models.tenancy.Membership.Role",
     },
 }
 

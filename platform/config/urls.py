@@ -3,16 +3,16 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from mgmt.console.views.sign_in import change_password, staff_sign_in
+from mgmt.tenancy.pages import change_password, staff_sign_in
 
 urlpatterns = [
     path("admin/login/", staff_sign_in),
     path("admin/password_change/", change_password),
     path("admin/", admin.site.urls),
-    path("api/v1/", include("mgmt.api.urls")),
-    path("", include("mgmt.console.urls")),
+    path("api/v1/", include("mgmt.api_urls")),
+    path("", include("mgmt.page_urls")),
 ]
 
-handler400 = "mgmt.api.handlers.bad_request"
-handler404 = "mgmt.api.handlers.not_found"
-handler500 = "mgmt.api.handlers.server_error"
+handler400 = "mgmt.web.handlers.bad_request"
+handler404 = "mgmt.web.handlers.not_found"
+handler500 = "mgmt.web.handlers.server_error"

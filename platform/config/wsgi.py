@@ -1,4 +1,4 @@
-"""WSGI entry point. The web process runs it behind its own front: see config.serve."""
+"""WSGI entry point. The web process runs it behind its asynchronous front: see config.serve."""
 
 import os
 

@@ -11,7 +11,7 @@ from localbox.spark import spark_env
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; what a person has to do is said in one sentence on stderr."""
+    """Run one command and return its exit code; an error is one sentence on stderr."""
     given = _parser().parse_args(arguments)
     try:
         if given.command == "env-example":
@@ -29,8 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
             env = {**settings.env, **spark_env(settings)}
             os.execvpe(given.words[0], given.words, env)  # noqa: S606 no shell is wanted
         return {"down": down, "status": status, "archive": archive}[given.command](settings)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 or the interpreter complains at its end
+    except BrokenPipeError:  # the reader, such as `head`, has exited
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 or the interpreter reports it at exit
         return 0
     except (BoxError, ValueError) as exc:
         print(f"penstock: {exc}", file=sys.stderr)
@@ -45,10 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--with", dest="extra", default="", help="programs of the demo: receiver, demo-pipe, sender")
     start.add_argument("--detach", action="store_true", help="return when all is ready; stop with `down`")
     commands.add_parser("down", help="stop everything, in any state")
-    commands.add_parser("status", help="what runs")
-    run = commands.add_parser("run", help="a command with the box's environment, such as: run python manage.py shell")
+    commands.add_parser("status", help="list the programs and their state")
+    run = commands.add_parser(
+        "run", help="run a command with the box's environment, such as: run python manage.py shell"
+    )
     run.add_argument("words", nargs="+")
-    commands.add_parser("archive", help="archive Spark's classes, so that it starts in half the time from then on")
+    commands.add_parser("archive", help="archive Spark's classes, so that it starts in half the time")
     commands.add_parser("secrets", help="print fresh secrets, as lines for .env")
     commands.add_parser("env-example", help="print .env.example")
     return parser

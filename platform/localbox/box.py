@@ -1,4 +1,4 @@
-"""A box as an object: its own var/ and ports beside whatever else runs, and the means to kill one of its programs."""
+"""A box as an object: with its own var/ and ports next to other boxes, and methods to kill one of its programs."""
 
 import contextlib
 import os
@@ -13,21 +13,21 @@ from typing import Self
 
 from localbox import ports
 from localbox.settings import PORTS, ROOT, BoxSettings, settings_from
-from localbox.state import Entry
+from localbox.state import ProgramState
 from localbox.supervisor import living
 
 _OURS = ("DATABASE_URL", "REDIS_URL", "PENSTOCK_KAFKA", "PENSTOCK_WEB_URL", "PENSTOCK_INGEST_URL", "PENSTOCK_BOX")
 
 
 def free_ports() -> dict[str, str]:
-    """A free port for every port variable of the box."""
+    """Return a free port for every port variable of the box."""
     return {variable.name: str(port) for variable, port in zip(PORTS, ports.free_ports(len(PORTS)), strict=True)}
 
 
 class Box:
-    """A second box beside whatever else runs: `with Box(tmp_path / "var", only=["kafka"]) as box: ...`.
+    """A box next to others: `with Box(tmp_path / "var", only=["kafka"]) as box: ...`.
 
-    `env` is what its processes see, and what a test's own clients should use.
+    `env` is the environment of its processes, which a test's own clients should use, too.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Box:
         self.stop()
 
     def start(self) -> None:
-        """Start it and wait until all is ready. Raises RuntimeError with what the box said if it is not to be."""
+        """Start the box and wait until it is ready. Raises RuntimeError with the box's output if it does not start."""
         only = ["--only", ",".join(self._only)] if self._only else []
         extra = ["--with", ",".join(self._extra)] if self._extra else []
         answer = self.command("up", "--detach", *only, *extra)
@@ -61,11 +61,11 @@ class Box:
             raise RuntimeError(f"the box did not start:\n{answer.stdout}{answer.stderr}")
 
     def stop(self) -> None:
-        """Stop it in whatever state it is."""
+        """Stop the box, in any state."""
         self.command("down")
 
-    def entry(self, name: str) -> Entry:
-        """What the supervisor last wrote down about a program. Raises LookupError if there is none."""
+    def entry(self, name: str) -> ProgramState:
+        """Return the last state of a program that the supervisor wrote. Raises LookupError if there is none."""
         snapshot = living(self.settings)
         for entry in snapshot.programs if snapshot else []:
             if entry.name == name:
@@ -73,20 +73,20 @@ class Box:
         raise LookupError(f"{name}: the box has no such program, or does not run")
 
     def pid(self, name: str) -> int:
-        """Its living process. Raises LookupError while it has none."""
+        """Return the pid of the program's running process. Raises LookupError while it has none."""
         known = self.entry(name).process
         if known is None or known.process() is None:
             raise LookupError(f"{name} has no process at this moment")
         return known.pid
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> int:
-        """Send a signal, kill -9 by default; returns the pid it went to. Starting it again is the supervisor's duty."""
+        """Send a signal, kill -9 by default; return the pid that got it. The supervisor restarts the program."""
         pid = self.pid(name)
         os.kill(pid, number)
         return pid
 
     def wait_ready(self, name: str, *, not_pid: int | None = None, timeout_s: float = 60.0) -> int:
-        """Wait until a program is ready, as another process than `not_pid`; returns its pid."""
+        """Wait until a program is ready, as another process than `not_pid`; return its pid. Raises TimeoutError."""
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
             with contextlib.suppress(LookupError):  # the supervisor may not have written anything yet
@@ -97,7 +97,7 @@ class Box:
         raise TimeoutError(f"{name} is not ready after {timeout_s:g} s:\n{self.log(name)[-2000:]}")
 
     def log(self, name: str) -> str:
-        """A program's whole log."""
+        """Return a program's whole log, "" if it has none."""
         path = self.settings.logs / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -108,7 +108,7 @@ class Box:
         )
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """`python -m localbox ...` on this box, as a person would give it."""
+        """Run `python -m localbox ...` on this box, as a person would."""
         command = [sys.executable, "-m", "localbox", *words]
         env = self.given | {"PYTHONPATH": self.env["PYTHONPATH"]}
         return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

@@ -1,8 +1,8 @@
-"""What a cell's application and its queries begin with, run once by spark-submit to see which classes that takes."""
+"""Training run for the class archive: the first operations of a cell's application and its queries, by spark-submit."""
 
 
 def main() -> None:
-    """A task in Python, a plan with an aggregation, a batch of a stateful stream."""
+    """Run a task in Python, a plan with an aggregation, and a batch of a stateful stream."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()

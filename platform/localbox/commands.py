@@ -1,4 +1,4 @@
-"""`up`, `down` and `status`: what a person asks of the box."""
+"""The box's commands `up`, `down`, `status` and `archive`."""
 
 import contextlib
 import os
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Final
 
 from localbox.catalogue import DRAIN_S, programs, replicas
-from localbox.ends import wait_gone
+from localbox.end_processes import wait_gone
 from localbox.settings import ROOT, BoxSettings
 from localbox.spark import ensure_spark
-from localbox.state import Snapshot, last_json_line
+from localbox.state import BoxSnapshot, last_json_line
 from localbox.supervisor import Supervisor, end_leftovers, living, wait_written
 
 _STOP_LIMIT_S: Final = DRAIN_S + 90.0
 
 
 def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str] = (), detach: bool = False) -> int:
-    """Start the box; in the foreground, end the process with it. If it runs already, say so and leave it alone."""
+    """Start the box; in the foreground, the process ends with it. If the box already runs, print its programs."""
     if snapshot := living(settings):
         print(f"penstock is already running at {settings.var} (supervisor pid {snapshot.supervisor.pid})")
         _print_programs(snapshot)
@@ -34,20 +34,21 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str]
     supervisor = Supervisor(settings, programs(settings, names, extra), crew=partial(replicas, settings, names))
     code = supervisor.run(on_ready=lambda: _print_links(settings))
     sys.stdout.flush()
-    os._exit(code)  # everything is stopped; a thread that still waits for jars must not hold us up
+    os._exit(code)  # everything is stopped; a thread that still waits for jars must not delay the exit
 
 
 def archive(settings: BoxSettings) -> int:
-    """Archive Spark's classes, unless they are."""
+    """Archive Spark's classes, unless they are archived already."""
     ensure_spark(settings)
     return 0
 
 
 def down(settings: BoxSettings) -> int:
-    """Stop the box, whatever state it is in; nothing running is fine."""
+    """Stop the box, in any state; a box that does not run is no error."""
     snapshot = wait_written(settings, limit_s=10)
     if snapshot is None:
-        print("ended what was left of it" if end_leftovers(settings) else "penstock is not running")
+        left = end_leftovers(settings)
+        print("ended the processes that a killed supervisor left" if left else "penstock is not running")
         return 0
     snapshot.supervisor.send(signal.SIGTERM)
     if wait_gone(snapshot.supervisor, until=time.monotonic() + _STOP_LIMIT_S):
@@ -61,7 +62,7 @@ def down(settings: BoxSettings) -> int:
 
 
 def status(settings: BoxSettings) -> int:
-    """Print what runs; exit code 3 if the box does not."""
+    """Print the box's programs; return exit code 3 if the box does not run."""
     snapshot = living(settings)
     if snapshot is None:
         print(f"penstock is not running at {settings.var}")
@@ -71,13 +72,13 @@ def status(settings: BoxSettings) -> int:
 
 
 def sign_in_url(settings: BoxSettings) -> str | None:
-    """The link that bootstrap made at the last start."""
+    """Return the sign-in link that bootstrap made at the last start, or None."""
     url = last_json_line(settings.logs / "bootstrap.log").get("sign_in_url")
     return url if isinstance(url, str) else None
 
 
 def _up_detached(settings: BoxSettings, names: Sequence[str], extra: Sequence[str]) -> int:
-    """Start a supervisor of its own session and wait until it says that all is ready, or ends."""
+    """Start a supervisor in a session of its own and wait until it reports that all is ready, or exits."""
     log = settings.logs / "supervisor.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "localbox", "up", *(["--only", ",".join(names)] if names else [])]
@@ -87,7 +88,9 @@ def _up_detached(settings: BoxSettings, names: Sequence[str], extra: Sequence[st
             command,
             cwd=ROOT,
             env=os.environ
-            | {"PYTHONPATH": settings.env["PYTHONPATH"]},  # as we got it: what is not set is the box's own
+            | {
+                "PYTHONPATH": settings.env["PYTHONPATH"]
+            },  # our own environment: the box derives the variables that are not set
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -122,7 +125,7 @@ def _copy_new(log: Path, seen: int) -> int:
     return seen + len(new)
 
 
-def _print_programs(snapshot: Snapshot) -> None:
+def _print_programs(snapshot: BoxSnapshot) -> None:
     for entry in snapshot.programs:
         pid = f"pid {entry.process.pid}" if entry.process else ""
         port = f"port {entry.port}" if entry.port else ""

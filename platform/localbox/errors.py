@@ -1,5 +1,5 @@
-"""The one exception of the box: something a person has to do, said in one sentence."""
+"""The box's one exception, for problems that a person has to solve."""
 
 
 class BoxError(Exception):
-    """The box cannot go on; the text says what is wrong and what to do about it."""
+    """The box cannot continue; the text says in one sentence what is wrong and what to do."""

@@ -1,6 +1,6 @@
 """Kafka's jars and Spark's for Kafka: resolved by the Ivy inside PySpark, checked against pins, shared between clones.
 
-Run as `python -m localbox.jars <directory>` it puts Spark's there, for an image.
+`python -m localbox.jars <directory>` puts Spark's jars there, for an image.
 """
 
 import fcntl
@@ -28,14 +28,14 @@ _TRIES: Final = 3
 
 
 class JarSet(Struct, frozen=True):
-    """Jars that belong together: a configuration of `ivy.xml`, and the file of its checksums."""
+    """Set of jars: a configuration of `ivy.xml`, and the file of its checksums."""
 
     title: str
     conf: str
     checksums: Path
 
     def place(self, cache: Path) -> Path:
-        """Their directory, named after the checksum file's hash: two versions never share one."""
+        """Return the jars' directory, named by the checksum file's hash, so that two versions never share one."""
         return cache / f"{self.checksums.stem}-{hashlib.sha256(self.checksums.read_bytes()).hexdigest()[:16]}"
 
     @property
@@ -49,26 +49,26 @@ SPARK: Final = JarSet("Spark's jars for Kafka and the lake", "spark", _HERE / "s
 
 
 def ensure_jars(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]) -> None:
-    """Make their directory hold exactly the pinned jars.
+    """Make the set's directory hold exactly the pinned jars.
 
-    It is put in place by a rename under a file lock, so two at once do the work once. Raises BoxError.
+    A rename under a file lock puts it in place, so two processes do the work once. Raises BoxError.
     """
     place = jars.place(cache)
-    if not what_differs(place, jars.pins):
+    if not differences(place, jars.pins):
         return
     cache.mkdir(parents=True, exist_ok=True)
     with locked(cache / f"{place.name}.lock"):
-        if what_differs(place, jars.pins):  # nobody did it while we waited
+        if differences(place, jars.pins):  # no other process did it while we waited
             _retrieve(jars, java=java, cache=cache, env=env)
 
 
 def read_pins(text: str) -> dict[str, str]:
-    """File name -> SHA-256, from the lines that sha256sum writes."""
+    """Parse the lines that sha256sum writes: file name -> SHA-256."""
     return {name: digest for digest, name in (line.split() for line in text.splitlines() if line.strip())}
 
 
-def what_differs(place: Path, pins: dict[str, str]) -> list[str]:
-    """Names that are missing, unpinned, or hold other bytes than pinned."""
+def differences(place: Path, pins: dict[str, str]) -> list[str]:
+    """Return the names of jars that are missing, unpinned, or differ from their pin."""
     found = {path.name for path in place.glob("*.jar")}
     wrong = {name for name in found & pins.keys() if _digest(place / name) != pins[name]}
     return sorted(wrong | (found ^ pins.keys()))
@@ -90,9 +90,9 @@ def _retrieve(jars: JarSet, *, java: Path, cache: Path, env: Mapping[str, str]) 
                 break
             if number == _TRIES:
                 tail = "\n".join((answer.stdout + answer.stderr).splitlines()[-15:])
-                raise BoxError(f"{jars.title} could not be retrieved (is there a network?). Ivy's last words:\n{tail}")
+                raise BoxError(f"{jars.title} could not be retrieved (is there a network?). Ivy's last lines:\n{tail}")
             time.sleep(number)
-        if wrong := what_differs(lib, pins):
+        if wrong := differences(lib, pins):
             raise BoxError(f"{jars.title} do not match {jars.checksums.name}, nothing was kept: {', '.join(wrong)}")
         shutil.rmtree(place, ignore_errors=True)
         lib.rename(place)
@@ -102,13 +102,13 @@ def _ivy(
     conf: str, *, java: Path, ivy_cache: Path, lib: Path, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     command = [str(java), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-ivy", str(IVY_FILE)]
-    # type bundle too: lz4, snappy and others are published as OSGi bundles
+    # also of type bundle: lz4, snappy and others are published as OSGi bundles
     command += ["-confs", conf, "-retrieve", f"{lib}/[artifact]-[revision].[ext]", "-types", "jar", "bundle"]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
 
 
 def spark_home() -> Path:
-    """Where PySpark lies. Raises BoxError if it is not installed here."""
+    """Return PySpark's directory. Raises BoxError if it is not installed."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise BoxError("PySpark is not installed here: run `make up`, which prepares .venv from requirements.lock.")
@@ -121,7 +121,7 @@ def _ivy_jar() -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """For what two processes would make at once: the second comes in when the first is through."""
+    """Hold a file lock, so that of two processes the second waits until the first has left."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Java 17 or newer: from JAVA_HOME or PATH, else installed by the system's package manager where that is allowed."""
+"""Finds Java 17 or newer: in JAVA_HOME or on PATH, else installs it with apt-get if run as root."""
 
 import os
 import re
@@ -15,12 +15,12 @@ _PACKAGE: Final = "openjdk-17-jre-headless"
 
 
 def find_java(env: Mapping[str, str] = os.environ) -> Path:
-    """The `java` to use. Installs one if there is none and we may; raises BoxError with what to do otherwise."""
-    if java := _look(env):
+    """Return the `java` to use; install one if there is none and we are root. Raises BoxError that says what to do."""
+    if java := _find(env):
         return java
     if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
         _apt_install()
-        if java := _look(env):
+        if java := _find(env):
             return java
     raise BoxError(
         f"Java {NEEDED} or newer is needed for Kafka and Spark and was found neither in JAVA_HOME nor on PATH: "
@@ -29,16 +29,16 @@ def find_java(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def java_version(java: Path) -> int | None:
-    """Major version, or None if the program does not say."""
+    """Return Java's major version, or None if the program cannot be run or does not print one."""
     try:
-        answer = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=30, check=False)
+        result = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=30, check=False)
     except OSError:
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    found = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
     return int(found[1]) if found else None
 
 
-def _look(env: Mapping[str, str]) -> Path | None:
+def _find(env: Mapping[str, str]) -> Path | None:
     homes = [Path(env["JAVA_HOME"]) / "bin" / "java"] if env.get("JAVA_HOME") else []
     on_path = shutil.which("java", path=env.get("PATH"))
     for java in [*homes, *([Path(on_path)] if on_path else [])]:
@@ -48,7 +48,7 @@ def _look(env: Mapping[str, str]) -> Path | None:
 
 
 def _apt_install() -> None:
-    print(f"Java is not here: installing {_PACKAGE} ...", flush=True)
+    print(f"Java was not found: installing {_PACKAGE} ...", flush=True)
     if not _apt("install", "-y", "-q", "--no-install-recommends", _PACKAGE):
         _apt("update", "-q")
         _apt("install", "-y", "-q", "--no-install-recommends", _PACKAGE)

@@ -1,4 +1,4 @@
-"""Ports: which are free, and who holds the ones that are not."""
+"""Finds free ports, and the processes that hold the others."""
 
 import random
 import socket
@@ -9,21 +9,21 @@ import psutil
 
 from localbox.errors import BoxError
 
-_chance: Final = random.SystemRandom()  # two boxes that start in the same moment must not choose alike
+_chance: Final = random.SystemRandom()  # two boxes that start at the same moment must choose different ports
 
 
 def check_free(ports: Mapping[str, int], host: str = "127.0.0.1") -> None:
-    """Raise BoxError naming every taken port, its holder and the variable that changes it."""
+    """Raise BoxError if ports are taken, with the holder of each and the variable that changes it."""
     taken = [(name, port) for name, port in ports.items() if not is_free(port, host)]
     if taken:
-        told = (
+        lines = (
             f"port {port} is held by {_holder(port)}: end that, or set {name} to another port" for name, port in taken
         )
-        raise BoxError("\n".join(told))
+        raise BoxError("\n".join(lines))
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether we could listen there now."""
+    """Return True if we could listen on the port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that just ended do not count
         try:
@@ -34,10 +34,9 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Distinct ports that are free at this moment, chosen by chance.
+    """Return distinct, random ports that are free at this moment.
 
-    From below the range that systems take for outgoing connections: a port from within it may be gone by the time it is
-    listened on.
+    They are below the range of outgoing connections: a port within that range may be taken before a program listens.
     """
     chosen: list[int] = []
     while len(chosen) < count:
@@ -51,11 +50,11 @@ def _holder(port: int) -> str:
     try:
         listening = [c for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
     except psutil.AccessDenied:
-        return "a process we may not look at"
+        return "a process that we may not inspect"
     for connection in listening:
         if connection.laddr and connection.laddr.port == port and connection.pid:
             try:
                 return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
             except psutil.NoSuchProcess:
                 break
-    return "a process we may not look at"
+    return "a process that we may not inspect"

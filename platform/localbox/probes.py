@@ -1,4 +1,4 @@
-"""Readiness probes. Each answers None when its program is ready, else a few words on why not yet."""
+"""Readiness probes. Each returns None if its program is ready, else the reason in a few words."""
 
 import http.client
 import socket
@@ -11,7 +11,7 @@ _TIMEOUT_S = 2.0
 
 
 def postgres_ready(url: str, *, make_database: bool) -> str | None:
-    """Whether the database answers; makes it first if the server is ours and new."""
+    """Probe the database; with `make_database`, create it if the server does not have it."""
     try:
         with psycopg.connect(url, connect_timeout=2) as connection:
             connection.execute("select 1")
@@ -27,7 +27,7 @@ def postgres_ready(url: str, *, make_database: bool) -> str | None:
 
 
 def redis_ready(url: str) -> str | None:
-    """Whether Redis answers PONG (a server that is still loading its data does not)."""
+    """Probe Redis for a PONG (a server that is still loading its data sends none)."""
     import redis
 
     try:
@@ -39,13 +39,13 @@ def redis_ready(url: str) -> str | None:
 
 
 def kafka_ready(servers: str) -> str | None:
-    """Whether a broker answers a metadata request and leads the cluster."""
+    """Probe a broker with a metadata request. `servers`: bootstrap servers."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     host, _, port = servers.split(",", maxsplit=1)[0].rpartition(":")
     if (why := tcp_ready(host or "127.0.0.1", int(port))) is not None:
-        return why  # asked first: librdkafka would back off for a second after a refused connection
+        return why  # checked first, as librdkafka would back off for a second after a refused connection
     try:
         client = AdminClient({"bootstrap.servers": servers, "socket.timeout.ms": 2000, "log_level": 0})
         return None if client.list_topics(timeout=_TIMEOUT_S).brokers else "no broker yet"
@@ -54,7 +54,7 @@ def kafka_ready(servers: str) -> str | None:
 
 
 def tcp_ready(host: str, port: int) -> str | None:
-    """Whether something listens there."""
+    """Probe that a process listens there."""
     try:
         with socket.create_connection((host, port), timeout=_TIMEOUT_S):
             return None
@@ -63,16 +63,16 @@ def tcp_ready(host: str, port: int) -> str | None:
 
 
 def http_ready(url: str, who: str = "") -> str | None:
-    """Whether GET answers 200, and `who` is in the answer: where several listen on one port, any of them may answer."""
+    """Probe that GET returns 200 and a body with `who`: if several listen on one port, any of them may answer."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", parts.path or "/")
-        answer = connection.getresponse()
-        body = answer.read(200)
+        response = connection.getresponse()
+        body = response.read(200)
         text = body.decode(errors="replace")
-        if answer.status != 200:
-            return f"{answer.status} {text}"
+        if response.status != 200:
+            return f"{response.status} {text}"
         return None if who in text else f"{who} has not answered yet"
     except (OSError, http.client.HTTPException) as exc:
         return _short(exc)

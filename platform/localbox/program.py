@@ -1,4 +1,4 @@
-"""One program of the box as data: how to start it, how to know that it is ready, how to stop it."""
+"""One program of the box as data: its command, its readiness probe, its stop signal."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -10,8 +10,8 @@ from msgspec import Struct
 Probe = Callable[[], str | None]  # None: ready; else why not yet
 
 
-class Stage(IntEnum):
-    """Start order. Stopping goes the other way: what brings work stops before what does it, services last."""
+class StartStage(IntEnum):
+    """Start order. Programs stop in reverse order: sources of work before the programs that do it, services last."""
 
     SERVICES = 0
     SETUP = 1
@@ -22,16 +22,17 @@ class Stage(IntEnum):
 
 
 class Program(Struct, frozen=True):
-    """A process the box keeps alive, a one-shot step, or (no command) a service that somebody else runs.
+    """A process that the box keeps alive, a one-shot step, or (without a command) a service that others run.
 
-    after:    names of programs that must be ready, or done, before this one starts
-    prepare:  run before the first start only, on a thread: make data directories, get jars
-    probe:    asked again and again after the start until it says None
-    stop:     the signal that asks for an orderly end, and how many seconds it may take
+    after:        names of programs that must be ready, or done, before this one starts
+    prepare:      run before the first start only, in a thread: make data directories, get jars
+    probe:        called repeatedly after the start until it returns None
+    stop_signal:  the signal that asks for an orderly exit
+    stop_grace_s: seconds that this exit may take
     """
 
     name: str
-    stage: Stage
+    stage: StartStage
     command: tuple[str, ...] | None
     after: tuple[str, ...] = ()
     env: dict[str, str] = {}
@@ -47,7 +48,7 @@ class Program(Struct, frozen=True):
 
 
 def in_order(programs: Sequence[Program]) -> list[Program]:
-    """By stage, otherwise as listed. Raises ValueError if a program waits for one that is not there."""
+    """Sort the programs by stage, else as listed. Raises ValueError if one waits for a program that is not listed."""
     names = {program.name for program in programs}
     for program in programs:
         if missing := set(program.after) - names:

@@ -1,4 +1,4 @@
-"""The box's settings: the variables it reads, and the environment it hands to every process it starts."""
+"""The box's settings: the variables that it reads, and the environment of every process that it starts."""
 
 import os
 import secrets
@@ -14,11 +14,11 @@ from dataplane import addresses as defaults
 from localbox.errors import BoxError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-REPLICAS_LEAST: Final = 2  # of ingest: either may die
+REPLICAS_LEAST: Final = 2  # of ingest: one may crash
 
 
 class Variable(NamedTuple):
-    """One variable: its default in the box ("" = made or found by the box), and what it is for."""
+    """One variable: its default in the box ("" = made or found by the box), and its meaning."""
 
     name: str
     default: str
@@ -28,7 +28,7 @@ class Variable(NamedTuple):
 PORTS: Final = (
     Variable("PENSTOCK_WEB_PORT", str(defaults.WEB_PORT), "pages and API"),
     Variable(
-        "PENSTOCK_INGEST_PORT", str(defaults.INGEST_PORT), "events come in here; every ingest replica listens on it"
+        "PENSTOCK_INGEST_PORT", str(defaults.INGEST_PORT), "events are posted here; every ingest replica listens on it"
     ),
     Variable("PENSTOCK_POSTGRES_PORT", str(defaults.POSTGRES_PORT), "the box's Postgres (unless DATABASE_URL is set)"),
     Variable("PENSTOCK_REDIS_PORT", str(defaults.REDIS_PORT), "the box's Redis (unless REDIS_URL is set)"),
@@ -48,18 +48,20 @@ VARIABLES: Final = (
     Variable("DATABASE_URL", "", "Postgres that is not the box's own, such as postgresql://user:word@host:5432/name"),
     Variable("REDIS_URL", "", "Redis that is not the box's own, such as redis://host:6379/0"),
     Variable("PENSTOCK_KAFKA", "", "Kafka that is not the box's own: bootstrap servers, host:port[,host:port]"),
-    Variable("PENSTOCK_VAR", "var", "where everything that the box writes lies"),
+    Variable("PENSTOCK_VAR", "var", "directory of all files that the box writes"),
     Variable("PENSTOCK_CACHE", "~/.cache/penstock", "Kafka's jars, shared between clones"),
     Variable("PENSTOCK_ENV", "development", "development | production (then nothing secret has a default)"),
-    Variable("PENSTOCK_SECRET_KEY", "", "signs sessions and links; in development made once, in var/secrets.env"),
-    Variable("PENSTOCK_FERNET_KEYS", "", "encrypt destinations' secrets, the first one writes; made as above"),
+    Variable("PENSTOCK_SECRET_KEY", "", "signs sessions and links; in development generated once, in var/secrets.env"),
+    Variable(
+        "PENSTOCK_FERNET_KEYS", "", "encrypt destinations' secrets, the first key is used to write; generated as above"
+    ),
     Variable("PENSTOCK_WEB_HOST", "127.0.0.1", "address the pages listen on"),
     Variable("PENSTOCK_WEB_URL", "", "how browsers reach the pages; follows host and port"),
     Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names that pages answer to, comma-separated"),
     Variable(
         "PENSTOCK_TRUSTED_PROXIES",
         "",
-        "networks of proxies in front of the pages, comma-separated; only their X-Forwarded-* is believed",
+        "networks of proxies in front of the pages, comma-separated; only their X-Forwarded-* headers count",
     ),
     Variable("PENSTOCK_INGEST_HOST", "127.0.0.1", "address that ingest and the echo listen on"),
     Variable("PENSTOCK_INGEST_URL", "", "how sources reach ingest; follows host and port"),
@@ -74,23 +76,25 @@ VARIABLES: Final = (
     Variable(
         "OTEL_TRACES_SAMPLER",
         "parentbased_always_on",
-        "which are recorded; parentbased_traceidratio: a share",
+        "which traces are recorded; parentbased_traceidratio: a share of them",
     ),
     Variable("OTEL_TRACES_SAMPLER_ARG", "1.0", "that share, of the traces that no sender has begun"),
     Variable("PENSTOCK_PARTITIONS", "4", "partitions of a cell's topics"),
     Variable("PENSTOCK_REPLICATION", "", "copies of each topic: 1 in development, 3 in production"),
     Variable("PENSTOCK_MIN_ISR", "", "copies that must have a record before it is ACKed: 1, in production 2"),
-    Variable("PENSTOCK_GRACE_S", "60", "how late an event may be for its own minute"),
-    Variable("PENSTOCK_FACTS_KEEP_D", "30", "days for which a minute names its messages, once it is sealed"),
-    Variable("PENSTOCK_SEALS_KEEP_D", "400", "days for which its account is kept"),
-    Variable("PENSTOCK_ATTEMPTS_KEEP_H", "72", "hours for which tries at destinations are kept"),
+    Variable("PENSTOCK_GRACE_S", "60", "seconds that an event may be late and still count in its own minute"),
+    Variable("PENSTOCK_FACTS_KEEP_D", "30", "days for which the ledger names the messages of a sealed minute"),
+    Variable("PENSTOCK_SEALS_KEEP_D", "400", "days for which the account of a sealed minute is kept"),
+    Variable("PENSTOCK_ATTEMPTS_KEEP_H", "72", "hours for which attempts are kept"),
     Variable(
         "PENSTOCK_CELL_MASTER",
         "local[16,1000]",
         "where Spark runs the cells: local[N,F], spark://... or k8s://https://...",
     ),
     Variable("PENSTOCK_LANES_MAX", "", "lanes of one kind in a cell unless staff say otherwise: half of the cores"),
-    Variable("PENSTOCK_CELLS_MAX", "1", "cells open to all that the Autoscaler may come to; staff may add more"),
+    Variable(
+        "PENSTOCK_CELLS_MAX", "1", "cells open to all tenants up to which the Autoscaler adds cells; staff may add more"
+    ),
     Variable(
         "PENSTOCK_INGEST_MAX",
         "",
@@ -101,53 +105,65 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_QUOTAS",
         "",
-        "limits of tenants to which staff have given none of their own: kind=limit,... (docs/quotas.md)",
+        "limits of tenants for which staff have set none: kind=limit,... (docs/quotas.md)",
     ),
-    Variable("PENSTOCK_IN_FLIGHT_BYTES", "268435456", "bodies of requests that an ingest replica works on at once"),
+    Variable("PENSTOCK_IN_FLIGHT_BYTES", "268435456", "bytes of request bodies that an ingest replica handles at once"),
     Variable(
         "PENSTOCK_OWN_INGEST",
         "",
         "more addresses of our own ingest, host:port or URL, comma-separated: no destination may be there",
     ),
-    Variable(
-        "PENSTOCK_DESTINATION_ALLOW", defaults.DEFAULT_ALLOW, "networks to deliver to although they are not public"
-    ),
-    Variable("PENSTOCK_DESTINATION_CA", "", "file of authorities to trust at destinations in place of the system's"),
+    Variable("PENSTOCK_DESTINATION_ALLOW", defaults.DEFAULT_ALLOW, "private networks to which delivery is allowed"),
+    Variable("PENSTOCK_DESTINATION_CA", "", "file of CA certificates to trust at destinations instead of the system's"),
     Variable(
         "PENSTOCK_MAIL_URL",
         "consolemail://",
-        "how alerts are mailed: smtp+tls://user:word@host:587, or printed (not in production)",
+        "mail server for alerts: smtp+tls://user:word@host:587, or printed (not in production)",
     ),
     Variable("PENSTOCK_MAIL_FROM", "penstock@localhost", "the sender of these mails"),
-    Variable("PENSTOCK_OPERATOR_MAIL", "", "who is told of incidents that meet several tenants"),
-    Variable("PENSTOCK_CHECKPOINT_MS", "200", "how often a lane audits and commits"),
-    Variable("PENSTOCK_MAX_UNSETTLED", "20000", "messages in a lane's window, per partition"),
+    Variable("PENSTOCK_OPERATOR_MAIL", "", "address that is notified of incidents that affect several tenants"),
+    Variable("PENSTOCK_CHECKPOINT_MS", "200", "interval of a lane's checkpoints (audit and commit), in milliseconds"),
+    Variable("PENSTOCK_MAX_UNSETTLED", "20000", "messages in a lane's ack window, per partition"),
     Variable(
-        "PENSTOCK_DEAD_PERCENT", "50", "of a pipe's messages in a minute that may die in its steps; then it is held"
+        "PENSTOCK_DEAD_PERCENT",
+        "50",
+        "percent of a pipe's messages that may fail in its steps in a minute; then it is held",
     ),
-    Variable("PENSTOCK_DEAD_LEAST", "100", "messages of a pipe in a minute before that is judged"),
-    Variable("PENSTOCK_FIELDS", "values", "what a sample of events is counted by: values, names or off (0602)"),
-    Variable("PENSTOCK_RETRY_RATE", "1000", "messages of one destination that a retrier lane brings back a second"),
+    Variable("PENSTOCK_DEAD_LEAST", "100", "messages of a pipe in a minute below which that is not judged"),
+    Variable("PENSTOCK_FIELDS", "values", "how fields of sampled events are counted: values, names or off (0602)"),
+    Variable("PENSTOCK_RETRY_RATE", "1000", "messages of one destination that a retrier lane returns per second"),
     Variable("PENSTOCK_KAFKA_CLUSTERS", "", "file of the Kafka clusters that sources of pipes may read (0482)"),
-    Variable("PENSTOCK_LAKES", "", "stores that lake destinations may lie in, as URLs; lake in PENSTOCK_VAR if none"),
-    Variable("PENSTOCK_LAKE_EVERY_S", "10", "how often what has come is written to the lake"),
-    Variable("PENSTOCK_ROLLOUT_UP_S", "75", "how soon a cell's lanes must report from a new release, or it goes back"),
-    Variable("PENSTOCK_ROLLOUT_WATCH_S", "90", "how long a cell with a new release is watched before the next one"),
-    Variable("PENSTOCK_ADMISSION_ABOVE", "500", "events a second; a new pipe that expects more is let in by shares"),
+    Variable("PENSTOCK_LAKES", "", "stores that lake destinations may use, as URLs; lake in PENSTOCK_VAR if none"),
+    Variable("PENSTOCK_LAKE_EVERY_S", "10", "interval of writes to the lake, in seconds"),
+    Variable(
+        "PENSTOCK_ROLLOUT_UP_S",
+        "75",
+        "seconds within which a cell's lanes must report from a new release, or it is rolled back",
+    ),
+    Variable(
+        "PENSTOCK_ROLLOUT_WATCH_S", "90", "seconds for which a cell with a new release is watched before the next one"
+    ),
+    Variable(
+        "PENSTOCK_ADMISSION_ABOVE",
+        "500",
+        "events per second; a new pipe that expects more is admitted by shares of its keys",
+    ),
     Variable("PENSTOCK_ADMISSION_STEPS", "20,50,100", "those shares of the keys, in tens of percent"),
-    Variable("PENSTOCK_RAMP_STEPS", "1,5,25,50,100", "shares of the keys, in percent, by which a revision comes live"),
-    Variable("PENSTOCK_RAMP_HOLD_S", "30", "how long each of these steps lasts at least"),
-    Variable("PENSTOCK_RAMP_EVIDENCE", "20", "messages without which a step says nothing"),
-    Variable("PENSTOCK_RAMP_PATIENCE_S", "300", "how long a step waits for so many"),
+    Variable(
+        "PENSTOCK_RAMP_STEPS", "1,5,25,50,100", "shares of the keys, in percent, by which a new revision is ramped"
+    ),
+    Variable("PENSTOCK_RAMP_HOLD_S", "30", "seconds that each of these steps lasts at least"),
+    Variable("PENSTOCK_RAMP_EVIDENCE", "20", "messages that a step needs to be judged"),
+    Variable("PENSTOCK_RAMP_PATIENCE_S", "300", "seconds that a step waits for so many"),
     Variable("PENSTOCK_PLACING_SHARD", "2", "cells that the pipes of one tenant may be on"),
-    Variable("PENSTOCK_PLACING_HEADROOM", "0.3", "share of what a cell takes that placing pipes keeps free"),
+    Variable("PENSTOCK_PLACING_HEADROOM", "0.3", "share of a cell's capacity that placement keeps free"),
     *PORTS,
 )
 _DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}
 
 
 class BoxSettings(Struct, frozen=True):
-    """Where the box lives and which services are its own."""
+    """Directories and ports of the box, and which services are its own."""
 
     var: Path
     cache: Path
@@ -159,15 +175,17 @@ class BoxSettings(Struct, frozen=True):
 
     @property
     def logs(self) -> Path:
+        """Folder of the logs."""
         return self.var / "log"
 
     @property
     def run(self) -> Path:
+        """Folder of state and sockets of the running box."""
         return self.var / "run"
 
 
 def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None = ROOT / ".env") -> BoxSettings:
-    """Read the environment, and below it `.env`. Makes var/ and, in development, the secrets in it.
+    """Read the environment, and `.env` for what it lacks. Makes var/ and, in development, the secrets in it.
 
     Raises BoxError, naming the variable, for a value that cannot be used.
     """
@@ -193,7 +211,7 @@ def settings_from(given: Mapping[str, str] = os.environ, *, dotenv: Path | None 
 
 
 def env_example() -> str:
-    """The text of `.env.example`: every variable, its default and its meaning."""
+    """Return the text of `.env.example`: every variable, its default and its meaning."""
     lines = ["# Every variable of the box, the containers and the settings. Copy to .env and change what you need.", ""]
     for variable in VARIABLES:
         lines += [f"# {variable.meaning}", f"#{variable.name}={variable.default}", ""]
@@ -201,14 +219,14 @@ def env_example() -> str:
 
 
 def new_secrets() -> str:
-    """Fresh values of the variables that nothing secret may have a default for, as lines for a .env file."""
+    """Return fresh values of the secrets, which must not have defaults, as lines for a .env file."""
     return f"PENSTOCK_SECRET_KEY={secrets.token_urlsafe(50)}\nPENSTOCK_FERNET_KEYS={Fernet.generate_key().decode()}\n"
 
 
 def _addresses(env: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, str]:
     web_host = env.get("PENSTOCK_WEB_HOST", "127.0.0.1")
     ingest_host = env.get("PENSTOCK_INGEST_HOST", "127.0.0.1")
-    made = {
+    defaults_of = {
         "DATABASE_URL": f"postgresql://penstock@127.0.0.1:{ports['PENSTOCK_POSTGRES_PORT']}/penstock",
         "REDIS_URL": f"redis://127.0.0.1:{ports['PENSTOCK_REDIS_PORT']}/0",
         "PENSTOCK_KAFKA": f"127.0.0.1:{ports['PENSTOCK_KAFKA_PORT']}",
@@ -218,8 +236,8 @@ def _addresses(env: Mapping[str, str], ports: Mapping[str, int]) -> dict[str, st
         "PENSTOCK_INGEST_URL": f"http://{reachable(ingest_host)}:{ports['PENSTOCK_INGEST_PORT']}",
     }
     if env.get("PENSTOCK_ENV", "development") != "production":
-        made["PENSTOCK_ECHO_URL"] = f"http://{reachable(ingest_host)}:{ports['PENSTOCK_ECHO_PORT']}/echo/"
-    return made | {name: env[name] for name in made if name in env}
+        defaults_of["PENSTOCK_ECHO_URL"] = f"http://{reachable(ingest_host)}:{ports['PENSTOCK_ECHO_PORT']}/echo/"
+    return defaults_of | {name: env[name] for name in defaults_of if name in env}
 
 
 def reachable(host: str) -> str:
@@ -236,13 +254,13 @@ def _process_env(var: Path) -> dict[str, str]:
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}",
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "config.settings",
-        "PYSPARK_PYTHON": sys.executable,  # else Spark's workers start another Python
+        "PYSPARK_PYTHON": sys.executable,  # otherwise Spark's workers start another Python
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
 
 
 def _secrets(env: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Development secrets, made once and kept; in production they must be given."""
+    """Return the secrets: in development generated once and kept, in production only those of the environment."""
     names = ("PENSTOCK_SECRET_KEY", "PENSTOCK_FERNET_KEYS")
     if env.get("PENSTOCK_ENV", "development") == "production":
         return {name: env[name] for name in names if name in env}
@@ -253,7 +271,7 @@ def _secrets(env: Mapping[str, str], path: Path) -> dict[str, str]:
 
 
 def _read_env_file(path: Path) -> dict[str, str]:
-    """NAME=value lines; quotes around the whole value are taken off."""
+    """Parse NAME=value lines; quotes around the whole value are removed."""
     if not path.is_file():
         return {}
     lines = (line.strip() for line in path.read_text().splitlines())

@@ -1,4 +1,4 @@
-"""What the supervisor writes down: every process by pid and creation time, so a reused pid fools nobody."""
+"""State file of the supervisor: every process by pid and creation time, so that a reused pid is recognised."""
 
 import contextlib
 import json
@@ -12,22 +12,22 @@ import psutil
 from msgspec import Struct
 
 
-class Known(Struct, frozen=True):
+class ProcessIdentity(Struct, frozen=True):
     """A process that cannot be confused with a later one of the same pid."""
 
     pid: int
     created: float
 
     @classmethod
-    def of(cls, pid: int) -> "Known | None":
-        """None if there is no such process now."""
+    def of(cls, pid: int) -> "ProcessIdentity | None":
+        """Return the identity of the process with this pid, or None if there is none now."""
         try:
             return cls(pid, psutil.Process(pid).create_time())
         except psutil.NoSuchProcess:
             return None
 
     def process(self) -> psutil.Process | None:
-        """The living process this is, or None; a zombie counts as gone."""
+        """Return the running process with this identity, or None; a zombie counts as gone."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.created) < 0.05
@@ -36,20 +36,20 @@ class Known(Struct, frozen=True):
             return None
 
     def send(self, number: int, *, group: bool = False) -> None:
-        """Signal it (or the process group it leads); gone is fine."""
+        """Send a signal to the process, or to the process group that it leads; do nothing if it is gone."""
         if self.process() is None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number) if group else os.kill(self.pid, number)
 
 
-class Entry(Struct, frozen=True):
-    """One program as the supervisor sees it."""
+class ProgramState(Struct, frozen=True):
+    """State of one program, as the supervisor sees it."""
 
     name: str
     stage: int
     state: str  # waiting | preparing | starting | ready | done | backoff | draining | failed
-    process: Known | None = None
+    process: ProcessIdentity | None = None
     version: str = ""
     port: int | None = None
     ready_s: float | None = None  # from its start
@@ -59,33 +59,33 @@ class Entry(Struct, frozen=True):
     why: str = ""
 
 
-class Snapshot(Struct, frozen=True):
-    """The whole box at one moment."""
+class BoxSnapshot(Struct, frozen=True):
+    """State of the whole box at one moment."""
 
-    supervisor: Known
+    supervisor: ProcessIdentity
     ready: bool
     ready_s: float | None
-    programs: list[Entry]
+    programs: list[ProgramState]
 
 
-def write_snapshot(path: Path, snapshot: Snapshot) -> None:
-    """Replace the file at once: a reader sees the old one or the new one."""
+def write_snapshot(path: Path, snapshot: BoxSnapshot) -> None:
+    """Replace the file atomically: a reader sees the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(f".{os.getpid()}.new")
     new.write_bytes(msgspec.json.format(msgspec.json.encode(snapshot), indent=1))
     new.replace(path)
 
 
-def read_snapshot(path: Path) -> Snapshot | None:
-    """None if the box never ran here or the file cannot be read as one."""
+def read_snapshot(path: Path) -> BoxSnapshot | None:
+    """Read a snapshot; None if the box never ran here or the file is malformed."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Snapshot)
+        return msgspec.json.decode(path.read_bytes(), type=BoxSnapshot)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 
 
 def last_json_line(path: Path) -> dict[str, Any]:
-    """The last line of a log that is a JSON object, or nothing."""
+    """Return the last line of a log that is a JSON object, or {}."""
     if path.exists():
         for line in reversed(path.read_text(errors="replace").splitlines()):
             with contextlib.suppress(json.JSONDecodeError):

@@ -1,4 +1,4 @@
-"""The supervisor: starts the programs in order of readiness, starts again what dies, stops all in reverse order."""
+"""The supervisor: starts the programs as those before them are ready, restarts them, stops all in reverse order."""
 
 import contextlib
 import fcntl
@@ -12,13 +12,13 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Final
 
-from localbox.ends import end_all, end_orphans
+from localbox.end_processes import end_all, end_orphans
 from localbox.errors import BoxError
+from localbox.managed_process import ManagedProcess
 from localbox.ports import check_free
-from localbox.program import Program, Stage, in_order
-from localbox.running import Running
+from localbox.program import Program, StartStage, in_order
 from localbox.settings import BoxSettings
-from localbox.state import Entry, Known, Snapshot, read_snapshot, write_snapshot
+from localbox.state import BoxSnapshot, ProcessIdentity, ProgramState, read_snapshot, write_snapshot
 
 TICK_S: Final = 0.05
 START_LIMIT_S: Final = 300.0
@@ -26,18 +26,18 @@ FOLLOW_S: Final = 0.5
 
 
 def state_file(settings: BoxSettings) -> Path:
-    """Where the snapshot lies."""
+    """Return the path of the box's snapshot."""
     return settings.run / "state.json"
 
 
-def living(settings: BoxSettings) -> Snapshot | None:
-    """The snapshot of the box that runs at this var/, or None if its supervisor does not."""
+def living(settings: BoxSettings) -> BoxSnapshot | None:
+    """Return the snapshot of the box at this var/, or None if its supervisor does not run."""
     snapshot = read_snapshot(state_file(settings))
     return snapshot if snapshot and snapshot.supervisor.process() else None
 
 
-def wait_written(settings: BoxSettings, *, limit_s: float) -> Snapshot | None:
-    """The living snapshot; if a supervisor holds the lock and has not written one yet, wait for it."""
+def wait_written(settings: BoxSettings, *, limit_s: float) -> BoxSnapshot | None:
+    """Return the running box's snapshot; wait for it if a supervisor has the lock but has not written it yet."""
     until = time.monotonic() + limit_s
     while (snapshot := living(settings)) is None and time.monotonic() < until:
         with _lock(settings.run / "lock") as free:
@@ -48,7 +48,7 @@ def wait_written(settings: BoxSettings, *, limit_s: float) -> Snapshot | None:
 
 
 class Supervisor:
-    """Runs the programs until it is asked to stop. One per var/, kept so by a file lock."""
+    """Runs the programs until a signal stops it. A file lock allows one per var/."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Supervisor:
         say: Callable[[str], None] | None = None,
         crew: Callable[[], Sequence[Program] | None] = lambda: None,
     ) -> None:
-        """`crew`: the programs of ingest, whose number changes, as they are wanted now; None: as they are."""
+        """`crew`: returns the desired programs of ingest, whose number changes; None: keep the present ones."""
         self._settings = settings
         self._crew = crew
         self._look_again = 0.0
@@ -70,7 +70,10 @@ class Supervisor:
         self._ready_s: float | None = None
 
     def run(self, *, on_ready: Callable[[], None] | None = None) -> int:
-        """Start, keep, stop. Returns the exit code: 0 after an orderly stop, 1 if something could not start."""
+        """Start, supervise and stop the programs. Return exit code 0 after an orderly stop, 1 if one did not start.
+
+        Raises BoxError if another supervisor runs here, or a port is taken.
+        """
         with _lock(self._settings.run / "lock") as held:
             if held is None:
                 raise BoxError(f"another supervisor has just started at {self._settings.var}: see `make status`")
@@ -103,22 +106,22 @@ class Supervisor:
                     raise BoxError(self._why_late())
             time.sleep(TICK_S)
 
-    def _new(self, program: Program, *, patient: bool = False) -> Running:
+    def _new(self, program: Program, *, patient: bool = False) -> ManagedProcess:
         log = self._settings.logs / f"{program.name}.log"
-        return Running(program, env=self._settings.env, log=log, pool=self._pool, patient=patient)
+        return ManagedProcess(program, env=self._settings.env, log=log, pool=self._pool, patient=patient)
 
     def _follow(self) -> None:
-        """Begin what is wanted and not there, and have those drain that are not wanted any more."""
+        """Start desired ingest replicas that do not run, and drain those that are not desired any more."""
         if time.monotonic() < self._look_again:
             return
         self._look_again = time.monotonic() + FOLLOW_S
-        if (crew := self._crew()) is None:
+        if (desired_programs := self._crew()) is None:
             return
-        wanted = {program.name: program for program in crew}
-        there = {one.program.name for one in self._running}
-        self._running += [self._new(program, patient=True) for name, program in wanted.items() if name not in there]
+        wanted = {program.name: program for program in desired_programs}
+        running = {one.program.name for one in self._running}
+        self._running += [self._new(program, patient=True) for name, program in wanted.items() if name not in running]
         for one in self._running:
-            if one.program.stage is Stage.INGEST and one.program.name not in wanted:
+            if one.program.stage is StartStage.INGEST and one.program.name not in wanted:
                 one.end()
 
     def _step(self) -> bool:
@@ -129,11 +132,11 @@ class Supervisor:
             was_up = one.is_up
             if one.step(may_start=up.issuperset(one.program.after)):
                 changed = True
-                self._tell(one, was_up)
+                self._report(one, was_up)
         self._running = [one for one in self._running if one.state != "gone"]
         return changed
 
-    def _tell(self, one: Running, was_up: bool) -> None:
+    def _report(self, one: ManagedProcess, was_up: bool) -> None:
         program = one.program
         if one.is_up and not was_up:
             port = f"port {program.port}" if program.port else ""
@@ -157,13 +160,13 @@ class Supervisor:
         return ports
 
     def _clear_leftovers(self) -> None:
-        """End what a killed supervisor left: it runs on without anybody who would start it again."""
+        """End the programs of a killed supervisor: they still run, but nothing would restart them."""
         if end_leftovers(self._settings):
-            self._say("ended what an earlier supervisor had left behind")
+            self._say("ended the programs that an earlier supervisor had left")
 
     def _stop(self) -> None:
         self._say("stopping ...")
-        signal.signal(signal.SIGINT, self._kill_all)  # a second Ctrl-C: no more patience
+        signal.signal(signal.SIGINT, self._kill_all)  # a second Ctrl-C kills at once
         killed = end_all([one.entry() for one in self._running])
         end_orphans(self._settings.var)
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -179,18 +182,18 @@ class Supervisor:
         self._signals += 1
 
     def _write(self) -> None:
-        me = Known.of(os.getpid())
+        me = ProcessIdentity.of(os.getpid())
         if me is None:
             sys.exit("no process of our own pid")
         entries = [one.entry() for one in self._running]
         ready = self._ready_s is not None
-        write_snapshot(state_file(self._settings), Snapshot(me, ready, self._ready_s, entries))
+        write_snapshot(state_file(self._settings), BoxSnapshot(me, ready, self._ready_s, entries))
 
 
 def end_leftovers(settings: BoxSettings) -> bool:
-    """End the programs of a snapshot whose supervisor is dead, and marked orphans; whether there were any."""
+    """End the programs of a dead supervisor's snapshot, and marked orphans; return True if there were any."""
     snapshot = read_snapshot(state_file(settings))
-    left: list[Entry] = [e for e in snapshot.programs if e.process and e.process.process()] if snapshot else []
+    left: list[ProgramState] = [e for e in snapshot.programs if e.process and e.process.process()] if snapshot else []
     end_all(left)
     orphans = end_orphans(settings.var)
     state_file(settings).unlink(missing_ok=True)
@@ -198,12 +201,12 @@ def end_leftovers(settings: BoxSettings) -> bool:
 
 
 def _print(text: str) -> None:
-    with contextlib.suppress(BrokenPipeError):  # nobody reads any more: no reason to leave programs unattended
+    with contextlib.suppress(BrokenPipeError):  # the reader is gone, but the programs still need a supervisor
         print(text, flush=True)
 
 
 class _lock:  # noqa: N801 reads as a function
-    """Holds a file lock while inside; gives None if another process holds it."""
+    """Context manager that holds a file lock; enters with None if another process holds it."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

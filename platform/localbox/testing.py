@@ -1,4 +1,4 @@
-"""What tests take from the box: `with Box(tmp_path / "var", only=["kafka"]) as box: ...`."""
+"""The box's API for tests: `with Box(tmp_path / "var", only=["kafka"]) as box: ...`."""
 
 import shutil
 import tempfile
@@ -14,10 +14,10 @@ __all__ = ["ROOT", "Box", "box_of", "free_ports"]
 
 @contextmanager
 def box_of(*names: str, extra: Sequence[str] = (), env: Mapping[str, str] | None = None) -> Iterator[Box]:
-    """Run a box with these programs alone, or with all, and those of the demo that are asked for as `extra`.
+    """Run a box with only these programs, or with all, plus the demo's programs in `extra`.
 
-    Its data are under var/test: each run of pytest closes the folder of all its temporary ones to Postgres's user, who
-    could not start again there.
+    Its data is under var/test: pytest makes its folder of temporary directories inaccessible to Postgres's user on each
+    run, so that Postgres could not restart there.
     """
     parent = ROOT / "var" / "test"
     parent.mkdir(parents=True, exist_ok=True)

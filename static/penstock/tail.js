@@ -18,10 +18,10 @@
   };
 
   const wordsOf = (standing) => {
-    if (standing.trouble) return `Nothing can come: ${standing.trouble}.`;
+    if (standing.trouble) return `No messages can be read: ${standing.trouble}.`;
     const words = [];
-    if (standing.left_out) words.push(`Sampled: ${standing.shown} of ${standing.shown + standing.left_out} in the last second are shown.`);
-    if (standing.unjudged) words.push(`For ${standing.unjudged} the filter had no value.`);
+    if (standing.left_out) words.push(`Sampled: showing ${standing.shown} of ${standing.shown + standing.left_out} messages of the last second.`);
+    if (standing.unjudged) words.push(`The filter had no value for ${standing.unjudged}.`);
     return words.join(" ") || "Live.";
   };
 
@@ -36,7 +36,7 @@
     let paused = false;
 
     const say = (words) => {
-      const text = missed ? `${words} ${missed} came too fast for this page and are not shown.` : words;
+      const text = missed ? `${words} ${missed} arrived too fast and are not shown.` : words;
       if (at("tail-standing").textContent !== text) at("tail-standing").textContent = text;
     };
     const add = (copy) => {
@@ -50,7 +50,7 @@
       const cell = row.insertCell();
       cell.colSpan = 4;
       cell.className = "wait";
-      cell.textContent = "Messages may have passed here that are kept no more.";
+      cell.textContent = "Some messages may be missing here: they are no longer kept.";
     };
     const open = () => {
       source = new EventSource(sheet.dataset.tail + encodeURIComponent(cursor));
@@ -70,7 +70,7 @@
       });
       source.onerror = () => {
         if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
-        say(`The stream ended; we try again in ${AGAIN_MS / 1000} s.`);
+        say(`Connection lost. Reconnecting in ${AGAIN_MS / 1000} s.`);
         source = null;
         window.setTimeout(() => { if (!source && !paused) open(); }, AGAIN_MS);
       };
@@ -81,10 +81,10 @@
     };
     pause.addEventListener("click", () => {
       paused = !paused;
-      pause.textContent = paused ? "Go on" : "Pause the view";
+      pause.textContent = paused ? "Resume tail" : "Pause tail";
       if (paused) {
         close();
-        say("Paused; what comes meanwhile is shown when you go on, as far as it is kept.");
+        say("Paused. Messages received meanwhile are shown when you resume, as far as they are kept.");
       } else {
         open();
       }

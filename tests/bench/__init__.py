@@ -1,1 +1,1 @@
-"""`make bench`: each hop against a raw baseline in the same run, and the whole way; it asserts nothing about time."""
+"""`make bench`: each hop against a raw baseline in the same run, and end to end; no time is asserted."""

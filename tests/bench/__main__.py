@@ -1,4 +1,4 @@
-"""`python -m tests.bench [name ...]`: run the benches, print each line, write var/bench/bench.json."""
+"""`python -m tests.bench [name ...]`: run the benchmarks, print each result, write var/bench/bench.json."""
 
 import json
 import statistics
@@ -27,14 +27,14 @@ SENDS = 30_000
 
 
 def raw(at: Stand, what: str, *words: object) -> float:
-    """A raw baseline in a process of its own."""
+    """Run a raw baseline in a separate process and return its result."""
     command = [sys.executable, "-m", "tests.bench.raw", what, *map(str, words)]
     done = subprocess.run(command, cwd=ROOT, env=at.env, check=True, capture_output=True, text=True)
     return float(done.stdout)
 
 
 def bench_ingest(at: Stand) -> list[Line]:
-    """Batches of 100 against the bare producer; singles by themselves."""
+    """Ingest in batches of 100 against the bare producer, and single events without a baseline."""
     at.pipe()
     topic = at.cluster.topics["ingest"].name
     with at.ingest():
@@ -51,7 +51,7 @@ def bench_ingest(at: Stand) -> list[Line]:
 
 
 def _lane_rate(at: Stand, kind: LaneKind, topic: str, count: int, *more: str) -> float:
-    """Records a second of a lane from its first commit to its last, over `count` more records than it had settled."""
+    """Return a lane's records per second, first commit to last, over `count` records beyond those committed."""
     before = at.committed(kind, topic)
     with at.running("-m", "tests.bench.lane", kind, *more):
         first = last = (0.0, before)
@@ -65,12 +65,12 @@ def _lane_rate(at: Stand, kind: LaneKind, topic: str, count: int, *more: str) ->
 
 
 def bench_process(at: Stand) -> list[Line]:
-    """Two steps, ledger and lag on, against the bare consume-produce loop over the same records."""
+    """Process lane, two steps, ledger and lag on, against the bare consume-produce loop over the same records."""
     return [_process(at, "process, 2 steps, ledger and lag on", STEPS, 0.6)]
 
 
 def bench_steps(at: Stand) -> list[Line]:
-    """Five steps and a predicate, ledger and lag on, against the same loop."""
+    """Process lane, five steps and a predicate, ledger and lag on, against the same loop."""
     return [_process(at, "process, 5 steps and a predicate, ledger on", FIVE_STEPS, 0.4)]
 
 
@@ -94,7 +94,7 @@ def _process(at: Stand, name: str, steps: list[dict[str, Any]], need: float) -> 
 
 
 def bench_ledger(at: Stand) -> list[Line]:
-    """The process lane as it is against one that counts nothing, over as many records of the same kind."""
+    """Process lane with ledger and lags against one without them, over as many records of the same kind."""
     at.pipe(STEPS)
     topic = at.cluster.topics["ingest"].name
 
@@ -110,7 +110,7 @@ def bench_ledger(at: Stand) -> list[Line]:
 
 
 def bench_language(_at: Stand) -> list[Line]:
-    """Expressions over one event, in this process."""
+    """Evaluate expressions over one event, in this process."""
     body = json.loads(EVENT)
     simple = Line("a simple predicate", "us", [median_us(text, body) for text in SIMPLE], need="under 3 us")
     simple.met = simple.median < 3
@@ -118,7 +118,7 @@ def bench_language(_at: Stand) -> list[Line]:
 
 
 def bench_transmit(at: Stand) -> list[Line]:
-    """Signature, ledger, attempts on, against the bare libcurl loop to the same receiver."""
+    """Transmit lane, signature, ledger and attempts on, against the bare libcurl loop to the same receiver."""
     at.pipe()
     egress = at.cluster.topics["egress"].name
 
@@ -157,12 +157,12 @@ def _whole(at: Stand, **load: float) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def bench_whole(at: Stand) -> list[Line]:
-    """POST sent to receiver's answer, everything on this machine: latency at two rates, and as fast as it goes."""
+    """End to end, from POST to the receiver's response, on this machine: latency at two rates, and throughput."""
     at.pipe()
     lines = []
     lanes = [at.running("-m", "tests.bench.lane", kind) for kind in ("process", "transmit")]
     with at.ingest(), at.receiver(), lanes[0], lanes[1]:
-        _whole(at, count=2_000, rate=200, connections=16)  # warm
+        _whole(at, count=2_000, rate=200, connections=16)  # warm-up
         for rate, need_p50, need_p95 in ((200, 8.0, 20.0), (1_000, None, 40.0)):
             p50s, p95s = [], []
             for _ in range(RUNS):
@@ -190,7 +190,7 @@ def _latency(name: str, values: list[float], need: float | None) -> Line:
 
 
 def bench_lookups(_at: Stand) -> list[Line]:
-    """A table of a million rows in the host's store: a look-up with its row decoded, and the way to the first one."""
+    """Million-row table in the host's store: time of a look-up with decoding, and time to the first look-up."""
     figures = [lookups.measure() for _ in range(RUNS)]
     p99 = Line("look-up in 1 M rows, p99", "us", [run.p99_us for run in figures], need="under 50 us")
     p99.met = p99.median < 50
@@ -224,7 +224,7 @@ BENCHES: dict[str, Callable[[Stand], list[Line]]] = {
 
 
 def main() -> None:
-    """Run those named, or all."""
+    """Run the named benchmarks, or all."""
     guard()
     lines: list[Line] = []
     for name in sys.argv[1:] or BENCHES:

@@ -1,6 +1,6 @@
-"""What failing destinations cost the others, measured on the transmit, retry and retrier lanes with real Kafka.
+"""Cost of failing destinations to the others, measured on the transmit, retry and retrier lanes with real Kafka.
 
-Records are put on the egress topic as process lanes put them, so that ingest's share of the two cores is not in it.
+The benchmark produces the egress records itself, as process lanes do, so that ingest uses none of the two cores.
 """
 
 import os
@@ -15,15 +15,15 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Producer
 
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import MINUTE_US, partition_base
 from dataplane.names import LANE_KINDS, WIRE_VERSION, LaneKind, Purpose
 from tests.bench.client import EVENT
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import Stand
-from tests.rig.behaviours import hang, throttled
-from tests.rig.cluster import Cluster, key_of
-from tests.rig.receiver import Receiver
+from tests.support.behaviours import hang, throttled
+from tests.support.cluster import Cluster, key_of
+from tests.support.receiver import Receiver
 
 RATE: Final = 500.0
 DESTINATIONS: Final = 50
@@ -32,20 +32,20 @@ RUN_S: Final = 10.0
 PARKED: Final = 100_000
 OUTAGE_S: Final = 120.0
 DRAIN_S: Final = 240.0
-STRETCH_S: Final = 10  # shorter ones say how the machine shares its cores out
+STRETCH_S: Final = 10  # shorter intervals measure the machine's scheduler
 KINDS: Final[tuple[LaneKind, ...]] = ("transmit", "transmit-retry", "retrier")
 COLUMN: Final = {"type": "http", "timeout_s": 30.0}
 
 
 class Sent(NamedTuple):
-    """A message on egress: its destination and when it was produced (ns since the epoch)."""
+    """Message on egress: its destination and its produce time (ns since the epoch)."""
 
     destination: str
     at_ns: int
 
 
 class Feed:
-    """Puts messages for a pipe's destinations, in turn, on a topic of the cell."""
+    """Producer of messages for a pipe's destinations, round-robin, on a topic of the cell."""
 
     def __init__(self, cluster: Cluster, pipe: str, destinations: Sequence[str]) -> None:
         self._pipe, self._destinations = pipe, destinations
@@ -56,7 +56,7 @@ class Feed:
         self.sent: dict[str, Sent] = {}
 
     def run(self, seconds: float, rate: float = RATE) -> None:
-        """`rate` messages a second for so long."""
+        """Produce `rate` messages per second for `seconds`."""
         begun, count = time.perf_counter(), 0
         while (passed := time.perf_counter() - begun) < seconds:
             while count < passed * rate:
@@ -66,13 +66,13 @@ class Feed:
         assert self._producer.flush(20) == 0
 
     def park(self, count: int, wait_s: float) -> None:
-        """So many on retry-in, to be tried after a long while."""
+        """Produce `count` messages on retry-in, due after `wait_s`."""
         for _ in range(count):
             self.put("retry-in", not_before_us=time.time_ns() // 1_000 + int(wait_s * 1e6), attempt=1, tried=1)
         assert self._producer.flush(60) == 0
 
     def put(self, purpose: Purpose, **changes: Any) -> None:
-        """One message."""
+        """Produce one message."""
         now_ns = time.time_ns()
         partition, destination = (
             self._number % self._partitions,
@@ -80,7 +80,7 @@ class Feed:
         )
         position = partition_base(1, partition) + self._number
         now_us, name = now_ns // 1_000, str(uuid.UUID(bytes=os.urandom(16)))
-        meta = Meta(WIRE_VERSION, name, self._pipe, 1, "shop", now_us, now_us, now_us // MINUTE_US)
+        meta = MessageMeta(WIRE_VERSION, name, self._pipe, 1, "shop", now_us, now_us, now_us // MINUTE_US)
         meta.position, meta.destination = position, destination
         for field, value in changes.items():
             setattr(meta, field, value)
@@ -98,7 +98,7 @@ class Feed:
 
 @contextmanager
 def _lanes(at: Stand, *cells: Cluster) -> Iterator[None]:
-    """Lanes of each kind for these cells."""
+    """Run lanes of each kind for these cells."""
     with ExitStack() as stack:
         for cluster in cells:
             cluster.publish_cell()
@@ -108,7 +108,7 @@ def _lanes(at: Stand, *cells: Cluster) -> Iterator[None]:
 
 
 def _cell_beside(at: Stand) -> Cluster:
-    """Another cell on the same broker, under the same keys."""
+    """Create another cell on the same broker with the same Fernet key."""
     beside = Cluster(at.cluster.kafka, cell="c2")
     beside.fernet_key = at.cluster.fernet_key
     beside.make_cell_topics(LANE_KINDS)
@@ -116,7 +116,7 @@ def _cell_beside(at: Stand) -> Cluster:
 
 
 def _arrivals(at: Stand, sent: Mapping[str, Sent], within_s: float) -> dict[str, int]:
-    """When each of `sent` was received (ns); those that have come by the end of `within_s`."""
+    """Return when each of `sent` was received (ns); waits at most `within_s` and omits those not received."""
     deadline = time.monotonic() + within_s
     received = at.received()
     while len(received.keys() & sent.keys()) < len(sent) and time.monotonic() < deadline:
@@ -131,14 +131,14 @@ def _p95_ms(sent: Mapping[str, Sent], arrived: Mapping[str, int]) -> float:
 
 
 class Watched(NamedTuple):
-    """What became of the messages of well-behaved destinations in one run."""
+    """Latency and throughput of the healthy destinations' messages in one run."""
 
     p95_ms: float
     per_s: float
 
 
 def _run(at: Stand, cluster: Cluster, number: int, bad: Sequence[str] = ()) -> Watched:
-    """One run of a pipe of its own; `bad` are the addresses of its first destinations. All are removed afterwards."""
+    """Run a new pipe; `bad` are the URLs of its first destinations. Removes all destinations afterwards."""
     pipe, good = f"run-{number}", f"http://127.0.0.1:{at.receiver_port}/hook"
     urls = [*bad, *([good] * (DESTINATIONS - len(bad)))]
     names = [f"d{n}" for n in range(DESTINATIONS)]
@@ -156,18 +156,18 @@ def _run(at: Stand, cluster: Cluster, number: int, bad: Sequence[str] = ()) -> W
 
 
 def _refusing() -> str:
-    with socket.socket() as taken:  # nobody listens there afterwards
+    with socket.socket() as taken:  # nothing listens on this port afterwards
         taken.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{taken.getsockname()[1]}/refused"
 
 
 def bench_isolation(at: Stand) -> list[Line]:
-    """50 destinations at 500/s, 3 of them refusing, hanging and throttling, against none of them."""
+    """50 destinations at 500/s, 3 of them refusing, hanging and throttling, against 50 healthy ones."""
     bad = Receiver()
     bad.answers |= {"/hang": hang, "/429": throttled(None)}
     urls = [_refusing(), bad.url("/hang"), bad.url("/429")]
     with at.receiver(), _lanes(at, at.cluster):
-        _run(at, at.cluster, 0)  # warm
+        _run(at, at.cluster, 0)  # warm-up
         pairs = [(_run(at, at.cluster, 2 * n + 1), _run(at, at.cluster, 2 * n + 2, urls)) for n in range(RUNS)]
     bad.close()
     lag = Line(
@@ -190,7 +190,7 @@ def bench_isolation(at: Stand) -> list[Line]:
 
 
 def bench_parked(at: Stand) -> list[Line]:
-    """The hot path of a cell with 100 000 messages in its delay tiers, in turn with that of a cell that has none."""
+    """Hot path of a cell with 100 000 messages in its delay tiers, alternating with a cell that has none."""
     parked, free = at.cluster, _cell_beside(at)
     with at.receiver(), _lanes(at, parked, free):
         _run(at, parked, 0)
@@ -207,7 +207,7 @@ def bench_parked(at: Stand) -> list[Line]:
 
 
 def bench_outage(at: Stand) -> list[Line]:
-    """A destination away for two minutes at 500/s: how long until all is delivered, and how fast it came at most."""
+    """Destination down for two minutes at 500/s: time until everything is delivered, and peak delivery rate."""
     at.cluster.add_pipe("run-0", key_of("run-0"), {"d0": COLUMN | {"url": f"http://127.0.0.1:{at.receiver_port}/hook"}})
     feed = Feed(at.cluster, "run-0", ["d0"])
     with _lanes(at, at.cluster):

@@ -1,4 +1,4 @@
-"""What ten thousand pipes that nothing comes for cost the busy one of their cell: throughput, memory, and how soon a
+"""Cost of ten thousand idle pipes to the busy one of their cell: throughput, memory, and the delay until a
 changed spec runs.
 """
 
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import MINUTE_US
 from dataplane.names import WIRE_VERSION
 from dataplane.spec import parse_pipe_spec
@@ -20,7 +20,7 @@ from dataplane.tables.records import PipeRecord, PlanRecord, Record
 from tests.bench.client import EVENT
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import STEPS, Stand
-from tests.rig.cluster import PIPE, TENANT
+from tests.support.cluster import PIPE, TENANT
 
 IDLE: Final = 10_000
 EVENTS: Final = 60_000
@@ -30,14 +30,14 @@ _MARK: Final = '"changed":%d'
 
 
 class Run(NamedTuple):
-    """A process lane from its first commit to its last: records a second, and the memory it had (MB)."""
+    """Process lane from its first commit to its last: records per second, and its resident memory (MB)."""
 
     rate: float
     rss_mb: float
 
 
 def bench_idle(at: Stand) -> list[Line]:
-    """The same lane over the same events before and after the cell has its idle pipes."""
+    """Measure the same lane over the same events before and after the cell gets its idle pipes."""
     at.pipe(STEPS)
     alone = [_run(at) for _ in range(RUNS)]
     publish_idle(at, IDLE)
@@ -58,7 +58,7 @@ def bench_idle(at: Stand) -> list[Line]:
 
 
 def publish_idle(at: Stand, count: int) -> None:
-    """So many pipes of the cell, each with a plan of its own."""
+    """Publish `count` pipes of the cell, each with its own plan."""
     url = f"http://127.0.0.1:{at.receiver_port}/hook"
     spec = parse_pipe_spec({"sources": {"shop": {}}, "normalize": STEPS, "destinations": {"crm": {"url": url}}})
     records: list[Record] = []
@@ -73,7 +73,7 @@ def publish_idle(at: Stand, count: int) -> None:
 
 
 def changes(at: Stand) -> list[float]:
-    """Seconds from a changed plan on the control topic to the first message that ran it, several times."""
+    """Return, for each plan change, the seconds from the control topic to the first message that ran it."""
     producer = Producer({"bootstrap.servers": at.cluster.kafka, "log_level": 3})
     taken = []
     with at.running("-m", "tests.bench.lane", "process"), _reader(at) as reader:
@@ -92,13 +92,13 @@ def _changed(at: Stand, number: int) -> PlanRecord:
 
 
 def _runs_as(at: Stand, number: int) -> PipeRecord:
-    """What is stamped with revision 1 runs the new one."""
+    """Return a pipe record by which messages stamped with revision 1 run the new revision."""
     version = at.cluster.version()
     return PipeRecord(PIPE, version, TENANT, "rig", at.cluster.cell, "active", [(number + 2, 100)], {1: number + 2})
 
 
 def _seconds_until(at: Stand, producer: Producer, reader: Consumer, mark: bytes) -> float:
-    """Until a message comes out with the mark, while one goes in every 20 ms."""
+    """Return the seconds until a message carries the mark, while producing one every 20 ms."""
     began = time.monotonic()
     while time.monotonic() < began + MEASURED_S:
         _produce(at, producer, 1)
@@ -109,7 +109,7 @@ def _seconds_until(at: Stand, producer: Producer, reader: Consumer, mark: bytes)
 
 
 def _run(at: Stand) -> Run:
-    """Put events on ingest, then let a lane take them."""
+    """Produce events on ingest, then run a lane over them."""
     producer = Producer({"bootstrap.servers": at.cluster.kafka, "log_level": 3, "queue.buffering.max.messages": EVENTS})
     _produce(at, producer, EVENTS)
     topic = at.cluster.topics["ingest"].name
@@ -130,11 +130,11 @@ def _run(at: Stand) -> Run:
 
 
 def _produce(at: Stand, producer: Producer, count: int) -> None:
-    """Records as ingest writes them."""
+    """Produce records as ingest writes them."""
     topic = at.cluster.topics["ingest"]
     now_us = time.time_ns() // 1_000
     for number in range(count):
-        meta = Meta(WIRE_VERSION, f"msg_{uuid.uuid4()}", PIPE, 1, "shop", now_us, now_us, now_us // MINUTE_US)
+        meta = MessageMeta(WIRE_VERSION, f"msg_{uuid.uuid4()}", PIPE, 1, "shop", now_us, now_us, now_us // MINUTE_US)
         producer.produce(
             topic.name, EVENT, partition=number % topic.partitions, headers=[(META_HEADER, encode_meta(meta))]
         )
@@ -143,7 +143,7 @@ def _produce(at: Stand, producer: Producer, count: int) -> None:
 
 @contextmanager
 def _reader(at: Stand) -> Iterator[Consumer]:
-    """Reads what comes out from now on."""
+    """Yield a consumer of egress that begins at the current end."""
     topic = at.cluster.topics["egress"]
     consumer = Consumer({"bootstrap.servers": at.cluster.kafka, "group.id": "bench-idle", "log_level": 3})
     places = [TopicPartition(topic.name, partition) for partition in range(topic.partitions)]

@@ -1,6 +1,6 @@
 """One lane in a plain process, as Spark's Python worker runs it: `python -m tests.bench.lane process [c1]`.
 
-With `uncounted` behind it, a process lane counts nothing.
+With the argument `uncounted`, a process lane keeps no ledger and no lags.
 """
 
 import logging
@@ -10,16 +10,16 @@ import sys
 from dataplane.jobs.lanes import make_work
 from dataplane.ledger.facts import FactBook
 from dataplane.process import runner
-from dataplane.process.run import Run
-from dataplane.runtime.garbage import collect_seldom
-from dataplane.runtime.lags import LagBook
-from dataplane.runtime.lane import Lane, LaneIdentity
+from dataplane.process.run import MessageRun
+from dataplane.runtime.garbage import collect_rarely
+from dataplane.runtime.lanes.lane import Lane, LaneIdentity
 from dataplane.runtime.settings import settings_from
+from dataplane.runtime.telemetry.lags import LagBook
 
 
 def count_nothing() -> None:
-    """A process lane as it would be without ledger and lags: what they cost is the difference."""
-    for where, name in ((FactBook, "extend"), (LagBook, "add_group"), (Run, "passed"), (Run, "departed")):
+    """Disable ledger and lags of the process lane: the difference in rate is their cost."""
+    for where, name in ((FactBook, "extend"), (LagBook, "add_group"), (MessageRun, "passed"), (MessageRun, "departed")):
         setattr(where, name, lambda *_: None)
     setattr(runner, "_times", lambda _items: [])  # noqa: B010 (no function of its type)
 
@@ -27,7 +27,7 @@ def count_nothing() -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    collect_seldom()
+    collect_rarely()
     if "uncounted" in sys.argv:
         sys.argv.remove("uncounted")
         count_nothing()

@@ -1,4 +1,4 @@
-"""What an expression costs on one message, by the clock of this process."""
+"""Cost of evaluating an expression on one message, by this process's clock."""
 
 import statistics
 import timeit
@@ -7,7 +7,7 @@ from typing import Any, Final
 from dataplane.expr import compile_expr
 
 RUNS: Final = 200
-LOOKS: Final = 1_000  # evaluations in a run
+LOOKS: Final = 1_000  # evaluations per run
 SIMPLE: Final = ("body.order.id > 100", 'body.customer.name == "Ada"', "body.order.id in [1, 2] || has(body.note)")
 LARGER: Final = (
     'body.customer.email.endsWith("@example.com") && body.order.lines.exists(line, line.n > 1)',
@@ -16,7 +16,7 @@ LARGER: Final = (
 
 
 def median_us(text: str, body: dict[str, Any]) -> float:
-    """The median over runs of the mean of an evaluation, in microseconds."""
+    """Return the median over runs of the mean time of one evaluation, in microseconds."""
     expr = compile_expr(text)
     seconds = timeit.repeat(lambda: expr(body), number=LOOKS, repeat=RUNS)
     return statistics.median(seconds) / LOOKS * 1e6

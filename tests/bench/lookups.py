@@ -1,4 +1,4 @@
-"""Look-up tables at a million rows: what a look-up costs, and how long a restart takes until the first one."""
+"""Look-up tables of a million rows: time of a look-up, and time from a restart to the first one."""
 
 import random
 import tempfile
@@ -18,7 +18,7 @@ TABLE: Final = "tab_00000000000000000000"
 
 
 class LookupFigures(Struct, frozen=True):
-    """Times in the unit their names say. `load_s`: from records to rows on disk, without Kafka."""
+    """Measured times, in the units that the names give. `load_s`: from records to rows on disk, without Kafka."""
 
     rows: int
     load_s: float
@@ -29,7 +29,7 @@ class LookupFigures(Struct, frozen=True):
 
 
 def measure(rows: int = ROWS, looks: int = LOOKS) -> LookupFigures:
-    """Load, close, open again, and look rows up in an order made by chance, each decoded."""
+    """Load, close, reopen, and look up rows in random order, each decoded."""
     with tempfile.TemporaryDirectory(prefix="penstock-lookups-") as name:
         folder = Path(name)
         load_s = _load(folder, rows)

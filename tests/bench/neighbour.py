@@ -1,4 +1,4 @@
-"""What a tenant that floods costs its neighbour: p95 of plain events, quiet and flooded in turn."""
+"""Noisy neighbour: p95 latency of a tenant's plain events, quiet and flooded runs alternating."""
 
 import time
 from contextlib import ExitStack
@@ -8,17 +8,17 @@ from dataplane.names import LANE_KINDS
 from dataplane.tables.records import QuotaRecord
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import Stand
-from tests.rig.cluster import key_of
-from tests.rig.neighbours import QUOTA, STEPS, Flood, delays_ms, p95_ms, send_plain
-from tests.rig.receiver import Receiver
+from tests.support.cluster import key_of
+from tests.support.neighbours import QUOTA, STEPS, Flood, delays_ms, p95_ms, send_plain
+from tests.support.receiver import Receiver
 
 RUN_S: Final = 10.0
-SETTLE_S: Final = 4.0  # a flood begins with messages whose cost is not known yet
+SETTLE_S: Final = 4.0  # the cost of a flood's first messages is not known yet
 DRAIN_S: Final = 180.0
 
 
 def bench_neighbour(at: Stand) -> list[Line]:
-    """One tenant at ten times its quota with four steps of 3.5 ms, another one beside it in the same partitions."""
+    """One tenant at ten times its quota with four steps of 3.5 ms, and another tenant in the same partitions."""
     receiver = Receiver()
     for pipe, tenant, steps in (("flood", "ten_flood", STEPS), ("plain", "ten_plain", [])):
         crm = {"crm": {"url": receiver.url(f"/{pipe}")}}
@@ -45,7 +45,7 @@ def bench_neighbour(at: Stand) -> list[Line]:
 
 
 def _plain(at: Stand, receiver: Receiver, run: int, seconds: float = RUN_S) -> float:
-    """Send plain events and wait for them; their p95 in ms."""
+    """Send plain events, wait until all are received and return their p95 in ms."""
     count = len(send_plain(at.port, key_of("plain"), seconds, run))
     deadline = time.monotonic() + 60
     while len(delays := delays_ms(receiver.got["/plain"], run)) < count:
@@ -56,7 +56,7 @@ def _plain(at: Stand, receiver: Receiver, run: int, seconds: float = RUN_S) -> f
 
 
 def _drain(at: Stand) -> None:
-    """Wait until the slow lane has run what the flood left."""
+    """Wait until the slow lane has processed the backlog of the flood."""
     topic = at.cluster.topics["process-slow"].name
     deadline = time.monotonic() + DRAIN_S
     while at.committed("process-slow", topic) < at.ends(topic):

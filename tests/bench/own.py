@@ -1,8 +1,8 @@
-"""Own time: what our part of a hop costs a message, with Kafka, HTTP and libcurl left out, and which functions take it.
+"""Own time: CPU time of our part of a hop per message, without Kafka, HTTP and libcurl, and the functions using it.
 
-Each hop's own objects carry real messages in memory; records are stored, and sends answered, as soon as they are asked
-for. What is left is time of the one thread that only our code can save. The tenth percentile of many short passes is
-told: on a machine that does other work, too, most of the others were interrupted.
+Each hop's own objects carry real messages in memory; records are stored, and requests answered, on the next poll.
+The remaining time is that of one thread, which only our code can reduce. The result is the tenth percentile of
+many short passes: on a machine that also does other work, most of the others were interrupted.
 """
 
 import asyncio
@@ -21,38 +21,38 @@ import pytest
 import uvloop
 from confluent_kafka import Message
 
-from dataplane.ingest.acks import Acks
+from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.events import read_events
-from dataplane.ingest.replica import Replica
+from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.stamp import message_id
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.stopwatch import stamp
 from dataplane.ledger.units import MINUTE_US
 from dataplane.names import PURPOSES, WIRE_VERSION, cell_topic
-from dataplane.runtime.garbage import collect_seldom
-from dataplane.runtime.lane import BATCH
-from dataplane.runtime.outbox import Outbox
+from dataplane.runtime.garbage import collect_rarely
+from dataplane.runtime.lanes.lane import BATCH
+from dataplane.runtime.lanes.window import AckWindow
+from dataplane.runtime.producers.tracked_producer import TrackedProducer
 from dataplane.runtime.settings import settings_from
-from dataplane.runtime.window import AckWindow
 from dataplane.tables.records import CellRecord, PipeRecord, TopicRecord
-from dataplane.transmit.sender import Answer
+from dataplane.transmit.http.sender import HttpResponse
 from tests.bench.client import EVENT
 from tests.bench.report import Line
 from tests.bench.stand import FIVE_STEPS, STEPS
 from tests.bench.threads import mock_cluster
-from tests.rig import process_lane, transmitting
-from tests.rig.memory_lane import PARTITIONS, MemoryLane
+from tests.support import process_lane, transmitting
+from tests.support.memory_lane import PARTITIONS, MemoryLane
 
-PASSES: Final = 400  # a kernel samples every 4 ms at most
-REQUESTS: Final = 8  # of 100 events, at once
+PASSES: Final = 400  # the kernel samples at most every 4 ms
+REQUESTS: Final = 8  # concurrent, of 100 events each
 SAMPLE_S: Final = 0.001
-TOLD: Final = 12  # functions of a hop
-Passes = Iterator[tuple[float, int]]  # thread seconds, messages
+TOLD: Final = 12  # functions reported per hop
+Passes = Iterator[tuple[float, int]]  # thread CPU seconds, messages
 
 
 class Sampler:
-    """Which function the thread is in, by CPU time, while it is switched on. A call into C counts for its caller."""
+    """Sampling profiler by CPU time: counts the function that the thread is in; a C call counts for its caller."""
 
     def __init__(self) -> None:
         self.found: Counter[str] = Counter()
@@ -64,7 +64,7 @@ class Sampler:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """What is done within."""
+        """Sample while the block runs."""
         signal.signal(signal.SIGPROF, self._note)
         signal.setitimer(signal.ITIMER_PROF, SAMPLE_S, SAMPLE_S)
         try:
@@ -74,19 +74,19 @@ class Sampler:
 
 
 class Loopback:
-    """A producer whose records are stored once somebody asks; the reports are made beforehand."""
+    """Producer that stores records on the next poll; its delivery reports are made in advance."""
 
     def __init__(self, records: int) -> None:
         self._due: list[tuple[Callable[[None, Message], None], int]] = []
         self._told = {at: [Message(partition=at, offset=n) for n in range(records)] for at in range(PARTITIONS)}
 
     def produce(self, *record: Any, headers: Any) -> None:
-        """Take a record, as librdkafka's clients do."""
+        """Accept a record, as librdkafka's clients do."""
         assert headers
         self._due.append((record[4], record[3]))
 
     def poll(self, _wait_s: float) -> None:
-        """Report on all records."""
+        """Report the delivery of all records."""
         due, self._due = self._due, []
         told = {at: iter(messages) for at, messages in self._told.items()}
         for report, partition in due:
@@ -94,28 +94,30 @@ class Loopback:
 
 
 class EchoSender(transmitting.MemorySender):
-    """Answers 204 to everything with the next turn."""
+    """Sender that answers 204 to every request on the next poll."""
 
     tell_all = False
 
-    def turn(self, wait_s: float) -> Iterator[Answer]:
+    def poll(self, wait_s: float) -> Iterator[HttpResponse]:
         begun, self.begun, self.requests = self.begun, [], []
         assert wait_s < 1
         for token in begun:
-            yield Answer(token, 204, 0, "", "", False, total_us=500)
+            yield HttpResponse(token, 204, 0, "", "", False, total_us=500)
 
 
 def _batch(first: int, **more: Any) -> list[Message]:
-    """Messages of one partition, as the hop before wrote them."""
+    """Return messages of one partition as the preceding hop wrote them."""
     made = []
-    if more:  # by a process lane, all together
+    if more:  # written by a process lane in one batch
         more["stopwatch"] = stamp(Slice.TRANSMIT_QUEUE, time.time_ns() // 1_000, [0, 0, 0, 300, 0, 0, 20])
     for number in range(first, first + BATCH):
         now_us = time.time_ns() // 1_000
         id_ = message_id(now_us, os.urandom(10).hex()[:19])
         position = number if more else 0
         came_us = now_us - 3_000 - number % 700
-        meta = Meta(WIRE_VERSION, id_, "p", 1, "shop", came_us, came_us, now_us // MINUTE_US, position=position, **more)
+        meta = MessageMeta(
+            WIRE_VERSION, id_, "p", 1, "shop", came_us, came_us, now_us // MINUTE_US, position=position, **more
+        )
         meta.stored_ms = (came_us + 1_500) // 1_000 if more else 0
         headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
         made.append(Message(partition=0, offset=number, value=bytes(bytearray(EVENT)), headers=headers))
@@ -123,19 +125,19 @@ def _batch(first: int, **more: Any) -> list[Message]:
 
 
 def _carry(lane: MemoryLane, sampler: Sampler, **more: Any) -> Passes:
-    """Take a batch, turn until it is settled; then the next one."""
-    lane.outbox = Outbox(Loopback(BATCH))  # type: ignore[assignment]
+    """Process a batch, poll until it is settled, then continue with the next one."""
+    lane.producer = TrackedProducer(Loopback(BATCH))  # type: ignore[assignment]
     window = lane.windows[0] = AckWindow(0)
     for number in range(PASSES):
         messages = _batch(number * BATCH, **more)
         with sampler.on():
             begun_s = time.thread_time()
             window.take_all([message.offset() for message in messages], list(map(len, messages)))
-            lane.work.take(messages)
+            lane.work.process(messages)
             while window.unsettled:
-                lane.work.turn()
-                for token in lane.outbox.collect():  # type: ignore[attr-defined]
-                    lane.work.acked(token)
+                lane.work.poll()
+                for token in lane.producer.collect():  # type: ignore[attr-defined]
+                    lane.work.on_delivery(token)
             del messages
             yield time.thread_time() - begun_s, BATCH
         lane.facts.take()
@@ -143,7 +145,7 @@ def _carry(lane: MemoryLane, sampler: Sampler, **more: Any) -> Passes:
 
 
 def process(steps: list[dict[str, Any]]) -> Callable[[Path, Sampler], Passes]:
-    """A process lane with these steps."""
+    """Return the passes of a process lane with these steps."""
 
     def passes(var: Path, sampler: Sampler) -> Passes:
         yield from _carry(process_lane.opened(var, process_lane.plan(normalize=steps)), sampler)
@@ -152,22 +154,22 @@ def process(steps: list[dict[str, Any]]) -> Callable[[Path, Sampler], Passes]:
 
 
 def transmit(var: Path, sampler: Sampler) -> Passes:
-    """A transmit lane with one destination, signed."""
+    """Yield the passes of a transmit lane with one destination, signed."""
     with pytest.MonkeyPatch.context() as patch:
         transmitting.without_kafka(patch)
-        patch.setattr("dataplane.transmit.work.Sender", EchoSender)
+        patch.setattr("dataplane.transmit.work.HttpSender", EchoSender)
         lane, _, _ = transmitting.opened(var, transmitting.destination(concurrency=BATCH))
     yield from _carry(lane, sampler, destination="crm")
 
 
 def ingest(var: Path, sampler: Sampler) -> Passes:
-    """A replica without HTTP: batches of 100."""
-    with mock_cluster([]) as (cluster, _):  # its clients have somebody to talk to, and are asked nothing
+    """Yield the passes of an ingest replica without HTTP: batches of 100."""
+    with mock_cluster([]) as (cluster, _):  # a broker for its clients to connect to, without traffic
         yield from _ingest(var, cluster.kafka, sampler)
 
 
 def _ingest(var: Path, kafka: str, sampler: Sampler) -> Passes:
-    replica = Replica(settings_from({"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka}), "ingest-1")
+    replica = IngestReplica(settings_from({"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka}), "ingest-1")
     topics = {purpose: TopicRecord(cell_topic("c1", purpose, 1), 1, PARTITIONS, "") for purpose in PURPOSES}
     pipe = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
     for record in (CellRecord("c1", 1, 1, {}, topics), pipe, process_lane.plan()):
@@ -181,7 +183,7 @@ def _ingest(var: Path, kafka: str, sampler: Sampler) -> Passes:
 
     async def requests() -> None:
         replica._loop = asyncio.get_running_loop()
-        replica._acks = Acks(producer, replica._on_done)
+        replica._acks = AckTracker(producer, replica._on_done)
         await asyncio.gather(*(request() for _ in range(REQUESTS)))
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -204,15 +206,15 @@ HOPS: Final[dict[str, Callable[[Path, Sampler], Passes]]] = {
 
 
 def own_us(hop: Callable[[Path, Sampler], Passes], sampler: Sampler) -> float:
-    """Microseconds a message: the tenth percentile of the passes."""
+    """Return microseconds per message: the tenth percentile of the passes."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as var:
         us = sorted(seconds / messages * 1e6 for seconds, messages in hop(Path(var), sampler))
     return us[len(us) // 10]
 
 
 def bench_own(_at: object) -> list[Line]:
-    """Each hop as a whole, then the functions that take the most of it."""
-    collect_seldom()
+    """Measure each hop as a whole, then list the functions that use most of its time."""
+    collect_rarely()
     lines = []
     for name, hop in HOPS.items():
         sampler = Sampler()

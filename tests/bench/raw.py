@@ -1,4 +1,4 @@
-"""The raw baselines: what the clients themselves reach on this machine, with nothing of Penstock around them."""
+"""Raw baselines: the rates of the bare clients on this machine, without Penstock."""
 
 import argparse
 import time
@@ -15,7 +15,7 @@ SAFE = {"acks": "all", "enable.idempotence": True, "linger.ms": 1, "compression.
 
 
 def produce(kafka: str, topic: str, count: int) -> float:
-    """Bare producer: acks=all, idempotent, every delivery report counted. Records a second."""
+    """Produce with acks=all, idempotence and every delivery report counted; return records per second."""
     producer = Producer({"bootstrap.servers": kafka, "queue.buffering.max.messages": 100_000, **SAFE})
     stored = 0
 
@@ -34,7 +34,7 @@ def produce(kafka: str, topic: str, count: int) -> float:
 
 
 def consume_produce(kafka: str, source: str, target: str, count: int, partitions: int) -> float:
-    """Bare loop: consume, produce the same key, value and headers with acks=all, commit. Records a second."""
+    """Consume, produce the same key, value and headers with acks=all, commit; return records per second."""
     config = {"bootstrap.servers": kafka, "group.id": "bench-raw", "enable.auto.commit": False, "log_level": 3}
     consumer = Consumer({**config, "fetch.wait.max.ms": 100, "queued.min.messages": 10_000})
     producer = Producer({"bootstrap.servers": kafka, "queue.buffering.max.messages": 100_000, **SAFE})
@@ -63,7 +63,7 @@ def consume_produce(kafka: str, source: str, target: str, count: int, partitions
 
 
 def post(url: str, count: int, parallel: int = 64) -> float:
-    """Bare libcurl loop: POST the event with a content type, handles reused. Requests a second."""
+    """POST the event with a content type over reused libcurl handles; return requests per second."""
     multi = pycurl.CurlMulti()
     free = [_handle(url) for _ in range(parallel)]
     begun = time.perf_counter()

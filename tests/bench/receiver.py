@@ -1,6 +1,6 @@
-"""A receiver that costs little: answers 204 and notes each webhook-id with the time, in memory, then in a file.
+"""Cheap receiver: answers 204 and logs each webhook-id with the time, in memory, then in a file.
 
-Bare sockets: what it shares the machine with is to be measured, not it.
+Plain sockets: the subject of the measurement is the sender on the same machine, not the receiver.
 """
 
 import argparse
@@ -15,17 +15,17 @@ WRITE_EVERY_S: Final = 0.1
 
 
 class Receiver:
-    """Every connection of one port. Its log has lines of "<id> <ns since the epoch>"."""
+    """Receiver on one port, for all its connections. Its log has lines of "<id> <ns since the epoch>"."""
 
     def __init__(self, port: int) -> None:
         self._selector = selectors.DefaultSelector()
         self._listener = socket.create_server(("127.0.0.1", port), backlog=1024)
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._rest: dict[int, bytes] = {}  # what came of a request that is not whole, by connection
+        self._rest: dict[int, bytes] = {}  # incomplete request data, by connection
         self.log: list[bytes] = []
 
     def turn(self, wait_s: float) -> None:
-        """Answer whoever has sent something."""
+        """Accept connections and answer complete requests that have arrived."""
         for key, _ in self._selector.select(wait_s):
             connection = key.fileobj
             assert isinstance(connection, socket.socket)
@@ -60,7 +60,7 @@ class Receiver:
 
     @staticmethod
     def _end_of_request(data: bytes) -> int:
-        """Where the first request ends; 0 if it is not whole."""
+        """Return the end of the first request, or 0 if it is incomplete."""
         end = data.find(b"\r\n\r\n")
         at = data.find(b"\r\nContent-Length: ", 0, end + 2)
         if end < 0 or at < 0:

@@ -1,4 +1,4 @@
-"""What a bench says: median and spread of runs that alternate with their baseline, met or missed, as text and JSON."""
+"""Benchmark report: median and spread of alternating runs, and the target met or missed, as text and JSON."""
 
 import json
 import os
@@ -13,7 +13,7 @@ RUNS = 5
 
 
 class Line(Struct):
-    """One measured thing. `ratio` is against the baseline of the same run; `need` is what the design asks for."""
+    """One measurement. `ratio` is against the baseline of the same run; `need` is the design's target."""
 
     name: str
     unit: str
@@ -24,7 +24,7 @@ class Line(Struct):
 
     @property
     def median(self) -> float:
-        """The middle of the runs."""
+        """Median of the runs."""
         return statistics.median(self.values)
 
     @property
@@ -38,7 +38,7 @@ class Line(Struct):
 def alternate(
     measure: Callable[[], float], baseline: Callable[[], float], runs: int = RUNS
 ) -> tuple[list[float], list[float]]:
-    """Run both in turn, so that a noisy minute hits both."""
+    """Run both alternately, so that a noisy minute affects both."""
     values, bases = [], []
     for _ in range(runs):
         bases.append(baseline())
@@ -47,7 +47,7 @@ def alternate(
 
 
 def show(line: Line) -> str:
-    """One line of text."""
+    """Format a measurement as one line of text."""
     spread = f"{min(line.values):,.1f} .. {max(line.values):,.1f}"
     parts = [f"{line.name:<44} {line.median:>10,.1f} {line.unit:<10} ({spread})"]
     if line.ratio is not None:
@@ -58,7 +58,7 @@ def show(line: Line) -> str:
 
 
 def write(lines: list[Line], folder: Path) -> Path:
-    """All lines and the machine, as JSON."""
+    """Write all measurements and the machine as JSON; return the path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "bench.json"
     machine = {"cores": os.cpu_count(), "machine": platform.machine(), "python": platform.python_version()}

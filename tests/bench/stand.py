@@ -1,4 +1,4 @@
-"""The test stand: one broker, one cell, processes started and stopped around a measurement."""
+"""Benchmark setup: one broker, one cell, processes started and stopped around a measurement."""
 
 import json
 import socket
@@ -19,10 +19,10 @@ from dataplane.names import LaneKind, lane_group
 from localbox.settings import ROOT
 from localbox.testing import Box
 from tests.bench.client import EVENT
-from tests.rig.cluster import KEY, PIPE, Cluster
+from tests.support.cluster import KEY, PIPE, Cluster
 
 STEPS: list[dict[str, Any]] = [{"op": "set", "path": "bench.seen", "value": True}, {"op": "remove", "path": "note"}]
-# Five steps and a predicate, as a pipe that does something has them.
+# Five steps and a predicate, as in a typical pipe.
 FIVE_STEPS: list[dict[str, Any]] = [
     {"op": "filter", "when": "body.order.id > 1000 && body.customer.name != ''"},
     {"op": "cast", "path": "order.total", "to": "decimal"},
@@ -34,7 +34,7 @@ FIVE_STEPS: list[dict[str, Any]] = [
 
 
 class Stand:
-    """Everything a measurement needs; `var` is thrown away afterwards."""
+    """Broker, cell and processes of a measurement; `var` is deleted afterwards."""
 
     def __init__(self, box: Box) -> None:
         self.box = box
@@ -46,15 +46,15 @@ class Stand:
         self.log = box.var / "received.log"
 
     def pipe(self, normalize: Sequence[dict[str, Any]] = ()) -> None:
-        """Publish the pipe anew."""
+        """Publish the pipe again with these steps."""
         url = f"http://127.0.0.1:{self.receiver_port}/hook"
         self.cluster.publish_pipe({"crm": url}, normalize=list(normalize))
 
     @contextmanager
     def running(self, *command: str, port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
-        """A process of the data plane for the time of a measurement, once it listens at `port`, if it does at all.
+        """Run a data-plane process during a measurement; with `port`, yield once it listens there.
 
-        It must not end by itself.
+        Raises RuntimeError if the process has ended by then.
         """
         name = command[-1].replace("/", "-")
         with (self.box.var / f"{name}.log").open("ab") as log:
@@ -71,7 +71,7 @@ class Stand:
 
     @contextmanager
     def ingest(self) -> Iterator[subprocess.Popen[bytes]]:
-        """One ingest replica."""
+        """Run one ingest replica."""
         with self.running("-m", "dataplane.ingest", "--replica", "ingest-1", port=self.port) as process:
             while not _is_ready(self.port):
                 time.sleep(0.05)
@@ -79,14 +79,14 @@ class Stand:
 
     @contextmanager
     def receiver(self) -> Iterator[None]:
-        """The receiver, with a fresh log."""
+        """Run the receiver with an empty log."""
         self.log.unlink(missing_ok=True)
         options = ("--port", str(self.receiver_port), "--out", str(self.log))
         with self.running("-m", "tests.bench.receiver", *options, port=self.receiver_port):
             yield
 
     def load(self, *, count: int, rate: float = 0, batch: int = 1, connections: int = 64) -> dict[str, Any]:
-        """Run a load from a process of its own; {seconds, refused, sent}."""
+        """Run a load in a separate process and return {seconds, refused, sent}."""
         with tempfile.NamedTemporaryFile(dir=self.box.var, suffix=".json") as out:
             options = {"port": self.port, "key": KEY, "count": count, "rate": rate, "batch": batch}
             words = [part for name, value in options.items() for part in (f"--{name}", str(value))]
@@ -97,12 +97,12 @@ class Stand:
         return answer
 
     def received(self) -> dict[str, int]:
-        """Message id -> when the receiver answered (ns)."""
+        """Return when the receiver answered each message (ns), by message id."""
         rows = (line.split() for line in self.log.read_bytes().splitlines())
         return {row[0].decode(): int(row[1]) for row in rows if len(row) == 2}
 
     def committed(self, kind: LaneKind, topic: str) -> int:
-        """How far the lanes of a kind have committed, over all partitions."""
+        """Return the sum of a lane kind's committed offsets over all partitions."""
         places = [TopicPartition(topic, partition) for partition in range(self.cluster.partitions)]
         consumer = Consumer(
             {"bootstrap.servers": self.cluster.kafka, "group.id": lane_group("c1", kind), "log_level": 3}
@@ -113,7 +113,7 @@ class Stand:
             consumer.close()
 
     def ends(self, topic: str) -> int:
-        """How many records a topic has ever had."""
+        """Return the number of records ever produced to a topic."""
         consumer = Consumer({"bootstrap.servers": self.cluster.kafka, "group.id": "bench", "log_level": 3})
         try:
             partitions = range(self.cluster.partitions)
@@ -128,7 +128,7 @@ def _listens(port: int) -> bool:
 
 
 def _is_ready(port: int) -> bool:
-    """Whether ingest knows its keys."""
+    """Return True once ingest has its API keys."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return bool(answer.status == 200)
@@ -138,7 +138,7 @@ def _is_ready(port: int) -> bool:
 
 @contextmanager
 def stand() -> Iterator[Stand]:
-    """A broker of its own under a folder that is removed."""
+    """Yield a stand with its own broker, in a folder that is removed afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
         Box(Path(folder) / "var", only=["kafka"]) as box,

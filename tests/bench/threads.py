@@ -1,8 +1,8 @@
-"""Thread time: what a message costs the one thread that does Python's work, measured where little else matters.
+"""Thread time per message of the one thread that runs Python, measured with little else running.
 
-Rates on a machine that does other work say little. The time that the lane's own thread spends says what the code costs;
-the broker is librdkafka's own mock in this process, on threads of its own. The least of some runs tells most: what is
-interrupted costs more.
+Rates on a machine that does other work say little; the CPU time of the lane's own thread is the cost of the code.
+The broker is librdkafka's own mock in this process, on its own threads. The result is the minimum of several runs:
+interruptions only add cost.
 """
 
 import asyncio
@@ -17,37 +17,37 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from dataplane.ingest.events import read_events
-from dataplane.ingest.replica import Replica
+from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.stamp import message_id
 from dataplane.jobs.lanes import make_work
-from dataplane.ledger.meta import META_HEADER, Headers, Meta, decode_meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, decode_meta, encode_meta
 from dataplane.ledger.units import MINUTE_US
 from dataplane.names import CONTROL_TOPIC, WIRE_VERSION
 from dataplane.plan.stage import decode, encode
-from dataplane.runtime.garbage import collect_seldom
-from dataplane.runtime.lane import BATCH, Lane, LaneIdentity
-from dataplane.runtime.settings import Settings, settings_from
+from dataplane.runtime.garbage import collect_rarely
+from dataplane.runtime.lanes.lane import BATCH, Lane, LaneIdentity
+from dataplane.runtime.settings import DataPlaneSettings, settings_from
 from dataplane.tables.control import encode_for_topic
 from dataplane.tables.records import Record
 from tests.bench.client import EVENT
 from tests.bench.raw import SAFE
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import FIVE_STEPS, STEPS
-from tests.rig.cluster import KEY, PIPE, Cluster
+from tests.support.cluster import KEY, PIPE, Cluster
 
-COUNT: Final = 16_000  # the mock keeps 5 MB of a partition
+COUNT: Final = 16_000  # the mock broker keeps 5 MB per partition
 Carry = Callable[[Message], tuple[bytes, Headers]]
 
 
 class MockCluster(Cluster):
-    """A cluster on librdkafka's mock broker: topics come into being when they are asked for, with four partitions."""
+    """Cluster on librdkafka's mock broker, which creates topics of four partitions on first use."""
 
     def _make(self, topics: Iterable[NewTopic]) -> None:
         for topic in topics:
             self.producer.list_topics(topic.topic, timeout=10)
 
     def publish(self, *records: Record) -> None:
-        """As Cluster, to the one partition that is read."""
+        """Publish records as `Cluster` does, to the one partition that is read."""
         for record in records:
             key, value = encode_for_topic(record)
             self.producer.produce(CONTROL_TOPIC, key=key, value=value, partition=0)
@@ -55,8 +55,8 @@ class MockCluster(Cluster):
 
 
 @contextmanager
-def mock_cluster(steps: list[dict[str, Any]]) -> Iterator[tuple[MockCluster, Settings]]:
-    """A cell with one pipe, and the settings of its processes."""
+def mock_cluster(steps: list[dict[str, Any]]) -> Iterator[tuple[MockCluster, DataPlaneSettings]]:
+    """Yield a cell with one pipe, and the settings of its processes."""
     broker = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
     nodes = broker.list_topics(timeout=10).brokers.values()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as var:
@@ -68,20 +68,20 @@ def mock_cluster(steps: list[dict[str, Any]]) -> Iterator[tuple[MockCluster, Set
 
 
 def fill(cluster: Cluster) -> None:
-    """COUNT events on the ingest topic, as ingest stamps them."""
+    """Produce COUNT events on the ingest topic, as ingest stamps them."""
     producer = Producer({"bootstrap.servers": cluster.kafka, "queue.buffering.max.messages": 2 * COUNT, **SAFE})
     topic = cluster.topics["ingest"].name
     for number in range(COUNT):
         now_us = time.time_ns() // 1_000
         id_ = message_id(now_us, os.urandom(10).hex()[:19])
-        meta = Meta(WIRE_VERSION, id_, PIPE, 1, "shop", now_us, now_us, now_us // MINUTE_US)
+        meta = MessageMeta(WIRE_VERSION, id_, PIPE, 1, "shop", now_us, now_us, now_us // MINUTE_US)
         headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
         producer.produce(topic, EVENT, partition=number // 100 % cluster.partitions, headers=headers)
     assert producer.flush(60) == 0
 
 
 class Laps:
-    """Thread time from the first message on."""
+    """Timer of thread CPU time, from the first message on."""
 
     def __init__(self) -> None:
         self._begun = 0.0
@@ -89,23 +89,23 @@ class Laps:
         self._messages = 0
 
     def begin(self) -> None:
-        """A pass begins; until there are messages it is not counted."""
+        """Begin a pass; passes before the first message are not counted."""
         if not self._messages:
             self._begun = time.thread_time()
 
     def end(self, messages: int) -> None:
-        """A pass is over."""
+        """End a pass of this many messages."""
         self._messages += messages
         self._ended = time.thread_time()
 
     @property
     def us(self) -> float:
-        """Microseconds for each message."""
+        """Microseconds per message."""
         return (self._ended - self._begun) / self._messages * 1e6
 
 
 class TimedLane(Lane):
-    """A lane that stops when it has settled COUNT messages."""
+    """Lane that stops after it has settled COUNT messages."""
 
     taken = 0
 
@@ -120,17 +120,17 @@ class TimedLane(Lane):
         self.laps.end(self.taken - before)
 
     def _must_stop(self) -> bool:
-        drain = super()._must_stop()  # it is here that the control table is refreshed
+        drain = super()._must_stop()  # also refreshes the control table
         return drain or (self.taken >= COUNT and not any(window.unsettled for window in self.windows.values()))
 
     def run(self) -> str:
-        """As Lane."""
+        """Run the lane with a new timer."""
         self.laps = Laps()
         return super().run()
 
 
 def lane_us(steps: list[dict[str, Any]]) -> float:
-    """The process lane, everything on."""
+    """Return microseconds per message of the process lane with all features on."""
     with mock_cluster(steps) as (cluster, settings):
         fill(cluster)
         lane = TimedLane(LaneIdentity("c1", "process", 0, 1, "bench"), settings, make_work)
@@ -139,7 +139,7 @@ def lane_us(steps: list[dict[str, Any]]) -> float:
 
 
 def loop_us(carry: Carry) -> float:
-    """A bare loop that consumes, has `carry` make a record of each message, produces it and hears each report."""
+    """Return microseconds per message of a bare loop: consume, convert by `carry`, produce, count each report."""
     with mock_cluster([]) as (cluster, _):
         fill(cluster)
         return _loop_us(cluster, carry)
@@ -173,12 +173,12 @@ def _loop_us(cluster: Cluster, carry: Carry) -> float:
 
 
 def as_it_came(message: Message) -> tuple[bytes, Headers]:
-    """Nothing is looked at."""
+    """Return body and headers unread."""
     return message.value() or b"", message.headers() or []
 
 
 def stamped(message: Message) -> tuple[bytes, Headers]:
-    """Our header is read, and written with position and destination."""
+    """Decode our header and write it with position and destination."""
     headers = message.headers() or []
     meta = decode_meta(headers[0][1])
     meta.position, meta.destination = message.partition() << 40 | message.offset(), "crm"
@@ -186,7 +186,7 @@ def stamped(message: Message) -> tuple[bytes, Headers]:
 
 
 def edited(message: Message) -> tuple[bytes, Headers]:
-    """And the body is read, changed as by the two steps, and written: no process lane can do less."""
+    """Also decode the body, apply both steps and encode it: the minimum work of any process lane."""
     body, headers = stamped(message)
     value = decode(body)
     value["bench"] = {"seen": True}
@@ -194,8 +194,8 @@ def edited(message: Message) -> tuple[bytes, Headers]:
     return encode(value, ""), headers
 
 
-async def _ingest_us(settings: Settings) -> float:
-    replica = Replica(settings, "ingest-1")
+async def _ingest_us(settings: DataPlaneSettings) -> float:
+    replica = IngestReplica(settings, "ingest-1")
     replica.start()
     while replica.ready:
         await asyncio.sleep(0.05)
@@ -215,14 +215,14 @@ async def _ingest_us(settings: Settings) -> float:
 
 
 def ingest_us() -> float:
-    """A replica without HTTP, eight batches of 100 at a time."""
+    """Return microseconds per message of a replica without HTTP, with eight concurrent batches of 100."""
     with mock_cluster([]) as (_, settings), asyncio.Runner() as runner:
         return runner.run(_ingest_us(settings))
 
 
 def bench_threads(_at: object) -> list[Line]:
-    """What a message costs the thread that carries it: bare, with what cannot be left out, and in our processes."""
-    collect_seldom()
+    """Thread time of a message: in a bare loop, with the unavoidable work, and in our processes."""
+    collect_rarely()
     measures: dict[str, Callable[[], float]] = {
         "thread time, bare loop": lambda: loop_us(as_it_came),
         "thread time, and our header": lambda: loop_us(stamped),

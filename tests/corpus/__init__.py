@@ -1,1 +1,1 @@
-"""Inputs that were written to stop the service, and the paths that they are run through."""
+"""Hostile inputs, written to stop the service, and the code paths that they run through."""

@@ -1,4 +1,4 @@
-"""The corpus: what stands in `data`, written out. An input is a request, an event or a record, and maybe a spec."""
+"""Corpus of hostile inputs from `data`: each is a request, an event or a record, optionally with a spec."""
 
 import gzip
 import tomllib
@@ -20,11 +20,11 @@ _DATA: Final = Path(__file__).parent / "data"
 
 
 class Input(Struct, kw_only=True):
-    """One input. What is left out is as usual.
+    """One input; omitted fields have their usual values.
 
-    body:    makes the body of the request; it is an event's too, unless `is_request`
+    body:    makes the body of the request; also of an event, unless `is_request`
     headers: of the request
-    record:  headers of a record that comes from a customer's Kafka, or stood on a topic before names were checked
+    record:  headers of a record from a customer's Kafka, or of one written before names were checked
     spec:    steps, routes and destinations of the pipe
     """
 
@@ -39,7 +39,7 @@ class Input(Struct, kw_only=True):
 
 
 def inputs() -> Iterator[Input]:
-    """Yield all of them, each with a name of its own."""
+    """Yield all inputs, each with a unique name."""
     yield from _shapes()
     yield from _numbers()
     yield from _expressions()
@@ -56,7 +56,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def filled(begin: bytes, unit: bytes, end: bytes, size_bytes: int) -> bytes:
-    """As many units as fit; a unit may hold a number, which makes all of them different."""
+    """Return begin, as many units as fit, and end; a unit may hold a number, which makes all of them different."""
     count = max(0, size_bytes - len(begin) - len(end)) // (len(unit % 0 if b"%07d" in unit else unit) or 1)
     many = b"".join(unit % number for number in range(count)) if b"%07d" in unit else unit * count
     return begin + many + end
@@ -222,13 +222,13 @@ def _packed(packing: str, recipe: Mapping[str, Any]) -> bytes:
 
 
 def _empty_codes(count: int) -> bytes:
-    """Deflate blocks without content, each with codes of its own (RFC 1951, 3.2.7): tables are made for every one."""
+    """Return empty deflate blocks, each with its own codes (RFC 1951, 3.2.7), so that each needs new tables."""
     lengths = {18: 1, 1: 2, 0: 2}
     order = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1)
-    bits = "0" + "01" + "00000" + "00000" + "0111"  # not the last, dynamic; 257 and 1 codes; 18 lengths of codes
+    bits = "0" + "01" + "00000" + "00000" + "0111"  # not final, dynamic; 257 and 1 codes; 18 code lengths
     bits += "".join(f"{lengths.get(one, 0):03b}"[::-1] for one in order)
     bits += "0" + f"{138 - 11:07b}"[::-1] + "0" + f"{118 - 11:07b}"[::-1]  # 256 zeros
-    bits += "11" + "10" + "0"  # the end's code has one bit, the one distance none; the end
+    bits += "11" + "10" + "0"  # end-of-block: 1-bit code; distance: no code; end of block
     stream = bits * (8 * (count // 8))
     return bytes(int(stream[at : at + 8][::-1], 2) for at in range(0, len(stream), 8))
 

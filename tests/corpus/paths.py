@@ -1,6 +1,6 @@
-"""The three paths of the corpus: a request through ingest, an event through a dry run, a record through lanes.
+"""The three code paths of the corpus: a request through ingest, an event through a dry run, a record through lanes.
 
-Everything is the product's own but what stands outside of the process: Kafka's producer and consumers, and sockets.
+All code is the product's own, except Kafka's producer and consumers, and sockets.
 """
 
 import asyncio
@@ -17,25 +17,25 @@ import pytest
 from cryptography.fernet import Fernet
 
 from dataplane.ingest import replica as replica_module
-from dataplane.ingest.acks import Acks
+from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.app import IngestApp
 from dataplane.ingest.feeds import usable_headers
-from dataplane.ingest.replica import Replica
+from dataplane.ingest.replica import IngestReplica
 from dataplane.plan import compile_plan
-from dataplane.plan.dryrun import Sample, dry_run
+from dataplane.plan.dryrun import SampleEvent, dry_run
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
-from dataplane.tables.records import CellRecord, DestinationRecord, KeyRecord, PipeRecord, PlanRecord, TopicRecord
+from dataplane.tables.records import ApiKeyRecord, CellRecord, DestinationRecord, PipeRecord, PlanRecord, TopicRecord
 from tests.corpus.inputs import Input, inputs
-from tests.rig import process_lane, transmitting
-from tests.rig.bounded import Case, Share
-from tests.rig.memory_lane import MemoryMessage
-from tests.rig.reports import Report
+from tests.support import process_lane, transmitting
+from tests.support.bounded import Case, Share
+from tests.support.memory_lane import MemoryMessage
+from tests.support.reports import Report
 
 KEY: Final = key_text(b"k" * RANDOM_BYTES)
 FERNET_KEY: Final = base64.urlsafe_b64encode(b"k" * 32).decode()
-SALT: Final = Fernet(FERNET_KEY).encrypt(base64.b64encode(b"salt")).decode()  # without it nothing is hashed
+SALT: Final = Fernet(FERNET_KEY).encrypt(base64.b64encode(b"salt")).decode()  # required for hashing
 NOW_US: Final = 1_790_000_000_000_000
 USUAL: Final[dict[str, Any]] = {
     "sources": {"shop": {"event_time": "at", "key": "who", "id": "id"}},
@@ -46,7 +46,7 @@ USUAL: Final[dict[str, Any]] = {
 
 
 def cases(*paths: str) -> Iterator[Case]:
-    """Yield each input on each path, or on these."""
+    """Yield each input on each path, or on the given paths."""
     for one in inputs():
         for name, path in _PATHS.items():
             if (not paths or name in paths) and not (one.is_request and name != "ingest"):
@@ -63,7 +63,7 @@ def _spec(one: Input) -> dict[str, Any]:
 
 
 class _Stored:
-    """A producer that forgets what it is given and reports it as stored at the next poll."""
+    """Producer that discards records and reports them as stored at the next poll."""
 
     def __init__(self) -> None:
         self._due: list[tuple[Any, Report]] = []
@@ -82,7 +82,7 @@ class _Stored:
 
 
 class _Exchange:
-    """One request's body, and the status of its answer."""
+    """HTTP exchange: the body of one request, and the status of its response."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -96,7 +96,7 @@ class _Exchange:
 
 
 def _ingest(one: Input) -> Callable[[], Share]:
-    """A request; what counts is the longest share of the event loop that it takes in one piece."""
+    """Return a run of the request that measures its longest uninterrupted share of the event loop."""
     body = one.body()
     headers = {
         "authorization": f"Bearer {KEY}",
@@ -109,7 +109,7 @@ def _ingest(one: Input) -> Callable[[], Share]:
 
     async def run() -> float:
         replica._loop = asyncio.get_running_loop()
-        replica._acks = Acks(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._on_done)
         exchange = _Exchange(body)
         request = asyncio.create_task(IngestApp(replica).__rsgi__(scope, exchange))
         longest_s, began = 0.0, time.thread_time()
@@ -117,21 +117,21 @@ def _ingest(one: Input) -> Callable[[], Share]:
             await asyncio.sleep(0)
             now = time.thread_time()
             longest_s, began = max(longest_s, now - began), now
-        assert exchange.status not in (0, 500), "an input is never an error of ours"
+        assert exchange.status not in (0, 500), "no input may cause a server error"
         return longest_s
 
     return lambda: Share(asyncio.run(run()))
 
 
-def _replica() -> Replica:
+def _replica() -> IngestReplica:
     folder = mkdtemp()
     pytest.MonkeyPatch().setattr(replica_module, "ingest_producer", lambda *_: _Stored())
-    replica = Replica(settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": folder}), "ingest-1")
+    replica = IngestReplica(settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": folder}), "ingest-1")
     for record in (
         CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")}),
         PlanRecord("p", 1, parse_pipe_spec(USUAL)),
         PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]),
-        KeyRecord(key_digest(KEY), 1, "p", "shop"),
+        ApiKeyRecord(key_digest(KEY), 1, "p", "shop"),
     ):
         replica.table.apply(record)
     return replica
@@ -142,7 +142,7 @@ def _replica() -> Replica:
 
 def _dry_run(one: Input) -> Callable[[], object]:
     spec = parse_pipe_spec(_spec(one))
-    plan, sample = compile_plan(spec, b"salt"), Sample(one.body(), "shop", "msg_1", NOW_US, NOW_US)
+    plan, sample = compile_plan(spec, b"salt"), SampleEvent(one.body(), "shop", "msg_1", NOW_US, NOW_US)
     return lambda: dry_run(spec, plan, sample, time.perf_counter_ns)
 
 
@@ -150,9 +150,9 @@ def _dry_run(one: Input) -> Callable[[], object]:
 
 
 def _lanes(one: Input) -> Callable[[], Share]:
-    """A process lane, and a transmit lane with what comes out of it. What counts is the longest pass of a lane.
+    """Return a run through a process lane and a transmit lane; its result is the longest pass of a lane.
 
-    The message behind the input's goes through all the same.
+    The message after the input's is processed as well.
     """
     body, spec = one.body(), parse_pipe_spec(_spec(one))
     lane = process_lane.opened(Path(mkdtemp()), PlanRecord("p", 1, spec), fernet_key=FERNET_KEY, salt=SALT)
@@ -176,7 +176,7 @@ def _lanes(one: Input) -> Callable[[], Share]:
         assert lane.unsettled() == 0
         pass_on()
         while sent.unsettled():
-            passes.time(work.turn)
+            passes.time(work.poll)
             for _, headers, _, _ in sender.requests:
                 assert all(line.isascii() and "\n" not in line and "\r" not in line for line in headers)
             sender.requests.clear()
@@ -188,13 +188,13 @@ def _lanes(one: Input) -> Callable[[], Share]:
 
 
 class Passes:
-    """CPU time of the longest pass so far."""
+    """Longest CPU time of a pass so far."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0
 
     def time(self, work: Callable[[], object]) -> None:
-        """Do the work of one pass."""
+        """Run and time one pass."""
         began = time.thread_time()
         work()
         self.longest_s = max(self.longest_s, time.thread_time() - began)

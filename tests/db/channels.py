@@ -1,4 +1,4 @@
-"""Notification channels that alerts are sent to at once."""
+"""Notification channels that are active immediately."""
 
 from django.utils import timezone
 
@@ -7,7 +7,7 @@ from mgmt.services import add_alert_channel, confirm_channel
 
 
 def add_active_channel(*, tenant: Tenant, kind: str, target: str) -> tuple[AlertChannel, str]:
-    """Add a channel and, if it is an e-mail address, confirm it as its owner does."""
+    """Add a channel; confirm it if it is an e-mail address."""
     channel, secret = add_alert_channel(tenant=tenant, kind=kind, target=target, now=timezone.now())
     if kind == AlertChannel.Kind.MAIL:
         confirm_channel(channel=channel, now=timezone.now())

@@ -1,4 +1,4 @@
-"""The fixed cast: Alice owns, Bob is her colleague, Charlie is of another tenant and must see nothing."""
+"""Shared users: Alice owns, Bob is an editor of her tenant, Charlie is of another tenant and sees nothing."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ Role = Membership.Role
 @pytest.fixture(autouse=True)
 def _fresh_keys_and_counters(settings: Settings) -> None:
     settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode()]
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the real one takes half a second
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the default takes half a second
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def tenant(alice: User, bob: User) -> Tenant:
 
 @pytest.fixture
 def a_spec() -> MakeSpec:
-    """A spec with one source, and destinations by name and URL."""
+    """Factory of specs with one source, and destinations by name and URL."""
 
     def make(**urls: str) -> dict[str, Any]:
         urls = urls or {"crm": "https://crm.example.com/in"}
@@ -62,7 +62,7 @@ def pipe(tenant: Tenant, alice: User, a_spec: MakeSpec) -> Pipe:
 
 @pytest.fixture
 def client_of() -> MakeClient:
-    """A browser in which the user is signed in."""
+    """Factory of API clients with a signed-in user."""
 
     def make(user: User) -> APIClient:
         client = APIClient()

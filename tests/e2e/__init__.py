@@ -1,1 +1,1 @@
-"""The pages in Chromium, on one box."""
+"""Browser tests of the console in Chromium, on one box."""

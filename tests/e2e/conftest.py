@@ -1,4 +1,4 @@
-"""The whole box once a run, a Chromium, and a destination that notes what came."""
+"""Fixtures: one whole box and one Chromium per run, and a destination that records its requests."""
 
 import json
 import sys
@@ -10,23 +10,23 @@ from playwright.sync_api import Browser, expect
 
 from localbox.testing import Box, box_of
 from tests.e2e.look import chromium
-from tests.rig.receiver import Receiver
-from tests.rig.sender import Sender
+from tests.support.receiver import Receiver
+from tests.support.sender import Sender
 
-LIVE_MS: Final = 240_000  # of the first pipe in the box: its cell has yet to start
-expect.set_options(timeout=60_000)  # a box beside others takes its time to answer; what is waited for is the same
+LIVE_MS: Final = 240_000  # for the box's first pipe, whose cell must start first
+expect.set_options(timeout=60_000)  # a box on a busy machine answers slowly; the expected results are the same
 
 
 @pytest.fixture(scope="package")
 def whole_box() -> Iterator[Box]:
-    """Every service and every process of ours, with real Kafka and Spark; ramps take seconds, not minutes."""
+    """All services and processes of Penstock, with real Kafka and Spark; ramps last seconds, not minutes."""
     with box_of(env={"PENSTOCK_RAMP_HOLD_S": "3", "PENSTOCK_RAMP_EVIDENCE": "5"}) as box:
         yield box
 
 
 @pytest.fixture(scope="package")
 def chrome() -> Iterator[Browser]:
-    """Closed with the last of these tests: while it is open, nobody else in the process may have an event loop."""
+    """Chromium for all tests here; while it is open, nothing else in the process may have an event loop."""
     with chromium() as browser:
         yield browser
 
@@ -40,14 +40,14 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def sample(whole_box: Box, receiver: Receiver) -> Iterator[dict[str, Any]]:
-    """The sample pipe as `make demo` makes it, with events on their way."""
+    """The sample pipe of `make demo`, with a steady stream of events."""
     made = said_by(whole_box, "manage.py", "demo_pipe", "--url", receiver.url("/sample"))
     with Sender(int(whole_box.env["PENSTOCK_INGEST_PORT"]), made["key"], 10):
         yield made
 
 
 def said_by(box: Box, *words: str) -> dict[str, Any]:
-    """The JSON line that a script prints at its end, run with the box's environment."""
+    """Run a script in the box's environment and return the JSON line that it prints last."""
     done = box.run(sys.executable, *words)
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""Finds every page by following links, as a person would; so a page that nothing leads to is noticed, too."""
+"""Find every page by following links as a person does, so that a page without a link is noticed."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,24 +9,24 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 from django.urls import Resolver404, resolve
 
 Fetch = Callable[[str], str]
-_ONE_EACH = frozenset({"pipe", "destination", "ramp"})  # routes of which every object is looked at, not only the first
+_ONE_EACH = frozenset({"pipe", "destination", "ramp"})  # routes of which every object is visited, not only the first
 
 
 @dataclass
 class Found:
-    """What a crawl met: pages by the name of their route and of their filters, and where forms post to."""
+    """Result of a crawl: pages by route name and filters, and the targets of forms."""
 
     pages: dict[str, str] = field(default_factory=dict)
     posts: dict[str, str] = field(default_factory=dict)
 
     @property
     def routes(self) -> set[str]:
-        """The names of the routes behind the pages."""
+        """Return the route names of the pages."""
         return {name_of(url) for url in self.pages.values()}
 
 
 class _Links(HTMLParser):
-    """The links and the targets of POST forms in one page."""
+    """Links and POST form targets of one page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class _Links(HTMLParser):
         self.actions: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Collect."""
+        """Collect links and form targets."""
         given = dict(attrs)
         if tag == "a" and given.get("href") and "download" not in given:
             self.hrefs.append(str(given["href"]))
@@ -43,7 +43,7 @@ class _Links(HTMLParser):
 
 
 def crawl(fetch: Fetch, base: str, start: str = "/") -> Found:
-    """Every page below `base + start` that links lead to from there: one for each route and each set of filters."""
+    """Return every page below `base + start` that links reach: one for each route and set of filters."""
     found, waiting = Found(), deque([base + start])
     while waiting:
         url = waiting.popleft()
@@ -60,7 +60,7 @@ def crawl(fetch: Fetch, base: str, start: str = "/") -> Found:
 
 
 def name_of(url: str) -> str:
-    """The name of the route that answers; "" for a path that none knows."""
+    """Return the route name of a URL, or "" if no route matches."""
     try:
         return resolve(urlsplit(url).path).url_name or ""
     except Resolver404:
@@ -68,7 +68,7 @@ def name_of(url: str) -> str:
 
 
 def title_of(url: str) -> str:
-    """What makes a page one of its own: its route and the filters that are set."""
+    """Return the identity of a page: its route and the filters that are set."""
     name, parts = name_of(url), urlsplit(url)
     own = [parts.path.strip("/").replace("/", "-")] if name in _ONE_EACH and not parts.query else []
     return "-".join([name, *own, *sorted({key for key, _ in parse_qsl(parts.query)})])

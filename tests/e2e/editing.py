@@ -1,4 +1,4 @@
-"""The editor, as a test's hands use it; and the first event that is sent to what it made."""
+"""Actions of a user in the editor, and the first event for the new pipe."""
 
 import json
 import time
@@ -8,12 +8,12 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.rig.patience import Patience
+from tests.support.patience import Patience
 
 
 def add_step(page: Page, number: int, op: str, path: str, label: str) -> Locator:
-    """Add a step; its path is filled in. Returns the field so labelled, which is drawn once the operation is chosen."""
-    page.get_by_role("button", name="Add a step", exact=True).click()
+    """Add a step and fill in its path; return the field with that label, which its operation shows."""
+    page.get_by_role("button", name="Add step", exact=True).click()
     operation = page.get_by_label(f"Operation of step {number}", exact=True)
     expect(operation).to_be_focused()
     if operation.input_value() != op:
@@ -25,7 +25,7 @@ def add_step(page: Page, number: int, op: str, path: str, label: str) -> Locator
 
 
 def send(endpoint: str, key: str, event: Any) -> int:
-    """POST one event as the page's snippets do; the status."""
+    """POST one event as the page's snippets do; return the status."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = urllib.request.Request(endpoint, json.dumps(event).encode(), headers)  # noqa: S310 (the page's own)
     try:
@@ -37,9 +37,9 @@ def send(endpoint: str, key: str, event: Any) -> int:
 
 
 def send_first(endpoint: str, key: str, event: Any) -> None:
-    """As soon as ingest knows the key."""
+    """Send one event as soon as ingest knows the key."""
     patience = Patience(20)
     while (status := send(endpoint, key, event)) == 401:
-        assert not patience.is_over, "the key is not known to ingest"
+        assert not patience.is_over, "ingest does not know the key"
         time.sleep(0.2)
     assert status == 202

@@ -1,9 +1,9 @@
-"""Take a picture of every page at desk and phone width, in light and dark, and fail on what a browser or axe holds
-against one.
+"""Take a screenshot of every page at desktop and phone width, in light and dark, and fail on any complaint of the
+browser or axe.
 
     python tests/e2e/look.py http://127.0.0.1:8800 alice <password> --into var/look
 
-Needs a running server with some data in it; reads only.
+Needs a running server with some data; reads only.
 """
 
 import argparse
@@ -27,34 +27,34 @@ OTHER_DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "phone"), ("da
 AT_ONCE: Final = 2
 CHROMIUM: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 AXE: Final = Path(__file__).parents[1] / "vendor" / "axe-core-4.14.1" / "axe.min.js"
-PATIENT_MS: Final = 120_000  # for an action or a picture, on a machine that is busy
+PATIENT_MS: Final = 120_000  # for an action or a screenshot, on a busy machine
 WCAG: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
 class Complaints:
-    """What was held against a page: console errors, exceptions, a page wider than its window, axe's findings."""
+    """Complaints about a page: console errors, exceptions, a page wider than its window, axe's violations."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
         self._asked_for: set[str] = set()
 
     def watch(self, page: Page) -> None:
-        """Collect from now on."""
+        """Collect the page's console errors and exceptions from now on."""
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.found.append(f"{page.url}: {error}"))
 
     def expect_error(self, url: str) -> None:
-        """This address is asked for because it answers 4xx or 5xx; the browser says so in its console."""
+        """Ignore the console error of a URL that the test requests because it answers 4xx or 5xx."""
         self._asked_for.add(url)
 
     def measure(self, page: Page) -> None:
-        """A page that scrolls sideways is a complaint."""
+        """Record a complaint if the page scrolls sideways."""
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         if wide > 0:
             self.found.append(f"{page.url}: {wide} px wider than the window")
 
     def judge(self, page: Page, where: str = "") -> None:
-        """Every violation of WCAG 2.2 A and AA that axe sees."""
+        """Record every violation of WCAG 2.2 A and AA that axe finds."""
         page.evaluate(AXE.read_text())  # not as a script tag, which the content policy forbids
         answer = page.evaluate("tags => axe.run({runOnly: tags})", WCAG)
         self.found.extend(f"{page.url} {where}: {said}" for one in answer["violations"] for said in _said(one))
@@ -67,7 +67,7 @@ class Complaints:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The system's Chromium."""
+    """Open the system's Chromium."""
     executable = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM)
@@ -86,7 +86,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def sign_in(browser: Browser, base: str, name: str, password: str) -> StorageState:
-    """Sign in by password; the session as other contexts can use it."""
+    """Sign in by password; return the session for other contexts."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{base}/sign-in/")
@@ -100,7 +100,7 @@ def sign_in(browser: Browser, base: str, name: str, password: str) -> StorageSta
 
 
 def source_of(context: BrowserContext, url: str) -> str:
-    """A page's HTML. Raises AssertionError if it answers with an error: no link leads to one."""
+    """Return a page's HTML. Raises AssertionError on an error response, to which no link may lead."""
     answer = context.request.get(url)
     assert answer.ok, f"{url} answers {answer.status}"
     return answer.text()
@@ -115,10 +115,10 @@ def look(
     judged: bool = True,
     corners: tuple[tuple[Theme, str], ...] = EVERY,
 ) -> None:
-    """Open every page at both widths in both themes, judge it, and keep its picture as <title>-<theme>-<size>.png.
+    """Open every page at both widths in both themes, check it, and save a screenshot <title>-<theme>-<size>.png.
 
-    Pages that are not ours to mend are looked at, but not `judged` by axe. Each corner has a browser of its own, some
-    at once: half of the time goes by waiting until a page asks for nothing more.
+    Pages that are not ours to change are opened but not `judged` by axe. Each corner has its own browser, some at
+    once: half of the time is spent waiting until a page requests nothing more.
     """
     into.mkdir(parents=True, exist_ok=True)
 
@@ -138,10 +138,10 @@ def look(
 
 
 def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None:
-    """The same for a page that answers a form and cannot be opened anew: it changes its size and theme where it is."""
+    """Do the same for a form's response, which cannot be reopened: change its size and theme in place."""
     into.mkdir(parents=True, exist_ok=True)
     for theme in THEMES:
-        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # no colour half way
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # no colour transition
         for size, (width, height) in SIZES.items():
             page.set_viewport_size({"width": width, "height": height})
             page.wait_for_load_state("networkidle")
@@ -149,7 +149,7 @@ def pictures(page: Page, complaints: Complaints, into: Path, title: str) -> None
 
 
 def picture(page: Page, complaints: Complaints, into: Path, title: str, *, judged: bool = True) -> None:
-    """Judge the page as it stands, and keep its picture."""
+    """Check the page in its current state and save a screenshot."""
     complaints.measure(page)
     if judged:
         complaints.judge(page, title)
@@ -162,7 +162,7 @@ def _said(violation: Mapping[str, Any]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base")
     parser.add_argument("name")

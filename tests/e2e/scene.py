@@ -1,12 +1,12 @@
-"""Fills a box with pipes worth looking at; prints one JSON line: what may be sent with which key.
+"""Fill a box with pipes worth showing; print one JSON line with the keys of the pipes.
 
     python tests/e2e/scene.py all http://127.0.0.1:9999               (the receiver; in the box's environment)
     python tests/e2e/scene.py pipe repairs http://127.0.0.1:9999/crm
     python tests/e2e/scene.py people
-    python tests/e2e/scene.py after                                   (when the first failures are in the books)
-    python tests/e2e/scene.py go-on                                   (whatever a test left paused)
+    python tests/e2e/scene.py after                                   (when the ledger has the first failures)
+    python tests/e2e/scene.py go-on                                   (resumes what a test left paused)
 
-/fine answers 204, /refuses a 4xx, /busy a 5xx: the receiver is told so by the test. Nobody listens where visits go.
+/fine answers 204, /refuses a 4xx, /busy a 5xx: the test sets the receiver so. Nothing listens for visits.
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import Any
 import django
 import msgspec
 
-from tests.rig.patience import Patience
+from tests.support.patience import Patience
 
 django.setup()
 
@@ -28,14 +28,14 @@ from django.utils import timezone  # noqa: E402
 
 from dataplane.names import WIRE_VERSION  # noqa: E402
 from mgmt import services  # noqa: E402
+from mgmt.cells.services.capacity_tests import store_capacity_results  # noqa: E402
+from mgmt.deliveries.queries.message_selection import MessageSelection, waiting  # noqa: E402
+from mgmt.delivery_tests.services import request_destination_test  # noqa: E402
+from mgmt.lookups.row_files import checked_row  # noqa: E402
 from mgmt.models import Admission, Cell, Finding, Membership, PatternHour, Pause, Pipe, PipeRevision, Ramp, Tenant, User  # noqa: E402
-from mgmt.patterns.blocks import IN_HOUR, Block, block_at, hour_of  # noqa: E402
-from mgmt.patterns.judge import Watch  # noqa: E402
-from mgmt.queries.places import Chosen, waiting  # noqa: E402
-from mgmt.services.demo import ensure_demo_tenant, ensure_first_cell, ensure_staff_user  # noqa: E402
-from mgmt.services.ratings import store_ratings  # noqa: E402
-from mgmt.services.row_files import checked_row  # noqa: E402
-from mgmt.services.test_requests import ask_test_of_destination  # noqa: E402
+from mgmt.patterns.blocks import IN_HOUR, PatternBlock, block_at, hour_of  # noqa: E402
+from mgmt.patterns.judge import PatternStreak  # noqa: E402
+from mgmt.pipes.services.demo import ensure_demo_tenant, ensure_first_cell, ensure_staff_user  # noqa: E402
 
 TOLD_S = 60
 LIVE_S = 180
@@ -44,12 +44,12 @@ PASSWORD = "a long password for looking"
 
 
 def everything(receiver: str) -> dict[str, Any]:
-    """Make the people and the pipes; to be run once a box."""
+    """Create the users and the pipes; run once per box."""
     tenant, alice = _people()
     services.create_tenant(name="Second", owner=alice)
     vera = User.objects.create_user("vera", password=PASSWORD)
     services.add_member(tenant=tenant, user=vera, role=Membership.Role.VIEWER)
-    User.objects.create_user("dora", password=PASSWORD)  # of no tenant
+    User.objects.create_user("dora", password=PASSWORD)  # member of no tenant
     specs = {
         "orders": {"crm": f"{receiver}/fine", "audit": f"{receiver}/refuses"},
         "refunds": {"books": f"{receiver}/busy"},
@@ -73,32 +73,32 @@ def everything(receiver: str) -> dict[str, Any]:
 
 
 def nobody() -> str:
-    """An address at which nobody listens."""
+    """Return a URL at which nothing listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{taken.getsockname()[1]}/away"
 
 
 def people() -> dict[str, Any]:
-    """A customer, alice, and an admin, without a pipe."""
+    """Create a customer, alice, and an admin, without a pipe."""
     _people()
     return {"password": PASSWORD}
 
 
 def one_pipe(name: str, url: str, steps: str = "[]") -> dict[str, Any]:
-    """A pipe with the one destination crm; `steps` of normalize as JSON."""
+    """Create a pipe with the one destination crm; `steps` of normalize as JSON."""
     tenant, alice = _people()
     key = _make(tenant, alice, name, {"crm": url}, json.loads(steps))
     return {"key": key, "pipe": Pipe.objects.get(tenant=tenant, name=name).id, "password": PASSWORD}
 
 
 def after() -> dict[str, Any]:
-    """A closed pipe, a paused one, a held ramp, one with unusual patterns, two that are let in by shares, a redrive
-    that takes its time, and a move to another cell that waits for it.
+    """Create a closed pipe, a paused one, a held ramp, one with unusual patterns, two in admission, a slow redrive,
+    and a migration to another cell that waits for it.
     """
     refunds, patience = Pipe.objects.get(name="refunds"), Patience(LIVE_S)
     while not refunds.revisions.filter(number=1, state=PipeRevision.State.LIVE).exists():
-        assert not patience.is_over, "refunds is not live, so no revision can ramp beside it"
+        assert not patience.is_over, "refunds is not live, so no other revision can ramp"
         time.sleep(0.5)
     _ramp(refunds)
     _watch(Pipe.objects.get(name="visits"))
@@ -107,9 +107,9 @@ def after() -> dict[str, Any]:
     orders = Pipe.objects.get(name="orders")
     patience = Patience(TOLD_S)
     while not (waiting(pipe_ids=[orders.id], destination="audit") and orders.alerts.exists()):
-        assert not patience.is_over, "no dead letter, or no alert of it, is known"
+        assert not patience.is_over, "no dead letter or no alert is recorded"
         time.sleep(0.5)
-    services.start_move(pipe=orders, chosen=Chosen("audit"), rate_per_s=SLOW_PER_S)
+    services.start_redrive(pipe=orders, chosen=MessageSelection("audit"), rate_per_s=SLOW_PER_S)
     _let_in_by_shares("visits", "quiet")
     _ask_for_another_cell(orders)
     return {}
@@ -118,47 +118,49 @@ def after() -> dict[str, Any]:
 def _people() -> tuple[Tenant, User]:
     tenant, alice = ensure_demo_tenant()
     for user in (alice, ensure_staff_user()):
-        if not user.check_password(PASSWORD):  # a new one would end the sessions that a test has begun
+        if not user.check_password(PASSWORD):  # a new password would end the sessions of a test
             user.set_password(PASSWORD)
             user.save(update_fields=["password"])
     return tenant, alice
 
 
 def go_on() -> dict[str, Any]:
-    """End what pauses provisioning, so that a test which failed on its way stops nobody behind it."""
+    """End the pauses of provisioning, so that a failed test does not block the ones after it."""
     staff, now = ensure_staff_user(), timezone.now()
     paused = Pause.objects.filter(controller="provision", ended_at=None)
-    return {"ended": [services.end_pause(pause=pause, by=staff, now=now) for pause in paused]}
+    return {"ended": [services.resume_controller(pause=pause, by=staff, now=now) for pause in paused]}
 
 
 def _pause_deploying() -> None:
-    """So that the controllers' page has a pause to show and to end."""
+    """Give the controllers' page a pause to show and to end."""
     services.pause_controller(
         controller="deploy", cell=None, reason="nobody is here", until=None, by=ensure_staff_user(), now=timezone.now()
     )
 
 
 def _ask_for_a_release() -> None:
-    """So that the releases' page has a rollout to show and to turn back; it waits, as deploying is paused."""
+    """Give the releases' page a rollout to show and to roll back; it waits because deploying is paused."""
     now = timezone.now()
     release = services.register_release(release="f" * 16, wire=WIRE_VERSION, about="the next one", now=now)
     services.request_rollout(release=release, author=ensure_staff_user(), now=now)
 
 
 def _rate() -> None:
-    """So that the page of scaling has something to show of what a unit takes."""
-    bottleneck = "CPU of process: each process lane is at its ceiling with 0.97 of a core"
+    """Give the scaling page a capacity result to show."""
+    bottleneck = "CPU of process: each process lane is at its limit with 0.97 of a core"
     rated = [
         {"group": group, "units": 1, "per_s": 9_400.0, "at_least": group != "process", "cpu_us": 103.2}
         for group in ("ingest", "process", "transmit")
     ]
     cell, by = ensure_first_cell(), ensure_staff_user()
-    store_ratings(cell=cell, master="local", rated=rated, bottleneck=bottleneck, batch=1, by=by, now=timezone.now())
+    store_capacity_results(
+        cell=cell, master="local", rated=rated, bottleneck=bottleneck, batch=1, by=by, now=timezone.now()
+    )
 
 
 @transaction.atomic
 def _let_in_by_shares(on_its_way: str, held: str) -> None:
-    """One that is waited with until traffic comes, and one that a person holds."""
+    """Create an admission that waits for traffic and one that a person holds."""
     for name in (on_its_way, held):
         Admission.objects.create(pipe=Pipe.objects.get(name=name), expected_per_s=600, share=20)
     row = Admission.objects.get(pipe__name=held)
@@ -166,15 +168,15 @@ def _let_in_by_shares(on_its_way: str, held: str) -> None:
 
 
 def _ask_for_another_cell(pipe: Pipe) -> None:
-    """So that the page of a cell has a move to show and to give up, and a cell to move to; no release runs there."""
+    """Give the cell's page a migration to show and to give up, and a target cell; no release runs there."""
     target, _ = Cell.objects.get_or_create(id="c2")
-    services.request_relocation(
+    services.request_migration(
         pipe=pipe, target=target, reason="its cell is full", by=ensure_staff_user(), now=timezone.now()
     )
 
 
 def _ramp(pipe: Pipe) -> None:
-    """A revision beside the live one, at a quarter of the keys until somebody lets it go on."""
+    """Ramp a second revision at a quarter of the keys, held until a person resumes it."""
     alice = User.objects.get(username="alice")
     spec = pipe.revisions.get(number=1).spec
     revision = services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice)
@@ -183,12 +185,12 @@ def _ramp(pipe: Pipe) -> None:
 
 
 def _watch(pipe: Pipe) -> None:
-    """Four hours as usual, something that is told since, and something that was silenced."""
+    """Store four usual hours, a finding that is reported and one that was silenced."""
     now = timezone.now()
-    hour, block = hour_of(block_at(now)), msgspec.to_builtins(Block(1_000, 990, 10, 990, 40_000))
+    hour, block = hour_of(block_at(now)), msgspec.to_builtins(PatternBlock(1_000, 990, 10, 990, 40_000))
     for back in range(1, 5):
         PatternHour.objects.create(pipe_id=pipe.id, hour=hour - back, blocks=[block] * IN_HOUR)
-    watch = msgspec.to_builtins(Watch(block_at(now), outside=2, told=True))
+    watch = msgspec.to_builtins(PatternStreak(block_at(now), outside=2, told=True))
     words = "0 events/min where 200 are usual in the hours before"
     Finding.objects.create(pipe=pipe, kind="quiet", since=now, told_at=now, words=words, watch=watch)
     words, silenced = "a lag p95 of 9 s where 0 s is usual in the hours before", "while cell c1 is unstable"
@@ -196,20 +198,20 @@ def _watch(pipe: Pipe) -> None:
 
 
 def _ask_for_a_test_request(pipe: Pipe, author: User) -> None:
-    """To the destination that refuses, so that there is a page with an answer."""
+    """Send a test request to the refusing destination, so that a page has its response."""
     audit = pipe.destinations.get(name="audit")
-    ask_test_of_destination(destination=audit, event=b'{"order": 1}', by=author, now=timezone.now())
+    request_destination_test(destination=audit, event=b'{"order": 1}', by=author, now=timezone.now())
 
 
 def _ask_for_a_token(pipe: Pipe, author: User) -> None:
-    """A destination whose secret is still to be entered."""
+    """Publish a revision whose destination still needs its credential."""
     spec = pipe.revisions.get(number=1).spec
     spec["destinations"]["main"]["auth"] = {"type": "bearer"}
     services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=author)
 
 
 def _register(pipe: Pipe, author: User) -> None:
-    """Two versions of its source's schema; the other pipes have none."""
+    """Register two versions of its source's schema; the other pipes have none."""
     fields = {"id": {"type": "string"}, "amount": {"type": "number"}}
     for more in ({}, {"note": {"type": ["string", "null"]}}):
         document = {"type": "object", "properties": fields | more, "required": ["id"], "additionalProperties": False}

@@ -1,4 +1,4 @@
-"""The editor in a real browser: results while one types, rows moved by keyboard, and a revision that says the same."""
+"""The editor in a real browser: results while typing, rows moved by keyboard, and an equal revision."""
 
 from collections.abc import Callable
 
@@ -9,11 +9,11 @@ from tests.e2e.conftest import said_by
 from tests.e2e.editing import add_step
 from tests.e2e.look import Complaints, sign_in
 
-VALUE = "Value, as JSON or text"
+VALUE = "Value (JSON or text)"
 RECEIVER = "http://127.0.0.1:8999/crm"  # nothing listens, and nothing is sent
 
 
-def test_a_pipe_is_edited_by_keyboard_with_its_results_beside_it(whole_box: Box, chrome: Browser):
+def test_pipe_is_edited_by_keyboard_with_its_results_in_view(whole_box: Box, chrome: Browser):
     made, complaints = said_by(whole_box, "tests/e2e/scene.py", "pipe", "edited", RECEIVER), Complaints()
     base = whole_box.env["PENSTOCK_WEB_URL"]
     context = chrome.new_context(storage_state=sign_in(chrome, base, "alice", made["password"]))
@@ -28,9 +28,9 @@ def test_a_pipe_is_edited_by_keyboard_with_its_results_beside_it(whole_box: Box,
     expect(page.get_by_role("button", name="Move step 1 down")).to_be_focused()
     expect(page.get_by_label("Path of step 1", exact=True)).to_have_value("second")
 
-    page.get_by_role("button", name="Add a rule").click()
+    page.get_by_role("button", name="Add rule").click()
     when = page.get_by_label("When of rule 1", exact=True)
-    page.get_by_role("group", name="Goes to", exact=True).get_by_label("crm", exact=True).check()
+    page.get_by_role("group", name="Send to", exact=True).get_by_label("crm", exact=True).check()
     when.fill("body.order.total >")
     expect(page.locator("#rule-0-when-error")).to_contain_text("line 1, column 19: needs a value, got the end")
     expect(when).to_be_focused()
@@ -50,7 +50,7 @@ def test_a_pipe_is_edited_by_keyboard_with_its_results_beside_it(whole_box: Box,
 
 
 def while_it_is_answered(page: Page, click: Callable[[], object], field: Locator, text: str) -> None:
-    """Type into a field after the request is sent and before the server has seen it."""
+    """Type into a field after the request is sent and before the server receives it."""
 
     def type_meanwhile(route: Route) -> None:
         field.fill(text)
@@ -60,7 +60,7 @@ def while_it_is_answered(page: Page, click: Callable[[], object], field: Locator
     click()
 
 
-def test_what_is_typed_while_the_form_is_drawn_anew_is_kept(whole_box: Box, chrome: Browser):
+def test_input_typed_while_the_form_is_redrawn_is_kept(whole_box: Box, chrome: Browser):
     steps = '[{"op": "set", "path": "first", "value": 1}]'
     made = said_by(whole_box, "tests/e2e/scene.py", "pipe", "typed-into", RECEIVER, steps)
     base, complaints = whole_box.env["PENSTOCK_WEB_URL"], Complaints()
@@ -77,7 +77,7 @@ def test_what_is_typed_while_the_form_is_drawn_anew_is_kept(whole_box: Box, chro
     expect(url).to_have_value(f"{RECEIVER}/2")
     expect(url).to_be_focused()
 
-    while_it_is_answered(page, page.get_by_role("button", name="Add a step", exact=True).click, path, "second")
+    while_it_is_answered(page, page.get_by_role("button", name="Add step", exact=True).click, path, "second")
     expect(page.get_by_label("Operation of step 2", exact=True)).to_be_visible()
     expect(path).to_have_value("second")
     expect(path).to_be_focused()

@@ -1,6 +1,6 @@
-"""Every page, at desk and phone width, in light and dark, on a box with traffic: nothing for a browser or axe to say.
+"""Every page, at desktop and phone width, in light and dark, on a box with traffic: no browser or axe complaint.
 
-The pages are found by following links from home and checked against the routes: a page that no link or form leads to
+The crawl follows links from home, and its pages are compared with the routes: a page that no link or form leads to
 fails here, so a new one cannot be forgotten.
 """
 
@@ -15,24 +15,24 @@ from django.template.loader import render_to_string
 from playwright.sync_api import Browser, Page, expect
 
 from localbox.testing import ROOT, Box
-from mgmt.console.urls import urlpatterns
+from mgmt.page_urls import urlpatterns
 from tests.e2e.conftest import said_by
 from tests.e2e.crawl import Found, crawl
 from tests.e2e.look import DIAGONAL, OTHER_DIAGONAL, Complaints, Theme, look, picture, pictures, sign_in, source_of
-from tests.rig.patience import Patience
-from tests.rig.receiver import Receiver
-from tests.rig.sender import Sender
+from tests.support.patience import Patience
+from tests.support.receiver import Receiver
+from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(1_200)
 ROUTES = {str(pattern.name) for pattern in urlpatterns}
 SIGNED_OUT = {"sign_in", "sign_in_by_link", "confirm_channel"}
-SHOWN_FOR_A_WHILE = {"abort_move", "hold_ramp"}  # only while a move is under way, a ramp goes on
+SHOWN_FOR_A_WHILE = {"abort_move", "hold_ramp"}  # only while a redrive runs, a ramp continues
 EVENTS_S = 8.0
 IN_BOOKS_MS = 60_000
 
 
 class Scene(NamedTuple):
-    """A box whose pipes have something to show."""
+    """Box whose pipes have something to show."""
 
     box: Box
     base: str
@@ -56,7 +56,7 @@ def scene(whole_box: Box, chrome: Browser) -> Iterator[Scene]:
         receiver.url("/fine"),
     )
     for name in ("orders", "refunds", "visits", "archive"):
-        _send(whole_box, made["keys"][name], 80 if name == "orders" else 20)  # so many that some are held, not dead
+        _send(whole_box, made["keys"][name], 80 if name == "orders" else 20)  # enough that some are held, not dead
     _wait_for_the_books(chrome, found)
     said_by(whole_box, "tests/e2e/scene.py", "after")
     yield found
@@ -72,7 +72,7 @@ def _send(box: Box, key: str, count: int) -> None:
 
 
 def _wait_for_the_books(chrome: Browser, scene: Scene) -> None:
-    """Until home says that audit's 401 is known."""
+    """Wait until home shows audit's 401 and refunds."""
     context = chrome.new_context(storage_state=sign_in(chrome, scene.base, "alice", scene.password))
     page = context.new_page()
     page.goto(scene.base)
@@ -90,7 +90,7 @@ def _crawled(chrome: Browser, scene: Scene, who: str, start: str = "/") -> Found
 
 
 def _is_of_another_test(title: str, scene: Scene) -> bool:
-    """Whether the page is one of many of its route, for a pipe that is not of the scene."""
+    """Return True for the page of a pipe that is not in the scene."""
     pipe = re.search(r"-pipes-(pipe_\w+)", title)
     return pipe is not None and pipe[1] not in scene.pipes
 
@@ -120,7 +120,7 @@ def test_every_page_is_clean_at_both_widths_in_both_themes(
     assert not complaints.found, "\n".join(complaints.found)
 
 
-def test_the_control_planes_pages_are_clean(chrome: Browser, scene: Scene):
+def test_control_plane_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     session = sign_in(chrome, scene.base, "admin", scene.password)
     pages = _crawled(chrome, scene, "admin", "/staff/").pages
@@ -129,7 +129,7 @@ def test_the_control_planes_pages_are_clean(chrome: Browser, scene: Scene):
 
 
 @pytest.mark.long
-def test_a_viewers_pages_are_clean(chrome: Browser, scene: Scene):
+def test_viewer_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     viewer = sign_in(chrome, scene.base, "vera", scene.password)
     reading = {f"viewer-{title}": url for title, url in _crawled(chrome, scene, "vera").pages.items() if "?" not in url}
@@ -137,41 +137,41 @@ def test_a_viewers_pages_are_clean(chrome: Browser, scene: Scene):
     assert not complaints.found, "\n".join(complaints.found)
 
 
-def test_an_empty_home_is_clean(chrome: Browser, scene: Scene):
+def test_empty_home_is_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     nobody = sign_in(chrome, scene.base, "dora", scene.password)
     look({"home-of-nobody": f"{scene.base}/"}, complaints, session=nobody, into=scene.into)
     assert not complaints.found, "\n".join(complaints.found)
 
 
-def test_the_answers_to_forms_are_clean(chrome: Browser, scene: Scene):
+def test_form_responses_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     context = chrome.new_context(storage_state=sign_in(chrome, scene.base, "alice", scene.password))
     page = context.new_page()
     complaints.watch(page)
     complaints.expect_error(f"{scene.base}/pipes/new/")
     page.goto(f"{scene.base}/pipes/new/")
-    page.get_by_role("button", name="Add a step", exact=True).click()
+    page.get_by_role("button", name="Add step", exact=True).click()
     page.get_by_label("Path of step 1", exact=True).fill("order.total")
-    page.get_by_role("button", name="Make the pipe").click()
+    page.get_by_role("button", name="Create pipe").click()
     expect(page.locator("#normalize-0-to-error")).to_contain_text("such as order.total")
     pictures(page, complaints, scene.into, "new-refused")
-    page.get_by_role("button", name="Write it as JSON").click()
+    page.get_by_role("button", name="Edit as JSON").click()
     pictures(page, complaints, scene.into, "new-json")
     page.get_by_role("button", name="Use the form").click()
     expect(page.locator("#spec-error")).to_contain_text("$.normalize[0].to")
     page.goto(f"{scene.base}/pipes/new/")
-    page.get_by_label("Name of the pipe").fill("made in passing")
+    page.get_by_label("Pipe name").fill("made in passing")
     page.get_by_label("URL of destination 1").fill(scene.receiver)
-    page.get_by_role("button", name="Make the pipe").click()
-    expect(page.get_by_role("heading", name="made in passing is made")).to_be_visible()
+    page.get_by_role("button", name="Create pipe").click()
+    expect(page.get_by_role("heading", name="made in passing created")).to_be_visible()
     pictures(page, complaints, scene.into, "created")
     context.close()
     assert not complaints.found, "\n".join(complaints.found)
 
 
 @pytest.mark.long
-def test_the_staffs_pages_open_without_a_complaint_of_the_browser(chrome: Browser, scene: Scene):
+def test_admin_pages_open_without_a_browser_complaint(chrome: Browser, scene: Scene):
     complaints = Complaints()
     session = sign_in(chrome, scene.base, "admin", scene.password)
     found = _crawled(chrome, scene, "admin", "/admin/").pages
@@ -189,12 +189,12 @@ def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
     page.get_by_role("link", name="orders", exact=True).first.click()
     page.get_by_role("link", name="audit").first.click()
     page.get_by_role("link", name="Delivery settings", exact=True).click()
-    page.get_by_label("Gives up after").fill("2 d")
-    page.get_by_role("button", name="Try 408 and 425 again").click()
+    page.get_by_label("Retry period").fill("2 d")
+    page.get_by_role("button", name="Retry 408 and 425").click()
     expect(page.get_by_label("Status of rule 2")).to_have_value("425")
-    expect(page.get_by_label("Gives up after")).to_have_value("2 d")
-    page.get_by_role("button", name="Publish these settings").click()
-    expect(page.get_by_role("status")).to_contain_text("carries the new settings of audit")
+    expect(page.get_by_label("Retry period")).to_have_value("2 d")
+    page.get_by_role("button", name="Publish settings").click()
+    expect(page.get_by_role("status")).to_contain_text("published with the new settings of audit")
     page.get_by_role("link", name="Attempts", exact=True).click()
     page.get_by_label("Outcome").select_option("dead")
     page.get_by_role("button", name="Filter").click()
@@ -202,7 +202,7 @@ def test_forms_work_without_javascript(chrome: Browser, scene: Scene):
     context.close()
 
 
-def test_the_signed_out_and_the_error_pages_are_clean(chrome: Browser, scene: Scene):
+def test_signed_out_and_error_pages_are_clean(chrome: Browser, scene: Scene):
     complaints = Complaints()
     outside = {"sign-in": f"{scene.base}/sign-in/"}
     spent = {"sign-in-spent": f"{scene.base}/sign-in/spent/", "no-receipt": f"{scene.base}/receipts/none/"}
@@ -217,7 +217,7 @@ def test_the_signed_out_and_the_error_pages_are_clean(chrome: Browser, scene: Sc
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_the_pages_for_our_own_faults_are_clean(chrome: Browser, scene: Scene, theme: Theme, width: int):
+def test_pages_for_server_and_csrf_errors_are_clean(chrome: Browser, scene: Scene, theme: Theme, width: int):
     context = chrome.new_context(viewport={"width": width, "height": 844}, color_scheme=theme)
     page, complaints = context.new_page(), Complaints()
     complaints.watch(page)
@@ -229,13 +229,13 @@ def test_the_pages_for_our_own_faults_are_clean(chrome: Browser, scene: Scene, t
 
 
 def _show_in_place_of_sign_in(page: Page, base: str, body: str) -> None:
-    """The template as the server renders it, under the server's own address, so that its styles load."""
+    """Show a rendered template at the server's own address, so that its styles load."""
     page.route("**/sign-in/", lambda route: route.fulfill(body=body, content_type="text/html"))
     page.goto(f"{base}/sign-in/", wait_until="networkidle")
     page.unroute("**/sign-in/")
 
 
-def test_the_form_out_of_date_says_so(chrome: Browser, scene: Scene):
+def test_expired_form_is_reported(chrome: Browser, scene: Scene):
     context = chrome.new_context()
     page = context.new_page()
     page.goto(f"{scene.base}/sign-in/")
@@ -243,5 +243,5 @@ def test_the_form_out_of_date_says_so(chrome: Browser, scene: Scene):
     page.get_by_label("User name").fill("alice")
     page.get_by_label("Password").fill("x")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="This form is out of date")).to_be_visible()
+    expect(page.get_by_role("heading", name="This form has expired")).to_be_visible()
     context.close()

@@ -1,4 +1,4 @@
-"""What people are used to: keys, and a theme that stays."""
+"""What users expect of a console: keyboard shortcuts, and a theme that persists."""
 
 from playwright.sync_api import Browser, expect
 
@@ -7,11 +7,11 @@ from tests.e2e.conftest import said_by
 
 
 def sign_in_link(box: Box) -> str:
-    """What the box prints when it starts, printed again: each link works once."""
+    """Return a new sign-in link as the box prints it at its start; each link works once."""
     return str(said_by(box, "manage.py", "bootstrap")["sign_in_url"])
 
 
-def test_the_console_is_used_by_keyboard(whole_box: Box, chrome: Browser):
+def test_console_is_usable_by_keyboard(whole_box: Box, chrome: Browser):
     said_by(whole_box, "tests/e2e/scene.py", "pipe", "by-keys", "http://127.0.0.1:8999/crm")  # nothing is sent there
     context = chrome.new_context()
     page = context.new_page()
@@ -26,7 +26,7 @@ def test_the_console_is_used_by_keyboard(whole_box: Box, chrome: Browser):
     expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("?")
-    keys = page.get_by_role("dialog", name="Keys")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(keys).to_contain_text("new pipe")
     expect(keys).to_contain_text("look-up tables")
     page.keyboard.press("Escape")
@@ -37,7 +37,7 @@ def test_the_console_is_used_by_keyboard(whole_box: Box, chrome: Browser):
     expect(page.get_by_role("link", name="Live tail")).to_be_visible()
     page.keyboard.press("p")
     page.keyboard.press("l")
-    expect(page.get_by_role("heading", name="Messages as they pass")).to_be_visible()
+    expect(page.get_by_role("heading", name="Live messages")).to_be_visible()
     page.keyboard.press("g")
     page.keyboard.press("h")
     expect(page.get_by_role("heading", name="Pipes")).to_be_visible()
@@ -49,24 +49,24 @@ def test_the_console_is_used_by_keyboard(whole_box: Box, chrome: Browser):
     context.close()
 
 
-def test_single_keys_are_turned_off_for_who_speaks_or_slips(whole_box: Box, chrome: Browser):
+def test_single_key_shortcuts_can_be_turned_off(whole_box: Box, chrome: Browser):
     context = chrome.new_context()
     page = context.new_page()
     page.goto(sign_in_link(whole_box))
-    page.get_by_role("button", name="Keyboard help").click()
-    page.get_by_label("No single keys in this browser").check()
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_label("Turn off keyboard shortcuts in this browser").check()
     page.get_by_role("button", name="Close").click()
     page.reload()
     page.keyboard.press("n")
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Pipes")).to_be_visible()
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
-    page.get_by_role("button", name="Keyboard help").click()
-    expect(page.get_by_label("No single keys in this browser")).to_be_checked()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    expect(page.get_by_label("Turn off keyboard shortcuts in this browser")).to_be_checked()
     context.close()
 
 
-def test_the_theme_switch_is_kept_and_needs_no_reload(whole_box: Box, chrome: Browser):
+def test_theme_switch_persists_and_needs_no_reload(whole_box: Box, chrome: Browser):
     context = chrome.new_context(color_scheme="light")
     page = context.new_page()
     page.goto(sign_in_link(whole_box))

@@ -1,4 +1,4 @@
-"""Latency on the whole box: a destination that fails and is retried, as the API, pages and the demo show it."""
+"""Latency on the whole box: a destination that fails and is retried, in the API, the pages and the demo."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 from localbox.testing import ROOT, Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints, pictures, sign_in
-from tests.rig.plane import until
-from tests.rig.receiver import Received, Receiver
-from tests.rig.sender import Sender
+from tests.support.plane import until
+from tests.support.receiver import Received, Receiver
+from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)
 INTO: Final = ROOT / "var" / "look"
@@ -45,7 +45,7 @@ def delivered(got: list[Received]) -> set[str]:
 
 
 def is_sound(figures: dict[str, int]) -> bool:
-    """Return whether no percentile is negative or above a later one or the maximum."""
+    """Return True if no percentile is negative or above a later one or the maximum."""
     in_order = [figures[name] for name in ("p50_us", "p95_us", "p99_us", "max_us")]
     return in_order == sorted(in_order) and in_order[0] >= 0
 
@@ -63,9 +63,9 @@ def check_figures(found: dict[str, Any], count: int) -> None:
     assert sum(part["p95_us"] for part in parts.values()) == found["whole"]["p95_us"]
     assert sum(part["mean_us"] for part in parts.values()) == pytest.approx(found["mean_us"], abs=len(parts))
     assert sum(part["share"] for part in parts.values()) == pytest.approx(1)
-    assert parts["retry wait"]["share"] > 0.5, "that is where most of the time went"
+    assert parts["retry wait"]["share"] > 0.5, "the retry wait is most of the time"
     transmit = next(node for node in found["nodes"] if node["node"] == "transmit:crm")
-    assert transmit["process_duration"]["max_us"] < parts["retry wait"]["mean_us"], "a retry is no time of the node"
+    assert transmit["process_duration"]["max_us"] < parts["retry wait"]["mean_us"], "node time excludes retry waits"
 
 
 def check_pages(page: Page, home: str) -> None:
@@ -88,7 +88,7 @@ def check_minute(page: Page, complaints: Complaints, into: Path) -> None:
     pictures(page, complaints, into, "latency-minute")
 
 
-def test_a_destination_that_is_retried_shows_true_durations_in_api_and_pages(
+def test_retried_destination_shows_correct_durations_in_api_and_pages(
     whole_box: Box, chrome: Browser, receiver: Receiver
 ):
     base, complaints, path = whole_box.env["PENSTOCK_WEB_URL"], Complaints(), "/latency"

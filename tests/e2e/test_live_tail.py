@@ -1,4 +1,4 @@
-"""The live tail in a real browser: a message is there as it passes, a pause keeps its place, a filter holds."""
+"""The live tail in a real browser: messages appear as they pass, a pause keeps its place, a filter applies."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from localbox.testing import ROOT, Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints, pictures, sign_in
-from tests.rig.receiver import Receiver
+from tests.support.receiver import Receiver
 
 pytestmark = pytest.mark.timeout(1_800)
 PEEK = {"op": "peek", "name": "raw", "share": 1}
@@ -45,15 +45,15 @@ def test_messages_are_shown_as_they_pass(whole_box: Box, chrome: Browser, receiv
     send(whole_box, scene["key"], b'{"n":1}')
     expect(page.locator("#tail-rows")).to_contain_text('{"n":1}', timeout=SHOWN_MS)
 
-    page.get_by_role("button", name="Pause the view").click()
+    page.get_by_role("button", name="Pause tail").click()
     send(whole_box, scene["key"], b'{"n":2}')
     receiver_has(page, receiver, 2)
     assert rows(page) == ['{"n":1}']
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume tail").click()
     expect(page.locator("#tail-rows")).to_contain_text('{"n":2}', timeout=SHOWN_MS)
     assert rows(page) == ['{"n":2}', '{"n":1}']
 
-    page.get_by_label("Only where").fill("body.n > 1 && meta.step == 'raw'")
+    page.get_by_label("Filter expression").fill("body.n > 1 && meta.step == 'raw'")
     page.get_by_role("button", name="Filter", exact=True).click()
     expect(page.locator("#tail-standing")).to_contain_text("Live.", timeout=SHOWN_MS)
     assert rows(page) == ['{"n":2}']
@@ -71,7 +71,7 @@ def test_messages_are_shown_as_they_pass(whole_box: Box, chrome: Browser, receiv
 
 
 def receiver_has(page: Page, receiver: Receiver, count: int) -> None:
-    """Wait until so many have been delivered, so that what was shown before them is in Kafka."""
+    """Wait until `count` messages are delivered, so that their earlier peek copies are in Kafka."""
     for _ in range(200):
         if len(receiver.got["/crm"]) >= count:
             return

@@ -1,4 +1,4 @@
-"""Every process of the whole box serves the metrics that the list promises of it, and nothing else."""
+"""Every process of the whole box serves exactly the metrics that the list promises for it."""
 
 import http.client
 import re
@@ -8,11 +8,11 @@ from contextlib import closing
 from dataplane.metrics import METRICS
 from localbox.catalogue import SHOWN
 from localbox.testing import Box
-from tests.rig.plane import until
+from tests.support.plane import until
 
 
 def served(box: Box, process: str) -> set[str]:
-    """The names at the process's own port."""
+    """Return the metric names at the process's own port."""
     port = int(box.env["PENSTOCK_METRICS_PORT"]) + SHOWN.index(process)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         return set(re.findall(r"^# TYPE (\S+) ", answer.read().decode(), re.MULTILINE)) - {"python_info"}
@@ -28,7 +28,7 @@ def post_with_no_key(box: Box) -> None:
         assert asking.getresponse().status == 401
 
 
-def test_every_process_serves_its_part_of_the_list(whole_box: Box):
+def test_every_process_serves_exactly_its_listed_metrics(whole_box: Box):
     def missing() -> set[tuple[str, str]]:
         post_with_no_key(whole_box)
         wanted = {(process, metric.name) for process in SHOWN for metric in METRICS

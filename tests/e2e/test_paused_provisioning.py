@@ -1,4 +1,4 @@
-"""An admin pauses provisioning; a customer publishes and is told why it waits; resumed, it goes live."""
+"""An admin pauses provisioning; a customer publishes and sees why it waits; after the resume it is live."""
 
 import sys
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.look import Complaints, sign_in
-from tests.rig.receiver import Receiver
+from tests.support.receiver import Receiver
 
 pytestmark = pytest.mark.timeout(900)
 SAID_MS: Final = 60_000
@@ -24,7 +24,7 @@ def afterwards_unpaused(whole_box: Box) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("afterwards_unpaused")
-def test_a_paused_provisioner_says_so_to_admin_and_customer_and_goes_on_when_resumed(
+def test_paused_provisioner_informs_admin_and_customer_and_continues_when_resumed(
     whole_box: Box, chrome: Browser, receiver: Receiver
 ):
     base, complaints = whole_box.env["PENSTOCK_WEB_URL"], Complaints()
@@ -38,11 +38,11 @@ def test_a_paused_provisioner_says_so_to_admin_and_customer_and_goes_on_when_res
     admin, customer = signed_in("admin"), signed_in("alice")
     admin.goto(f"{base}/staff/")
     admin.get_by_label("Controller", exact=True).select_option("provision")
-    admin.get_by_label("For", exact=True).select_option("until ended")
+    admin.get_by_label("Duration", exact=True).select_option("until ended")
     admin.get_by_label("Reason", exact=True).fill(REASON)
     admin.get_by_role("button", name="Pause", exact=True).click()
-    provisioning = admin.get_by_role("row", name="Provisioning")  # others may be paused by whoever was here before
-    expect(provisioning).to_contain_text("paused everywhere")
+    provisioning = admin.get_by_role("row", name="Provisioning")  # an earlier test may have paused others
+    expect(provisioning).to_contain_text("paused on all cells")
 
     pipe = said_by(whole_box, "tests/e2e/scene.py", "pipe", "waits", receiver.url("/crm"))["pipe"]
     customer.goto(f"{base}/pipes/{pipe}/")
@@ -51,8 +51,8 @@ def test_a_paused_provisioner_says_so_to_admin_and_customer_and_goes_on_when_res
     said = whole_box.run(sys.executable, "manage.py", "explain", "waits")
     assert f"not now, for provisioning is paused by admin: {REASON}; again when the pause ends" in said.stdout
 
-    admin.get_by_role("button", name="Resume provisioning everywhere").click()
-    expect(provisioning).not_to_contain_text("paused everywhere")
+    admin.get_by_role("button", name="Resume provisioning on all cells").click()
+    expect(provisioning).not_to_contain_text("paused on all cells")
     expect(head).to_contain_text("live", timeout=LIVE_MS)
     admin.goto(f"{base}/staff/audit/")
     for words in ("pause-provision", "resume-provision", "refused", "go-live", "the books are audited"):

@@ -1,4 +1,4 @@
-"""A revision is watched as it takes all keys step by step; a bad one goes back by itself, and nothing is lost."""
+"""A ramp is watched step by step to all keys; a bad revision is rolled back automatically without loss."""
 
 import re
 
@@ -9,14 +9,14 @@ from localbox.testing import Box
 from tests.e2e.conftest import LIVE_MS, said_by
 from tests.e2e.editing import add_step
 from tests.e2e.look import Complaints, sign_in
-from tests.rig.patience import MOST_STRETCH, Patience
-from tests.rig.plane import until
-from tests.rig.receiver import Receiver
-from tests.rig.sender import Sender
+from tests.support.patience import MOST_STRETCH, Patience
+from tests.support.plane import until
+from tests.support.receiver import Receiver
+from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)
 PER_S = 50
-RECENT = 600  # messages of the last hour, without which no step could come to its evidence in time
+RECENT = 600  # messages of the last hour, without which no step would have enough evidence in time
 STEPS_MS, BEGINS_S = 180_000, 180
 GOES_BACK_S = 120
 
@@ -36,7 +36,7 @@ def publish(page: Page, home: str, number: int) -> None:
     expect(page.get_by_role("heading", name=f"Ramp of ramped@{number}")).to_be_visible()
 
 
-def test_a_ramp_is_watched_to_its_end_and_a_bad_revision_goes_back_on_screen(
+def test_ramp_is_watched_to_its_end_and_a_bad_revision_is_rolled_back_on_screen(
     whole_box: Box, chrome: Browser, receiver: Receiver
 ):
     base, complaints, got = whole_box.env["PENSTOCK_WEB_URL"], Complaints(), receiver.got["/ramped"]
@@ -52,7 +52,7 @@ def test_a_ramp_is_watched_to_its_end_and_a_bad_revision_goes_back_on_screen(
         add_step(page, 1, "rename", "note", "New path").fill("words")
         publish(page, home, 2)
         ramp = page.locator("#ramp")
-        expect(ramp).to_contain_text("It took over at", timeout=STEPS_MS)
+        expect(ramp).to_contain_text("It went live at", timeout=STEPS_MS)
         for share in ("25 %", "50 %", "100 %"):
             expect(ramp.get_by_role("rowheader", name=share, exact=True)).to_be_visible()
 
@@ -60,7 +60,7 @@ def test_a_ramp_is_watched_to_its_end_and_a_bad_revision_goes_back_on_screen(
         add_step(page, 2, "cast", "words", "Type").select_option("int")
         publish(page, home, 3)
         patience = Patience(GOES_BACK_S)
-        expect(ramp).to_contain_text("by itself", timeout=GOES_BACK_S * MOST_STRETCH * 1_000)
+        expect(ramp).to_contain_text("automatically", timeout=GOES_BACK_S * MOST_STRETCH * 1_000)
         assert not patience.is_over
         expect(ramp).to_contain_text(re.compile(r"\d+ of its \d+ messages failed at \d+ % of the keys"))
 
@@ -70,8 +70,8 @@ def test_a_ramp_is_watched_to_its_end_and_a_bad_revision_goes_back_on_screen(
 
     until(lambda: dead() | {one.position for one in got} == sender.positions, "each is delivered or named as dead", 90)
     assert 0 < len(dead()) < len(sender.positions) / 4
-    assert len(got) + len(dead()) == len(sender.positions), "each delivered once, and no dead one"
+    assert len(got) + len(dead()) == len(sender.positions), "each is delivered once, and no dead one is delivered"
     page.goto(home)
-    expect(page.locator("#pipe-head")).to_contain_text("Revision 2 goes on with all keys")
+    expect(page.locator("#pipe-head")).to_contain_text("Revision 2 continues to process all keys")
     page.context.close()
     assert complaints.found == []

@@ -1,1 +1,1 @@
-"""What happens to a running data plane."""
+"""Faults of a running data plane."""

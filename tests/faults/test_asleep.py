@@ -1,4 +1,4 @@
-"""A lane that was stopped past its session wakes up as a zombie: it must begin no send that is somebody else's now."""
+"""A lane stopped past its session wakes up as a zombie: it must not start a send that another lane owns."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ from collections import Counter
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.rig.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane, until
 
-ASLEEP_S = 9.0  # the session is 6 s
+ASLEEP_S = 9.0  # the session timeout is 6 s
 SEND_LIMIT = 8
 
 
 @pytest.mark.timeout(900)
-def test_a_lane_that_slept_past_its_session_repeats_only_what_was_in_flight(plane: DataPlane):
+def test_lane_stopped_past_its_session_repeats_only_what_was_in_flight(plane: DataPlane):
     limits = {"url": plane.receiver.url("/asleep"), "concurrency": SEND_LIMIT}
     key = plane.add_pipe("asleep", {"crm": limits})
     plane.cluster.publish_cell(transmit=2)

@@ -1,4 +1,4 @@
-"""The broker is killed and comes back half way: senders are told so, and nothing that was ACKed is lost."""
+"""The broker is killed and restarted midway: senders are refused, and nothing that was ACKed is lost."""
 
 import time
 from collections import Counter
@@ -6,13 +6,13 @@ from collections import Counter
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.rig.data_plane import DataPlane
+from tests.support.data_plane import DataPlane
 
-AWAY_S = 10.0  # longer than ingest waits for a delivery report, and than lanes wait before they pause: 503 must come
+AWAY_S = 10.0  # longer than ingest waits for a delivery report, and than lanes wait before they pause: 503 must occur
 
 
 @pytest.mark.timeout(1_800)
-def test_a_killed_broker_costs_nothing_that_was_acked(plane: DataPlane):
+def test_broker_kill_loses_nothing_that_was_acked(plane: DataPlane):
     key = plane.add_pipe("broker", {"crm": {"url": plane.receiver.url("/broker")}})
     with plane.sender(key) as sender:
         time.sleep(2)
@@ -22,7 +22,7 @@ def test_a_killed_broker_costs_nothing_that_was_acked(plane: DataPlane):
         time.sleep(3)
 
     refused = [retry_after for status, retry_after in sender.refusals if status == 503]
-    assert refused, "senders were told"
+    assert refused, "senders were refused"
     assert all(retry_after and int(retry_after) > 0 for retry_after in refused)
     assert {status for status, _ in sender.refusals} == {503}
 
@@ -33,5 +33,5 @@ def test_a_killed_broker_costs_nothing_that_was_acked(plane: DataPlane):
     assert whole.at("crm", Bin.DELIVERED) == got.keys()
     assert max(got.values()) == 1, "the lanes were not killed: nothing is sent twice"
     assert whole.acked == sender.positions
-    assert whole.unacked == got.keys() - sender.positions, "stored and never ACKed shows as unacked"
+    assert whole.unacked == got.keys() - sender.positions, "stored but never ACKed is counted as unacked"
     assert not plane.offsets.fell

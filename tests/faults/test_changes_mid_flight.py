@@ -1,4 +1,4 @@
-"""What is changed while messages are on their way: revisions, destinations, the schema of a source."""
+"""Changes while messages are in flight: revisions, destinations, the schema of a source."""
 
 import json
 from collections import Counter
@@ -13,20 +13,20 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from controlplane.control_topic import ControlTopic
+from controlplane.provisioner.desired_state import schema_key
 from controlplane.provisioner.records import desired_records
-from controlplane.provisioner.wanted import schema_key
 from dataplane.ledger.bins import Bin
 from dataplane.spec import PipeSpec, parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord
 from mgmt.models import Pipe, User
 from mgmt.services import create_pipe, create_tenant
-from tests.rig.cluster import TENANT
-from tests.rig.lane_plane import LanePlane
-from tests.rig.plane import until
+from tests.support.cluster import TENANT
+from tests.support.lane_plane import LanePlane
+from tests.support.plane import until
 
 pytestmark = pytest.mark.timeout(1_200)
-APART_S: Final = 10.0  # between the first and the last process that goes by a new record
-ENOUGH: Final = 20  # messages of a revision that say that it is the one in use
+APART_S: Final = 10.0  # between the first and the last process that applies a new record
+ENOUGH: Final = 20  # messages of a revision that show that it is in use
 WAITING: Final = 200
 RATE: Final = 100.0
 
@@ -40,7 +40,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanePlane]:
 
 
 def marking(url: str, revision: int) -> PipeSpec:
-    """What leaves the revision's number at its first step and, in another field, at its last."""
+    """Return a spec that sets the revision's number at its first step and, in another field, at its last."""
     spec = {
         "sources": {"shop": {}},
         "destinations": {"crm": {"type": "http", "url": url}},
@@ -51,7 +51,7 @@ def marking(url: str, revision: int) -> PipeSpec:
 
 
 def switch(plane: LanePlane, times: int) -> None:
-    """Two revisions of a pipe in turn, under load: each message met one of them, all of it, and arrived once."""
+    """Alternate two revisions under load: each message is processed by one of them entirely and arrives once."""
     pipe = f"switched-{times}"
     url, cluster, got = plane.receiver.url(f"/{pipe}"), plane.cluster, plane.receiver.got[f"/{pipe}"]
     key = plane.add_pipe(pipe, {"crm": {"url": url}})
@@ -71,23 +71,23 @@ def switch(plane: LanePlane, times: int) -> None:
             use(2 + number % 2)
     whole = plane.settled(pipe, sender.positions)
     bodies = [json.loads(one.body) for one in got]
-    assert all(body.get("first") == body.get("last") for body in bodies), "one met two revisions"
+    assert all(body.get("first") == body.get("last") for body in bodies), "a message was processed by two revisions"
     assert {body.get("last") for body in bodies} >= {2, 3}
-    assert Counter(one.position for one in got) == Counter(sender.positions), "each exactly once"
+    assert Counter(one.position for one in got) == Counter(sender.positions), "each is delivered exactly once"
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
     assert whole.lost() == 0
 
 
-def test_each_message_sees_one_revision_however_often_it_is_switched(plane: LanePlane):
+def test_each_message_is_processed_by_one_revision_despite_repeated_switches(plane: LanePlane):
     switch(plane, 20)
 
 
 @pytest.mark.long
-def test_two_hundred_switches(plane: LanePlane):
+def test_each_message_is_processed_by_one_revision_despite_200_switches(plane: LanePlane):
     switch(plane, 200)
 
 
-def test_a_destination_removed_under_load_cancels_what_waits_for_it_and_nothing_else(plane: LanePlane):
+def test_destination_removed_under_load_cancels_its_waiting_messages_and_nothing_else(plane: LanePlane):
     plane.receiver.answers["/gone"] = 503
     gone = {"url": plane.receiver.url("/gone"), "retry": {"local_tries": 1, "delays_s": [5]}}
     key = plane.add_pipe("removed", {"gone": gone, "crm": {"url": plane.receiver.url("/stays")}})
@@ -99,7 +99,7 @@ def test_a_destination_removed_under_load_cancels_what_waits_for_it_and_nothing_
     whole = plane.settled("removed", sender.positions)
     assert whole.at("gone", Bin.CANCELLED) == sender.positions == whole.at("crm", Bin.DELIVERED)
     assert {one.position for one in plane.receiver.got["/stays"]} == sender.positions
-    assert len(plane.receiver.got["/gone"]) == tried, "nothing is sent to it any more"
+    assert len(plane.receiver.got["/gone"]) == tried, "nothing more is sent to it"
     assert whole.lost() == 0
 
 
@@ -111,7 +111,7 @@ def shape(properties: dict[str, Any], *required: str) -> dict[str, Any]:
 
 
 class Registering:
-    """An owner of a pipe who registers schemas by the API; what is registered goes to the plane as it always does."""
+    """Owner who registers schemas by the API; their records are published to the plane as usual."""
 
     def __init__(self, plane: LanePlane) -> None:
         owner = User.objects.create_user("alice")
@@ -134,7 +134,7 @@ class Registering:
 
 
 @pytest.mark.django_db
-def test_a_schema_that_takes_more_is_live_in_seconds_and_one_that_breaks_a_sender_is_refused(
+def test_wider_schema_applies_within_seconds_and_a_schema_that_breaks_a_sender_is_refused(
     plane: LanePlane, settings: Settings
 ):
     settings.PENSTOCK_FERNET_KEYS = [Fernet.generate_key().decode()]
@@ -160,7 +160,7 @@ def test_a_schema_that_takes_more_is_live_in_seconds_and_one_that_breaks_a_sende
         until(lambda: len(sender.acked) > before + WAITING, "its sender goes on", 30)
         assert answer_to(n=2, colour="blue") == 202
         assert answer_to(n=2) == 202
-    assert sender.refusals == [], "a running sender was refused something"
+    assert sender.refusals == [], "an event of a running sender was refused"
     positions |= sender.positions
     whole = plane.settled(pipe, positions)
     assert whole.at("crm", Bin.DELIVERED) == positions

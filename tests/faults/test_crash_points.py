@@ -1,7 +1,7 @@
-"""SIGKILL or an exception at every step of a lane, steps read from its code: nothing is lost.
+"""SIGKILL or an exception at every step of a lane, with the steps read from its code: nothing is lost.
 
-Lanes run in plain processes on a real broker, many cells beside each other; that Spark starts them again when their
-process dies is what test_kills shows.
+Lanes run in plain processes on a real broker, in many cells at once; test_kills shows that Spark restarts them
+when their process dies.
 """
 
 import itertools
@@ -18,31 +18,31 @@ import msgspec
 import pytest
 
 from dataplane.names import LaneKind
-from tests.rig.books import AuditReader
-from tests.rig.broker import Broker
-from tests.rig.cluster import broker_for_cells
-from tests.rig.crash_cells import FAILED, KILLED, CrashCell, LaneServer
-from tests.rig.crash_elsewhere import ELSEWHERE
-from tests.rig.crash_traffic import ProcessTraffic, RetrierTraffic, Traffic, TransmitTraffic
-from tests.rig.data_plane import until
-from tests.rig.failures import FAILURES
-from tests.rig.receiver import Receiver
-from tests.rig.steps import Step, steps_of
+from tests.support.broker import Broker
+from tests.support.cluster import broker_for_cells
+from tests.support.crash_cells import FAILED, KILLED, CrashCell, LaneServer
+from tests.support.crash_elsewhere import ELSEWHERE
+from tests.support.crash_traffic import ProcessTraffic, RetrierTraffic, Traffic, TransmitTraffic
+from tests.support.data_plane import until
+from tests.support.failures import FAILURES
+from tests.support.ledger_checks import AuditReader
+from tests.support.receiver import Receiver
+from tests.support.steps import Step, steps_of
 
 KINDS: Final[tuple[LaneKind, ...]] = ("process", "transmit", "transmit-retry", "retrier")
 CELLS: Final = 10
-A_FEW: Final = 8  # steps of each kind in the short form
-PATIENCE_S: Final = 240.0  # on a machine that is busy with other things, too
-READING: Final = threading.Lock()  # the books are one for all kinds
-# Every lane passes these, whatever it is given: before something done is noted, before that is told, before the commit.
-SURE: Final = ("Lane._collect self._work.acked", "Checkpointer._send self._outbox.send",
+A_FEW: Final = 8  # steps of each kind in the short run
+PATIENCE_S: Final = 240.0  # enough on a busy machine
+READING: Final = threading.Lock()  # all kinds share one ledger reader
+# Every lane passes these with any input: before an outcome is recorded, before it is reported, before the commit.
+SURE: Final = ("Lane._collect self._work.on_delivery", "Checkpointer._send self._outbox.send",
                "Checkpointer._commit self._consumer.commit")  # fmt: skip
 KILL: Final = ""
-MOSTLY: Final = 0.8  # of the steps that are chosen are passed again; the rest depends on what comes when
+MOSTLY: Final = 0.8  # share of the chosen steps that is reached again; the rest depends on timing
 
 
 class Campaign:
-    """Cells of one kind of lane, used again for one step after another."""
+    """Cells of one kind of lane, reused for one step after another."""
 
     def __init__(self, kafka: str, traffic: Traffic, var: Path, server: LaneServer, books: AuditReader) -> None:
         self._kafka = kafka
@@ -55,7 +55,7 @@ class Campaign:
         self.reached: list[Step] = []
 
     def cells(self, count: int) -> list[CrashCell]:
-        """So many cells."""
+        """Return that many cells, created as needed."""
         while len(self._cells) < count:
             number, kind = len(self._cells), self._traffic.kind
             self._cells.append(CrashCell(self._kafka, f"{kind}-{number}", kind, self._var / str(number), self._server))
@@ -63,14 +63,14 @@ class Campaign:
 
     @cached_property
     def lines(self) -> set[tuple[str, int]]:
-        """Every line that the traffic leads over: after a kill, and when the lane is stopped with much under way."""
+        """Return every line that the traffic reaches: after a kill, and in a lane stopped with work in flight."""
         (cell,), paths = self.cells(1), [self._var / "seen.json", self._var / "seen-too.json"]
         pipe, sent = self._begin(cell)
         cell.start(next(step for step in steps_of(self._traffic.kind) if step.function == "Checkpointer.audited"))
         until(lambda: cell.code() is not None, "the kill", PATIENCE_S)
         cell.start(seen=paths[0])
         self._to_the_end(cell, pipe, sent)
-        time.sleep(1.2)  # a heartbeat
+        time.sleep(1.2)  # one heartbeat
         cell.stop()
         self._check(cell, pipe, sent)
 
@@ -86,9 +86,9 @@ class Campaign:
         return {line for path in paths for line in msgspec.json.decode(path.read_bytes(), type=list[tuple[str, int]])}
 
     def fail_at(self, steps: Sequence[Step], failures: Sequence[str]) -> None:
-        """Fail once at each step, in as many cells at once; each cell's lane is started again and finishes.
+        """Fail once at each step, in as many cells at once; restart each cell's lane and let it finish.
 
-        `failures`: what is raised at each; KILL for a SIGKILL.
+        `failures`: the exception raised at each step; KILL for a SIGKILL.
         """
         under_way = [(cell, step, *self._begin(cell)) for cell, step in zip(self.cells(len(steps)), steps, strict=True)]
         for (cell, step, *_), raises in zip(under_way, failures, strict=True):
@@ -110,7 +110,7 @@ class Campaign:
             self._check(cell, pipe, sent)
 
     def _to_the_end(self, cell: CrashCell, pipe: str, sent: dict[str, set[str]]) -> None:
-        """Wait until the lane has done everything, or has died."""
+        """Wait until the lane has finished or died."""
         self._traffic.later(cell, pipe, sent)
 
         def is_over() -> bool:
@@ -128,7 +128,7 @@ class Campaign:
         return pipe, self._traffic.begin(cell, pipe)
 
     def _check_committed(self, cell: CrashCell, step: Step, pipe: str) -> None:
-        """Whatever lies below the committed offset is in the ledger."""
+        """Check that the ledger covers everything below the committed offset."""
         facts = self._facts(pipe)
         below = [meta for meta in cell.read(self._traffic.input, cell.committed()) if meta.pipe == pipe]
         untold = [meta.position for meta in below if not self._traffic.is_covered(meta, facts)]
@@ -180,13 +180,13 @@ def campaigns(
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
-def test_the_campaign_passes_every_step(campaigns: dict[LaneKind, Campaign]):
-    with ThreadPoolExecutor(len(campaigns)) as pool:  # each of them mostly waits
+def test_campaign_passes_every_step(campaigns: dict[LaneKind, Campaign]):
+    with ThreadPoolExecutor(len(campaigns)) as pool:  # each campaign mostly waits
         passed = set().union(*pool.map(lambda campaign: campaign.lines, campaigns.values()))
     steps = {step for kind in KINDS for step in steps_of(kind) if not step.function.endswith("__init__")}
     missing = [step for step in sorted(steps) if is_promised(step) and step.place not in passed]
     told = "\n".join(f"{step.file}:{step.line} {step.function}: {step.call}" for step in missing)
-    assert not missing, f"add traffic to tests/rig/crash_traffic.py that leads here, or say who shows it:\n{told}"
+    assert not missing, f"add traffic to tests/support/crash_traffic.py that leads here, or say who shows it:\n{told}"
 
 
 def run(campaign: Campaign, steps: Sequence[Step], failures: Sequence[str] = (KILL,)) -> None:
@@ -203,24 +203,24 @@ def on_the_way(campaign: Campaign, kind: LaneKind) -> list[Step]:
 
 
 def is_promised(step: Step) -> bool:
-    """Whether the traffic leads there each time, as nobody else shows it."""
+    """Return True if the traffic must reach the step each time, because no other test covers it."""
     return not {step.function, step.name} & ELSEWHERE.keys()
 
 
 @pytest.mark.timeout(1_800)
-def test_a_kill_or_an_exception_around_audit_and_commit_loses_nothing(campaigns: dict[LaneKind, Campaign]):
+def test_kill_or_exception_around_audit_and_commit_loses_nothing(campaigns: dict[LaneKind, Campaign]):
     def failed(kind: LaneKind) -> None:
         steps = [step for step in steps_of(kind) if step.name in SURE]
         run(campaigns[kind], [*steps, *steps], [*[KILL] * len(steps), "memory", "bug", "kafka"])
 
-    with ThreadPoolExecutor(len(KINDS)) as pool:  # each of them mostly waits
+    with ThreadPoolExecutor(len(KINDS)) as pool:  # each campaign mostly waits
         assert len(list(pool.map(failed, KINDS))) == len(KINDS)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kill_at_some_steps_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
+def test_kill_at_some_steps_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
     steps = [step for step in on_the_way(campaigns[kind], kind) if is_promised(step)]
     run(campaigns[kind], random.Random(20_261_121).sample(steps, A_FEW))
 
@@ -228,12 +228,12 @@ def test_a_kill_at_some_steps_loses_nothing(campaigns: dict[LaneKind, Campaign],
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kill_at_any_step_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
+def test_kill_at_any_step_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
     run(campaigns[kind], on_the_way(campaigns[kind], kind))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_exception_at_any_step_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
+def test_exception_at_any_step_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
     run(campaigns[kind], on_the_way(campaigns[kind], kind), list(FAILURES))

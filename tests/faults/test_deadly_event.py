@@ -1,4 +1,4 @@
-"""An event that kills the process of every lane that takes it: found, buried alone, and everything else delivered."""
+"""An event that kills every lane process that reads it is dead-lettered alone; all others are delivered."""
 
 import json
 from collections import Counter
@@ -6,12 +6,12 @@ from collections import Counter
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.rig.data_plane import DataPlane
-from tests.rig.messages import dead_letters
+from tests.support.data_plane import DataPlane
+from tests.support.messages import dead_letters
 
 
 @pytest.mark.timeout(1_200)
-def test_an_event_that_kills_its_lane_is_buried_and_the_rest_is_delivered(plane: DataPlane):
+def test_event_that_kills_its_lane_is_dead_lettered_and_the_rest_is_delivered(plane: DataPlane):
     key = plane.add_pipe("deadly", {"crm": {"url": plane.receiver.url("/deadly")}})
     events = [{"n": n, "note": "kills-its-lane" if n == 7 else ""} for n in range(20)]
     status, _, text = plane.post(key, json.dumps(events).encode())
@@ -22,7 +22,7 @@ def test_an_event_that_kills_its_lane_is_buried_and_the_rest_is_delivered(plane:
     assert whole.upstream(Bin.DEAD) == {positions[7]}
     assert whole.at("crm", Bin.DELIVERED) == set(positions) - {positions[7]}
     got = Counter(received.position for received in plane.receiver.got["/deadly"])
-    assert got == Counter(set(positions) - {positions[7]}), "each exactly once"
+    assert got == Counter(set(positions) - {positions[7]}), "each is delivered exactly once"
     (letter,) = dead_letters(plane, "deadly")
     assert (letter.position, letter.cause) == (positions[7], "crashes-lane")
     assert b"kills-its-lane" in letter.body

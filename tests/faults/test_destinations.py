@@ -1,4 +1,4 @@
-"""Destinations that fail, refuse or hang: each message ends where the rules say, and nobody else waits for it."""
+"""Destinations that fail, refuse or hang: each message ends as the rules define, and no other one waits."""
 
 import json
 import time
@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.messages import dead_letters
-from tests.rig.receiver import HANG
+from tests.support.data_plane import DataPlane, until
+from tests.support.messages import dead_letters
+from tests.support.receiver import HANG
 
 pytestmark = pytest.mark.timeout(900)
 
 
-def test_answers_of_500_lead_through_the_retrier_to_delivery(plane: DataPlane):
+def test_500_responses_are_retried_through_the_retrier_until_delivery(plane: DataPlane):
     path = "/flaky"
     plane.receiver.answers[path] = 500
     retry = {"local_tries": 2, "delays_s": [1]}
@@ -32,24 +32,24 @@ def test_answers_of_500_lead_through_the_retrier_to_delivery(plane: DataPlane):
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
     got = plane.receiver.got[path]
     assert {r.position for r in got} == sender.positions
-    assert len({(r.position, r.id, r.digest) for r in got}) == len(sender.positions), "same id and body at every try"
+    assert len({(r.position, r.id, r.digest) for r in got}) == len(sender.positions), "same id and body each time"
 
 
-def test_an_answer_of_400_is_dead_after_one_try_with_its_cause(plane: DataPlane):
+def test_400_response_is_dead_after_one_attempt_with_its_cause(plane: DataPlane):
     path = "/says-no"
     plane.receiver.answers[path] = 400
     key = plane.add_pipe("refuses", {"crm": {"url": plane.receiver.url(path)}})
-    with plane.sender(key, 10) as sender:  # fewer than a storm that suspends a destination
+    with plane.sender(key, 10) as sender:  # too few to suspend the destination
         time.sleep(1)
     whole = plane.settled("refuses", sender.positions)
     assert whole.at("crm", Bin.DEAD) == sender.positions
-    assert Counter(r.position for r in plane.receiver.got[path]) == Counter(sender.positions), "tried once each"
+    assert Counter(r.position for r in plane.receiver.got[path]) == Counter(sender.positions), "one attempt each"
     letters = dead_letters(plane, "refuses")
     assert {letter.position for letter in letters} == sender.positions
     assert {(letter.node, letter.cause) for letter in letters} == {("transmit:crm", "rejected")}
 
 
-def test_a_hanging_destination_holds_up_neither_the_healthy_one_nor_the_books(plane: DataPlane):
+def test_hanging_destination_delays_neither_the_healthy_one_nor_the_ledger(plane: DataPlane):
     plane.receiver.answers["/mixed-hangs"] = HANG
     retry = {"local_tries": 1, "span_s": 4}
     destinations: dict[str, dict[str, Any]] = {
@@ -62,11 +62,11 @@ def test_a_hanging_destination_holds_up_neither_the_healthy_one_nor_the_books(pl
     until(lambda: len(plane.receiver.got["/mixed-healthy"]) >= len(sender.acked), "the healthy one has everything", 15)
     whole = plane.settled("mixed", sender.positions, 120)
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
-    assert whole.at("slow", Bin.DEAD) == sender.positions, "its span was over"
+    assert whole.at("slow", Bin.DEAD) == sender.positions, "its retry horizon was over"
     assert whole.lost() == 0
 
 
-def test_a_message_whose_step_fails_is_dead_and_the_rest_of_its_batch_goes_on(plane: DataPlane):
+def test_message_whose_step_fails_is_dead_and_the_rest_of_its_batch_continues(plane: DataPlane):
     steps = [{"op": "cast", "path": "total", "to": "decimal"}]
     key = plane.add_pipe("steps", {"crm": {"url": plane.receiver.url("/steps")}}, normalize=steps)
     events = [{"n": n, "total": "secret-text" if n % 10 == 3 else f"{n}.50"} for n in range(100)]
@@ -84,4 +84,4 @@ def test_a_message_whose_step_fails_is_dead_and_the_rest_of_its_batch_goes_on(pl
     assert {letter.position for letter in letters} == bad
     assert {(letter.node, letter.cause) for letter in letters} == {("normalize", "step")}
     assert all("normalize[0] cast total" in letter.detail and "secret" not in letter.detail for letter in letters)
-    assert all(b"secret-text" in letter.body for letter in letters), "the original is kept whole"
+    assert all(b"secret-text" in letter.body for letter in letters), "the original is kept completely"

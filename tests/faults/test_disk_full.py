@@ -1,4 +1,4 @@
-"""Full disks: ingest ACKs nothing that it cannot journal; lanes do without their files; afterwards all goes on."""
+"""Full disks: ingest ACKs only what it can journal, lanes work without their files, and all recover later."""
 
 import time
 from collections import Counter
@@ -12,18 +12,18 @@ import pytest
 from dataplane.ledger.bins import Bin
 from dataplane.names import LANE_KINDS
 from dataplane.tables.optional_files import CALM_S
-from tests.rig.data_plane import REPLICAS, DataPlane
-from tests.rig.full_disk import FullDisk, full_disk
-from tests.rig.lane_plane import LanePlane
-from tests.rig.plane import until
-from tests.rig.watch import Heartbeats
+from tests.support.data_plane import REPLICAS, DataPlane
+from tests.support.full_disk import FullDisk, full_disk
+from tests.support.lane_plane import LanePlane
+from tests.support.plane import until
+from tests.support.watch import Heartbeats
 
 UNLIMITED = (-1, -1)
 
 
 @contextmanager
 def no_room(plane: DataPlane) -> Iterator[None]:
-    """No file of the replicas may grow any more: the system refuses their writes, as a full disk does."""
+    """Keep the replicas' files from growing: the system refuses their writes, as a full disk does."""
     replicas = [psutil.Process(plane.replicas.pid(name)) for name in REPLICAS]
     for replica in replicas:
         replica.rlimit(psutil.RLIMIT_FSIZE, (0, -1))
@@ -35,24 +35,24 @@ def no_room(plane: DataPlane) -> Iterator[None]:
 
 
 @pytest.mark.timeout(900)
-def test_what_cannot_be_journalled_is_not_acked(plane: DataPlane):
+def test_event_that_cannot_be_journalled_is_not_acked(plane: DataPlane):
     key = plane.add_pipe("disk", {"crm": {"url": plane.receiver.url("/disk")}})
     with plane.sender(key, 50) as sender:
         time.sleep(1)
         with no_room(plane):
-            time.sleep(0.3)  # what was under way is answered
+            time.sleep(0.3)  # requests in flight are answered
             before = len(sender.acked)
             time.sleep(2)
             meanwhile = len(sender.acked) - before
         time.sleep(1)
-    assert meanwhile == 0, "nothing is ACKed while it cannot be noted"
-    assert {status for status, _ in sender.refusals} == {503}, "senders were told"
+    assert meanwhile == 0, "nothing is ACKed while it cannot be journalled"
+    assert {status for status, _ in sender.refusals} == {503}, "senders got 503"
     assert all(retry_after for _, retry_after in sender.refusals)
 
     whole = plane.settled("disk", sender.positions)
     got = Counter(received.position for received in plane.receiver.got["/disk"])
     assert whole.acked == sender.positions
-    assert whole.unacked == got.keys() - sender.positions, "stored and never ACKed shows as unacked"
+    assert whole.unacked == got.keys() - sender.positions, "stored but never ACKed is counted as unacked"
     assert whole.at("crm", Bin.DELIVERED) == got.keys()
     assert (whole.lost(), max(got.values())) == (0, 1)
 
@@ -65,7 +65,7 @@ def disk(tmp_path: Path) -> Iterator[FullDisk]:
 
 @pytest.fixture
 def lanes(tmp_path: Path, disk: FullDisk) -> Iterator[LanePlane]:
-    """A lane of each kind whose files are to be on a full disk; ingest has a disk of its own."""
+    """One lane of each kind whose files are on a disk that will be full; ingest has its own disk."""
     made = LanePlane(tmp_path, of_lanes={"PENSTOCK_VAR": str(disk.folder)})
     try:
         made.wait_ready()
@@ -75,8 +75,8 @@ def lanes(tmp_path: Path, disk: FullDisk) -> Iterator[LanePlane]:
 
 
 @pytest.mark.timeout(900)
-def test_lanes_on_a_full_disk_go_on_and_say_so_and_use_it_again_once_there_is_room(lanes: LanePlane, disk: FullDisk):
-    """Events that are delivered, that go round through the retrier, and that are dead, over many checkpoints."""
+def test_lanes_on_a_full_disk_continue_report_it_and_use_it_again_once_there_is_room(lanes: LanePlane, disk: FullDisk):
+    """Events are delivered, retried through the retrier, or dead, over many checkpoints."""
     lanes.receiver.answers |= {"/full/again": 503, "/full/dead": 400}
     retry = {"local_tries": 1, "delays_s": [1]}
     names = ("good", "again", "dead")
@@ -95,7 +95,7 @@ def test_lanes_on_a_full_disk_go_on_and_say_so_and_use_it_again_once_there_is_ro
     whole = lanes.settled("full", sender.positions, 120)
     assert not any(lanes.is_dead(kind) for kind in LANE_KINDS), "no lane ended"
     assert whole.at("good", Bin.DELIVERED) == whole.at("again", Bin.DELIVERED) == sender.positions
-    refused = whole.at("dead", Bin.DEAD) | whole.at("dead", Bin.HELD)  # a storm of refusals suspends it
+    refused = whole.at("dead", Bin.DEAD) | whole.at("dead", Bin.HELD)  # repeated refusals suspend it
     assert (refused, whole.lost()) == (sender.positions, 0)
 
     disk.make_room()
@@ -104,6 +104,6 @@ def test_lanes_on_a_full_disk_go_on_and_say_so_and_use_it_again_once_there_is_ro
         until(lambda: not any(failing().values()), "all can be used again", 3 * CALM_S + 30, seen=failing)
     lanes.settled("full", sender.positions | more.positions, 120)
     settled = sorted(path.name for path in (disk.folder / "data" / "settled").iterdir() if path.stat().st_size)
-    assert any("egress" in name for name in settled), "verdicts are written down again"
+    assert any("egress" in name for name in settled), "settled units are written to disk again"
     assert (disk.folder / "data" / "control.json").exists()
     beats.close()

@@ -1,4 +1,4 @@
-"""A destination in trouble is left alone: few requests reach it, its messages go aside, nobody else notices."""
+"""A failing destination is isolated: it gets few requests, its messages are set aside, others continue."""
 
 import time
 from collections import Counter
@@ -8,21 +8,21 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import Fact
-from dataplane.transmit.targets import STORM
-from tests.rig.behaviours import hang, late
-from tests.rig.data_plane import DataPlane, until
+from dataplane.transmit.destinations.targets import STORM
+from tests.support.behaviours import hang, late
+from tests.support.data_plane import DataPlane, until
 
 pytestmark = pytest.mark.timeout(1_200)
 AT_ONCE = 4
 
 
 def two(plane: DataPlane, name: str, **fields: Any) -> dict[str, dict[str, Any]]:
-    """A destination to be broken and a healthy one beside it."""
+    """Return a destination that a test breaks and a healthy one."""
     crm = {"url": plane.receiver.url(f"/{name}"), "concurrency": AT_ONCE, **fields}
     return {"crm": crm, "well": {"url": plane.receiver.url(f"/{name}-well")}}
 
 
-def test_a_storm_of_refusals_is_held_not_emptied_into_dead_and_ends_with_a_newer_record(plane: DataPlane):
+def test_storm_of_refusals_is_held_instead_of_dead_and_ends_with_a_newer_record(plane: DataPlane):
     plane.receiver.answers["/storm"] = 403
     destinations = two(plane, "storm")
     key = plane.add_pipe("storm", destinations)
@@ -50,7 +50,7 @@ def test_a_storm_of_refusals_is_held_not_emptied_into_dead_and_ends_with_a_newer
     assert len(plane.whole("storm").at("crm", Bin.HELD)) == len(sender.positions) - len(dead)
 
 
-def test_a_paused_destination_takes_nothing_and_loses_nothing(plane: DataPlane):
+def test_paused_destination_gets_nothing_and_loses_nothing(plane: DataPlane):
     destinations = two(plane, "pause")
     key = plane.add_pipe("pause", destinations)
     plane.cluster.publish_destinations("pause", {"crm": destinations["crm"]}, "paused")
@@ -62,7 +62,7 @@ def test_a_paused_destination_takes_nothing_and_loses_nothing(plane: DataPlane):
     assert {r.position for r in plane.receiver.got["/pause-well"]} == sender.positions
 
 
-def test_a_destination_that_hangs_holds_up_no_neighbour(plane: DataPlane):
+def test_hanging_destination_delays_no_other_destination(plane: DataPlane):
     plane.receiver.answers["/mire"] = hang
     destinations = two(plane, "mire", timeout_s=8, concurrency=64, retry={"local_tries": 1})
     key = plane.add_pipe("mire", destinations)
@@ -70,13 +70,13 @@ def test_a_destination_that_hangs_holds_up_no_neighbour(plane: DataPlane):
         time.sleep(5)  # shorter than the timeout
     got = plane.receiver.got["/mire-well"]
     until(lambda: {r.position for r in got} >= sender.positions, "the neighbour has everything", 15)
-    assert len(plane.receiver.got["/mire"]) <= 64, "no more than its concurrency"
+    assert len(plane.receiver.got["/mire"]) <= 64, "at most its concurrency"
     plane.receiver.answers["/mire"] = 204
     whole = plane.settled("mire", sender.positions, 240)
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
 
 
-def test_a_destination_that_is_well_but_slow_gets_a_lane_of_its_own(plane: DataPlane):
+def test_healthy_but_slow_destination_gets_its_own_lane(plane: DataPlane):
     plane.receiver.answers["/slow"] = late(1.2)
     key = plane.add_pipe("slow", two(plane, "slow", concurrency=200))
 

@@ -1,4 +1,4 @@
-"""A whole box under load in which everything is killed in turn: nothing is lost, and nothing else starts again."""
+"""A whole box under load in which every process is killed in turn: nothing is lost, and no other restarts."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -9,8 +9,8 @@ import pytest
 
 from localbox.demo.logs import read_received
 from localbox.testing import Box, box_of
-from tests.rig.demo_traffic import DEMO, DemoTraffic
-from tests.rig.kill_schedule import (
+from tests.support.demo_traffic import DEMO, DemoTraffic
+from tests.support.kill_schedule import (
     EVERY_KIND,
     EVERYTHING,
     BoxProcesses,
@@ -19,15 +19,15 @@ from tests.rig.kill_schedule import (
     run_schedule,
     too_many_starts,
 )
-from tests.rig.plane import until
+from tests.support.plane import until
 
 pytestmark = pytest.mark.timeout(1_800)
 log = logging.getLogger(__name__)
 PER_S: Final = 500.0
 EVERY_S: Final = 5.0
 UP_S: Final = 300.0
-IN_FLIGHT: Final = 64  # the demo's destination has the default concurrency: so many sends at once
-SLACK_US: Final = 1_000_000  # a send may be on its way to the receiver when its lane is killed
+IN_FLIGHT: Final = 64  # the demo's destination has the default concurrency: the limit of sends at once
+SLACK_US: Final = 1_000_000  # a send may be in flight to the receiver when its lane is killed
 
 
 @pytest.fixture

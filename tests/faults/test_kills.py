@@ -1,4 +1,4 @@
-"""Kill -9 at seeded random moments under load: nothing ACKed is lost, and what comes twice is the same message."""
+"""SIGKILL at seeded random moments under load: nothing ACKed is lost, and each repeat is the same message."""
 
 import logging
 import os
@@ -11,13 +11,13 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.rig.data_plane import REPLICAS, DataPlane, until
-from tests.rig.sender import Sender
+from tests.support.data_plane import REPLICAS, DataPlane, until
+from tests.support.sender import Sender
 
 log = logging.getLogger(__name__)
 RATE = 200.0
 BACK_S = 30.0
-SEND_LIMIT = 64  # the destination's concurrency: at most so many sends are in flight
+SEND_LIMIT = 64  # the destination's concurrency: the limit of sends in flight
 Victim = Callable[[random.Random], int]
 Victims = Callable[[DataPlane], Victim]
 Span = tuple[float, float]
@@ -25,7 +25,7 @@ LANES = ("process-0", "transmit-0", "retrier-0", "transmit-retry-0")
 
 
 def check(plane: DataPlane, pipe: str, sender: Sender, kills: int) -> None:
-    """The three books, the sender's, the receiver's and the ledger's, say the same."""
+    """Check that the sender, the receiver and the ledger agree."""
     whole = plane.settled(pipe, sender.positions)
     got = plane.receiver.got[f"/{pipe}"]
     counts = Counter(received.position for received in got)
@@ -40,7 +40,7 @@ def check(plane: DataPlane, pipe: str, sender: Sender, kills: int) -> None:
 
     for bucket, positions in whole.acked_by_bucket.items():
         assert {acked.position for acked in sender.acked if acked.bucket == bucket} <= positions
-    nobody_knows = whole.acked - sender.positions  # ACKed, but the answer never reached the sender
+    nobody_knows = whole.acked - sender.positions  # ACKed, but the response never reached the sender
     assert {digests[position] for position in nobody_knows | whole.unacked} <= set(sender.unknown)
     assert not plane.offsets.fell, "committed offsets went backwards"
 
@@ -54,7 +54,7 @@ def lanes_back(plane: DataPlane, since_us: int, killed: int) -> float:
 
 
 def allowed_s() -> float:
-    """30 s on a machine of our own; where others wait for the processors too, as much more as they make us wait."""
+    """Return 30 s, extended by as much as other processes slow this machine down."""
     return BACK_S * max(1.0, os.getloadavg()[0] / (2 * (os.cpu_count() or 1)))
 
 
@@ -103,7 +103,7 @@ def test_two_kills_under_load_lose_nothing(plane: DataPlane, request: pytest.Fix
 @pytest.mark.parametrize(
     ("victims", "between_s"),
     [
-        # The keeper trusts an application again after a minute; before that its pauses grow beyond 30 s.
+        # The keeper trusts an application again after a minute; before that its restart delay grows beyond 30 s.
         pytest.param(drivers, (61.0, 66.0), id="driver"),
         pytest.param(workers, (2.0, 8.0), id="worker"),
         pytest.param(replicas, (2.0, 8.0), id="replica"),

@@ -1,4 +1,4 @@
-"""Look-ups on the whole way: rows changed while messages flow, and the keeper killed."""
+"""Look-ups on the whole path: rows change while messages flow, and the lookup keeper is killed."""
 
 import os
 import signal
@@ -6,15 +6,15 @@ import signal
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.patience import Patience
+from tests.support.data_plane import DataPlane, until
+from tests.support.patience import Patience
 
 SEEN_S = 5.0
 SHOPS = {"table": "shops", "key": "body.shop", "into": "row", "on_missing": "dead"}
 
 
 def delivered(plane: DataPlane, key: str, path: str) -> bytes:
-    """The body that arrives for one more event."""
+    """Send one more event and return the body that is delivered."""
     before = len(plane.receiver.got[path])
     status, _, _ = plane.post(key, b'{"shop":"berlin"}')
     assert status == 202
@@ -23,21 +23,21 @@ def delivered(plane: DataPlane, key: str, path: str) -> bytes:
 
 
 def seen_after(plane: DataPlane, key: str, path: str, vat: bytes) -> float:
-    """Seconds until an event that is sent carries the row."""
+    """Return the seconds until a newly sent event carries the row."""
     patience = Patience()
     until(lambda: delivered(plane, key, path).endswith(b'"row":{"vat":%b}}' % vat), f"the row {vat!r}", 60)
     return patience.counted_s
 
 
 @pytest.mark.timeout(1_800)
-def test_changed_rows_are_seen_soon_also_after_the_keeper_was_killed(plane: DataPlane):
+def test_changed_rows_apply_soon_also_after_the_keeper_was_killed(plane: DataPlane):
     plane.cluster.publish_rows("shops", {"berlin": b'{"vat":19}', "rome": b'{"vat":22}'})
     key = plane.add_pipe("lookups", {"crm": {"url": plane.receiver.url("/lookups")}}, enrich=[SHOPS])
     assert delivered(plane, key, "/lookups") == b'{"shop":"berlin","row":{"vat":19}}'
     plane.cluster.publish_rows("shops", {"berlin": b'{"vat":20}'})
     assert seen_after(plane, key, "/lookups", b"20") < SEEN_S
 
-    os.kill(plane.lane_pid("process-0"), signal.SIGKILL)  # the host's only process lane is its keeper
+    os.kill(plane.lane_pid("process-0"), signal.SIGKILL)  # the host's only process lane is its lookup keeper
     plane.cluster.publish_rows("shops", {"berlin": b'{"vat":21}'})
     seen_after(plane, key, "/lookups", b"21")
     plane.cluster.publish_rows("shops", {"berlin": b'{"vat":23}'})

@@ -1,4 +1,4 @@
-"""The loss meter: messages vanish from topics, as many are copied instead, and the ledger names each of them."""
+"""Loss detection: messages vanish from topics, as many are copied instead, and the ledger names each one."""
 
 import math
 import random
@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from tests.rig.lane_plane import LanePlane
-from tests.rig.meter import LEAKS, Leak, LeakingPipe
+from tests.support.lane_plane import LanePlane
+from tests.support.meter import LEAKS, Leak, LeakingPipe
 
 MOST: Final = 10_000  # removed in one run
 RUNS: Final = 100
@@ -18,7 +18,7 @@ BY_NAME: Final = {leak.name: leak for leak in LEAKS}
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanePlane]:
-    """Topics of its own: what other tests park for hours would keep the retrier from having passed anything."""
+    """A plane of its own: retries that other tests schedule for hours would hold the retrier's marks back."""
     running = LanePlane(Path(tmp_path_factory.mktemp("meter")))
     running.wait_ready()
     yield running
@@ -26,7 +26,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanePlane]:
 
 
 def measure(pipes: Iterable[LeakingPipe]) -> None:
-    """The same with several pipes at once: they mostly wait."""
+    """Measure several pipes at once: they mostly wait."""
     for pipe in pipes:
         pipe.send_the_last()
     for pipe in pipes:
@@ -41,18 +41,18 @@ def leaking(plane: LanePlane, leak: Leak, seed: int, *, stolen: int, honest: int
     return pipe
 
 
-def test_whatever_vanishes_on_any_path_is_named_with_its_node(plane: LanePlane):
+def test_messages_that_vanish_on_any_path_are_named_with_their_node(plane: LanePlane):
     chance = random.Random(20_261_121)
     measure([leaking(plane, leak, 0, stolen=chance.randint(1, 40), honest=40) for leak in LEAKS])
 
 
-def test_one_message_of_many_is_named(plane: LanePlane):
+def test_one_lost_message_of_many_is_named(plane: LanePlane):
     measure([leaking(plane, BY_NAME["egress"], 1, stolen=1, honest=500)])
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
-def test_in_a_hundred_runs_up_to_ten_thousand_removed_from_egress_are_named_without_an_error(plane: LanePlane):
+def test_100_runs_of_up_to_10000_messages_removed_from_egress_are_named_without_an_error(plane: LanePlane):
     chance = random.Random(7)
     counts = [1, MOST, *(round(math.exp(chance.uniform(0, math.log(MOST)))) for _ in range(RUNS - 2))]
     for number, count in enumerate(counts):
@@ -62,5 +62,5 @@ def test_in_a_hundred_runs_up_to_ten_thousand_removed_from_egress_are_named_with
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("leak", LEAKS, ids=BY_NAME)
-def test_a_thousand_that_vanish_on_a_path_are_named(plane: LanePlane, leak: Leak):
+def test_thousand_messages_that_vanish_on_a_path_are_named(plane: LanePlane, leak: Leak):
     measure([leaking(plane, leak, 1_000 + run, stolen=count, honest=100) for run, count in enumerate((1, 30, 1_000))])

@@ -1,5 +1,5 @@
-"""A destination refuses everything, is suspended, mended, probed, and gets what was held and what had died: by the API
-alone, on the whole box. A paused pipe accepts, holds, and delivers in the end."""
+"""A destination that refuses everything is suspended, repaired and probed, and gets the held and the dead messages:
+by the API alone, on the whole box. A paused pipe accepts, holds, and finally delivers."""
 
 import http.cookiejar
 import json
@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from localbox.testing import ROOT, Box, box_of
-from tests.rig.patience import Patience
-from tests.rig.receiver import Receiver
-from tests.rig.sender import Sender
+from tests.support.patience import Patience
+from tests.support.receiver import Receiver
+from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)
 LIVE_S = 120.0
@@ -25,7 +25,7 @@ STORM = 20
 
 
 class Api:
-    """The API as alice sees it, signed in by link."""
+    """The API as alice uses it, signed in by link."""
 
     def __init__(self, box: Box) -> None:
         self._base = box.env["PENSTOCK_WEB_URL"]
@@ -37,12 +37,12 @@ class Api:
             page.read()
 
     def get(self, path: str) -> Any:
-        """The answer's JSON."""
+        """Return the response's JSON."""
         with self._open(f"{self._base}/api/v1/{path}", timeout=20) as answer:
             return json.load(answer)
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The answer's JSON. Raises HTTPError."""
+        """Return the response's JSON. Raises HTTPError."""
         token = next(cookie.value for cookie in self._cookies if cookie.name == "penstock_csrf")
         headers = {"X-CSRFToken": str(token), "Content-Type": "application/json", "Referer": self._base}
         url = f"{self._base}/api/v1/{path}"
@@ -70,7 +70,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def until(seen: Callable[[], Any], what: str, within_s: float = SOON_S, now: Callable[[], Any] = str) -> Any:
-    """Look again and again; what was seen at last. `now` tells what there is instead, if it never comes."""
+    """Poll until `seen` returns a true value, and return that; `now` describes the state after a timeout."""
     patience = Patience(within_s)
     while not (found := seen()):
         assert not patience.is_over, f"{what}: not within {within_s} s {now()}"
@@ -79,7 +79,7 @@ def until(seen: Callable[[], Any], what: str, within_s: float = SOON_S, now: Cal
 
 
 def live_pipe(api: Api, name: str, url: str) -> tuple[str, str]:
-    """A pipe's address in the API, and a key."""
+    """Create a pipe and wait until it is live; return its API path and a key."""
     spec = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": url}}}
     pipe = api.post("pipes/", {"name": name, "spec": spec})["id"]
     key = api.post(f"pipes/{pipe}/keys/", {"source": "shop"})["key"]
@@ -88,37 +88,35 @@ def live_pipe(api: Api, name: str, url: str) -> tuple[str, str]:
 
 
 def send(box: Box, key: str, count: int) -> set[str]:
-    """Send at least that many; the ids that were ACKed."""
+    """Send at least that many events; return the ids that were ACKed."""
     with Sender(int(box.env["PENSTOCK_INGEST_PORT"]), key, 50) as sender:
         until(lambda: len(sender.acked) >= count, "ACKs", 30)
     return {acked.id for acked in sender.acked}
 
 
 def standing(api: Api, pipe: str) -> Any:
-    """What waits at the pipe's one destination."""
+    """Return the delivery state of the pipe's one destination."""
     return api.get(f"{pipe}/standings/")[0]
 
 
 def waiting(api: Api, pipe: str) -> int:
-    """How many messages wait there, held or dead."""
+    """Return the number of messages that are held or dead there."""
     now = standing(api, pipe)
     return int(now["held"]) + sum(int(dead["count"]) for dead in now["dead"])
 
 
 def open_alert(api: Api, pipe: str) -> Any:
-    """The pipe's newest alert, if one is open."""
+    """Return the pipe's newest alert, if it is open."""
     alerts = api.get(f"{pipe}/alerts/")["results"]
     return alerts[0] if alerts and alerts[0]["state"] != "resolved" else None
 
 
 def taken(receiver: Receiver, status: int = 204) -> list[str]:
-    """The ids that were answered so."""
+    """Return the ids that were answered with that status."""
     return [one.id for one in receiver.got["/crm"] if one.answered == status]
 
 
-def test_a_destination_that_refuses_is_suspended_told_probed_and_gets_everything(
-    box: Box, api: Api, receiver: Receiver
-):
+def test_refusing_destination_is_suspended_reported_probed_and_gets_everything(box: Box, api: Api, receiver: Receiver):
     pipe, key = live_pipe(api, "mended", receiver.url("/crm"))
     receiver.answers["/crm"] = 401
     patience = Patience(60)
@@ -130,50 +128,50 @@ def test_a_destination_that_refuses_is_suspended_told_probed_and_gets_everything
     stored = until(
         lambda: (count := waiting(api, pipe)) >= len(sent) and count,
         "everything is held or dead",
-        120,  # what was parked a moment before comes back from a tier first
+        120,  # retries scheduled just before return from a delay tier first
         now=lambda: (len(sent), standing(api, pipe), len(taken(receiver, 401))),
     )
     assert standing(api, pipe)["held"] > 0
     refused = len(taken(receiver, 401))
-    assert STORM <= refused <= STORM + 64, "the stream was held, not emptied into dead"
+    assert STORM <= refused <= STORM + 64, "the stream was held instead of dead-lettered"
     assert open_alert(api, pipe)["suspended"]
 
     path = f"{pipe}/alerts/{alert['id']}/"
-    api.post(f"{path}probe/")  # it is not mended yet
+    api.post(f"{path}probe/")  # the destination is not repaired yet
     until(lambda: api.get(path)["probe"] == "refused", "the probe is refused", 120)
-    assert len(taken(receiver, 401)) == refused + 1, "one message and no more"
+    assert len(taken(receiver, 401)) == refused + 1, "exactly one message"
     assert standing(api, pipe)["destination"]["state"] == "suspended"
 
     receiver.answers["/crm"] = 204
     api.post(f"{path}probe/")
     until(lambda: api.get(path)["state"] == "resolved", "resolved", 120)
     until(lambda: sent <= set(taken(receiver)), "all delivered", now=lambda: sent - set(taken(receiver)))
-    assert len(taken(receiver)) == stored, "none twice"
+    assert len(taken(receiver)) == stored, "no message twice"
     now = until(lambda: (now := standing(api, pipe))["held"] == 0 and not now["dead"] and now, "nothing waits")
     assert now["destination"]["state"] == "active"
     more = send(box, key, 5)
     until(lambda: more <= set(taken(receiver)), "what comes now is delivered at once")
 
 
-def test_a_paused_pipe_accepts_holds_and_delivers_in_the_end(box: Box, api: Api, receiver: Receiver):
+def test_paused_pipe_accepts_holds_and_finally_delivers(box: Box, api: Api, receiver: Receiver):
     pipe, key = live_pipe(api, "paused", receiver.url("/crm"))
     first = send(box, key, 5)
     until(lambda: set(taken(receiver)) >= first, "delivered")
     api.post(f"{pipe}/pause/")
-    while not standing(api, pipe)["held"]:  # until lanes have heard of it
+    while not standing(api, pipe)["held"]:  # until lanes have read the pause
         first |= send(box, key, 1)
     held = send(box, key, 50)
     until(lambda: standing(api, pipe)["held"] >= len(held) + 1, "held", 120)
     assert not held & set(taken(receiver))
     api.post(f"{pipe}/resume/")
     until(lambda: set(taken(receiver)) >= first | held, "released", 90)
-    assert len(taken(receiver)) == len(first | held), "none twice"
+    assert len(taken(receiver)) == len(first | held), "no message twice"
     moves = api.get(f"{pipe}/moves/")["results"]
     until(lambda: {m["state"] for m in api.get(f"{pipe}/moves/")["results"]} == {"done"}, "the moves are done")
     assert {move["what"] for move in moves} == {"release"}
 
 
-def test_a_dead_letter_is_shown_with_its_message_and_redriven_once(box: Box, api: Api, receiver: Receiver):
+def test_dead_letter_is_shown_with_its_message_and_redriven_once(box: Box, api: Api, receiver: Receiver):
     pipe, key = live_pipe(api, "dead", receiver.url("/crm"))
     receiver.answers["/crm"] = 422
     with Sender(int(box.env["PENSTOCK_INGEST_PORT"]), key, 5) as sender:

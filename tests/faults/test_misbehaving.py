@@ -1,6 +1,6 @@
-"""One pipe to many destinations, each broken in its own way, then mended: none harms another, and nothing is lost.
+"""One pipe to many destinations, each failing differently, then repaired: none harms another, and nothing is lost.
 
-They misbehave all at once, so that a lane has to bear all of it together; each test then looks at one of them.
+They all fail at once, so that one lane must handle all failures together; each test then checks one of them.
 """
 
 import json
@@ -12,23 +12,23 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from dataplane.ledger.audit import Attempt
+from dataplane.ledger.audit import AttemptRecord
 from dataplane.ledger.bins import Bin
 from localbox.ports import free_ports
-from tests.rig import behaviours as so
-from tests.rig.attempts import attempts_of
-from tests.rig.behaviours import Behaviour
-from tests.rig.books import Whole
-from tests.rig.certificates import FLAWS, Kind, server_tls
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.messages import DeadLetter, dead_letters
-from tests.rig.receiver import Received, Receiver
+from tests.support import behaviours as so
+from tests.support.attempts import attempts_of
+from tests.support.behaviours import Behaviour
+from tests.support.certificates import FLAWS, Kind, server_tls
+from tests.support.data_plane import DataPlane, until
+from tests.support.ledger_checks import Whole
+from tests.support.messages import DeadLetter, dead_letters
+from tests.support.receiver import Received, Receiver
 
 pytestmark = pytest.mark.timeout(1_200)
-EVENTS: Final = 10  # fewer than a storm that suspends a destination
+EVENTS: Final = 10  # too few to suspend a destination
 PIPE: Final = "wild"
 
-# Worth a retry: how they misbehave, and the cause told of it (one of two where it depends on what comes first).
+# Recoverable: how they fail, and the reported cause (one of two where it depends on timing).
 RECOVERABLE: Final[dict[str, tuple[Behaviour, str]]] = {
     "resets": (so.reset, "reset"),
     "closes": (so.close, "no-answer reset"),
@@ -56,7 +56,7 @@ TLS_REASONS: Final = {
     "self-signed": "self-signed certificate",
     "wrong-host": "no alternative certificate subject name matches",
 }
-# The status line came, so it counts, whatever follows.
+# The status line arrived, so it counts, whatever follows.
 COUNTS_BY_STATUS: Final[dict[str, Behaviour]] = {
     "crumbs": so.crumbs,
     "cuts": so.cut,
@@ -74,12 +74,12 @@ ENOUGH_MEMORY: Final = 64 * 1024 * 1024
 
 
 class Outcome(NamedTuple):
-    """What was seen when all was over."""
+    """Observations after everything has settled."""
 
     positions: set[str]
     whole: Whole
     got: dict[str, list[Received]]
-    attempts: dict[str, list[Attempt]]
+    attempts: dict[str, list[AttemptRecord]]
     letters: dict[str, list[DeadLetter]]
     healthy_s: float  # from the post to the healthy destination's last delivery, while the others misbehaved
     grown_bytes: int
@@ -88,7 +88,7 @@ class Outcome(NamedTuple):
 
 
 class Wild:
-    """The pipe, its destinations, and how they are mended."""
+    """The pipe, its destinations, and their repair."""
 
     def __init__(self, plane: DataPlane, folder: Path) -> None:
         self.plane = plane
@@ -120,14 +120,14 @@ class Wild:
             answers[f"/moved-{code}"] = so.redirected(code, self.canary.url("/canary"))
 
     def mend(self) -> None:
-        """Everything answers; what was elsewhere is moved here."""
+        """Let everything answer; destinations at other addresses are moved to the receiver."""
         for name in (*RECOVERABLE, "flaps"):
             self.plane.receiver.answers[f"/{name}"] = 204
         moved = {name: {**self.destinations[name], "url": self.plane.receiver.url(f"/{name}")} for name in ELSEWHERE}
         self.plane.cluster.publish_destinations(PIPE, moved)
 
     def memory(self) -> int:
-        """Bytes the transmit lane's process holds."""
+        """Return the resident memory of the transmit lane's process in bytes."""
         self.plane.heartbeats.refresh()
         return self.plane.heartbeats.latest["transmit-0"].rss_bytes
 
@@ -160,7 +160,7 @@ def outcome(plane: DataPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
     wild.mend()
     whole = plane.settled(PIPE, positions, 200)
 
-    attempts: dict[str, list[Attempt]] = {name: [] for name in wild.destinations}
+    attempts: dict[str, list[AttemptRecord]] = {name: [] for name in wild.destinations}
     for attempt in attempts_of(plane, PIPE):
         attempts[attempt.destination].append(attempt)
     letters: dict[str, list[DeadLetter]] = {}
@@ -177,53 +177,55 @@ def test_nothing_is_lost_and_every_unit_is_in_the_bin_its_destination_implies(ou
         assert outcome.whole.at(name, Bin.DELIVERED) == outcome.positions, name
 
 
-def test_the_healthy_destination_waits_for_none_of_them(outcome: Outcome):
+def test_healthy_destination_waits_for_none_of_the_others(outcome: Outcome):
     assert Counter(received.position for received in outcome.got[HEALTHY]) == Counter(outcome.positions)
     assert outcome.healthy_s < 5
 
 
 @pytest.mark.parametrize("name", [*RECOVERABLE, *ELSEWHERE])
-def test_what_failed_for_a_while_is_delivered_once_it_is_mended(outcome: Outcome, name: str):
+def test_temporarily_failing_destination_gets_everything_after_its_repair(outcome: Outcome, name: str):
     taken = [received for received in outcome.got[name] if received.answered == 204]
     assert Counter(received.position for received in taken) == Counter(outcome.positions), "each exactly once"
     assert min(received.at_ns for received in taken) > outcome.mended_ns
-    assert len({(r.position, r.id, r.digest) for r in outcome.got[name]}) == EVENTS, "same id and body at every try"
+    assert len({(r.position, r.id, r.digest) for r in outcome.got[name]}) == EVENTS, "same id and body each time"
 
 
 @pytest.mark.parametrize(("name", "cause"), [(n, c) for n, (_, c) in RECOVERABLE.items()] + [*ELSEWHERE.items()])
-def test_each_failure_is_told_with_its_cause(outcome: Outcome, name: str, cause: str):
+def test_each_failure_is_reported_with_its_cause(outcome: Outcome, name: str, cause: str):
     failed = [attempt for attempt in outcome.attempts[name] if attempt.outcome in ("retry", "parked")]
     told = {attempt.reason.partition(":")[0] for attempt in failed}
     assert told
     assert told <= set(cause.split())
-    assert all(attempt.next_us for attempt in failed if attempt.outcome == "parked"), "and when the next try is"
+    assert all(attempt.next_us for attempt in failed if attempt.outcome == "parked"), "with the time of the next try"
 
 
 @pytest.mark.parametrize(("name", "reason"), TLS_REASONS.items())
-def test_a_bad_certificate_is_told_in_the_words_of_its_flaw(outcome: Outcome, name: str, reason: str):
+def test_bad_certificate_is_reported_with_its_flaw(outcome: Outcome, name: str, reason: str):
     failed = [
         attempt for attempt in outcome.attempts[name] if attempt.outcome in ("retry", "parked") and attempt.reason
     ]
+    assert failed
     assert all(reason in attempt.reason for attempt in failed)
 
 
 @pytest.mark.parametrize("name", NEVER_ANSWER)
-def test_the_limit_is_on_the_whole_exchange_not_on_each_read(outcome: Outcome, name: str):
+def test_timeout_covers_the_whole_exchange_not_each_read(outcome: Outcome, name: str):
     failed = [attempt for attempt in outcome.attempts[name] if attempt.outcome in ("retry", "parked")]
+    assert failed
     assert all(1_900_000 < attempt.total_us < 4_000_000 for attempt in failed)
 
 
 @pytest.mark.parametrize("name", COUNTS_BY_STATUS)
-def test_an_answer_that_never_ends_counts_by_its_status_and_is_asked_for_once(outcome: Outcome, name: str):
+def test_endless_response_counts_by_its_status_and_is_requested_once(outcome: Outcome, name: str):
     assert Counter(received.position for received in outcome.got[name]) == Counter(outcome.positions)
 
 
-def test_none_of_them_fills_the_lanes_memory(outcome: Outcome):
+def test_no_destination_fills_the_lanes_memory(outcome: Outcome):
     assert outcome.grown_bytes < ENOUGH_MEMORY
 
 
 @pytest.mark.parametrize("code", NEVER_RETRIED)
-def test_a_4xx_is_dead_after_one_try(outcome: Outcome, code: int):
+def test_4xx_is_dead_after_one_attempt(outcome: Outcome, code: int):
     name = f"says-{code}"
     assert Counter(received.position for received in outcome.got[name]) == Counter(outcome.positions)
     assert outcome.whole.at(name, Bin.DEAD) == outcome.positions
@@ -232,16 +234,16 @@ def test_a_4xx_is_dead_after_one_try(outcome: Outcome, code: int):
     }
 
 
-def test_a_redirect_is_never_followed(outcome: Outcome):
+def test_redirect_is_never_followed(outcome: Outcome):
     assert outcome.canary == 0
 
 
-def test_a_destination_that_takes_it_and_forgets_to_answer_sees_it_twice_with_the_same_id(outcome: Outcome):
+def test_destination_that_accepts_without_a_response_gets_a_second_request_with_the_same_id(outcome: Outcome):
     got = outcome.got["forgets-answers"]
     assert Counter(received.position for received in got) == Counter([*outcome.positions] * 2)
     assert len({(r.position, r.id, r.digest) for r in got}) == EVENTS
 
 
-def test_a_flapping_destination_is_delivered_to_once(outcome: Outcome):
+def test_flapping_destination_accepts_each_message_once(outcome: Outcome):
     taken = [received.position for received in outcome.got["flaps"] if received.answered == 204]
     assert Counter(taken) == Counter(outcome.positions)

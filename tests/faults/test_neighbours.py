@@ -1,4 +1,4 @@
-"""One tenant floods with the most expensive events: the other's go on, and nothing of either is lost or repeated."""
+"""One tenant floods with the most expensive events: another's continue, and nothing is lost or repeated."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import SLOW, Fact
 from dataplane.names import ENTRANCE
 from dataplane.tables.records import QuotaRecord
-from tests.rig.lane_plane import LanePlane
-from tests.rig.neighbours import QUOTA, STEPS, Flood, delays_ms, p95_ms, send_plain
-from tests.rig.patience import Patience
-from tests.rig.plane import until
+from tests.support.lane_plane import LanePlane
+from tests.support.neighbours import QUOTA, STEPS, Flood, delays_ms, p95_ms, send_plain
+from tests.support.patience import Patience
+from tests.support.plane import until
 
 pytestmark = pytest.mark.timeout(900)
 FLOOD_S = 12.0
@@ -21,7 +21,7 @@ FLOOD_S = 12.0
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[LanePlane]:
-    plane = LanePlane(tmp_path, partitions=1)  # nobody can get out of the other's way
+    plane = LanePlane(tmp_path, partitions=1)  # neither tenant can avoid the other's partition
     try:
         plane.wait_ready()
         yield plane
@@ -29,7 +29,7 @@ def plane(tmp_path: Path) -> Iterator[LanePlane]:
         plane.close()
 
 
-def test_a_tenant_that_floods_with_expensive_events_does_not_delay_another(plane: LanePlane):
+def test_tenant_that_floods_with_expensive_events_does_not_delay_another(plane: LanePlane):
     crm = {"crm": {"url": plane.receiver.url("/flood")}}
     flood_key = plane.add_pipe("flood", crm, tenant="ten_flood", normalize=STEPS)
     plain_key = plane.add_pipe("plain", {"crm": {"url": plane.receiver.url("/plain")}})
@@ -51,9 +51,9 @@ def test_a_tenant_that_floods_with_expensive_events_does_not_delay_another(plane
     assert whole.lost() == 0
     delays = delays_ms(plane.receiver.got["/plain"], 2)
     assert len(delays) == len(positions)
-    assert behind > 2 * QUOTA, "the flood was more than the cell could run"
+    assert behind > 2 * QUOTA, "the flood exceeded the cell's capacity"
     assert p95_ms(delays) < most_ms, "a tenant that waits for the other waits longer each second"
-    assert flood.refused > flood.accepted, "its quota held"
+    assert flood.refused > flood.accepted, "its quota was enforced"
     flooded = plane.settled("flood", flood.positions, 200)
     assert flooded.lost() == 0
     got = Counter(received.position for received in plane.receiver.got["/flood"])

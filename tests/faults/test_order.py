@@ -1,4 +1,4 @@
-"""Order per key on real services: through an outage and the deaths of both lanes, no message overtakes another."""
+"""Order per key on real services: through an outage and kills of both lanes, no message overtakes another."""
 
 import json
 import os
@@ -8,14 +8,14 @@ import time
 import pytest
 
 from dataplane.ledger.bins import Bin
-from dataplane.transmit.breaker import MIN_VOLUME
-from tests.rig.data_plane import DataPlane, until
+from dataplane.transmit.policy.breaker import MIN_VOLUME
+from tests.support.data_plane import DataPlane, until
 
 pytestmark = pytest.mark.timeout(1_200)
 KEYS = 20
 
 
-def test_a_key_keeps_its_order_through_an_outage_and_the_deaths_of_both_lanes(plane: DataPlane):
+def test_key_keeps_its_order_through_an_outage_and_kills_of_both_lanes(plane: DataPlane):
     plane.receiver.answers["/ordered"] = 503
     destination = {"url": plane.receiver.url("/ordered"), "ordered": True, "retry": {"local_tries": 1}}
     key = plane.add_pipe("ordered", {"crm": destination}, sources={"shop": {"key": "customer"}})
@@ -49,4 +49,4 @@ def test_a_key_keeps_its_order_through_an_outage_and_the_deaths_of_both_lanes(pl
         if event["n"] not in seen:
             seen.append(event["n"])
     assert len(first_seen) == KEYS
-    assert all(seen == sorted(seen) for seen in first_seen.values()), "overtaken"
+    assert all(seen == sorted(seen) for seen in first_seen.values()), "a message overtook another"

@@ -1,4 +1,4 @@
-"""A destination fails for a while under load: few requests reach it; then it gets everything once, and not too fast."""
+"""A destination fails under load: it gets few requests, then everything once, at a limited rate."""
 
 import itertools
 import time
@@ -8,21 +8,21 @@ from typing import Any, Final
 import pytest
 
 from dataplane.ledger.bins import Bin
-from dataplane.transmit.breaker import MIN_VOLUME, PROBES
-from dataplane.transmit.limits import RETRIES_IN_HAND
-from tests.rig import behaviours as so
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.receiver import Received
+from dataplane.transmit.policy.breaker import MIN_VOLUME, PROBES
+from dataplane.transmit.policy.limits import RETRIES_IN_HAND
+from tests.support import behaviours as so
+from tests.support.data_plane import DataPlane, until
+from tests.support.receiver import Received
 
 AT_ONCE: Final = 4
 MANY: Final = 400
 FAILURES: Final = (500, 502, 503, 504)
-STRETCH_S: Final = 10  # over which the rate of what comes back is looked at
-FOUND_S: Final = 90.0  # a breaker is open for 60 s and a bit at most, then probes go
+STRETCH_S: Final = 10  # over which the rate of returning messages is measured
+FOUND_S: Final = 90.0  # a breaker is open for little more than 60 s, then it sends probes
 
 
 def failing() -> so.Behaviour:
-    """The failures in turn."""
+    """Return a behaviour that answers with each failure in turn."""
     codes = itertools.cycle(FAILURES)
 
     async def behave(writer: Any, received: Received) -> bool:
@@ -32,13 +32,13 @@ def failing() -> so.Behaviour:
 
 
 def fastest_per_s(got: list[Received]) -> float:
-    """The most that were taken over any whole stretch of seconds."""
+    """Return the highest rate of accepted messages over any stretch of `STRETCH_S` seconds."""
     stretches = Counter(received.at_ns // (STRETCH_S * 10**9) for received in got if received.answered == 204)
     return max(stretches.values()) / STRETCH_S
 
 
 def begin(plane: DataPlane, name: str) -> str:
-    """A failing destination and a healthy one beside it; the pipe's key."""
+    """Create a pipe with a failing and a healthy destination; return its key."""
     plane.receiver.answers[f"/{name}"] = failing()
     crm = {"url": plane.receiver.url(f"/{name}"), "concurrency": AT_ONCE, "retry": {"local_tries": 2}}
     return plane.add_pipe(name, {"crm": crm, "well": {"url": plane.receiver.url(f"/{name}-well")}})
@@ -50,18 +50,18 @@ def check_delivered_once(plane: DataPlane, name: str, positions: set[str], limit
     assert whole.lost() == 0
     assert whole.at("crm", Bin.DELIVERED) == whole.at("well", Bin.DELIVERED) == positions
     taken = Counter(received.position for received in got if received.answered == 204)
-    assert taken == Counter(positions), "each exactly once"
-    assert len({(r.position, r.id, r.digest) for r in got}) == len(positions), "same id and body at every try"
+    assert taken == Counter(positions), "each is delivered exactly once"
+    assert len({(r.position, r.id, r.digest) for r in got}) == len(positions), "same id and body each time"
 
 
 @pytest.mark.timeout(900)
-def test_an_outage_costs_its_destination_a_few_requests_and_ends_with_everything_delivered(plane: DataPlane):
+def test_outage_costs_its_destination_few_requests_and_ends_with_everything_delivered(plane: DataPlane):
     key = begin(plane, "outage")
     with plane.sender(key, 100) as sender:
         until(lambda: len(sender.acked) >= MANY, "enough to tell", 60)
     until(lambda: plane.whole("outage").at("crm", Bin.RETRYING) == sender.positions, "every unit is parked", 60)
     requests = len(plane.receiver.got["/outage"])
-    assert requests <= MIN_VOLUME + 2 * AT_ONCE + RETRIES_IN_HAND + 10 * PROBES, "parked without an attempt"
+    assert requests <= MIN_VOLUME + 2 * AT_ONCE + RETRIES_IN_HAND + 10 * PROBES, "retries without an attempt"
     assert {r.position for r in plane.receiver.got["/outage-well"]} == sender.positions
     plane.receiver.answers["/outage"] = 204
     check_delivered_once(plane, "outage", sender.positions, 180)
@@ -69,12 +69,12 @@ def test_an_outage_costs_its_destination_a_few_requests_and_ends_with_everything
 
 @pytest.mark.long
 @pytest.mark.timeout(6_000)
-def test_half_an_hour_of_failures_ends_with_everything_delivered_no_faster_than_twice_the_rate(plane: DataPlane):
+def test_half_hour_of_failures_ends_with_everything_delivered_at_no_more_than_twice_the_rate(plane: DataPlane):
     long_outage(plane, away_s=1_800.0, rate=50.0)
 
 
 def long_outage(plane: DataPlane, *, away_s: float, rate: float) -> None:
-    """While what waited comes back, new messages go on coming."""
+    """Run a long outage: while the waiting messages return, new ones keep arriving."""
     key = begin(plane, "long-outage")
     got = plane.receiver.got["/long-outage"]
     with plane.sender(key, rate) as sender:

@@ -1,11 +1,11 @@
-"""Who checks the checks: with a bug planted its named check fails. That it passes without is what the same run shows,
-for every check is a test of this suite."""
+"""With a bug planted, its named check fails. The same run shows that the check passes without the bug, because every
+check is a test of this suite."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.rig.bugs import BUGS, Bug, MovedError, copy_code, plant, run_checks
+from tests.support.bugs import BUGS, Bug, MovedError, copy_code, plant, run_checks
 
 pytestmark = pytest.mark.timeout(900)
 FAILED = 1  # pytest's exit code when tests ran and some failed
@@ -18,13 +18,13 @@ def code(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
-def test_a_planted_bug_is_caught_by_its_check(code: Path, kafka_servers: str, bug: Bug):
+def test_planted_bug_is_caught_by_its_check(code: Path, kafka_servers: str, bug: Bug):
     plant(bug, code)
     ended, output = run_checks(code, [bug.check], {"PENSTOCK_KAFKA": kafka_servers})
     assert ended == FAILED, output
     assert f"FAILED {bug.check}" in output
 
 
-def test_a_bug_whose_place_has_moved_is_told(code: Path):
+def test_bug_whose_code_has_moved_is_reported(code: Path):
     with pytest.raises(MovedError, match="needs it once"):
         plant(BUGS[0]._replace(code="nothing like this"), code)

@@ -1,4 +1,4 @@
-"""Lanes are added and taken back under load: partitions change hands, nothing is lost and nothing comes twice."""
+"""Lanes are added and removed under load: partitions are reassigned, nothing is lost or repeated."""
 
 from collections import Counter
 from collections.abc import Sized
@@ -8,13 +8,13 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.names import LaneKind
-from tests.rig.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane, until
 
 GROUPS: tuple[LaneKind, ...] = ("process", "transmit")
 
 
 def shared(plane: DataPlane, lanes: int) -> bool:
-    """Whether so many lanes of both kinds run, each with its share of the partitions, and no other holds any."""
+    """Return True if so many lanes of both kinds run, with equal shares of all partitions and no other holder."""
     plane.heartbeats.refresh()
     beats = [beat for beat in plane.heartbeats.latest.values() if beat.state == "running"]
     fair = {kind: [len(beat.partitions) for beat in beats if beat.kind == kind] for kind in GROUPS}
@@ -32,7 +32,7 @@ def more(got: Sized, count: int) -> bool:
 
 
 @pytest.mark.timeout(1_200)
-def test_one_lane_becomes_two_and_one_again_under_load_and_nothing_is_lost(plane: DataPlane):
+def test_scaling_one_lane_to_two_and_back_under_load_loses_nothing(plane: DataPlane):
     key = plane.add_pipe("scaled", {"crm": {"url": plane.receiver.url("/scaled")}})
     got = plane.receiver.got["/scaled"]
     with plane.sender(key) as sender:
@@ -42,5 +42,5 @@ def test_one_lane_becomes_two_and_one_again_under_load_and_nothing_is_lost(plane
     whole = plane.settled("scaled", sender.positions, 120)
     assert whole.at("crm", Bin.DELIVERED) == sender.positions == whole.acked
     assert (whole.lost(), len(whole.unacked)) == (0, 0)
-    assert Counter(received.position for received in got) == Counter(sender.positions), "each exactly once"
+    assert Counter(received.position for received in got) == Counter(sender.positions), "each is delivered exactly once"
     assert not plane.offsets.fell, "committed offsets went backwards"

@@ -1,4 +1,4 @@
-"""A policy, the Autoscaler, the cell's record, its driver, its lanes: the whole chain in a box, under traffic."""
+"""Policy, Autoscaler, the cell's record, its driver, its lanes: the whole chain in a box, under traffic."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from localbox.testing import Box
-from tests.rig.box_lanes import scale_to
-from tests.rig.box_shell import asked
-from tests.rig.demo_traffic import DemoTraffic, demo_box
+from tests.support.box_lanes import scale_to
+from tests.support.box_shell import asked
+from tests.support.demo_traffic import DemoTraffic, demo_box
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 DEEDS = "SELECT DISTINCT action, outcome FROM mgmt_controlaction WHERE controller = 'scale' ORDER BY 1"
@@ -20,7 +20,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
         yield running
 
 
-def test_a_policy_makes_two_lanes_of_one_and_one_again_and_nothing_is_lost(box: Box):
+def test_policy_scales_one_lane_to_two_and_back_and_nothing_is_lost(box: Box):
     with DemoTraffic(box) as traffic:
         for lanes in (2, 1):
             scale_to(box, 120, process=lanes, transmit=lanes)

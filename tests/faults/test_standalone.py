@@ -1,4 +1,4 @@
-"""The demo on Spark standalone with two workers: executors follow lanes, a worker is killed, and nothing is lost."""
+"""The demo on Spark standalone, two workers: executors follow lanes, a worker is killed, nothing is lost."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from dataplane.tables.records import TopicRecord
-from localbox.ends import MARK
+from localbox.end_processes import MARK
 from localbox.spark import spark_env
 from localbox.testing import Box
-from tests.rig.box_lanes import ONE_OF_EACH, beating, pid_of, scale_to
-from tests.rig.box_shell import asked
-from tests.rig.demo_traffic import DemoTraffic, demo_box
-from tests.rig.plane import until
-from tests.rig.spark_cluster import SparkCluster
-from tests.rig.watch import Offsets
+from tests.support.box_lanes import ONE_OF_EACH, beating, pid_of, scale_to
+from tests.support.box_shell import asked
+from tests.support.demo_traffic import DemoTraffic, demo_box
+from tests.support.plane import until
+from tests.support.spark_cluster import SparkCluster
+from tests.support.watch import Offsets
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_200)]
 KINDS = len(ONE_OF_EACH)
@@ -33,7 +33,7 @@ def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
 @pytest.fixture
 def box(tmp_path: Path, cluster: SparkCluster) -> Iterator[Box]:
     box = demo_box(tmp_path / "var", {"PENSTOCK_CELL_MASTER": cluster.master})
-    # Workers are not the box's own: with its mark it would end them when it starts. Executors have their release alone.
+    # Workers are not part of the box: with its mark, it would end them at its start. Executors have only their release.
     env = {name: value for name, value in box.env.items() if name not in (MARK, "PYTHONPATH")}
     cluster.start_workers(2, env | spark_env(box.settings))
     with box:
@@ -48,14 +48,14 @@ def offsets(box: Box) -> Iterator[Offsets]:
         yield offsets
 
 
-def test_the_demos_lanes_and_executors_come_and_go_under_load_and_a_killed_worker_loses_nothing(
+def test_demo_scales_lanes_and_executors_under_load_and_a_killed_worker_loses_nothing(
     box: Box, cluster: SparkCluster, offsets: Offsets
 ):
     with DemoTraffic(box) as traffic:
         traffic.until_delivered(100, LIMIT_S)
         scale_to(box, LIMIT_S, process=3, transmit=2)
         assert cluster.cores_used() == KINDS + 3, "one executor of one core for each lane"
-        assert all(worker["coresused"] for worker in cluster.workers()), "each worker has some of them"
+        assert all(worker["coresused"] for worker in cluster.workers()), "each worker runs some of them"
         traffic.until_delivered(100, LIMIT_S)
 
         scale_to(box, LIMIT_S, process=1, transmit=1)

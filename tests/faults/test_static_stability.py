@@ -1,4 +1,4 @@
-"""The data plane needs neither Postgres nor Redis: not to run, and not to come back after a kill."""
+"""The data plane needs neither Postgres nor Redis, neither to run nor to restart after a kill."""
 
 import os
 import signal
@@ -11,8 +11,8 @@ import pytest
 
 from controlplane.compute.files import ComputeFiles
 from localbox.testing import Box
-from tests.rig.data_plane import until
-from tests.rig.demo_traffic import DemoTraffic, demo_box
+from tests.support.data_plane import until
+from tests.support.demo_traffic import DemoTraffic, demo_box
 
 CELL = "c1"
 
@@ -24,7 +24,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
 
 
 def asleep(pid: int) -> list[psutil.Process]:
-    """Stop a process and all its children where they stand: connections hang, which is worse than refusing."""
+    """Suspend a process and all its children: connections hang, which is worse than a refusal."""
     family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     for process in family:
         process.suspend()
@@ -40,7 +40,7 @@ def kill_the_driver(box: Box) -> int:
 
 
 @pytest.mark.timeout(1_200)
-def test_deliveries_go_on_and_the_ledger_is_exact_afterwards(box: Box):
+def test_deliveries_continue_and_the_ledger_is_exact_afterwards(box: Box):
     with DemoTraffic(box) as traffic:
         traffic.until_delivered(300, 90)
         sleepers = asleep(box.pid("postgres")) + asleep(box.pid("redis"))

@@ -1,4 +1,4 @@
-"""Latency on real lanes: what a message waits for is named, nothing is negative, and parts add up."""
+"""Latency on real lanes: each wait is named, nothing is negative, and slices add up."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -8,14 +8,14 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.breakdown import Slice
-from tests.rig.data_plane import DataPlane, until
+from tests.support.data_plane import DataPlane, until
 
 pytestmark = pytest.mark.timeout(900)
 S = 1_000_000
-AHEAD_S = 3_600  # of the source's clock
+AHEAD_S = 3_600  # lead of the source's clock
 
 
-def test_a_destination_that_fails_and_is_retried_shows_its_wait_as_a_retry(plane: DataPlane):
+def test_failing_and_retried_destination_shows_its_wait_as_a_retry(plane: DataPlane):
     """One of two destinations is down for a while; the source's clock is an hour ahead of ours."""
     path = "/timing-flaky"
     plane.receiver.answers[path] = 500
@@ -40,16 +40,16 @@ def test_a_destination_that_fails_and_is_retried_shows_its_wait_as_a_retry(plane
 
     plane.books.refresh()
     breakdown = plane.books.breakdown("timing")
-    assert breakdown.count == 2 * len(positions), "each is delivered once to each"
+    assert breakdown.count == 2 * len(positions), "each is delivered once to each destination"
     for q in (0.0, 0.5, 0.95, 1.0):
         portions = {portion.slice: portion for portion in breakdown.portions(q)}
         assert all(portion.took_us >= 0 for portion in portions.values())
         assert sum(portion.took_us for portion in portions.values()) == breakdown.whole.quantile(q)
     own = portions[Slice.RETRY].own
     assert own.quantile(0.25) == 0, "erp waited for no retry"
-    assert own.quantile(0.95) >= 0.9 * S, "crm waited for at least what its retry names"
-    assert portions[Slice.RETRY].sum_us > 0.5 * breakdown.sum_us, "that is where most of the time went"
-    assert breakdown.whole.max_us < (retried_s + 120) * S, "the source's clock is no part of it"
+    assert own.quantile(0.95) >= 0.9 * S, "crm waited at least as long as its retry delay"
+    assert portions[Slice.RETRY].sum_us > 0.5 * breakdown.sum_us, "the retry wait is most of the time"
+    assert breakdown.whole.max_us < (retried_s + 120) * S, "the source's clock is not part of it"
     assert breakdown.source.max_us < -(AHEAD_S - 120) * S
     for node in ("ingest", "normalize", "transform:crm", "transform:erp", "transmit:crm", "transmit:erp"):
         timing = plane.books.timing("timing", node)

@@ -1,6 +1,6 @@
-"""The broker loses records that it had acknowledged, and gives their offsets to others: the ledger names each of them.
+"""The broker loses records that it had acknowledged and reuses their offsets: the ledger names each lost record.
 
-The log's end is cut off on disk while the broker is killed, as a restored backup or a lost page cache leaves it.
+The log's end is cut off on disk while the broker is killed, as by a restored backup or a lost page cache.
 """
 
 import struct
@@ -14,17 +14,17 @@ import pytest
 from dataplane.ledger.bins import Bin
 from dataplane.names import LANE_KINDS, LaneKind
 from dataplane.tables.records import CellRecord
-from tests.rig.lane_plane import LanePlane
-from tests.rig.plane import until
+from tests.support.lane_plane import LanePlane
+from tests.support.plane import until
 
 SENT: Final = 20
 KEPT: Final = 8
-_HEAD: Final = struct.Struct(">qi")  # of a record batch: the first offset, the length of what follows
+_HEAD: Final = struct.Struct(">qi")  # of a record batch: the base offset, the length of what follows
 
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[LanePlane]:
-    plane = LanePlane(tmp_path, partitions=1, more={"PENSTOCK_GRACE_S": "900"})  # one minute's bucket for all
+    plane = LanePlane(tmp_path, partitions=1, more={"PENSTOCK_GRACE_S": "900"})  # one bucket for all events
     try:
         plane.wait_ready()
         yield plane
@@ -33,7 +33,7 @@ def plane(tmp_path: Path) -> Iterator[LanePlane]:
 
 
 class Story:
-    """One pipe whose events are all of one minute, so that nothing but the log tells them apart."""
+    """One pipe whose events all have the same minute, so that only the log distinguishes them."""
 
     def __init__(self, plane: LanePlane, name: str) -> None:
         self.plane, self.name = plane, name
@@ -42,7 +42,7 @@ class Story:
         self.time = datetime.now(UTC).isoformat()
 
     def send(self, count: int, first: int) -> list[str]:
-        """Send events one by one, each until it is ACKed; their positions."""
+        """Send events one by one, each until it is ACKed; return their positions."""
         return [self._send_one(number) for number in range(first, first + count)]
 
     def _send_one(self, number: int) -> str:
@@ -61,14 +61,14 @@ class Story:
 
 
 def run_lanes(plane: LanePlane, *kinds: LaneKind) -> None:
-    """Have the cell run a lane of these kinds only."""
+    """Let the cell run lanes of these kinds only."""
     cluster = plane.cluster
     lanes = dict.fromkeys(kinds, 1)
     cluster.publish(CellRecord(cluster.cell, cluster.version(), cluster.epoch, lanes, cluster.topics))
 
 
 def cut(plane: LanePlane, var: Path, keep: int) -> None:
-    """Kill the broker, take everything from the offset `keep` on out of the ingest topic's log, start the broker."""
+    """Kill the broker, truncate the ingest topic's log at the offset `keep`, start the broker."""
     plane.broker.kill()
     (folder,) = (var / "broker").rglob(f"{plane.cluster.topics['ingest'].name}-0")
     (segment,) = folder.glob("*.log")
@@ -86,7 +86,7 @@ def cut(plane: LanePlane, var: Path, keep: int) -> None:
 
 
 @pytest.mark.timeout(1_200)
-def test_acked_events_that_the_broker_lost_before_they_were_read_are_lost_by_name(plane: LanePlane, tmp_path: Path):
+def test_acked_events_that_the_broker_lost_before_they_were_read_are_named_as_lost(plane: LanePlane, tmp_path: Path):
     story = Story(plane, "unread")
     run_lanes(plane, *(kind for kind in LANE_KINDS if kind != "process"))
     until(lambda: plane.is_dead("process"), "the process lane drains", 60)
@@ -94,7 +94,7 @@ def test_acked_events_that_the_broker_lost_before_they_were_read_are_lost_by_nam
     cut(plane, tmp_path, KEPT)
     after = story.send(SENT, SENT)
     reused = set(before) & set(after)
-    assert len(reused) >= SENT - KEPT - 2, "the new events have the offsets of those that were lost"
+    assert len(reused) >= SENT - KEPT - 2, "the new events have the offsets of the lost ones"
 
     run_lanes(plane, *LANE_KINDS)
     plane.start_again("process")
@@ -105,7 +105,7 @@ def test_acked_events_that_the_broker_lost_before_they_were_read_are_lost_by_nam
 
 
 @pytest.mark.timeout(1_200)
-def test_acked_events_at_offsets_that_lanes_are_past_are_lost_by_name(plane: LanePlane, tmp_path: Path):
+def test_acked_events_at_offsets_that_lanes_have_committed_are_named_as_lost(plane: LanePlane, tmp_path: Path):
     story = Story(plane, "passed")
     before = story.send(SENT, 0)
     plane.settled(story.name, set(before), 60)
@@ -120,7 +120,7 @@ def test_acked_events_at_offsets_that_lanes_are_past_are_lost_by_name(plane: Lan
     overwritten = set(before) & set(after)
     assert len(overwritten) >= SENT - KEPT - 2
     lost = whole.upstream(Bin.LOST)
-    assert overwritten <= lost, "they lie where the lanes' committed offset has passed"
+    assert overwritten <= lost, "they are below the lanes' committed offset"
     assert lost <= set(before[KEPT:]), "and at most those that a record without an ACK has overwritten"
     assert whole.lost() == len(lost)
     numbers = {b'{"n":%d}' % number for number in range(SENT)}

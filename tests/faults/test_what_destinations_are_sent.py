@@ -1,4 +1,4 @@
-"""One pipe to destinations each asked in its own way: signed in, in batches, under rules of its own."""
+"""One pipe to destinations with different demands: authentication, batches, rules of their own."""
 
 import json
 from base64 import b64encode
@@ -10,20 +10,20 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.rig import behaviours as so
-from tests.rig.attempts import attempts_of
-from tests.rig.behaviours import Behaviour
-from tests.rig.books import Whole
-from tests.rig.certificates import server_tls
-from tests.rig.cluster import Credentials
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.messages import DeadLetter, dead_letters
-from tests.rig.receiver import Received, Receiver
+from tests.support import behaviours as so
+from tests.support.attempts import attempts_of
+from tests.support.behaviours import Behaviour
+from tests.support.certificates import server_tls
+from tests.support.cluster import Credentials
+from tests.support.data_plane import DataPlane, until
+from tests.support.ledger_checks import Whole
+from tests.support.messages import DeadLetter, dead_letters
+from tests.support.receiver import Received, Receiver
 
 pytestmark = pytest.mark.timeout(900)
 EVENTS: Final = 10
 PIPE: Final = "particular"
-BAD: Final = 3  # the event that one destination refuses out of its batch
+BAD: Final = 3  # the event that one destination refuses in its batch
 LIFE_S: Final = 11  # of a token: renewed six seconds after it was fetched
 BASIC: Final = "Basic " + b64encode(b"shop:s3cret").decode()
 SIGNED_IN: Final = {
@@ -32,11 +32,11 @@ SIGNED_IN: Final = {
     "by-bearer": ({"type": "bearer"}, {"value": "s3cret"}, "authorization", "Bearer s3cret"),
 }
 BATCHES: Final = {"in-arrays": "json-array", "in-lines": "ndjson", "in-cloudevents": "cloudevents"}
-MOST: Final = 4  # events of a batch
+MOST: Final = 4  # events per batch
 
 
 class Outcome(NamedTuple):
-    """What was seen when all was over."""
+    """Observations after everything has settled."""
 
     positions: list[str]  # in the order of the events
     whole: Whole
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 def issue(life_s: int, tokens: list[str]) -> Behaviour:
-    """A token endpoint: each answer gives another token, and they are kept here."""
+    """Return a token endpoint: each response has a new token, which is appended to `tokens`."""
 
     async def behave(writer: Any, received: Received) -> bool:
         tokens.append(f"token-{len(tokens)}")
@@ -60,13 +60,13 @@ def bearers(tokens: list[str]) -> set[str]:
 
 
 async def refuse_one(writer: Any, received: Received) -> bool:
-    """207: one event of a batch is refused, the others are taken."""
+    """Answer 207: one event of a batch is refused, the others are accepted."""
     bad = [{"id": event["id"], "status": 422} for event in json.loads(received.body) if event["data"]["n"] == BAD]
     return await so.status(207, body=json.dumps({"items": bad}).encode())(writer, received)
 
 
 def set_up(plane: DataPlane, certified: Receiver, tokens: list[str]) -> tuple[dict[str, dict[str, Any]], Credentials]:
-    """The destinations and their secrets; how each answers."""
+    """Return the destinations and their secrets; set how each answers."""
     at, answers = plane.receiver, plane.receiver.answers
     credentials = {name: secret for name, (_, secret, _, _) in SIGNED_IN.items()}
     destinations: dict[str, dict[str, Any]] = {
@@ -115,18 +115,18 @@ def outcome(plane: DataPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
     certified.close()
 
 
-def test_all_of_them_get_everything(outcome: Outcome):
+def test_every_destination_gets_every_event(outcome: Outcome):
     assert outcome.whole.lost() == 0
     for name in (*SIGNED_IN, "by-token", "by-certificate", "in-arrays", "in-lines", "by-rule"):
         assert outcome.whole.at(name, Bin.DELIVERED) == set(outcome.positions), name
 
 
 @pytest.mark.parametrize("name", [*SIGNED_IN, "by-certificate"])
-def test_who_is_signed_in_is_asked_once(outcome: Outcome, name: str):
+def test_authenticated_destination_receives_each_message_once(outcome: Outcome, name: str):
     assert Counter(received.position for received in outcome.got[name]) == Counter(outcome.positions)
 
 
-def test_a_token_is_fetched_with_the_clients_secret_and_nothing_is_sent_before_there_is_one(outcome: Outcome):
+def test_token_is_fetched_with_the_client_secret_and_nothing_is_sent_before_the_token(outcome: Outcome):
     refused, granted = outcome.got["token"]
     assert (refused.answered, granted.answered) == (503, 200)
     for received in (refused, granted):
@@ -139,7 +139,7 @@ def test_a_token_is_fetched_with_the_clients_secret_and_nothing_is_sent_before_t
 
 
 def events_in(name: str, body: bytes) -> list[dict[str, Any]]:
-    """The events of a batch as they were sent to us."""
+    """Return the events of a received batch."""
     if name == "in-lines":
         return [json.loads(line) for line in body.splitlines()]
     items: list[dict[str, Any]] = json.loads(body)
@@ -147,28 +147,28 @@ def events_in(name: str, body: bytes) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_a_batch_holds_no_more_than_it_may_and_each_event_is_in_one(outcome: Outcome, name: str):
+def test_batches_stay_within_max_events_and_each_event_is_in_exactly_one(outcome: Outcome, name: str):
     batches = [events_in(name, received.body) for received in outcome.got[name]]
     assert max(map(len, batches)) <= MOST
     assert Counter(event["n"] for batch in batches for event in batch) == Counter(range(EVENTS))
-    assert len({received.id for received in outcome.got[name]}) == len(batches), "an id of its own for each"
+    assert len({received.id for received in outcome.got[name]}) == len(batches), "each batch has its own id"
 
 
-def test_what_is_refused_out_of_a_batch_is_dead_alone(outcome: Outcome):
+def test_event_refused_in_a_batch_is_the_only_one_dead_lettered(outcome: Outcome):
     bad = outcome.positions[BAD]
     assert outcome.whole.at("in-cloudevents", Bin.DEAD) == {bad}
     assert outcome.whole.at("in-cloudevents", Bin.DELIVERED) == set(outcome.positions) - {bad}
     assert [(letter.position, letter.node) for letter in outcome.letters] == [(bad, "transmit:in-cloudevents")]
 
 
-def test_a_200_that_a_rule_calls_a_failure_is_tried_again(outcome: Outcome, plane: DataPlane):
+def test_200_matching_a_retry_rule_is_retried(outcome: Outcome, plane: DataPlane):
     assert Counter(received.position for received in outcome.got["by-rule"]) == Counter([*outcome.positions] * 2)
     assert {received.headers["x-shop"] for received in outcome.got["by-rule"]} == {"7"}
     told = [attempt for attempt in attempts_of(plane, PIPE) if attempt.destination == "by-rule"]
     assert {attempt.reason.partition(":")[0] for attempt in told if attempt.outcome == "parked"} == {"by-rule"}
 
 
-def test_a_token_is_renewed_before_it_ends_while_messages_go_on(plane: DataPlane):
+def test_token_is_renewed_before_its_expiry_while_messages_flow(plane: DataPlane):
     tokens: list[str] = []
     plane.receiver.answers["/short-token"] = issue(LIFE_S, tokens)
     plane.receiver.answers["/renewed"] = so.asking_for("authorization", lambda: bearers(tokens))
@@ -180,4 +180,4 @@ def test_a_token_is_renewed_before_it_ends_while_messages_go_on(plane: DataPlane
         until(lambda: got and got[-1].headers["authorization"] == "Bearer token-1", "the second token is used", 40)
     whole = plane.settled("renews", sender.positions)
     assert whole.at("crm", Bin.DELIVERED) == sender.positions
-    assert Counter(received.position for received in got) == Counter(sender.positions), "none was refused"
+    assert Counter(received.position for received in got) == Counter(sender.positions), "no request was refused"

@@ -1,4 +1,4 @@
-"""Destinations that say what they want: later, never again, gone; and a dead letter that finds no place."""
+"""Destinations that throttle, are gone, removed or paused; and dead letters that cannot be stored."""
 
 import json
 import time
@@ -11,21 +11,22 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.units import format_position
+from dataplane.names import PartitionKey
 from dataplane.record_limits import TOPIC_MAX_BYTES
-from dataplane.tables.moves import Place, encode_offsets
-from dataplane.tables.records import MoveRecord
-from tests.rig import behaviours as so
-from tests.rig.books import Whole
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.messages import DeadLetter, dead_letters, stored
-from tests.rig.receiver import Received
+from dataplane.tables.records import RedriveRecord
+from dataplane.tables.redrives import encode_offsets
+from tests.support import behaviours as so
+from tests.support.data_plane import DataPlane, until
+from tests.support.ledger_checks import Whole
+from tests.support.messages import DeadLetter, dead_letters, stored
+from tests.support.receiver import Received
 
 pytestmark = pytest.mark.timeout(1_260)
-EVENTS: Final = 4  # twice as many are fewer than a breaker judges by: each is asked exactly as it wishes
+EVENTS: Final = 4  # 2 * EVENTS is below the breaker's minimum sample: only Retry-After delays requests
 ASKED_S: Final = 3.0
 SPAN_S: Final = 4
 PIPE: Final = "wishes"
-LATER: Final = {  # how they ask, and how long they are left alone at least; a date is in whole seconds
+LATER: Final = {  # response, and the minimum delay that it causes; an HTTP date has whole seconds
     "in-seconds": (so.throttled(f"{ASKED_S:.0f}"), ASKED_S),
     "by-date": (so.throttled_until(ASKED_S), ASKED_S - 1),
     "with-a-503": (so.status(503, f"retry-after: {ASKED_S:.0f}\r\n"), ASKED_S),
@@ -33,7 +34,7 @@ LATER: Final = {  # how they ask, and how long they are left alone at least; a d
 
 
 class Outcome(NamedTuple):
-    """What was seen when all was over."""
+    """State of the ledger, the receiver and the dead letters after settlement."""
 
     positions: set[str]
     whole: Whole
@@ -48,7 +49,7 @@ def post(plane: DataPlane, key: str) -> set[str]:
 
 
 def gaps_s(got: list[Received]) -> list[float]:
-    """Seconds from the first to the second request of each message that was sent twice."""
+    """Return the seconds between the first and second request of each message sent more than once."""
     times: dict[str, list[int]] = {}
     for received in got:
         times.setdefault(received.id, []).append(received.at_ns)
@@ -57,7 +58,7 @@ def gaps_s(got: list[Received]) -> list[float]:
 
 @pytest.fixture(scope="module")
 def outcome(plane: DataPlane) -> Outcome:
-    """One pipe to all of them; events come before and after one is found gone and another is removed."""
+    """One pipe to all destinations, with events before and after one is found gone and another is removed."""
     answers = {f"/{name}": so.once(asks, so.status(204)) for name, (asks, _) in LATER.items()}
     plane.receiver.answers |= answers
     plane.receiver.answers |= {"/decade": so.throttled("315360000"), "/gone": 410, "/removed": 503}
@@ -80,37 +81,37 @@ def outcome(plane: DataPlane) -> Outcome:
     )
 
 
-def test_none_of_their_wishes_loses_anything(outcome: Outcome):
+def test_throttling_gone_and_removed_destinations_lose_no_message(outcome: Outcome):
     assert outcome.whole.lost() == 0
 
 
 @pytest.mark.parametrize("name", LATER)
-def test_nobody_is_asked_again_before_the_time_it_asked_for(outcome: Outcome, name: str):
+def test_no_destination_is_retried_before_its_retry_after_time(outcome: Outcome, name: str):
     got = outcome.got[name]
     assert outcome.whole.at(name, Bin.DELIVERED) == outcome.positions
-    assert Counter(received.position for received in got) == Counter([*outcome.positions] * 2), "twice, each of them"
+    assert Counter(received.position for received in got) == Counter([*outcome.positions] * 2), "each is sent twice"
     assert min(gaps_s(got)) >= LATER[name][1]
 
 
-def test_who_asks_for_ten_years_is_asked_once_more_at_the_end_of_its_span_and_given_up(outcome: Outcome):
+def test_ten_year_retry_after_gets_one_more_attempt_at_the_end_of_its_span_and_then_expires(outcome: Outcome):
     got = outcome.got["decade"]
     assert outcome.whole.at("decade", Bin.DEAD) == outcome.positions
     assert {letter.cause for letter in outcome.letters if letter.node == "transmit:decade"} == {"expired"}
-    # One that was not yet sent when the destination asked for less has waited without an attempt.
+    # A message that was still unsent when the destination throttled has waited without an attempt.
     assert Counter(received.position for received in got) <= Counter([*outcome.positions] * 2)
-    assert min(gaps_s(got)) >= SPAN_S - 1, "it begins with the first attempt, which arrives later on a busy machine"
+    assert min(gaps_s(got)) >= SPAN_S - 1, "the span begins with the first attempt, which comes later on a busy machine"
 
 
-def test_a_destination_that_is_gone_is_sent_nothing_more_and_the_rest_is_held(outcome: Outcome):
+def test_410_destination_gets_no_further_request_and_its_messages_are_held(outcome: Outcome):
     assert outcome.whole.at("gone", Bin.HELD) == outcome.positions
-    assert len(outcome.got["gone"]) == 1, "one request was enough"
+    assert len(outcome.got["gone"]) == 1, "one request is enough"
 
 
-def test_a_destination_that_is_removed_cancels_what_waits_for_it(outcome: Outcome):
+def test_removed_destination_cancels_its_waiting_messages(outcome: Outcome):
     assert outcome.whole.at("removed", Bin.CANCELLED) == outcome.positions
 
 
-def test_a_request_is_made_for_each_message_and_what_makes_none_is_dead_unsent(plane: DataPlane):
+def test_template_makes_a_request_per_message_and_messages_without_one_are_dead_unsent(plane: DataPlane):
     template = {"path": "/made/${body.to}?n=${body.n}", "headers": {"X-Id": "${meta.id}"}, "body": '{"n": body.n}'}
     key = plane.add_pipe("made", {"crm": {"url": plane.receiver.url("/plain"), "template": template}})
     events = [{"to": "a/b", "n": "1&x=2"}, {"to": "..", "n": "1"}, {"n": "1"}]
@@ -128,7 +129,7 @@ def test_a_request_is_made_for_each_message_and_what_makes_none_is_dead_unsent(p
     assert not plane.receiver.got["/plain"]
 
 
-def test_chosen_held_messages_go_out_of_a_paused_destination_and_the_others_stay(plane: DataPlane):
+def test_chosen_held_messages_of_a_paused_destination_are_sent_and_the_others_stay_held(plane: DataPlane):
     destinations = {"crm": {"url": plane.receiver.url("/chosen")}}
     key = plane.add_pipe("chosen", destinations)
     plane.cluster.publish_destinations("chosen", destinations, "paused")
@@ -136,11 +137,11 @@ def test_chosen_held_messages_go_out_of_a_paused_destination_and_the_others_stay
     positions = post(plane, key)
     until(lambda: plane.whole("chosen").at("crm", Bin.HELD) == positions, "every unit is held", 60)
     some = list(stored(plane, "held", "chosen"))[:3]
-    places: dict[Place, BitMap64] = {}
+    places: dict[PartitionKey, BitMap64] = {}
     for record in some:
         places.setdefault(record.place, BitMap64()).add(record.offset)
     cell, offsets = plane.cluster.cell, encode_offsets(places)
-    move = MoveRecord("m-chosen", 1, cell, "chosen", "crm", "release", offsets, 100.0, "running", through=True)
+    move = RedriveRecord("m-chosen", 1, cell, "chosen", "crm", "release", offsets, 100.0, "running", through=True)
     plane.cluster.publish(move)
     chosen = {format_position(record.meta.position) for record in some}
     until(lambda: plane.whole("chosen").at("crm", Bin.DELIVERED) == chosen, "the chosen ones are delivered", 60)
@@ -148,19 +149,19 @@ def test_chosen_held_messages_go_out_of_a_paused_destination_and_the_others_stay
     assert sorted(received.position for received in plane.receiver.got["/chosen"]) == sorted(chosen)
 
 
-def test_while_dead_letters_find_no_place_nothing_is_settled_and_afterwards_nothing_is_lost(plane: DataPlane):
+def test_messages_stay_unsettled_while_dead_letters_cannot_be_stored_and_none_is_lost(plane: DataPlane):
     plane.receiver.answers["/nowhere"] = 400
     urls = {"bad": {"url": plane.receiver.url("/nowhere")}, "good": {"url": plane.receiver.url("/somewhere")}}
     key = plane.add_pipe("nowhere", urls)
-    _largest_dead_letter(plane, "100")  # bytes: the broker refuses every one
+    _largest_dead_letter(plane, "100")  # bytes: the broker refuses every dead letter
     try:
         positions = post(plane, key)
         got = plane.receiver.got
         until(lambda: len(got["/somewhere"]) >= EVENTS and len(got["/nowhere"]) >= EVENTS, "both were sent to", 30)
         time.sleep(4)
         meanwhile = plane.whole("nowhere")
-        assert meanwhile.at("bad", Bin.DEAD) == set(), "not dead before its record is stored"
-        assert meanwhile.at("bad", Bin.QUEUED) == positions, "and so not committed"
+        assert meanwhile.at("bad", Bin.DEAD) == set(), "no message is dead before its record is stored"
+        assert meanwhile.at("bad", Bin.QUEUED) == positions, "and so none is committed"
     finally:
         _largest_dead_letter(plane, str(TOPIC_MAX_BYTES))
     whole = plane.settled("nowhere", positions, 90)
@@ -168,7 +169,7 @@ def test_while_dead_letters_find_no_place_nothing_is_settled_and_afterwards_noth
     assert whole.at("good", Bin.DELIVERED) == positions
     assert whole.lost() == 0
     for path in ("/somewhere", "/nowhere"):
-        assert Counter(received.position for received in got[path]) == Counter(positions), "sent once: the lane went on"
+        assert Counter(received.position for received in got[path]) == Counter(positions), "sent once: no lane stopped"
     assert {letter.position for letter in dead_letters(plane, "nowhere")} == positions
 
 

@@ -1,6 +1,6 @@
-"""A pipe that explodes, filters, looks up, routes and peeks, on real Kafka and Spark: each destination gets its own.
+"""Explode, filter, look-up, routes and peek on real Kafka and Spark: each destination gets exactly its messages.
 
-What each must get is computed here from the events, without the code that runs the pipe.
+The expected deliveries are computed here from the events, without the code that runs the pipe.
 """
 
 from typing import Any
@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from dataplane.ledger.bins import Bin
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.patience import Patience
+from tests.support.data_plane import DataPlane, until
+from tests.support.patience import Patience
 
 GOODS = {"a": b'{"price":10}', "b": b'{"price":200}'}
-# One of three lines is of no count, and one of four orders names a good that the table has not.
+# One of three lines has a count of 0, and one of four orders names a good that is not in the table.
 ORDERS: list[dict[str, Any]] = [
     {"order": n, "lines": [{"sku": "ab"[(n + k) % 2] if n % 4 else "none", "count": k} for k in range(3)]}
     for n in range(60)
@@ -33,7 +33,7 @@ Lines = set[tuple[int, int]]
 
 
 def lines_of(wanted: str) -> Lines:
-    """(order, count) of the lines of a good that are not of no count."""
+    """Return (order, count) of a good's lines whose count is not 0."""
     return {
         (o["order"], line["count"]) for o in ORDERS for line in o["lines"] if line["sku"] == wanted and line["count"]
     }
@@ -44,7 +44,7 @@ def got(plane: DataPlane, path: str) -> list[Any]:
 
 
 def tail(plane: DataPlane, wanted: int) -> set[str]:
-    """Bodies of the copies in the live tail; waits for so many."""
+    """Return the bodies of the copies in the live tail, after a wait for `wanted` of them."""
     topic = plane.cluster.topics["tail"]
     reader = Consumer(
         {"bootstrap.servers": plane.cluster.kafka, "group.id": "looks-on", "auto.offset.reset": "earliest"}
@@ -59,7 +59,7 @@ def tail(plane: DataPlane, wanted: int) -> set[str]:
 
 
 @pytest.mark.timeout(900)
-def test_each_destination_gets_exactly_the_lines_that_are_its_own(plane: DataPlane):
+def test_each_destination_gets_exactly_its_own_lines(plane: DataPlane):
     plane.cluster.publish_rows("goods", dict(GOODS))
     to = {name: {"url": plane.receiver.url(f"/whole-{name}")} for name in ("dear", "audit", "cheap")}
     key = plane.add_pipe("whole", to, **SPEC)

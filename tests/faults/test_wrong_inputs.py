@@ -1,4 +1,4 @@
-"""Wrong inputs over HTTP, to the real replicas: a clear answer, always problem+json, and the good items kept."""
+"""Wrong HTTP inputs get a clear problem+json answer from real replicas, and the good items are kept."""
 
 import gzip
 import http.client
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dataplane.names import Purpose
-from tests.rig.cluster import key_of
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.messages import stored
+from tests.support.cluster import key_of
+from tests.support.data_plane import DataPlane, until
+from tests.support.messages import stored
 
 LIMIT = 5 * 1024 * 1024
 EVENT_LIMIT = 256 * 1024
@@ -34,34 +34,34 @@ def problem(answer: tuple[int, dict[str, str], bytes], status: int, code: str) -
     return body
 
 
-def test_without_a_key_it_is_401(plane: DataPlane, key: str):
+def test_missing_key_is_401(plane: DataPlane, key: str):
     answer = plane.post(key, b"{}", authorization="")
     problem(answer, 401, "key-missing")
     assert answer[1]["www-authenticate"].startswith("Bearer, Basic ")
 
 
-def test_a_sender_that_knows_nothing_but_a_url_sends_the_key_as_its_password(plane: DataPlane, key: str):
+def test_key_is_accepted_as_the_password_of_basic_auth(plane: DataPlane, key: str):
     basic = b64encode(f"events:{key}".encode()).decode()
     assert plane.post(key, b"{}", authorization=f"Basic {basic}")[0] == 202
 
 
 @pytest.mark.parametrize("value", ["Bearer psk_nobody", f"Bearer {key_of('nobody')}", "Bearer " + "x" * 4_000])
-def test_with_an_unknown_key_it_is_401(plane: DataPlane, key: str, value: str):
+def test_unknown_key_is_401(plane: DataPlane, key: str, value: str):
     problem(plane.post(key, b"{}", authorization=value), 401, "key-invalid")
 
 
 @pytest.mark.parametrize("value", ["Basic abc", "Bearer", "Bearer "])
-def test_another_scheme_is_no_key(plane: DataPlane, key: str, value: str):
+def test_authorization_without_a_key_is_401(plane: DataPlane, key: str, value: str):
     problem(plane.post(key, b"{}", authorization=value), 401, "key-missing")
 
 
-def test_a_body_over_the_limit_is_413_before_it_is_read(plane: DataPlane, key: str):
+def test_body_over_the_limit_is_413_before_any_byte_is_read(plane: DataPlane, key: str):
     connection = http.client.HTTPConnection("127.0.0.1", plane.port, timeout=10)
     connection.putrequest("POST", "/v1/events")
     for name, value in (("authorization", f"Bearer {key}"), ("content-type", "application/json")):
         connection.putheader(name, value)
     connection.putheader("content-length", str(LIMIT + 1))
-    connection.endheaders()  # and not a byte of the body
+    connection.endheaders()  # no byte of the body is sent
     answer = connection.getresponse()
     problem(
         (answer.status, {"content-type": answer.getheader("content-type", "")}, answer.read()), 413, "body-too-large"
@@ -69,21 +69,21 @@ def test_a_body_over_the_limit_is_413_before_it_is_read(plane: DataPlane, key: s
     connection.close()
 
 
-def test_a_chunked_body_over_the_limit_is_413_when_it_crosses_it(plane: DataPlane, key: str):
+def test_chunked_body_is_413_as_soon_as_it_crosses_the_limit(plane: DataPlane, key: str):
     head = f"POST /v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n"
     chunk = b"10000\r\n" + b" " * 65_536 + b"\r\n"
     with socket.create_connection(("127.0.0.1", plane.port), timeout=20) as connection:
         connection.sendall(head.encode() + b"transfer-encoding: chunked\r\n\r\n")
         for _ in range(LIMIT // 65_536):
             connection.sendall(chunk)
-        connection.sendall(chunk)  # crosses the limit; the end of the body never comes
+        connection.sendall(chunk)  # crosses the limit; the end of the body is never sent
         answer = http.client.HTTPResponse(connection)
         answer.begin()
         media_type = answer.getheader("content-type", "")
         problem((answer.status, {"content-type": media_type}, answer.read()), 413, "body-too-large")
 
 
-def test_a_chunked_body_within_the_limit_is_taken(plane: DataPlane, key: str):
+def test_chunked_body_within_the_limit_is_accepted(plane: DataPlane, key: str):
     connection = http.client.HTTPConnection("127.0.0.1", plane.port, timeout=20)
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json", "transfer-encoding": "chunked"}
     connection.request("POST", "/v1/events", iter([b'{"a"', b":1}"]), headers, encode_chunked=True)
@@ -91,13 +91,13 @@ def test_a_chunked_body_within_the_limit_is_taken(plane: DataPlane, key: str):
     connection.close()
 
 
-def test_a_gzip_bomb_is_413(plane: DataPlane, key: str):
+def test_gzip_bomb_is_413(plane: DataPlane, key: str):
     bomb = gzip.compress(b" " * (LIMIT * 20), 9)
     assert len(bomb) < LIMIT // 10
     problem(plane.post(key, bomb, content_encoding="gzip"), 413, "body-too-large")
 
 
-def test_gzip_within_the_limit_is_taken(plane: DataPlane, key: str):
+def test_gzip_within_the_limit_is_accepted(plane: DataPlane, key: str):
     assert plane.post(key, gzip.compress(b'{"a":1}'), content_encoding="gzip")[0] == 202
 
 
@@ -109,17 +109,17 @@ def test_gzip_within_the_limit_is_taken(plane: DataPlane, key: str):
         pytest.param(gzip.compress(b'{"a":1}')[:12], id="its beginning"),
     ],
 )
-def test_gzip_that_is_none_is_400(plane: DataPlane, key: str, body: bytes):
+def test_invalid_gzip_is_400(plane: DataPlane, key: str, body: bytes):
     problem(plane.post(key, body, content_encoding="gzip"), 400, "encoding-invalid")
 
 
 @pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "zstd"])
-def test_another_encoding_is_415(plane: DataPlane, key: str, encoding: str):
+def test_unsupported_encoding_is_415(plane: DataPlane, key: str, encoding: str):
     problem(plane.post(key, b"{}", content_encoding=encoding), 415, "encoding-invalid")
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "", "application/xml"])
-def test_another_media_type_is_415(plane: DataPlane, key: str, media_type: str):
+def test_unsupported_media_type_is_415(plane: DataPlane, key: str, media_type: str):
     problem(plane.post(key, b"{}", content_type=media_type), 415, "media-type")
 
 
@@ -128,7 +128,7 @@ def test_broken_json_is_400_with_its_position(plane: DataPlane, key: str):
     assert "byte 8" in detail
 
 
-def test_an_event_over_the_limit_is_413_and_the_rest_of_its_batch_is_taken(plane: DataPlane, key: str):
+def test_event_over_the_limit_is_413_and_the_rest_of_its_batch_is_accepted(plane: DataPlane, key: str):
     large = json.dumps("x" * EVENT_LIMIT).encode()
     problem(plane.post(key, large), 413, "event-too-large")
     status, _, text = plane.post(key, b'[{"a":1},' + large + b',{"a":3}]')
@@ -138,7 +138,7 @@ def test_an_event_over_the_limit_is_413_and_the_rest_of_its_batch_is_taken(plane
     assert body["items"][1]["code"] == "event-too-large"
 
 
-def test_one_bad_line_in_a_thousand_keeps_the_others(plane: DataPlane, key: str):
+def test_one_bad_line_in_a_thousand_does_not_reject_the_others(plane: DataPlane, key: str):
     lines = [b'{"n":%d}' % n for n in range(1_000)]
     lines[500] = b'{"n":'
     status, headers, text = plane.post(key, b"\n".join(lines), content_type="application/x-ndjson")
@@ -150,7 +150,7 @@ def test_one_bad_line_in_a_thousand_keeps_the_others(plane: DataPlane, key: str)
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_another_method_is_405_and_says_which_is_allowed(plane: DataPlane, method: str):
+def test_other_methods_are_405_with_the_allowed_one(plane: DataPlane, method: str):
     connection = http.client.HTTPConnection("127.0.0.1", plane.port, timeout=10)
     connection.request(method, "/v1/events")
     answer = connection.getresponse()
@@ -161,7 +161,7 @@ def test_another_method_is_405_and_says_which_is_allowed(plane: DataPlane, metho
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", 10**18, "yesterday"])
-def test_a_strange_event_time_is_taken_and_breaks_no_book(plane: DataPlane, time: str | int):
+def test_extreme_or_invalid_event_time_is_accepted_and_does_not_break_the_ledger(plane: DataPlane, time: str | int):
     key = plane.add_pipe("times", {"crm": {"url": plane.receiver.url("/times")}}, sources={"shop": {"event_time": "t"}})
     status, _, text = plane.post(key, json.dumps({"t": time}).encode())
     assert status == 202, text
@@ -169,7 +169,7 @@ def test_a_strange_event_time_is_taken_and_breaks_no_book(plane: DataPlane, time
     plane.settled("times", {json.loads(text)["position"]})
 
 
-def test_an_event_no_step_can_read_does_not_stop_its_lane(plane: DataPlane):
+def test_event_that_no_step_can_read_does_not_stop_its_lane(plane: DataPlane):
     steps = [{"op": "set", "path": "seen", "value": True}]
     key = plane.add_pipe("binary", {"crm": {"url": plane.receiver.url("/binary")}}, normalize=steps)
     ce = {"ce_specversion": "1.0", "ce_id": "1", "ce_source": "s", "ce_type": "t"}
@@ -181,12 +181,12 @@ def test_an_event_no_step_can_read_does_not_stop_its_lane(plane: DataPlane):
 
 
 def cloud_event(attributes: int, body: int = 10) -> bytes:
-    """A structured event with so many attributes of 1,000 characters beside those that it needs."""
+    """Return a structured CloudEvent with so many additional attributes of 1,000 characters."""
     needed = {"specversion": "1.0", "id": "1", "source": "s", "type": "t"}
     return json.dumps(needed | {f"x{n}": "v" * 1_000 for n in range(attributes)} | {"data": "d" * body}).encode()
 
 
-def test_an_event_with_too_many_attributes_is_413_and_the_rest_of_its_batch_is_taken(plane: DataPlane, key: str):
+def test_event_with_too_many_attributes_is_413_and_the_rest_of_its_batch_is_accepted(plane: DataPlane, key: str):
     refused = problem(plane.post(key, cloud_event(90), content_type="application/cloudevents+json"), 413, TOO_LARGE)
     assert re.fullmatch(r"needs at most 65536 bytes of attributes and headers, got \d+", refused["detail"])
     batch = b"[" + b",".join(map(cloud_event, (1, 90, 60))) + b"]"
@@ -196,7 +196,7 @@ def test_an_event_with_too_many_attributes_is_413_and_the_rest_of_its_batch_is_t
     assert items[1]["code"] == TOO_LARGE
 
 
-def test_the_largest_event_that_is_taken_is_kept_whole_wherever_it_ends_and_ends_no_lane(plane: DataPlane):
+def test_largest_accepted_event_is_kept_whole_when_dead_retried_or_held_and_stops_no_lane(plane: DataPlane):
     ends: dict[str, tuple[int, Purpose]] = {
         "refuses": (400, "dead"),
         "fails": (503, "retry-in"),

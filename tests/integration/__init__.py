@@ -1,1 +1,1 @@
-"""Parts on real services."""
+"""Integration tests: parts of Penstock on real services."""

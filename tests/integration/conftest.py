@@ -1,4 +1,4 @@
-"""All integration tests speak to a real broker, whichever way they ask where it is."""
+"""Real broker for all integration tests, whatever source they read its address from."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A new pipe that is let in by shares of its keys, on a real broker, with a lane killed while the rest comes back."""
+"""Admission of a new pipe by shares of its keys, on a real broker, with a lane killed during a release."""
 
 import inspect
 import json
@@ -16,12 +16,13 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.meta import read_meta
-from dataplane.process.gate import Gate
-from dataplane.tables.moves import MOVE_PREFIX, Place, decode_progress, encode_offsets
-from dataplane.tables.records import MoveRecord, PipeRecord
-from tests.rig.cluster import TENANT
-from tests.rig.lane_plane import LanePlane, Step
-from tests.rig.plane import until
+from dataplane.names import PartitionKey
+from dataplane.process.gate import OrderGate
+from dataplane.tables.records import PipeRecord, RedriveRecord
+from dataplane.tables.redrives import REDRIVE_PREFIX, decode_progress, encode_offsets
+from tests.support.cluster import TENANT
+from tests.support.lane_plane import LanePlane, Step
+from tests.support.plane import until
 
 PIPE = "newcomer"
 KEYS = 60
@@ -29,8 +30,8 @@ PER_S = 300
 
 
 def opening() -> Step:
-    """The line at which a lot opens: what came back, and what was kept behind it, has not been stored yet."""
-    lines, first = inspect.getsourcelines(Gate.returns)
+    """Return the step at which a lot opens, before its returned messages and those kept behind are stored."""
+    lines, first = inspect.getsourcelines(OrderGate.returns)
     return "process/gate.py", first + next(n for n, line in enumerate(lines) if "self._opened[lot]" in line)
 
 
@@ -45,7 +46,7 @@ def plane(tmp_path: Path) -> Iterator[LanePlane]:
 
 
 class Customer(threading.Thread):
-    """Posts numbered events of many keys at a rate, until told to stop."""
+    """Sender of numbered events of many keys at a rate, until it is stopped."""
 
     def __init__(self, plane: LanePlane, key: str) -> None:
         super().__init__()
@@ -68,7 +69,7 @@ class Customer(threading.Thread):
 
 
 class Releaser(threading.Thread):
-    """The control plane's part: reads what is held, and has what is admitted brought back, one move at a time."""
+    """Control plane's part: it reads held messages and releases the admitted ones, one release at a time."""
 
     def __init__(self, plane: LanePlane) -> None:
         super().__init__(daemon=True)
@@ -79,7 +80,7 @@ class Releaser(threading.Thread):
             {"bootstrap.servers": plane.broker.address, "group.id": "rig-releaser", "log_level": 3}
         )
         self._consumer.assign([TopicPartition(*place, 0) for place in (*read, (topics["signals"].name, 0))])
-        self._waiting: dict[int, dict[Place, BitMap64]] = defaultdict(lambda: defaultdict(BitMap64))
+        self._waiting: dict[int, dict[PartitionKey, BitMap64]] = defaultdict(lambda: defaultdict(BitMap64))
         self._done = threading.Event()
         self._under_way = ""
         self.admitted = self.held = self.moves = 0
@@ -93,7 +94,7 @@ class Releaser(threading.Thread):
 
     @property
     def left(self) -> int:
-        """What is admitted and has not come back."""
+        """Return the number of admitted messages that have not returned."""
         sets = [places for share, places in list(self._waiting.items()) if share <= self.admitted]
         return sum(len(found) for places in sets for found in list(places.values())) + bool(self._under_way)
 
@@ -111,11 +112,11 @@ class Releaser(threading.Thread):
             self.held += 1
             place = (message.topic(), message.partition())
             self._waiting[read_meta(message.headers()).share][place].add(message.offset())
-        elif key.startswith(MOVE_PREFIX) and decode_progress(message.value()).done:
+        elif key.startswith(REDRIVE_PREFIX) and decode_progress(message.value()).done:
             self._under_way = "" if key.endswith(self._under_way) else self._under_way
 
     def _move(self) -> None:
-        places: dict[Place, BitMap64] = defaultdict(BitMap64)
+        places: dict[PartitionKey, BitMap64] = defaultdict(BitMap64)
         for share in [share for share in self._waiting if share <= self.admitted]:
             for place, found in self._waiting.pop(share).items():
                 places[place] |= found
@@ -125,7 +126,7 @@ class Releaser(threading.Thread):
         offsets = encode_offsets(places)
         version, rate = cluster.version(), PER_S * 4.0
         cluster.publish(
-            MoveRecord(self._under_way, version, cluster.cell, PIPE, "", "release", offsets, rate, "running")
+            RedriveRecord(self._under_way, version, cluster.cell, PIPE, "", "release", offsets, rate, "running")
         )
 
     def stop(self) -> None:
@@ -135,7 +136,7 @@ class Releaser(threading.Thread):
 
 
 @pytest.mark.timeout(720)
-def test_all_is_delivered_in_the_order_of_its_keys(plane: LanePlane):
+def test_all_messages_are_delivered_in_the_order_of_their_keys(plane: LanePlane):
     destination = {"url": plane.receiver.url("/new"), "ordered": True}
     key = plane.add_pipe(PIPE, {"crm": destination}, sources={"shop": {"key": "customer"}})
     releaser = Releaser(plane)
@@ -156,7 +157,7 @@ def test_all_is_delivered_in_the_order_of_its_keys(plane: LanePlane):
 
     def none_is_held() -> bool:
         before = releaser.held
-        time.sleep(2)  # the customer goes on: what comes now is not held
+        time.sleep(2)  # the customer continues: new events are not held
         return releaser.held == before and not releaser.left
 
     until(none_is_held, "nothing is held any more", 60, seen=lambda: (releaser.held, releaser.left))
@@ -171,4 +172,4 @@ def test_all_is_delivered_in_the_order_of_its_keys(plane: LanePlane):
         event = json.loads(received.body)
         firsts[event["customer"]].setdefault(event["n"])
     assert sum(map(len, firsts.values())) == len(customer.positions)
-    assert all(list(seen) == sorted(seen) for seen in firsts.values()), "overtaken"
+    assert all(list(seen) == sorted(seen) for seen in firsts.values()), "a message was overtaken"

@@ -1,6 +1,6 @@
-"""No input that may come stops the service: each is within 50 ms and 32 MB, on every path that it may take.
+"""No input stops the service: each stays within 50 ms and 32 MB, on every path that it can reach.
 
-Each case is run in a process of its own; see tests.rig.bounded for how it is measured on a machine that is busy.
+Each case runs in a process of its own; tests.support.bounded describes the measurement on a busy machine.
 """
 
 from typing import get_args
@@ -11,19 +11,19 @@ from dataplane.expr import nodes
 from dataplane.expr.functions import FUNCTIONS
 from dataplane.expr.operators import OPERATORS
 from tests.corpus.inputs import inputs
-from tests.rig import expression_bounds
-from tests.rig.bounded import run
+from tests.support import expression_bounds
+from tests.support.bounded import run
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("path", ["ingest", "dry run", "lanes"])
-def test_no_input_of_the_corpus_takes_more_than_50_ms_or_32_mb(path: str):
+def test_no_input_of_the_corpus_exceeds_50_ms_or_32_mb(path: str):
     spent = run("tests.corpus.paths", path)
     assert len(spent) > 300
     assert [str(one) for one in spent if one.is_over] == []
 
 
-def test_the_corpus_has_inputs_of_every_kind_each_with_a_name_of_its_own():
+def test_corpus_has_uniquely_named_inputs_of_every_kind():
     names = [one.name for one in inputs()]
     assert len(names) == len(set(names)) > 300
     kinds = ("shape", "number", "expression", "steps", "header", "CloudEvent", "query", "request: gzip")
@@ -31,14 +31,14 @@ def test_the_corpus_has_inputs_of_every_kind_each_with_a_name_of_its_own():
 
 
 @pytest.mark.timeout(900)
-def test_no_operator_function_or_form_of_the_language_takes_more_than_50_ms_or_32_mb():
-    """Also those that are written later: what there is comes from the tables of the compiler."""
-    spent = run("tests.rig.expression_bounds")
+def test_no_operator_function_or_form_of_the_language_exceeds_50_ms_or_32_mb():
+    """Later additions are included: the list comes from the tables of the compiler."""
+    spent = run("tests.support.expression_bounds")
     assert len(spent) > 400
     assert [str(one) for one in spent if one.is_over] == []
 
 
-def test_what_is_measured_is_the_whole_language():
+def test_measured_expressions_cover_the_whole_language():
     texts = list(expression_bounds.all_texts())
     assert {name for name, *_ in FUNCTIONS if not any(f"{name}(" in text for text in texts)} == set()
     assert {sign for sign in OPERATORS if not any(f" {sign} " in text for text in texts)} == set()

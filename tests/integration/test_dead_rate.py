@@ -1,4 +1,4 @@
-"""A pipe whose messages all die in a step, on a real broker: held at its entrance, and then none is lost."""
+"""A pipe whose messages all die in a step, on a real broker: it is held before its steps; nothing is lost."""
 
 import json
 from collections.abc import Iterator
@@ -8,14 +8,15 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyroaring import BitMap64
 
+from dataplane.causes import Cause
 from dataplane.ledger.bins import Bin
 from dataplane.spec import parse_pipe_spec
-from dataplane.tables.moves import encode_offsets
-from dataplane.tables.records import DEAD_RATE, MoveRecord, PipeRecord, PlanRecord
-from dataplane.tables.signals import Signal, decode_signal
-from tests.rig.cluster import TENANT
-from tests.rig.lane_plane import LanePlane
-from tests.rig.plane import until
+from dataplane.tables.records import PipeRecord, PlanRecord, RedriveRecord
+from dataplane.tables.redrives import encode_offsets
+from dataplane.tables.signals import DestinationSignal, decode_signal
+from tests.support.cluster import TENANT
+from tests.support.lane_plane import LanePlane
+from tests.support.plane import until
 
 PIPE = "storm"
 CAST = {"op": "cast", "path": "n", "to": "int"}
@@ -32,15 +33,15 @@ def plane(tmp_path: Path) -> Iterator[LanePlane]:
 
 
 def post(plane: LanePlane, key: str, count: int) -> set[str]:
-    """Send events that die in the step; their positions."""
+    """Send events that die in the step, and return their positions."""
     body = b"\n".join(b'{"n":"many","number":%d}' % number for number in range(count))
     status, _, text = plane.post(key, body, content_type="application/x-ndjson")
     assert status == 202, text
     return {answer["position"] for answer in json.loads(text)["items"]}
 
 
-def signals(plane: LanePlane) -> list[Signal]:
-    """What lanes have said of the pipe."""
+def signals(plane: LanePlane) -> list[DestinationSignal]:
+    """Return the signals of lanes about the pipe."""
     topic = plane.cluster.topics["signals"].name
     consumer = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-signals", "log_level": 3})
     consumer.assign([TopicPartition(topic, 0, 0)])
@@ -50,27 +51,29 @@ def signals(plane: LanePlane) -> list[Signal]:
     return [decode_signal(one.value()) for one in found if one.error() is None and one.key().startswith(b"storm//")]
 
 
-def move_of_all(plane: LanePlane) -> MoveRecord:
-    """A release of whatever lies on the held topic; what is not the pipe's is passed over."""
+def move_of_all(plane: LanePlane) -> RedriveRecord:
+    """Return the release of everything on the held topic; records of other pipes are skipped."""
     topic, numbers = plane.cluster.topics["held"].name, range(plane.cluster.partitions)
     consumer = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-held", "log_level": 3})
     ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1] for number in numbers]
     consumer.close()
     offsets = encode_offsets({(topic, number): BitMap64(range(end)) for number, end in enumerate(ends) if end})
     cell = plane.cluster.cell
-    return MoveRecord("m-storm", plane.cluster.version(), cell, PIPE, "", "release", offsets, 1_000.0, "running")
+    return RedriveRecord("m-storm", plane.cluster.version(), cell, PIPE, "", "release", offsets, 1_000.0, "running")
 
 
 @pytest.mark.timeout(900)
-def test_it_is_held_and_what_was_held_is_delivered_by_the_mended_revision(plane: LanePlane):
+def test_pipe_is_held_and_its_held_messages_are_delivered_by_the_fixed_revision(plane: LanePlane):
     url, cluster = plane.receiver.url("/storm"), plane.cluster
     key = plane.add_pipe(PIPE, {"crm": {"url": url}}, normalize=[CAST])
     first = post(plane, key, 300)
     until(lambda: signals(plane), "a lane says that it holds the pipe", 60)
     (said,) = {(one.destination, one.suspended) for one in signals(plane)}
-    assert said == ("", DEAD_RATE)
+    assert said == ("", Cause.DEAD_RATE)
 
-    paused = PipeRecord(PIPE, cluster.version(), TENANT, "rig", cluster.cell, "paused", [(1, 100)], cause=DEAD_RATE)
+    paused = PipeRecord(
+        PIPE, cluster.version(), TENANT, "rig", cluster.cell, "paused", [(1, 100)], cause=Cause.DEAD_RATE
+    )
     cluster.publish(paused)
     held = post(plane, key, 200)
     until(lambda: held <= plane.whole(PIPE).upstream(Bin.HELD), "all that came later is held", 60)

@@ -1,4 +1,4 @@
-"""No spelling of a forbidden address gets a connection, whatever was saved: a canary listens, and hears nothing."""
+"""No spelling of a forbidden address gets a connection, whatever was saved: a listening canary counts none."""
 
 import contextlib
 import socket
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from dataplane.spec.guard import Network, parse_networks
-from dataplane.transmit.sender import Answer, Ground, Post, Sender
-from tests.rig.forbidden import urls
+from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender
+from tests.support.forbidden import urls
 
 EVERYTHING = parse_networks("0.0.0.0/0,::/0")
 CURL_MALFORMED, CURL_UNSUPPORTED, CURL_NO_HOST = 3, 1, 6
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 class Canary:
-    """Accepts connections on every address of this host, and counts them."""
+    """Listener on every address of this host that counts its connections."""
 
     def __init__(self) -> None:
         self.heard = 0
@@ -44,24 +44,24 @@ def canary() -> Iterator[Canary]:
     made.close()
 
 
-def tried(addresses: list[str], allowed: tuple[Network, ...] = ()) -> dict[str, Answer]:
-    """One transfer to each, all at once."""
-    sender = Sender(Ground(allowed))
-    answers: dict[str, Answer] = {}
+def tried(addresses: list[str], allowed: tuple[Network, ...] = ()) -> dict[str, HttpResponse]:
+    """Send one request to each URL, all at once, and return the answers."""
+    sender = HttpSender(HttpPolicy(allowed))
+    answers: dict[str, HttpResponse] = {}
     for url in addresses:
-        sender.begin(Post(url, url, ["Expect:"], b"{}", 5_000))
+        sender.begin(HttpRequest(url, url, ["Expect:"], b"{}", 5_000))
     while sender.active:
-        answers |= {answer.token: answer for answer in sender.turn(0.05)}
+        answers |= {answer.token: answer for answer in sender.poll(0.05)}
     sender.close()
     return answers
 
 
-def test_there_are_enough_forms_and_the_canary_would_hear_many_of_them(canary: Canary):
+def test_address_forms_are_numerous_and_many_would_reach_the_canary(canary: Canary):
     forms = urls(canary.port)
     assert len(set(forms)) >= 250
     here = [url for url in forms if any(part in url for part in ("127", "localhost", "[::1]"))]
     tried(here, EVERYTHING)
-    assert canary.heard >= 20, "without the guard these forms do arrive"
+    assert canary.heard >= 20, "without the guard these forms reach the canary"
 
 
 def test_no_form_of_a_forbidden_address_reaches_the_canary(canary: Canary):
@@ -75,7 +75,7 @@ def test_no_form_of_a_forbidden_address_reaches_the_canary(canary: Canary):
         assert answer.forbidden or never_tried, f"{url}: {answer.message}"
 
 
-def test_a_name_that_leads_inside_is_refused_once_it_is_resolved(canary: Canary):
+def test_hostname_of_a_forbidden_address_is_refused_after_resolution(canary: Canary):
     name = socket.gethostname()
     (answer,) = tried([f"http://{name}:{canary.port}/"]).values()
     assert (answer.status, canary.heard) == (0, 0)

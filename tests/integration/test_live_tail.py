@@ -1,4 +1,4 @@
-"""The live tail on real Kafka and behind the real web server: who looks on sees what passes, and nobody waits."""
+"""Live tail on real Kafka and behind the real web server: viewers see passing messages and delay nobody."""
 
 import json
 import socket
@@ -17,35 +17,35 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dataplane.ledger.peek import peek_headers
 from localbox.ports import free_ports
 from mgmt import sandbox
-from mgmt.tail import Copy, Cursor, Hub, Stream, TailFilter, TailFullError
+from mgmt.tail import PeekedCopy, TailCapacityError, TailCursor, TailFilter, TailHub, TailStream
 from mgmt.tail.hub import MOST_VIEWERS, _Client
-from mgmt.tail.viewer import Viewer
-from tests.rig.broker import Broker
-from tests.rig.copies import copy_at
-from tests.rig.plane import until
-from tests.rig.served import Served
+from mgmt.tail.viewer import TailViewer
+from tests.support.broker import Broker
+from tests.support.copies import copy_at
+from tests.support.plane import until
+from tests.support.served import Served
 
 BIG = b"x" * 50_000
-FLOOD = 2_000  # of these: a hundred megabytes
+FLOOD = 2_000  # copies of BIG: a hundred megabytes
 
 
 class Topic:
-    """A tail topic and whoever writes to it."""
+    """A tail topic and its producer."""
 
     def __init__(self, kafka: str) -> None:
         self.kafka, self.name = kafka, f"tail-{uuid.uuid4().hex[:8]}"
-        admin = AdminClient({"bootstrap.servers": kafka})  # kept until it has answered
+        admin = AdminClient({"bootstrap.servers": kafka})  # referenced until it has answered
         admin.create_topics([NewTopic(self.name, 1, 1)])[self.name].result(20)
         self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 1})
 
-    def write(self, *copies: Copy) -> None:
+    def write(self, *copies: PeekedCopy) -> None:
         for copy in copies:
             self._producer.produce(self.name, copy.body, headers=peek_headers(copy.peek))
         assert self._producer.flush(20) == 0
 
-    def stream(self, hub: Hub, after: int | None = None, text: str = "") -> Stream:
-        cursor = None if after is None else Cursor(1, after)
-        return Stream(hub, TailFilter(text), topic=self.name, generation=1, pipe="p", after=cursor)
+    def stream(self, hub: TailHub, after: int | None = None, text: str = "") -> TailStream:
+        cursor = None if after is None else TailCursor(1, after)
+        return TailStream(hub, TailFilter(text), topic=self.name, generation=1, pipe="p", after=cursor)
 
 
 @pytest.fixture
@@ -54,12 +54,12 @@ def topic(kafka_servers: str) -> Topic:
 
 
 @pytest.fixture
-def hub(kafka_servers: str) -> Hub:
-    return Hub(kafka_servers)
+def hub(kafka_servers: str) -> TailHub:
+    return TailHub(kafka_servers)
 
 
 def events(chunks: Iterator[bytes], name: str = "copy") -> Iterator[dict[str, Any]]:
-    """The data of the events of this name, as a browser takes them apart."""
+    """Yield the data of the events of this name, parsed as in a browser."""
     for chunk in chunks:
         for block in chunk.decode().split("\n\n"):
             fields = dict(line.split(": ", 1) for line in block.splitlines() if line != ":")
@@ -67,7 +67,7 @@ def events(chunks: Iterator[bytes], name: str = "copy") -> Iterator[dict[str, An
                 yield {**json.loads(fields["data"]), "cursor": fields.get("id")}
 
 
-def test_several_look_on_through_one_reader_and_each_sees_its_own(topic: Topic, hub: Hub):
+def test_viewers_share_one_reader_and_each_sees_its_own_messages(topic: Topic, hub: TailHub):
     topic.write(copy_at(0, {"n": 0}))
     with closing(topic.stream(hub, -1)) as all_, closing(topic.stream(hub, -1, "body.n > 1")) as some:
         topic.write(copy_at(1, {"n": 1}), copy_at(2, {"n": 2}, pipe="q"), copy_at(3, {"n": 3}))
@@ -80,7 +80,7 @@ def test_several_look_on_through_one_reader_and_each_sees_its_own(topic: Topic, 
     until(lambda: hub._reader is None, "the reader leaves with the last viewer", 10)
 
 
-def test_who_comes_back_goes_on_behind_the_cursor_though_the_reader_was_gone(topic: Topic, hub: Hub):
+def test_returning_viewer_continues_behind_its_cursor_though_the_reader_had_ended(topic: Topic, hub: TailHub):
     topic.write(*(copy_at(n, n) for n in range(3)))
     with closing(topic.stream(hub, -1)) as stream:
         assert next(events(iter(stream)))["cursor"] == "1-0"
@@ -91,7 +91,7 @@ def test_who_comes_back_goes_on_behind_the_cursor_though_the_reader_was_gone(top
         assert [next(found)["body"] for _ in range(3)] == ["1", "2", "3"]
 
 
-def test_an_empty_hour_still_says_once_a_second_that_it_lives_and_where_it_is(topic: Topic, hub: Hub):
+def test_stream_without_messages_reports_every_second_its_liveness_and_cursor(topic: Topic, hub: TailHub):
     topic.write(copy_at(0, 0, pipe="q"))
     with closing(topic.stream(hub, -1)) as stream:
         told = events(iter(stream), "standing")
@@ -101,29 +101,29 @@ def test_an_empty_hour_still_says_once_a_second_that_it_lives_and_where_it_is(to
     }  # fmt: skip
 
 
-def test_who_has_been_told_that_it_lives_misses_nothing_from_then_on(topic: Topic, kafka_servers: str):
+def test_viewer_misses_nothing_after_its_first_liveness_report(topic: Topic, kafka_servers: str):
     for number in range(10):
-        with closing(topic.stream(Hub(kafka_servers))) as stream:
+        with closing(topic.stream(TailHub(kafka_servers))) as stream:
             chunks = iter(stream)
             next(events(chunks, "standing"))
             topic.write(copy_at(number, number))
             assert next(events(chunks))["body"] == str(number)
 
 
-def test_nobody_is_let_in_when_there_is_no_room(topic: Topic, hub: Hub):
-    viewers = [Viewer("p") for _ in range(MOST_VIEWERS)]
+def test_viewer_beyond_the_limit_is_refused(topic: Topic, hub: TailHub):
+    viewers = [TailViewer("p") for _ in range(MOST_VIEWERS)]
     for viewer in viewers:
         hub.join(topic.name, viewer)
-    with pytest.raises(TailFullError):
+    with pytest.raises(TailCapacityError):
         topic.stream(hub)
     for viewer in viewers:
         hub.leave(topic.name, viewer)
     topic.stream(hub).close()
 
 
-def test_brokers_that_do_not_answer_are_told_of():
-    hub = Hub(f"127.0.0.1:{free_ports(1)[0]}")
-    with closing(Stream(hub, TailFilter(), topic="none", generation=1, pipe="p")) as stream:
+def test_unresponsive_brokers_are_reported():
+    hub = TailHub(f"127.0.0.1:{free_ports(1)[0]}")
+    with closing(TailStream(hub, TailFilter(), topic="none", generation=1, pipe="p")) as stream:
         told = events(iter(stream), "standing")
         until(lambda: next(told)["trouble"] == "the brokers do not answer", "it is told", 20)
 
@@ -144,7 +144,7 @@ def test_one_consumer_reads_through_an_outage(tmp_path: Path, monkeypatch: pytes
     broker = Broker(tmp_path)
     broker.start()
     try:
-        topic, hub = Topic(broker.address), Hub(broker.address)
+        topic, hub = Topic(broker.address), TailHub(broker.address)
         with closing(topic.stream(hub, -1)) as stream:
             topic.write(copy_at(0, 0))
             assert next(events(iter(stream)))["body"] == "0"
@@ -161,20 +161,20 @@ def test_one_consumer_reads_through_an_outage(tmp_path: Path, monkeypatch: pytes
 
 
 class TailServer(Served):
-    """The live tail behind the front that pages run behind."""
+    """Live tail behind the web front that serves pages."""
 
     def viewers(self) -> int:
         return int(self.get("/viewers")[1])
 
     def look(self) -> socket.socket:
-        """Ask for the stream of pipe p, and read nothing yet."""
+        """Request the stream of pipe p, and read nothing yet."""
         return self.connect(b"GET /tail/p HTTP/1.1\r\nHost: here\r\n\r\n")
 
 
 @pytest.fixture
 def served(topic: Topic, tmp_path: Path) -> Iterator[TailServer]:
     server = TailServer(
-        "-m", "tests.rig.front_server", "tests.rig.tail_server", "{port}",
+        "-m", "tests.support.front_server", "tests.support.tail_server", "{port}",
         log=tmp_path / "server.log", ready="/viewers",
         env={"PENSTOCK_KAFKA": topic.kafka, "PENSTOCK_TAIL_TOPIC": topic.name},
     )  # fmt: skip
@@ -182,7 +182,7 @@ def served(topic: Topic, tmp_path: Path) -> Iterator[TailServer]:
     server.close()
 
 
-def test_a_browser_that_reads_nothing_holds_up_nobody_and_fills_no_memory(topic: Topic, served: TailServer):
+def test_browser_that_reads_nothing_delays_no_other_and_fills_no_memory(topic: Topic, served: TailServer):
     topic.write(copy_at(0, 0))
     slow, quick = served.look(), served.look()
     until(lambda: served.viewers() == 2, "both look on", 10)
@@ -193,15 +193,15 @@ def test_a_browser_that_reads_nothing_holds_up_nobody_and_fills_no_memory(topic:
         while b"last" not in (line := lines.readline()):
             assert line
             assert time.monotonic() - began < 60
-            if line == b"event: standing\n":  # what comes amid the flood may be among what is left out
+            if line == b"event: standing\n":  # copies sent during the flood may be left out
                 topic.write(copy_at(FLOOD, {"last": True}))
-    assert served.rss_bytes() - before < 80_000_000  # of a hundred that passed; what is kept is bounded
+    assert served.rss_bytes() - before < 80_000_000  # of a hundred that passed; the buffer is bounded
     for one in (slow, quick):
         one.close()
     until(lambda: served.viewers() == 0, "both are known to be gone", 10)
 
 
-def test_a_server_that_is_told_to_stop_does_not_wait_for_who_looks_on(topic: Topic, served: TailServer):
+def test_terminating_server_does_not_wait_for_viewers(topic: Topic, served: TailServer):
     with closing(served.look()):
         until(lambda: served.viewers() == 1, "somebody looks on", 10)
         began = time.monotonic()
@@ -210,9 +210,7 @@ def test_a_server_that_is_told_to_stop_does_not_wait_for_who_looks_on(topic: Top
         assert time.monotonic() - began < 8
 
 
-def test_a_filter_over_its_budget_ends_its_own_stream_and_no_other(
-    topic: Topic, hub: Hub, monkeypatch: pytest.MonkeyPatch
-):
+def test_filter_over_its_budget_ends_only_its_own_stream(topic: Topic, hub: TailHub, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sandbox, "MESSAGE_S", 0.005)
     with (
         closing(topic.stream(hub, -1, "body.l.all(x, x >= 0)")) as slow,
@@ -222,16 +220,16 @@ def test_a_filter_over_its_budget_ends_its_own_stream_and_no_other(
         topic.write(copy_at(0, {"l": list(range(60_000))}))
         (ended,) = events(from_slow, "refused")
         assert ended["reason"] == "The filter needs more than 5 ms of CPU time for one message. Use a simpler one."
-        assert next(from_slow, None) is None, "the stream is over"
+        assert next(from_slow, None) is None, "the stream has ended"
         topic.write(copy_at(1, {"n": 1}))
         found = events(from_other)
         assert [next(found)["message"] for _ in range(2)] == ["id-0", "id-1"]
 
 
-def test_copies_that_a_filter_had_no_time_for_are_asked_about_in_the_next_turn(
-    topic: Topic, hub: Hub, monkeypatch: pytest.MonkeyPatch
+def test_copies_for_which_a_filter_had_no_time_are_evaluated_in_the_next_turn(
+    topic: Topic, hub: TailHub, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sandbox, "SLICE_S", 0.0)  # one copy a turn
+    monkeypatch.setattr(sandbox, "SLICE_S", 0.0)  # one copy per turn
     topic.write(*(copy_at(n, n) for n in range(30)))
     with closing(topic.stream(hub, -1, "body >= 0")) as stream:
         found = events(iter(stream))

@@ -1,4 +1,4 @@
-"""Look-up tables on a host, with a real broker: changes are seen soon, and no death of anybody loses a row."""
+"""Look-up tables on a host, with a real broker: changes are visible soon, and no process death loses a row."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, cluster_plans
+from controlplane.topics import TopicCreator, cluster_plans
 from dataplane.names import LOOKUP_TOPIC
-from dataplane.runtime.lookup_keeper import ELECT_S, LookupKeeper
+from dataplane.runtime.lookup_keeper import ELECT_S, LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.lookups import encode_row, row_key
-from tests.rig.broker import Broker
-from tests.rig.librdkafka import clients_made
-from tests.rig.patience import Patience
+from tests.support.broker import Broker
+from tests.support.librdkafka import clients_made
+from tests.support.patience import Patience
 
 ROOT = Path(__file__).parents[2]
 TABLE = "tab_rig"
@@ -28,7 +28,7 @@ SEEN_S = 5.0
 
 
 class Host:
-    """A folder of look-up tables, and processes that hold it."""
+    """A folder of look-up tables, and the processes that use it."""
 
     def __init__(self, kafka: str, folder: Path) -> None:
         self.kafka, self.folder = kafka, folder
@@ -37,7 +37,7 @@ class Host:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tests.rig.lookup_process", self.kafka, str(self.folder)]
+        command = [sys.executable, "-m", "tests.support.lookup_process", self.kafka, str(self.folder)]
         path = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
         with self.log.open("ab") as log:
             process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, stderr=log)
@@ -45,7 +45,7 @@ class Host:
         return process
 
     def elections(self) -> list[int]:
-        """Offsets from which each keeper went on, in order."""
+        """Return the offset from which each elected replicator continued, in order."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         return [int(line.rsplit(" ", 1)[1]) for line in lines if "keeper of look-up tables" in line]
 
@@ -76,7 +76,7 @@ def wait_until(is_so: Callable[[], bool], limit_s: float, what: str) -> None:
 
 def make_topic(kafka: str) -> None:
     plans = cluster_plans(control_settings().topics)
-    TopicAdmin(kafka).ensure(plan for plan in plans if plan.name == LOOKUP_TOPIC)
+    TopicCreator(kafka).ensure(plan for plan in plans if plan.name == LOOKUP_TOPIC)
 
 
 def put(kafka: str, version: int) -> None:
@@ -101,19 +101,19 @@ def host(broker: Broker, tmp_path: Path) -> Iterator[Host]:
     host.close()
 
 
-def test_rows_are_seen_soon_and_outlive_keepers_brokers_and_their_topic(broker: Broker, host: Host):
+def test_rows_are_visible_soon_and_survive_deaths_of_replicators_brokers_and_their_topic(broker: Broker, host: Host):
     first = host.start()
     wait_until(lambda: host.elections() == [0], 20, "a keeper")
     put(broker.address, 1)
     wait_until(lambda: host.row() == {"v": 1}, SEEN_S, "a new row")
 
     second = host.start()
-    time.sleep(2 * ELECT_S)  # it has stood for election in vain
+    time.sleep(2 * ELECT_S)  # it was not elected
     assert len(host.elections()) == 1
     kill(first)
     put(broker.address, 2)
     wait_until(lambda: host.row() == {"v": 2}, SEEN_S, "a row after the keeper was killed")
-    assert host.elections() == [0, 1]  # it went on where the first one had stood
+    assert host.elections() == [0, 1]  # it continued at the offset of the first one
 
     broker.kill()
     kill(second)
@@ -127,7 +127,7 @@ def test_rows_are_seen_soon_and_outlive_keepers_brokers_and_their_topic(broker: 
 
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
     admin.delete_topics([LOOKUP_TOPIC], operation_timeout=10)[LOOKUP_TOPIC].result()
-    wait_until(lambda: not TopicAdmin(broker.address).find([LOOKUP_TOPIC]), 20, "the topic's end")
+    wait_until(lambda: not TopicCreator(broker.address).find([LOOKUP_TOPIC]), 20, "the topic's end")
     assert host.row() == {"v": 3}
     make_topic(broker.address)
     put(broker.address, 2)
@@ -137,12 +137,12 @@ def test_rows_are_seen_soon_and_outlive_keepers_brokers_and_their_topic(broker: 
     assert third.poll() is None
 
 
-def test_asking_which_topic_it_is_makes_one_client(broker: Broker, tmp_path: Path):
-    """Clients are freed by a garbage collection only, which a lane puts off."""
+def test_repeated_topic_id_queries_use_one_client(broker: Broker, tmp_path: Path):
+    """Only a garbage collection frees clients, and a lane postpones it."""
     make_topic(broker.address)
     store = LookupStore(tmp_path / "lookups")
-    keeper = LookupKeeper(broker.address, store, tmp_path)
+    keeper = LookupReplicator(broker.address, store, tmp_path)
     first, before = keeper._topic_id(), clients_made()
     assert {keeper._topic_id() for _ in range(20)} == {first}
-    assert clients_made() - before == 1, "the one that counts"
+    assert clients_made() - before == 1, "only the client that does the counting"
     store.close()

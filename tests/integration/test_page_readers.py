@@ -1,4 +1,4 @@
-"""Pages read records with consumers that are kept: few, never with another read's records, and new after an outage."""
+"""Pages read records with cached consumers: few, never with another read's records, new after an outage."""
 
 import time
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pytest_django import Settings
 
-from mgmt.queries.readers import MOST_IDLE, BrokersAway, RecordsAway
-from mgmt.queries.records import messages_since, newest_messages, newest_of_key
-from tests.rig.broker import Broker
-from tests.rig.librdkafka import clients_made
+from mgmt.messages.queries.readers import MOST_IDLE, BrokersUnavailableError, RecordUnavailableError
+from mgmt.messages.queries.records import messages_since, newest_messages, newest_of_key
+from tests.support.broker import Broker
+from tests.support.librdkafka import clients_made
 
 RECORDS: Final = 300
 TOPIC: Final = "pages"
@@ -23,7 +23,7 @@ TOPIC: Final = "pages"
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker of our own, as it is killed; two partitions with records, each named by its key."""
+    """A broker for this module only, as tests kill it; two partitions with keyed records."""
     broker = Broker(tmp_path_factory.mktemp("broker"))
     broker.start()
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
@@ -49,14 +49,14 @@ def expected(partition: int, most: int) -> list[int]:
     return [number for number in range(RECORDS) if number % 2 == partition][-most:]
 
 
-def test_reads_are_right_whatever_the_consumer_has_read_before():
+def test_reads_are_correct_whatever_the_consumer_has_read_before():
     for partition, most in [(0, 3), (1, 10), (0, 120), (1, 1), (0, 2)]:
         assert newest(partition, most) == expected(partition, most)
         first = next(islice(newest_messages(TOPIC, [partition], 50), 1))  # the rest is fetched and dropped
         assert int(first.value()) == expected(partition, 50)[0]
 
 
-def test_a_hundred_reads_make_no_more_clients_than_one_of_each_kind():
+def test_hundred_reads_create_no_more_clients_than_one_of_each_kind():
     def read() -> None:
         assert newest(0, 5) == expected(0, 5)
         since = datetime.now(UTC) - timedelta(hours=1)
@@ -68,10 +68,10 @@ def test_a_hundred_reads_make_no_more_clients_than_one_of_each_kind():
     made = clients_made()
     for _ in range(33):
         read()
-    assert clients_made() == made + 1, "only the one that asks"
+    assert clients_made() == made + 1, "only the client that does the counting"
 
 
-def test_reads_at_once_have_a_consumer_each_and_few_are_kept():
+def test_concurrent_reads_have_a_consumer_each_and_few_are_kept():
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(lambda most: newest(most % 2, most), range(1, 37)))
     assert found == [expected(most % 2, most) for most in range(1, 37)]
@@ -82,22 +82,22 @@ def test_reads_at_once_have_a_consumer_each_and_few_are_kept():
     assert MOST_IDLE < 6
 
 
-def test_reads_fail_at_once_while_the_broker_is_away_and_are_right_when_it_is_back(broker: Broker):
+def test_reads_fail_fast_while_the_broker_is_away_and_are_correct_after_its_return(broker: Broker):
     assert newest(0, 5) == expected(0, 5)
     broker.kill()
-    with pytest.raises(BrokersAway):
+    with pytest.raises(BrokersUnavailableError):
         newest(0, 5)
     began = time.monotonic()
     for _ in range(3):
-        with pytest.raises(RecordsAway):
+        with pytest.raises(RecordUnavailableError):
             newest_of_key(TOPIC, 0, b"0")
-    assert time.monotonic() - began < 3 * 3.0, "each would have waited for its time to be over"
+    assert time.monotonic() - began < 3 * 3.0, "each read would have waited for its timeout"
     broker.start()
     assert newest(0, 5) == expected(0, 5)
     assert newest_of_key(TOPIC, 0, b"0") is not None
 
 
-def test_the_broker_restarts_between_two_reads(broker: Broker):
+def test_read_after_a_broker_restart_is_correct(broker: Broker):
     assert newest(1, 5) == expected(1, 5)
     broker.kill()
     broker.start()

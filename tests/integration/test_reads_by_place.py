@@ -1,4 +1,4 @@
-"""Records read by their place, on real Kafka: tenants share topics, so a place alone shows nobody a message."""
+"""Records read by offset, on real Kafka: tenants share topics, so an offset alone reveals no message."""
 
 import uuid
 from datetime import UTC, datetime
@@ -12,15 +12,15 @@ from django.test import Client
 from django.urls import reverse
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import Death, dead_headers
+from dataplane.ledger.deadletter import DeathCause, dead_headers
 from dataplane.ledger.facts import ACKED
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import position_of
+from mgmt.deliveries.services.offset_sets import OffsetSetKey, StoredPosition, add_places
+from mgmt.messages.queries.last_event import last_event
+from mgmt.messages.queries.records import RecordUnavailableError
 from mgmt.models import Alert, DeadLetter, FactRow, OffsetSet, Pipe, Topic, User
-from mgmt.queries.last_event import last_event
-from mgmt.queries.records import RecordsAway
-from mgmt.services import NothingToProbe, create_pipe, create_tenant, probe_alert
-from mgmt.services.places import Found, SetId, add_places
+from mgmt.services import NothingToProbeError, create_pipe, create_tenant, probe_alert
 from tests.db.console.truth import go_live
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +45,7 @@ class Stored:
         self.places_of_theirs = [self._store(name, self.theirs, THEIRS) for name in (self.shared, self.foreign)]
 
     def letter(self, place: tuple[str, int]) -> DeadLetter:
-        """A row of ours that names this place."""
+        """Create a row of our pipe that names this offset."""
         return DeadLetter.objects.create(
             pipe_id=self.ours.id, destination="crm", message_id="m1", position=0, at=datetime.now(UTC),
             topic=place[0], partition=0, offset=place[1], node="transmit:crm", cause="rejected",
@@ -53,7 +53,7 @@ class Stored:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Remove the topics."""
+        """Delete the topics."""
         for future in self._admin.delete_topics([self.shared, self.foreign]).values():
             future.result(20)
 
@@ -65,8 +65,8 @@ class Stored:
         return pipe
 
     def _store(self, topic: str, pipe: Pipe, body: bytes) -> tuple[str, int]:
-        meta = Meta(1, "m1", pipe.id, 1, "shop", 0, 0, 29_000_000, destination="crm")
-        death = Death("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
+        meta = MessageMeta(1, "m1", pipe.id, 1, "shop", 0, 0, 29_000_000, destination="crm")
+        death = DeathCause("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
         headers = dead_headers(meta, [(META_HEADER, encode_meta(meta))], death)
         found: list[int] = []
         self._producer.produce(
@@ -108,22 +108,22 @@ def test_dead_letter_never_shows_another_pipes_message(stored: Stored, client: C
     assert "another pipe" in page
 
 
-def test_newest_event_is_never_another_pipes(stored: Stored):
+def test_newest_event_is_never_one_of_another_pipe(stored: Stored):
     _, offset = stored.places_of_theirs[0]
     FactRow.objects.create(
         pipe_id=stored.ours.id, node="ingest", bucket=29_000_000, fact="sent", detail=ACKED, audit_partition=0, count=1,
         positions=BitMap64([position_of(1, 0, offset)]).serialize(),
     )  # fmt: skip
-    with pytest.raises(RecordsAway):
+    with pytest.raises(RecordUnavailableError):
         last_event(stored.ours)
 
 
 def test_probe_never_sends_another_pipes_held_message(stored: Stored):
     topic, offset = stored.places_of_theirs[0]
     hour = int(datetime.now(UTC).timestamp()) // 3600
-    where = SetId(stored.ours.id, "crm", OffsetSet.Kind.HELD, "", topic, 0, hour)
-    add_places([Found(where, offset, hour * 3600)])
+    where = OffsetSetKey(stored.ours.id, "crm", OffsetSet.Kind.HELD, "", topic, 0, hour)
+    add_places([StoredPosition(where, offset, hour * 3600)])
     now = datetime.now(UTC)
     alert = Alert.objects.create(pipe=stored.ours, destination="crm", cause="suspended", opened_at=now, last_at=now)
-    with pytest.raises(NothingToProbe, match="another pipe"):
+    with pytest.raises(NothingToProbeError, match="another pipe"):
         probe_alert(alert=alert, by=stored.alice, now=now)

@@ -1,5 +1,5 @@
-"""Traces on real services: one message from its sender's trace to its destination, through Kafka; and a collector that
-hangs, which nobody waits for."""
+"""Traces on real services: one message from its sender's trace to its destination, through Kafka; and a collector
+that hangs and delays nobody."""
 
 import json
 import os
@@ -12,15 +12,15 @@ from confluent_kafka import Consumer, TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.names import HEARTBEAT_TOPIC
-from dataplane.tables.moves import encode_offsets
-from dataplane.tables.records import MoveRecord
-from tests.rig.behaviours import Behaviour, status
-from tests.rig.collector import Collector, Got
-from tests.rig.lane_plane import LanePlane
-from tests.rig.plane import until
-from tests.rig.watch import Heartbeats
+from dataplane.tables.records import RedriveRecord
+from dataplane.tables.redrives import encode_offsets
+from tests.support.behaviours import Behaviour, status
+from tests.support.collector import Collector, Got
+from tests.support.lane_plane import LanePlane
+from tests.support.plane import until
+from tests.support.watch import Heartbeats
 
-QUEUE = 50  # spans that wait in a process
+QUEUE = 50  # span limit of a process's queue
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +45,13 @@ def plane(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def senders_trace() -> tuple[str, str, str]:
-    """A trace that a sender has begun and records: its id, the sender's span, the header."""
+    """Return a trace that a sender has begun and records: its id, the sender's span, the header."""
     trace, span = os.urandom(16).hex(), os.urandom(8).hex()
     return trace, span, f"00-{trace}-{span}-01"
 
 
 def in_turn(*statuses: int) -> Behaviour:
-    """Answers with each of these once."""
+    """Answer with each of these statuses once, in order."""
     left = iter(statuses)
 
     async def behave(writer: StreamWriter, received: Any) -> bool:
@@ -64,7 +64,7 @@ def named(spans: list[Got], name: str) -> list[Got]:
     return [span for span in spans if span.name == name]
 
 
-def test_one_trace_leads_from_the_sender_to_the_destination(plane: LanePlane, collector: Collector):
+def test_one_trace_connects_the_sender_and_the_destination(plane: LanePlane, collector: Collector):
     path = "/traced?token=secret"
     plane.receiver.answers[path] = in_turn(503, 503, 200)
     key = plane.add_pipe("traced", {"crm": {"url": plane.receiver.url(path), "retry": {"local_tries": 5}}})
@@ -97,17 +97,17 @@ def test_one_trace_leads_from_the_sender_to_the_destination(plane: LanePlane, co
 
 
 def redrive_all(plane: LanePlane, pipe: str) -> None:
-    """Ask for whatever lies on the dead topic; what is not the pipe's is passed over."""
+    """Request the redrive of everything on the dead topic; records of other pipes are skipped."""
     topic, numbers = plane.cluster.topics["dead"].name, range(plane.cluster.partitions)
     consumer = Consumer({"bootstrap.servers": plane.broker.address, "group.id": "rig-dead", "log_level": 3})
     ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=10)[1] for number in numbers]
     consumer.close()
     offsets = encode_offsets({(topic, number): BitMap64(range(end)) for number, end in enumerate(ends) if end})
     version, cell = plane.cluster.version(), plane.cluster.cell
-    plane.cluster.publish(MoveRecord("m-traced", version, cell, pipe, "crm", "redrive", offsets, 1_000.0, "running"))
+    plane.cluster.publish(RedriveRecord("m-traced", version, cell, pipe, "crm", "redrive", offsets, 1_000.0, "running"))
 
 
-def test_a_dead_letter_that_is_redriven_joins_its_trace(plane: LanePlane, collector: Collector):
+def test_redriven_dead_letter_joins_its_trace(plane: LanePlane, collector: Collector):
     path = "/redriven"
     plane.receiver.answers[path] = in_turn(400, 200)
     key = plane.add_pipe("redriven", {"crm": {"url": plane.receiver.url(path)}})
@@ -125,7 +125,7 @@ def test_a_dead_letter_that_is_redriven_joins_its_trace(plane: LanePlane, collec
     assert [one.headers["traceparent"] for one in requests] == [f"00-{trace}-{s.id}-01" for s in (refused, taken)]
 
 
-def test_a_sender_without_a_trace_that_the_sampler_does_not_choose_leaves_none(plane: LanePlane, collector: Collector):
+def test_message_without_a_trace_that_the_sampler_skips_leaves_no_trace(plane: LanePlane, collector: Collector):
     plane.receiver.answers["/untraced"] = 200
     key = plane.add_pipe("untraced", {"crm": {"url": plane.receiver.url("/untraced")}})
     _, _, body = plane.post(key, b"{}")
@@ -134,9 +134,7 @@ def test_a_sender_without_a_trace_that_the_sampler_does_not_choose_leaves_none(p
     assert "traceparent" not in request.headers
 
 
-def test_nobody_waits_for_a_collector_that_hangs_and_what_is_lost_by_that_is_counted(
-    plane: LanePlane, collector: Collector
-):
+def test_hanging_collector_delays_nobody_and_dropped_spans_are_counted(plane: LanePlane, collector: Collector):
     plane.receiver.answers["/many"] = 200
     key = plane.add_pipe("many", {"crm": {"url": plane.receiver.url("/many")}})
     heartbeats = Heartbeats(plane.broker.address)
@@ -149,7 +147,7 @@ def test_nobody_waits_for_a_collector_that_hangs_and_what_is_lost_by_that_is_cou
         assert len(positions) == QUEUE * 20
         whole = plane.settled("many", positions)
         assert whole.acked >= positions
-        assert not collector.of(trace), "it hangs all the while"
+        assert not collector.of(trace), "the collector hangs throughout"
 
         def dropped() -> set[str]:
             heartbeats.refresh()

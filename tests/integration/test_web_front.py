@@ -1,4 +1,4 @@
-"""The web process under clients that are slow or many: probes and pages answer, bodies and memory are bounded."""
+"""Web process with slow or many clients: probes and pages answer, bodies and memory are bounded."""
 
 import contextlib
 import json
@@ -13,21 +13,21 @@ import pytest
 
 from config.front.app import MOST_WAITING, PAGE_THREADS
 from localbox.ports import free_ports
-from tests.rig.front_app import PAGE_BODY
-from tests.rig.plane import until
-from tests.rig.served import Served, serving
+from tests.support.front_app import PAGE_BODY
+from tests.support.plane import until
+from tests.support.served import Served, serving
 
 SLOW = 50
-SIGN_IN = (  # with a CSRF cookie: only then Django reads the body
+SIGN_IN = (  # Django reads the body only with a CSRF cookie
     b"POST /sign-in/ HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: penstock_csrf=" + b"a" * 32 + b"\r\n"
     b"Content-Type: application/x-www-form-urlencoded\r\n"
 )
-FRONT = ("-m", "tests.rig.front_server", "tests.rig.front_app", "{port}")
+FRONT = ("-m", "tests.support.front_server", "tests.support.front_app", "{port}")
 
 
 @pytest.fixture(scope="module")
 def front(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """An application that can block, behind the front that pages run behind."""
+    """Application that can block, behind the web front that serves pages."""
     log = tmp_path_factory.mktemp("front") / "front.log"
     with serving(*FRONT, log=log, env={"DATABASE_URL": postgres_url}, ready="/livez") as served:
         yield served
@@ -35,13 +35,13 @@ def front(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture
 def connections() -> Iterator[contextlib.ExitStack]:
-    """Closes what a test opened."""
+    """Exit stack that closes the connections of a test."""
     with contextlib.ExitStack() as stack:
         yield stack
 
 
 def answer_on(connection: socket.socket) -> bytes:
-    """Everything until the server closes the connection, which is then closed."""
+    """Return everything until the server closes the connection, and close it."""
     with connection:
         return b"".join(iter(lambda: connection.recv(65_536), b""))
 
@@ -60,7 +60,7 @@ def post(path: str, body: bytes, *headers: str, declared: int | None = None) -> 
     return "\r\n".join(lines).encode() + body
 
 
-def test_fifty_slow_headers_and_bodies_hold_up_neither_probes_nor_pages(
+def test_fifty_slow_headers_and_bodies_delay_neither_probes_nor_pages(
     postgres_url: str, tmp_path: Path, connections: contextlib.ExitStack
 ):
     port = free_ports(1)[0]
@@ -75,7 +75,7 @@ def test_fifty_slow_headers_and_bodies_hold_up_neither_probes_nor_pages(
     for path in ("/livez", "/readyz", "/sign-in/"):
         assert web.get(path)[0] == 200, path
     for connection in slow:
-        with pytest.raises(BlockingIOError):  # neither answered nor closed meanwhile: all of them were there
+        with pytest.raises(BlockingIOError):  # neither answered nor closed meanwhile: all were open
             connection.recv(1)
 
 
@@ -111,18 +111,18 @@ def test_requests_beyond_the_queue_are_refused_at_once(
     assert front.get("/livez")[0] == 200
 
 
-def test_readiness_says_that_postgres_is_away(tmp_path: Path):
+def test_readiness_probe_reports_unavailable_postgres(tmp_path: Path):
     away = {"DATABASE_URL": f"postgresql://x@127.0.0.1:{free_ports(1)[0]}/x"}
     with serving(*FRONT, log=tmp_path / "front.log", env=away, ready="/livez") as front:
         assert front.get("/readyz") == (503, b"Postgres does not answer\n")
         assert front.get("/livez")[0] == 200
 
 
-def test_trickled_body_is_cut_off_and_a_slow_one_that_keeps_the_rate_is_served(front: Served):
+def test_trickled_body_is_cut_off_and_a_slow_one_that_keeps_the_minimum_rate_is_served(front: Served):
     trickled, steady = front.connect(post("/", b"", declared=60_000)), front.connect(post("/", b"", declared=60_000))
     for _ in range(12):
         steady.sendall(b"x" * 5_000)
-        with contextlib.suppress(OSError):  # cut off meanwhile
+        with contextlib.suppress(OSError):  # the server has cut it off meanwhile
             trickled.sendall(b"x")
         time.sleep(0.15)  # the pace of the client is the subject of the test
     assert status_of(answer_on(trickled)) == 408
@@ -130,9 +130,9 @@ def test_trickled_body_is_cut_off_and_a_slow_one_that_keeps_the_rate_is_served(f
 
 
 @pytest.mark.parametrize("declared", [True, False], ids=["declared length", "chunked"])
-def test_body_over_the_cap_is_refused(front: Served, declared: bool):
+def test_body_over_the_limit_is_refused(front: Served, declared: bool):
     size = PAGE_BODY.most_bytes + 1
-    if declared:  # before a byte of it is sent
+    if declared:  # refused before any byte is sent
         connection = front.connect(post("/api/v1/pipes/", b"", declared=size))
     else:
         head = b"POST /api/v1/pipes/ HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -142,24 +142,24 @@ def test_body_over_the_cap_is_refused(front: Served, declared: bool):
     assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["code"] == "body-too-large"
 
 
-def test_upload_is_read_as_it_comes_and_first_its_sender_is_asked(front: Served):
+def test_upload_is_streamed_after_authentication_of_its_sender(front: Served):
     path, size = "/tables/t_1/upload/", 3_000_000
     assert answer_on(front.connect(post(path, b"x" * size))).endswith(str(size).encode())
     assert status_of(answer_on(front.connect(post(path, b"", "Authorization: none", declared=size)))) == 401
     assert status_of(answer_on(front.connect(post(path, b"x", declared=size)))) == 408
 
 
-def test_long_answers_to_clients_that_do_not_read_hold_no_thread_and_no_memory(
+def test_long_answers_to_clients_that_do_not_read_occupy_no_thread_and_no_memory(
     front: Served, connections: contextlib.ExitStack
 ):
     before = front.rss_bytes()
     lazy = [connections.enter_context(front.connect(get("/megabytes"))) for _ in range(2 * PAGE_THREADS)]
     until(lambda: front.get("/", timeout_s=30)[0] == 200, "pages answer", 60)
-    assert front.rss_bytes() - before < 200_000_000  # of 480 MB that the answers have together
+    assert front.rss_bytes() - before < 200_000_000  # of 480 MB in all answers together
     assert b"200" in lazy[0].recv(100)
 
 
-def test_environ_is_what_wsgi_asks_for_and_no_header_can_pose_as_another(front: Served):
+def test_environ_conforms_to_wsgi_and_no_header_can_spoof_another(front: Served):
     connection = front.connect(
         b"GET /environ?q=%C3%BC HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nX_Forwarded_For: 2.2.2.2\r\n"
         b"Cookie: a=1\r\nX-Twice: 1\r\nX-Twice: 2\r\nConnection: close\r\n\r\n"
@@ -172,7 +172,7 @@ def test_environ_is_what_wsgi_asks_for_and_no_header_can_pose_as_another(front: 
     assert re.findall(rb"set-cookie: (\S+)", head.lower()) == [b"a=1", b"b=2"]
 
 
-def test_server_that_is_told_to_stop_finishes_what_it_has_begun(postgres_url: str, tmp_path: Path):
+def test_terminating_server_finishes_begun_requests(postgres_url: str, tmp_path: Path):
     with serving(*FRONT, log=tmp_path / "front.log", env={"DATABASE_URL": postgres_url}, ready="/livez") as front:
         begun = front.connect(get(f"/block{tmp_path}/open"))
         until(lambda: front.get("/")[0] == 200, "what came before it is under way", 20)

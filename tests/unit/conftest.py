@@ -1,4 +1,4 @@
-"""For every unit test: property tests measure no time, because machines are shared."""
+"""Settings of all unit tests: property tests have no deadline, because machines are shared."""
 
 from hypothesis import HealthCheck, settings
 

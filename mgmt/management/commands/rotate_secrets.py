@@ -1,22 +1,24 @@
-"""`manage.py rotate_secrets`: after a new key was put in front of PENSTOCK_FERNET_KEYS, before the old one goes."""
+"""`manage.py rotate_secrets`: run it after adding a new first key to PENSTOCK_FERNET_KEYS, before removing the old."""
 
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
-from mgmt.services.rotation import rotate_secrets
+from mgmt.tenancy.services.rotation import rotate_secrets
 
 
 class Command(BaseCommand):
-    """Prints how many rows were written."""
+    """Print the number of rows written."""
 
-    help = "Encrypt every stored secret anew under the first of PENSTOCK_FERNET_KEYS."
+    help = "Re-encrypt each stored secret with the first of PENSTOCK_FERNET_KEYS."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        """All of them, or up to the first that cannot be opened."""
+        """Re-encrypt all secrets, or those before the first that cannot be decrypted."""
         try:
             count = rotate_secrets()
         except (ImproperlyConfigured, ValueError) as exc:
             raise CommandError(str(exc)) from exc
-        self.stdout.write(f"{count} rows are under the first key. Older keys may go once every lane has them.")
+        self.stdout.write(
+            f"{count} rows are encrypted with the first key. Remove older keys once every lane has the new records."
+        )

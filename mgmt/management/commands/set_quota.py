@@ -1,4 +1,4 @@
-"""`manage.py set_quota acme events_per_s=1000 pipes=default --by root --reason "paid for more"`: a tenant's quotas."""
+"""`manage.py set_quota acme events_per_s=1000 pipes=default --by root --reason "paid for more"`: set quotas."""
 
 import json
 from typing import Any
@@ -8,24 +8,24 @@ from django.db.models import Q
 from django.utils import timezone
 
 from mgmt.models import Tenant, User
-from mgmt.queries.quotas import quota_lines
+from mgmt.quotas.queries import quota_lines
 from mgmt.services import InvalidValue, set_quota
 
 
 class Command(BaseCommand):
-    """Prints every quota of the tenant as one JSON line, after the change if there is one."""
+    """Print all quotas of the tenant as one JSON line, after the change if there is one."""
 
     help = "Show or change the quotas of a tenant."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Whose quotas, which limits, who sets them and why."""
+        """Add the tenant, the limits, `--by` and `--reason`."""
         parser.add_argument("tenant", help="a tenant's id, or its name if there is one of that name")
         parser.add_argument("limits", nargs="*", help="kind=limit or kind=default; without any, nothing is changed")
-        parser.add_argument("--by", default="", help="the user name of a member of staff")
-        parser.add_argument("--reason", default="", help="others will ask why")
+        parser.add_argument("--by", default="", help="user name of a member of staff")
+        parser.add_argument("--reason", default="", help="shown in the control audit")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Set them."""
+        """Set the limits, if any are given, and print the quotas."""
         now = timezone.now()
         try:
             tenant = Tenant.objects.get(Q(id=options["tenant"]) | Q(name=options["tenant"]))
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         except (InvalidValue, Tenant.DoesNotExist, User.DoesNotExist) as exc:
             raise CommandError(str(exc)) from exc
         except Tenant.MultipleObjectsReturned as exc:
-            raise CommandError(f"several tenants are called {options['tenant']}: name one by its id") from exc
+            raise CommandError(f"several tenants are named {options['tenant']}: use the tenant's id") from exc
         found = {line.kind.name: {"used": line.used, "limit": line.limit} for line in quota_lines(tenant, now)}
         self.stdout.write(json.dumps({"tenant": tenant.id, "quotas": found}))
 

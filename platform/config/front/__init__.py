@@ -1,1 +1,1 @@
-"""The asynchronous face of the web process: bodies are read, and health checks answered, before a thread is taken."""
+"""The asynchronous front of the web process: reads bodies and answers health checks without using a thread."""

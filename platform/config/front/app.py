@@ -1,7 +1,7 @@
 """The ASGI application in front of Django: probes, bounded bodies, then one of a bounded number of threads.
 
-No thread waits for a client: a page's thread gets the whole body and hands over the whole answer; what is sent or
-received slowly waits on the event loop. Probes are answered while every thread is busy.
+No thread waits for a client: a page's thread gets the whole body and returns the whole response; slow clients wait on
+the event loop. Probes are answered even while every thread is busy.
 """
 
 import asyncio
@@ -14,15 +14,15 @@ from typing import IO, Any, Final, cast
 import structlog
 
 from config.front.wsgi import Environ, WsgiAnswer, WsgiApp, call, environ_of
-from config.shown import REFUSALS
-from dataplane.runtime.asgi import (
+from config.metrics_server import REFUSALS
+from dataplane.runtime.web.asgi import (
     PLAIN_TEXT,
+    AsgiHeaders,
     BodyReader,
     BodyRefusedError,
     BodyRule,
     ByteBudget,
     ClientGoneError,
-    Headers,
     Receive,
     Scope,
     Send,
@@ -34,22 +34,24 @@ log = structlog.get_logger(__name__)
 
 PAGE_THREADS: Final = 12  # each may hold one of the sixteen connections of the pool
 UPLOAD_THREADS: Final = 2
-MOST_WAITING: Final = 100  # requests whose body is there, for a page's thread
+MOST_WAITING: Final = 100  # requests with a complete body that wait for a page's thread
 HELD_BYTES: Final = 128 * 1024 * 1024  # of bodies, all requests together
-SEND_S: Final = 30.0  # for one piece of an answer; a client that reads none of it is cut off
+SEND_S: Final = 30.0  # for one piece of a response; a client that reads none of it is disconnected
 PIECE_BYTES: Final = 64 * 1024
 RETRY_AFTER_S: Final = 2
-PAGE_BODY: Final = BodyRule(2 * 1024 * 1024)  # DATA_UPLOAD_MAX_MEMORY_SIZE, and what multipart adds
-UPLOAD_BODY: Final = BodyRule(513 * 1024 * 1024)  # mgmt.services.row_files.MAX_UPLOAD_BYTES, and what multipart adds
+PAGE_BODY: Final = BodyRule(2 * 1024 * 1024)  # DATA_UPLOAD_MAX_MEMORY_SIZE, plus room for multipart
+UPLOAD_BODY: Final = BodyRule(513 * 1024 * 1024)  # mgmt.lookups.row_files.MAX_UPLOAD_BYTES, plus room for multipart
 _UPLOADS: Final = re.compile(r"/(api/v1/lookup-tables|tables)/[^/]+/upload/")
-Refuse = Callable[[str, str, str], tuple[Headers, bytes]]
+Refuse = Callable[[str, str, str], tuple[AsgiHeaders, bytes]]
 
 
 class Front:
     """The ASGI application.
 
-    refusal:    renders what is refused here, by path, code and detail
-    after_call: run in the thread of each call of the application, after it
+    why_not_ready:  returns why the process cannot serve pages, "" if it can
+    stream_threads: threads for event streams
+    refusal:        renders the response to a refused request, from its path, a code and a detail
+    after_call:     called after each call of the application, in the same thread
     """
 
     def __init__(
@@ -82,8 +84,8 @@ class Front:
                 case "/livez":
                     await answer(send, 200, [PLAIN_TEXT], b"ok\n")
                 case "/readyz":
-                    why_not = await self._why_not_ready()
-                    await answer(send, 503 if why_not else 200, [PLAIN_TEXT], f"{why_not or 'ok'}\n".encode())
+                    reason = await self._why_not_ready()
+                    await answer(send, 503 if reason else 200, [PLAIN_TEXT], f"{reason or 'ok'}\n".encode())
                 case _:
                     await self._request(scope, receive, send)
         except ClientGoneError:
@@ -97,12 +99,12 @@ class Front:
             self.active -= 1
 
     def stop(self) -> None:
-        """End the streams, which would go on for minutes: their browsers come again to the next process."""
+        """End the streams, which would run for minutes: their browsers reconnect to the next process."""
         for task in self._streaming:
             task.cancel()
 
     def close(self) -> None:
-        """Take no more work."""
+        """Shut the thread pools down; they take no more work."""
         for pool in (self._pages, self._uploads, self._streams):
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -128,7 +130,7 @@ class Front:
             self._waiting -= 1
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the application read the body as it comes: it checks first who asks. Its thread is not a page's."""
+        """Let the application read the body as it arrives, so that it can check access first; in an upload thread."""
         if self._uploading >= UPLOAD_THREADS:
             raise _busy()
         self._uploading += 1
@@ -141,7 +143,7 @@ class Front:
         await self._send(found, receive, send)
 
     async def _called_with(self, feed: "_Feed", environ: Environ) -> WsgiAnswer:
-        """Return the application's answer, unless its body failed: then that is what the client is told."""
+        """Return the application's response; raise the error of the request's body instead if reading it failed."""
         try:
             found: WsgiAnswer = await _run(self._uploads, self._call, environ)
         except OSError:
@@ -173,9 +175,9 @@ class Front:
             await _send_piece(send, {"type": "http.response.body", "body": data})
 
     async def _stream(self, found: WsgiAnswer, receive: Receive, send: Send) -> None:
-        """Send events as they come, until there are no more or the browser is gone. A thread waits for each one."""
-        assert found.events is not None  # noqa: S101 (the caller has looked)
-        gone = asyncio.ensure_future(receive())  # the body has been read: what comes now is the end of the connection
+        """Send events as they come, until they end or the browser disconnects. A thread waits for each event."""
+        assert found.events is not None  # noqa: S101 (the caller has checked)
+        gone = asyncio.ensure_future(receive())  # the body has been read: the next message is the disconnect
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._streaming.add(task)
         try:
@@ -201,7 +203,7 @@ class Front:
 
 
 class _Feed(io.RawIOBase):
-    """A body that is read as it comes, from a thread; `failed` says why it ended before its end."""
+    """A request body that a thread reads as it arrives; `failed` is the error that ended it early, if any."""
 
     def __init__(self, reader: BodyReader, loop: asyncio.AbstractEventLoop) -> None:
         self._reader, self._loop, self._rest = reader, loop, b""
@@ -211,7 +213,7 @@ class _Feed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what has come. Raises OSError, after which `failed` says more."""
+        """Fill the buffer with the bytes that have arrived. Raises OSError and sets `failed` if the body ends early."""
         try:
             data = self._rest or asyncio.run_coroutine_threadsafe(self._reader.chunk(), self._loop).result()
         except (BodyRefusedError, ClientGoneError) as exc:
@@ -232,7 +234,7 @@ async def _run(pool: ThreadPoolExecutor, work: Callable[..., Any], *given: Any) 
 
 
 async def _send_piece(send: Send, message: dict[str, Any]) -> None:
-    """Raises ClientGoneError if it is not taken in time."""
+    """Send one ASGI message. Raises ClientGoneError if the client does not read it within SEND_S."""
     try:
         async with asyncio.timeout(SEND_S):
             await send(message)

@@ -1,4 +1,4 @@
-"""Readiness of the web process, on a thread and a database connection of its own: pages may hold all others."""
+"""Readiness of the web process, with its own thread and database connection, as pages may use all others."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ _STATEMENT_MS: Final = 2_000
 
 
 class Readiness:
-    """Asks Postgres at most once a second, however many ask here."""
+    """Checks Postgres at most once a second, for any number of probes."""
 
     def __init__(self, database: dict[str, Any]) -> None:
         """`database`: an entry of Django's DATABASES."""
@@ -23,8 +23,8 @@ class Readiness:
         self._asked: asyncio.Future[str] | None = None
         self._asked_s = 0.0
 
-    async def why_not(self) -> str:
-        """Return why the process cannot serve pages now, "" if it can."""
+    async def why_not_ready(self) -> str:
+        """Return why the process cannot serve pages now; "" if it can."""
         loop = asyncio.get_running_loop()
         if self._asked is None or (self._asked.done() and loop.time() - self._asked_s > FRESH_S):
             self._asked, self._asked_s = loop.run_in_executor(self._thread, self._ask), loop.time()
@@ -34,7 +34,7 @@ class Readiness:
             return "Postgres does not answer"
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection and end the thread."""
         self._thread.submit(self._drop)
         self._thread.shutdown(wait=False)
 
@@ -44,7 +44,9 @@ class Readiness:
             self._select()
         except psycopg.Error:
             self._drop()
-            return self._ask() if kept else "Postgres does not answer"  # a kept one may just be of yesterday's server
+            return (
+                self._ask() if kept else "Postgres does not answer"
+            )  # a kept connection may just be to a server that has restarted
         return ""
 
     def _select(self) -> None:

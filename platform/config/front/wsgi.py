@@ -1,4 +1,4 @@
-"""From an ASGI request to a WSGI call and back, one call in the thread that makes it."""
+"""Turns an ASGI request into a WSGI call and its result into a response; the call runs in the caller's thread."""
 
 import io
 import sys
@@ -8,31 +8,31 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final, cast
 from urllib.parse import unquote_to_bytes
 
-from dataplane.runtime.asgi import Headers, Scope
+from dataplane.runtime.web.asgi import AsgiHeaders, Scope
 
 Environ = dict[str, Any]
 WsgiApp = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
-IN_MEMORY_BYTES: Final = 1024 * 1024  # of an answer; what is longer waits for its reader in a file
+IN_MEMORY_BYTES: Final = 1024 * 1024  # of a response; a longer one waits for the client in a file
 _EVENT_STREAM: Final = b"text/event-stream"
 
 
 @dataclass
 class WsgiAnswer:
-    """What the application answered: `body` is all of it, unless it is a stream of events, then `events` yields it."""
+    """Response of the application: its whole `body` or, for an event stream, the iterator `events`."""
 
     status: int
-    headers: Headers
+    headers: AsgiHeaders
     body: IO[bytes] = field(default_factory=io.BytesIO)
     events: Iterator[bytes] | None = None
     close: Callable[[], None] = lambda: None
 
 
 def environ_of(scope: Scope, body: IO[bytes], length: int | None) -> Environ:
-    """Return the WSGI environ of a request.
+    """Return the WSGI environ of a request. `length`: of the body, None if it is not known.
 
-    Headers whose names hold an underscore are dropped: WSGI could not tell `X_Forwarded_For` from `X-Forwarded-For`,
-    and a proxy in front overwrites only the latter.
+    Headers with an underscore in their name are dropped: WSGI cannot distinguish `X_Forwarded_For` from
+    `X-Forwarded-For`, and a proxy in front overwrites only the latter.
     """
     host, port = scope.get("server") or ("", 0)
     environ: Environ = {
@@ -56,14 +56,14 @@ def environ_of(scope: Scope, body: IO[bytes], length: int | None) -> Environ:
     for name, value in scope["headers"]:
         if b"_" not in name:
             _add_header(environ, name.decode("latin-1").upper().replace("-", "_"), value.decode("latin-1"))
-    environ.pop("HTTP_TRANSFER_ENCODING", None)  # the body is whole by now
+    environ.pop("HTTP_TRANSFER_ENCODING", None)  # the body is already decoded
     if length is not None:
         environ["CONTENT_LENGTH"] = str(length)
     return environ
 
 
 def call(app: WsgiApp, environ: Environ) -> WsgiAnswer:
-    """Run the application for one request. Its whole body is collected, so that no thread waits for a slow reader."""
+    """Run the application for one request. Its whole body is collected, so that no thread waits for a slow client."""
     started: list[Any] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
@@ -98,5 +98,5 @@ def _add_header(environ: Environ, name: str, value: str) -> None:
     environ[key] = value
 
 
-def _encoded(headers: Iterable[tuple[str, str]]) -> Headers:
+def _encoded(headers: Iterable[tuple[str, str]]) -> AsgiHeaders:
     return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]

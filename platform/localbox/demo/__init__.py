@@ -1,1 +1,1 @@
-"""The demo: a sender, a receiver, and the comparison of their logs with the ledger. None of it is on the path."""
+"""The demo: a sender, a receiver, and the comparison of their logs with the ledger. No message passes through it."""

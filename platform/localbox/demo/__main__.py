@@ -4,7 +4,8 @@ import os
 import sys
 
 from localbox.demo.full import run_full
-from localbox.demo.run import run_endless, run_once, wish_from
+from localbox.demo.request import wish_from
+from localbox.demo.run import run_endless, run_once
 from localbox.errors import BoxError
 from localbox.settings import settings_from
 

@@ -1,7 +1,7 @@
-"""What each destination of the full demo must have got, worked out from the events alone, against what it did get.
+"""Compares the deliveries of each destination of the full demo with those that are due, computed from the events alone.
 
 Imports nothing of Penstock. `account.py EVENTS TEAMS KAFKA TOPIC LAKE RECEIVED SENT...`; sets of (id, SHA-256 of body).
-An id is a UUID of version 7, whose time says in which window an event is; what a window says has another, here "".
+An id is a UUID of version 7, whose time gives an event's window; a window's own message has another id, here "".
 """
 
 import gzip

@@ -1,4 +1,4 @@
-"""The end of a run: the receiver's log against the sender's log, and both against the ledger. Pure."""
+"""Result of a run: compares the receiver's log with the sender's log, and both with the ledger. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import Account, Bin
+from dataplane.ledger.bins import Bin, BucketAccount
 from dataplane.ledger.units import format_position
-from localbox.demo.logs import ACCEPTED, Received, Sent
+from localbox.demo.logs import ACCEPTED, ReceivedDelivery, SentEvent
 
 
-class Result(Struct, frozen=True):
-    """The line that the run prints. Counted by the two logs; only dead and filtered are the ledger's word."""
+class DemoResult(Struct, frozen=True):
+    """The line that the run prints. Counted from the two logs, except for dead and filtered, which the ledger has."""
 
     accepted: int
     unacked: int
@@ -28,35 +28,35 @@ class Result(Struct, frozen=True):
     events_per_s: float
 
 
-class Books(Struct, frozen=True):
-    """What the two logs say, by position."""
+class DeliveryCounts(Struct, frozen=True):
+    """Content of the two logs, by position."""
 
-    acked: dict[int, Sent]
-    unknown: int  # POSTed events whose fate the sender never learned
-    first: dict[int, Received]
+    acked: dict[int, SentEvent]
+    unknown: int  # POSTed events whose outcome the sender does not know
+    first: dict[int, ReceivedDelivery]
     deliveries: int
     first_sent_us: int
 
 
-def read_books(sent: Iterable[Sent], received: Iterable[Received]) -> Books:
-    """Put both logs in order. A position that was delivered again counts once in `first`."""
-    acked: dict[int, Sent] = {}
+def read_books(sent: Iterable[SentEvent], received: Iterable[ReceivedDelivery]) -> DeliveryCounts:
+    """Count both logs. A position that was delivered several times is in `first` once."""
+    acked: dict[int, SentEvent] = {}
     unknown, first_sent_us = 0, 0
     for line in sent:
         first_sent_us = min(first_sent_us or line.sent_us, line.sent_us)
         if line.status == ACCEPTED and line.position is not None:
             acked[line.position] = line
         unknown += line.may_be_stored
-    first: dict[int, Received] = {}
+    first: dict[int, ReceivedDelivery] = {}
     deliveries = 0
     for delivery in received:
         deliveries += 1
         first.setdefault(delivery.position, delivery)
-    return Books(acked, unknown, first, deliveries, first_sent_us)
+    return DeliveryCounts(acked, unknown, first, deliveries, first_sent_us)
 
 
-def result_of(books: Books, accounts: Mapping[int, Account]) -> Result:
-    """The figures."""
+def result_of(books: DeliveryCounts, accounts: Mapping[int, BucketAccount]) -> DemoResult:
+    """Return the figures of the run."""
     acked = BitMap64(books.acked)
     delivered = acked & BitMap64(books.first)
     dead = (acked & _in_bin(accounts, Bin.DEAD)) - delivered
@@ -64,7 +64,7 @@ def result_of(books: Books, accounts: Mapping[int, Account]) -> Result:
     lags_ms = sorted((books.first[p].received_us - books.acked[p].sent_us) / 1000 for p in delivered)
     last_us = max((books.first[p].received_us for p in delivered), default=0)
     took_s = (last_us - books.first_sent_us) / 1e6
-    return Result(
+    return DemoResult(
         accepted=len(acked),
         unacked=len(books.first.keys() - books.acked.keys()),
         expected=len(acked),
@@ -80,8 +80,8 @@ def result_of(books: Books, accounts: Mapping[int, Account]) -> Result:
     )
 
 
-def differences(books: Books, accounts: Mapping[int, Account], *, destination: str) -> list[str]:
-    """Every way in which the logs and the ledger do not say the same, in words; empty when all is well."""
+def differences(books: DeliveryCounts, accounts: Mapping[int, BucketAccount], *, destination: str) -> list[str]:
+    """Return all differences between the logs and the ledger, in words; empty if there are none."""
     found = _wrong_bodies(books)
     acked = _by_bucket((line.bucket, position) for position, line in books.acked.items())
     bucket_of = {p: bucket for bucket, account in accounts.items() for p in account.sent.positions()}
@@ -103,11 +103,11 @@ def differences(books: Books, accounts: Mapping[int, Account], *, destination: s
 
 
 def quantile(ordered: Sequence[float], q: float) -> float:
-    """The value below which a share `q` lies, by nearest rank; 0 of nothing. Milliseconds, to the microsecond."""
+    """Return the quantile `q` of sorted values by nearest rank, rounded to 3 digits; 0 if there are none."""
     return round(ordered[min(int(q * len(ordered)), len(ordered) - 1)], 3) if ordered else 0.0
 
 
-def _minute(account: Account, acked: BitMap64, received: BitMap64, destination: str) -> list[str]:
+def _minute(account: BucketAccount, acked: BitMap64, received: BitMap64, destination: str) -> list[str]:
     bins = account.destinations.get(destination, {})
     delivered = bins[Bin.DELIVERED].positions() if bins else BitMap64()
     checks = [
@@ -121,8 +121,8 @@ def _minute(account: Account, acked: BitMap64, received: BitMap64, destination: 
     return [f"{text}: {_some(positions)}" for text, positions in checks if positions]
 
 
-def _arrivals(account: Account, destination: str) -> list[tuple[str, BitMap64]]:
-    """Each node must have seen every unit that did not end on the way."""
+def _arrivals(account: BucketAccount, destination: str) -> list[tuple[str, BitMap64]]:
+    """Return the units that a node has not seen although they did not end before it."""
     due = account.sent.positions()
     for name in (Bin.FILTERED, Bin.DUPLICATE, Bin.DEAD, Bin.CANCELLED):
         due -= account.upstream[name].positions()
@@ -132,21 +132,21 @@ def _arrivals(account: Account, destination: str) -> list[tuple[str, BitMap64]]:
     return [(f"did not arrive at {line.node}", due - ended - line.arrived.positions()) for line in account.nodes]
 
 
-def _bin_of(account: Account, name: Bin) -> BitMap64:
+def _bin_of(account: BucketAccount, name: Bin) -> BitMap64:
     positions = account.upstream[name].positions()
     for bins in account.destinations.values():
         positions = positions | bins[name].positions()
     return positions
 
 
-def _in_bin(accounts: Mapping[int, Account], name: Bin) -> BitMap64:
+def _in_bin(accounts: Mapping[int, BucketAccount], name: Bin) -> BitMap64:
     found = BitMap64()
     for account in accounts.values():
         found |= _bin_of(account, name)
     return found
 
 
-def _wrong_bodies(books: Books) -> list[str]:
+def _wrong_bodies(books: DeliveryCounts) -> list[str]:
     wrong = [p for p, got in books.first.items() if p in books.acked and books.acked[p].sha256 != got.sha256]
     names = [p for p, got in books.first.items() if p in books.acked and books.acked[p].message_id != got.message_id]
     found = [f"bodies differ: {_some(BitMap64(wrong))}"] if wrong else []

@@ -1,8 +1,8 @@
 """`make demo ONCE=1 PIPE=full`: two sources, a filter, a look-up, a window, three destinations; and an account of it.
 
-The script (`account.py`) knows the events, the rows of the table and the logs, and nothing of Penstock; it is asked
-until it has seen everything, because only it knows how many windows there are. The ledger is asked besides, whether
-anything was lost or is still open.
+The script (`account.py`) uses the events, the rows of the table and the logs, and nothing of Penstock; it is run until
+it has found everything, because only it knows how many windows there are. In addition, the ledger must have no unit
+that is lost or still open.
 """
 
 import gzip
@@ -13,21 +13,22 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from dataplane.ledger.bins import Account, Bin
+from dataplane.ledger.bins import Bin, BucketAccount
 from dataplane.names import output_topic
 from localbox.box import Box
 from localbox.demo import ledger
 from localbox.demo.payloads import Payload, read_payloads
-from localbox.demo.run import Wish, live_box, say
-from localbox.demo.sender import Sender, Target, run_all
+from localbox.demo.request import DemoRequest
+from localbox.demo.run import live_box, say
+from localbox.demo.sender import DemoSender, DemoTarget, run_all
 
 SETTLE_LIMIT_S: Final = 300.0  # the first batch of a query waits for Spark to warm up
-WINDOWS_LIMIT_S: Final = 120.0  # the last window ends, and the clock of windows is 10 s behind
+WINDOWS_LIMIT_S: Final = 120.0  # until the last window ends; the clock of windows is 10 s behind
 ACCOUNT: Final = Path(__file__).parent / "account.py"
 _OPEN: Final = (Bin.LOST, Bin.QUEUED, Bin.RETRYING, Bin.HELD, Bin.DEAD)
 
 
-def run_full(wish: Wish) -> int:
+def run_full(wish: DemoRequest) -> int:
     """Start, send through both sources, wait until all is settled, account, stop."""
     payloads = read_payloads(wish.events)
     with live_box(wish, {"PIPE": "full", "PENSTOCK_LAKE_EVERY_S": "2"}) as (box, pipe):
@@ -45,19 +46,19 @@ def run_full(wish: Wish) -> int:
     return 1 if wrong or account.returncode else 0
 
 
-def _send(wish: Wish, box: Box, keys: dict[str, str], payloads: list[Payload]) -> int:
-    """A half of the events through each source."""
+def _send(wish: DemoRequest, box: Box, keys: dict[str, str], payloads: list[Payload]) -> int:
+    """Send an equal share of the events through each source; return the number of ACKs."""
     url, share = box.env["PENSTOCK_INGEST_URL"], wish.count // len(keys)
     senders = []
     for number, (name, key) in enumerate(keys.items()):
         count = wish.count - share * (len(keys) - 1) if not number else share
         log, rate = _log(wish, name), wish.rate / len(keys)
-        senders.append(Sender(Target.of(url, key), payloads, log=log, rate=rate, count=count, batch=wish.batch))
+        senders.append(DemoSender(DemoTarget.of(url, key), payloads, log=log, rate=rate, count=count, batch=wish.batch))
     return run_all(senders)
 
 
 def _account(box: Box, command: list[str]) -> "subprocess.CompletedProcess[str]":
-    """What the script says of each destination, once it is content, or at the limit. A look takes it seconds."""
+    """Run the script until it succeeds, or until the limit; return its last result. A run takes seconds."""
     until = time.monotonic() + WINDOWS_LIMIT_S
     while True:
         account = box.run(*command)
@@ -65,26 +66,26 @@ def _account(box: Box, command: list[str]) -> "subprocess.CompletedProcess[str]"
             return account
 
 
-def _account_command(wish: Wish, box: Box, pipe: dict[str, Any], payloads: list[Payload]) -> list[str]:
-    """The script, and what it needs to know."""
-    from mgmt.services.full_demo import FULL_TEAMS
+def _account_command(wish: DemoRequest, box: Box, pipe: dict[str, Any], payloads: list[Payload]) -> list[str]:
+    """Return the script's command line, after writing the files that it reads."""
+    from mgmt.pipes.services.full_demo import FULL_TEAMS
 
     demo = wish.var / "demo"
     events, teams = demo / "events.jsonl.gz", demo / "teams.json"
     events.write_bytes(gzip.compress(b"\n".join(payload.body for payload in payloads)))
     teams.write_text(json.dumps(FULL_TEAMS))
     topic, lake = output_topic(pipe["pipe"], "feed"), wish.var / "lake" / pipe["tenant"] / pipe["pipe"] / "lake"
-    places = [events, teams, box.env["PENSTOCK_KAFKA"], topic, lake, demo / "received.log"]
+    inputs = [events, teams, box.env["PENSTOCK_KAFKA"], topic, lake, demo / "received.log"]
     logs = [_log(wish, name) for name in pipe["keys"]]
-    return [sys.executable, str(ACCOUNT), *map(str, [*places, *logs])]
+    return [sys.executable, str(ACCOUNT), *map(str, [*inputs, *logs])]
 
 
-def _log(wish: Wish, source: str) -> Path:
+def _log(wish: DemoRequest, source: str) -> Path:
     return wish.var / "demo" / f"sent-{source}.log"
 
 
-def _wrong(accounts: dict[int, Account], *, accepted: int, wanted: int) -> list[str]:
-    """What the ledger has that ought not to be, and events that were not ACKed."""
+def _wrong(accounts: dict[int, BucketAccount], *, accepted: int, wanted: int) -> list[str]:
+    """Return the units that must not be in these bins, and events that were not ACKed, in words."""
     counts = {name: sum(account.count(name) for account in accounts.values()) for name in _OPEN}
     wrong = [f"{count} {name} in the ledger" for name, count in counts.items() if count]
     return wrong + ([f"{wanted} events were to be sent, {accepted} were ACKed"] if accepted != wanted else [])

@@ -1,27 +1,27 @@
-"""What the box's ledger says at the end of a demo run. Needs Django, so it runs with the box's environment set."""
+"""Reads the box's ledger at the end of a demo run. It needs Django, so the box's environment must be set."""
 
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from dataplane.ledger.bins import Account, Bin
+from dataplane.ledger.bins import Bin, BucketAccount
 
 if TYPE_CHECKING:  # Django's settings are not loaded yet
-    from mgmt.queries.timing import Timing
+    from mgmt.ledger.queries.timing import Timing
 
 _POLL_S: Final = 0.5
 _STILL_OPEN: Final = (Bin.QUEUED, Bin.RETRYING, Bin.HELD)
 
 
 def start_django() -> None:
-    """Load the settings from os.environ."""
+    """Set Django up with the settings of os.environ."""
     import django
 
     django.setup()
 
 
 def wait_live(pipe_id: str, *, limit_s: float) -> bool:
-    """Whether the pipe's newest revision goes live in time."""
+    """Wait until a revision of the pipe is live; return False if none is within `limit_s`."""
     from mgmt.models import PipeRevision
 
     return _wait(
@@ -29,9 +29,9 @@ def wait_live(pipe_id: str, *, limit_s: float) -> bool:
     )
 
 
-def wait_settled(pipe_id: str, *, expected: int, limit_s: float) -> dict[int, Account]:
-    """The pipe's accounts as soon as they hold `expected` ACKed units and nothing is open, or at the limit."""
-    found: dict[int, Account] = {}
+def wait_settled(pipe_id: str, *, expected: int, limit_s: float) -> dict[int, BucketAccount]:
+    """Return the pipe's accounts once they have `expected` ACKed units and no open one, or at the limit."""
+    found: dict[int, BucketAccount] = {}
 
     def settled() -> bool:
         nonlocal found
@@ -43,31 +43,31 @@ def wait_settled(pipe_id: str, *, expected: int, limit_s: float) -> dict[int, Ac
     return found
 
 
-def read_accounts(pipe_id: str) -> dict[int, Account]:
-    """The account of every bucket that the ledger knows of."""
+def read_accounts(pipe_id: str) -> dict[int, BucketAccount]:
+    """Return the accounts of all the pipe's buckets in the ledger."""
+    from mgmt.ledger.queries.ledger import accounts
     from mgmt.models import FactRow
-    from mgmt.queries.ledger import accounts
 
     buckets = FactRow.objects.filter(pipe_id=pipe_id).values_list("bucket", flat=True).distinct()
     return accounts(pipe_id, list(buckets))
 
 
 def timing_problems(pipe_id: str, delivered: int) -> list[str]:
-    """Return every way in which the latency figures of a pipe contradict each other or the deliveries."""
+    """Return all contradictions between a pipe's latency figures, or between them and the deliveries, in words."""
     from django.db.models import Max, Min
 
+    from mgmt.ledger.queries.bucket_range import BucketRange
+    from mgmt.ledger.queries.timing import timing
     from mgmt.models import LagRow
-    from mgmt.queries.span import Span
-    from mgmt.queries.timing import timing
 
     found = LagRow.objects.filter(pipe_id=pipe_id).aggregate(first=Min("bucket"), last=Max("bucket"))
     if found["first"] is None:
         return ["latency: nothing was measured"] if delivered else []
-    return contradictions(timing(pipe_id=pipe_id, span=Span("", found["first"], found["last"])), delivered)
+    return contradictions(timing(pipe_id=pipe_id, span=BucketRange("", found["first"], found["last"])), delivered)
 
 
 def contradictions(found: "Timing", delivered: int) -> list[str]:
-    """Return what cannot be true of these figures. Pure."""
+    """Return the contradictions in these figures, in words. Pure."""
     wrong = [
         f"latency: {name} has p50 {of.p50}, p95 {of.p95}, p99 {of.p99} and a maximum of {of.max} us"
         for name, of in [("the whole", found.whole), *((node.node, node.own) for node in found.nodes)]

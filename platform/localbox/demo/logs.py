@@ -7,11 +7,11 @@ from typing import NamedTuple
 from dataplane.ledger.units import parse_position
 
 ACCEPTED = 202
-UNKNOWN = 0  # no answer came: reset, timeout
+UNKNOWN = 0  # no response: connection reset or timeout
 
 
-class Sent(NamedTuple):
-    """One event in one POST. An event that was not ACKed is posted again: then several lines have its number."""
+class SentEvent(NamedTuple):
+    """One event in one POST. An event without an ACK is posted again, so several lines may have its number."""
 
     number: int  # of the event in the run
     sent_us: int
@@ -24,11 +24,11 @@ class Sent(NamedTuple):
 
     @property
     def may_be_stored(self) -> bool:
-        """Whether it may lie in the topic without having been ACKed."""
+        """True if the event may be stored in the topic without an ACK."""
         return self.status == UNKNOWN or self.status >= 500
 
 
-class Received(NamedTuple):
+class ReceivedDelivery(NamedTuple):
     """One delivery that the receiver answered."""
 
     received_us: int
@@ -37,23 +37,23 @@ class Received(NamedTuple):
     sha256: str
 
 
-def read_sent(path: Path) -> Iterator[Sent]:
-    """Every line of the sender's log."""
+def read_sent(path: Path) -> Iterator[SentEvent]:
+    """Yield the lines of the sender's log."""
     for parts in _lines(path):
         number, sent, answered, status, message_id, position, bucket, sha256 = parts
-        place = parse_position(position) if position else None
-        yield Sent(int(number), int(sent), int(answered), int(status), message_id, place, int(bucket), sha256)
+        packed = parse_position(position) if position else None
+        yield SentEvent(int(number), int(sent), int(answered), int(status), message_id, packed, int(bucket), sha256)
 
 
-def read_received(path: Path) -> Iterator[Received]:
-    """Every line of the receiver's log."""
+def read_received(path: Path) -> Iterator[ReceivedDelivery]:
+    """Yield the lines of the receiver's log."""
     for received, message_id, position, sha256 in _lines(path):
-        yield Received(int(received), message_id, parse_position(position), sha256)
+        yield ReceivedDelivery(int(received), message_id, parse_position(position), sha256)
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
     if path.exists():
         with path.open() as file:
             for line in file:
-                if line.endswith("\n"):  # an unended one is still being written
+                if line.endswith("\n"):  # a line without its end is still being written
                     yield line[:-1].split("\t")

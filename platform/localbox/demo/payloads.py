@@ -1,4 +1,4 @@
-"""The events to send: one a line, each posted as its exact bytes."""
+"""The events to send: one per line, each posted with its exact bytes."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ class Payload(NamedTuple):
 
 
 def read_payloads(path: Path) -> list[Payload]:
-    """All events of a .jsonl or .jsonl.gz file; empty lines are none. Raises BoxError if there are none."""
+    """Read all events of a .jsonl or .jsonl.gz file, skipping empty lines. Raises BoxError if there are none."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except OSError as exc:

@@ -1,6 +1,7 @@
-"""`python -m localbox.demo.receiver`: answers 204 to every POST and logs what came.
+"""`python -m localbox.demo.receiver`: answers 204 to every POST and logs it.
 
-Sockets and a selector, no framework, so that it is not what is measured. A line is in the log before its answer leaves.
+Sockets and a selector, no framework, so that the receiver does not limit the measurement. A line is in the log before
+its response is sent.
 """
 
 import argparse
@@ -20,8 +21,8 @@ _READ_BYTES: Final = 256 * 1024
 _MOST_HEAD_BYTES: Final = 64 * 1024
 
 
-class Connection:
-    """The bytes of one connection that are not yet a whole request."""
+class ReceiverConnection:
+    """One connection, with the bytes that are not yet a complete request."""
 
     __slots__ = ("_buffer", "_continued", "socket")
 
@@ -31,7 +32,7 @@ class Connection:
         self._continued = False
 
     def feed(self, data: bytes) -> tuple[list[str], bytes, bool]:
-        """Log lines and answers for every request that is now whole, and whether to go on with the connection."""
+        """Return the log lines and responses of all complete requests, and True if the connection stays open."""
         buffer = self._buffer + data if self._buffer else data
         lines: list[str] = []
         answers = b""
@@ -53,7 +54,7 @@ class Connection:
 
 
 def header(head: bytes, name: bytes) -> bytes:
-    """The value of a header in a request's head, or b"" if it is not there."""
+    """Return the value of a header in a request's head, or b"" if it is absent."""
     at = head.lower().find(b"\r\n" + name + b":")
     if at < 0:
         return b""
@@ -78,7 +79,7 @@ def serve(*, port: int, log: Path, host: str = "127.0.0.1") -> None:
 
 def _turn(selector: selectors.BaseSelector, log_fd: int) -> None:
     lines: list[str] = []
-    answers: list[tuple[Connection, bytes, bool]] = []
+    answers: list[tuple[ReceiverConnection, bytes, bool]] = []
     for key, _ in selector.select(timeout=0.5):
         if key.data is None:
             _accept(selector, key.fileobj)  # type: ignore[arg-type]  # only sockets are registered
@@ -104,11 +105,11 @@ def _accept(selector: selectors.BaseSelector, listener: socket.socket) -> None:
         return
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    selector.register(sock, selectors.EVENT_READ, Connection(sock))
+    selector.register(sock, selectors.EVENT_READ, ReceiverConnection(sock))
 
 
 def _read(sock: socket.socket) -> bytes | None:
-    """None: nothing there after all; empty: the other side is gone."""
+    """Return the received bytes: None if there are none yet, empty if the client is gone."""
     try:
         return sock.recv(_READ_BYTES)
     except BlockingIOError:
@@ -119,7 +120,7 @@ def _read(sock: socket.socket) -> bytes | None:
 
 def _write(sock: socket.socket, data: bytes) -> bool:
     try:
-        return not data or sock.send(data) == len(data)  # a few bytes: they fit or the other side does not read
+        return not data or sock.send(data) == len(data)  # a few bytes: they fit, or the client does not read
     except OSError:
         return False
 

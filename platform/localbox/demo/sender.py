@@ -1,8 +1,8 @@
-"""`python -m localbox.demo.sender`: posts events over many kept connections and logs the fate of each.
+"""`python -m localbox.demo.sender`: posts events over many persistent connections and logs the outcome of each.
 
-An event is posted until it is ACKed. A POST without an answer (reset, timeout) or with 5xx may have been stored all the
-same, so its line stays in the log beside the one that was ACKed. Sockets and a selector, one thread, one POST in flight
-for each connection.
+An event is posted until it is ACKed. A POST without a response (reset, timeout) or with 5xx may have been stored
+nevertheless, so its line stays in the log next to the one that was ACKed. Sockets and a selector, one thread, one POST
+in flight per connection.
 """
 
 import heapq
@@ -11,7 +11,7 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,39 +21,42 @@ import msgspec
 from msgspec import Struct
 
 from localbox.demo.logs import ACCEPTED, UNKNOWN
-from localbox.demo.payloads import Payload
+from localbox.demo.payloads import Payload, read_payloads
+from localbox.demo.request import wish_from
 from localbox.errors import BoxError
+from localbox.settings import settings_from
+from localbox.state import last_json_line
 
 TIMEOUT_S: Final = 30.0
-RETRY_S: Final = 0.25  # after no answer
-REFUSED_RETRY_S: Final = 1.0  # after an answer that was not 202
-REFUSED_LIMIT_S: Final = 60.0  # so long may 4xx last (a new key needs a moment to be known) before we give up
+RETRY_S: Final = 0.25  # after no response
+REFUSED_RETRY_S: Final = 1.0  # after a response that was not 202
+REFUSED_LIMIT_S: Final = 60.0  # 4xx may last so long before the sender fails: replicas need a moment to learn a new key
 _READ_BYTES: Final = 256 * 1024
 _IDLE_S: Final = 0.05
 
 
-class Answer(Struct):
-    """What ingest says of one event; of a batch, `items` says it of each."""
+class DemoResponse(Struct):
+    """Response of ingest for one event; for a batch, `items` has one for each."""
 
     status: int = 0
     id: str = ""
     position: str = ""
     bucket: int = 0
-    items: list["Answer"] = []
+    items: list["DemoResponse"] = []
 
 
-class Job(NamedTuple):
-    """Events that go into one POST, by their index in the run."""
+class DemoPost(NamedTuple):
+    """Events of one POST, by their index in the run."""
 
     indexes: tuple[int, ...]
-    since: float  # monotonic: when they were first tried
+    since: float  # monotonic: time of their first attempt
 
 
-_decode = msgspec.json.Decoder(Answer).decode
+_decode = msgspec.json.Decoder(DemoResponse).decode
 
 
-class Target(NamedTuple):
-    """Where to post, with which key."""
+class DemoTarget(NamedTuple):
+    """Address of ingest, and the API key to post with."""
 
     host: str
     port: int
@@ -61,13 +64,13 @@ class Target(NamedTuple):
     key: str
 
     @classmethod
-    def of(cls, url: str, key: str) -> "Target":
-        """From ingest's URL."""
+    def of(cls, url: str, key: str) -> "DemoTarget":
+        """Make the target from ingest's URL."""
         parts = urlsplit(url)
         return cls(parts.hostname or "127.0.0.1", parts.port or 80, "/v1/events", key)
 
     def request(self, bodies: Sequence[bytes]) -> bytes:
-        """The bytes of a POST: one event as it is, several as NDJSON, so that every event keeps its exact bytes."""
+        """Return the bytes of a POST: one event as JSON, several as NDJSON; each event keeps its exact bytes."""
         kind = "application/json" if len(bodies) == 1 else "application/x-ndjson"
         body = b"\n".join(bodies)
         head = (
@@ -77,26 +80,26 @@ class Target(NamedTuple):
         return head.encode() + body
 
 
-class Line:
+class DemoConnection:
     """One connection and the POST on it."""
 
     __slots__ = ("job", "read", "sent_us", "since", "socket", "unsent")
 
     def __init__(self) -> None:
         self.socket: socket.socket | None = None
-        self.job: Job | None = None
+        self.job: DemoPost | None = None
         self.unsent = b""
         self.read = b""
         self.sent_us = 0
         self.since = 0.0
 
 
-class Sender:
-    """Sends `count` events (None: until `stop` says so) at `rate` a second (0: as fast as it goes), cycling."""
+class DemoSender:
+    """Sends `count` events (None: until `stop` returns True) at `rate` per second (0: unlimited), in a cycle."""
 
     def __init__(
         self,
-        target: Target,
+        target: DemoTarget,
         payloads: Sequence[Payload],
         *,
         log: Path,
@@ -111,13 +114,13 @@ class Sender:
         self._rate = rate
         self._stop = stop
         self._new = self._jobs(count, batch)
-        self._ahead: Job | None = None
+        self._ahead: DemoPost | None = None
         self._taken = 0
-        self._again: list[tuple[float, int, Job]] = []
+        self._again: list[tuple[float, int, DemoPost]] = []
         self._order = itertools.count()
         self._selector = selectors.DefaultSelector()
-        self._idle = [Line() for _ in range(connections)]
-        self._busy: dict[int, Line] = {}
+        self._idle = [DemoConnection() for _ in range(connections)]
+        self._busy: dict[int, DemoConnection] = {}
         self._ready = [target.request([payload.body]) for payload in payloads] if batch == 1 else []
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log.open("a", buffering=1 << 16)
@@ -125,7 +128,7 @@ class Sender:
         self.accepted = 0
 
     def run(self) -> int:
-        """Send everything; returns how many events were ACKed. Raises BoxError if ingest goes on refusing."""
+        """Send all events; return how many were ACKed. Raises BoxError if ingest keeps refusing."""
         self._began = time.monotonic()
         self._ahead = next(self._new, None)
         try:
@@ -143,13 +146,13 @@ class Sender:
             self._selector.close()
         return self.accepted
 
-    def _jobs(self, count: int | None, batch: int) -> Iterator[Job]:
+    def _jobs(self, count: int | None, batch: int) -> Iterator[DemoPost]:
         indexes: Iterator[int] = iter(range(count)) if count is not None else itertools.count()
         while chunk := tuple(itertools.islice(indexes, batch)):
-            yield Job(chunk, 0.0)
+            yield DemoPost(chunk, 0.0)
 
     def _start_due(self) -> float:
-        """Give idle connections what is due; returns how long there is nothing to start."""
+        """Start due POSTs on idle connections; return the seconds until the next one is due."""
         now = time.monotonic()
         while self._idle:
             if self._again and self._again[0][0] <= now:
@@ -166,7 +169,7 @@ class Sender:
     def _due(self) -> float:
         return self._began + self._taken / self._rate if self._rate else 0.0
 
-    def _post(self, job: Job, now: float) -> None:
+    def _post(self, job: DemoPost, now: float) -> None:
         line = self._idle.pop()
         line.job, line.read, line.since = job, b"", now
         line.sent_us = time.time_ns() // 1000
@@ -177,7 +180,7 @@ class Sender:
         self._busy[id(line)] = line
         self._write(line)
 
-    def _bytes(self, job: Job) -> bytes:
+    def _bytes(self, job: DemoPost) -> bytes:
         if len(job.indexes) == 1 and self._ready:
             return self._ready[job.indexes[0] % len(self._ready)]
         return self._target.request([self._payload(index).body for index in job.indexes])
@@ -185,7 +188,7 @@ class Sender:
     def _payload(self, index: int) -> Payload:
         return self._payloads[index % len(self._payloads)]
 
-    def _connect(self, line: Line) -> bool:
+    def _connect(self, line: DemoConnection) -> bool:
         try:
             sock = socket.create_connection((self._target.host, self._target.port), timeout=2)
         except OSError:
@@ -196,13 +199,13 @@ class Sender:
         self._selector.register(sock, selectors.EVENT_READ, line)
         return True
 
-    def _move(self, line: Line, events: int) -> None:
+    def _move(self, line: DemoConnection, events: int) -> None:
         if events & selectors.EVENT_WRITE:
             self._write(line)
         if events & selectors.EVENT_READ and line.socket is not None:
             self._read(line)
 
-    def _write(self, line: Line) -> None:
+    def _write(self, line: DemoConnection) -> None:
         if line.socket is None:
             return
         try:
@@ -218,7 +221,7 @@ class Sender:
         if self._selector.get_key(line.socket).events != wanted:
             self._selector.modify(line.socket, wanted, line)
 
-    def _read(self, line: Line) -> None:
+    def _read(self, line: DemoConnection) -> None:
         try:
             data = line.socket.recv(_READ_BYTES) if line.socket else b""
         except BlockingIOError:
@@ -236,47 +239,47 @@ class Sender:
                 self._close(line)
             self._ended(line, status, _verdicts(status, body, len(line.job.indexes)))
 
-    def _broken(self, line: Line) -> None:
+    def _broken(self, line: DemoConnection) -> None:
         self._close(line)
         if line.job is not None:
             self._ended(line, UNKNOWN, [])
 
-    def _close(self, line: Line) -> None:
+    def _close(self, line: DemoConnection) -> None:
         if line.socket is not None:
             self._selector.unregister(line.socket)
             line.socket.close()
             line.socket = None
 
-    def _ended(self, line: Line, status: int, verdicts: list[Answer]) -> None:
-        """Write down the fate of every event of the POST; those not ACKed are posted again."""
+    def _ended(self, line: DemoConnection, status: int, verdicts: list[DemoResponse]) -> None:
+        """Log the outcome of every event of the POST, and schedule those without an ACK again."""
         job, line.job = line.job, None
         self._busy.pop(id(line), None)
         self._idle.append(line)
         if job is None:
             return
-        now_us, again = time.time_ns() // 1000, []
+        now_us, unacked = time.time_ns() // 1000, []
         for number, index in enumerate(job.indexes):
-            answer = verdicts[number] if verdicts else Answer(status)
+            response = verdicts[number] if verdicts else DemoResponse(status)
             self._log.write(
-                f"{index}\t{line.sent_us}\t{now_us}\t{answer.status}\t{answer.id}\t{answer.position}\t{answer.bucket}"
-                f"\t{self._payload(index).sha256}\n"
+                f"{index}\t{line.sent_us}\t{now_us}\t{response.status}\t{response.id}\t{response.position}"
+                f"\t{response.bucket}\t{self._payload(index).sha256}\n"
             )
-            if answer.status == ACCEPTED:
+            if response.status == ACCEPTED:
                 self.accepted += 1
             else:
-                again.append(index)
-        if again:
-            self._post_again(Job(tuple(again), job.since), status)
+                unacked.append(index)
+        if unacked:
+            self._post_again(DemoPost(tuple(unacked), job.since), status)
 
-    def _post_again(self, job: Job, status: int) -> None:
+    def _post_again(self, job: DemoPost, status: int) -> None:
         now = time.monotonic()
         if 400 <= status < 500 and status != 429 and now - job.since > REFUSED_LIMIT_S:
-            raise BoxError(f"ingest goes on answering {status} to event {job.indexes[0]}: see its log")
+            raise BoxError(f"ingest keeps answering {status} to event {job.indexes[0]}: see its log")
         wait_s = REFUSED_RETRY_S if status else RETRY_S
         heapq.heappush(self._again, (now + wait_s, next(self._order), job))
 
     def _sweep(self) -> None:
-        """End POSTs that have had no answer for too long; a few times a second is enough."""
+        """End POSTs without a response for too long; a few times a second is enough."""
         now = time.monotonic()
         if now - self._swept < 0.2:
             return
@@ -286,14 +289,14 @@ class Sender:
             self._broken(line)
 
 
-def run_all(senders: Sequence[Sender]) -> int:
-    """Run them side by side to their end; how many events were ACKed. Raises what the first that failed raised."""
+def run_all(senders: Sequence[DemoSender]) -> int:
+    """Run the senders in parallel to their end; return how many events were ACKed. Raises the first sender's error."""
     with ThreadPoolExecutor(len(senders)) as pool:
-        return sum(pool.map(Sender.run, senders))
+        return sum(pool.map(DemoSender.run, senders))
 
 
 def parse_answer(read: bytes) -> tuple[int, bytes, bool] | None:
-    """(status, body, whether the connection stays), or None while the answer is not whole."""
+    """Parse a response: (status, body, True if the connection stays open), or None while it is incomplete."""
     end = read.find(b"\r\n\r\n")
     if end < 0:
         return None
@@ -306,12 +309,12 @@ def parse_answer(read: bytes) -> tuple[int, bytes, bool] | None:
     return int(head[9:12]), read[end + 4 : end + 4 + length], b"connection: close" not in head
 
 
-def _verdicts(status: int, body: bytes, count: int) -> list[Answer]:
-    """One answer an event; none if the POST as a whole was refused."""
+def _verdicts(status: int, body: bytes, count: int) -> list[DemoResponse]:
+    """Return one response per event; none if the whole POST was refused. Raises BoxError if their number differs."""
     if status not in (ACCEPTED, 207):
         return []
-    answer = _decode(body)
-    items = answer.items or [answer]
+    response = _decode(body)
+    items = response.items or [response]
     for item in items:
         item.status = item.status or status
     if len(items) != count:
@@ -319,11 +322,21 @@ def _verdicts(status: int, body: bytes, count: int) -> list[Answer]:
     return items
 
 
-def main() -> None:
-    """Send until SIGTERM, with the settings and the key that the demo's box wrote down."""
-    import signal
+def endless_senders(env: Mapping[str, str], *, stop: Callable[[], bool]) -> list[DemoSender]:
+    """Return the box's endless senders, one per source; their keys are in the log of the step that made them."""
+    wish, settings = wish_from(env), settings_from(env)
+    keys = last_json_line(settings.logs / "demo-pipe.log")["keys"]
+    payloads, folder, rate = read_payloads(wish.events), settings.var / "demo", wish.rate / len(keys)
+    return [
+        DemoSender(target, payloads, log=folder / f"sent-{name}.log", rate=rate, batch=wish.batch, stop=stop)
+        for name, key in keys.items()
+        for target in [DemoTarget.of(env["PENSTOCK_INGEST_URL"], key)]
+    ]
 
-    from localbox.demo.run import endless_senders
+
+def main() -> None:
+    """Send until SIGTERM, with the settings and the keys of the demo's box."""
+    import signal
 
     ending: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,1 +1,1 @@
-"""Postgres, Redis and Kafka: where each comes from, how it is prepared, started and known to be ready."""
+"""Postgres, Redis and Kafka as programs of the box: their binaries, preparation, start and readiness."""

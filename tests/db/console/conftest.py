@@ -1,4 +1,4 @@
-"""Browsers for the fixed cast, and a pipe with a minute of truth behind it."""
+"""Browsers for the shared users, and a pipe with one minute of ledger rows."""
 
 from datetime import datetime
 from typing import Final
@@ -8,8 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from dataplane.ledger.breakdown import Slice
+from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import Membership, Pipe, Tenant, User
-from mgmt.queries.span import bucket_at
 from mgmt.services import add_member
 from tests.db.console.truth import BrowserOf, Truth, go_live
 
@@ -24,7 +24,7 @@ _SPENT: Final = {
 
 @pytest.fixture
 def browser_of() -> BrowserOf:
-    """A browser in which the user is signed in."""
+    """Factory of browsers with a signed-in user."""
 
     def make(user: User) -> Client:
         client = Client()
@@ -36,13 +36,13 @@ def browser_of() -> BrowserOf:
 
 @pytest.fixture
 def alices(browser_of: BrowserOf, alice: User) -> Client:
-    """Alice's own browser."""
+    """Browser in which Alice is signed in."""
     return browser_of(alice)
 
 
 @pytest.fixture
 def now() -> datetime:
-    """The moment at which a test begins."""
+    """Time at which the test begins."""
     return timezone.now()
 
 
@@ -55,13 +55,13 @@ def viewer(tenant: Tenant) -> User:
 
 @pytest.fixture
 def bucket() -> int:
-    """A minute that is over."""
+    """Bucket of a minute that is over."""
     return bucket_at(timezone.now()) - 5
 
 
 @pytest.fixture
 def truth(pipe: Pipe, bucket: int) -> Truth:
-    """Ten messages at crm in one minute: seven delivered, one dead by 401, one parked, one lost; and their lags."""
+    """Ten messages to crm in one minute: seven delivered, one dead by 401, one retrying, one lost; with lags."""
     go_live(pipe)
     found = Truth(pipe)
     found.moved(bucket, list(range(10)))

@@ -1,4 +1,4 @@
-"""Alerts are taken in hand, put aside, probed and resolved on their page; secrets are written and never shown."""
+"""Alerts are acknowledged, snoozed, probed and resolved on their page; secrets are write-only."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from mgmt.models import Alert, AlertChannel, Destination, Move, Pipe, User
+from mgmt.models import Alert, AlertChannel, Destination, Pipe, Redrive, User
 from mgmt.services import publish_revision
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf, go_live
@@ -28,24 +28,24 @@ def url_of(name: str, alert: Alert) -> str:
     return reverse(f"console:{name}", args=[alert.pipe_id, alert.id])
 
 
-def test_an_open_alert_rings_on_every_page_and_stands_in_the_list(alices: Client, alert: Alert):
+def test_open_alert_is_shown_on_every_page_and_in_the_list(alices: Client, alert: Alert):
     assert "1 alert<" in alices.get("/").content.decode()
     page = alices.get(reverse("console:alerts")).content.decode()
     assert "crm: answered 401" in page
     assert url_of("alert", alert) in page
-    assert "None was resolved yet" in alices.get(reverse("console:alerts"), {"state": "resolved"}).content.decode()
+    assert "No resolved alerts" in alices.get(reverse("console:alerts"), {"state": "resolved"}).content.decode()
 
 
-def test_its_page_has_cause_sample_curl_and_what_to_do(alices: Client, alert: Alert):
+def test_alert_page_shows_cause_sample_curl_and_remedy(alices: Client, alert: Alert):
     page = alices.get(url_of("alert", alert)).content.decode()
     assert "crm: answered 401" in page
-    assert "401 and 403 speak of credentials" in page
+    assert "401 and 403 point to credentials" in page
     assert "curl -sS https://crm.example.com/in" in page
     assert "&lt;script&gt;alert(1)" in page
     assert reverse("console:message", args=[alert.pipe_id, "1-0-7"]) in page
 
 
-def test_somebody_is_on_it(alices: Client, alert: Alert, alice: User):
+def test_acknowledgement_names_the_user_and_clears_the_badge(alices: Client, alert: Alert, alice: User):
     assert alices.post(url_of("acknowledge_alert", alert)).status_code == 302
     alert.refresh_from_db()
     assert (alert.state, alert.acknowledged_by) == ("acknowledged", alice)
@@ -54,7 +54,7 @@ def test_somebody_is_on_it(alices: Client, alert: Alert, alice: User):
     assert "1 alert<" not in page
 
 
-def test_quiet_always_has_an_end(alices: Client, alert: Alert, now: datetime):
+def test_snooze_always_ends(alices: Client, alert: Alert, now: datetime):
     alices.post(url_of("snooze_alert", alert), {"for": "4 h"})
     alert.refresh_from_db()
     assert alert.state == "snoozed"
@@ -65,28 +65,28 @@ def test_quiet_always_has_an_end(alices: Client, alert: Alert, now: datetime):
     assert alert.snoozed_until < now + timedelta(hours=2)
 
 
-def test_i_fixed_it_sends_one_message(alices: Client, alert: Alert):
+def test_alert_probe_sends_exactly_one_message(alices: Client, alert: Alert):
     assert alices.post(url_of("probe_alert", alert)).status_code == 302
-    move = Move.objects.get()
+    move = Redrive.objects.get()
     assert (move.probe, move.total) == (True, 1)
-    assert "We wait for its answer" in alices.get(url_of("alert", alert)).content.decode()
+    assert "Waiting for the response" in alices.get(url_of("alert", alert)).content.decode()
     page = alices.post(url_of("probe_alert", alert), follow=True).content.decode()
-    assert "Wait for its answer" in page
-    assert Move.objects.count() == 1
+    assert "Wait for its result" in page
+    assert Redrive.objects.count() == 1
 
 
-def test_what_is_over_is_over(alices: Client, alert: Alert):
+def test_resolved_alert_refuses_further_actions(alices: Client, alert: Alert):
     alices.post(url_of("resolve_alert", alert))
     page = alices.get(url_of("alert", alert)).content.decode()
-    assert "It is over: resolved by alice" in page
-    assert "I fixed it" not in page
+    assert "Resolved by alice" in page
+    assert "Send one message, then release the rest" not in page
     again = alices.post(url_of("acknowledge_alert", alert), follow=True).content.decode()
-    assert "This alert is over" in again
+    assert "This alert is resolved" in again
 
 
-def test_a_viewer_reads_and_handles_nothing(browser_of: BrowserOf, viewer: User, charlie: User, alert: Alert):
+def test_viewer_reads_an_alert_and_may_not_act_on_it(browser_of: BrowserOf, viewer: User, charlie: User, alert: Alert):
     vera = browser_of(viewer)
-    assert "I fixed it" not in vera.get(url_of("alert", alert)).content.decode()
+    assert "Send one message, then release the rest" not in vera.get(url_of("alert", alert)).content.decode()
     for deed in ("acknowledge_alert", "snooze_alert", "resolve_alert", "probe_alert"):
         assert vera.post(url_of(deed, alert)).status_code == 403
     charlies = browser_of(charlie)
@@ -94,7 +94,7 @@ def test_a_viewer_reads_and_handles_nothing(browser_of: BrowserOf, viewer: User,
     assert "crm" not in charlies.get(reverse("console:alerts")).content.decode()
 
 
-def test_channels_are_added_shown_and_removed(alices: Client, pipe: Pipe):
+def test_channels_are_added_listed_and_removed(alices: Client, pipe: Pipe):
     url = reverse("console:channels")
     assert "No channels yet" in alices.get(url).content.decode()
     assert alices.post(url, {"kind": "mail", "target": "ops@example.com"}).status_code == 302
@@ -103,13 +103,13 @@ def test_channels_are_added_shown_and_removed(alices: Client, pipe: Pipe):
     assert "whsec_" not in alices.get(url).content.decode()
     refused = alices.post(url, {"kind": "mail", "target": "nobody"})
     assert refused.status_code == 422
-    assert "needs a mail address" in refused.content.decode()
+    assert "needs an e-mail address" in refused.content.decode()
     row = AlertChannel.objects.get(kind="mail")
     alices.post(url, {"remove": row.id})
     assert list(AlertChannel.objects.values_list("kind", flat=True)) == ["webhook"]
 
 
-def test_another_tenants_channel_is_not_removed(alices: Client, browser_of: BrowserOf, charlie: User, pipe: Pipe):
+def test_other_tenant_cannot_remove_a_channel(alices: Client, browser_of: BrowserOf, charlie: User, pipe: Pipe):
     alices.post(reverse("console:channels"), {"kind": "mail", "target": "ops@example.com"})
     row = AlertChannel.objects.get()
     assert browser_of(charlie).post(reverse("console:channels"), {"remove": row.id}).status_code == 404
@@ -118,7 +118,7 @@ def test_another_tenants_channel_is_not_removed(alices: Client, browser_of: Brow
 
 @pytest.fixture
 def bearer(pipe: Pipe, alice: User, a_spec: MakeSpec) -> str:
-    """The URL that takes the secret of a destination with a bearer token."""
+    """Credential URL of a destination with a bearer token."""
     spec: dict[str, Any] = a_spec()
     spec["destinations"]["crm"]["auth"] = {"type": "bearer"}
     publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice)
@@ -126,19 +126,19 @@ def bearer(pipe: Pipe, alice: User, a_spec: MakeSpec) -> str:
     return reverse("console:credential", args=[pipe.id, "crm"])
 
 
-def test_a_secret_is_stored_and_never_shown(alices: Client, pipe: Pipe, bearer: str):
+def test_secret_is_stored_and_never_shown(alices: Client, pipe: Pipe, bearer: str):
     page = reverse("console:destination", args=[pipe.id, "crm"])
-    assert "requests fail until it is entered" in alices.get(page).content.decode()
+    assert "requests fail until you enter it" in alices.get(page).content.decode()
     assert alices.post(bearer, {"value": SECRET}).status_code == 302
     row = Destination.objects.get()
     assert row.credential
     assert SECRET not in row.credential
     shown = alices.get(page).content.decode()
     assert SECRET not in shown
-    assert "never shown again" in shown
+    assert "cannot be shown again" in shown
 
 
-def test_a_secret_that_cannot_go_into_a_header_is_refused_and_not_echoed(alices: Client, bearer: str):
+def test_secret_that_is_invalid_in_a_header_is_refused_and_not_echoed(alices: Client, bearer: str):
     answer = alices.post(bearer, {"value": f"{SECRET}\u00e9"})
     page = answer.content.decode()
     assert answer.status_code == 422
@@ -147,5 +147,5 @@ def test_a_secret_that_cannot_go_into_a_header_is_refused_and_not_echoed(alices:
     assert not Destination.objects.get().credential
 
 
-def test_a_viewer_enters_no_secret(browser_of: BrowserOf, viewer: User, bearer: str):
+def test_viewer_cannot_store_a_secret(browser_of: BrowserOf, viewer: User, bearer: str):
     assert browser_of(viewer).post(bearer, {"value": SECRET}).status_code == 403

@@ -1,4 +1,4 @@
-"""Dead letters and held messages: what waits, its filters and files, redriving, aborting, pausing and resuming."""
+"""Dead letters and held messages: lists, filters and exports; redriving, aborting, pausing and resuming."""
 
 import json
 from datetime import datetime, timedelta
@@ -7,12 +7,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dataplane.ledger.meta import Meta
-from mgmt.console.views import dead as dead_views
-from mgmt.models import DeadLetter, Destination, LaneSignal, Move, Pipe, User
-from mgmt.queries.records import StoredRecord
+from dataplane.ledger.meta import MessageMeta
+from mgmt.deliveries.pages import dead_letters as dead_views
+from mgmt.deliveries.services.destinations import move_destination
+from mgmt.messages.queries.records import StoredRecord
+from mgmt.models import DeadLetter, Destination, LaneSignal, Pipe, Redrive, User
 from mgmt.services import pause_destination
-from mgmt.services.destinations import move_destination
 from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import store_dead, store_held
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def storm(pipe: Pipe, now: datetime) -> Pipe:
-    """Five refused by crm two hours ago, two given up just now, one that a step could not change."""
+    """Five rejected by crm two hours ago, two expired just now, one that failed in a step."""
     go_live(pipe)
     store_dead(pipe, range(5), now - timedelta(hours=2))
     store_dead(pipe, range(5, 7), now - timedelta(minutes=1), cause="expired")
@@ -34,16 +34,16 @@ def url_of(name: str, pipe: Pipe, *args: object) -> str:
 
 
 def rows_of(page: str) -> int:
-    return page.count('data-label="Answer"')
+    return page.count('data-label="Response"')
 
 
-def test_what_waits_stands_first_by_cause_and_destination(alices: Client, storm: Pipe):
+def test_dead_page_begins_with_groups_by_cause_and_destination(alices: Client, storm: Pipe):
     page = alices.get(url_of("dead", storm)).content.decode()
     heaps = page.split('id="heaps"')[1].split('id="letters"')[0]
     assert "Answered 4xx, which is final" in heaps
     assert f"{url_of('redrive', storm)}?destination=crm&amp;cause=rejected" in heaps
-    assert "before one was chosen" in heaps
-    assert heaps.count("Redrive …") == 2  # not for what has no destination
+    assert "no destination yet" in heaps
+    assert heaps.count("Redrive …") == 2  # not for dead letters without a destination
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_what_waits_stands_first_by_cause_and_destination(alices: Client, storm:
         ({"cause": "no-such", "within": "soon"}, 8),
     ],
 )
-def test_filters_stand_in_the_url(alices: Client, storm: Pipe, query: dict[str, str], rows: int):
+def test_dead_letters_are_filtered_by_url_parameters(alices: Client, storm: Pipe, query: dict[str, str], rows: int):
     assert rows_of(alices.get(url_of("dead", storm), query).content.decode()) == rows
 
 
-def test_older_letters_are_a_link_away_and_none_is_skipped(
+def test_older_link_pages_through_all_dead_letters_without_gaps(
     alices: Client, storm: Pipe, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(dead_views, "MOST", 3)
@@ -74,13 +74,13 @@ def test_older_letters_are_a_link_away_and_none_is_skipped(
     assert seen == 8
 
 
-def test_a_file_holds_what_the_filter_lets_through(alices: Client, storm: Pipe):
+def test_file_export_contains_the_filtered_dead_letters(alices: Client, storm: Pipe):
     answer = alices.get(url_of("dead", storm), {"format": "jsonl", "cause": "expired"})
     lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
     assert [line["message_id"] for line in lines] == ["m6", "m5"]
 
 
-def test_one_letter_shows_its_answer_as_text_and_says_why_its_body_cannot_be_read(alices: Client, storm: Pipe):
+def test_dead_letter_page_escapes_the_response_and_says_why_the_body_is_unreadable(alices: Client, storm: Pipe):
     letter = DeadLetter.objects.get(message_id="m1")
     page = alices.get(url_of("dead_letter", storm, letter.id)).content.decode()
     assert "401 Unauthorized" in page
@@ -90,63 +90,63 @@ def test_one_letter_shows_its_answer_as_text_and_says_why_its_body_cannot_be_rea
     assert f"{url_of('redrive', storm)}?destination=crm&amp;messages=m1" in page
 
 
-def test_a_letter_without_its_message_says_where_to_look(alices: Client, storm: Pipe, monkeypatch: pytest.MonkeyPatch):
-    meta = Meta(1, "m1", storm.id, 1, "shop", 0, 0, 29_000_000)
+def test_dead_letter_without_message_says_where_to_look(alices: Client, storm: Pipe, monkeypatch: pytest.MonkeyPatch):
+    meta = MessageMeta(1, "m1", storm.id, 1, "shop", 0, 0, 29_000_000)
     record = StoredRecord(meta, (), b"", 0, is_reference=True)
-    monkeypatch.setattr("mgmt.console.views.dead.read_record", lambda *_, **__: record)
+    monkeypatch.setattr("mgmt.deliveries.pages.dead_letters.read_record", lambda *_, **__: record)
     letter = DeadLetter.objects.get(message_id="m1")
     page = alices.get(url_of("dead_letter", storm, letter.id)).content.decode()
-    assert "The message is too large to be kept with its dead letter." in page
+    assert "The message is too large to be stored with its dead letter." in page
 
 
-def test_a_redrive_is_previewed_then_made_once(alices: Client, storm: Pipe, alice: User):
+def test_redrive_is_previewed_and_started_once(alices: Client, storm: Pipe, alice: User):
     url, chosen = url_of("redrive", storm), {"destination": "crm", "cause": "rejected"}
     preview = alices.get(url, chosen).content.decode()
     assert "Redrive 5 dead letters to crm" in preview
-    assert not Move.objects.exists()
+    assert not Redrive.objects.exists()
     assert alices.post(url, chosen | {"rate_per_s": "20"}).status_code == 302
-    move = Move.objects.get()
+    move = Redrive.objects.get()
     assert (move.total, move.rate_per_s, move.by, move.what) == (5, 20.0, alice, "redrive")
     again = alices.post(url, chosen | {"rate_per_s": "20"})
     assert again.status_code == 422
     assert "on its way already" in again.content.decode()
-    assert Move.objects.count() == 1
+    assert Redrive.objects.count() == 1
     page = alices.get(url_of("dead", storm)).content.decode()
-    assert "under way" in page
+    assert "running" in page
     assert page.count("redriven") == 5
 
 
 @pytest.mark.parametrize("rate", ["0", "-3", "fast", "99999999"])
-def test_a_rate_that_cannot_be_is_refused(alices: Client, storm: Pipe, rate: str):
+def test_invalid_redrive_rate_is_refused(alices: Client, storm: Pipe, rate: str):
     answer = alices.post(url_of("redrive", storm), {"destination": "crm", "rate_per_s": rate})
     assert answer.status_code == 422
-    assert not Move.objects.exists()
+    assert not Redrive.objects.exists()
 
 
-def test_a_redrive_is_aborted(alices: Client, storm: Pipe):
+def test_redrive_is_aborted(alices: Client, storm: Pipe):
     alices.post(url_of("redrive", storm), {"destination": "crm", "rate_per_s": "1"})
-    move = Move.objects.get()
+    move = Redrive.objects.get()
     assert alices.post(url_of("abort_move", storm, move.id)).status_code == 302
     move.refresh_from_db()
     assert move.state == "aborting"
     assert "stopping" in alices.get(url_of("dead", storm)).content.decode()
 
 
-def test_pause_shows_what_is_held_and_resume_lets_it_go(alices: Client, storm: Pipe, now: datetime):
-    assert "Nothing is held" in alices.get(url_of("held", storm)).content.decode()
+def test_pause_lists_held_messages_and_resume_releases_them(alices: Client, storm: Pipe, now: datetime):
+    assert "No held messages" in alices.get(url_of("held", storm)).content.decode()
     assert alices.post(url_of("pause_destination", storm, "crm")).status_code == 302
     store_held(storm, range(12), now - timedelta(minutes=42))
     page = alices.get(url_of("held", storm)).content.decode()
     assert "Resume and release 12" in page
     assert "paused by alice" in page
-    assert "42\u202fmin" in page or "43\u202fmin" in page, "whole minutes, of which one may end meanwhile"
+    assert "42\u202fmin" in page or "43\u202fmin" in page, "the age is in whole minutes and may advance during the test"
     assert "12 messages held" in alices.get(url_of("destination", storm, "crm")).content.decode()
     assert alices.post(url_of("resume_destination", storm, "crm")).status_code == 302
     assert Destination.objects.get().state == "active"
-    assert "on their way" in alices.get(url_of("held", storm)).content.decode()
+    assert "being delivered" in alices.get(url_of("held", storm)).content.decode()
 
 
-def test_some_of_what_is_held_are_chosen_shown_and_released_once(
+def test_selected_held_messages_are_previewed_and_released_once(
     alices: Client, storm: Pipe, now: datetime, alice: User
 ):
     alices.post(url_of("pause_destination", storm, "crm"))
@@ -157,56 +157,54 @@ def test_some_of_what_is_held_are_chosen_shown_and_released_once(
     assert "Release 6 held messages" in page
     assert "<code>m101</code>" in page
     assert "<code>m102</code>" not in page
-    assert "No held message fits" in alices.get(url, {"destination": "crm", "messages": "m7"}).content.decode()
+    assert "No held messages match" in alices.get(url, {"destination": "crm", "messages": "m7"}).content.decode()
     chosen = {"destination": "crm", "messages": "m100, m101", "rate_per_s": "5"}
     assert alices.post(url, chosen).headers["location"] == url_of("held", storm)
-    move = Move.objects.get()
+    move = Redrive.objects.get()
     assert (move.total, move.what, move.through, move.by) == (2, "release", True, alice)
     again = alices.post(url, chosen)
-    assert (again.status_code, Move.objects.count()) == (422, 1)
+    assert (again.status_code, Redrive.objects.count()) == (422, 1)
     assert "is on its way already" in again.content.decode()
 
 
-def test_what_died_in_a_step_is_refused_with_what_to_do(alices: Client, storm: Pipe):
+def test_redrive_of_step_failures_is_refused_with_a_remedy(alices: Client, storm: Pipe):
     DeadLetter.objects.filter(message_id__in=["m1", "m2"]).update(node="transform:crm", cause="step")
     page = alices.get(url_of("redrive", storm), {"destination": "crm", "messages": "m1,m2"}).content.decode()
-    assert "2 more died in a step" in page
+    assert "2 more failed in a step" in page
     assert reverse("console:edit_pipe", args=[storm.id]) in page
     refused = alices.post(url_of("redrive", storm), {"destination": "crm", "cause": "step", "rate_per_s": "5"})
     assert refused.status_code == 422
-    assert "send the events once more, with the same ids" in refused.content.decode()
+    assert "post the events again with the same ids" in refused.content.decode()
 
 
-def test_a_destination_in_the_slow_lane_says_so(alices: Client, storm: Pipe, now: datetime):
+def test_destination_page_shows_the_slow_lane(alices: Client, storm: Pipe, now: datetime):
     said = {"pipe_id": storm.id, "destination": "crm", "at": now - timedelta(minutes=30), "breaker": "closed"}
     LaneSignal.objects.create(**said, writer="transmit-slow-0", slow=True)
     page = url_of("destination", storm, "crm")
-    assert "through the slow lane" in alices.get(page).content.decode()
+    assert "use a separate queue" in alices.get(page).content.decode()
     LaneSignal.objects.update(slow=False)
-    assert "through the slow lane" not in alices.get(page).content.decode()
+    assert "use a separate queue" not in alices.get(page).content.decode()
 
 
-def test_a_suspended_destination_says_why_and_what_to_do(alices: Client, storm: Pipe):
+def test_suspended_destination_shows_cause_and_remedy(alices: Client, storm: Pipe):
     row = Destination.objects.get()
     move_destination(row=row, was=["active"], becomes="suspended", cause="storm", reason="answered 401")
     page = alices.get(url_of("destination", storm, "crm")).content.decode()
-    assert "refused one message after another (answered 401)" in page
+    assert "rejected many messages in a row (answered 401)" in page
     assert reverse("console:cause", args=["storm"]) in page
 
 
-def test_an_open_breaker_says_when_the_next_probe_goes_and_an_old_one_says_nothing(
-    alices: Client, storm: Pipe, now: datetime
-):
+def test_open_breaker_shows_the_next_probe_and_a_stale_one_shows_nothing(alices: Client, storm: Pipe, now: datetime):
     said = {"pipe_id": storm.id, "destination": "crm", "reason": "connect: refused"}
     LaneSignal.objects.create(**said, writer="transmit-0", at=now, breaker="closed")
     LaneSignal.objects.create(**said, writer="transmit-1", at=now, breaker="open", until=now + timedelta(seconds=9))
     page = url_of("destination", storm, "crm")
-    assert "The next probe goes out at" in alices.get(page).content.decode()
+    assert "Next probe at" in alices.get(page).content.decode()
     LaneSignal.objects.update(at=now - timedelta(hours=1))
-    assert "The breaker" not in alices.get(page).content.decode()
+    assert "circuit breaker" not in alices.get(page).content.decode()
 
 
-def test_a_whole_pipe_is_paused_and_resumed(alices: Client, storm: Pipe):
+def test_pipe_is_paused_and_resumed_as_a_whole(alices: Client, storm: Pipe):
     alices.post(url_of("pause_pipe", storm))
     assert "This pipe is paused" in alices.get(url_of("pipe", storm)).content.decode()
     alices.post(url_of("resume_pipe", storm))
@@ -214,7 +212,7 @@ def test_a_whole_pipe_is_paused_and_resumed(alices: Client, storm: Pipe):
     assert storm.state == "active"
 
 
-def test_a_viewer_sees_all_of_it_and_moves_nothing(browser_of: BrowserOf, viewer: User, storm: Pipe):
+def test_viewer_reads_dead_and_held_messages_and_may_change_nothing(browser_of: BrowserOf, viewer: User, storm: Pipe):
     vera = browser_of(viewer)
     letter = DeadLetter.objects.get(message_id="m7")
     pause_destination(destination=Destination.objects.get())
@@ -238,18 +236,18 @@ def test_a_viewer_sees_all_of_it_and_moves_nothing(browser_of: BrowserOf, viewer
         "release/?destination=no-such",
     ],
 )
-def test_what_is_not_there_is_not_found(alices: Client, storm: Pipe, path: str):
+def test_unknown_dead_letter_redrive_or_destination_is_not_found(alices: Client, storm: Pipe, path: str):
     url = f"/pipes/{storm.id}/{path}"
     assert (alices.post(url) if "abort" in path else alices.get(url)).status_code == 404
 
 
-def test_another_tenants_letter_is_not_found(browser_of: BrowserOf, charlie: User, storm: Pipe):
+def test_other_tenant_gets_404_for_a_dead_letter(browser_of: BrowserOf, charlie: User, storm: Pipe):
     letter = DeadLetter.objects.first()
     assert letter
     assert browser_of(charlie).get(url_of("dead_letter", storm, letter.id)).status_code == 404
 
 
-def test_home_tells_held_messages_in_one_line_whatever_their_round(
+def test_home_sums_held_messages_of_all_rounds_in_one_line(
     alices: Client, pipe: Pipe, bucket: int, browser_of: BrowserOf
 ):
     go_live(pipe)
@@ -263,7 +261,7 @@ def test_home_tells_held_messages_in_one_line_whatever_their_round(
     assert f'<a href="{url_of("held", pipe)}">6</a>' in home
 
 
-def test_the_flow_shows_a_destination_that_holds(alices: Client, storm: Pipe):
+def test_flow_shows_a_paused_destination(alices: Client, storm: Pipe):
     alices.post(url_of("pause_destination", storm, "crm"))
     flow = alices.get(url_of("pipe", storm)).content.decode().split('id="flow"')[1].split("</section>")[0]
     assert "paused" in flow

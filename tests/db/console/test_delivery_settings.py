@@ -1,4 +1,4 @@
-"""The delivery settings of a destination: typed fields become a revision, and each refusal stands where it belongs."""
+"""Delivery settings of a destination: the form becomes a revision, and each error is shown at its field."""
 
 import html
 import re
@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dataplane.spec import Retry
+from dataplane.spec import RetryPolicy
 from mgmt.models import Pipe, Tenant, User
 from mgmt.services import close_pipe, publish_revision
 from tests.db.cast import MakeSpec
@@ -19,7 +19,7 @@ HTMX = {"HX-Request": "true"}
 
 
 def typed(**changes: Any) -> dict[str, Any]:
-    """The form as it is sent for a destination with the settings of a fresh pipe."""
+    """Return the submitted form of a destination with the settings of a new pipe."""
     return {
         "based_on": "1",
         "action": "save",
@@ -55,7 +55,7 @@ def newest(pipe: Pipe) -> dict[str, Any]:
     return found
 
 
-def test_what_is_shown_and_sent_back_changes_nothing(alices: Client, pipe: Pipe, url: str):
+def test_unchanged_form_leaves_the_spec_unchanged(alices: Client, pipe: Pipe, url: str):
     before = newest(pipe)
     assert 'value="1 d"' in alices.get(url).content.decode()
     assert alices.post(url, typed()).status_code == 302
@@ -92,8 +92,8 @@ def test_every_field_reaches_the_spec(alices: Client, pipe: Pipe, url: str):
     assert answer.status_code == 302
     config = newest(pipe)
     assert (config["timeout_s"], config["concurrency"], config["rate_per_s"]) == (5.0, 8, 20.0)
-    waits = list(Retry().delays_s)
-    assert config["retry"] == {"local_tries": 2, "span_s": 259_200, "delays_s": waits}, "what is not on the form stays"
+    waits = list(RetryPolicy().delays_s)
+    assert config["retry"] == {"local_tries": 2, "span_s": 259_200, "delays_s": waits}, "fields outside the form stay"
     assert (config["ordered"], config["after_dead"]) == (True, "hold")
     assert config["batch"] == {"format": "ndjson", "max_events": 50, "max_bytes": 262_144, "max_wait_ms": 200}
     assert config["auth"]["token_url"] == "https://login.example.com/token"
@@ -117,14 +117,14 @@ def test_every_field_reaches_the_spec(alices: Client, pipe: Pipe, url: str):
         ({"rate_per_s": "-1"}, "> 0"),
         ({"rule_status": ["600"], "rule_body": [""], "rule_then": ["retry"]}, "when.status"),
         ({"rule_status": ["504-500"], "rule_body": [""], "rule_then": ["retry"]}, "needs the lower status first"),
-        ({"header_key": ["Content-Length"], "header_value": ["3"]}, "which is set already"),
-        ({"auth": "header", "header_name": "Host"}, "which is set already"),
+        ({"header_key": ["Content-Length"], "header_value": ["3"]}, "which Penstock sets"),
+        ({"auth": "header", "header_name": "Host"}, "which Penstock sets"),
         ({"auth": "oauth2", "token_url": "https://a.example.com/\\", "client_id": "x"}, "must not carry"),
         ({"auth": "oauth2", "token_url": "https://a.example.com/"}, "must not be empty"),
         ({"batch": "ndjson", "max_events": "0"}, ">= 1"),
     ],
 )
-def test_a_refusal_stands_where_it_belongs_and_nothing_is_published(
+def test_error_is_shown_at_its_field_and_nothing_is_published(
     alices: Client, pipe: Pipe, url: str, changes: dict[str, Any], words: str
 ):
     answer = alices.post(url, typed(**changes))
@@ -133,7 +133,7 @@ def test_a_refusal_stands_where_it_belongs_and_nothing_is_published(
     assert pipe.revisions.count() == 1
 
 
-def test_rows_come_and_go_with_and_without_htmx(alices: Client, pipe: Pipe, url: str):
+def test_rows_are_added_and_removed_with_and_without_htmx(alices: Client, pipe: Pipe, url: str):
     page = alices.post(url, typed(action="add-timeouts", span="2 d")).content.decode()
     assert page.count('name="rule_status"') == 2
     assert 'value="2 d"' in page
@@ -149,7 +149,7 @@ def test_rows_come_and_go_with_and_without_htmx(alices: Client, pipe: Pipe, url:
     assert pipe.revisions.count() == 1
 
 
-def test_two_people_meet_and_nothing_typed_is_lost(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec, url: str):
+def test_concurrent_edit_conflicts_and_keeps_input(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec, url: str):
     publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
     answer = alices.post(url, typed(span="2 d"))
     page = answer.content.decode()
@@ -159,12 +159,12 @@ def test_two_people_meet_and_nothing_typed_is_lost(alices: Client, pipe: Pipe, a
     assert pipe.revisions.count() == 2
 
 
-def test_a_closed_pipe_takes_no_settings(alices: Client, pipe: Pipe, url: str):
+def test_closed_pipe_refuses_settings(alices: Client, pipe: Pipe, url: str):
     close_pipe(pipe=pipe)
     assert alices.post(url, typed()).status_code == 409
 
 
-def test_a_viewer_reads_the_destination_and_not_its_form(
+def test_viewer_reads_the_destination_and_not_its_form(
     browser_of: BrowserOf, viewer: User, charlie: User, pipe: Pipe, url: str
 ):
     page = reverse("console:destination", args=[pipe.id, "crm"])
@@ -174,9 +174,7 @@ def test_a_viewer_reads_the_destination_and_not_its_form(
     assert [browser_of(charlie).get(one).status_code for one in (url, page)] == [404, 404]
 
 
-def test_a_request_made_for_each_message_is_typed_shown_and_refused_under_its_field(
-    alices: Client, pipe: Pipe, url: str
-):
+def test_request_template_is_saved_shown_and_refused_at_its_field(alices: Client, pipe: Pipe, url: str):
     headers = {"header_key": ["X-Id", "X-Same"], "header_value": ["${body.id}", "x"]}
     template = {"template_path": "/c/${body.id}", "template_body": '{"n": body.id}', **headers}
     assert alices.post(url, typed(**template)).status_code == 302

@@ -1,4 +1,4 @@
-"""A fragment is the page's own block; the figures on it are those of the ledger; names never become markup."""
+"""Fragments are blocks of their page; figures are those of the ledger; names never become markup."""
 
 import re
 
@@ -20,16 +20,16 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 def plain(html: str) -> str:
-    """Without what differs from request to request (the token in forms) and white space."""
+    """Return the HTML without the CSRF token and with white space collapsed."""
     return re.sub(r"\s+", " ", re.sub(r'name="csrfmiddlewaretoken" value="[^"]*"', "", html)).strip()
 
 
 @pytest.mark.parametrize("part", PIPE_PARTS)
-def test_a_fragment_of_the_pipe_page_is_that_block_of_the_page(
+def test_fragment_of_the_pipe_page_is_a_block_of_the_page(
     browser_of: BrowserOf, alice: User, truth: Truth, part: str, monkeypatch: pytest.MonkeyPatch
 ):
     now = timezone.now()
-    monkeypatch.setattr(timezone, "now", lambda: now)  # both requests are of the same minute
+    monkeypatch.setattr(timezone, "now", lambda: now)  # both requests in the same minute
     browser, url = browser_of(alice), reverse("console:pipe", args=[truth.pipe.id])
     page, fragment = browser.get(url), browser.get(url, {"part": part}, headers=HTMX)
     assert fragment.status_code == 200
@@ -38,26 +38,26 @@ def test_a_fragment_of_the_pipe_page_is_that_block_of_the_page(
 
 
 @pytest.mark.parametrize("part", ["undelivered", "pipes"])
-def test_a_fragment_of_home_is_that_block_of_home(browser_of: BrowserOf, alice: User, truth: Truth, part: str):
+def test_fragment_of_home_is_a_block_of_home(browser_of: BrowserOf, alice: User, truth: Truth, part: str):
     browser = browser_of(alice)
     fragment = plain(browser.get("/", {"part": part}, headers=HTMX).content.decode())
     assert fragment
     assert fragment in plain(browser.get("/").content.decode())
 
 
-def test_without_htmx_a_part_is_the_whole_page(browser_of: BrowserOf, alice: User, pipe: Pipe):
+def test_part_without_htmx_returns_the_whole_page(browser_of: BrowserOf, alice: User, pipe: Pipe):
     assert "<html" in browser_of(alice).get(f"/pipes/{pipe.id}/", {"part": "loss"}).content.decode()
 
 
-def test_home_says_what_is_not_delivered_with_cause_and_bin(browser_of: BrowserOf, alice: User, truth: Truth):
+def test_home_lists_undelivered_messages_with_cause_and_bin(browser_of: BrowserOf, alice: User, truth: Truth):
     page = plain(browser_of(alice).get("/").content.decode())
     assert "Not delivered" in page
     assert "crm: answered 401" in page
-    assert "crm: no answer in time" in page
-    assert "we are on it" not in page.split('id="pipes"')[0]
+    assert "crm: timed out" in page
+    assert '<span class="wait">retrying</span>' not in page.split('id="pipes"')[0]
 
 
-def test_home_says_that_everything_is_delivered(browser_of: BrowserOf, alice: User, pipe: Pipe):
+def test_home_reports_that_everything_is_delivered(browser_of: BrowserOf, alice: User, pipe: Pipe):
     assert "Everything is delivered." in browser_of(alice).get("/").content.decode()
 
 
@@ -68,14 +68,14 @@ def test_home_filters_pipes_by_name(browser_of: BrowserOf, alice: User, pipe: Pi
     assert ">orders<" not in page
 
 
-def test_the_loss_table_counts_each_bin(browser_of: BrowserOf, alice: User, truth: Truth):
+def test_loss_table_counts_each_bin(browser_of: BrowserOf, alice: User, truth: Truth):
     block = browser_of(alice).get(f"/pipes/{truth.pipe.id}/", {"part": "loss"}, headers=HTMX).content.decode()
     foot = re.findall(r"<td[^>]*>(\d+)</td>", block.split("<tfoot>")[1])
     #                accepted delivered filtered dead retrying queued lost unacked late
     assert foot == ["10", "7", "0", "1", "1", "0", "1", "0", "0"]
 
 
-def test_a_sealed_minute_shows_its_seal_and_not_what_the_rows_say_now(
+def test_sealed_minute_shows_its_seal_instead_of_the_current_rows(
     browser_of: BrowserOf, alice: User, truth: Truth, bucket: int
 ):
     truth.seal(bucket, accepted=10, lost=3)
@@ -85,12 +85,12 @@ def test_a_sealed_minute_shows_its_seal_and_not_what_the_rows_say_now(
     assert ">3</a>" in block
 
 
-def test_the_minute_page_names_the_lost_message(browser_of: BrowserOf, alice: User, truth: Truth, bucket: int):
+def test_minute_page_names_the_lost_message(browser_of: BrowserOf, alice: User, truth: Truth, bucket: int):
     url = reverse("console:minute", args=[truth.pipe.id, bucket])
     assert "<code>1-0-9</code>" in browser_of(alice).get(url, {"bin": "lost"}).content.decode()
 
 
-def test_the_pie_adds_up_to_the_time_from_ingest_to_the_answer(browser_of: BrowserOf, alice: User, truth: Truth):
+def test_breakdown_adds_up_to_the_time_from_ingest_to_the_response(browser_of: BrowserOf, alice: User, truth: Truth):
     block = browser_of(alice).get(f"/pipes/{truth.pipe.id}/", {"part": "pie"}, headers=HTMX).content.decode()
     shares = [float(share) for share in re.findall(r'data-share="([\d.]+)"', block)]
     assert sum(shares) == pytest.approx(1, abs=1e-5)
@@ -98,7 +98,7 @@ def test_the_pie_adds_up_to_the_time_from_ingest_to_the_answer(browser_of: Brows
     assert "process queue" in block
 
 
-def test_a_source_clock_that_is_ahead_is_a_badge_and_no_part_of_the_pie(
+def test_source_clock_ahead_is_a_badge_and_not_part_of_the_breakdown(
     browser_of: BrowserOf, alice: User, truth: Truth, bucket: int
 ):
     truth.lag(bucket, "transmit:crm", "in", [-3_005_000] * 7)
@@ -106,14 +106,12 @@ def test_a_source_clock_that_is_ahead_is_a_badge_and_no_part_of_the_pie(
     truth.delivered(bucket, {Slice.INGEST: 2_000, Slice.TRANSMIT: 8_000}, source_us=-3_010_000, count=7)
     page = browser_of(alice).get(f"/pipes/{truth.pipe.id}/").content.decode()
     assert "clock skew" in page
-    assert not re.findall(r">\s*-\d", page), "no figure is below zero"
+    assert not re.findall(r">\s*-\d", page), "no figure is negative"
     assert "10\u202fms" in page.split('id="pie-table"')[1].split("<tfoot>")[1]
 
 
-def test_retries_show_as_a_slice_and_no_duration_is_negative(
-    browser_of: BrowserOf, alice: User, truth: Truth, bucket: int
-):
-    """Half were delivered at once, half after a minute: differences of percentiles once showed -10.3 s here."""
+def test_retries_are_a_slice_and_no_duration_is_negative(browser_of: BrowserOf, alice: User, truth: Truth, bucket: int):
+    """Half the deliveries took a minute: differences of percentiles once showed -10.3 s here."""
     truth.delivered(bucket, {Slice.INGEST: 1_000, Slice.RETRY: 60_000_000, Slice.TRANSMIT: 7_000}, count=7)
     block = browser_of(alice).get(f"/pipes/{truth.pipe.id}/", {"part": "pie"}, headers=HTMX).content.decode()
     took = dict(re.findall(r'data-name="([^"]+)" data-share="([\d.]+)"', block))
@@ -121,33 +119,33 @@ def test_retries_show_as_a_slice_and_no_duration_is_negative(
     assert all(float(share) >= 0 for share in took.values())
 
 
-def test_minutes_of_an_earlier_release_show_lags_and_no_durations(
+def test_minutes_of_an_earlier_release_show_lags_without_durations(
     browser_of: BrowserOf, alice: User, truth: Truth, bucket: int
 ):
-    """Their lags on arrival and on departure are of different messages."""
+    """Their lags on arrival and on departure are of different messages, so that no difference is valid."""
     LagRow.objects.update(own=None, breakdown=None)
     browser = browser_of(alice)
     page = browser.get(f"/pipes/{truth.pipe.id}/", {"part": "lag"}, headers=HTMX).content.decode()
     row = page.split("transmit:crm")[1].split("</tr>")[0]
     assert re.findall(r"<td[^>]*>([^<]*)</td>", row)[8:12] == ["-"] * 4
     pie = browser.get(f"/pipes/{truth.pipe.id}/", {"part": "pie"}, headers=HTMX).content.decode()
-    assert "Nothing delivered in this span." in pie
+    assert "Nothing was delivered in this time range." in pie
 
 
-def test_the_minute_page_says_where_its_time_went(browser_of: BrowserOf, alice: User, truth: Truth, bucket: int):
+def test_minute_page_shows_the_breakdown(browser_of: BrowserOf, alice: User, truth: Truth, bucket: int):
     page = browser_of(alice).get(reverse("console:minute", args=[truth.pipe.id, bucket])).content.decode()
-    assert "Where the time went" in page
+    assert "Delivery time by stage" in page
     assert "transmit queue" in page
 
 
-def test_attempts_are_filtered_by_the_url(browser_of: BrowserOf, alice: User, truth: Truth):
+def test_attempts_are_filtered_by_url_parameters(browser_of: BrowserOf, alice: User, truth: Truth):
     page = browser_of(alice).get(f"/pipes/{truth.pipe.id}/attempts/", {"outcome": "dead"}).content.decode()
     rows = page.split("<tbody>")[1]
     assert ">401<" in rows
     assert ">204<" not in rows
 
 
-def test_a_name_that_is_a_script_is_text_on_every_page(
+def test_script_in_a_name_is_escaped_on_every_page(
     browser_of: BrowserOf, alice: User, tenant: Tenant, a_spec: MakeSpec
 ):
     pipe: Pipe = create_pipe(tenant=tenant, name=SCRIPT, spec=a_spec(), author=alice)
@@ -159,7 +157,7 @@ def test_a_name_that_is_a_script_is_text_on_every_page(
         assert "&lt;script&gt;" in html, url
 
 
-def test_an_empty_pipe_teaches_with_its_own_endpoint(
+def test_empty_pipe_shows_instructions_with_its_endpoint(
     browser_of: BrowserOf, alice: User, pipe: Pipe, settings: Settings
 ):
     page = browser_of(alice).get(f"/pipes/{pipe.id}/").content.decode()

@@ -1,4 +1,4 @@
-"""Every list is a file of what is on it, and the list of pipes is ordered and paged by its columns."""
+"""Every list has a file export of its rows, and the list of pipes is ordered and paginated by its columns."""
 
 import csv
 import io
@@ -10,10 +10,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from mgmt.console.views import home
+from mgmt.lookups.row_files import checked_row
 from mgmt.models import Destination, Pipe, Tenant, User
+from mgmt.pipes.pages import home
 from mgmt.services import create_lookup_table, create_pipe, pause_pipe, put_row
-from mgmt.services.row_files import checked_row
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth
 
@@ -33,7 +33,7 @@ def names_on(page: str) -> list[str]:
 
 @pytest.fixture
 def three(tenant: Tenant, alice: User, a_spec: MakeSpec, truth: Truth) -> list[Pipe]:
-    """orders has traffic; alpha and zulu have none."""
+    """Pipe orders with traffic, pipes alpha and zulu without."""
     return [create_pipe(tenant=tenant, name=name, spec=a_spec(), author=alice) for name in ("zulu", "alpha")]
 
 
@@ -53,13 +53,13 @@ def test_pipes_are_ordered_by_a_column(alices: Client, three: list[Pipe], sort: 
     assert names_on(alices.get("/", {"sort": sort}).content.decode()) == names
 
 
-def test_the_heading_says_the_order_and_leads_to_the_other_way(alices: Client, three: list[Pipe]):
+def test_heading_shows_the_order_and_links_to_the_opposite_order(alices: Client, three: list[Pipe]):
     page = alices.get("/", {"sort": "-lag", "q": "a"}).content.decode()
     assert '<th scope="col" class="n" aria-sort="descending"><a href="?q=a&amp;sort=lag">Lag p95 (1 h)</a></th>' in page
     assert '<a href="?q=a&amp;sort=-in">In / s</a>' in page
 
 
-def test_pipes_come_page_by_page_in_their_order(alices: Client, three: list[Pipe], monkeypatch: pytest.MonkeyPatch):
+def test_pipes_are_paginated_in_their_order(alices: Client, three: list[Pipe], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(home, "MOST_PIPES", 2)
     page = alices.get("/", {"sort": "-name"}).content.decode()
     following = re.search(r'href="([^"]*)">Next page', page)
@@ -68,7 +68,7 @@ def test_pipes_come_page_by_page_in_their_order(alices: Client, three: list[Pipe
     assert names_on(alices.get(following[1].replace("&amp;", "&")).content.decode()) == ["alpha"]
 
 
-def test_pipes_as_a_file_are_those_that_fit_all_of_them_in_their_order(
+def test_pipe_export_contains_all_matching_pipes_in_their_order(
     alices: Client, three: list[Pipe], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(home, "MOST_PIPES", 1)
@@ -78,20 +78,20 @@ def test_pipes_as_a_file_are_those_that_fit_all_of_them_in_their_order(
     assert (orders["state"], orders["revision"], orders["delivered"], orders["needs_you"]) == ("live", 1, 7, 1)
 
 
-def test_revisions_are_a_file_with_their_specs(alices: Client, pipe: Pipe):
+def test_revision_export_contains_the_specs(alices: Client, pipe: Pipe):
     (found,) = lines_of(alices, reverse("console:revisions", args=[pipe.id]))
     assert (found["number"], found["author"]) == (1, "alice")
     assert found["spec"]["destinations"]["crm"]["url"] == "https://crm.example.com/in"
 
 
-def test_what_is_held_is_a_file(alices: Client, truth: Truth):
+def test_held_list_has_a_file_export(alices: Client, truth: Truth):
     pause_pipe(pipe=truth.pipe)
     Destination.objects.filter(pipe=truth.pipe).update(state="paused")
     (found,) = lines_of(alices, reverse("console:held", args=[truth.pipe.id]))
     assert (found["destination"], found["state"], found["messages"]) == ("crm", "paused", 0)
 
 
-def test_look_up_tables_and_their_rows_are_files(alices: Client, tenant: Tenant):
+def test_lookup_tables_and_their_rows_have_file_exports(alices: Client, tenant: Tenant):
     table = create_lookup_table(tenant=tenant, name="customers")
     for key in ("c-2", "c-1", "d-1"):
         put_row(table=table, row=checked_row(1, key, {"name": key.upper()}))
@@ -104,12 +104,12 @@ def test_look_up_tables_and_their_rows_are_files(alices: Client, tenant: Tenant)
     ]
 
 
-def test_another_tenants_table_is_no_file(browser_of: Any, charlie: User, tenant: Tenant):
+def test_other_tenant_gets_404_for_a_table_export(browser_of: Any, charlie: User, tenant: Tenant):
     table = create_lookup_table(tenant=tenant, name="customers")
     assert browser_of(charlie).get(reverse("console:table", args=[table.id]), {"format": "csv"}).status_code == 404
 
 
-def test_a_csv_has_the_same_columns(alices: Client, three: list[Pipe]):
+def test_csv_export_has_the_same_columns(alices: Client, three: list[Pipe]):
     answer = alices.get("/", {"format": "csv"})
     rows = list(csv.DictReader(io.StringIO(b"".join(answer).decode())))
     assert [row["name"] for row in rows] == ["alpha", "orders", "zulu"]

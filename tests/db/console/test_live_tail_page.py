@@ -1,4 +1,4 @@
-"""The live tail's page before anything streams: what shows messages, what to do if nothing does, a wrong filter."""
+"""Live tail page without a stream: steps that show messages, help if there are none, invalid filters."""
 
 from typing import Any
 
@@ -28,23 +28,23 @@ def peeking(pipe: Pipe, alice: User, a_spec: MakeSpec) -> str:
     return reverse("console:tail", args=[made.id])
 
 
-def test_a_pipe_without_a_peek_step_says_what_to_do(alices: Client, url: str):
+def test_pipe_without_a_peek_step_shows_instructions(alices: Client, url: str):
     page = alices.get(url).content.decode()
-    assert "No step of this pipe shows messages." in page
+    assert "This pipe has no <code>peek</code> step." in page
     assert "Add a peek step" in page
 
 
-def test_a_viewer_is_sent_to_an_editor(browser_of: BrowserOf, viewer: User, url: str):
+def test_viewer_is_referred_to_an_editor(browser_of: BrowserOf, viewer: User, url: str):
     assert "Add a peek step" not in browser_of(viewer).get(url).content.decode()
 
 
-def test_the_page_says_which_steps_show_how_much(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
+def test_page_lists_peek_steps_with_their_share(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
     page = alices.get(peeking(pipe, alice, a_spec)).content.decode()
     assert "Step <code>raw</code> of normalize shows every message." in page
     assert "Sampled: step <code>for-crm</code> of transform:crm shows 25.0" in page
 
 
-def test_a_wrong_filter_is_answered_with_its_place_and_stays_in_its_field(alices: Client, url: str):
+def test_invalid_filter_is_refused_with_its_position_and_kept_in_its_field(alices: Client, url: str):
     answer = alices.get(url, {"filter": "body.a >"})
     page = answer.content.decode()
     assert answer.status_code == 422
@@ -52,17 +52,17 @@ def test_a_wrong_filter_is_answered_with_its_place_and_stays_in_its_field(alices
     assert 'value="body.a &gt;"' in page
 
 
-def test_a_stream_with_a_wrong_filter_is_refused(alices: Client, pipe: Pipe, url: str):
+def test_stream_with_an_invalid_filter_is_refused(alices: Client, pipe: Pipe, url: str):
     go_live(pipe)
     Topic.objects.create(cell_id="c1", purpose="tail", name="penstock.c1.tail.g1", topic_id="t", partitions=1)
     answer = alices.get(url, {"filter": "body.a >"}, **STREAM)
     assert (answer.status_code, answer["Content-Type"]) == (422, "text/plain")
 
 
-def test_a_pipe_that_is_not_placed_has_no_stream_yet(alices: Client, url: str):
+def test_unplaced_pipe_has_no_stream_yet(alices: Client, url: str):
     assert alices.get(url, **STREAM).status_code == 503
-    assert "Begins when the pipe is placed" in alices.get(url).content.decode()
+    assert "Starts when the pipe has been deployed" in alices.get(url).content.decode()
 
 
-def test_charlie_gets_no_stream(browser_of: BrowserOf, charlie: User, url: str):
+def test_other_tenant_gets_no_stream(browser_of: BrowserOf, charlie: User, url: str):
     assert browser_of(charlie).get(url, **STREAM).status_code == 404

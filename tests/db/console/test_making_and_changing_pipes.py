@@ -1,4 +1,4 @@
-"""The forms: what was typed becomes a spec through the services, and each refusal stands under its field."""
+"""Pipe forms: the input becomes a spec through the services, and each error is shown at its field."""
 
 import html
 import json
@@ -20,7 +20,7 @@ HTMX = {"HX-Request": "true"}
 
 
 def typed(**changes: str | list[str]) -> dict[str, str | list[str]]:
-    """A filled-in form for a new pipe; `source__name` is the field source.name."""
+    """Return a complete form for a new pipe; `source__name` is the field source.name."""
     return {
         "mode": "form",
         "action": "save",
@@ -47,11 +47,11 @@ def alices(browser_of: BrowserOf, alice: User, tenant: Tenant):
     return browser_of(alice)
 
 
-def test_a_new_pipe_shows_endpoint_key_and_snippets_once(alices: Client, settings: Settings):
+def test_new_pipe_shows_endpoint_key_and_snippets_once(alices: Client, settings: Settings):
     page = alices.post("/pipes/new/", typed()).content.decode()
     key = shown_key(page)
     assert ApiKey.objects.get().digest == key_digest(key)
-    assert page.count(key) == 5  # once to keep, once in each snippet
+    assert page.count(key) == 5  # once to copy, once in each snippet
     assert f"{settings.PENSTOCK_INGEST_URL}/v1/events" in page
     pipe = Pipe.objects.get(name="payments")
     assert signing_secrets(destination=pipe.destinations.get())[0] in page
@@ -60,7 +60,7 @@ def test_a_new_pipe_shows_endpoint_key_and_snippets_once(alices: Client, setting
         assert key not in alices.get(url).content.decode()
 
 
-def test_the_form_becomes_a_spec(alices: Client):
+def test_form_becomes_a_spec(alices: Client):
     alices.post(
         "/pipes/new/",
         typed(
@@ -91,16 +91,14 @@ def test_the_form_becomes_a_spec(alices: Client):
         ("source__event_time", "a..b", "such as order.total"),
     ],
 )
-def test_a_refusal_stands_under_its_field_and_keeps_what_was_typed(
-    alices: Client, pipe: Pipe, field: str, value: str, words: str
-):
+def test_error_is_shown_at_its_field_and_input_is_kept(alices: Client, pipe: Pipe, field: str, value: str, words: str):
     answer = alices.post("/pipes/new/", typed(**{field: value}))
     assert answer.status_code == 422
     assert words in error_of(answer.content.decode(), field.replace("__", "-0-")).replace("&#x27;", "'")
     assert Pipe.objects.count() == 1
 
 
-def test_a_bad_step_is_marked_at_its_field_with_the_place_in_the_expression(alices: Client):
+def test_invalid_step_is_marked_at_its_field_with_the_position_in_the_expression(alices: Client):
     rows = {
         "normalize__op": ["remove", "", "filter"],
         "normalize__a": ["a", "", ""],
@@ -125,7 +123,7 @@ def test_steps_are_added_and_removed_with_and_without_htmx(alices: Client):
     assert not Pipe.objects.exists()
 
 
-def test_a_pipe_can_be_written_as_json(alices: Client, a_spec: MakeSpec):
+def test_pipe_can_be_written_as_json(alices: Client, a_spec: MakeSpec):
     spec = a_spec(crm="https://crm.example.com/in", lake="https://lake.example.com/in")
     answer = alices.post("/pipes/new/", {"mode": "json", "name": "both", "spec": json.dumps(spec)})
     assert answer.status_code == 200
@@ -134,15 +132,20 @@ def test_a_pipe_can_be_written_as_json(alices: Client, a_spec: MakeSpec):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{", "not JSON"), ("[]", "needs a JSON object"), ('{"sources": {}}', "$.sources"), ('{"x": 1}', "unknown field")],
+    [
+        ("{", "needs JSON"),
+        ("[]", "needs a JSON object"),
+        ('{"sources": {}}', "$.sources"),
+        ('{"x": 1}', "unknown field"),
+    ],
 )
-def test_a_json_spec_is_refused_with_the_place(alices: Client, text: str, words: str):
+def test_invalid_json_spec_is_refused_with_the_location_of_the_error(alices: Client, text: str, words: str):
     answer = alices.post("/pipes/new/", {"mode": "json", "name": "bad", "spec": text})
     assert answer.status_code == 422
     assert words in answer.content.decode()
 
 
-def test_editing_publishes_a_revision_and_keeps_what_the_form_does_not_show(
+def test_edit_publishes_a_revision_and_keeps_fields_outside_the_form(
     alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec
 ):
     spec = a_spec()
@@ -158,7 +161,7 @@ def test_editing_publishes_a_revision_and_keeps_what_the_form_does_not_show(
     assert (newest["url"], newest["timeout_s"]) == ("https://new.example.com/in", 3.0)
 
 
-def test_two_people_editing_meet_and_nothing_typed_is_lost(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
+def test_concurrent_edit_conflicts_and_keeps_the_input(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
     publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
     url = reverse("console:edit_pipe", args=[pipe.id])
     answer = alices.post(url, typed(based_on="1", destination__url="https://mine.example.com/in"))
@@ -170,7 +173,7 @@ def test_two_people_editing_meet_and_nothing_typed_is_lost(alices: Client, pipe:
     assert pipe.revisions.count() == 2
 
 
-def test_what_was_typed_goes_with_the_switch_to_json_and_back(alices: Client):
+def test_input_survives_the_switch_to_json_and_back(alices: Client):
     steps = {"normalize__op": ["cast"], "normalize__a": ["total"], "normalize__b": ["int"]}
     sent = typed(action="as-json", destination__url="", source__name="till", **steps)
     page = alices.post("/pipes/new/", sent).content.decode()
@@ -191,15 +194,15 @@ def test_what_was_typed_goes_with_the_switch_to_json_and_back(alices: Client):
     assert Pipe.objects.get().revisions.get().spec["destinations"]["crm"]["timeout_s"] == 3.0
 
 
-@pytest.mark.parametrize(("text", "words"), [("{", "This is not JSON"), ('{"sources": {}}', "$.sources")])
-def test_json_that_the_form_cannot_show_stays_json_and_says_why(alices: Client, text: str, words: str):
+@pytest.mark.parametrize(("text", "words"), [("{", "Not valid JSON"), ('{"sources": {}}', "$.sources")])
+def test_json_that_the_form_cannot_show_stays_json_with_the_reason(alices: Client, text: str, words: str):
     page = alices.post("/pipes/new/", {"mode": "json", "action": "as-form", "name": "x", "spec": text}).content.decode()
     assert words in page
     assert html.escape(text) in page
     assert not Pipe.objects.exists()
 
 
-def test_closing_asks_for_the_name(alices: Client, pipe: Pipe):
+def test_closing_a_pipe_requires_its_name(alices: Client, pipe: Pipe):
     url = reverse("console:close_pipe", args=[pipe.id])
     answer = alices.post(url, {"typed": "order"})
     pipe.refresh_from_db()
@@ -209,7 +212,7 @@ def test_closing_asks_for_the_name(alices: Client, pipe: Pipe):
     assert pipe.state == "closed"
 
 
-def test_a_closed_pipe_is_opened_again(alices: Client, pipe: Pipe):
+def test_closed_pipe_is_reopened(alices: Client, pipe: Pipe):
     close_pipe(pipe=pipe)
     assert "closed" in alices.get(f"/pipes/{pipe.id}/").content.decode()
     alices.post(reverse("console:reopen_pipe", args=[pipe.id]))
@@ -217,7 +220,7 @@ def test_a_closed_pipe_is_opened_again(alices: Client, pipe: Pipe):
     assert pipe.state == "active"
 
 
-def test_a_key_is_shown_once_and_revoked_for_good(alices: Client, pipe: Pipe):
+def test_api_key_is_shown_once_and_revoked_permanently(alices: Client, pipe: Pipe):
     page = alices.post(reverse("console:create_key", args=[pipe.id]), {"source": "shop", "label": "cron"})
     secret = shown_key(page.content.decode())
     key = ApiKey.objects.get()
@@ -228,14 +231,14 @@ def test_a_key_is_shown_once_and_revoked_for_good(alices: Client, pipe: Pipe):
     assert secret not in alices.get(f"/pipes/{pipe.id}/settings/").content.decode()
 
 
-def test_a_key_of_another_pipe_is_not_found(alices: Client, pipe: Pipe, browser_of: BrowserOf, charlie: User):
+def test_other_tenant_cannot_revoke_an_api_key(alices: Client, pipe: Pipe, browser_of: BrowserOf, charlie: User):
     key, _ = create_api_key(source=pipe.sources.get())
     answer = browser_of(charlie).post(reverse("console:revoke_key", args=[pipe.id, key.id]))
     key.refresh_from_db()
     assert (answer.status_code, key.revoked_at) == (404, None)
 
 
-def test_a_new_signing_secret_is_shown_once_beside_the_old_one(alices: Client, pipe: Pipe):
+def test_new_signing_secret_is_shown_once_and_the_old_one_is_kept(alices: Client, pipe: Pipe):
     page = alices.post(reverse("console:rotate_secret", args=[pipe.id, "crm"])).content.decode()
     newest, *older = signing_secrets(destination=pipe.destinations.get())
     assert newest in page

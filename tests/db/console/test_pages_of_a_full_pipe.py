@@ -1,10 +1,10 @@
-"""A pipe with a lake, a topic, a table to look up and a window has every page that other pipes have."""
+"""A pipe with a lake, a topic, a look-up table and a window has every page that other pipes have."""
 
 import pytest
 from django.test import Client
 
-from mgmt.services.demo import ensure_demo_tenant
-from mgmt.services.full_demo import ensure_full_demo_pipe
+from mgmt.pipes.services.demo import ensure_demo_tenant
+from mgmt.pipes.services.full_demo import ensure_full_demo_pipe
 from tests.db.console.truth import go_live
 
 pytestmark = pytest.mark.django_db

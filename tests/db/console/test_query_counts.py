@@ -1,4 +1,4 @@
-"""How many queries a page costs does not grow with what is on it. The numbers are baselines: lower them gladly."""
+"""The query count of a page does not grow with its rows. The numbers are baselines: lower them if you can."""
 
 import pytest
 from django.urls import reverse
@@ -16,7 +16,7 @@ HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 27, 26, 11,
 DEAD, HELD, ALERTS, PATTERNS = 14, 16, 8, 11
 
 
-def test_home_costs_the_same_for_one_pipe_and_for_five(
+def test_home_has_a_constant_query_count_for_one_pipe_and_five(
     browser_of: BrowserOf,
     alice: User,
     truth: Truth,
@@ -50,7 +50,7 @@ def test_home_costs_the_same_for_one_pipe_and_for_five(
     ],
     ids=["overview", "attempts", "settings", "destination", "delivery", "message", "patterns"],
 )
-def test_a_tab_of_the_pipe_page(
+def test_pipe_tab_has_its_baseline_query_count(
     browser_of: BrowserOf,
     alice: User,
     truth: Truth,
@@ -64,7 +64,7 @@ def test_a_tab_of_the_pipe_page(
 
 
 @pytest.mark.parametrize(("name", "queries"), [("dead", DEAD), ("held", HELD), ("alerts", ALERTS)])
-def test_a_list_costs_the_same_for_few_and_for_many(
+def test_list_has_a_constant_query_count_for_few_rows_and_many(
     browser_of: BrowserOf,
     alice: User,
     pipe: Pipe,

@@ -1,4 +1,4 @@
-"""The releases' page: staff see which cell runs what and how a rollout goes, ask for one and turn it back."""
+"""Releases page: staff see each cell's release and the rollout, start one and roll it back."""
 
 import pytest
 from django.test import Client
@@ -29,16 +29,16 @@ def page(admin: Client) -> str:
     return admin.get("/staff/releases/").content.decode()
 
 
-def test_others_find_no_such_page(browser_of: BrowserOf, alice: User, admin: Client, client: Client):
+def test_non_staff_users_get_404(browser_of: BrowserOf, alice: User, admin: Client, client: Client):
     assert browser_of(alice).get("/staff/releases/").status_code == 404
     assert browser_of(alice).post(f"/staff/releases/{NEW}/roll-out/").status_code == 404
     assert client.get("/staff/releases/")["Location"] == "/sign-in/?next=/staff/releases/"
     assert not Rollout.objects.exists()
 
 
-def test_a_release_is_asked_for_and_shown_on_its_way(admin: Client):
+def test_rollout_is_requested_and_its_progress_shown(admin: Client):
     assert "the next one" in page(admin)
-    assert f"Roll out {OLD}" not in page(admin), "every cell has it"
+    assert f"Roll out {OLD}" not in page(admin), "every cell runs it already"
     admin.post(f"/staff/releases/{NEW}/roll-out/")
     rollout = Rollout.objects.get()
     assert rollout.author == User.objects.get(username="admin")
@@ -55,7 +55,7 @@ def test_a_release_is_asked_for_and_shown_on_its_way(admin: Client):
         assert words in shown, words
 
 
-def test_a_second_one_is_refused_with_what_to_do(admin: Client):
+def test_second_rollout_is_refused_with_a_remedy(admin: Client):
     admin.post(f"/staff/releases/{NEW}/roll-out/")
     answer = admin.post(f"/staff/releases/{NEW}/roll-out/")
     assert answer.status_code == 422
@@ -63,7 +63,7 @@ def test_a_second_one_is_refused_with_what_to_do(admin: Client):
     assert Rollout.objects.count() == 1
 
 
-def test_one_is_turned_back_with_a_reason_and_not_without(admin: Client):
+def test_rollout_is_rolled_back_only_with_a_reason(admin: Client):
     rollout = request_rollout(release=Release.objects.get(id=NEW), author=None, now=timezone.now())
     assert f"Roll back {NEW}" in page(admin)
     assert admin.post(f"/staff/rollouts/{rollout.id}/roll-back/", {"reason": " "}).status_code == 422
@@ -77,11 +77,11 @@ def test_one_is_turned_back_with_a_reason_and_not_without(admin: Client):
 @pytest.mark.parametrize(
     "path", ["/staff/releases/nowhere/roll-out/", "/staff/rollouts/99999999999999999999999/roll-back/"]
 )
-def test_what_is_not_there_is_not_found(admin: Client, path: str):
+def test_unknown_release_or_rollout_is_not_found(admin: Client, path: str):
     assert admin.post(path, {"reason": "x"}).status_code == 404
 
 
-def test_it_costs_the_same_for_one_rollout_and_for_five(
+def test_page_has_a_constant_query_count_for_one_rollout_and_five(
     admin: Client, django_assert_num_queries: DjangoAssertNumQueries
 ):
     page(admin)

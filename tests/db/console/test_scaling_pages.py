@@ -1,4 +1,4 @@
-"""The scaling pages: staff see what each group does and why, and say within what its number may change."""
+"""Scaling pages: staff see each group's load and last decision, and set the limits of its size."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,9 +8,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from mgmt.models import Cell, ControlAction, Rating, ScaleGroup, User
-from mgmt.services.control import note
-from mgmt.services.ratings import store_ratings
+from mgmt.cells.services.capacity_tests import store_capacity_results
+from mgmt.cells.services.control import note
+from mgmt.models import CapacityResult, Cell, ControlAction, ScaleGroup, User
 from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
@@ -29,25 +29,25 @@ def policy(**changes: str) -> dict[str, str]:
     return {"minimum": "2", "maximum": "6", "target": "60", "goal": "2.5"} | changes
 
 
-def test_others_find_no_such_page(browser_of: BrowserOf, alice: User, admin: Client):
+def test_non_staff_users_get_404(browser_of: BrowserOf, alice: User, admin: Client):
     assert browser_of(alice).get("/staff/scaling/").status_code == 404
     assert browser_of(alice).post("/staff/scaling/c1/process/", policy()).status_code == 404
     assert ScaleGroup.objects.get().maximum == 4
 
 
-def test_a_group_shows_its_load_and_the_last_word_on_it(admin: Client):
+def test_group_shows_its_load_and_last_decision(admin: Client):
     page = admin.get("/staff/scaling/").content.decode()
     assert "CPU 65% of a core in each lane" in page
     assert "65.0" in page
     assert "1 to 4" in page
 
 
-def test_a_cell_that_was_never_rated_says_how_it_is(admin: Client):
+def test_unmeasured_cell_shows_the_command_of_the_capacity_test(admin: Client):
     page = admin.get("/staff/scaling/").content.decode()
     assert "manage.py rate_traffic --cell c1" in page
 
 
-def test_the_newest_rating_shows_what_a_unit_takes_what_was_the_limit_and_how_old_it_is(admin: Client):
+def test_newest_capacity_test_shows_capacity_bottleneck_and_age(admin: Client):
     cell, now = Cell.objects.get(), timezone.now()
     rated = {"group": "process", "units": 1, "at_least": False, "cpu_us": 61.4}
     common: dict[str, Any] = {"cell": cell, "master": "local[2]", "batch": 1, "by": User.objects.get()}
@@ -55,27 +55,27 @@ def test_the_newest_rating_shows_what_a_unit_takes_what_was_the_limit_and_how_ol
         (timedelta(days=2), 111.0, "an older limit"),
         (timedelta(hours=3), 3_223.0, "the machine"),
     ):
-        store_ratings(rated=[rated | {"per_s": per_s}], bottleneck=limit, now=now - age, **common)
+        store_capacity_results(rated=[rated | {"per_s": per_s}], bottleneck=limit, now=now - age, **common)
     page = admin.get("/staff/scaling/").content.decode()
     assert "3\u202f223" in page
     assert "61\u202fµs" in page.replace("&#8239;", "\u202f")
     assert "the machine" in page
     assert "3\u202fh ago by admin" in page
     assert "an older limit" not in page
-    assert "Never rated" not in page
+    assert "Not measured yet" not in page
     assert "at least</span>" not in page
-    Rating.objects.update(at_least=True, release="of the past")
+    CapacityResult.objects.update(at_least=True, release="of the past")
     page = admin.get("/staff/scaling/").content.decode()
     assert "at least</span>" in page
-    assert "not what runs now" in page
+    assert "not the running release" in page
 
 
-def test_a_ceiling_is_explained(admin: Client):
+def test_lane_ceiling_is_explained(admin: Client):
     ScaleGroup.objects.update(memory={"ceiling": 0.5})
-    assert "Lanes stand still at 50.0" in admin.get("/staff/scaling/c1/process/").content.decode()
+    assert "Lanes do not exceed 50.0" in admin.get("/staff/scaling/c1/process/").content.decode()
 
 
-def test_a_policy_is_kept_and_the_audit_names_who_set_it(admin: Client):
+def test_policy_is_stored_and_the_audit_names_its_author(admin: Client):
     assert admin.post("/staff/scaling/c1/process/", policy()).status_code == 302
     group = ScaleGroup.objects.get()
     assert (group.minimum, group.maximum, group.target, group.goal_s) == (2, 6, 0.6, 2.5)
@@ -97,9 +97,7 @@ def test_a_policy_is_kept_and_the_audit_names_who_set_it(admin: Client):
         ({"minimum": "1.5"}, "minimum: needs a whole number"),
     ],
 )
-def test_a_policy_that_cannot_be_met_is_refused_and_what_was_typed_stays(
-    admin: Client, changes: dict[str, str], says: str
-):
+def test_invalid_policy_is_refused_and_input_is_kept(admin: Client, changes: dict[str, str], says: str):
     answer = admin.post("/staff/scaling/c1/process/", policy(**changes))
     assert answer.status_code == 422
     assert says in answer.content.decode()
@@ -108,11 +106,11 @@ def test_a_policy_that_cannot_be_met_is_refused_and_what_was_typed_stays(
 
 
 @pytest.mark.parametrize("path", ["c9/process", "c1/nobody", "c1/proc%00ess"])
-def test_a_group_that_is_not_there_is_not_found(admin: Client, path: str):
+def test_unknown_group_is_not_found(admin: Client, path: str):
     assert admin.get(f"/staff/scaling/{path}/").status_code == 404
 
 
-def test_the_pages_cost_the_same_however_many_there_are(
+def test_pages_have_a_constant_query_count_for_any_number_of_cells(
     admin: Client, django_assert_num_queries: DjangoAssertNumQueries
 ):
     for number in range(2, 6):

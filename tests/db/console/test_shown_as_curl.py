@@ -1,4 +1,4 @@
-"""What a page shows as curl is an address that the API answers, for the same user, with the same rights."""
+"""The address of each curl command on a page exists in the API, for the same user with the same rights."""
 
 import html
 import re
@@ -8,8 +8,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from mgmt.delivery_tests.services import request_destination_test
 from mgmt.models import DeadLetter, DestinationTest, Pipe, User
-from mgmt.services.test_requests import ask_test_of_destination
 from tests.db.cast import MakeClient
 from tests.db.console.truth import BrowserOf, go_live
 from tests.db.console.undelivered import open_alert, store_dead
@@ -19,7 +19,7 @@ SHOWN = re.compile(r'id="as-curl"[^>]*><code>(.*?)</code>', re.DOTALL)
 
 
 def pages(pipe: Pipe) -> list[str]:
-    """Every page that shows what it does as curl."""
+    """Return every page that shows its action as a curl command."""
     letter, alert = DeadLetter.objects.earliest("id"), pipe.alerts.get()
     of_pipe = ("pipe", "revisions", "settings", "edit_pipe", "dead", "held")
     return [
@@ -39,12 +39,12 @@ def pages(pipe: Pipe) -> list[str]:
     ]
 
 
-def test_the_api_has_what_pages_show_as_curl(browser_of: BrowserOf, client_of: MakeClient, alice: User, pipe: Pipe):
+def test_api_has_every_address_shown_as_curl(browser_of: BrowserOf, client_of: MakeClient, alice: User, pipe: Pipe):
     go_live(pipe)
     now = timezone.now()
     store_dead(pipe, range(2), now - timedelta(minutes=1))
     open_alert(pipe, now)
-    ask_test_of_destination(destination=pipe.destinations.get(), event=b"{}", by=alice, now=now)
+    request_destination_test(destination=pipe.destinations.get(), event=b"{}", by=alice, now=now)
     browser, api = browser_of(alice), client_of(alice)
     for url in pages(pipe):
         [shown] = SHOWN.findall(browser.get(url).content.decode())

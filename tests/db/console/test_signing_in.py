@@ -1,4 +1,4 @@
-"""Signing in by password and by link, and the switches of the top bar."""
+"""Sign-in by password and by link, and the switches of the top bar."""
 
 import base64
 import re
@@ -12,10 +12,10 @@ from django.utils.crypto import pbkdf2
 from pytest_django import Settings
 
 from config.proxies import parse_proxies
-from mgmt.authentication import wait_of
 from mgmt.models import Pipe, User
 from mgmt.services import create_tenant, make_sign_in_link
-from mgmt.services.sign_in_limits import (
+from mgmt.tenancy.authentication import wait_of
+from mgmt.tenancy.services.sign_in_limits import (
     LINKS_PER_ADDRESS,
     PASSWORD_CHANGES,
     PER_ACCOUNT,
@@ -32,24 +32,24 @@ def attempt(client: Client, name: str, password: str, **more: str):
     return client.post("/sign-in/", {"username": name, "password": password, **more})
 
 
-def test_a_good_password_leads_home(client: Client, alice: User):
+def test_correct_password_redirects_to_home(client: Client, alice: User):
     answer = attempt(client, "alice", PASSWORD)
     assert (answer.status_code, answer.url) == (302, "/")
 
 
-def test_a_wrong_name_and_a_wrong_password_get_the_same_words(client: Client, alice: User):
+def test_unknown_user_and_wrong_password_get_the_same_message(client: Client, alice: User):
     one, other = attempt(client, "alice", "wrong"), attempt(client, "nobody", "wrong")
     assert one.status_code == other.status_code == 403
     assert "No account has this name and password" in one.content.decode()
     assert "No account has this name and password" in other.content.decode()
 
 
-def test_after_sign_in_one_comes_to_the_page_one_asked_for(client: Client, alice: User, pipe: Pipe):
+def test_sign_in_redirects_to_the_requested_page(client: Client, alice: User, pipe: Pipe):
     assert attempt(client, "alice", PASSWORD, next=f"/pipes/{pipe.id}/").url == f"/pipes/{pipe.id}/"
 
 
 @pytest.mark.parametrize("target", ["https://evil.example.com/", "//evil.example.com", "javascript:alert(1)"])
-def test_nobody_is_sent_to_another_site(client: Client, alice: User, target: str):
+def test_sign_in_never_redirects_to_another_site(client: Client, alice: User, target: str):
     assert attempt(client, "alice", PASSWORD, next=target).url == "/"
 
 
@@ -62,13 +62,13 @@ def from_(address: str) -> Client:
 
 
 def guess(name: str, address: str) -> int:
-    """Try a wrong password without the page around it; for how long nothing is checked, 0 if it was."""
+    """Try a wrong password without the page; return the throttle's wait, 0 if the password was checked."""
     request = RequestFactory().post("/", REMOTE_ADDR=address)
     assert authenticate(request, username=name, password="wrong") is None
     return wait_of(request)
 
 
-def test_guessing_one_account_is_refused_even_with_the_right_password(alice: User):
+def test_guessing_one_account_is_throttled_even_with_the_correct_password(alice: User):
     client = from_("203.0.113.1")
     assert fail(client, PER_ACCOUNT_AND_ADDRESS.most) == [403] * PER_ACCOUNT_AND_ADDRESS.most
     answer = attempt(client, "alice", PASSWORD)
@@ -78,14 +78,14 @@ def test_guessing_one_account_is_refused_even_with_the_right_password(alice: Use
     assert attempt(from_("203.0.113.2"), "alice", PASSWORD).status_code == 302
 
 
-def test_variants_of_a_name_count_for_the_same_account(alice: User):
+def test_variants_of_a_user_name_count_for_the_same_account(alice: User):
     client = from_("203.0.113.1")
     for number, name in enumerate(["alice", "ALICE", " alice ", "\uff41lice", "Alice"] * 2):
         assert attempt(client, name, "wrong").status_code == 403, number
     assert attempt(client, "alice", PASSWORD).status_code == 429
 
 
-def test_an_account_that_is_not_there_is_answered_like_one_that_is(alice: User):
+def test_unknown_account_is_answered_like_an_existing_one(alice: User):
     answers = {}
     for name in ("alice", "nobody"):
         client = from_(f"203.0.113.{len(name)}")
@@ -97,7 +97,7 @@ def test_an_account_that_is_not_there_is_answered_like_one_that_is(alice: User):
 
 
 @pytest.mark.parametrize("kind", ["unknown", "without a password", "not active"])
-def test_every_account_costs_the_same_rounds_of_the_password_hash(
+def test_every_account_costs_the_same_password_hash_iterations(
     alice: User, settings: Settings, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
@@ -124,7 +124,7 @@ def test_every_account_costs_the_same_rounds_of_the_password_hash(
     assert rounds_of(kind) == rounds_of("alice") == 1_000
 
 
-def test_three_hundred_junk_names_reset_no_limit(alice: User):
+def test_three_hundred_unknown_names_reset_no_limit(alice: User):
     client = from_("203.0.113.1")
     fail(client, PER_ACCOUNT_AND_ADDRESS.most)
     for number in range(300):
@@ -132,7 +132,7 @@ def test_three_hundred_junk_names_reset_no_limit(alice: User):
     assert attempt(client, "alice", PASSWORD).status_code == 429
 
 
-def test_one_address_tries_no_more_than_so_many_names(alice: User):
+def test_one_address_may_try_a_limited_number_of_names(alice: User):
     client = from_("203.0.113.1")
     found = [guess(f"name {number}", "203.0.113.1") for number in range(PER_ADDRESS.most)]
     assert found == [0] * PER_ADDRESS.most
@@ -140,7 +140,7 @@ def test_one_address_tries_no_more_than_so_many_names(alice: User):
     assert attempt(from_("203.0.113.2"), "alice", PASSWORD).status_code == 302
 
 
-def test_a_guesser_with_many_addresses_is_stopped_and_the_owners_browser_is_not(alice: User):
+def test_distributed_guessing_is_throttled_and_the_owners_browser_is_not(alice: User):
     owners = from_("203.0.113.1")
     assert attempt(owners, "alice", PASSWORD).status_code == 302
     owners.post("/sign-out/")
@@ -151,7 +151,7 @@ def test_a_guesser_with_many_addresses_is_stopped_and_the_owners_browser_is_not(
     assert attempt(owners, "alice", PASSWORD).status_code == 302
 
 
-def test_a_known_browser_may_not_guess_either_and_is_known_for_its_account_alone(alice: User):
+def test_known_browser_is_throttled_too_and_is_known_only_for_its_account(alice: User):
     known = from_("203.0.113.1")
     attempt(known, "alice", PASSWORD)
     known.post("/sign-out/")
@@ -162,7 +162,7 @@ def test_a_known_browser_may_not_guess_either_and_is_known_for_its_account_alone
     assert attempt(known, "bob", PASSWORD).status_code == 429
 
 
-def test_a_success_forgets_the_accounts_failures_at_that_address(alice: User):
+def test_successful_sign_in_resets_the_accounts_failures_at_that_address(alice: User):
     client = from_("203.0.113.1")
     fail(client, PER_ACCOUNT_AND_ADDRESS.most - 1)
     assert attempt(client, "alice", PASSWORD).status_code == 302
@@ -171,22 +171,22 @@ def test_a_success_forgets_the_accounts_failures_at_that_address(alice: User):
     assert fail(client, PER_ACCOUNT_AND_ADDRESS.most) == [403] * PER_ACCOUNT_AND_ADDRESS.most
 
 
-def test_the_staffs_sign_in_page_is_the_console_s(client: Client, alice: User):
+def test_sign_in_page_of_the_admin_is_that_of_the_console(client: Client, alice: User):
     answer = client.get("/admin/", follow=True)
     assert answer.redirect_chain[-1][0] == "/sign-in/?next=%2Fadmin%2F"
     posted = client.post("/admin/login/?next=/admin/", {"username": "alice", "password": PASSWORD})
-    assert (posted.status_code, "_auth_user_id" in client.session) == (302, False), "it checks no password"
+    assert (posted.status_code, "_auth_user_id" in client.session) == (302, False), "the admin login checks no password"
     User.objects.create_superuser("root", password=PASSWORD)
     assert attempt(client, "root", PASSWORD, next="/admin/").url == "/admin/"
     assert client.get("/admin/").status_code == 200
 
 
-def test_a_member_who_is_no_staff_gets_no_endless_redirect(client: Client, alice: User):
+def test_non_staff_member_gets_403_instead_of_a_redirect_loop(client: Client, alice: User):
     attempt(client, "alice", PASSWORD)
     assert client.get("/admin/", follow=True).status_code == 403
 
 
-def test_basic_auth_and_the_page_share_one_limit(alice: User):
+def test_basic_auth_and_sign_in_page_share_one_limit(alice: User):
     client = from_("203.0.113.1")
     basic = "Basic " + base64.b64encode(b"alice:wrong").decode()
     half = PER_ACCOUNT_AND_ADDRESS.most // 2
@@ -199,14 +199,14 @@ def test_basic_auth_and_the_page_share_one_limit(alice: User):
     assert 0 < int(answer["Retry-After"]) <= 300
 
 
-def test_good_basic_auth_is_never_counted(alice: User):
+def test_successful_basic_auth_is_never_counted(alice: User):
     client = from_("203.0.113.1")
     good = "Basic " + base64.b64encode(f"alice:{PASSWORD}".encode()).decode()
     found = {client.get("/api/v1/me/", headers={"authorization": good}).status_code for _ in range(30)}
     assert found == {200}
 
 
-def test_the_old_password_may_be_tried_ten_times_an_hour(client: Client):
+def test_old_password_may_be_tried_ten_times_an_hour(client: Client):
     root = User.objects.create_superuser("root", password=PASSWORD)
     client.force_login(root)
     typed = {"old_password": "wrong", "new_password1": "another long one", "new_password2": "another long one"}
@@ -215,7 +215,7 @@ def test_the_old_password_may_be_tried_ten_times_an_hour(client: Client):
     assert client.post("/admin/password_change/", typed | {"old_password": PASSWORD}).status_code == 429
 
 
-def test_made_up_links_are_refused_after_a_while_unread(alice: User):
+def test_forged_sign_in_links_are_throttled_without_being_read(alice: User):
     client = from_("203.0.113.1")
     found = [client.get(f"/sign-in/made-up-{n}/").status_code for n in range(LINKS_PER_ADDRESS.most + 1)]
     assert found == [403] * LINKS_PER_ADDRESS.most + [429]
@@ -236,7 +236,7 @@ def through(address: str, **more: str) -> Client:
 
 
 @pytest.mark.usefixtures("_behind_proxies")
-def test_behind_a_proxy_each_client_has_a_limit_of_its_own(alice: User):
+def test_each_client_behind_a_proxy_has_its_own_limit(alice: User):
     guesser = through("203.0.113.1")
     fail(guesser, PER_ACCOUNT_AND_ADDRESS.most)
     assert attempt(guesser, "alice", PASSWORD).status_code == 429
@@ -244,43 +244,43 @@ def test_behind_a_proxy_each_client_has_a_limit_of_its_own(alice: User):
 
 
 @pytest.mark.usefixtures("_behind_proxies")
-def test_who_makes_up_addresses_in_front_of_the_proxy_gains_nothing(alice: User):
+def test_forged_addresses_before_the_proxys_entry_evade_no_limit(alice: User):
     for number in range(PER_ACCOUNT_AND_ADDRESS.most):
-        fail(through(f"192.0.2.{number}, 203.0.113.1"), 1)  # the proxy added the last one
+        fail(through(f"192.0.2.{number}, 203.0.113.1"), 1)  # the proxy appended the last one
     assert attempt(through("192.0.2.99, 203.0.113.1"), "alice", PASSWORD).status_code == 429
 
 
-def test_without_a_trusted_proxy_nobody_chooses_an_address(alice: User):
+def test_forwarded_address_is_ignored_without_a_trusted_proxy(alice: User):
     for number in range(PER_ACCOUNT_AND_ADDRESS.most):
         fail(Client(REMOTE_ADDR="203.0.113.1", headers={"x-forwarded-for": f"192.0.2.{number}"}), 1)
     spoofed = Client(REMOTE_ADDR="203.0.113.1", headers={"x-forwarded-for": "192.0.2.99"})
     assert attempt(spoofed, "alice", PASSWORD).status_code == 429
 
 
-def test_a_sign_in_link_works_once(client: Client, alice: User):
+def test_sign_in_link_works_once(client: Client, alice: User):
     link = make_sign_in_link(user=alice, base_url="")
     first, second = client.get(link), Client().get(link)
     assert (first.status_code, first["Location"]) == (302, "/")
     assert client.get("/").status_code == 200
     assert second.status_code == 403
-    assert "used already" in second.content.decode()
+    assert "already used" in second.content.decode()
 
 
-def test_signing_out_ends_the_session_and_needs_a_post(browser_of: BrowserOf, alice: User):
+def test_sign_out_ends_the_session_and_requires_a_post(browser_of: BrowserOf, alice: User):
     browser = browser_of(alice)
     assert browser.get("/sign-out/").status_code == 405
     browser.post("/sign-out/")
     assert browser.get("/").status_code == 302
 
 
-def test_the_theme_is_kept_in_a_cookie_and_sent_with_the_page(client: Client):
+def test_theme_is_stored_in_a_cookie_and_rendered_with_the_page(client: Client):
     client.post("/theme/")
     assert 'data-bs-theme="dark"' in client.get("/sign-in/").content.decode()
     client.post("/theme/")
     assert 'data-bs-theme="light"' in client.get("/sign-in/").content.decode()
 
 
-def test_switching_the_tenant_shows_its_pipes_only(browser_of: BrowserOf, alice: User, pipe: Pipe):
+def test_tenant_switch_shows_only_that_tenants_pipes(browser_of: BrowserOf, alice: User, pipe: Pipe):
     second = create_tenant(name="Second", owner=alice)
     browser = browser_of(alice)
     assert "orders" in browser.get("/").content.decode()
@@ -288,7 +288,7 @@ def test_switching_the_tenant_shows_its_pipes_only(browser_of: BrowserOf, alice:
     assert "orders" not in browser.get("/").content.decode()
 
 
-def test_a_tenant_of_somebody_else_cannot_be_switched_to(browser_of: BrowserOf, alice: User, charlie: User, pipe: Pipe):
+def test_user_cannot_switch_to_a_foreign_tenant(browser_of: BrowserOf, alice: User, charlie: User, pipe: Pipe):
     browser = browser_of(alice)
     browser.post("/tenant/", {"tenant": charlie.tenants.get().id})
     assert "orders" in browser.get("/").content.decode()

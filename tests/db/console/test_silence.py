@@ -1,4 +1,4 @@
-"""A control plane that does nothing says so: in an incident, on pages, in `explain`; one that works does not."""
+"""A stalled control plane is reported in an incident, on pages and in `explain`; a working one is not."""
 
 from datetime import datetime, timedelta
 from io import StringIO
@@ -12,9 +12,9 @@ from pytest_django import Settings
 
 from controlplane.locks import alone
 from controlplane.observer.incidents import SILENT, watch_incidents, watch_silence
-from mgmt.models import Incident, Pipe, Tick, User
-from mgmt.queries.ticks import PATIENCE, is_silent, silent
-from mgmt.schedule import EVERY_S, PROVISION
+from mgmt.cells.queries.overdue_tasks import PATIENCE, is_overdue, overdue_tasks
+from mgmt.cells.schedule import EVERY_S, PROVISION
+from mgmt.models import Incident, Pipe, TaskRun, User
 from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
@@ -23,39 +23,39 @@ LATER = NOW + PATIENCE + timedelta(seconds=1)
 
 
 def all_done(at: datetime = NOW) -> None:
-    Tick.objects.all().delete()
-    Tick.objects.bulk_create(Tick(task=task, at=at) for task in EVERY_S)
+    TaskRun.objects.all().delete()
+    TaskRun.objects.bulk_create(TaskRun(task=task, at=at) for task in EVERY_S)
 
 
-def test_a_task_that_was_done_leaves_word_and_one_that_failed_does_not():
+def test_successful_task_records_its_run_and_a_failed_task_does_not():
     def fails() -> str:
         raise ValueError("no")
 
     assert alone(PROVISION, lambda: "Place") == "Place"
     with pytest.raises(ValueError, match="no"):
         alone("deployer.tick", fails)
-    (row,) = Tick.objects.all()
+    (row,) = TaskRun.objects.all()
     assert (row.task, row.said) == (PROVISION, "Place")
     alone(PROVISION, lambda: "nothing to do")
-    assert Tick.objects.get().at > row.at
+    assert TaskRun.objects.get().at > row.at
 
 
-def test_silence_counts_by_each_tasks_own_period():
+def test_task_is_overdue_by_its_own_period():
     all_done()
-    assert silent(NOW + PATIENCE) == []
-    assert {one.task for one in silent(LATER)} == set(EVERY_S) - {"observer.watch_patterns"}
-    assert {one.task for one in silent(NOW + timedelta(seconds=61))} == set(EVERY_S)
+    assert overdue_tasks(NOW + PATIENCE) == []
+    assert {one.task for one in overdue_tasks(LATER)} == set(EVERY_S) - {"observer.watch_patterns"}
+    assert {one.task for one in overdue_tasks(NOW + timedelta(seconds=61))} == set(EVERY_S)
 
 
-def test_what_was_never_done_counts_for_those_who_have_watched_long_enough():
-    assert silent(LATER) == []
-    assert not is_silent(PROVISION, LATER)
-    assert PROVISION in {one.task for one in silent(LATER, watched_since=NOW)}
+def test_task_that_never_ran_is_overdue_after_a_long_enough_watch():
+    assert overdue_tasks(LATER) == []
+    assert not is_overdue(PROVISION, LATER)
+    assert PROVISION in {one.task for one in overdue_tasks(LATER, watched_since=NOW)}
     all_done()
-    assert silent(LATER, watched_since=LATER) == [], "whoever begins to watch gives it time"
+    assert overdue_tasks(LATER, watched_since=LATER) == [], "a new watcher first allows for the grace period"
 
 
-def test_silence_is_one_incident_told_once_until_it_is_over(settings: Settings):
+def test_stalled_control_plane_opens_one_incident_and_one_mail_until_it_recovers(settings: Settings):
     settings.PENSTOCK_OPERATOR_MAIL = "ops@example.com"
     all_done()
     assert not watch_silence(NOW, NOW)
@@ -64,22 +64,22 @@ def test_silence_is_one_incident_told_once_until_it_is_over(settings: Settings):
     watch_incidents(LATER)
     incident = Incident.objects.get()
     assert (incident.cause, incident.resolved_at, len(mail.outbox)) == (SILENT, None, 1)
-    assert "Redis, beat and the workers" in mail.outbox[0].body
+    assert "Redis, Celery beat and the workers" in mail.outbox[0].body
     all_done(LATER)
     watch_silence(LATER, NOW)
     assert Incident.objects.get().resolved_at == LATER
 
 
-def test_staff_and_the_pipes_owner_see_it_and_explain_says_it(pipe: Pipe, alice: User, browser_of: BrowserOf):
+def test_staff_owner_and_explain_report_the_stalled_control_plane(pipe: Pipe, alice: User, browser_of: BrowserOf):
     staff, owner = browser_of(User.objects.create_superuser("admin")), browser_of(alice)
 
     def seen() -> list[bool]:
         out = StringIO()
         call_command("explain", pipe.name, stdout=out)
         return [
-            "The control plane does nothing" in staff.get("/staff/").content.decode(),
-            "Our control plane is behind" in owner.get(f"/pipes/{pipe.id}/").content.decode(),
-            "look at Redis, beat and the workers" in out.getvalue(),
+            "The control plane is stalled" in staff.get("/staff/").content.decode(),
+            "Our control plane is delayed" in owner.get(f"/pipes/{pipe.id}/").content.decode(),
+            "check Redis, beat and the workers" in out.getvalue(),
         ]
 
     all_done(timezone.now())
@@ -88,7 +88,7 @@ def test_staff_and_the_pipes_owner_see_it_and_explain_says_it(pipe: Pipe, alice:
     assert seen() == [True] * 3
 
 
-def test_a_pipe_that_waits_for_nothing_says_nothing_of_it(pipe: Pipe, alice: User, browser_of: BrowserOf):
+def test_pipe_that_waits_for_nothing_shows_no_stall(pipe: Pipe, alice: User, browser_of: BrowserOf):
     pipe.revisions.update(state="live")
     all_done(timezone.now() - timedelta(hours=1))
     answer: Client = browser_of(alice)

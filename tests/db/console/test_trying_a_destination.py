@@ -1,4 +1,4 @@
-"""Starts, the echo and test requests in the console: by buttons and links that work without a script, too."""
+"""Templates, the echo and test requests in the console: buttons and links also work without JavaScript."""
 
 import html
 import re
@@ -10,9 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from mgmt.console.editor.starts import STARTS, Start
+from mgmt.delivery_tests.services import MOST_A_MINUTE
 from mgmt.models import DestinationTest, Pipe, Tenant, User
-from mgmt.services.test_requests import MOST_A_MINUTE
+from mgmt.pipes.editor.templates import STARTS, PipeTemplate
 from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +39,7 @@ def error_of(page: str, field: str) -> str:
 
 
 @pytest.mark.parametrize("start", STARTS, ids=[start.name for start in STARTS])
-def test_a_start_fills_in_the_editor_by_a_plain_link(alices: Client, tenant: Tenant, start: Start):
+def test_template_fills_in_the_editor_through_a_plain_link(alices: Client, tenant: Tenant, start: PipeTemplate):
     assert f'href="{NEW}?start={start.name}"' in alices.get(NEW).content.decode()
     page = alices.get(NEW, {"start": start.name}).content.decode()
     assert f'value="{start.pipe}"' in page
@@ -48,48 +48,48 @@ def test_a_start_fills_in_the_editor_by_a_plain_link(alices: Client, tenant: Ten
     assert f"{requests} request{'s' if requests > 1 else ''} would be sent" in page
 
 
-def test_an_unknown_start_is_blank(alices: Client, tenant: Tenant):
+def test_unknown_template_gives_a_blank_editor(alices: Client, tenant: Tenant):
     blank, unknown = (alices.get(NEW, query).content.decode() for query in ({}, {"start": "nothing"}))
     assert "ord-4711" in unknown
     assert re.findall(r'name="destination.name"[^>]*value="([^"]*)"', unknown) == ["main"]
     assert 'aria-current="true"' in blank
 
 
-def test_who_has_no_endpoint_fills_in_our_echo(alices: Client, tenant: Tenant, settings: Settings):
+def test_destination_without_an_endpoint_is_filled_in_with_the_echo(alices: Client, tenant: Tenant, settings: Settings):
     settings.PENSTOCK_ECHO_URL = "https://penstock.example.com/echo/"
     page = press(alices, "echo.destination.0", {"destination.url": [""]})
     assert 'value="https://penstock.example.com/echo/"' in page
-    assert "Use our echo" not in page, "it is filled in"
+    assert "Use echo endpoint" not in page, "the URL is filled in already"
 
 
-def test_where_no_echo_can_be_reached_none_is_offered(alices: Client, tenant: Tenant, settings: Settings):
+def test_unreachable_echo_is_not_offered(alices: Client, tenant: Tenant, settings: Settings):
     settings.PENSTOCK_ECHO_URL = ""
-    assert "our echo" not in press(alices, "echo.destination.0", {"destination.url": [""]})
+    assert "echo endpoint" not in press(alices, "echo.destination.0", {"destination.url": [""]})
 
 
-def test_a_test_request_is_asked_for_and_waited_for_beside_its_destination(alices: Client, tenant: Tenant, alice: User):
+def test_test_request_is_queued_and_awaited_at_its_destination(alices: Client, tenant: Tenant, alice: User):
     page = press(alices, "test.destination.0")
     row = DestinationTest.objects.get()
     assert (row.url, row.body, row.by, row.pipe) == ("https://main.example.com/in", '{"total": 150}', alice, None)
     assert f'hx-get="/tests/{row.id}/?part=answer"' in page
     assert f'name="destination.test" value="{row.id}"' in page
     later = press(alices, "redraw", {"destination.test": [row.id]})
-    assert f'id="{row.id}"' in later, "it stays where it was while the form is drawn anew"
+    assert f'id="{row.id}"' in later, "the test request stays in place when the form is rendered again"
 
 
-def test_a_test_request_needs_a_url(alices: Client, tenant: Tenant):
+def test_test_request_requires_a_url(alices: Client, tenant: Tenant):
     page = press(alices, "test.destination.0", {"destination.url": [""]})
     assert error_of(page, "destination-0-url") == "needs a URL to send a request to"
     assert not DestinationTest.objects.exists()
 
 
-def test_a_forbidden_address_is_told_under_its_field(alices: Client, tenant: Tenant, settings: Settings):
+def test_forbidden_address_is_refused_at_its_field(alices: Client, tenant: Tenant, settings: Settings):
     settings.PENSTOCK_DESTINATION_ALLOW = ""
     page = press(alices, "test.destination.0", {"destination.url": ["http://10.0.0.1/in"]})
     assert error_of(page, "destination-0-url") == "needs a public address"
 
 
-def test_too_many_are_refused_in_words(alices: Client, tenant: Tenant):
+def test_too_many_test_requests_are_refused_with_a_message(alices: Client, tenant: Tenant):
     for _ in range(MOST_A_MINUTE):
         press(alices, "test.destination.0")
     page = press(alices, "test.destination.0")
@@ -97,9 +97,9 @@ def test_too_many_are_refused_in_words(alices: Client, tenant: Tenant):
     assert DestinationTest.objects.count() == MOST_A_MINUTE
 
 
-def test_an_event_that_does_not_come_there_is_told(alices: Client, tenant: Tenant):
+def test_event_that_does_not_reach_the_destination_is_reported(alices: Client, tenant: Tenant):
     never = {"routes": "first", "rule.when": "false", "rule-0.to": "0"}
-    assert "does not come to main" in error_of(press(alices, "test.destination.0", never), "destination-0")
+    assert "does not reach main" in error_of(press(alices, "test.destination.0", never), "destination-0")
 
 
 def answered(row: DestinationTest, **said: Any) -> DestinationTest:
@@ -110,7 +110,7 @@ def answered(row: DestinationTest, **said: Any) -> DestinationTest:
 
 @pytest.fixture
 def asked(alices: Client, pipe: Pipe) -> DestinationTest:
-    """A test request to the saved destination crm."""
+    """Test request to the saved destination crm."""
     url = reverse("console:test_destination", args=[pipe.id, "crm"])
     answer = alices.post(url, {"body": '{"order": 1}'})
     row = DestinationTest.objects.get()
@@ -118,7 +118,7 @@ def asked(alices: Client, pipe: Pipe) -> DestinationTest:
     return row
 
 
-def test_a_saved_destination_is_tried_from_its_page(alices: Client, asked: DestinationTest, pipe: Pipe):
+def test_saved_destination_is_tested_from_its_page(alices: Client, asked: DestinationTest, pipe: Pipe):
     assert (asked.pipe, asked.body) == (pipe, '{"order": 1}')
     page = alices.get(reverse("console:destination", args=[pipe.id, "crm"])).content.decode()
     assert f'href="/tests/{asked.id}/"' in page
@@ -130,32 +130,32 @@ def test_a_saved_destination_is_tried_from_its_page(alices: Client, asked: Desti
         ({"status": 204, "outcome": "delivered"}, ["Answered 204", "would be delivered"]),
         (
             {"status": 401, "outcome": "dead", "cause": "rejected", "reason": "rejected"},
-            ["Answered 401", "this answer is final", "/help/causes/rejected/", "speak of credentials"],
+            ["Answered 401", "this failure is final", "/help/causes/rejected/", "point to credentials"],
         ),
         (
             {"outcome": "recoverable", "cause": "timeout", "reason": "timeout: Operation timed out"},
-            ["No answer in time", "would be tried again", "Operation timed out", "until it failed"],
+            ["Timed out", "would be retried", "Operation timed out", "until it failed"],
         ),
         (
             {"outcome": "recoverable", "cause": "destination-forbidden", "reason": "destination-forbidden"},
-            ["Its address may not be called from here", "/help/causes/destination-forbidden/"],
+            ["The address is not allowed", "/help/causes/destination-forbidden/"],
         ),
     ],
     ids=["204", "401", "timeout", "forbidden"],
 )
-def test_what_came_back_is_told_with_the_verdict_and_what_to_do(
+def test_response_is_shown_with_outcome_and_remedy(
     alices: Client, asked: DestinationTest, said: dict[str, Any], words: list[str]
 ):
     page = alices.get(f"/tests/{answered(asked, **said).id}/").content.decode()
     assert [word for word in words if word not in page] == []
 
 
-def test_an_answers_body_is_shown_as_text(alices: Client, asked: DestinationTest):
+def test_response_body_is_shown_as_text(alices: Client, asked: DestinationTest):
     answered(asked, status=200, outcome="delivered", answer="<script>alert(1)</script>")
     assert "&lt;script&gt;alert(1)" in alices.get(f"/tests/{asked.id}/").content.decode()
 
 
-def test_the_fragment_asks_again_until_there_is_an_answer(alices: Client, asked: DestinationTest):
+def test_fragment_polls_until_the_response_arrives(alices: Client, asked: DestinationTest):
     url = f"/tests/{asked.id}/?part=answer"
     waiting = alices.get(url, headers=HTMX).content.decode()
     assert "hx-trigger" in waiting
@@ -164,26 +164,24 @@ def test_the_fragment_asks_again_until_there_is_an_answer(alices: Client, asked:
     assert "hx-trigger" not in alices.get(url, headers=HTMX).content.decode()
 
 
-def test_a_body_goes_out_as_it_was_typed(alices: Client, pipe: Pipe):
+def test_body_is_sent_as_typed(alices: Client, pipe: Pipe):
     alices.post(reverse("console:test_destination", args=[pipe.id, "crm"]), {"body": "plain words"})
     assert DestinationTest.objects.get().body == "plain words"
 
 
-def test_a_viewer_sees_no_button_and_is_refused(
-    browser_of: BrowserOf, viewer: User, pipe: Pipe, asked: DestinationTest
-):
+def test_viewer_sees_no_button_and_is_refused(browser_of: BrowserOf, viewer: User, pipe: Pipe, asked: DestinationTest):
     browser = browser_of(viewer)
-    assert "Send a test request" not in browser.get(f"/pipes/{pipe.id}/destinations/crm/").content.decode()
+    assert "Send test request" not in browser.get(f"/pipes/{pipe.id}/destinations/crm/").content.decode()
     assert browser.post(reverse("console:test_destination", args=[pipe.id, "crm"])).status_code == 403
     assert browser.get(f"/tests/{asked.id}/").status_code == 200
 
 
-def test_charlie_finds_no_test_request(browser_of: BrowserOf, charlie: User, asked: DestinationTest):
+def test_other_tenant_finds_no_test_request(browser_of: BrowserOf, charlie: User, asked: DestinationTest):
     assert browser_of(charlie).get(f"/tests/{asked.id}/").status_code == 404
     assert asked.id not in press(browser_of(charlie), "redraw", {"destination.test": [asked.id]}).replace(
         f'name="destination.test" value="{asked.id}"', ""
     )
 
 
-def test_nobody_is_sent_to_sign_in(client: Client, asked: DestinationTest):
+def test_anonymous_user_is_redirected_to_sign_in(client: Client, asked: DestinationTest):
     assert client.get(f"/tests/{asked.id}/").status_code == 302

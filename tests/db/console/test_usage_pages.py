@@ -1,4 +1,4 @@
-"""Usage on its pages, in files and through the API: a tenant sees its own, staff see all and what nobody took."""
+"""Usage pages, exports and API: a tenant sees its own usage, staff see all and the unattributed part."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ def used(pipe: Pipe | None, kind: str, cpu_s: float, units: int = 0, size_bytes:
 
 @pytest.fixture
 def others(charlie: User, a_spec: MakeSpec) -> Pipe:
-    """Charlie's pipe, with usage of its own."""
+    """Pipe of Charlie's tenant, with usage of its own."""
     tenant = Tenant.objects.get(memberships__user=charlie)
     pipe = create_pipe(tenant=tenant, name="secret", spec=a_spec(), author=charlie)
     used(pipe, "process", 50, 7_777)
@@ -43,7 +43,7 @@ def others(charlie: User, a_spec: MakeSpec) -> Pipe:
 
 @pytest.fixture
 def orders(pipe: Pipe, tenant: Tenant, alice: User, a_spec: MakeSpec) -> Pipe:
-    """orders took 10 s today and 4 s ten days ago, refunds 30 s; 20 s of process were nobody's."""
+    """Usage of orders (10 s today, 4 s ten days ago) and refunds (30 s); 20 s of process are unattributed."""
     refunds = create_pipe(tenant=tenant, name="refunds", spec=a_spec(), author=alice)
     used(pipe, "ingest", 1, 1_200, 2_500_000)
     used(pipe, "process", 4, 1_250, 2_600_000)
@@ -59,25 +59,25 @@ def lines_of(browser: Client, url: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in b"".join(browser.get(url)).splitlines()]
 
 
-def test_a_tenant_sees_what_its_own_pipes_took(alices: Client, orders: Pipe, others: Pipe):
+def test_tenant_sees_the_usage_of_its_own_pipes(alices: Client, orders: Pipe, others: Pipe):
     page = alices.get("/usage/").content.decode()
     assert "refunds" in page
-    assert "1\u202f350" in page, "attempts of both kinds of lanes"
+    assert "1\u202f350" in page, "attempts of both kinds of transmit lane"
     assert "2.5\u202fMB" in page
-    assert "40.0" in page, "seconds of CPU, all together"
+    assert "40.0" in page, "total CPU seconds"
     assert "25.0\u202f%" in page, "the share of orders"
     assert others.name not in page
     assert "7\u202f777" not in page
 
 
-def test_a_longer_range_has_the_days_before(alices: Client, orders: Pipe):
+def test_longer_range_includes_earlier_days(alices: Client, orders: Pipe):
     long_ago = str(today() - timedelta(days=10))
     assert f'<th scope="row">{long_ago}</th>' not in alices.get("/usage/").content.decode()
     assert f'<th scope="row">{long_ago}</th>' in alices.get("/usage/?range=30d").content.decode()
     assert alices.get("/usage/?range=ever").status_code == 200
 
 
-def test_one_pipe_has_its_own_days(alices: Client, orders: Pipe):
+def test_single_pipe_shows_its_own_days(alices: Client, orders: Pipe):
     page = alices.get(f"/usage/?pipe={orders.id}").content.decode()
     assert "Usage of orders" in page
     assert "10.0" in page
@@ -85,11 +85,11 @@ def test_one_pipe_has_its_own_days(alices: Client, orders: Pipe):
     assert f"/api/v1/pipes/{orders.id}/usage/" in page
 
 
-def test_anothers_pipe_is_not_found(browser_of: BrowserOf, charlie: User, orders: Pipe):
+def test_other_tenant_gets_404_for_a_pipe(browser_of: BrowserOf, charlie: User, orders: Pipe):
     assert browser_of(charlie).get(f"/usage/?pipe={orders.id}").status_code == 404
 
 
-def test_a_file_has_each_pipe_and_day_of_what_is_on_the_page(alices: Client, orders: Pipe, others: Pipe):
+def test_file_export_has_each_pipe_and_day_of_the_page(alices: Client, orders: Pipe, others: Pipe):
     lines = lines_of(alices, f"/usage/?pipe={orders.id}&range=30d&format=jsonl")
     assert [(line["day"], line["name"], line["events"], line["attempts"], line["cpu_us"]) for line in lines] == [
         (str(today()), "orders", 1_200, 1_350, 10 * S),
@@ -99,11 +99,11 @@ def test_a_file_has_each_pipe_and_day_of_what_is_on_the_page(alices: Client, ord
     assert {row["name"] for row in csv.DictReader(io.StringIO(text))} == {"orders", "refunds"}
 
 
-def test_nothing_used_is_said_so(alices: Client, pipe: Pipe):
-    assert "Nothing was used in these days." in alices.get("/usage/").content.decode()
+def test_empty_usage_is_reported(alices: Client, pipe: Pipe):
+    assert "No usage in this period." in alices.get("/usage/").content.decode()
 
 
-def test_somebody_without_a_tenant_finds_no_such_page(browser_of: BrowserOf):
+def test_user_without_a_tenant_gets_404(browser_of: BrowserOf):
     assert browser_of(User.objects.create_user("dora")).get("/usage/").status_code == 404
 
 
@@ -112,23 +112,23 @@ def admin(browser_of: BrowserOf) -> Client:
     return browser_of(User.objects.create_superuser("admin"))
 
 
-def test_staff_see_every_tenant_and_what_nobody_took_and_all_of_it_is_the_total(
+def test_staff_see_every_tenant_and_unattributed_usage_and_the_total_includes_both(
     admin: Client, orders: Pipe, others: Pipe
 ):
     page = admin.get("/staff/usage/").content.decode()
-    assert "nobody: no pipe&#x27;s work" in page or "nobody: no pipe's work" in page
+    assert "unattributed" in page
     lines = lines_of(admin, "/staff/usage/?format=jsonl")
     assert {line["tenant"]: line["cpu_us"] // S for line in lines} == {"Alice's": 40, "": 20, "Charlie's": 50}
     assert "110.0" in page
-    assert "19.2\u202f%" in page, "of process lanes, what nobody took"
+    assert "19.2\u202f%" in page, "unattributed share of the process lanes"
 
 
-def test_others_find_no_such_page(alices: Client, orders: Pipe):
+def test_non_staff_users_get_404(alices: Client, orders: Pipe):
     assert alices.get("/staff/usage/").status_code == 404
     assert alices.get("/api/v1/staff/usage/").status_code == 404
 
 
-def test_the_api_tells_a_pipes_days_and_their_total(client_of: MakeClient, alice: User, orders: Pipe):
+def test_api_returns_a_pipes_days_and_their_total(client_of: MakeClient, alice: User, orders: Pipe):
     found = client_of(alice).get(f"/api/v1/pipes/{orders.id}/usage/?range=30d").json()
     assert [day["day"] for day in found["results"]] == [str(today()), str(today() - timedelta(days=10))]
     assert found["results"][0]["amount"] == {
@@ -138,12 +138,12 @@ def test_the_api_tells_a_pipes_days_and_their_total(client_of: MakeClient, alice
     assert found["total"]["cpu_us"] == 14 * S
 
 
-def test_a_range_that_there_is_not_is_refused(client_of: MakeClient, alice: User, orders: Pipe):
+def test_unknown_range_is_refused(client_of: MakeClient, alice: User, orders: Pipe):
     answer = client_of(alice).get(f"/api/v1/pipes/{orders.id}/usage/?range=1y")
     assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (400, "range")
 
 
-def test_the_api_tells_staff_of_all_and_the_sums_agree(client_of: MakeClient, orders: Pipe, others: Pipe):
+def test_api_returns_all_usage_to_staff_and_the_sums_agree(client_of: MakeClient, orders: Pipe, others: Pipe):
     found = client_of(User.objects.create_superuser("admin")).get("/api/v1/staff/usage/").json()
     assert found["total"]["cpu_us"] == 110 * S
     assert sum(one["amount"]["cpu_us"] for one in found["tenants"]) == 110 * S
@@ -152,7 +152,7 @@ def test_the_api_tells_staff_of_all_and_the_sums_agree(client_of: MakeClient, or
     assert (process["cell"], process["idle_us"]) == ("c1", 20 * S)
 
 
-def test_the_pages_cost_the_same_however_many_there_are(
+def test_pages_have_a_constant_query_count_for_any_number_of_tenants_and_pipes(
     alices: Client,
     admin: Client,
     orders: Pipe,

@@ -1,4 +1,4 @@
-"""What the Observer would have written about a pipe: rows for pages to read."""
+"""Ledger rows of a pipe as the Observer would have written them, for pages to read."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -8,10 +8,10 @@ from django.test import Client
 from pyroaring import BitMap64
 
 from dataplane.ledger.breakdown import Breakdown, Slice
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.units import position_of
-from mgmt.models import Attempt, Cell, FactRow, LagRow, Passed, Pipe, Reach, Seal, Topic, User
-from mgmt.queries.span import start_of
+from mgmt.ledger.queries.bucket_range import start_of
+from mgmt.models import Cell, DeliveryAttempt, FactRow, HighOffset, LagRow, Pipe, Seal, SettledOffset, Topic, User
 from mgmt.services import adopt_live_spec
 
 TOPICS = ("ingest", "egress", "retry-in", "retry-out")
@@ -19,7 +19,7 @@ BrowserOf = Callable[[User], Client]
 
 
 def go_live(pipe: Pipe) -> None:
-    """What the provisioner does to the rows."""
+    """Place the pipe and set its revision live, as the Provisioner does."""
     cell, _ = Cell.objects.get_or_create(id="c1")
     for purpose in TOPICS:
         Topic.objects.get_or_create(
@@ -36,7 +36,7 @@ def go_live(pipe: Pipe) -> None:
 
 
 class Truth:
-    """Writes what the Observer would have written about one pipe."""
+    """Writer of one pipe's rows as the Observer would have written them."""
 
     def __init__(self, pipe: Pipe, destination: str = "crm") -> None:
         self.pipe = pipe
@@ -56,29 +56,31 @@ class Truth:
         )
 
     def moved(self, bucket: int, offsets: list[int]) -> None:
-        """ACKed, seen, through process and on the way to the destination."""
+        """Store facts of messages that were ACKed, seen, processed and sent on to the destination."""
         self.fact(bucket, "ingest", "sent", offsets, "acked")
         self.fact(bucket, "ingest", "sent", offsets, "seen")
         self.fact(bucket, "process", "sent", offsets)
         self.fact(bucket, f"transform:{self.destination}", "sent", offsets)
-        Reach.objects.create(
+        HighOffset.objects.create(
             pipe_id=self.pipe.id, bucket=bucket, topic="penstock.c1.egress.g1", partition=0, offset=max(offsets)
         )
 
     def passed(self, offset: int) -> None:
-        """Every reader is past everything below the offset."""
+        """Mark everything below the offset as settled by every reader."""
         for purpose in ("ingest", "egress"):
-            Passed.objects.update_or_create(topic=f"penstock.c1.{purpose}.g1", partition=0, defaults={"offset": offset})
+            SettledOffset.objects.update_or_create(
+                topic=f"penstock.c1.{purpose}.g1", partition=0, defaults={"offset": offset}
+            )
 
     def lag(self, bucket: int, node: str, way: str, lags_us: list[int]) -> None:
-        """Lags "in" or "out", or durations of the node's "own"."""
-        sketch = Sketch()
+        """Store lags (`in` or `out`), or process durations (`own`), of a node."""
+        sketch = LagSketch()
         sketch.add(lags_us)
         column = way if way == "own" else f"lag_{way}"
         self._timing(bucket, node, **{column: sketch.encode()})
 
     def delivered(self, bucket: int, slices_us: Mapping[Slice, int], *, source_us: int = 0, count: int = 1) -> None:
-        """So many deliveries in the minute, each of which spent its time so."""
+        """Store `count` deliveries in the minute, each with its time in these slices."""
         breakdown = Breakdown()
         breakdown.add([source_us] * count, [[slices_us.get(slice_, 0) for slice_ in Slice]] * count)
         self._timing(bucket, f"transmit:{self.destination}", breakdown=breakdown.encode())
@@ -90,7 +92,7 @@ class Truth:
 
     def attempt(self, bucket: int, offset: int, outcome: str, *, status: int = 204, reason: str = "") -> None:
         at = start_of(bucket) + timedelta(seconds=20)
-        Attempt.objects.create(
+        DeliveryAttempt.objects.create(
             pipe_id=self.pipe.id,
             destination=self.destination,
             message_id=uuid.uuid4().hex,

@@ -4,29 +4,29 @@ from datetime import datetime
 from typing import Any
 
 from dataplane.ledger.units import position_of
+from mgmt.alerts.services.alerts import FailureGroup, note_failures
+from mgmt.deliveries.services.offset_sets import OffsetSetKey, StoredPosition, add_places
+from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import Alert, DeadLetter, HeldMessage, OffsetSet, Pipe
-from mgmt.queries.span import bucket_at
-from mgmt.services.alerts import Failure, note_failures
-from mgmt.services.places import Found, SetId, add_places
 
 DEAD, HELD = "penstock.c1.dead.g1", "penstock.c1.held.g1"
 ANSWER = 'HTTP/1.1 401 Unauthorized\n\n{"error": "key <script>alert(1)</script> expired"}'
 
 
 def store_dead(pipe: Pipe, offsets: range, at: datetime, *, cause: str = "rejected", where: str = "crm") -> None:
-    """Listed dead letters, and their places."""
+    """Store listed dead letters and their offset set."""
     DeadLetter.objects.bulk_create(_letter(pipe, offset, at, cause, where) for offset in offsets)
     _store(pipe, OffsetSet.Kind.DEAD, DEAD, offsets, at, cause, where)
 
 
 def store_held(pipe: Pipe, offsets: range, at: datetime, *, where: str = "crm") -> None:
-    """Listed held messages, and their places."""
+    """Store listed held messages and their offset set."""
     HeldMessage.objects.bulk_create(HeldMessage(**_listed(pipe, offset, at, where, HELD)) for offset in offsets)
     _store(pipe, OffsetSet.Kind.HELD, HELD, offsets, at, "", where)
 
 
 def open_alert(pipe: Pipe, at: datetime, **more: Any) -> Alert:
-    """An alert about 401s at crm, with a sample."""
+    """Open an alert about 401s at crm, with a sample."""
     sample = {
         "message_id": "m7",
         "position": "1-0-7",
@@ -36,15 +36,15 @@ def open_alert(pipe: Pipe, at: datetime, **more: Any) -> Alert:
         "reason": "answered 401",
         "curl": "curl -sS https://crm.example.com/in -d '{}'",
     }
-    failure = Failure(pipe.id, "crm", "rejected", 20, at, sample, more.get("suspended", False))
+    failure = FailureGroup(pipe.id, "crm", "rejected", 20, at, sample, more.get("suspended", False))
     note_failures(failures=[failure], now=at)
     return Alert.objects.get(pipe=pipe, cause="rejected")
 
 
 def _store(pipe: Pipe, kind: str, topic: str, offsets: range, at: datetime, cause: str, where: str) -> None:
     at_s = int(at.timestamp())
-    key = SetId(pipe.id, where, kind, cause, topic, 0, at_s // 3600)
-    add_places(Found(key, offset, at_s) for offset in offsets)
+    key = OffsetSetKey(pipe.id, where, kind, cause, topic, 0, at_s // 3600)
+    add_places(StoredPosition(key, offset, at_s) for offset in offsets)
 
 
 def _letter(pipe: Pipe, offset: int, at: datetime, cause: str, where: str) -> DeadLetter:

@@ -1,4 +1,4 @@
-"""What befalls three cells and their pipes: what customers and admins ask for, and what falls ill."""
+"""Scenario of the controllers' walk: requests of customers and admins, and failures, on three cells."""
 
 import random
 from collections.abc import Callable
@@ -6,48 +6,48 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from dataplane.names import ramp_node
+from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import Cell, FactRow, Pause, Pipe, Ramp, Rollout, ScaleGroup, User
-from mgmt.queries.span import bucket_at
 from mgmt.services import (
     create_pipe,
     create_tenant,
-    end_pause,
     keep_cell_for,
     pause_controller,
     publish_revision,
     register_release,
-    request_relocation,
+    request_migration,
     request_rollout,
+    resume_controller,
     roll_back,
     roll_back_ramp,
     set_scale_policy,
 )
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth
-from tests.rig.controllers import MOST_LANES, Processes
+from tests.support.controllers import MOST_LANES, Processes
 
 BEGIN: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OLD, NEW, BROKEN = (str(number) * 16 for number in range(3))
 OPEN_TO_ALL: Final = ("c1", "c2")
 KEPT: Final = "c3"
-TAKEN: Final = 100_000  # messages of each pipe in the last day: enough for its revisions to ramp
+TAKEN: Final = 100_000  # messages of each pipe in the last day, enough for its revisions to ramp
 
 
 class Happenings:
-    """Two cells that are open to all and one that sleeps, their pipes, and who asks something of them.
+    """Two shared cells and one that sleeps, their pipes, and the actions on them.
 
-    Each deed says in a word what came of it; the services' refusals are raised.
+    Each action returns its result as a short text; refusals of the services are raised.
     """
 
     def __init__(self, chance: random.Random, spec: MakeSpec, processes: Processes) -> None:
         self.now, self._chance, self._spec, self._processes = BEGIN, chance, spec, processes
-        self.spoiled: set[int] = set()  # revisions that do worse than those before them
+        self.spoiled: set[int] = set()  # revisions that perform worse than their predecessors
         self._positions = 0
         self._settle()
 
     @property
     def deeds(self) -> dict[Callable[[], str], int]:
-        """Each with how often it is done."""
+        """Actions with their relative frequency."""
         return {
             self.pause: 2,
             self.resume: 4,
@@ -65,11 +65,11 @@ class Happenings:
         }
 
     def calm_down(self) -> None:
-        """Nobody keeps a controller from anything, and all is well."""
+        """End all pauses, silences and overloads."""
         self._processes.silent.clear()
         self._processes.busy.clear()
         for pause in Pause.objects.filter(ended_at=None):
-            end_pause(pause=pause, by=self.admin, now=self.now)
+            resume_controller(pause=pause, by=self.admin, now=self.now)
 
     def _settle(self) -> None:
         self.admin, alice = User.objects.create_user("admin"), User.objects.create_user("alice")
@@ -86,7 +86,7 @@ class Happenings:
     # -- what people do --------------------------------------------------------------------------------------------
 
     def pause(self) -> str:
-        """Somebody keeps a controller from changing a cell, or any; sometimes for a while only."""
+        """Pause a controller for one cell or for all, some pauses with an end."""
         controller = self._chance.choice(("provision", "deploy", "scale"))
         cell = self._chance.choice((None, *Cell.objects.filter(id__in=OPEN_TO_ALL)))
         until = self._chance.choice((None, self.now + timedelta(seconds=60)))
@@ -94,12 +94,12 @@ class Happenings:
         return controller
 
     def resume(self) -> str:
-        """A pause is ended."""
+        """End a pause."""
         pauses = list(Pause.objects.filter(ended_at=None))
-        return str(bool(pauses) and end_pause(pause=self._chance.choice(pauses), by=self.admin, now=self.now))
+        return str(bool(pauses) and resume_controller(pause=self._chance.choice(pauses), by=self.admin, now=self.now))
 
     def publish(self) -> str:
-        """A customer publishes the next revision of a pipe."""
+        """Publish the next revision of a pipe, as a customer."""
         pipe = self._chance.choice(list(Pipe.objects.all()))
         latest = pipe.revisions.latest("number").number
         spec = self._spec(crm=f"https://crm.example.com/{latest}")
@@ -107,7 +107,7 @@ class Happenings:
         return ""
 
     def take_back(self) -> str:
-        """A customer takes a revision back that ramps."""
+        """Roll back a ramping revision, as a customer."""
         ramp = Ramp.objects.filter(ended_at=None).first()
         if ramp is None:
             return "none"
@@ -115,7 +115,7 @@ class Happenings:
         return ""
 
     def roll_out(self) -> str:
-        """An admin rolls out a release."""
+        """Request the rollout of a release, as an admin."""
         release = self._chance.choice((OLD, NEW, BROKEN))
         request_rollout(
             release=register_release(release=release, wire=1, about="", now=self.now), author=None, now=self.now
@@ -123,19 +123,19 @@ class Happenings:
         return ""
 
     def turn_rollout(self) -> str:
-        """An admin turns a rollout."""
+        """Roll back the running rollout, as an admin."""
         rollout = Rollout.objects.filter(state="running").first()
         return str(rollout is not None and roll_back(rollout=rollout, why="x", author=self.admin, now=self.now))
 
     def move(self) -> str:
-        """An admin moves a pipe."""
+        """Request the migration of a pipe, as an admin."""
         pipe = self._chance.choice(list(Pipe.objects.exclude(cell=KEPT)))
         target = Cell.objects.get(id=self._chance.choice(OPEN_TO_ALL))
-        request_relocation(pipe=pipe, target=target, reason="x", by=self.admin, now=self.now)
+        request_migration(pipe=pipe, target=target, reason="x", by=self.admin, now=self.now)
         return ""
 
     def set_policy(self) -> str:
-        """An admin says how many lanes there should be."""
+        """Set the lane count's limits, as an admin."""
         group = ScaleGroup.objects.filter(cell=self._chance.choice(OPEN_TO_ALL), kind="process").first()
         if group is None:
             return "none"
@@ -148,25 +148,25 @@ class Happenings:
     # -- what befalls cells and revisions --------------------------------------------------------------------------
 
     def fall_ill(self) -> str:
-        """Nothing is heard of a cell any more."""
+        """Silence a cell: it reports no more."""
         self._processes.silent.add(self._chance.choice((*OPEN_TO_ALL, KEPT)))
         return ""
 
     def heal(self) -> str:
-        """One is heard of again."""
+        """End the silence of one cell."""
         return str(bool(self._processes.silent) and self._processes.silent.pop())
 
     def be_busy(self) -> str:
-        """More comes to a cell than it can do."""
+        """Overload a cell."""
         self._processes.busy.add(self._chance.choice((*OPEN_TO_ALL, KEPT)))
         return ""
 
     def be_idle(self) -> str:
-        """Nothing more comes there."""
+        """End the overload of one cell."""
         return str(bool(self._processes.busy) and self._processes.busy.pop())
 
     def spoil(self) -> str:
-        """All that a ramping revision took of late has died."""
+        """Dead-letter all recent messages of a ramping revision."""
         ramp = Ramp.objects.filter(ended_at=None).select_related("revision__pipe").order_by("?").first()
         minute = bucket_at(self.now)
         if ramp is None or FactRow.objects.filter(pipe_id=ramp.revision.pipe_id, bucket=minute).exists():

@@ -1,4 +1,4 @@
-"""A new pipe that is let in by shares: what rows, records, releases, alerts and pages say."""
+"""Admission of a new pipe by shares of its keys: rows, records, releases, alerts and pages."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,18 +6,18 @@ import pytest
 from django.test import Client
 
 from controlplane.explain import explain
-from controlplane.observer.store import Store
-from controlplane.provisioner.admissions import admissions_under_way, let_in
+from controlplane.observer.store import LedgerStore
+from controlplane.provisioner.admissions import let_in, open_admissions
 from controlplane.provisioner.records import desired_records
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.names import cell_topic
-from dataplane.tables.moves import MOVES_VERSION, MoveProgress
 from dataplane.tables.records import PipeRecord
-from mgmt.models import Admission, Alert, AuditOffset, Cell, ControlAction, Move, Pipe, Tenant, User, Verdict
-from mgmt.provisioning.admission import AdmissionPolicy
-from mgmt.queries.span import bucket_at
-from mgmt.services import AdmissionIsOver, create_pipe, hold_admission, resume_admission
-from mgmt.services.moves import note_progress, release_leftovers
+from dataplane.tables.redrives import REDRIVES_VERSION, RedriveProgress
+from mgmt.deliveries.services.redrives import note_progress, release_leftovers
+from mgmt.ledger.queries.bucket_range import bucket_at
+from mgmt.models import Admission, Alert, AuditOffset, Cell, CellVerdict, ControlAction, Pipe, Redrive, Tenant, User
+from mgmt.ramps.admission_schedule import AdmissionPolicy
+from mgmt.services import AdmissionCompleteError, create_pipe, hold_admission, resume_admission
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth, go_live
 from tests.db.controlplane.test_observer_ends import Message, save
@@ -37,20 +37,22 @@ def gentle(tenant: Tenant, alice: User, a_spec: MakeSpec) -> Pipe:
 
 
 @pytest.fixture
-def store(gentle: Pipe) -> Store:
-    store = Store()
+def store(gentle: Pipe) -> LedgerStore:
+    store = LedgerStore()
     AuditOffset.objects.create(topic=HELD, partition=0, next_offset=0)
     store.offsets[HELD, 0] = 0
     return store
 
 
 def held(pipe: Pipe, offset: int, share: int) -> Message:
-    meta = Meta(1, f"m{offset}", pipe.id, 1, "shop", 0, 0, 29_000_000, position=offset + 1, attempt=1, share=share)
+    meta = MessageMeta(
+        1, f"m{offset}", pipe.id, 1, "shop", 0, 0, 29_000_000, position=offset + 1, attempt=1, share=share
+    )
     return Message(HELD, offset, headers=[(META_HEADER, encode_meta(meta))])
 
 
 def taken(pipe: Pipe, share: int, count: int, *, dead: int = 0) -> None:
-    truth, bucket = Truth(pipe), bucket_at(NOW) + share // 50  # a minute of its own for each step
+    truth, bucket = Truth(pipe), bucket_at(NOW) + share // 50  # a separate minute for each step
     for detail in ("acked", "seen"):
         truth.fact(bucket, "ingest", "sent", [*range(count)], detail)
     truth.fact(bucket, f"ramp:{share}:1", "sent", [*range(count)])
@@ -73,38 +75,38 @@ def admitted(pipe: Pipe) -> int:
     return record_of(pipe).admitted
 
 
-def ended(move: Move) -> MoveProgress:
-    return MoveProgress(MOVES_VERSION, move.id, move.total, 0, move.total, True, 0, {})
+def ended(move: Redrive) -> RedriveProgress:
+    return RedriveProgress(REDRIVES_VERSION, move.id, move.total, 0, move.total, True, 0, {})
 
 
-def test_a_pipe_that_expects_little_takes_everything_at_once(pipe: Pipe):
+def test_pipe_with_low_expected_traffic_is_admitted_at_once(pipe: Pipe):
     go_live(pipe)
     assert not Admission.objects.exists()
     assert admitted(pipe) == 100
-    assert admissions_under_way(NOW) == []
+    assert open_admissions(NOW) == []
 
 
-def test_one_that_expects_much_begins_with_a_share(gentle: Pipe):
+def test_pipe_with_high_expected_traffic_begins_with_a_share(gentle: Pipe):
     assert (way_of(gentle).share, admitted(gentle)) == (20, 20)
     let_in(NOW, POLICY)
     assert way_of(gentle).reason == "20 % of its keys are let in; it waits for its first messages"
 
 
-def test_it_is_raised_step_by_step_when_what_it_let_in_has_come_back(gentle: Pipe, store: Store):
+def test_share_is_raised_stepwise_once_the_admitted_messages_are_released(gentle: Pipe, store: LedgerStore):
     save(store, *(held(gentle, n, share) for n, share in enumerate([21, 50, 51, 100])))
     let_in(NOW, POLICY)
     assert way_of(gentle).step_at == NOW
     taken(gentle, 20, 40)
-    assert release_leftovers() == 0, "nothing of it is admitted"
+    assert release_leftovers() == 0, "no held message is admitted yet"
     version = Pipe.objects.get(id=gentle.id).version
     assert let_in(LATER, POLICY) == 1
     assert (way_of(gentle).share, admitted(gentle)) == (50, 50)
     assert Pipe.objects.get(id=gentle.id).version == version + 1
-    (view,) = admissions_under_way(LATER)
+    (view,) = open_admissions(LATER)
     assert (view.waiting, view.beyond) == (2, 2)
 
     assert (release_leftovers(), release_leftovers()) == (1, 0)
-    move = Move.objects.get()
+    move = Redrive.objects.get()
     assert (move.destination, move.total, move.rate_per_s) == ("", 2, 4_000.0)
     taken(gentle, 50, 40)
     much_later = LATER + timedelta(seconds=45)
@@ -114,8 +116,8 @@ def test_it_is_raised_step_by_step_when_what_it_let_in_has_come_back(gentle: Pip
     let_in(much_later, POLICY)
     assert (way_of(gentle).share, release_leftovers()) == (100, 1)
     whole = record_of(gentle)
-    assert (whole.admitted, whole.by_shares) == (100, True), "lanes book what the last step lets in, too"
-    note_progress(progress=ended(Move.objects.latest("created_at")), now=much_later)
+    assert (whole.admitted, whole.by_shares) == (100, True), "lanes also report the messages of the last step"
+    note_progress(progress=ended(Redrive.objects.latest("created_at")), now=much_later)
     taken(gentle, 100, 40)
     let_in(much_later + timedelta(minutes=6), POLICY)
     assert way_of(gentle).ended_at is not None
@@ -125,11 +127,11 @@ def test_it_is_raised_step_by_step_when_what_it_let_in_has_come_back(gentle: Pip
     assert [act.detail["share"] for act in acts] == [50, 100]
 
 
-def test_an_unstable_cell_keeps_it_where_it_is(gentle: Pipe, store: Store):
+def test_unstable_cell_keeps_the_share_unchanged(gentle: Pipe, store: LedgerStore):
     save(store, held(gentle, 0, 90))
     let_in(NOW, POLICY)
     taken(gentle, 20, 40)
-    Verdict.objects.update_or_create(
+    CellVerdict.objects.update_or_create(
         cell=Cell.objects.get(id="c1"), defaults={"state": "unstable", "since": NOW, "reasons": [], "at": NOW}
     )
     let_in(LATER, POLICY)
@@ -137,28 +139,31 @@ def test_an_unstable_cell_keeps_it_where_it_is(gentle: Pipe, store: Store):
     assert "unstable" in way_of(gentle).reason
 
 
-def test_one_that_does_badly_goes_back_and_tells_a_person(gentle: Pipe, store: Store, bob: User):
+def test_failing_admission_is_rolled_back_and_alerts_a_person(gentle: Pipe, store: LedgerStore, bob: User):
     save(store, *(held(gentle, n, share) for n, share in enumerate([10, 90])))
     release_leftovers()
     let_in(NOW, POLICY)
     taken(gentle, 20, 40, dead=10)
     assert let_in(NOW, POLICY) == 1
-    why = "10 of 40 messages failed while 20 % of its keys were let in; 0 % are let in now, the rest is held"
+    why = (
+        "10 of 40 messages failed while 20 % of its keys were let in; "
+        "0 % of the keys are admitted now, the rest is held"
+    )
     way = way_of(gentle)
     assert (way.share, way.reason, way.held_by, admitted(gentle)) == (0, why, None, 0)
-    assert Move.objects.get().state == Move.State.ABORTING
+    assert Redrive.objects.get().state == Redrive.State.ABORTING
     alert = Alert.objects.get()
     assert (alert.destination, alert.cause, alert.sample["reason"]) == ("", "admission", why)
-    assert let_in(LATER, POLICY) == 0, "a person looks at it first"
+    assert let_in(LATER, POLICY) == 0, "the admission waits for a person"
 
     assert resume_admission(admission=way, by=bob, now=LATER + timedelta(minutes=5))
     let_in(LATER + timedelta(minutes=5), POLICY)
     assert way_of(gentle).share == 20
-    assert let_in(LATER + timedelta(minutes=5, seconds=1), POLICY) == 0, "what failed before it was resumed is forgiven"
+    assert let_in(LATER + timedelta(minutes=5, seconds=1), POLICY) == 0, "failures before the resumption do not count"
     assert way_of(gentle).share == 20
 
 
-def test_a_person_holds_it_where_it_is(gentle: Pipe, store: Store, bob: User):
+def test_person_holds_the_admission_at_its_share(gentle: Pipe, store: LedgerStore, bob: User):
     save(store, held(gentle, 0, 90))
     let_in(NOW, POLICY)
     taken(gentle, 20, 40)
@@ -167,19 +172,21 @@ def test_a_person_holds_it_where_it_is(gentle: Pipe, store: Store, bob: User):
     let_in(LATER, POLICY)
     assert (way_of(gentle).share, way_of(gentle).reason) == (20, "20 % of its keys are let in: held by bob")
     Admission.objects.update(ended_at=NOW)
-    with pytest.raises(AdmissionIsOver):
+    with pytest.raises(AdmissionCompleteError):
         resume_admission(admission=way_of(gentle), by=bob, now=NOW)
 
 
-def test_pages_and_explain_say_it_and_a_hand_steers_it(gentle: Pipe, store: Store, client: Client, bob: User):
+def test_pages_and_explain_show_the_admission_and_a_person_controls_it(
+    gentle: Pipe, store: LedgerStore, client: Client, bob: User
+):
     save(store, held(gentle, 0, 90))
     let_in(NOW, POLICY)
     let_in(NOW + timedelta(seconds=1), POLICY)
     client.force_login(bob)
     page = client.get(f"/pipes/{gentle.id}/").content.decode()
-    assert "Let in by shares of its keys: 20 % of its keys are let in until 12:00:40 UTC" in page
+    assert "Gradual admission by key: 20 % of its keys are let in until 12:00:40 UTC" in page
     assert (
-        "admitted by shares of the keys: 20 % are let in now"
+        "The pipe is being admitted gradually: 20 % of the keys are processed now"
         in client.get(f"/pipes/{gentle.id}/held/").content.decode()
     )
     assert "it is let in by shares: 20 % of its keys are let in until 12:00:40 UTC" in explain(gentle.id, NOW)
@@ -192,7 +199,7 @@ def test_pages_and_explain_say_it_and_a_hand_steers_it(gentle: Pipe, store: Stor
     assert way_of(gentle).held_at is None
 
 
-def test_by_the_api_it_is_declared_and_steered(tenant: Tenant, alice: User, a_spec: MakeSpec, client: Client):
+def test_api_declares_and_controls_an_admission(tenant: Tenant, alice: User, a_spec: MakeSpec, client: Client):
     client.force_login(alice)
     body = {"name": "much", "spec": a_spec(), "expected_per_s": 9_000}
     made = client.post("/api/v1/pipes/", body, content_type="application/json").json()

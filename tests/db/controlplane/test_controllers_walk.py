@@ -1,8 +1,8 @@
-"""A random walk with the four controllers: each ticks as its task does, on real Postgres, while people ask for things,
-cells fall ill, and time passes. Ticks are killed at any statement, and cross each other.
+"""Random walk of the four controllers: each ticks as its task does, on real Postgres, while people send requests,
+cells fail, and time passes. Ticks are killed at any statement, and run concurrently.
 
-What must hold is seen by a witness within Postgres (tests.rig.witness); what goes back is never kept from it; and when
-calm comes back, everything that was asked for comes to its end.
+Triggers within Postgres check the invariants (tests.support.audit_trigger): a rollback is never prevented, and
+once faults are no longer injected, every request completes.
 """
 
 import logging
@@ -18,33 +18,33 @@ from django.db import Error, transaction
 
 from controlplane import interlocks, leases
 from controlplane.autoscaler import act as scale_act
-from controlplane.deployer import act, look
+from controlplane.deployer import act, snapshot_queries
 from controlplane.interlocks import CellState, Refusal
-from controlplane.provisioner import changing, decide
+from controlplane.provisioner import cell_change, decide
 from mgmt.models import ControlAction
 from tests.db.cast import MakeSpec
 from tests.db.controlplane.walking import World
-from tests.rig import witness
-from tests.rig.controllers import NAMES
-from tests.rig.statements import hang_up
+from tests.support import audit_trigger
+from tests.support.controllers import NAMES
+from tests.support.statements import hang_up
 
 pytestmark = pytest.mark.django_db(transaction=True)
 log = logging.getLogger(__name__)
-A_WORLD: Final = 1_000  # steps; then another one, for rows grow
+A_WORLD: Final = 1_000  # steps; then a new world, because the rows grow
 LONG_STEPS: Final = int(os.environ.get("PENSTOCK_TICKS_STEPS", "100000"))
-LONG_WALKS: Final = 4  # beside each other, as far as there are workers
+LONG_WALKS: Final = 4  # in parallel, as far as there are workers
 
 
 @pytest.fixture
 def _witness() -> Iterator[None]:
-    witness.call()
+    audit_trigger.call()
     yield
-    hang_up()  # a test that failed may have left it in the middle of something
-    witness.dismiss()
+    hang_up()  # a failed test may have left its connection in a transaction
+    audit_trigger.dismiss()
 
 
 def walk(steps: int, seed: int, spec: MakeSpec) -> Counter[str]:
-    """So many random steps, a world after the other; what happened how often."""
+    """Run this many random steps, one world after another; return how often each event happened."""
     happened = Counter[str]()
     for number, first in enumerate(range(0, steps, A_WORLD)):
         world = World(random.Random(f"{seed}/{number}"), spec, happened)
@@ -56,12 +56,12 @@ def walk(steps: int, seed: int, spec: MakeSpec) -> Counter[str]:
             world.close()
         happened.update(f"{row.controller} {row.action}: {row.outcome}" for row in ControlAction.objects.all())
         call_command("flush", interactive=False, inhibit_post_migrate=True, verbosity=0)
-        witness.forget()
+        audit_trigger.forget()
     return happened
 
 
 @pytest.mark.usefixtures("_witness")
-def test_the_four_controllers_keep_their_interlocks_whatever_happens_and_dies(a_spec: MakeSpec):
+def test_four_controllers_keep_their_interlocks_under_faults_and_crashes(a_spec: MakeSpec):
     happened = walk(150, seed=7, spec=a_spec)
     for what in (*(f"{name}: whole" for name in NAMES), "provision go-live: done"):
         assert happened[what], happened
@@ -71,7 +71,7 @@ def test_the_four_controllers_keep_their_interlocks_whatever_happens_and_dies(a_
 @pytest.mark.timeout(8 * 3600)
 @pytest.mark.parametrize("number", range(LONG_WALKS))
 @pytest.mark.usefixtures("_witness")
-def test_a_hundred_thousand_steps(number: int, a_spec: MakeSpec):
+def test_controllers_keep_their_interlocks_for_a_hundred_thousand_steps(number: int, a_spec: MakeSpec):
     seed = random.randrange(2**32)
     log.info("walk %d begins with seed %d", number, seed)
     happened = walk(LONG_STEPS // LONG_WALKS, seed=seed, spec=a_spec)
@@ -83,7 +83,7 @@ def test_a_hundred_thousand_steps(number: int, a_spec: MakeSpec):
 
 
 def _nothing(*_: object) -> None:
-    """What an interlock says that is not there."""
+    """Interlock that never refuses."""
 
 
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def _no_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _no_fences(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (act, scale_act, changing):
+    for module in (act, scale_act, cell_change):
         monkeypatch.setattr(module, "fenced", lambda _lease: transaction.atomic())
 
 
@@ -108,11 +108,13 @@ def _pauses_stop_what_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _verdicts_stop_what_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    def why_not(controller: interlocks.Controller, view: CellState, *, protective: bool = False) -> Refusal | None:
-        return interlocks.why_not(controller, view, protective=protective) or interlocks.why_not(controller, view)
+    def refusal_of(
+        controller: interlocks.ControllerName, view: CellState, *, protective: bool = False
+    ) -> Refusal | None:
+        return interlocks.refusal_of(controller, view, protective=protective) or interlocks.refusal_of(controller, view)
 
-    for module in (leases, look, decide):
-        monkeypatch.setattr(module, "why_not", why_not)
+    for module in (leases, snapshot_queries, decide):
+        monkeypatch.setattr(module, "refusal_of", refusal_of)
 
 
 @pytest.mark.long
@@ -129,7 +131,7 @@ def _verdicts_stop_what_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
         (_verdicts_stop_what_goes_back, "stays|too few lanes"),
     ],
 )
-def test_a_broken_interlock_is_found(
+def test_broken_interlock_is_detected(
     without: Callable[[pytest.MonkeyPatch], None], found: str, monkeypatch: pytest.MonkeyPatch, a_spec: MakeSpec
 ):
     without(monkeypatch)

@@ -1,4 +1,4 @@
-"""The morning mail: what is down and nothing else, once a day, and none where all is well."""
+"""Daily digest: active problems only, once a day, and no mail if there are none."""
 
 from datetime import UTC, datetime, timedelta
 from smtplib import SMTPServerDisconnected
@@ -23,7 +23,7 @@ MORNING = datetime(2026, 11, 21, 7, tzinfo=UTC)
 @pytest.fixture
 def channel(tenant: Tenant) -> AlertChannel:
     row, _ = add_active_channel(tenant=tenant, kind="mail", target="ops@example.com")
-    assert send_digests(EVENING) == 0  # from now on it is due in the morning
+    assert send_digests(EVENING) == 0  # the next digest is due in the morning
     return row
 
 
@@ -41,11 +41,11 @@ def alert(pipe: Pipe, **fields: Any) -> None:
         (datetime(2026, 12, 31, 8, tzinfo=UTC), datetime(2027, 1, 1, 7, tzinfo=UTC)),
     ],
 )
-def test_the_next_one_is_due_the_next_morning(now: datetime, due: datetime):
+def test_next_digest_is_due_the_next_morning(now: datetime, due: datetime):
     assert next_digest(now) == due
 
 
-def test_it_lists_what_is_down_with_where_to_look(channel: AlertChannel, pipe: Pipe):
+def test_digest_lists_active_problems_with_links(channel: AlertChannel, pipe: Pipe):
     alert(pipe)
     alert(pipe, cause="timeout", state=Alert.State.ACKNOWLEDGED)
     Destination.objects.filter(pipe=pipe).update(state="suspended", state_cause="rejected", state_since=EVENING)
@@ -53,19 +53,19 @@ def test_it_lists_what_is_down_with_where_to_look(channel: AlertChannel, pipe: P
     Seal.objects.create(pipe_id=pipe.id, bucket=1, sealed_at=MORNING, accepted=9, unacked=0, lost=2, bins={}, nodes=[])
     assert send_digests(MORNING) == 1
     (sent,) = mail.outbox
-    assert (sent.to, sent.subject) == (["ops@example.com"], "[Penstock] 5 things are down at Alice's")
+    assert (sent.to, sent.subject) == (["ops@example.com"], "[Penstock] 5 active problems at Alice's")
     for said in (
         "orders to crm: rejected, 3 messages since 2026-11-20 21:00 UTC\n",
-        "orders to crm: timeout, 3 messages since 2026-11-20 21:00 UTC; somebody is on it",
+        "orders to crm: timeout, 3 messages since 2026-11-20 21:00 UTC; acknowledged",
         "orders to crm: suspended since",
         "orders: revision 1 failed: its topics cannot be made",
-        "orders: 2 lost in the last day",
+        "orders: 2 lost in the last 24 hours",
         f"/pipes/{pipe.id}/",
     ):
         assert said in sent.body
 
 
-def test_where_all_is_well_no_mail_comes(channel: AlertChannel, pipe: Pipe):
+def test_no_digest_is_sent_without_active_problems(channel: AlertChannel, pipe: Pipe):
     go_live(pipe)
     alert(pipe, state=Alert.State.RESOLVED, resolved_at=EVENING)
     alert(pipe, cause="timeout", state=Alert.State.SNOOZED, snoozed_until=MORNING + timedelta(days=1))
@@ -75,13 +75,13 @@ def test_where_all_is_well_no_mail_comes(channel: AlertChannel, pipe: Pipe):
     assert mail.outbox == []
 
 
-def test_it_comes_once_a_day(channel: AlertChannel, pipe: Pipe):
+def test_digest_is_sent_once_a_day(channel: AlertChannel, pipe: Pipe):
     alert(pipe)
     assert [send_digests(MORNING + timedelta(minutes=minutes)) for minutes in (0, 1, 120)] == [1, 0, 0]
     assert send_digests(MORNING + timedelta(days=1)) == 1
 
 
-def test_what_the_mail_server_refuses_is_tried_again_after_an_hour(
+def test_digest_refused_by_the_mail_server_is_retried_after_an_hour(
     channel: AlertChannel, pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ):
     def away(*_: Any) -> None:
@@ -95,14 +95,14 @@ def test_what_the_mail_server_refuses_is_tried_again_after_an_hour(
     assert send_digests(MORNING + timedelta(minutes=60)) == 1
 
 
-def test_one_that_somebody_else_has_claimed_is_left_to_them(channel: AlertChannel, pipe: Pipe):
+def test_digest_claimed_by_another_worker_is_skipped(channel: AlertChannel, pipe: Pipe):
     alert(pipe)
     channel.refresh_from_db()
     assert digest._claim(channel, MORNING)
     assert not digest._claim(channel, MORNING)
 
 
-def test_webhooks_and_other_tenants_get_none(channel: AlertChannel, alice: User, a_spec: MakeSpec, charlie: User):
+def test_webhooks_and_other_tenants_get_no_digest(channel: AlertChannel, alice: User, a_spec: MakeSpec, charlie: User):
     theirs = Tenant.objects.get(name="Charlie's")
     add_active_channel(tenant=theirs, kind="mail", target="charlie@example.com")
     pipe = create_pipe(tenant=channel.tenant, name="theirs not", spec=a_spec(), author=alice)

@@ -1,4 +1,4 @@
-"""The books by day: made ahead, closed when sealed, opened by late facts, dropped whole; nothing is lost between."""
+"""Daily ledger partitions: created ahead, closed when sealed, reopened by late facts, dropped whole."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models import Model
 
 from controlplane.observer.days import buckets_of, day_of, keep_days, note_days, open_days, unsealed
-from mgmt.models import FactRow, LagRow, LedgerDay, Reach, Seal
+from mgmt.models import FactRow, HighOffset, LagRow, LedgerDay, Seal
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2031, 5, 10, 12, 30, tzinfo=UTC)
@@ -25,7 +25,7 @@ def fact(day: date, pipe: str = "p1", minute: int = 7) -> None:
         pipe_id=pipe, bucket=bucket, node="ingest", fact="sent", child=0, audit_partition=0, positions=b"", count=0
     )
     LagRow.objects.create(pipe_id=pipe, bucket=bucket, node="ingest", audit_partition=0, lag_out=b"")
-    Reach.objects.create(pipe_id=pipe, bucket=bucket, topic="t", partition=0, offset=1)
+    HighOffset.objects.create(pipe_id=pipe, bucket=bucket, topic="t", partition=0, offset=1)
     note_days([bucket], NOW)
 
 
@@ -35,7 +35,7 @@ def seal(day: date, pipe: str = "p1", minute: int = 7) -> None:
 
 
 def lies_in(model: type[Model]) -> list[str]:
-    """The partitions that hold its rows."""
+    """Return the partitions that hold the model's rows."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT DISTINCT tableoid::regclass::text FROM {model._meta.db_table} ORDER BY 1")  # noqa: S608
         return [name for (name,) in cursor.fetchall()]
@@ -45,26 +45,26 @@ def is_closed(day: date) -> bool:
     return LedgerDay.objects.get(day=day).closed_at is not None
 
 
-def test_a_minute_belongs_to_its_day():
+def test_minute_belongs_to_its_day():
     first, following = buckets_of(TODAY)
     assert {day_of(first), day_of(following - 1)} == {TODAY}
     assert day_of(following) == TODAY + timedelta(days=1)
     assert day_of(int(NOW.timestamp()) // 60) == TODAY
 
 
-def test_days_are_made_ahead_and_what_came_before_they_were_is_carried_over():
+def test_days_are_created_ahead_and_earlier_rows_are_moved_into_them():
     fact(TODAY)
     assert lies_in(FactRow) == ["mgmt_factrow_other"]
     keep()
     keep()
     fact(TODAY + timedelta(days=2))
-    for model in (FactRow, LagRow, Reach):
+    for model in (FactRow, LagRow, HighOffset):
         table = model._meta.db_table
         assert lies_in(model) == [f"{table}_20310510", f"{table}_20310512"]
         assert model._default_manager.count() == 2
 
 
-def test_a_day_is_closed_when_each_of_its_minutes_is_sealed_and_open_again_with_a_late_one():
+def test_day_is_closed_when_each_of_its_minutes_is_sealed_and_reopened_by_a_late_fact():
     day = TODAY - timedelta(days=3)
     fact(day)
     fact(day, "p2")
@@ -80,21 +80,21 @@ def test_a_day_is_closed_when_each_of_its_minutes_is_sealed_and_open_again_with_
     assert not is_closed(day)
 
 
-def test_what_is_not_sealed_of_a_day_is_asked_of_its_partitions_alone():
+def test_unsealed_minutes_of_a_day_are_read_from_its_partitions_only():
     keep()
     fact(TODAY)
     asked = set(re.findall(r"mgmt_(?:factrow|seal)_(?:\d{8}|other)", unsealed(next(open_days())).explain()))
     assert asked == {"mgmt_factrow_20310510", "mgmt_seal_20310510"}
 
 
-def test_a_day_that_may_still_get_facts_is_not_closed():
+def test_day_that_may_still_receive_facts_is_not_closed():
     fact(TODAY - timedelta(days=1))
     seal(TODAY - timedelta(days=1))
     keep()
     assert not is_closed(TODAY - timedelta(days=1))
 
 
-def test_old_days_go_whole_their_seals_later_and_an_open_one_stays():
+def test_old_days_are_dropped_whole_their_seals_later_and_an_open_day_stays():
     made, stuck = TODAY, TODAY + timedelta(days=1)
     keep()
     for day in (made, stuck):
@@ -103,14 +103,14 @@ def test_old_days_go_whole_their_seals_later_and_an_open_one_stays():
     long_after = NOW + timedelta(days=60)
     keep(long_after)
     assert lies_in(FactRow) == ["mgmt_factrow_20310511"]
-    assert LagRow.objects.count() == Reach.objects.count() == 1
+    assert LagRow.objects.count() == HighOffset.objects.count() == 1
     assert Seal.objects.count() == 1
     keep(NOW + timedelta(days=410))
     assert not Seal.objects.exists()
     assert FactRow.objects.count() == 1
 
 
-def test_what_lies_outside_of_all_days_goes_by_the_same_rule():
+def test_rows_outside_all_days_are_deleted_by_the_same_rule():
     day = TODAY - timedelta(days=50)
     fact(day)
     fact(day, "p2")

@@ -1,4 +1,4 @@
-"""Rollouts on Postgres: what the Deployer does to cells, leases and the audit, from request to end."""
+"""Rollouts on Postgres: the Deployer's changes to cells, leases and audit, from request to end."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -9,17 +9,19 @@ from django.db import connection
 from pyroaring import BitMap64
 from pytest_django import Settings
 
-from controlplane.compute.releases import Releases
+from controlplane.compute.releases import ReleaseStore
 from controlplane.deployer import act
+from controlplane.deployer.builds import publish_build, register_build
 from controlplane.deployer.health import health_before, health_since
-from controlplane.deployer.look import wanted
-from controlplane.deployer.register import bring_out, register_build
-from controlplane.deployer.snapshot import Health, Policy
+from controlplane.deployer.snapshot import CellErrorRate, RolloutPolicy
+from controlplane.deployer.snapshot_queries import wanted
 from controlplane.deployer.tasks import rounds, tick
-from controlplane.leases import LASTS, give_back, take
-from dataplane.ledger.sketch import Sketch
+from controlplane.leases import LASTS, acquire, release
+from dataplane.ledger.sketch import LagSketch
+from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import (
     Cell,
+    CellVerdict,
     ControlAction,
     FactRow,
     Heartbeat,
@@ -30,14 +32,12 @@ from mgmt.models import (
     Rollout,
     RolloutStep,
     User,
-    Verdict,
 )
-from mgmt.queries.span import bucket_at
 from mgmt.services import (
     InvalidValue,
-    NothingToRollOut,
-    RolloutOpen,
-    WireTooFar,
+    NothingToRollOutError,
+    RolloutOpenError,
+    WireIncompatibleError,
     pause_controller,
     register_release,
     request_rollout,
@@ -45,7 +45,7 @@ from mgmt.services import (
 )
 
 NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
-POLICY = Policy(up_s=75, watch_s=90)
+POLICY = RolloutPolicy(up_s=75, watch_s=90)
 OLD, NEW = "0" * 16, "1" * 16
 
 
@@ -53,14 +53,14 @@ def later(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def release(id_: str, wire: int = 1) -> Release:
+def registered(id_: str, wire: int = 1) -> Release:
     return register_release(release=id_, wire=wire, about="", now=NOW)
 
 
 @pytest.fixture
 def cells(db: None) -> list[Cell]:
-    """Two cells that run the old release, stable."""
-    release(OLD)
+    """Two stable cells that run the old release."""
+    registered(OLD)
     for name in ("c1", "c2"):
         Cell.objects.create(id=name, release_id=OLD)
         judge(name)
@@ -69,7 +69,7 @@ def cells(db: None) -> list[Cell]:
 
 
 def judge(cell: str, state: str = "stable", now: datetime = NOW) -> None:
-    Verdict.objects.update_or_create(
+    CellVerdict.objects.update_or_create(
         cell_id=cell, defaults={"state": state, "reasons": ["lag"], "since": now, "at": now}
     )
 
@@ -92,7 +92,7 @@ def step(cell: str) -> RolloutStep:
 
 
 def at(seconds: float, *reporting: str) -> str:
-    """What is done then, when every lane of these cells has just reported."""
+    """Run the Deployer at this time with fresh heartbeats of these cells' lanes; return its actions."""
     beat("", "ingest-1", later(seconds))
     for cell in Cell.objects.all():
         judge(cell.id, now=later(seconds))
@@ -107,7 +107,7 @@ def runs(cell: str) -> tuple[str | None, int]:
 
 
 def requested() -> Rollout:
-    return request_rollout(release=release(NEW), author=None, now=NOW)
+    return request_rollout(release=registered(NEW), author=None, now=NOW)
 
 
 def holder(cell: str) -> str:
@@ -115,21 +115,21 @@ def holder(cell: str) -> str:
     return lease.holder if lease else ""
 
 
-def test_a_good_release_reaches_the_canary_and_then_the_next_cell(cells: list[Cell]):
+def test_good_release_reaches_the_canary_and_then_the_next_cell(cells: list[Cell]):
     requested()
-    assert at(0) == "Begin, Say"
+    assert at(0) == "StartStep, AnnotateStep"
     before = cells[0]
     row = Cell.objects.get(id="c1")
     assert (row.release_id, row.epoch, row.version) == (NEW, before.epoch + 1, before.version + 1)
     assert (row.fence, holder("c1")) == (step("c1").token, "deploy")
     assert runs("c2") == (OLD, 1)
-    assert at(12, "c1") == "Watch, Say"
+    assert at(12, "c1") == "ObserveStep, AnnotateStep"
     assert at(50, "c1") == at(80, "c1") == ""
-    assert at(102, "c1") == "Finish, Begin, Say"
+    assert at(102, "c1") == "FinishStep, StartStep, AnnotateStep"
     assert (holder("c1"), holder("c2"), runs("c2")) == ("", "deploy", (NEW, 2))
     at(110, "c1", "c2")
     assert at(140, "c2") == at(170, "c2") == ""
-    assert at(200, "c2") == "Finish, End"
+    assert at(200, "c2") == "FinishStep, FinishRollout"
     rollout = Rollout.objects.get()
     assert (rollout.state, rollout.ended_at, holder("c2")) == ("done", later(200), "")
     told = ControlAction.objects.order_by("id").values_list("controller", "action", "outcome", "cell_id")
@@ -142,14 +142,14 @@ def test_a_good_release_reaches_the_canary_and_then_the_next_cell(cells: list[Ce
     assert at(300, "c1", "c2") == ""
 
 
-def test_one_that_never_comes_up_is_taken_back_and_reaches_no_other_cell(cells: list[Cell]):
+def test_release_that_never_starts_is_rolled_back_and_reaches_no_other_cell(cells: list[Cell]):
     requested()
     at(0)
     at(40)
-    assert at(76) == "Turn, Return, Say"
+    assert at(76) == "ReverseRollout, RevertStep, AnnotateStep"
     assert runs("c1") == (OLD, 3)
-    assert holder("c1") == "deploy", "nobody else comes in between"
-    assert at(90, "c1") == "Returned, End"
+    assert holder("c1") == "deploy", "no other controller may intervene"
+    assert at(90, "c1") == "FinishRevert, FinishRollout"
     rollout = Rollout.objects.get()
     assert rollout.state == "rolled back"
     assert rollout.why == "cell c1: driver did not come up within 75 s"
@@ -157,20 +157,22 @@ def test_one_that_never_comes_up_is_taken_back_and_reaches_no_other_cell(cells: 
     assert ControlAction.objects.filter(outcome="rolled back", reason=rollout.why).count() == 1
 
 
-def test_a_cell_that_fell_asleep_with_the_new_release_wakes_with_the_one_before(cells: list[Cell]):
+def test_cell_that_fell_asleep_with_the_new_release_wakes_with_the_previous_one(cells: list[Cell]):
     requested()
     at(0)
     at(12, "c1")
-    assert at(102, "c1") == "Finish, Begin, Say"
+    assert at(102, "c1") == "FinishStep, StartStep, AnnotateStep"
     Cell.objects.filter(id="c1").update(lanes=dict.fromkeys(cells[0].lanes, 0))
     at(110, "c2")
     roll_back(rollout=Rollout.objects.get(), why="x", author=None, now=later(112))
-    assert at(115, "c2") == "Return, Say"
-    assert at(120, "c2") == "Returned, Return, Returned, End", "of c2 lanes report, of c1 nobody has to"
+    assert at(115, "c2") == "RevertStep, AnnotateStep"
+    assert at(120, "c2") == "FinishRevert, RevertStep, FinishRevert, FinishRollout", (
+        "lanes of c2 report; c1 sleeps and needs no reports"
+    )
     assert (runs("c1")[0], runs("c2")[0], holder("c1"), holder("c2")) == (OLD, OLD, "", "")
 
 
-def test_a_lane_that_dies_again_and_again_is_seen_although_it_reports_each_time(cells: list[Cell]):
+def test_crash_looping_lane_is_detected_although_it_reports_each_time(cells: list[Cell]):
     requested()
     at(0)
     at(12, "c1")
@@ -178,8 +180,8 @@ def test_a_lane_that_dies_again_and_again_is_seen_although_it_reports_each_time(
         all_report("c1", later(seconds), pid=1)
         beat("c1", "process-0", later(seconds), epoch=2, pid=pid)
         done = list(rounds(POLICY, later(seconds)))
-    assert done[0] == "Turn"
-    assert Rollout.objects.get().why == "cell c1: a lane died 2 times"
+    assert done[0] == "ReverseRollout"
+    assert Rollout.objects.get().why == "cell c1: a lane crashed 2 times"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_a_lane_that_dies_again_and_again_is_seen_although_it_reports_each_time(
         pytest.param("c2", 60, "suspended", id="in another cell"),
     ],
 )
-def test_what_stood_still_because_of_a_release_is_sent_to_again_once_it_is_back(
+def test_destinations_suspended_by_a_release_are_resumed_after_its_rollback(
     cells: list[Cell], pipe: Pipe, cell: str, seconds: int, state: str
 ):
     requested()
@@ -200,14 +202,14 @@ def test_what_stood_still_because_of_a_release_is_sent_to_again_once_it_is_back(
         name="crm", defaults={"config": {}, "state": "suspended", "state_since": later(seconds)}
     )
     at(76)
-    assert pipe.destinations.get().state == "suspended", "the new release may still send"
-    assert at(90, "c1") == "Returned, End"
+    assert pipe.destinations.get().state == "suspended", "the new release may still send requests"
+    assert at(90, "c1") == "FinishRevert, FinishRollout"
     assert pipe.destinations.get().state == state
     told = ControlAction.objects.filter(action="resume-destinations", cell=cell).values_list("detail", flat=True)
     assert list(told) == ([{"resumed": [f"{pipe.id} crm"]}] if state == "active" else [])
 
 
-def test_every_touched_cell_goes_back_the_last_one_first(cells: list[Cell]):
+def test_every_touched_cell_is_rolled_back_last_one_first(cells: list[Cell]):
     rollout = requested()
     at(0)
     at(12, "c1")
@@ -216,16 +218,16 @@ def test_every_touched_cell_goes_back_the_last_one_first(cells: list[Cell]):
     alice = User.objects.create_user("alice")
     assert roll_back(rollout=rollout, why="customers complain", author=alice, now=later(110))
     assert not roll_back(rollout=rollout, why="again", author=alice, now=later(110))
-    assert at(110) == "Return, Say"
+    assert at(110) == "RevertStep, AnnotateStep"
     assert (runs("c2"), runs("c1")) == ((OLD, 3), (NEW, 2))
-    assert at(120, "c2") == "Returned, Return, Say"
-    assert at(130, "c1") == "Returned, End"
+    assert at(120, "c2") == "FinishRevert, RevertStep, AnnotateStep"
+    assert at(130, "c1") == "FinishRevert, FinishRollout"
     assert (runs("c2"), runs("c1")) == ((OLD, 3), (OLD, 3))
     by = ControlAction.objects.get(action="roll-back")
     assert (by.controller, by.author, by.reason) == ("person", alice, "customers complain")
 
 
-def test_an_unstable_cell_is_waited_for_with_the_reason_and_one_row_in_the_audit(cells: list[Cell]):
+def test_unstable_cell_is_awaited_with_the_reason_and_one_audit_row(cells: list[Cell]):
     requested()
     for seconds in (0, 2, 4):
         judge("c1", "unstable", later(seconds))
@@ -234,38 +236,38 @@ def test_an_unstable_cell_is_waited_for_with_the_reason_and_one_row_in_the_audit
     assert step("c1").why.startswith("cell c1 is unstable since ")
     assert runs("c1") == (OLD, 1)
     assert ControlAction.objects.filter(action="give-release", outcome="refused", cell="c1").count() == 1
-    assert at(6).startswith("Begin")
+    assert at(6).startswith("StartStep")
 
 
-def test_a_pause_keeps_the_next_cell_from_being_touched_but_not_a_bad_one_from_going_back(cells: list[Cell]):
+def test_pause_blocks_the_next_cell_but_not_the_rollback_of_a_bad_one(cells: list[Cell]):
     requested()
     at(0)
     alice = User.objects.create_user("alice")
     pause_controller(controller="deploy", cell=None, reason="a fair", until=None, by=alice, now=later(5))
-    assert at(76).startswith("Turn, Return")
+    assert at(76).startswith("ReverseRollout, RevertStep")
     at(90, "c1")
     assert Rollout.objects.get().state == "rolled back"
-    request_rollout(release=release("2" * 16), author=alice, now=later(100))
+    request_rollout(release=registered("2" * 16), author=alice, now=later(100))
     at(100)
     assert RolloutStep.objects.get(rollout__state="running", number=1).why == ("deploying is paused by alice: a fair")
 
 
-def test_whoever_took_the_cell_meanwhile_is_waited_for_and_never_overwritten(cells: list[Cell]):
+def test_lease_of_another_controller_is_awaited_and_never_overwritten(cells: list[Cell]):
     rollout = requested()
     at(0)
     over = later(1) + LASTS
     judge("c1", now=over)
-    taken = take("c1", "scale", "2 lanes", over)
+    taken = acquire("c1", "scale", "2 lanes", over)
     assert isinstance(taken, Lease)
     roll_back(rollout=rollout, why="bad", author=None, now=later(70))
-    assert at(70) == "Say"
+    assert at(70) == "AnnotateStep"
     assert (runs("c1"), step("c1").why) == ((NEW, 2), "scaling is changing cell c1: 2 lanes")
-    give_back(taken)
-    assert at(72) == "Return, Say"
+    release(taken)
+    assert at(72) == "RevertStep, AnnotateStep"
     assert runs("c1") == (OLD, 3)
 
 
-def test_a_tick_that_is_cut_short_has_done_nothing(cells: list[Cell], monkeypatch: pytest.MonkeyPatch):
+def test_interrupted_tick_changes_nothing(cells: list[Cell], monkeypatch: pytest.MonkeyPatch):
     requested()
 
     def cut(*_args: object, **_named: object) -> None:
@@ -276,12 +278,12 @@ def test_a_tick_that_is_cut_short_has_done_nothing(cells: list[Cell], monkeypatc
         at(0)
     monkeypatch.undo()
     assert (runs("c1"), step("c1").state, holder("c1")) == ((OLD, 1), "waiting", "")
-    assert at(2) == "Begin, Say"
+    assert at(2) == "StartStep, AnnotateStep"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ticks_at_once_do_the_work_of_one():
-    release(OLD)
+def test_concurrent_ticks_do_the_work_of_one():
+    registered(OLD)
     Cell.objects.create(id="c1", release_id=OLD)
     beat("", "ingest-1", datetime.now(UTC))
     requested()
@@ -294,37 +296,37 @@ def test_ticks_at_once_do_the_work_of_one():
 
     with ThreadPoolExecutor(4) as pool:
         said = list(pool.map(once, range(4)))
-    assert sum("Begin" in words for words in said) == 1
+    assert sum("StartStep" in words for words in said) == 1
     assert runs("c1") == (NEW, 2)
 
 
-def test_one_rollout_at_a_time_and_none_without_a_difference(cells: list[Cell]):
+def test_only_one_rollout_runs_at_a_time_and_none_without_a_difference(cells: list[Cell]):
     requested()
-    with pytest.raises(RolloutOpen):
-        request_rollout(release=release("2" * 16), author=None, now=NOW)
-    with pytest.raises(NothingToRollOut):
-        request_rollout(release=release(OLD), author=None, now=NOW)
+    with pytest.raises(RolloutOpenError):
+        request_rollout(release=registered("2" * 16), author=None, now=NOW)
+    with pytest.raises(NothingToRollOutError):
+        request_rollout(release=registered(OLD), author=None, now=NOW)
     assert Rollout.objects.count() == 1
 
 
-def test_the_cell_with_the_fewest_pipes_is_the_canary(cells: list[Cell], pipe: Pipe):
+def test_cell_with_the_fewest_pipes_is_the_canary(cells: list[Cell], pipe: Pipe):
     Pipe.objects.update(cell="c1")
     requested()
     assert list(RolloutStep.objects.values_list("cell", flat=True)) == ["c2", "c1"]
 
 
-def test_a_release_that_cells_would_not_understand_is_refused(cells: list[Cell]):
-    with pytest.raises(WireTooFar, match=r"Cell c1 speaks wire version 1, release 3{16} speaks 3"):
-        request_rollout(release=release("3" * 16, wire=3), author=None, now=NOW)
-    assert request_rollout(release=release("4" * 16, wire=2), author=None, now=NOW)
+def test_wire_incompatible_release_is_refused(cells: list[Cell]):
+    with pytest.raises(WireIncompatibleError, match=r"Cell c1 speaks wire version 1, release 3{16} speaks 3"):
+        request_rollout(release=registered("3" * 16, wire=3), author=None, now=NOW)
+    assert request_rollout(release=registered("4" * 16, wire=2), author=None, now=NOW)
 
 
-def test_a_release_is_registered_once_and_given_to_cells_that_have_none(db: None):
+def test_release_is_registered_once_and_assigned_to_cells_without_one(db: None):
     Cell.objects.create(id="c1")
     first = register_release(release=OLD, wire=1, about="the first", now=NOW)
     again = register_release(release=OLD, wire=1, about="told anew", now=later(5))
     assert (again.note, again.registered_at) == (first.note, NOW)
-    release(NEW)
+    registered(NEW)
     assert runs("c1") == (OLD, 1)
     with pytest.raises(InvalidValue):
         register_release(release="5" * 16, wire=1, about="x" * 201, now=NOW)
@@ -336,21 +338,21 @@ def var(tmp_path: Path, settings: Settings) -> Path:
     return tmp_path
 
 
-def test_what_is_installed_is_built_and_brought_out_once(cells: list[Cell], var: Path):
-    built = bring_out()
-    assert Releases(var).archive(built).exists()
+def test_installed_release_is_built_and_rolled_out_once(cells: list[Cell], var: Path):
+    built = publish_build()
+    assert ReleaseStore(var).archive(built).exists()
     rollout = Rollout.objects.get()
     assert rollout.release_id == built
     roll_back(rollout=rollout, why="bad", author=None, now=NOW)
     at(0)
-    assert bring_out() == built
-    assert Rollout.objects.count() == 1, "it was taken back, and does not come again by itself"
+    assert publish_build() == built
+    assert Rollout.objects.count() == 1, "it was rolled back, and is not rolled out again automatically"
 
 
-def test_the_first_release_of_a_cell_needs_no_rollout(db: None, var: Path):
+def test_first_release_of_a_cell_needs_no_rollout(db: None, var: Path):
     Cell.objects.create(id="c1")
     assert runs("c1") == (None, 1)
-    assert bring_out() == register_build().id
+    assert publish_build() == register_build().id
     assert Rollout.objects.count() == 0
     assert runs("c1")[0] == register_build().id
 
@@ -368,19 +370,19 @@ def fact(pipe: Pipe, minute: int, node: str, name: str, count: int, detail: str 
     )
 
 
-def test_health_is_measured_over_whole_minutes_before_and_since(cells: list[Cell], pipe: Pipe):
+def test_health_is_measured_over_whole_minutes_before_and_after_the_change(cells: list[Cell], pipe: Pipe):
     Pipe.objects.update(cell="c1")
     this = bucket_at(NOW)
     for minute, dead in ((this - 1, 5), (this, 500), (this + 1, 60)):
         fact(pipe, minute, "ingest", "sent", 1_000, "acked")
         fact(pipe, minute, "transmit:crm", "delivered", 1_000 - dead)
         fact(pipe, minute, "transmit:crm", "dead", dead, "rejected")
-        sketch = Sketch()
+        sketch = LagSketch()
         sketch.add([20_000])
         LagRow.objects.create(
             pipe_id=pipe.id, bucket=minute, node="transmit:crm", audit_partition=0, lag_out=sketch.encode()
         )
-    assert health_before("c1", NOW) == Health(1_000, 1_000, 5, sketch.quantile(0.95))
-    assert health_since("c1", NOW, later(49)) == Health(), "the minute that has just begun says nothing yet"
-    assert health_since("c1", NOW, later(50)) == Health(1_000, 1_000, 60, sketch.quantile(0.95))
-    assert health_before("c2", NOW) == Health()
+    assert health_before("c1", NOW) == CellErrorRate(1_000, 1_000, 5, sketch.quantile(0.95))
+    assert health_since("c1", NOW, later(49)) == CellErrorRate(), "the current minute does not count yet"
+    assert health_since("c1", NOW, later(50)) == CellErrorRate(1_000, 1_000, 60, sketch.quantile(0.95))
+    assert health_before("c2", NOW) == CellErrorRate()

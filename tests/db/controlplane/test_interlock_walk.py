@@ -1,7 +1,7 @@
-"""A random walk over the real leases on real Postgres: whatever happens, they do what the model says.
+"""Random walk over the real leases on real Postgres: they always behave as the model does.
 
-Sometimes the connection is killed at a random statement of a deed, as if its process had died there: then all of the
-deed is done or nothing, and its process remembers nothing.
+Sometimes the connection is killed at a random statement of an action, as if its process had died there: then the
+action is complete or has no effect, and its process remembers nothing.
 """
 
 import logging
@@ -14,23 +14,23 @@ from typing import Final
 import pytest
 from django.db import InterfaceError, OperationalError, connection
 
-from controlplane.leases import LASTS, LeaseLostError, fenced, give_back, keep, take
-from mgmt.models import Cell, Lease, Pause, User, Verdict
-from mgmt.services import end_pause, pause_controller
-from tests.rig.interlock_model import IDLE, PROCESSES, Action, Rules, World, actions, forgotten, happen, wrong
-from tests.rig.interlock_model import LASTS as TURNS
-from tests.rig.statements import Killer, before
+from controlplane.leases import LASTS, LeaseLostError, acquire, fenced, release, renew
+from mgmt.models import Cell, CellVerdict, Lease, Pause, User
+from mgmt.services import pause_controller, resume_controller
+from tests.support.interlock_model import IDLE, PROCESSES, Action, Rules, World, actions, forgotten, happen, wrong
+from tests.support.interlock_model import LASTS as TURNS
+from tests.support.statements import Killer, before
 
 pytestmark = pytest.mark.django_db(transaction=True)
 log = logging.getLogger(__name__)
 TURN: Final = LASTS / TURNS
-KILLED: Final = 0.05  # of the deeds
+KILLED: Final = 0.05  # of the actions
 LONG_STEPS: Final = int(os.environ.get("PENSTOCK_WALK_STEPS", "1000000"))
-LONG_WALKS: Final = 4  # beside each other, as far as there are workers
+LONG_WALKS: Final = 4  # in parallel, as far as there are workers
 
 
 class Rows:
-    """One cell and its controllers, driven through the code that they use."""
+    """One cell and its controllers, driven through the controllers' own code."""
 
     def __init__(self, by: User) -> None:
         self.now = datetime(2026, 11, 21, tzinfo=UTC)
@@ -38,14 +38,14 @@ class Rows:
         self.leases: dict[int, Lease] = {}
         self.writes = 0
         Cell.objects.create(id="c1")
-        Verdict.objects.create(cell_id="c1", state="stable", since=self.now, at=self.now)
+        CellVerdict.objects.create(cell_id="c1", state="stable", since=self.now, at=self.now)
 
     def happen(self, action: Action) -> bool:
-        """Do it; whether it was granted."""
+        """Perform the action; return True if it was granted."""
         return bool(getattr(self, "_" + action.kind.replace(" ", "_"))(action))
 
     def seen(self) -> tuple[str, frozenset[str], str, int, int, int]:
-        """The rows as a world has them: verdict, pauses, holder, turns left, token and fence."""
+        """Return the rows in the form of a world: verdict, pauses, holder, turns left, token and fence."""
         told = ("verdict__state", "lease__holder", "lease__until", "lease__token", "fence")
         verdict, holder, until, token, fence = Cell.objects.values_list(*told).get()
         paused = frozenset(Pause.objects.filter(ended_at=None).values_list("controller", flat=True))
@@ -54,20 +54,20 @@ class Rows:
 
     def _tick(self, _action: Action) -> bool:
         self.now += TURN
-        return bool(Verdict.objects.update(at=self.now))
+        return bool(CellVerdict.objects.update(at=self.now))
 
     def _verdict(self, action: Action) -> bool:
-        return bool(Verdict.objects.update(state=action.to))
+        return bool(CellVerdict.objects.update(state=action.to))
 
     def _pause(self, action: Action) -> bool:
         where, by = action.to, self.by
         return bool(pause_controller(controller=where, cell=None, reason="walk", until=None, by=by, now=self.now))
 
     def _resume(self, action: Action) -> bool:
-        return end_pause(pause=Pause.objects.get(controller=action.to, ended_at=None), by=self.by, now=self.now)
+        return resume_controller(pause=Pause.objects.get(controller=action.to, ended_at=None), by=self.by, now=self.now)
 
     def _take(self, action: Action, *, protective: bool = False) -> bool:
-        got = take("c1", PROCESSES[action.process], "walk", self.now, protective=protective)
+        got = acquire("c1", PROCESSES[action.process], "walk", self.now, protective=protective)
         if isinstance(got, Lease):
             self.leases[action.process] = got
         return isinstance(got, Lease)
@@ -85,22 +85,22 @@ class Rows:
         return True
 
     def _keep(self, action: Action) -> bool:
-        return keep(self.leases[action.process], self.now)
+        return renew(self.leases[action.process], self.now)
 
     def _give_back(self, action: Action) -> bool:
-        return give_back(self.leases.pop(action.process))
+        return release(self.leases.pop(action.process))
 
     def _crash(self, action: Action) -> bool:
         return bool(self.leases.pop(action.process))
 
 
 def rows_of(world: World) -> tuple[str, frozenset[str], str, int, int, int]:
-    """What the rows should say."""
+    """Return the expected state of the rows."""
     return (world.verdict, world.paused, world.holder, world.left, world.token, world.fence)
 
 
 def walk(steps: int, seed: int) -> Counter[str]:
-    """So many random steps; what happened how often."""
+    """Run this many random steps; return how often each event happened."""
     chance, rules, world, killer = random.Random(seed), Rules(), World(), Killer()
     rows, happened = Rows(User.objects.create_user(f"walker-{seed}")), Counter[str]()
     for number in range(steps):
@@ -120,7 +120,7 @@ def walk(steps: int, seed: int) -> Counter[str]:
 
 
 def _killed(rows: Rows, killer: Killer, world: World, after: World, action: Action, statement: int) -> World:
-    """Which of the two worlds it is when the process died over its deed; it may also have ended it before."""
+    """Return the world after the process died during its action, which it may have completed before."""
     try:
         with before(statement, killer.kill):
             rows.happen(action)
@@ -133,7 +133,7 @@ def _killed(rows: Rows, killer: Killer, world: World, after: World, action: Acti
     return forgotten(left, action.process)
 
 
-def test_the_leases_do_what_the_model_says_whatever_happens_and_dies():
+def test_leases_follow_the_model_under_faults_and_crashes():
     happened = walk(150, seed=11)
     for what in ("killed", "take: refused", "protect: granted", "write: granted"):
         assert happened[what] > 1, what
@@ -142,7 +142,7 @@ def test_the_leases_do_what_the_model_says_whatever_happens_and_dies():
 @pytest.mark.long
 @pytest.mark.timeout(6 * 3600)
 @pytest.mark.parametrize("number", range(LONG_WALKS))
-def test_a_million_steps(number: int):
+def test_leases_follow_the_model_for_a_million_steps(number: int):
     seed = random.randrange(2**32)
     happened = walk(LONG_STEPS // LONG_WALKS, seed=seed)
     log.info("walk %d, seed %d: %s", number, seed, dict(happened))

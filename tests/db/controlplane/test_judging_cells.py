@@ -1,4 +1,4 @@
-"""Verdicts from rows: heartbeats, seals, lags and leases make one row a cell, at a cost that does not grow."""
+"""Verdicts from rows: heartbeats, seals, lags and leases give one row per cell, at a constant query count."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from controlplane.leases import take
+from controlplane.leases import acquire
 from controlplane.observer.judging import judge_cells, looks
 from dataplane.ledger.facts import SLOW, Fact
 from dataplane.names import ENTRANCE
-from mgmt.models import Cell, FactRow, Heartbeat, Pipe, Seal, Verdict
+from mgmt.models import Cell, CellVerdict, FactRow, Heartbeat, Pipe, Seal
 from tests.db.console.truth import Truth
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -50,37 +50,38 @@ def lag(pipe: Pipe, node: str, way: str, lag_us: int) -> None:
     Truth(pipe).lag(BUCKET, node, way, [lag_us])
 
 
-def test_a_verdict_is_written_once_and_renewed(cell: Cell):
+def test_verdict_is_written_once_and_renewed(cell: Cell):
     assert [judge_cells(NOW), judge_cells(NOW)] == [1, 0]
-    row = Verdict.objects.get()
+    row = CellVerdict.objects.get()
     assert (row.cell_id, row.state, row.reasons, row.at) == ("c1", "stable", [], NOW)
 
 
-def test_a_cell_of_which_nothing_was_ever_heard_has_no_verdict_that_could_stop_its_first_pipe(cell: Cell):
+def test_cell_without_any_heartbeat_has_no_verdict_that_could_block_its_first_pipe(cell: Cell):
     Cell.objects.create(id="c2")
     judge_cells(NOW)
-    assert [row.cell_id for row in Verdict.objects.all()] == ["c1"]
+    assert [row.cell_id for row in CellVerdict.objects.all()] == ["c1"]
 
 
-def test_a_silent_lane_turns_it_when_that_has_lasted(cell: Cell):
+def test_persistently_silent_lane_makes_the_cell_unstable(cell: Cell):
     judge_cells(NOW)
     for seconds in (11, 21):
         beat("c1", "driver", NOW + timedelta(seconds=seconds))
         judge_cells(NOW + timedelta(seconds=seconds))
-    row = Verdict.objects.get()
-    assert (row.state, row.reasons) == ("unstable", ["process-0 is silent since 12:00:00 UTC"])
+    row = CellVerdict.objects.get()
+    assert (row.state, row.reasons) == ("unstable", ["process-0 has sent no heartbeat since 12:00:00 UTC"])
 
 
-def test_a_change_under_way_silences_what_it_causes(cell: Cell):
+def test_change_in_progress_silences_its_own_effects(cell: Cell):
     judge_cells(NOW)
-    take("c1", "scale", "2 lanes", NOW)
+    acquire("c1", "scale", "2 lanes", NOW)
     beat("c1", "driver", NOW + timedelta(seconds=30))
     judge_cells(NOW + timedelta(seconds=30))
-    row = Verdict.objects.get()
-    assert (row.state, row.silenced) == ("stable", ["process-0 is silent since 12:00:00 UTC (while scale works)"])
+    row = CellVerdict.objects.get()
+    words = "process-0 has sent no heartbeat since 12:00:00 UTC (during scale)"
+    assert (row.state, row.silenced) == ("stable", [words])
 
 
-def test_what_was_lost_of_late_counts_for_its_cell(placed: Pipe):
+def test_recent_losses_count_for_their_cell(placed: Pipe):
     for minutes, lost in ((5, 3), (20, 9)):
         at = NOW - timedelta(minutes=minutes)
         Seal.objects.create(
@@ -101,7 +102,7 @@ def test_what_was_lost_of_late_counts_for_its_cell(placed: Pipe):
     [(0.01, 40, 39), (3_600, 3_640, 0)],
     ids=["fresh events", "events of an hour ago, whose lag is known to a minute"],
 )
-def test_how_far_process_is_behind_is_said_when_it_is_sure(
+def test_delay_of_process_is_reported_only_when_it_is_certain(
     placed: Pipe, left_s: float, arrived_s: float, behind_s: float
 ):
     lag(placed, "ingest", "out", round(left_s * 1_000_000))
@@ -110,7 +111,7 @@ def test_how_far_process_is_behind_is_said_when_it_is_sure(
     assert max(0, one.behind_us) == pytest.approx(behind_s * 1_000_000, rel=0.05)
 
 
-def test_a_pipe_that_the_slow_lane_runs_makes_no_cell_seem_behind(placed: Pipe):
+def test_pipe_in_the_slow_lane_makes_no_cell_appear_behind(placed: Pipe):
     lag(placed, "ingest", "out", 10_000)
     lag(placed, "normalize", "in", 40_000_000)
     place = {"pipe_id": placed.id, "bucket": BUCKET, "node": ENTRANCE}
@@ -120,7 +121,7 @@ def test_a_pipe_that_the_slow_lane_runs_makes_no_cell_seem_behind(placed: Pipe):
     assert one.behind_us == 0
 
 
-def test_looking_costs_the_same_for_many_cells(placed: Pipe, django_assert_num_queries: DjangoAssertNumQueries):
+def test_judging_has_a_constant_query_count(placed: Pipe, django_assert_num_queries: DjangoAssertNumQueries):
     with django_assert_num_queries(LOOKS):
         looks(NOW)
     for number in range(2, 8):

@@ -1,43 +1,47 @@
-"""Dead letters, held messages, suspensions and progress of moves, from records to rows and alerts."""
+"""Dead letters, held messages, suspensions and redrive progress, from records to rows and alerts."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 from pyroaring import BitMap64
 
-from controlplane.observer.attempts import Sampler
-from controlplane.observer.batch import Batch
-from controlplane.observer.ended import LISTED_AN_HOUR
-from controlplane.observer.store import Store
+from controlplane.observer import trim as trimming
+from controlplane.observer.attempts import SuccessSampler
+from controlplane.observer.batch import AuditBatch
+from controlplane.observer.failure_groups import LISTED_AN_HOUR
+from controlplane.observer.store import LedgerStore
 from controlplane.observer.trim import trim
-from dataplane.ledger.deadletter import Death, dead_headers, reference_headers
-from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.ledger.deadletter import DeathCause, dead_headers, reference_headers
+from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.names import cell_topic
-from dataplane.tables.moves import MOVES_VERSION, MoveProgress, encode_progress, format_place, move_key
-from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
+from dataplane.tables.redrives import REDRIVES_VERSION, RedriveProgress, encode_progress, format_place, redrive_key
+from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_signal, signal_key
+from mgmt.deliveries.queries.message_selection import MessageSelection
 from mgmt.models import (
     Alert,
+    AlertChannel,
     AuditOffset,
     Cell,
     DeadLetter,
     Destination,
     HeldMessage,
     LaneSignal,
-    Move,
+    Notification,
     OffsetSet,
     Pipe,
+    Redrive,
 )
-from mgmt.queries.places import Chosen
-from mgmt.services import start_move
+from mgmt.services import start_redrive
 
 DEAD, HELD, SIGNALS = (cell_topic("c1", purpose, 1) for purpose in ("dead", "held", "signals"))
 AT = datetime(2026, 1, 1, 12, 30, tzinfo=UTC)
 
 
 class Message:
-    """A record as the Kafka client hands it over."""
+    """Record as the Kafka client returns it."""
 
     def __init__(
         self, topic: str, offset: int, *, headers: Headers | None = None, key: bytes | None = None, value: bytes = b"{}"
@@ -74,27 +78,27 @@ def placed(pipe: Pipe) -> Pipe:
 
 
 @pytest.fixture
-def store(placed: Pipe) -> Store:
-    store = Store()
+def store(placed: Pipe) -> LedgerStore:
+    store = LedgerStore()
     for topic in (DEAD, HELD, SIGNALS):
         AuditOffset.objects.create(topic=topic, partition=0, next_offset=0)
         store.offsets[topic, 0] = 0
     return store
 
 
-def save(store: Store, *messages: Message) -> None:
-    batch = Batch(Sampler(5))
+def save(store: LedgerStore, *messages: Message) -> None:
+    batch = AuditBatch(SuccessSampler(5))
     for message in messages:
         batch.add(message)
     store.save(batch, maybe_sealed_before=0, now=AT)
 
 
-def meta_of(pipe: Pipe, number: int) -> Meta:
-    return Meta(1, f"m{number}", pipe.id, 1, "shop", 0, 0, 29_000_000, position=number, destination="crm")
+def meta_of(pipe: Pipe, number: int) -> MessageMeta:
+    return MessageMeta(1, f"m{number}", pipe.id, 1, "shop", 0, 0, 29_000_000, position=number, destination="crm")
 
 
 def dead(pipe: Pipe, number: int, cause: str = "rejected", node: str = "transmit:crm", **more: Any) -> Message:
-    death = Death(node, cause, f"{cause}: answered 401", "401\nno such key")
+    death = DeathCause(node, cause, f"{cause}: answered 401", "401\nno such key")
     meta = meta_of(pipe, number)
     return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death), **more)
 
@@ -104,7 +108,7 @@ def held(pipe: Pipe, number: int) -> Message:
 
 
 def suspended(pipe: Pipe, of_version: int, cause: str = "storm") -> Message:
-    signal = Signal(
+    signal = DestinationSignal(
         SIGNAL_VERSION,
         "c1",
         "transmit-0",
@@ -124,7 +128,7 @@ def places(kind: str) -> list[int]:
     return sorted(offset for row in rows for offset in BitMap64.deserialize(bytes(row.offsets)))
 
 
-def test_a_dead_letter_becomes_a_row_a_place_and_an_alert(store: Store, placed: Pipe):
+def test_dead_letter_becomes_a_row_an_offset_and_an_alert(store: LedgerStore, placed: Pipe):
     save(store, dead(placed, 0, key=b"crm\0customer-7"))
     letter = DeadLetter.objects.get()
     assert (letter.message_id, letter.cause, letter.node, letter.key) == (
@@ -142,22 +146,22 @@ def test_a_dead_letter_becomes_a_row_a_place_and_an_alert(store: Store, placed: 
     assert AuditOffset.objects.get(topic=DEAD).next_offset == 1
 
 
-def test_a_letter_without_its_message_is_listed_but_cannot_be_redriven(store: Store, placed: Pipe):
+def test_dead_letter_without_its_message_is_listed_but_cannot_be_redriven(store: LedgerStore, placed: Pipe):
     meta = meta_of(placed, 0)
-    headers = reference_headers(meta, Death("transmit:crm", "too-large", "too large"), "penstock.c1.egress.g1/0/5")
+    headers = reference_headers(meta, DeathCause("transmit:crm", "too-large", "too large"), "penstock.c1.egress.g1/0/5")
     save(store, Message(DEAD, 0, headers=headers))
     assert DeadLetter.objects.get().cause == "too-large"
     assert places("dead") == []
 
 
-def test_what_died_before_it_was_ready_is_listed_but_cannot_be_redriven(store: Store, placed: Pipe):
+def test_dead_letter_of_a_step_is_listed_but_cannot_be_redriven(store: LedgerStore, placed: Pipe):
     save(store, dead(placed, 0, cause="step", node="transform:crm"))
     assert DeadLetter.objects.get().node == "transform:crm"
     assert places("dead") == []
     assert Alert.objects.get().cause == "step"
 
 
-def test_of_a_storm_the_first_thousand_of_an_hour_are_listed_and_all_can_be_redriven(store: Store, placed: Pipe):
+def test_first_thousand_dead_letters_of_an_hour_are_listed_and_all_can_be_redriven(store: LedgerStore, placed: Pipe):
     count = LISTED_AN_HOUR + 5
     save(store, *(dead(placed, number) for number in range(10)))
     save(store, *(dead(placed, number) for number in range(10, count)))
@@ -165,14 +169,16 @@ def test_of_a_storm_the_first_thousand_of_an_hour_are_listed_and_all_can_be_redr
     assert len(places("dead")) == Alert.objects.get().count == count
 
 
-def test_a_held_message_is_counted_and_opens_no_alert(store: Store, placed: Pipe):
+def test_held_message_is_counted_and_opens_no_alert(store: LedgerStore, placed: Pipe):
     save(store, held(placed, 4), held(placed, 5))
     assert places("held") == [4, 5]
     assert list(HeldMessage.objects.values_list("offset", "destination")) == [(4, "crm"), (5, "crm")]
     assert not Alert.objects.exists()
 
 
-def test_of_many_held_the_first_thousand_of_an_hour_are_listed_and_go_with_their_topic(store: Store, placed: Pipe):
+def test_first_thousand_held_messages_of_an_hour_are_listed_and_expire_with_their_topic(
+    store: LedgerStore, placed: Pipe
+):
     save(store, *(held(placed, number) for number in range(LISTED_AN_HOUR + 5)))
     assert HeldMessage.objects.count() == LISTED_AN_HOUR
     assert len(places("held")) == LISTED_AN_HOUR + 5
@@ -180,7 +186,7 @@ def test_of_many_held_the_first_thousand_of_an_hour_are_listed_and_go_with_their
     assert not HeldMessage.objects.exists()
 
 
-def test_a_lane_that_suspends_a_destination_moves_its_row(store: Store, placed: Pipe):
+def test_suspension_by_a_lane_updates_the_destinations_row(store: LedgerStore, placed: Pipe):
     version = placed.destinations.get().version
     save(store, dead(placed, 0), suspended(placed, version))
     row = placed.destinations.get()
@@ -194,9 +200,9 @@ def test_a_lane_that_suspends_a_destination_moves_its_row(store: Store, placed: 
     assert (alert.cause, alert.count, alert.suspended) == ("rejected", 1, True)
 
 
-def test_what_a_lane_says_of_a_breaker_replaces_what_it_said_before(store: Store, placed: Pipe):
+def test_breaker_signal_replaces_the_previous_one_of_its_lane(store: LedgerStore, placed: Pipe):
     at_us = int(AT.timestamp() * 1e6)
-    first = Signal(
+    first = DestinationSignal(
         SIGNAL_VERSION, "c1", "transmit-0", placed.id, "crm", at_us, breaker="open", until_us=at_us + 5_000_000
     )
     other = msgspec.structs.replace(first, writer="transmit-1", breaker="closed", until_us=0)
@@ -210,8 +216,8 @@ def test_what_a_lane_says_of_a_breaker_replaces_what_it_said_before(store: Store
     }
 
 
-def test_what_a_lane_said_goes_after_an_hour_unless_it_is_that_a_destination_is_slow(store: Store, placed: Pipe):
-    quick = Signal(SIGNAL_VERSION, "c1", "transmit-0", placed.id, "crm", int(AT.timestamp() * 1e6))
+def test_signal_expires_after_an_hour_unless_it_marks_a_slow_destination(store: LedgerStore, placed: Pipe):
+    quick = DestinationSignal(SIGNAL_VERSION, "c1", "transmit-0", placed.id, "crm", int(AT.timestamp() * 1e6))
     slow = msgspec.structs.replace(quick, writer="transmit-slow-0", slow=True)
     for offset, signal in enumerate((quick, slow)):
         save(store, Message(SIGNALS, offset, key=signal_key(signal).encode(), value=encode_signal(signal)))
@@ -219,7 +225,7 @@ def test_what_a_lane_said_goes_after_an_hour_unless_it_is_that_a_destination_is_
     assert list(LaneSignal.objects.values_list("writer", "slow")) == [("transmit-slow-0", True)]
 
 
-def test_a_suspension_of_an_older_record_counts_no_more(store: Store, placed: Pipe):
+def test_suspension_based_on_an_older_record_is_ignored(store: LedgerStore, placed: Pipe):
     version = placed.destinations.get().version
     Destination.objects.update(version=version + 1)
     save(store, suspended(placed, version))
@@ -227,25 +233,42 @@ def test_a_suspension_of_an_older_record_counts_no_more(store: Store, placed: Pi
     assert not Alert.objects.exists()
 
 
-def test_the_progress_of_a_move_comes_from_the_signals_topic(store: Store, placed: Pipe):
+def test_redrive_progress_is_read_from_the_signals_topic(store: LedgerStore, placed: Pipe):
     save(store, dead(placed, 0), dead(placed, 1))
-    move = start_move(pipe=placed, chosen=Chosen("crm"))
-    done = MoveProgress(MOVES_VERSION, move.id, 2, 0, 2, True, 0, {format_place((DEAD, 0)): 2})
-    save(store, Message(SIGNALS, 0, key=move_key(move.id).encode(), value=encode_progress(done)))
+    move = start_redrive(pipe=placed, chosen=MessageSelection("crm"))
+    done = RedriveProgress(REDRIVES_VERSION, move.id, 2, 0, 2, True, 0, {format_place((DEAD, 0)): 2})
+    save(store, Message(SIGNALS, 0, key=redrive_key(move.id).encode(), value=encode_progress(done)))
     move.refresh_from_db()
     assert (move.state, move.moved) == ("done", 2)
 
 
-def test_records_of_nobody_are_passed_over(store: Store, placed: Pipe):
+def test_unattributable_records_are_skipped(store: LedgerStore, placed: Pipe):
     save(store, Message(DEAD, 0), Message(HELD, 0, headers=[("a", b"b")]), Message(SIGNALS, 0, key=b"x", value=b"\xff"))
     assert AuditOffset.objects.get(topic=HELD).next_offset == 1
     assert not DeadLetter.objects.exists()
 
 
-def test_what_the_topics_keep_no_more_leaves_the_rows(store: Store, placed: Pipe):
+def test_rows_are_deleted_once_the_topics_no_longer_keep_their_records(store: LedgerStore, placed: Pipe):
     save(store, dead(placed, 0), held(placed, 1))
-    start_move(pipe=placed, chosen=Chosen("crm"))
-    Move.objects.update(finished_at=AT)
+    start_redrive(pipe=placed, chosen=MessageSelection("crm"))
+    Redrive.objects.update(finished_at=AT)
     for after, count in ((timedelta(days=13), 1), (timedelta(days=15), 0)):
         trim(AT + after, attempts_keep_h=1, seals_keep_d=400, ends_keep=timedelta(days=14))
-        assert (DeadLetter.objects.count(), OffsetSet.objects.count(), Move.objects.count()) == (count,) * 3
+        assert (DeadLetter.objects.count(), OffsetSet.objects.count(), Redrive.objects.count()) == (count,) * 3
+
+
+def test_trim_reports_that_more_rows_wait_although_deletes_cascade(placed: Pipe, monkeypatch: pytest.MonkeyPatch):
+    channel = AlertChannel.objects.create(
+        tenant=placed.tenant, kind=AlertChannel.Kind.WEBHOOK, target="https://a.example"
+    )
+    for number in range(4):
+        alert = Alert.objects.create(
+            pipe=placed, destination=f"d{number}", cause="rejected", opened_at=AT, last_at=AT, resolved_at=AT
+        )
+        Notification.objects.create(alert=alert, channel=channel, what="opened", next_at=AT)
+    monkeypatch.setattr(trimming, "AT_ONCE", 2)
+    trim_slice = partial(
+        trim, AT + timedelta(days=1_000), attempts_keep_h=1, seals_keep_d=400, ends_keep=timedelta(days=14)
+    )
+    assert [trim_slice() for _ in range(3)] == [True, True, False]
+    assert not Alert.objects.exists()

@@ -1,4 +1,4 @@
-"""What the Observer serves as metrics: itself, the heartbeats, the sums; the rows' part goes while they are away."""
+"""Observer metrics: its own, heartbeats and sums; those from rows are missing while Postgres is away."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from django.db import OperationalError
 
-from controlplane.observer import shown
+from controlplane.observer import metrics
+from controlplane.observer.metrics import ObserverMetrics, counts, heartbeats, stored
 from controlplane.observer.sealing import Sealer
-from controlplane.observer.shown import Shown, counts, heartbeats, stored
-from dataplane.ledger.heartbeat import Heartbeat as Beat
+from dataplane.ledger.heartbeat import HeartbeatRecord as Beat
 from dataplane.metrics import METRICS
 from dataplane.names import AUDIT_TOPIC
-from dataplane.runtime.board import process_readings
+from dataplane.runtime.telemetry.metrics_registry import process_readings
 from mgmt.models import Heartbeat, OffsetSet, Pipe
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,7 @@ def record(at_ms: int) -> SimpleNamespace:
     return SimpleNamespace(topic=lambda: AUDIT_TOPIC, timestamp=lambda: (1, at_ms))
 
 
-def test_what_a_lane_said_of_itself_is_shown_with_its_age_until_it_is_forgotten():
+def test_lane_heartbeat_is_served_with_its_age_until_it_expires():
     beat("process-0", NOW - timedelta(seconds=3))
     beat("process-1", NOW - timedelta(hours=1))
     found = {reading.name.removeprefix("penstock_writer_"): reading for reading in heartbeats(NOW)}
@@ -43,7 +43,7 @@ def test_what_a_lane_said_of_itself_is_shown_with_its_age_until_it_is_forgotten(
     }  # fmt: skip
 
 
-def test_what_waits_for_somebody_is_summed_over_all_pipes(pipe: Pipe):
+def test_messages_that_need_attention_are_summed_over_all_pipes(pipe: Pipe):
     for count in (2, 5):
         OffsetSet.objects.create(
             pipe_id=pipe.id, destination="crm", kind="dead", cause="rejected", topic="t", partition=count, hour=1,
@@ -58,7 +58,7 @@ def test_what_waits_for_somebody_is_summed_over_all_pipes(pipe: Pipe):
 
 def test_every_metric_of_the_observer_is_served():
     beat("process-0", datetime.now(UTC))
-    told = Shown()
+    told = ObserverMetrics()
     told.begin(Sealer(60))
     told.read([record(10_000)], now_s=12.5)
     families = {family.name for family in told.registry.collect()}
@@ -67,17 +67,17 @@ def test_every_metric_of_the_observer_is_served():
     assert families - own == {metric.name.removesuffix("_total") for metric in METRICS if metric.part == "observer"}
 
 
-def test_it_is_behind_by_the_age_of_the_newest_record_and_not_at_all_when_nothing_comes():
-    told = Shown()
+def test_observer_is_behind_by_the_newest_records_age_and_not_at_all_without_records():
+    told = ObserverMetrics()
     told.read([record(9_000), record(10_000)], 12.5)
     assert {reading.name: reading.value for reading in told.own()}["penstock_observer_behind_seconds"] == 2.5
     told.read([], 99.0)
     assert {reading.name: reading.value for reading in told.own()}["penstock_observer_behind_seconds"] == 0
 
 
-def test_without_postgres_the_rest_is_still_served(monkeypatch: pytest.MonkeyPatch):
+def test_remaining_metrics_are_served_without_postgres(monkeypatch: pytest.MonkeyPatch):
     def away(_: datetime) -> None:
         raise OperationalError("the server closed the connection")
 
-    monkeypatch.setattr(shown, "heartbeats", away)
+    monkeypatch.setattr(metrics, "heartbeats", away)
     assert stored() == []

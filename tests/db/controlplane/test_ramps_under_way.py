@@ -1,4 +1,4 @@
-"""What the Provisioner reads of ramps, and what of them it tells the data plane."""
+"""Ramps as the Provisioner reads them from rows and publishes them to the data plane."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,12 +6,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from controlplane.provisioner.ramps import ramps_under_way
+from controlplane.provisioner.ramps import open_ramps
 from controlplane.provisioner.records import desired_records
 from dataplane.tables.records import PipeRecord
+from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import Pipe, PipeRevision, Ramp, User
-from mgmt.queries.ramps import Figures, recently_taken
-from mgmt.queries.span import bucket_at
+from mgmt.ramps.queries import RampFigures, recently_ramped_units
 from mgmt.services import begin_ramp, hold_ramp, publish_revision, raise_share, roll_back_ramp
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth, go_live
@@ -37,7 +37,7 @@ def lag(pipe: Pipe, node: str, lags_us: list[int]) -> None:
 
 
 def some_traffic(pipe: Pipe) -> None:
-    """Revision 2 took 0-9, of which two died; revision 1 took 10-29."""
+    """Store messages 0-9 of revision 2, two of them dead, and 10-29 of revision 1."""
     for detail in ("acked", "seen"):
         fact(pipe, "ingest", "sent", range(30), detail)
     fact(pipe, "ramp:50:2", "sent", range(10))
@@ -55,48 +55,48 @@ def record_of(pipe: Pipe) -> PipeRecord:
 
 def test_both_revisions_have_their_own_figures(ramp: Ramp, pipe: Pipe):
     some_traffic(pipe)
-    view = ramps_under_way(NOW)[ramp.revision_id]
+    view = open_ramps(NOW)[ramp.revision_id]
     assert (view.ramping.taken, view.ramping.failed, view.stable.taken, view.stable.failed) == (10, 2, 20, 0)
     assert view.ramping.p95_us == pytest.approx(2_000, rel=0.02)
     assert view.stable.p95_us == pytest.approx(1_000, rel=0.02)
 
 
-def test_ramps_are_read_with_the_same_number_of_queries_whatever_their_steps(ramp: Ramp, pipe: Pipe):
+def test_ramps_are_read_with_a_constant_query_count_for_any_number_of_steps(ramp: Ramp, pipe: Pipe):
     some_traffic(pipe)
     with CaptureQueriesContext(
         connection,
     ) as few:
-        ramps_under_way(NOW)
+        open_ramps(NOW)
     raise_share(ramp=ramp, share=100, figures={}, now=NOW)
     with CaptureQueriesContext(connection) as more:
-        ramps_under_way(NOW)
+        open_ramps(NOW)
     assert len(more) <= len(few)
 
 
-def test_where_the_stable_revision_takes_nothing_any_more_its_last_figures_count(ramp: Ramp, pipe: Pipe):
+def test_last_figures_of_the_stable_revision_count_after_its_traffic_has_ended(ramp: Ramp, pipe: Pipe):
     some_traffic(pipe)
     raise_share(ramp=ramp, share=100, figures={"stable": {"taken": 20, "failed": 1, "p95_us": 7}}, now=NOW)
-    view = ramps_under_way(NOW)[ramp.revision_id]
-    assert view.stable == Figures(taken=20, failed=1, p95_us=7)
+    view = open_ramps(NOW)[ramp.revision_id]
+    assert view.stable == RampFigures(taken=20, failed=1, p95_us=7)
 
 
-def test_who_holds_a_ramp_is_named(ramp: Ramp, bob: User):
+def test_holder_of_a_ramp_is_named(ramp: Ramp, bob: User):
     hold_ramp(ramp=ramp, by=bob, now=NOW)
-    assert ramps_under_way(NOW)[ramp.revision_id].held_by == "bob"
+    assert open_ramps(NOW)[ramp.revision_id].held_by == "bob"
 
 
-def test_the_pipes_record_gives_each_its_share_the_ramping_one_first(ramp: Ramp, pipe: Pipe):
+def test_pipe_record_has_the_share_of_each_revision_the_ramping_one_first(ramp: Ramp, pipe: Pipe):
     assert ramp.share == 50
     assert (record_of(pipe).weights, record_of(pipe).run_as) == ([(2, 50), (1, 50)], {})
 
 
-def test_after_going_back_the_stable_revision_also_runs_what_the_other_was_given(ramp: Ramp, pipe: Pipe):
+def test_stable_revision_also_runs_messages_of_the_rolled_back_one(ramp: Ramp, pipe: Pipe):
     roll_back_ramp(ramp=ramp, reason="bad", now=NOW)
     assert (record_of(pipe).weights, record_of(pipe).run_as) == ([(1, 100)], {2: 1})
-    assert not ramps_under_way(NOW)
+    assert not open_ramps(NOW)
 
 
-def test_what_went_back_stays_redirected_when_later_revisions_are_live(
+def test_rolled_back_revision_stays_redirected_after_later_revisions_are_live(
     ramp: Ramp, pipe: Pipe, alice: User, a_spec: MakeSpec
 ):
     roll_back_ramp(ramp=ramp, reason="bad", now=NOW)
@@ -106,10 +106,10 @@ def test_what_went_back_stays_redirected_when_later_revisions_are_live(
     assert (record_of(pipe).weights, record_of(pipe).run_as) == ([(3, 100)], {2: 1})
 
 
-def test_what_a_pipe_took_of_late_is_counted_once(pipe: Pipe):
+def test_recent_messages_of_a_pipe_are_counted_once(pipe: Pipe):
     hour_ago = NOW - timedelta(hours=1)
-    assert recently_taken({pipe.id}, hour_ago) == {}
+    assert recently_ramped_units({pipe.id}, hour_ago) == {}
     some_traffic(pipe)
-    assert recently_taken({pipe.id}, hour_ago) == {pipe.id: 30}
-    assert recently_taken({pipe.id}, NOW + timedelta(minutes=2)) == {}
-    assert recently_taken(set(), hour_ago) == {}
+    assert recently_ramped_units({pipe.id}, hour_ago) == {pipe.id: 30}
+    assert recently_ramped_units({pipe.id}, NOW + timedelta(minutes=2)) == {}
+    assert recently_ramped_units(set(), hour_ago) == {}

@@ -1,4 +1,4 @@
-"""Cells that are short of lanes, on rows: a pipe is asked to move, or a cell is made, and everybody can read why."""
+"""Cells short of lanes, on rows: a migration is requested or a cell added, with a reason that all can read."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -7,17 +7,17 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from controlplane.autoscaler.fleet import relieve
-from controlplane.autoscaler.look import ensure_groups
+from controlplane.autoscaler.samples import ensure_groups
 from controlplane.autoscaler.spreading import PATIENCE_S, SETTLES_S
-from mgmt.models import Cell, ControlAction, Pipe, Relocation, ScaleGroup, Tenant, Topic, User, Verdict
-from mgmt.provisioning.placing import PlacingPolicy
-from mgmt.queries.span import bucket_at
+from mgmt.cells.placement import PlacementPolicy
+from mgmt.ledger.queries.bucket_range import bucket_at
+from mgmt.models import Cell, CellVerdict, ControlAction, Pipe, PipeMigration, ScaleGroup, Tenant, Topic, User
 from mgmt.services import create_pipe, pause_controller
 from tests.db.console.truth import Truth, go_live
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
-PLACING = PlacingPolicy(shard=9)
+PLACING = PlacementPolicy(shard=9)
 FULL = "no other cell has room, and 1 is the most there may be (PENSTOCK_CELLS_MAX)"
 MakePipe = Callable[[str, int], Pipe]
 
@@ -25,7 +25,7 @@ MakePipe = Callable[[str, int], Pipe]
 @pytest.fixture
 def make_pipe(tenant: Tenant, alice: User, a_spec: Callable[[], dict[str, object]]) -> MakePipe:
     def make(name: str, per_min: int) -> Pipe:
-        """A live pipe on c1 that took so much in the last minute."""
+        """Create a live pipe on c1 with `per_min` messages in the last minute."""
         pipe = create_pipe(tenant=tenant, name=name, spec=a_spec(), author=alice)
         go_live(pipe)
         for minute in (bucket_at(NOW) - 1, bucket_at(NOW)):
@@ -38,7 +38,7 @@ def make_pipe(tenant: Tenant, alice: User, a_spec: Callable[[], dict[str, object
 @pytest.fixture
 def cell(db: None) -> Cell:
     cell = Cell.objects.create(id="c1")
-    Verdict.objects.create(cell=cell, state="unstable", reasons=["behind"], since=NOW, at=NOW)
+    CellVerdict.objects.create(cell=cell, state="unstable", reasons=["behind"], since=NOW, at=NOW)
     ensure_groups(2)
     is_short(PATIENCE_S + 1)
     return cell
@@ -51,29 +51,29 @@ def is_short(for_s: float) -> None:
 
 def another(name: str = "c2") -> Cell:
     cell = Cell.objects.create(id=name)
-    Verdict.objects.create(cell=cell, state="stable", reasons=[], since=NOW, at=NOW)
+    CellVerdict.objects.create(cell=cell, state="stable", reasons=[], since=NOW, at=NOW)
     return cell
 
 
-def test_a_pipe_leaves_a_cell_that_is_short_for_one_with_room(cell: Cell, make_pipe: MakePipe):
+def test_pipe_leaves_a_cell_short_of_lanes_for_one_with_capacity(cell: Cell, make_pipe: MakePipe):
     another()
     make_pipe("small", 60)
     large = make_pipe("large", 600)
     make_pipe("middle", 300)
     assert relieve(PLACING, 1, NOW) == {"c1": "pipe large is to be moved to cell c2"}
-    row = Relocation.objects.get()
+    row = PipeMigration.objects.get()
     assert (row.pipe, row.target_id, row.by) == (large, "c2", None)
     assert row.reason == "cell c1 has all the lanes it may have, and needs more"
     assert relieve(PLACING, 1, NOW) == {
         "c1": "a pipe has been moved from or to it, and what that brings is not seen yet"
     }
     done = NOW - timedelta(seconds=SETTLES_S + 1)
-    Relocation.objects.update(state="done", switched_at=done, finished_at=done)
+    PipeMigration.objects.update(state="done", switched_at=done, finished_at=done)
     Pipe.objects.filter(id=large.id).update(cell="c2")
-    assert relieve(PLACING, 1, NOW) == {"c1": FULL}, "the other one has more than this one by now"
+    assert relieve(PLACING, 1, NOW) == {"c1": FULL}, "the other cell has more load by now"
 
 
-def test_without_room_anywhere_a_cell_is_made_if_there_may_be_one(cell: Cell, make_pipe: MakePipe):
+def test_cell_is_added_if_none_has_capacity_and_the_limit_allows_it(cell: Cell, make_pipe: MakePipe):
     make_pipe("a", 600)
     make_pipe("b", 300)
     assert relieve(PLACING, 1, NOW) == {"c1": FULL}
@@ -84,23 +84,23 @@ def test_without_room_anywhere_a_cell_is_made_if_there_may_be_one(cell: Cell, ma
     assert relieve(PLACING, 3, NOW) == {"c1": "cell c2 is not ready yet, or in the shard of none of its tenants"}
 
 
-def test_scaling_that_is_paused_moves_nothing(cell: Cell, make_pipe: MakePipe, alice: User):
+def test_paused_scaling_migrates_nothing(cell: Cell, make_pipe: MakePipe, alice: User):
     another()
     make_pipe("a", 600)
     make_pipe("b", 300)
     pause_controller(controller="scale", cell=cell, reason="we look at it", until=None, by=alice, now=NOW)
     assert "we look at it" in relieve(PLACING, 1, NOW)["c1"]
-    assert not Relocation.objects.exists()
+    assert not PipeMigration.objects.exists()
 
 
-def test_two_cells_of_one_generation_say_that_nothing_can_move(cell: Cell, make_pipe: MakePipe):
+def test_cells_of_one_generation_report_that_nothing_can_be_migrated(cell: Cell, make_pipe: MakePipe):
     Topic.objects.create(cell=another(), purpose="ingest", name="penstock.c2.ingest.g1", topic_id="x", partitions=1)
     make_pipe("a", 600)
     make_pipe("b", 300)
     assert "share generation 1" in relieve(PLACING, 1, NOW)["c1"]
 
 
-def test_nothing_is_asked_while_no_cell_is_short(cell: Cell, django_assert_num_queries: DjangoAssertNumQueries):
+def test_nothing_is_requested_while_no_cell_is_short(cell: Cell, django_assert_num_queries: DjangoAssertNumQueries):
     ScaleGroup.objects.update(memory={})
     with django_assert_num_queries(1):
         assert relieve(PLACING, 1, NOW) == {}

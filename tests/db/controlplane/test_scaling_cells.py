@@ -1,4 +1,4 @@
-"""The Autoscaler on rows: what heartbeats and offsets say becomes lanes, under the cell's lease, with a reason."""
+"""Autoscaler on rows: heartbeats and offsets become lane counts, under the cell's lease, with a reason."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from controlplane.autoscaler.act import act, finish
-from controlplane.autoscaler.decide import Decision, Group, Memory, decide
-from controlplane.autoscaler.look import ensure_groups, ensure_ingest, figures, groups_of, reporting
-from controlplane.leases import take
+from controlplane.autoscaler.decide import DecisionMemory, LaneGroup, ScaleDecision, decide
+from controlplane.autoscaler.samples import ensure_groups, ensure_ingest, figures, groups_of, reporting
+from controlplane.leases import acquire
 from dataplane.names import LANE_KINDS, GroupKind
-from mgmt.models import Cell, ControlAction, Heartbeat, Lease, ScaleGroup, ScaleSample, User, Verdict
+from mgmt.models import Cell, CellVerdict, ControlAction, Heartbeat, Lease, ScaleGroup, ScaleSample, User
 from mgmt.services import pause_controller
 
 pytestmark = pytest.mark.django_db
@@ -33,14 +33,14 @@ def sample(cell: Cell, at: datetime, cpu_s: float, came: int, settled: int, lane
 
 
 def busy(cell: Cell, now: datetime = NOW) -> None:
-    """A minute in which one process lane is at its end: 2 000 messages a second come, half of them are settled."""
+    """Store a minute with one saturated process lane: 2 000 messages/s arrive, half of them are settled."""
     for ago_s in range(60, -1, -5):
         done_s = 60 - ago_s
         sample(cell, now - timedelta(seconds=ago_s), 0.98 * done_s, 2_000 * done_s, 1_000 * done_s)
 
 
 def turn(cell: Cell, now: datetime = NOW) -> str:
-    """A tick without Kafka."""
+    """Run one tick without Kafka."""
     cell.refresh_from_db()
     rows = list(ScaleGroup.objects.filter(cell=cell))
     groups = groups_of(rows, cell.lanes, now)
@@ -56,7 +56,7 @@ def beat(cell: Cell, writer: str, kind: str, at: datetime = NOW, **body: Any) ->
     Heartbeat.objects.update_or_create(cell=cell.id, writer=writer, defaults=fields | {"body": body})
 
 
-def test_every_group_of_a_cell_has_a_policy_and_only_two_kinds_grow_by_themselves(cell: Cell):
+def test_every_group_of_a_cell_has_a_policy_and_only_two_kinds_scale_automatically(cell: Cell):
     assert dict(ScaleGroup.objects.values_list("kind", "maximum")) == dict.fromkeys(LANE_KINDS, 1) | {
         "process": MOST,
         "transmit": MOST,
@@ -65,14 +65,14 @@ def test_every_group_of_a_cell_has_a_policy_and_only_two_kinds_grow_by_themselve
     assert ScaleGroup.objects.count() == len(LANE_KINDS)
 
 
-def test_lanes_that_a_person_gave_a_cell_before_stay():
+def test_lanes_that_a_person_set_earlier_stay():
     Cell.objects.create(id="c2", lanes={"process": 7, "transmit": 1, "retrier": 2})
     ensure_groups(MOST)
     assert dict(ScaleGroup.objects.values_list("kind", "maximum"))["process"] == 7
     assert dict(ScaleGroup.objects.values_list("kind", "maximum"))["retrier"] == 2
 
 
-def test_a_lane_at_its_end_gets_others_beside_it_and_the_audit_says_why(cell: Cell):
+def test_saturated_lane_gets_more_lanes_and_the_audit_says_why(cell: Cell):
     busy(cell)
     assert turn(cell) == "process 1 -> 4"
     cell.refresh_from_db()
@@ -85,10 +85,10 @@ def test_a_lane_at_its_end_gets_others_beside_it_and_the_audit_says_why(cell: Ce
     seen = group(cell).seen
     assert (seen["lanes"], seen["came"], seen["settled"]) == (1, 2_000, 1_000)
     assert row.detail == {"kind": "process", "before": 1, "lanes": 4}
-    assert msgspec.convert(group(cell).memory, Memory).full_s == NOW.timestamp()
+    assert msgspec.convert(group(cell).memory, DecisionMemory).full_s == NOW.timestamp()
 
 
-def test_the_lease_is_held_until_lanes_have_followed(cell: Cell):
+def test_lease_is_held_until_all_lanes_report(cell: Cell):
     busy(cell)
     turn(cell)
     cell.refresh_from_db()
@@ -99,7 +99,7 @@ def test_the_lease_is_held_until_lanes_have_followed(cell: Cell):
     assert ControlAction.objects.count() == 1
 
 
-def test_lanes_that_do_not_follow_are_told_when_their_time_is_over(cell: Cell):
+def test_missing_lanes_are_reported_after_the_time_limit(cell: Cell):
     busy(cell)
     turn(cell)
     cell.refresh_from_db()
@@ -110,13 +110,13 @@ def test_lanes_that_do_not_follow_are_told_when_their_time_is_over(cell: Cell):
     assert "3 of 4 process lanes report" in last.reason
 
 
-def test_a_lease_of_somebody_else_is_left_alone(cell: Cell):
-    take(cell.id, "deploy", "release 7", NOW)
+def test_lease_of_another_controller_is_left_alone(cell: Cell):
+    acquire(cell.id, "deploy", "release 7", NOW)
     finish(cell.id, cell.lanes, cell.lanes, NOW + timedelta(seconds=5))
     assert Lease.objects.get().holder == "deploy"
 
 
-def test_scaling_that_is_paused_changes_nothing_and_says_who_paused_it_once(cell: Cell, alice: User):
+def test_paused_scaling_changes_nothing_and_names_the_person_once(cell: Cell, alice: User):
     pause_controller(controller="scale", cell=None, reason="a rehearsal", until=None, by=alice, now=NOW)
     busy(cell)
     assert turn(cell) == ""
@@ -125,11 +125,11 @@ def test_scaling_that_is_paused_changes_nothing_and_says_who_paused_it_once(cell
     assert cell.lanes["process"] == 1
     assert group(cell).why == "4 lanes are wanted, but scaling is paused by alice: a rehearsal"
     assert ControlAction.objects.filter(outcome="refused").count() == 1
-    assert group(cell).memory == {}, "what was not done is not remembered as done"
+    assert group(cell).memory == {}, "a refused change is not remembered as done"
 
 
-def test_while_somebody_else_changes_the_cell_scaling_waits(cell: Cell):
-    take(cell.id, "deploy", "release 7", NOW)
+def test_scaling_waits_while_another_controller_changes_the_cell(cell: Cell):
+    acquire(cell.id, "deploy", "release 7", NOW)
     busy(cell)
     assert turn(cell) == ""
     assert "deploying is changing cell c1: release 7" in group(cell).why
@@ -138,18 +138,18 @@ def test_while_somebody_else_changes_the_cell_scaling_waits(cell: Cell):
 class TestOfAnUnstableCell:
     @pytest.fixture(autouse=True)
     def _unstable(self, cell: Cell) -> None:
-        Verdict.objects.create(cell=cell, state="unstable", reasons=["lag rises"], since=NOW, at=NOW)
+        CellVerdict.objects.create(cell=cell, state="unstable", reasons=["lag rises"], since=NOW, at=NOW)
 
-    def test_lanes_are_added_all_the_same(self, cell: Cell):
+    def test_lanes_are_added_to_an_unstable_cell(self, cell: Cell):
         busy(cell)
         assert turn(cell) == "process 1 -> 4"
 
-    def test_none_is_taken_back(self, cell: Cell):
+    def test_lanes_of_an_unstable_cell_are_not_removed(self, cell: Cell):
         Cell.objects.filter(id=cell.id).update(lanes=cell.lanes | {"process": 3})
         assert decided(cell, {"process": 2}) == ""
         assert "2 lanes are wanted, but cell c1 is unstable" in group(cell).why
 
-    def test_adding_one_kind_comes_before_taking_back_another(self, cell: Cell):
+    def test_adding_one_kind_precedes_removing_another(self, cell: Cell):
         Cell.objects.filter(id=cell.id).update(lanes=cell.lanes | {"process": 3})
         assert decided(cell, {"process": 2, "transmit": 2}) == "transmit 1 -> 2"
         assert group(cell).why == "2 lanes are wanted, but lanes of another kind come first"
@@ -158,25 +158,25 @@ class TestOfAnUnstableCell:
 def decided(cell: Cell, wanted: Mapping[GroupKind, int]) -> str:
     cell.refresh_from_db()
     rows = ScaleGroup.objects.filter(cell=cell, kind__in=wanted)
-    groups: dict[GroupKind, Group] = groups_of(rows, cell.lanes, NOW)
-    decisions = {kind: Decision(lanes, "because", Memory()) for kind, lanes in wanted.items()}
+    groups: dict[GroupKind, LaneGroup] = groups_of(rows, cell.lanes, NOW)
+    decisions = {kind: ScaleDecision(lanes, "because", DecisionMemory()) for kind, lanes in wanted.items()}
     return act(cell.id, groups, decisions, NOW)
 
 
-def test_two_changes_of_the_same_kind_are_one_transaction(cell: Cell):
+def test_two_changes_in_the_same_direction_are_one_transaction(cell: Cell):
     Cell.objects.filter(id=cell.id).update(lanes=cell.lanes | {"process": 3, "transmit": 3})
     assert decided(cell, {"process": 2, "transmit": 1}) == "process 3 -> 2, transmit 3 -> 1"
     cell.refresh_from_db()
     assert (cell.lanes["process"], cell.lanes["transmit"], cell.version) == (2, 1, 2)
 
 
-def test_a_cell_without_lanes_is_left_without(cell: Cell):
+def test_cell_without_lanes_stays_without_lanes(cell: Cell):
     Cell.objects.filter(id=cell.id).update(lanes=dict.fromkeys(LANE_KINDS, 0))
     assert turn(cell) == ""
     assert group(cell).why == "no lanes are wanted"
 
 
-def test_figures_are_differences_and_a_process_that_is_new_counts_from_its_second_beat(cell: Cell):
+def test_figures_are_differences_and_a_new_process_counts_from_its_second_heartbeat(cell: Cell):
     sample(cell, NOW, 100.0, 0, 0)
     sample(cell, NOW + timedelta(seconds=5), 102.5, 5_000, 4_000)
     sample(cell, NOW + timedelta(seconds=10), 104.0, 10_000, 10_000, lanes=2)
@@ -185,7 +185,7 @@ def test_figures_are_differences_and_a_process_that_is_new_counts_from_its_secon
     assert (second.lanes, second.cpu, second.backlog) == (2, 0.3, 0)
 
 
-def test_what_waits_on_purpose_is_not_late(cell: Cell):
+def test_intentionally_waiting_messages_are_no_backlog(cell: Cell):
     for ago_s in (10, 5, 0):
         row = {"at": NOW - timedelta(seconds=ago_s), "lanes": {}, "came": 9_000_000, "settled": 0}
         ScaleSample.objects.create(cell=cell.id, kind="retrier", **row)
@@ -194,7 +194,7 @@ def test_what_waits_on_purpose_is_not_late(cell: Cell):
     assert {figure.backlog for figure in figures(cell.id, "transmit", NOW - timedelta(minutes=1))} == {9_000_000}
 
 
-def test_who_reports_is_counted_by_kind_and_the_silent_are_not(cell: Cell):
+def test_reporting_lanes_are_counted_by_kind_and_silent_ones_are_not(cell: Cell):
     beat(cell, "process-0", "process")
     beat(cell, "process-1", "process")
     beat(cell, "transmit-0", "transmit", NOW - timedelta(seconds=6))
@@ -202,7 +202,7 @@ def test_who_reports_is_counted_by_kind_and_the_silent_are_not(cell: Cell):
 
 
 def busy_ingest() -> None:
-    """A minute in which two replicas use nearly all of their cores."""
+    """Store a minute in which two replicas use nearly all of their cores."""
     for done_s in range(0, 61, 5):
         at = NOW - timedelta(seconds=60 - done_s)
         clock = {"at_s": at.timestamp(), "cpu_s": 0.95 * done_s}
@@ -217,19 +217,19 @@ class TestOfIngest:
         ensure_ingest(6)
         return Cell.with_ingest.get(id="ingest")
 
-    def test_its_row_is_no_cell_and_it_has_two_replicas_at_least(self, ingest: Cell):
+    def test_ingest_row_is_no_cell_and_has_at_least_two_replicas(self, ingest: Cell):
         assert not Cell.objects.exists()
         row = ScaleGroup.objects.get()
         assert (row.minimum, row.maximum, ingest.lanes) == (2, 6, {"ingest": 2})
 
-    def test_busy_replicas_get_others_beside_them_under_a_lease(self, ingest: Cell):
+    def test_busy_ingest_gets_more_replicas_under_a_lease(self, ingest: Cell):
         busy_ingest()
         assert turn(ingest) == "ingest 2 -> 4"
         assert Cell.with_ingest.get().lanes == {"ingest": 4}
         assert Lease.objects.get().holder == "scale"
         assert "of a core in each replica" in ControlAction.objects.get().reason
 
-    def test_a_pause_of_scaling_holds_for_it(self, ingest: Cell, alice: User):
+    def test_pause_of_scaling_applies_to_ingest(self, ingest: Cell, alice: User):
         pause_controller(controller="scale", cell=ingest, reason="a rehearsal", until=None, by=alice, now=NOW)
         busy_ingest()
         assert turn(ingest) == ""
@@ -237,7 +237,7 @@ class TestOfIngest:
         assert ScaleGroup.objects.get().why == said
 
 
-def test_a_group_at_its_most_notes_since_when_it_is_short_and_forgets_it_when_it_is_not(cell: Cell):
+def test_group_at_its_maximum_records_since_when_it_is_short_and_clears_it_later(cell: Cell):
     ScaleGroup.objects.filter(cell=cell, kind="process").update(maximum=1)
     busy(cell)
     assert turn(cell) == ""

@@ -1,4 +1,4 @@
-"""What the Observer's task does: alerts told by mail and webhook, probes judged, incidents watched."""
+"""The Observer's periodic task sends alerts by mail and webhook, judges probes and watches incidents."""
 
 import json
 import threading
@@ -18,25 +18,37 @@ from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import MOST_TRIES, send_due
 from controlplane.observer.tasks import tend
-from controlplane.provisioner import look
-from mgmt.models import Alert, Attempt, Cell, DeadLetter, Destination, FactRow, Incident, Move, Notice, Pipe, Tenant
+from controlplane.provisioner import snapshot_queries
+from mgmt.alerts.services.alerts import FailureGroup, note_failures, resolve_released
+from mgmt.alerts.services.probes import PROBE_FOR, judge_probes
+from mgmt.cells.placement import PlacementPolicy
+from mgmt.deliveries.queries.message_selection import HOUR_S
+from mgmt.deliveries.services.destinations import move_destination
+from mgmt.deliveries.services.offset_sets import OffsetSetKey, StoredPosition, add_places
+from mgmt.models import (
+    Alert,
+    Cell,
+    DeadLetter,
+    DeliveryAttempt,
+    Destination,
+    FactRow,
+    Incident,
+    Notification,
+    Pipe,
+    Redrive,
+    Tenant,
+)
 from mgmt.models import Heartbeat as HeartbeatRow
 from mgmt.models import User as UserRow
-from mgmt.provisioning.placing import PlacingPolicy
-from mgmt.provisioning.ramps import RampPolicy
-from mgmt.queries.places import HOUR_S
+from mgmt.ramps.schedule import RampPolicy
 from mgmt.services import (
-    NothingToProbe,
-    NotOpen,
+    NothingToProbeError,
+    NotOpenError,
     create_pipe,
     create_tenant,
     probe_alert,
     resolve_alert,
 )
-from mgmt.services.alerts import Failure, note_failures, resolve_what_was_released
-from mgmt.services.destinations import move_destination
-from mgmt.services.places import Found, SetId, add_places
-from mgmt.services.probes import PROBE_FOR, judge_probes
 from tests.db.cast import MakeSpec
 from tests.db.channels import add_active_channel
 
@@ -46,7 +58,7 @@ DEAD = "penstock.c1.dead.g1"
 
 
 class Hook(BaseHTTPRequestHandler):
-    """Notes what comes and answers what the test asked for."""
+    """Webhook receiver that records each request and answers with the status that the test has set."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -56,7 +68,7 @@ class Hook(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_args: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -81,13 +93,15 @@ def placed(pipe: Pipe) -> Pipe:
 
 def fail(pipe: Pipe, *, cause: str = "rejected", suspended: bool = False, at: datetime = NOW) -> Alert:
     sample = {"status": 401, "message_id": "m1", "reason": "rejected: answered 401", "curl": "curl -X POST x"}
-    note_failures(failures=[Failure(pipe.id, "crm", cause, 3, at, sample, suspended)], now=at)
+    note_failures(failures=[FailureGroup(pipe.id, "crm", cause, 3, at, sample, suspended)], now=at)
     return Alert.objects.filter(pipe=pipe, cause=cause).latest("id")
 
 
 def letter(pipe: Pipe, offset: int, at: datetime = NOW) -> DeadLetter:
     at_s = int(at.timestamp())
-    add_places([Found(SetId(pipe.id, "crm", "dead", "rejected", DEAD, 0, at_s // HOUR_S), offset, at_s)])
+    add_places(
+        [StoredPosition(OffsetSetKey(pipe.id, "crm", "dead", "rejected", DEAD, 0, at_s // HOUR_S), offset, at_s)]
+    )
     return DeadLetter.objects.create(
         pipe_id=pipe.id,
         destination="crm",
@@ -106,7 +120,7 @@ def letter(pipe: Pipe, offset: int, at: datetime = NOW) -> DeadLetter:
 
 
 def tried(pipe: Pipe, position: int, outcome: str, at: datetime) -> None:
-    Attempt.objects.create(
+    DeliveryAttempt.objects.create(
         pipe_id=pipe.id,
         destination="crm",
         message_id=f"m{position}",
@@ -134,24 +148,24 @@ def delivered(pipe: Pipe, position: int) -> None:
     )
 
 
-def test_an_alert_is_mailed_once_within_a_minute_and_so_is_its_end(pipe: Pipe, tenant: Tenant):
+def test_alert_is_mailed_once_within_a_minute_and_so_is_its_resolution(pipe: Pipe, tenant: Tenant):
     add_active_channel(tenant=tenant, kind="mail", target="alice@example.com")
     alert = fail(pipe, suspended=True)
     assert send_due(NOW) == 0
     assert [send_due(SOON), send_due(SOON)] == [1, 0]
     (message,) = mail.outbox
     assert message.to == ["alice@example.com"]
-    for words in ("orders", "crm", "3 messages", "held, none is lost", "answered 401", "curl -X POST x", alert.id):
+    for words in ("orders", "crm", "3 messages", "held; none is lost", "answered 401", "curl -X POST x", alert.id):
         assert words in message.body, words
     fail(pipe, at=SOON)
-    assert send_due(SOON + timedelta(minutes=5)) == 0, "repeats are quiet"
-    resolve_alert(alert=alert, now=NOW + timedelta(minutes=10), resolution="deliveries go well again")
+    assert send_due(SOON + timedelta(minutes=5)) == 0, "repeated failures send no notice"
+    resolve_alert(alert=alert, now=NOW + timedelta(minutes=10), resolution="deliveries succeed again")
     assert send_due(NOW + timedelta(minutes=10)) == 1
     assert "0:10:00" in mail.outbox[1].body
     assert "6 messages" in mail.outbox[1].body
 
 
-def test_a_webhook_gets_it_signed(pipe: Pipe, tenant: Tenant, hook: Any):
+def test_alert_webhook_is_signed(pipe: Pipe, tenant: Tenant, hook: Any):
     url = f"http://127.0.0.1:{hook.server_port}/"
     _row, secret = add_active_channel(tenant=tenant, kind="webhook", target=url)
     alert = fail(pipe, at=datetime.now(UTC))
@@ -162,7 +176,7 @@ def test_a_webhook_gets_it_signed(pipe: Pipe, tenant: Tenant, hook: Any):
     assert (said["type"], said["alert"], said["count"]) == ("alert.opened", alert.id, 3)
 
 
-def test_a_webhook_that_fails_is_tried_again_and_not_for_ever(pipe: Pipe, tenant: Tenant, hook: Any):
+def test_failing_webhook_is_retried_a_bounded_number_of_times(pipe: Pipe, tenant: Tenant, hook: Any):
     add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
     hook.status = 500
     fail(pipe)
@@ -170,30 +184,30 @@ def test_a_webhook_that_fails_is_tried_again_and_not_for_ever(pipe: Pipe, tenant
     for _ in range(MOST_TRIES + 3):
         send_due(at)
         at += timedelta(days=1)
-    notice = Notice.objects.get()
+    notice = Notification.objects.get()
     assert (notice.state, notice.error, len(hook.got)) == ("failed", "answered 500", MOST_TRIES)
 
 
-def test_a_webhook_that_leads_inside_by_now_is_not_called(pipe: Pipe, tenant: Tenant, hook: Any, settings: Settings):
+def test_webhook_is_not_called_once_its_address_is_forbidden(pipe: Pipe, tenant: Tenant, hook: Any, settings: Settings):
     add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
     settings.PENSTOCK_DESTINATION_ALLOW = ""
     fail(pipe)
     assert send_due(SOON) == 0
     assert hook.got == []
-    assert "may not be called" in Notice.objects.get().error
+    assert "address refused" in Notification.objects.get().error
 
 
-def test_a_secret_that_does_not_open_silences_nobody_else(pipe: Pipe, tenant: Tenant, hook: Any):
+def test_undecryptable_channel_secret_silences_no_other_channel(pipe: Pipe, tenant: Tenant, hook: Any):
     broken, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/a")
     other, _ = add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/b")
     broken.secret = other.secret
     broken.save()
     fail(pipe)
     assert send_due(SOON) == 1
-    assert "another place" in Notice.objects.get(channel=broken).error
+    assert "another row or field" in Notification.objects.get(channel=broken).error
 
 
-def test_a_probe_that_is_accepted_brings_the_rest_back_and_resolves(placed: Pipe, alice: UserRow):
+def test_accepted_probe_redrives_the_remaining_messages_and_resolves_the_alert(placed: Pipe, alice: UserRow):
     for offset in range(3):
         letter(placed, offset)
     move_destination(row=placed.destinations.get(), was=["active"], becomes="suspended", cause="storm")
@@ -201,40 +215,40 @@ def test_a_probe_that_is_accepted_brings_the_rest_back_and_resolves(placed: Pipe
     move = probe_alert(alert=alert, by=alice, now=NOW)
     assert (move.total, move.probe, placed.destinations.get().probe) == (1, True, "m0")
     assert placed.destinations.get().state == "suspended"
-    with pytest.raises(NotOpen):
+    with pytest.raises(NotOpenError):
         probe_alert(alert=alert, by=alice, now=NOW)
     assert judge_probes(now=NOW) == 0
     delivered(placed, 0)
     assert judge_probes(now=SOON) == 1
     row = placed.destinations.get()
     assert (row.state, row.probe) == ("active", "")
-    rest = Move.objects.get(probe=False)
+    rest = Redrive.objects.get(probe=False)
     assert (rest.what, rest.total, rest.alert_id) == ("redrive", 2, alert.id)
-    assert resolve_what_was_released(now=SOON) == 0
-    Move.objects.update(state="done", finished_at=SOON, moved=1)
-    assert resolve_what_was_released(now=SOON) == 1
+    assert resolve_released(now=SOON) == 0
+    Redrive.objects.update(state="done", finished_at=SOON, moved=1)
+    assert resolve_released(now=SOON) == 1
     alert.refresh_from_db()
     assert (alert.state, alert.probe) == ("resolved", "accepted")
 
 
-@pytest.mark.parametrize("between", ["_revisions", "_cells", "_beats", "recently_taken"])
-def test_whoever_sees_a_probes_move_sees_its_destination_let_it_pass(
+@pytest.mark.parametrize("between", ["_revisions", "_cells", "_heartbeats", "recently_ramped_units"])
+def test_snapshot_with_a_probes_redrive_has_the_destination_version_that_admits_it(
     placed: Pipe, alice: UserRow, monkeypatch: pytest.MonkeyPatch, between: str
 ):
-    """The Provisioner reads its rows one table after the other, while people go on working."""
+    """The Provisioner reads its tables one after another while users change rows."""
     letter(placed, 0)
     move_destination(row=placed.destinations.get(), was=["active"], becomes="suspended", cause="storm")
     alert, before = fail(placed, suspended=True), placed.destinations.get().version
-    asked = getattr(look, between)
+    asked = getattr(snapshot_queries, between)
 
     def meanwhile(*args: Any) -> Any:
-        if not Move.objects.exists():
+        if not Redrive.objects.exists():
             probe_alert(alert=alert, by=alice, now=NOW)
         return asked(*args)
 
-    monkeypatch.setattr(look, between, meanwhile)
-    for _ in range(2):  # by the second look the move is there for certain
-        seen = look.take_snapshot(
+    monkeypatch.setattr(snapshot_queries, between, meanwhile)
+    for _ in range(2):  # the second snapshot certainly has the redrive
+        seen = snapshot_queries.take_snapshot(
             compute=MemoryCompute(),
             published={},
             master="local[2]",
@@ -242,14 +256,14 @@ def test_whoever_sees_a_probes_move_sees_its_destination_let_it_pass(
             problems={},
             check_topics=False,
             policy=RampPolicy(),
-            placing=PlacingPolicy(),
+            placing=PlacementPolicy(),
         )
         (version,) = [row.version for row in seen.destinations if row.name == "crm"]
-        assert not seen.moves or version > before
-    assert seen.moves
+        assert not seen.redrives or version > before
+    assert seen.redrives
 
 
-def test_a_probe_that_is_refused_changes_nothing_but_says_why(placed: Pipe, alice: UserRow):
+def test_refused_probe_changes_nothing_and_reports_the_reason(placed: Pipe, alice: UserRow):
     letter(placed, 0)
     move_destination(row=placed.destinations.get(), was=["active"], becomes="suspended", cause="storm")
     alert = fail(placed, suspended=True)
@@ -263,7 +277,7 @@ def test_a_probe_that_is_refused_changes_nothing_but_says_why(placed: Pipe, alic
     assert (placed.destinations.get().state, placed.destinations.get().probe) == ("suspended", "")
 
 
-def test_a_probe_nobody_answers_ends_by_itself(placed: Pipe, alice: UserRow):
+def test_unanswered_probe_ends_automatically(placed: Pipe, alice: UserRow):
     letter(placed, 0)
     alert = fail(placed)
     probe_alert(alert=alert, by=alice, now=NOW)
@@ -272,8 +286,8 @@ def test_a_probe_nobody_answers_ends_by_itself(placed: Pipe, alice: UserRow):
     assert alert.probe_says == "no answer within 120 s"
 
 
-def test_without_a_message_there_is_no_probe(placed: Pipe, alice: UserRow):
-    with pytest.raises(NothingToProbe):
+def test_probe_without_a_message_is_refused(placed: Pipe, alice: UserRow):
+    with pytest.raises(NothingToProbeError):
         probe_alert(alert=fail(placed), by=alice, now=NOW)
 
 
@@ -291,7 +305,7 @@ def test_one_cause_at_three_tenants_is_one_incident(alice: UserRow, a_spec: Make
     assert Incident.objects.get().resolved_at == SOON
 
 
-def test_a_lane_that_cannot_go_on_is_an_incident_until_it_can(placed: Pipe):
+def test_blocked_lane_is_an_incident_until_it_recovers(placed: Pipe):
     refuses = "penstock.c1.dead.g1 refuses records: too large (3 wait)"
     beat = HeartbeatRow(
         cell=placed.cell_id or "", writer="transmit-0", kind="transmit", epoch=1, table_offset=0, at=NOW
@@ -302,19 +316,21 @@ def test_a_lane_that_cannot_go_on_is_an_incident_until_it_can(placed: Pipe):
         beat.save()
         assert watch_incidents(NOW) == incidents
     assert (Incident.objects.get().cause, Incident.objects.get().tenants) == ("lane-blocked", 1)
-    watch_incidents(SOON)  # the lane is silent, or says nothing of the kind any more
+    watch_incidents(SOON)  # the lane is silent, or no longer reports the block
     assert Incident.objects.get().resolved_at == SOON
 
 
-def test_what_is_held_for_half_of_its_time_is_said_aloud_once(placed: Pipe):
+def test_message_held_for_half_its_retention_raises_one_alert(placed: Pipe):
     at_s = int((NOW - timedelta(days=8)).timestamp())
-    add_places([Found(SetId(placed.id, "crm", "held", "", "penstock.c1.held.g1", 0, at_s // HOUR_S), 1, at_s)])
+    add_places(
+        [StoredPosition(OffsetSetKey(placed.id, "crm", "held", "", "penstock.c1.held.g1", 0, at_s // HOUR_S), 1, at_s)]
+    )
     assert warn_of_long_held(NOW - timedelta(days=2), timedelta(days=14)) == 0
     assert [warn_of_long_held(NOW, timedelta(days=14)) for _ in range(2)] == [1, 0]
     assert (Alert.objects.get().cause, Alert.objects.get().count) == ("held-too-long", 1)
 
 
 @pytest.mark.usefixtures("db")
-def test_the_task_runs_with_nothing_to_do():
+def test_task_runs_with_nothing_to_do():
     assert tend() == "nothing to do"
     assert not Destination.objects.exists()

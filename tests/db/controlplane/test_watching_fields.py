@@ -1,4 +1,4 @@
-"""Fields that drift, from what lanes told to what is told of a pipe: each sample and each block once."""
+"""Field drift, from the lanes' observations to findings on a pipe: each sample and each block counts once."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,15 +12,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from msgspec import structs
 
-from controlplane.observer.attempts import Sampler
-from controlplane.observer.batch import Batch
+from controlplane.observer.attempts import SuccessSampler
+from controlplane.observer.batch import AuditBatch
 from controlplane.observer.fields import add_samples
 from controlplane.observer.patterns import watch_patterns
-from controlplane.observer.store import PartitionLostError, Store
+from controlplane.observer.store import LedgerStore, PartitionLostError
 from controlplane.observer.trim import trim
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, encode
+from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, encode
 from dataplane.ledger.fields import FieldCounter
-from dataplane.ledger.fields import FieldSample as Told
+from dataplane.ledger.fields import FieldObservation as Told
 from dataplane.names import AUDIT_TOPIC
 from mgmt.models import (
     AuditOffset,
@@ -34,11 +34,11 @@ from mgmt.models import (
     Tenant,
     User,
 )
-from mgmt.patterns.blocks import IN_HOUR, MINUTES, Block, hour_of
+from mgmt.patterns.blocks import IN_HOUR, MINUTES, PatternBlock, hour_of
+from mgmt.patterns.queries import findings_of
 from mgmt.patterns.shares import EMPTY, STEPS, merged, with_sample
-from mgmt.patterns.shares import FieldHour as Hour
+from mgmt.patterns.shares import FieldShares as Hour
 from mgmt.patterns.usual import HOURS_BACK
-from mgmt.queries.patterns import findings_of
 from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
 from tests.db.controlplane.test_observer_stores import AUDIT, Message
@@ -54,11 +54,11 @@ def told(pipe: Pipe, number: int, *bodies: object, source: str = "shop", times: 
     counter = FieldCounter(with_values=True)
     for body in bodies * times:
         counter.add(body)
-    return counter.told(pipe.id, source, number * MINUTES)
+    return counter.observation(pipe.id, source, number * MINUTES)
 
 
 def had(pipe: Pipe, *bodies: object) -> None:
-    """It did the same in each block of the hours that are compared."""
+    """Store the same fields and volume in each block of the hours used for comparison."""
     hour = Hour(EMPTY.heard, {})
     for place in range(IN_HOUR):
         hour = with_sample(hour, place, merged([told(pipe, FIRST, *bodies)]))
@@ -66,7 +66,7 @@ def had(pipe: Pipe, *bodies: object) -> None:
     FieldHour.objects.bulk_create(
         [FieldHour(pipe_id=pipe.id, source="shop", hour=at, shares=msgspec.msgpack.encode(hour)) for at in hours]
     )
-    blocks = msgspec.to_builtins([Block(1_000)] * IN_HOUR)
+    blocks = msgspec.to_builtins([PatternBlock(1_000)] * IN_HOUR)
     PatternHour.objects.bulk_create([PatternHour(pipe_id=pipe.id, hour=at, blocks=blocks) for at in hours])
 
 
@@ -80,14 +80,14 @@ def placed(pipe: Pipe) -> Pipe:
 
 @pytest.fixture
 def tell(placed: Pipe) -> Tell:
-    """Lanes tell the Observer, one audit record each."""
-    store = Store()
+    """Function that reports field samples to the Observer as lanes do, one audit record each."""
+    store = LedgerStore()
     store.offsets = {AUDIT: 0}
 
     def tell(*samples: Told) -> None:
-        batch, first = Batch(Sampler(5)), store.offsets[AUDIT]
+        batch, first = AuditBatch(SuccessSampler(5)), store.offsets[AUDIT]
         for offset, sample in enumerate(samples, first):
-            audit = Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, [], [], [], [], None, [sample])
+            audit = AuditRecord(AUDIT_VERSION, "c1", "process-0", "process", 0, [], [], [], [], None, [sample])
             batch.add(Message(AUDIT, offset, encode(audit)))
         store.save(batch, maybe_sealed_before=0, now=NOW)
 
@@ -95,11 +95,11 @@ def tell(placed: Pipe) -> Tell:
 
 
 def findings(pipe: Pipe) -> Sequence[tuple[str, str]]:
-    """Those of fields: nothing is known of how much the pipe took."""
+    """Return the findings on fields; `quiet` is excluded because the test stores no volume."""
     return list(findings_of(pipe).exclude(kind="quiet").values_list("kind", "words"))
 
 
-def test_fields_that_stop_arriving_are_one_note_after_two_blocks_and_over_after_two_good_ones(placed: Pipe, tell: Tell):
+def test_missing_fields_are_one_finding_after_two_blocks_which_ends_after_two_good_ones(placed: Pipe, tell: Tell):
     for number in range(FIRST, FIRST + 4):
         body = WITHOUT if number < FIRST + 2 else USUAL
         tell(told(placed, number, body), told(placed, number, body))
@@ -115,7 +115,7 @@ def test_fields_that_stop_arriving_are_one_note_after_two_blocks_and_over_after_
     assert (row.words, row.ended_at) == (words, START + 4 * BLOCK)
 
 
-def test_what_several_lanes_saw_is_kept_as_one_by_source(placed: Pipe, tell: Tell):
+def test_samples_of_several_lanes_are_merged_by_source(placed: Pipe, tell: Tell):
     tell(told(placed, FIRST, USUAL), told(placed, FIRST, WITHOUT), told(placed, FIRST, WITHOUT, source="app"))
     watch_patterns(NOW, GRACE_S)
     rows = FieldHour.objects.filter(hour=hour_of(FIRST))
@@ -123,14 +123,14 @@ def test_what_several_lanes_saw_is_kept_as_one_by_source(placed: Pipe, tell: Tel
     assert {source: hour.row("user")[0] for source, hour in kept.items()} == {"shop": STEPS // 2, "app": 0}
 
 
-def test_a_category_that_skews_and_a_type_that_changes_are_told(placed: Pipe, tell: Tell):
+def test_skewed_category_and_changed_type_are_reported(placed: Pipe, tell: Tell):
     for number in (FIRST, FIRST + 1):
         tell(told(placed, number, {"user": {"country": "FR"}, "n": "1"}))
     watch_patterns(NOW + BLOCK, GRACE_S)
     assert {kind for kind, _ in findings(placed)} == {"skew", "type"}
 
 
-def test_a_run_that_is_repeated_changes_nothing(placed: Pipe, tell: Tell):
+def test_repeated_run_changes_nothing(placed: Pipe, tell: Tell):
     def rows() -> tuple[object, ...]:
         hours = [(row.hour, bytes(row.shares)) for row in FieldHour.objects.order_by("id")]
         return list(Finding.objects.values()), hours
@@ -138,19 +138,19 @@ def test_a_run_that_is_repeated_changes_nothing(placed: Pipe, tell: Tell):
     tell(told(placed, FIRST, WITHOUT))
     watch_patterns(NOW, GRACE_S)
     before = rows()
-    PatternMark.objects.update(block=FIRST - 1)  # as one that was killed before it moved the mark leaves it
+    PatternMark.objects.update(block=FIRST - 1)  # as left by a run that was killed before it moved the mark
     watch_patterns(NOW + timedelta(seconds=9), GRACE_S)
     assert rows() == before
 
 
-def test_an_observer_that_lost_its_partition_keeps_no_sample(placed: Pipe, tell: Tell):
+def test_observer_that_lost_its_partition_stores_no_sample(placed: Pipe, tell: Tell):
     AuditOffset.objects.update(next_offset=9)
     with pytest.raises(PartitionLostError):
         tell(told(placed, FIRST, WITHOUT))
     assert not FieldSample.objects.exists()
 
 
-def test_a_new_field_after_a_schema_was_registered_is_listed_and_not_told(
+def test_new_field_after_schema_registration_is_listed_and_not_reported(
     placed: Pipe, tell: Tell, alice: User, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as clock:
@@ -169,7 +169,7 @@ def test_a_new_field_after_a_schema_was_registered_is_listed_and_not_told(
     assert (row.ended_at, row.silenced) == (START + 3 * BLOCK, f"after schema 2 of source {source} was registered")
 
 
-def test_more_pipes_cost_no_more_queries(placed: Pipe, tell: Tell, tenant: Tenant, alice: User, a_spec: MakeSpec):
+def test_query_count_does_not_grow_with_pipes(placed: Pipe, tell: Tell, tenant: Tenant, alice: User, a_spec: MakeSpec):
     def queries(now: datetime) -> int:
         with CaptureQueriesContext(connection) as asked:
             watch_patterns(now, GRACE_S)
@@ -182,11 +182,11 @@ def test_more_pipes_cost_no_more_queries(placed: Pipe, tell: Tell, tenant: Tenan
         Pipe.objects.filter(id=pipe.id).update(cell=placed.cell)
         had(pipe, USUAL)
         tell(told(pipe, FIRST + 1, WITHOUT))
-    assert queries(NOW + BLOCK) <= with_one + 1  # findings are brought up to date beside those that are new
+    assert queries(NOW + BLOCK) <= with_one + 1  # existing findings are updated, new ones inserted
     assert Finding.objects.filter(kind="missing").count() == 11
 
 
-def test_samples_go_after_two_hours_and_hours_when_they_are_compared_no_more(placed: Pipe, tell: Tell):
+def test_samples_are_trimmed_after_2_h_and_hours_when_they_are_no_longer_compared(placed: Pipe, tell: Tell):
     tell(told(placed, FIRST, USUAL))
     for hours, samples, kept in ((1, 1, len(HOURS_BACK)), (3, 0, len(HOURS_BACK)), (30 * 24, 0, 0)):
         trim(NOW + timedelta(hours=hours), attempts_keep_h=1, seals_keep_d=400, ends_keep=timedelta(days=1))
@@ -195,7 +195,7 @@ def test_samples_go_after_two_hours_and_hours_when_they_are_compared_no_more(pla
 
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
-def test_a_thousand_pipes_of_thirty_fields_take_less_than_a_hundredth_of_a_core(placed: Pipe, tenant: Tenant):
+def test_thousand_pipes_of_thirty_fields_use_less_than_a_hundredth_of_a_core(placed: Pipe, tenant: Tenant):
     body = {f"f{number}": {"kind": "a", "size": 1.5} for number in range(10)}
     pipes = [Pipe(tenant=tenant, name=f"more {number}", cell=placed.cell) for number in range(1_000)]
     Pipe.objects.bulk_create(pipes)

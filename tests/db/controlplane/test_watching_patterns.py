@@ -1,4 +1,4 @@
-"""Unusual patterns from rows: each block once, whatever is killed; silenced while explained; at what cost."""
+"""Patterns judged from rows: each block once despite kills, silenced while explained, at a bounded cost."""
 
 import time
 from collections.abc import Callable
@@ -14,13 +14,15 @@ from pyroaring import BitMap64
 from controlplane.leases import note
 from controlplane.observer.patterns import CATCH_UP, watch_patterns
 from controlplane.observer.trim import trim
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.sketch import LagSketch
+from mgmt.deliveries.queries.blocks import blocks_of
 from mgmt.models import (
     Cell,
+    CellVerdict,
     FactRow,
     Finding,
     LagRow,
-    Notice,
+    Notification,
     PatternHour,
     PatternMark,
     Pipe,
@@ -28,18 +30,16 @@ from mgmt.models import (
     Ramp,
     Tenant,
     User,
-    Verdict,
 )
-from mgmt.patterns.blocks import IN_HOUR, MINUTES, Block, hour_of, minutes_of
+from mgmt.patterns.blocks import IN_HOUR, MINUTES, PatternBlock, hour_of, minutes_of
 from mgmt.patterns.usual import HOURS_BACK
-from mgmt.queries.blocks import blocks_of
 from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import Truth
 from tests.db.controlplane.watching import BLOCK, FIRST, GRACE_S, NOW, START, watch_from_first, well_cell
 
-GOOD: Final = Block(1_000, 1_000, 0, 1_000, 40_000)
-Does = Callable[[int, Block], None]
+GOOD: Final = PatternBlock(1_000, 1_000, 0, 1_000, 40_000)
+Does = Callable[[int, PatternBlock], None]
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ def placed(pipe: Pipe, cell: Cell) -> Pipe:
 
 @pytest.fixture
 def does(placed: Pipe) -> Does:
-    """What the ledger says of a block of the pipe, all in its second minute."""
+    """Function that stores a block's ledger facts, all in the block's second minute."""
 
-    def does(number: int, block: Block) -> None:
+    def does(number: int, block: PatternBlock) -> None:
         truth, bucket = Truth(placed), minutes_of(number)[1]
         for node, fact, detail, count in (
             ("ingest", "sent", "acked", block.volume),
@@ -72,8 +72,8 @@ def does(placed: Pipe) -> Does:
     return does
 
 
-def had(pipe: Pipe, block: Block, *, before: int = FIRST) -> None:
-    """It did the same in each block of the hours that are compared."""
+def had(pipe: Pipe, block: PatternBlock, *, before: int = FIRST) -> None:
+    """Store the same figures in each block of the hours used for comparison."""
     hours = [PatternHour(pipe_id=pipe.id, hour=hour_of(before) - back) for back in HOURS_BACK]
     for row in hours:
         row.blocks = msgspec.to_builtins([block] * IN_HOUR)
@@ -84,7 +84,7 @@ def told() -> list[tuple[str, str]]:
     return list(Finding.objects.exclude(told_at=None).order_by("id").values_list("kind", "words"))
 
 
-def test_a_stop_is_a_note_when_its_second_block_is_over_and_nobody_is_alerted(placed: Pipe):
+def test_stopped_pipe_is_a_finding_after_its_second_block_and_raises_no_alert(placed: Pipe):
     assert watch_patterns(NOW, GRACE_S) == 0
     assert watch_patterns(NOW + BLOCK - timedelta(seconds=2), GRACE_S) == 0
     assert told() == []
@@ -92,10 +92,10 @@ def test_a_stop_is_a_note_when_its_second_block_is_over_and_nobody_is_alerted(pl
     row = Finding.objects.get()
     assert (row.since, row.told_at, row.ended_at) == (START, NOW + BLOCK, None)
     assert told() == [("quiet", "0 events/min where 200 are usual at this hour of the week")]
-    assert (placed.alerts.count(), Notice.objects.count()) == (0, 0)
+    assert (placed.alerts.count(), Notification.objects.count()) == (0, 0)
 
 
-def test_it_is_over_when_two_blocks_were_as_usual(placed: Pipe, does: Does):
+def test_finding_ends_after_two_usual_blocks(placed: Pipe, does: Does):
     for number in (2, 3):
         does(FIRST + number, GOOD)
     told_at_all = [watch_patterns(NOW + number * BLOCK, GRACE_S) for number in range(4)]
@@ -103,7 +103,7 @@ def test_it_is_over_when_two_blocks_were_as_usual(placed: Pipe, does: Does):
     assert Finding.objects.get().ended_at == START + 4 * BLOCK
 
 
-def test_what_was_seen_once_is_forgotten(placed: Pipe, does: Does):
+def test_finding_of_a_single_block_is_deleted(placed: Pipe, does: Does):
     watch_patterns(NOW, GRACE_S)
     assert Finding.objects.get().told_at is None
     does(FIRST + 1, GOOD)
@@ -111,27 +111,27 @@ def test_what_was_seen_once_is_forgotten(placed: Pipe, does: Does):
     assert not Finding.objects.exists()
 
 
-def test_a_block_is_read_from_the_ledger_and_what_ramps_is_not_counted_twice(placed: Pipe, does: Does):
-    does(FIRST, Block(30, 25, 5, 25, 40_000))
+def test_block_is_read_from_the_ledger_without_counting_ramps_twice(placed: Pipe, does: Does):
+    does(FIRST, PatternBlock(30, 25, 5, 25, 40_000))
     truth = Truth(placed)
     truth.fact(minutes_of(FIRST)[4], "transmit:crm", "parked", [31, 32], "1")
     truth.fact(minutes_of(FIRST)[4], "transmit:crm", "parked", [31], "2")
     truth.fact(minutes_of(FIRST)[1], "ramp:2:transmit:crm", "dead", [1, 2], "rejected")
     truth.fact(minutes_of(FIRST)[4] + 1, "ingest", "sent", [40], "acked")
     found = blocks_of([placed.id], FIRST)[placed.id]
-    assert found == Block(30, 25, 7, 25, found.lag_p95_us)
+    assert found == PatternBlock(30, 25, 7, 25, found.lag_p95_us)
     assert found.lag_p95_us == pytest.approx(40_000, rel=0.02)
 
 
-def test_a_run_that_is_repeated_changes_nothing(placed: Pipe):
+def test_repeated_run_changes_nothing(placed: Pipe):
     watch_patterns(NOW, GRACE_S)
     before = (list(Finding.objects.values()), list(PatternHour.objects.order_by("id").values()))
-    PatternMark.objects.update(block=FIRST - 1)  # as one that was killed before it moved the mark leaves it
+    PatternMark.objects.update(block=FIRST - 1)  # as left by a run that was killed before it moved the mark
     watch_patterns(NOW + timedelta(seconds=9), GRACE_S)
     assert (list(Finding.objects.values()), list(PatternHour.objects.order_by("id").values())) == before
 
 
-def test_blocks_that_were_missed_are_judged_in_order_an_hour_back_at_most(placed: Pipe):
+def test_missed_blocks_are_judged_in_order_for_one_hour_at_most(placed: Pipe):
     watch_patterns(NOW + 3 * BLOCK, GRACE_S)
     assert (told(), PatternMark.objects.get().block) == (
         [("quiet", "0 events/min where 200 are usual at this hour of the week")],
@@ -150,16 +150,16 @@ def test_blocks_that_were_missed_are_judged_in_order_an_hour_back_at_most(placed
         pytest.param({"at": START}, id="nobody has judged since"),
     ],
 )
-def test_what_nobody_heard_is_neither_judged_nor_kept(placed: Pipe, verdict: dict[str, object]):
-    Verdict.objects.update(**verdict)
+def test_block_without_a_verdict_for_it_is_neither_judged_nor_stored(placed: Pipe, verdict: dict[str, object]):
+    CellVerdict.objects.update(**verdict)
     watch_patterns(NOW + BLOCK, GRACE_S)
     assert not Finding.objects.exists()
     assert not PatternHour.objects.filter(hour=hour_of(FIRST)).exists()
 
 
-SLOW: Final = Block(1_000, 1_000, 0, 1_000, 30_000_000)
-FAILING: Final = Block(1_000, 500, 500, 1_000, 40_000)
-STOPPED: Final = Block(0, 0, 0, 0)
+SLOW: Final = PatternBlock(1_000, 1_000, 0, 1_000, 30_000_000)
+FAILING: Final = PatternBlock(1_000, 500, 500, 1_000, 40_000)
+STOPPED: Final = PatternBlock(0, 0, 0, 0)
 
 
 def deploys(pipe: Pipe) -> None:
@@ -181,7 +181,7 @@ def pauses(pipe: Pipe) -> None:
 
 
 def shakes(pipe: Pipe) -> None:
-    Verdict.objects.update(state="unstable")
+    CellVerdict.objects.update(state="unstable")
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def shakes(pipe: Pipe) -> None:
     [
         (deploys, SLOW, "while a release was deployed on cell c1"),
         (scales, SLOW, "while lanes were changed on cell c1"),
-        (ramps, SLOW, "while revision 2 ramped, which its own gate watches"),
-        (ramps, FAILING, "while revision 2 ramped, which its own gate watches"),
+        (ramps, SLOW, "during the ramp of revision 2, which has its own comparison"),
+        (ramps, FAILING, "during the ramp of revision 2, which has its own comparison"),
         (pauses, SLOW, "while the pipe is paused"),
         (shakes, SLOW, "while cell c1 is unstable"),
         (deploys, FAILING, None),
@@ -198,8 +198,8 @@ def shakes(pipe: Pipe) -> None:
         (ramps, STOPPED, None),
     ],
 )
-def test_what_a_change_explains_is_listed_and_not_told(
-    placed: Pipe, does: Does, happens: Callable[[Pipe], None], block: Block, silenced: str | None
+def test_finding_that_a_change_explains_is_listed_and_not_reported(
+    placed: Pipe, does: Does, happens: Callable[[Pipe], None], block: PatternBlock, silenced: str | None
 ):
     happens(placed)
     for number in (FIRST, FIRST + 1):
@@ -209,7 +209,7 @@ def test_what_a_change_explains_is_listed_and_not_told(
     assert (row.silenced, row.told_at is None) == (silenced or "", silenced is not None)
 
 
-def test_a_closed_pipe_is_not_watched_and_an_idle_one_leaves_no_rows(placed: Pipe, cell: Cell, alice: User):
+def test_closed_pipe_is_not_watched_and_idle_pipe_leaves_no_rows(placed: Pipe, cell: Cell, alice: User):
     Pipe.objects.filter(id=placed.id).update(state="closed")
     idle = create_pipe(tenant=placed.tenant, name="idle", spec=placed.revisions.get().spec, author=alice)
     Pipe.objects.filter(id=idle.id).update(cell=cell)
@@ -218,14 +218,14 @@ def test_a_closed_pipe_is_not_watched_and_an_idle_one_leaves_no_rows(placed: Pip
     assert (Finding.objects.count(), PatternHour.objects.count()) == (0, before)
 
 
-def test_what_was_unusual_of_a_pipe_is_over_when_it_is_closed(placed: Pipe):
+def test_findings_of_a_pipe_end_when_it_is_closed(placed: Pipe):
     watch_patterns(NOW + BLOCK, GRACE_S)
     Pipe.objects.filter(id=placed.id).update(state="closed")
     watch_patterns(NOW + 2 * BLOCK, GRACE_S)
     assert Finding.objects.get().ended_at == NOW + 2 * BLOCK
 
 
-def test_more_pipes_cost_no_more_queries(placed: Pipe, tenant: Tenant, alice: User, a_spec: MakeSpec):
+def test_query_count_does_not_grow_with_pipes(placed: Pipe, tenant: Tenant, alice: User, a_spec: MakeSpec):
     def queries(now: datetime) -> int:
         with CaptureQueriesContext(connection) as asked:
             watch_patterns(now, GRACE_S)
@@ -236,26 +236,26 @@ def test_more_pipes_cost_no_more_queries(placed: Pipe, tenant: Tenant, alice: Us
         pipe = create_pipe(tenant=tenant, name=f"more {number}", spec=a_spec(), author=alice)
         Pipe.objects.filter(id=pipe.id).update(cell=placed.cell)
         had(pipe, GOOD)
-    assert queries(NOW + BLOCK) <= with_one + 1  # findings are brought up to date beside those that are new
+    assert queries(NOW + BLOCK) <= with_one + 1  # existing findings are updated, new ones inserted
     assert Finding.objects.count() == 21
 
 
-def test_hours_that_are_compared_no_more_go(placed: Pipe):
+def test_hours_that_are_no_longer_compared_are_trimmed(placed: Pipe):
     def kept() -> int:
         trim(NOW + timedelta(days=8, hours=1), attempts_keep_h=1, seals_keep_d=400, ends_keep=timedelta(days=1))
         return PatternHour.objects.count()
 
-    assert kept() == len(HOURS_BACK) - 2  # three and four weeks were 29 days ago
+    assert kept() == len(HOURS_BACK) - 2  # those of three and four weeks back are older than 29 days
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_ten_thousand_busy_pipes_take_less_than_a_tenth_of_a_core(placed: Pipe, tenant: Tenant):
+def test_ten_thousand_busy_pipes_use_less_than_a_tenth_of_a_core(placed: Pipe, tenant: Tenant):
     pipes = [Pipe(tenant=tenant, name=f"more {number}", cell=placed.cell) for number in range(10_000)]
     Pipe.objects.bulk_create(pipes)
     for pipe in pipes:
         had(pipe, GOOD)
-    sketch = Sketch()
+    sketch = LagSketch()
     sketch.add(range(20_000, 60_000, 40))
     positions = BitMap64(range(200)).serialize()
     for minute in minutes_of(FIRST):

@@ -1,4 +1,4 @@
-"""Steps of a random walk with the four controllers: time, ticks whole, killed and crossed, and what befalls cells."""
+"""Random walk of the four controllers: time, ticks that complete, die or interleave, and changes of cells."""
 
 import random
 from collections import Counter
@@ -11,31 +11,31 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from mgmt.models import Cell, Lease, PipeRevision, Ramp, Relocation, Rollout, RolloutStep, ScaleGroup
-from mgmt.queries.control import open_pauses
-from mgmt.services import InvalidValue, Refused
+from mgmt.cells.queries.control import open_pauses
+from mgmt.models import Cell, Lease, PipeMigration, PipeRevision, Ramp, Rollout, RolloutStep, ScaleGroup
+from mgmt.services import InvalidValue, ServiceError
 from tests.db.cast import MakeSpec
 from tests.db.controlplane.happenings import BROKEN, OPEN_TO_ALL, Happenings
-from tests.rig import witness
-from tests.rig.controllers import NAMES, Controllers, Name, Processes
-from tests.rig.statements import Killer, before, hang_up
+from tests.support import audit_trigger
+from tests.support.controllers import NAMES, Controllers, Name, Processes
+from tests.support.statements import Killer, before, hang_up
 
-KILLED, CROSSED = 0.06, 0.2  # of the ticks
+KILLED, CROSSED = 0.06, 0.2  # shares of all ticks
 CALM_S: Final = 1_800
-UNDONE: Final = ("starting", "watching", "done")  # a step that was not turned back yet
+UNDONE: Final = ("starting", "watching", "done")  # a step that is not rolled back yet
 
 
 class World:
-    """Three cells and everybody who changes them."""
+    """Three cells and all actors that change them."""
 
     def __init__(self, chance: random.Random, spec: MakeSpec, happened: Counter[str]) -> None:
-        """`happened`: counts what does."""
+        """`happened`: counter of the actions and their results."""
         self._chance, self._happened = chance, happened
         self._controllers = Controllers()
         self._processes = Processes(self._controllers, broken={BROKEN})
         self._happenings = Happenings(chance, spec, self._processes)
         self._killer, self._other = Killer(), ThreadPoolExecutor(1)
-        self._lengths: Counter[Name] = Counter(dict.fromkeys(NAMES, 20))  # statements of the last tick of each
+        self._lengths: Counter[Name] = Counter(dict.fromkeys(NAMES, 20))  # statements in each one's last tick
         ticks = {self._ticks(name): 25 for name in NAMES}
         self._deeds: dict[Callable[[], str], int] = {self.time: 50, **ticks, **self._happenings.deeds}
 
@@ -44,18 +44,18 @@ class World:
         return self._happenings.now
 
     def step(self) -> None:
-        """Something happens."""
+        """Perform one random action and check the fences."""
         (deed,) = self._chance.choices(list(self._deeds), list(self._deeds.values()))
         try:
             said = deed()
-        except (Refused, InvalidValue) as exc:
+        except (ServiceError, InvalidValue) as exc:
             said = type(exc).__name__
         self._happened[f"{deed.__name__}: {said}"] += 1
         torn = Cell.objects.filter(lease__isnull=False).exclude(fence=F("lease__token"))
-        assert not torn.exists(), "the fence stands where the newest token does"
+        assert not torn.exists(), "each cell's fence equals its newest lease number"
 
     def close(self) -> None:
-        """Everybody goes."""
+        """Close all connections."""
         self._other.submit(hang_up).result()
         self._other.shutdown()
         self._killer.close()
@@ -63,7 +63,7 @@ class World:
     # -- time and ticks --------------------------------------------------------------------------------------------
 
     def time(self) -> str:
-        """Some seconds pass; who runs reports at their end."""
+        """Advance the clock by some seconds, after which the running processes report."""
         span_s = self._chance.choice((1, 3, 5, 5, 15))
         self._pass(span_s)
         return ""
@@ -91,27 +91,27 @@ class World:
         return "whole"
 
     def _tick(self, name: Name, now: datetime) -> str:
-        witness.says(name, now)
+        audit_trigger.says(name, now)
         said = self._controllers.tick(name, now)
-        witness.says("", now)
+        audit_trigger.says("", now)
         return said
 
     def _killed(self, name: Name) -> str:
-        """Its process dies in the middle of it, and a new one comes."""
-        witness.says(name, self._now)
+        """Kill the controller's process in the middle of a tick and start a new one."""
+        audit_trigger.says(name, self._now)
         try:
             with before(self._chance.randrange(self._lengths[name]), self._killer.kill):
                 self._controllers.tick(name, self._now)
         except (OperationalError, InterfaceError):
-            pass  # it died: a controller whose task does not say so itself
+            pass  # the kill; some controllers' tasks do not catch it
         hang_up()
         if name == "provision":
             self._controllers.start_provisioner()
         return "killed"
 
     def _crossed(self, name: Name) -> str:
-        """It stands still in the middle of it, best just after it took a lease, while lanes and the other controllers
-        go on; some times for a minute, until what it took has run out."""
+        """Stop the tick midway, preferably just after it took a lease, while lanes and the other controllers
+        continue; sometimes for over a minute, until the lease has expired."""
         others = [one for one in NAMES if one != name]
         at = self._now + timedelta(seconds=self._chance.choice((0, 70)))
         said: list[str] = []
@@ -130,10 +130,10 @@ class World:
         return "crossed"
 
     def _tick_beside(self, name: Name, now: datetime) -> str:
-        """On a connection of its own, which does not wait: who stands still may hold what it would wait for.
+        """Run a tick on a connection that does not wait for locks, because the stopped tick may hold them.
 
-        A verdict does not turn between the question whether a lease may be taken and the take, as it well may: to the
-        witness, that would look like one that turned before.
+        The verdict stays the same between the lease check and the lease, although it may change there in reality:
+        the audit trigger could not distinguish that from a verdict that changed before the check.
         """
         try:
             with connection.cursor() as cursor:
@@ -148,7 +148,7 @@ class World:
             return "did not wait"
 
     def _kept_from_going_back(self, name: Name) -> Iterator[str]:
-        """What a whole tick has left that nothing may keep it from, but another one's change of the same cell."""
+        """Yield the due changes that a whole tick left undone though no other controller is changing the cell."""
         changing = set(Lease.objects.filter(until__gt=self._now).exclude(holder="").values_list("cell", "holder"))
         held = {cell for cell, _ in changing}
         match name:
@@ -175,7 +175,7 @@ class World:
     # -- in the end ------------------------------------------------------------------------------------------------
 
     def calm(self) -> None:
-        """Nobody asks for anything any more, and all is well: everything comes to its end."""
+        """Stop all requests, make everything healthy and wait until all work has ended."""
         self._happenings.calm_down()
         calm_at = self._now
         while left := self._left():
@@ -185,10 +185,10 @@ class World:
                 self._whole(name)
 
     def _left(self) -> list[object]:
-        """What was asked for and has not come to its end, and who still holds a cell."""
+        """Return the requests that have not ended and the leases that are still held."""
         return [
             *Rollout.objects.filter(state__in=Rollout.OPEN),
             *PipeRevision.objects.filter(state__in=("requested", "ramping")),
-            *Relocation.objects.filter(state__in=Relocation.UNDER_WAY),
+            *PipeMigration.objects.filter(state__in=PipeMigration.UNDER_WAY),
             *Lease.objects.filter(until__gt=self._now).exclude(holder=""),
         ]

@@ -1,22 +1,22 @@
-"""What tests of watching pipes share: the moments of the first block, and the cell on which all is well meanwhile."""
+"""Helpers for the tests of pattern watching: the times of the first block, and a stable cell."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from mgmt.models import Cell, PatternMark, Pipe, Verdict
+from mgmt.models import Cell, CellVerdict, PatternMark, Pipe
 from mgmt.patterns.blocks import MINUTES, block_at
 
 GRACE_S: Final = 60
 START: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-NOW: Final = datetime(2026, 11, 21, 12, 7, 1, tzinfo=UTC)  # the first moment at which START's block is over
+NOW: Final = datetime(2026, 11, 21, 12, 7, 1, tzinfo=UTC)  # the first moment at which START's block is complete
 FIRST: Final = block_at(START)
 BLOCK: Final = timedelta(minutes=MINUTES)
 
 
 def well_cell() -> Cell:
-    """A cell that is stable from long before START on."""
+    """Create a cell that has been stable since long before START."""
     cell = Cell.objects.create(id="c1")
-    Verdict.objects.create(cell=cell, state="stable", since=START - timedelta(days=1), at=NOW + timedelta(days=1))
+    CellVerdict.objects.create(cell=cell, state="stable", since=START - timedelta(days=1), at=NOW + timedelta(days=1))
     return cell
 
 

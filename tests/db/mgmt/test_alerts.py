@@ -1,30 +1,30 @@
-"""One alert for each destination and cause, told once, over when deliveries go well again."""
+"""Each destination and cause has one alert, reported once and resolved when deliveries succeed again."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mgmt.models import Alert, Attempt, Destination, Notice, Pipe, Tenant, User
+from mgmt.alerts.services.alerts import FailureGroup, note_failures, resolve_recovered, wake_snoozed
+from mgmt.alerts.services.channels import MOST_CHANNELS
+from mgmt.models import Alert, DeliveryAttempt, Destination, Notification, Pipe, Tenant, User
+from mgmt.pipes.spec_check import DestinationForbidden
 from mgmt.services import (
     InvalidValue,
-    LimitReached,
-    NotOpen,
+    LimitReachedError,
+    NotOpenError,
     acknowledge_alert,
     remove_alert_channel,
     resolve_alert,
     snooze_alert,
 )
-from mgmt.services.alerts import Failure, note_failures, resolve_what_is_well, wake_snoozed
-from mgmt.services.channels import MOST_CHANNELS
-from mgmt.services.reach import DestinationForbidden
 from tests.db.channels import add_active_channel
-from tests.rig.statements import meanwhile
+from tests.support.statements import meanwhile
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
 def fail(pipe: Pipe, *, count: int = 1, at: datetime = NOW, cause: str = "rejected", suspended: bool = False) -> Alert:
-    failure = Failure(pipe.id, "crm", cause, count, at, {"status": 401}, suspended)
+    failure = FailureGroup(pipe.id, "crm", cause, count, at, {"status": 401}, suspended)
     note_failures(failures=[failure], now=at)
     return Alert.objects.exclude(state="resolved").get(cause=cause)
 
@@ -35,11 +35,11 @@ def mail(tenant: Tenant) -> None:
 
 
 @pytest.mark.usefixtures("mail")
-def test_many_failures_of_one_cause_are_one_alert_told_once(pipe: Pipe):
+def test_many_failures_of_one_cause_are_one_alert_with_one_notice(pipe: Pipe):
     fail(pipe, count=3)
     alert = fail(pipe, count=17, at=NOW + timedelta(seconds=5), suspended=True)
     assert (alert.count, alert.opened_at, alert.last_at, alert.suspended) == (20, NOW, NOW + timedelta(seconds=5), True)
-    notice = Notice.objects.get()
+    notice = Notification.objects.get()
     assert notice.next_at - alert.opened_at < timedelta(seconds=60)
 
 
@@ -50,7 +50,7 @@ def test_two_causes_are_two_alerts(pipe: Pipe):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_failure_whose_alert_begins_and_ends_just_then_opens_its_own(pipe: Pipe):
+def test_failure_opens_its_own_alert_when_another_opens_and_resolves_concurrently(pipe: Pipe):
     opens = meanwhile(0, lambda: fail(pipe), after="mgmt_alert")
     ends = meanwhile(2, lambda: resolve_alert(alert=Alert.objects.get(), now=NOW), after="mgmt_alert")
     with opens, ends:
@@ -60,7 +60,7 @@ def test_a_failure_whose_alert_begins_and_ends_just_then_opens_its_own(pipe: Pip
 
 
 @pytest.mark.usefixtures("mail")
-def test_the_same_cause_soon_after_it_was_over_opens_a_quiet_one(pipe: Pipe):
+def test_same_cause_soon_after_a_resolution_opens_an_alert_without_notice(pipe: Pipe):
     first = fail(pipe)
     resolve_alert(alert=first, now=NOW)
     second = fail(pipe, at=NOW + timedelta(minutes=10))
@@ -70,7 +70,7 @@ def test_the_same_cause_soon_after_it_was_over_opens_a_quiet_one(pipe: Pipe):
     assert third.notices.count() == 1
 
 
-def test_acknowledged_then_snoozed_then_awake_again(pipe: Pipe, alice: User):
+def test_acknowledged_alert_can_be_snoozed_and_reopens_after_the_snooze(pipe: Pipe, alice: User):
     alert = fail(pipe)
     assert acknowledge_alert(alert=alert, by=alice, now=NOW)
     assert not acknowledge_alert(alert=alert, by=alice, now=NOW)
@@ -82,33 +82,33 @@ def test_acknowledged_then_snoozed_then_awake_again(pipe: Pipe, alice: User):
 
 
 @pytest.mark.parametrize("until", [NOW, NOW - timedelta(days=1), NOW + timedelta(days=31)])
-def test_a_snooze_has_an_end_in_the_next_month(pipe: Pipe, until: datetime):
+def test_snooze_must_end_within_the_next_month(pipe: Pipe, until: datetime):
     with pytest.raises(InvalidValue):
         snooze_alert(alert=fail(pipe), until=until, now=NOW)
 
 
-def test_what_is_over_cannot_be_acknowledged(pipe: Pipe, alice: User):
+def test_resolved_alert_cannot_be_acknowledged(pipe: Pipe, alice: User):
     alert = fail(pipe)
     assert resolve_alert(alert=alert, now=NOW, by=alice)
     assert not resolve_alert(alert=alert, now=NOW, by=alice)
-    with pytest.raises(NotOpen):
+    with pytest.raises(NotOpenError):
         acknowledge_alert(alert=alert, by=alice, now=NOW)
 
 
 @pytest.mark.usefixtures("mail")
-def test_the_end_is_told_to_those_who_heard_of_the_beginning(pipe: Pipe, tenant: Tenant):
+def test_resolution_is_sent_only_to_channels_that_got_the_alert(pipe: Pipe, tenant: Tenant):
     alert = fail(pipe)
-    Notice.objects.update(state="sent", tries=1)
+    Notification.objects.update(state="sent", tries=1)
     add_active_channel(tenant=tenant, kind="mail", target="late@example.com")
     resolve_alert(alert=alert, now=NOW + timedelta(hours=1))
-    assert [n.channel.target for n in Notice.objects.filter(what="resolved")] == ["alice@example.com"]
+    assert [n.channel.target for n in Notification.objects.filter(what="resolved")] == ["alice@example.com"]
 
 
-def test_it_is_over_when_something_was_delivered_after_the_last_failure(pipe: Pipe):
+def test_alert_resolves_after_a_delivery_later_than_the_last_failure(pipe: Pipe):
     alert = fail(pipe)
     later = NOW + timedelta(minutes=10)
-    assert resolve_what_is_well(now=later) == 0
-    Attempt.objects.create(
+    assert resolve_recovered(now=later) == 0
+    DeliveryAttempt.objects.create(
         pipe_id=pipe.id,
         destination="crm",
         message_id="m",
@@ -122,14 +122,14 @@ def test_it_is_over_when_something_was_delivered_after_the_last_failure(pipe: Pi
         timing_us={},
     )
     Destination.objects.update(state="suspended")
-    assert resolve_what_is_well(now=later) == 0
+    assert resolve_recovered(now=later) == 0
     Destination.objects.update(state="active")
-    assert resolve_what_is_well(now=later) == 1
+    assert resolve_recovered(now=later) == 1
     alert.refresh_from_db()
-    assert (alert.state, alert.resolution) == ("resolved", "deliveries go well again")
+    assert (alert.state, alert.resolution) == ("resolved", "deliveries succeed again")
 
 
-def test_channels_are_checked_and_bounded(tenant: Tenant):
+def test_channels_are_validated_and_limited(tenant: Tenant):
     for kind, target in [
         ("mail", "nobody"),
         ("mail", "a@b.example\nBcc: x@y.example"),
@@ -145,5 +145,5 @@ def test_channels_are_checked_and_bounded(tenant: Tenant):
     remove_alert_channel(channel=channel)
     for n in range(MOST_CHANNELS):
         add_active_channel(tenant=tenant, kind="mail", target=f"a{n}@example.com")
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReachedError):
         add_active_channel(tenant=tenant, kind="mail", target="more@example.com")

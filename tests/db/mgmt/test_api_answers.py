@@ -1,4 +1,4 @@
-"""The API, used as a program uses it: make, publish, read, page, and nothing secret ever comes out twice."""
+"""The API as a client program uses it: create, publish, read, paginate; no secret is returned twice."""
 
 import pytest
 import structlog
@@ -16,7 +16,7 @@ def api(alice: User, tenant: Tenant, client_of: MakeClient) -> APIClient:
     return client
 
 
-def test_a_pipe_is_made_read_renamed_closed_and_opened(api: APIClient, a_spec: MakeSpec):
+def test_pipe_is_created_read_renamed_closed_and_reopened(api: APIClient, a_spec: MakeSpec):
     made = api.post("/api/v1/pipes/", {"name": "orders", "spec": a_spec()})
     assert made.status_code == 201
     path = made["Location"]
@@ -30,7 +30,9 @@ def test_a_pipe_is_made_read_renamed_closed_and_opened(api: APIClient, a_spec: M
     ]
 
 
-def test_a_revision_is_published_on_the_newest_or_refused(api: APIClient, pipe: Pipe, a_spec: MakeSpec):
+def test_revision_is_published_if_based_on_the_newest_and_refused_otherwise(
+    api: APIClient, pipe: Pipe, a_spec: MakeSpec
+):
     path = f"/api/v1/pipes/{pipe.id}/revisions/"
     body = {"spec": a_spec(crm="https://new.example.com/"), "based_on": 1}
     made = api.post(path, body)
@@ -42,7 +44,7 @@ def test_a_revision_is_published_on_the_newest_or_refused(api: APIClient, pipe: 
     assert [r["number"] for r in api.get(path).json()["results"]] == [2, 1]
 
 
-def test_a_key_is_shown_once_and_revoked_for_good(api: APIClient, pipe: Pipe):
+def test_api_key_is_shown_once_and_revoked_permanently(api: APIClient, pipe: Pipe):
     path = f"/api/v1/pipes/{pipe.id}/keys/"
     made = api.post(path, {"source": "shop", "label": "laptop"})
     assert made.status_code == 201
@@ -56,12 +58,12 @@ def test_a_key_is_shown_once_and_revoked_for_good(api: APIClient, pipe: Pipe):
     assert revoked[0] == revoked[1]
 
 
-def test_sources_say_where_to_post(api: APIClient, pipe: Pipe, settings: Settings):
+def test_sources_list_their_ingest_url(api: APIClient, pipe: Pipe, settings: Settings):
     sources = api.get(f"/api/v1/pipes/{pipe.id}/sources/").json()
     assert [(s["name"], s["url"]) for s in sources] == [("shop", f"{settings.PENSTOCK_INGEST_URL}/v1/events")]
 
 
-def test_a_rotated_secret_is_shown_once(api: APIClient, pipe: Pipe):
+def test_rotated_secret_is_shown_once(api: APIClient, pipe: Pipe):
     path = f"/api/v1/pipes/{pipe.id}/destinations/crm/"
     answer = api.post(path + "rotate-secret/")
     assert answer["Cache-Control"] == "no-store"
@@ -70,7 +72,7 @@ def test_a_rotated_secret_is_shown_once(api: APIClient, pipe: Pipe):
     assert api.get(path).json()["signing_secrets"] == 2
 
 
-def test_no_secret_stands_in_any_answer(api: APIClient, pipe: Pipe):
+def test_responses_contain_no_secret(api: APIClient, pipe: Pipe):
     key, plaintext = create_api_key(source=pipe.sources.get())
     destination, secret = rotate_signing_secret(destination=pipe.destinations.get())
     tails = ["", "revisions/", "revisions/1/", "sources/", "keys/", "destinations/", "destinations/crm/"]
@@ -80,19 +82,19 @@ def test_no_secret_stands_in_any_answer(api: APIClient, pipe: Pipe):
         assert hidden not in text
 
 
-def test_me_names_the_users_tenants_and_roles(bob: User, tenant: Tenant, client_of: MakeClient):
+def test_me_returns_the_users_tenants_and_roles(bob: User, tenant: Tenant, client_of: MakeClient):
     answer = client_of(bob).get("/api/v1/me/").json()
     assert answer == {"username": "bob", "tenants": [{"id": tenant.id, "name": "Alice's", "role": "editor"}]}
 
 
-def test_a_member_of_two_tenants_says_which(alice: User, tenant: Tenant, api: APIClient, a_spec: MakeSpec):
+def test_member_of_two_tenants_must_name_the_tenant(alice: User, tenant: Tenant, api: APIClient, a_spec: MakeSpec):
     second = create_tenant(name="Second", owner=alice)
     body = {"name": "orders", "spec": a_spec()}
     assert api.post("/api/v1/pipes/", body).json()["errors"][0]["pointer"] == "#/tenant"
     assert api.post("/api/v1/pipes/", body | {"tenant": second.id}).json()["tenant"] == second.id
 
 
-def test_pages_follow_each_other_without_gaps_or_repeats(api: APIClient, alice: User, tenant: Tenant, a_spec: MakeSpec):
+def test_pages_have_no_gaps_and_no_repeats(api: APIClient, alice: User, tenant: Tenant, a_spec: MakeSpec):
     made = [create_pipe(tenant=tenant, name=f"p{n}", spec=a_spec(), author=alice).id for n in range(7)]
     seen, lengths, url = [], [], "/api/v1/pipes/?limit=3"
     while url:
@@ -103,7 +105,7 @@ def test_pages_follow_each_other_without_gaps_or_repeats(api: APIClient, alice: 
     assert (seen, lengths) == (made[::-1], [3, 3, 1])
 
 
-# Session, user and the count of the user's requests are three of them; the pipe itself where the path names one.
+# Three are for the session, the user and the request count; one more for the pipe where the path names it.
 QUERIES = {
     "": 4,
     "{pipe}/": 5,
@@ -115,7 +117,7 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("path", QUERIES)
-def test_lists_ask_the_database_as_often_for_many_rows_as_for_one(
+def test_list_query_count_does_not_grow_with_rows(
     path: str,
     api: APIClient,
     alice: User,
@@ -131,13 +133,13 @@ def test_lists_ask_the_database_as_often_for_many_rows_as_for_one(
         assert api.get("/api/v1/pipes/" + path.format(pipe=pipes[0].id)).status_code == 200
 
 
-def test_a_name_and_password_do_as_well_as_a_session(alice: User, tenant: Tenant):
+def test_basic_auth_is_accepted_like_a_session(alice: User, tenant: Tenant):
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=_basic("alice", "alice's long password"))
     assert client.get("/api/v1/me/").json()["username"] == "alice"
 
 
-def test_ten_wrong_passwords_make_the_right_one_wait(alice: User, tenant: Tenant):
+def test_right_password_is_throttled_after_ten_wrong_ones(alice: User, tenant: Tenant):
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=_basic("alice", "wrong"))
     answers = [client.get("/api/v1/me/") for _ in range(11)]
@@ -146,7 +148,7 @@ def test_ten_wrong_passwords_make_the_right_one_wait(alice: User, tenant: Tenant
     assert client.get("/api/v1/me/").status_code == 429
 
 
-def test_a_new_members_pipes_appear_at_once(pipe: Pipe, tenant: Tenant, charlie: User, client_of: MakeClient):
+def test_new_member_sees_the_tenants_pipes_at_once(pipe: Pipe, tenant: Tenant, charlie: User, client_of: MakeClient):
     assert client_of(charlie).get("/api/v1/pipes/").json()["results"] == []
     add_member(tenant=tenant, user=charlie, role=Membership.Role.VIEWER)
     assert [p["id"] for p in client_of(charlie).get("/api/v1/pipes/").json()["results"]] == [pipe.id]
@@ -159,15 +161,15 @@ def _basic(name: str, password: str) -> str:
     return "Basic " + b64encode(f"{name}:{password}".encode()).decode()
 
 
-def test_a_post_without_the_last_slash_stays_a_post(api: APIClient, a_spec: MakeSpec):
+def test_post_without_trailing_slash_remains_a_post(api: APIClient, a_spec: MakeSpec):
     answer = api.post("/api/v1/pipes", {"name": "orders", "spec": a_spec()}, follow=True)
     assert (answer.status_code, answer.json()["name"]) == (201, "orders")
 
 
-def test_logs_name_the_deed_and_no_secret(api: APIClient, pipe: Pipe):
+def test_logs_name_the_action_and_no_secret(api: APIClient, pipe: Pipe):
     with structlog.testing.capture_logs() as lines:
         key = api.post(f"/api/v1/pipes/{pipe.id}/keys/", {"source": "shop"}).json()["key"]
         secret = api.post(f"/api/v1/pipes/{pipe.id}/destinations/crm/rotate-secret/").json()["secret"]
-    assert [line["event"] for line in lines] == ["key made", "request", "signing secret rotated", "request"]
+    assert [line["event"] for line in lines] == ["key created", "request", "signing secret rotated", "request"]
     assert key not in str(lines)
     assert secret not in str(lines)

@@ -1,4 +1,4 @@
-"""Alert e-mail goes to confirmed addresses only: mail, link, page, API, limits, and addresses of before."""
+"""Alert e-mail is sent to confirmed addresses only: mail, link, page, API, limits and older addresses."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -6,8 +6,9 @@ from importlib import import_module
 from smtplib import SMTPServerDisconnected
 
 import pytest
-from django.apps import apps
 from django.core import mail
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -17,17 +18,17 @@ from controlplane.observer import confirmations
 from controlplane.observer.confirmations import send_confirmations
 from controlplane.observer.digest import send_digests
 from controlplane.observer.notices import send_due
-from mgmt.models import AlertChannel, Notice, Pipe, Tenant, User
+from mgmt.alerts.services.alerts import FailureGroup, note_failures
+from mgmt.alerts.services.channels import CONFIRMATION_MAX_AGE, CONFIRMATIONS_PER_ADDRESS, CONFIRMATIONS_PER_TENANT
+from mgmt.models import AlertChannel, Notification, Pipe, Tenant, User
 from mgmt.services import (
-    TooManyConfirmations,
+    TooManyConfirmationsError,
     add_alert_channel,
     ask_for_confirmation,
     confirm_channel,
     create_tenant,
     remove_alert_channel,
 )
-from mgmt.services.alerts import Failure, note_failures
-from mgmt.services.channels import CONFIRMATION_MAX_AGE, CONFIRMATIONS_PER_ADDRESS, CONFIRMATIONS_PER_TENANT
 from tests.db.cast import MakeClient
 from tests.db.channels import add_active_channel
 
@@ -45,12 +46,12 @@ def channel(tenant: Tenant) -> AlertChannel:
 
 @pytest.fixture
 def browser() -> Client:
-    """Somebody who is not signed in, and whose forms carry a CSRF token or are refused."""
+    """Client without a session that enforces CSRF tokens."""
     return Client(enforce_csrf_checks=True)
 
 
 def fail(pipe: Pipe) -> None:
-    note_failures(failures=[Failure(pipe.id, "crm", "rejected", 1, NOW, {"status": 401})], now=NOW)
+    note_failures(failures=[FailureGroup(pipe.id, "crm", "rejected", 1, NOW, {"status": 401})], now=NOW)
 
 
 def link_in_the_mail() -> str:
@@ -67,22 +68,22 @@ def confirm(browser: Client, path: str) -> None:
     assert browser.post(path, {"csrfmiddlewaretoken": token[1]}).status_code == 200
 
 
-def test_an_unconfirmed_address_gets_no_alert_and_no_digest(pipe: Pipe, channel: AlertChannel):
+def test_unconfirmed_address_gets_no_alert_and_no_digest(pipe: Pipe, channel: AlertChannel):
     fail(pipe)
-    assert not Notice.objects.exists()
+    assert not Notification.objects.exists()
     assert send_due(SOON) == send_digests(NOW) == send_digests(NOW + timedelta(days=1)) == 0
     assert mail.outbox == []
 
 
-def test_a_notice_that_is_due_to_an_unconfirmed_address_is_not_sent(pipe: Pipe, tenant: Tenant):
+def test_due_notice_to_an_unconfirmed_address_is_not_sent(pipe: Pipe, tenant: Tenant):
     row, _ = add_active_channel(tenant=tenant, kind="mail", target=OPS)
     fail(pipe)
-    AlertChannel.objects.filter(id=row.id).update(confirmed_at=None)  # as one of a release that confirmed nothing
+    AlertChannel.objects.filter(id=row.id).update(confirmed_at=None)  # as stored by a release without confirmation
     assert send_due(SOON) == 0
     assert mail.outbox == []
 
 
-def test_a_confirmed_address_gets_alerts(pipe: Pipe, channel: AlertChannel, browser: Client):
+def test_confirmed_address_gets_alerts(pipe: Pipe, channel: AlertChannel, browser: Client):
     path = link_in_the_mail()
     assert mail.outbox[0].to == [OPS]
     confirm(browser, path)
@@ -91,7 +92,7 @@ def test_a_confirmed_address_gets_alerts(pipe: Pipe, channel: AlertChannel, brow
     assert mail.outbox[-1].to == [OPS]
 
 
-def test_opening_the_link_alone_confirms_nothing(channel: AlertChannel, browser: Client):
+def test_opening_the_link_confirms_nothing(channel: AlertChannel, browser: Client):
     page = browser.get(link_in_the_mail())
     assert (page.status_code, page["X-Robots-Tag"]) == (200, "noindex")
     assert "no-store" in page["Cache-Control"]
@@ -99,7 +100,7 @@ def test_opening_the_link_alone_confirms_nothing(channel: AlertChannel, browser:
     assert not channel.is_active
 
 
-def test_a_confirmation_mail_is_sent_once_and_again_after_a_failure(
+def test_confirmation_mail_is_sent_once_and_retried_after_a_failure(
     channel: AlertChannel, monkeypatch: pytest.MonkeyPatch
 ):
     def refuse(*_: object) -> None:
@@ -113,7 +114,9 @@ def test_a_confirmation_mail_is_sent_once_and_again_after_a_failure(
     assert len(mail.outbox) == 1
 
 
-def test_a_mail_server_that_always_refuses_is_asked_for_an_hour(channel: AlertChannel, monkeypatch: pytest.MonkeyPatch):
+def test_confirmation_mail_to_a_refusing_server_is_retried_for_one_hour(
+    channel: AlertChannel, monkeypatch: pytest.MonkeyPatch
+):
     tries = []
 
     def refuse(*_: object) -> None:
@@ -127,7 +130,7 @@ def test_a_mail_server_that_always_refuses_is_asked_for_an_hour(channel: AlertCh
 
 
 @pytest.mark.parametrize("kind", ["made up", "expired", "of a removed channel", "of another address"])
-def test_a_link_that_is_not_valid_confirms_nothing(
+def test_invalid_confirmation_link_confirms_nothing(
     channel: AlertChannel, browser: Client, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
     path = link_in_the_mail()
@@ -147,14 +150,14 @@ def test_a_link_that_is_not_valid_confirms_nothing(
     assert not AlertChannel.objects.filter(confirmed_at__isnull=False).exists()
 
 
-def test_made_up_links_are_limited_by_client_address(browser: Client):
+def test_forged_confirmation_links_are_limited_by_client_address(browser: Client):
     path = reverse("console:confirm_channel", args=["made:up"])
     answers = [browser.get(path, REMOTE_ADDR="203.0.113.9").status_code for _ in range(31)]
     assert (answers.count(404), answers[-1]) == (30, 429)
     assert browser.get(path, REMOTE_ADDR="203.0.113.10").status_code == 404
 
 
-def test_the_address_of_a_member_who_has_signed_in_needs_no_confirmation(tenant: Tenant, alice: User, charlie: User):
+def test_address_of_a_member_who_has_signed_in_needs_no_confirmation(tenant: Tenant, alice: User, charlie: User):
     User.objects.filter(id__in=[alice.id, charlie.id]).update(last_login=NOW)
     for user in (alice, charlie):
         User.objects.filter(id=user.id).update(email=f"{user.username}@example.com")
@@ -163,20 +166,18 @@ def test_the_address_of_a_member_who_has_signed_in_needs_no_confirmation(tenant:
     assert (own.is_active, foreign.is_active) == (True, False)
 
 
-def test_a_member_who_never_signed_in_has_to_confirm(tenant: Tenant, bob: User):
+def test_member_who_never_signed_in_must_confirm(tenant: Tenant, bob: User):
     User.objects.filter(id=bob.id).update(email="bob@example.com")
     row, _ = add_alert_channel(tenant=tenant, kind="mail", target="bob@example.com", now=NOW)
     assert not row.is_active
 
 
-def test_an_address_is_sent_a_bounded_number_of_confirmations_by_all_tenants(
-    channel: AlertChannel, tenant: Tenant, charlie: User
-):
+def test_confirmations_to_one_address_are_limited_across_tenants(channel: AlertChannel, tenant: Tenant, charlie: User):
     for _ in range(CONFIRMATIONS_PER_ADDRESS.most - 1):
         ask_for_confirmation(channel=channel, now=NOW)
-    with pytest.raises(TooManyConfirmations):
+    with pytest.raises(TooManyConfirmationsError):
         ask_for_confirmation(channel=channel, now=NOW)
-    with pytest.raises(TooManyConfirmations):
+    with pytest.raises(TooManyConfirmationsError):
         add_alert_channel(
             tenant=create_tenant(name="Other", owner=charlie), kind="mail", target="OPS@example.com", now=NOW
         )
@@ -188,11 +189,11 @@ def test_adding_and_removing_addresses_does_not_evade_the_tenants_limit(tenant: 
     for number in range(CONFIRMATIONS_PER_TENANT.most):
         row, _ = add_alert_channel(tenant=tenant, kind="mail", target=f"a{number}@example.com", now=NOW)
         remove_alert_channel(channel=row)
-    with pytest.raises(TooManyConfirmations):
+    with pytest.raises(TooManyConfirmationsError):
         add_alert_channel(tenant=tenant, kind="mail", target="one-more@example.com", now=NOW)
 
 
-def test_the_api_shows_the_state_and_sends_the_confirmation_again(
+def test_api_shows_the_confirmation_state_and_resends_the_mail(
     tenant: Tenant, alice: User, bob: User, charlie: User, client_of: MakeClient
 ):
     client: APIClient = client_of(alice)
@@ -217,7 +218,7 @@ def test_the_api_shows_the_state_and_sends_the_confirmation_again(
     assert hook["is_active"] is True
 
 
-def test_the_page_shows_the_state_and_resends(tenant: Tenant, alice: User, channel: AlertChannel):
+def test_page_shows_the_confirmation_state_and_resends_the_mail(tenant: Tenant, alice: User, channel: AlertChannel):
     client = Client()
     client.force_login(alice)
     url = reverse("console:channels")
@@ -233,17 +234,19 @@ def test_the_page_shows_the_state_and_resends(tenant: Tenant, alice: User, chann
     assert "Resend" not in page
 
 
-def test_addresses_of_before_are_confirmed_if_they_are_those_of_members(pipe: Pipe, tenant: Tenant, alice: User):
+def test_migration_confirms_existing_addresses_of_members_only(pipe: Pipe, tenant: Tenant, alice: User):
     User.objects.filter(id=alice.id).update(email="alice@example.com", last_login=NOW)
     known, _ = add_active_channel(tenant=tenant, kind="mail", target="ALICE@example.com")
     other, _ = add_active_channel(tenant=tenant, kind="mail", target=OPS)
     hook, _ = add_active_channel(tenant=tenant, kind="webhook", target="https://hooks.example.com/x")
     fail(pipe)
     AlertChannel.objects.update(confirmed_at=None, confirmation_due_at=None)
-    import_module("mgmt.migrations.0035_confirmed_channels").confirm_members_addresses(apps, None)
+    name = "0035_confirmed_channels"
+    then = MigrationLoader(connection).project_state(("mgmt", name)).apps  # models as of that migration
+    import_module(f"mgmt.migrations.{name}").confirm_members_addresses(then, None)
     for row in (known, other, hook):
         row.refresh_from_db()
     assert (known.is_active, other.is_active, hook.is_active) == (True, False, True)
-    assert {notice.channel for notice in Notice.objects.all()} == {known, hook}
+    assert {notice.channel for notice in Notification.objects.all()} == {known, hook}
     assert send_confirmations(timezone.now()) == 1
     assert mail.outbox[0].to == [OPS]

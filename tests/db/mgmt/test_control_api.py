@@ -1,4 +1,4 @@
-"""The control plane through the API: staff see cells, pause controllers and read the audit; others find nothing."""
+"""Control-plane API: staff see cells, pause controllers and read the audit; other users get 404."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from controlplane.leases import take
-from mgmt.models import Cell, Pipe, Tenant, User, Verdict
+from controlplane.leases import acquire
+from mgmt.models import Cell, CellVerdict, Pipe, Tenant, User
 from tests.db.cast import MakeClient
 from tests.db.console.truth import go_live
 
@@ -26,7 +26,7 @@ def posted(client: APIClient, path: str, body: dict[str, Any] | None = None) -> 
     return client.post(f"{BASE}/{path}", body or {}, format="json")
 
 
-def test_a_pause_is_made_listed_and_ended(admin: APIClient):
+def test_pause_is_created_listed_and_ended(admin: APIClient):
     made = posted(admin, "pauses/", PAUSE | {"cell": "c1"})
     assert made.status_code == 201
     said = made.json()
@@ -47,19 +47,19 @@ def test_a_pause_is_made_listed_and_ended(admin: APIClient):
         ({"extra": 1}, 400),
     ],
 )
-def test_what_makes_no_sense_is_refused(admin: APIClient, changed: dict[str, Any], status: int):
+def test_invalid_pause_is_refused(admin: APIClient, changed: dict[str, Any], status: int):
     assert posted(admin, "pauses/", PAUSE | changed).status_code == status
 
 
-def test_a_second_pause_of_the_same_is_a_conflict(admin: APIClient):
+def test_second_pause_of_the_same_controller_is_a_conflict(admin: APIClient):
     codes = [posted(admin, "pauses/", PAUSE).json().get("code") for _ in range(2)]
     assert codes == [None, "paused-already"]
 
 
-def test_cells_come_with_their_verdict_their_lease_and_their_pauses(admin: APIClient):
+def test_cells_include_their_verdict_lease_and_pauses(admin: APIClient):
     now = timezone.now()
-    take("c1", "deploy", "release 7", now)
-    Verdict.objects.create(cell_id="c1", state="unstable", reasons=["process-0 is silent"], since=now, at=now)
+    acquire("c1", "deploy", "release 7", now)
+    CellVerdict.objects.create(cell_id="c1", state="unstable", reasons=["process-0 is silent"], since=now, at=now)
     posted(admin, "pauses/", PAUSE)
     (cell,) = admin.get(f"{BASE}/cells/").json()
     assert (cell["id"], cell["lanes"]["process"], cell["heard"]) == ("c1", 1, {})
@@ -68,7 +68,7 @@ def test_cells_come_with_their_verdict_their_lease_and_their_pauses(admin: APICl
     assert [pause["reason"] for pause in cell["pauses"]] == ["audit of the books"]
 
 
-def test_a_cell_is_added_and_kept_for_a_tenant(admin: APIClient, tenant: Tenant):
+def test_cell_is_added_and_dedicated_to_a_tenant(admin: APIClient, tenant: Tenant):
     made = posted(admin, "cells/", {"name": "own"})
     assert (made.status_code, made.json()["asleep"], made.json()["dedicated_to"]) == (201, False, None)
     kept = posted(admin, "cells/own/keep/", {"tenant": tenant.id, "sleeps_after_s": 900}).json()
@@ -84,7 +84,7 @@ def test_a_cell_is_added_and_kept_for_a_tenant(admin: APIClient, tenant: Tenant)
         assert posted(admin, path, body).status_code == status, (path, body)
 
 
-def test_the_audit_comes_in_pages_and_by_controller(admin: APIClient):
+def test_audit_is_paginated_and_filtered_by_controller(admin: APIClient):
     for _ in range(2):
         made = posted(admin, "pauses/", PAUSE).json()
         posted(admin, f"pauses/{made['id']}/end/")
@@ -95,7 +95,7 @@ def test_the_audit_comes_in_pages_and_by_controller(admin: APIClient):
     assert admin.get(f"{BASE}/actions/", {"controller": "x"}).json()["code"] == "parameter-invalid"
 
 
-def test_a_pipe_is_asked_to_be_moved_and_left_where_it_is(admin: APIClient, pipe: Pipe):
+def test_pipe_migration_is_requested_and_given_up(admin: APIClient, pipe: Pipe):
     go_live(pipe)
     Cell.objects.create(id="c2")
     body = {"pipe": pipe.id, "cell": "c2", "reason": "c1 is full"}
@@ -110,7 +110,7 @@ def test_a_pipe_is_asked_to_be_moved_and_left_where_it_is(admin: APIClient, pipe
         assert posted(admin, f"relocations/{said['id']}/give-up/").json()["says"] == "given up by admin"
 
 
-def test_what_ties_a_pipe_to_its_cell_is_said(admin: APIClient, pipe: Pipe):
+def test_refused_migration_names_the_reason_that_binds_the_pipe_to_its_cell(admin: APIClient, pipe: Pipe):
     go_live(pipe)
     Cell.objects.create(id="c2")
     pipe.destinations.update(config={"type": "lake"})

@@ -1,4 +1,4 @@
-"""A stored credential is sent to the address that it was entered for and to no other, whichever way that changes."""
+"""A stored credential is sent to the address it was entered for and to no other, however that changes."""
 
 import json
 from importlib import import_module
@@ -12,10 +12,11 @@ from rest_framework.test import APIClient
 
 from dataplane.spec import destination_of
 from dataplane.tables.records import DestinationRecord
-from dataplane.transmit.secrets import Secrets, open_secrets, opener
+from dataplane.transmit.http.secrets import OpenedSecrets, open_secrets, opener
 from mgmt.models import Destination, Pipe, PipeRevision, User
+from mgmt.pipes.services.revisions import take_over
 from mgmt.services import (
-    CredentialNeeded,
+    CredentialNeededError,
     InvalidValue,
     adopt_live_spec,
     clear_credential,
@@ -23,8 +24,7 @@ from mgmt.services import (
     publish_revision,
     set_credential,
 )
-from mgmt.services.revisions import take_over
-from mgmt.services.secrets import decrypt, encrypt
+from mgmt.tenancy.secrets import decrypt, encrypt
 from tests.db.cast import MakeClient
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +39,7 @@ def spec(url: str = HERE, auth: dict[str, str] = BEARER, **more: Any) -> dict[st
 
 @pytest.fixture
 def pipe(tenant: Any, alice: User) -> Pipe:
-    """A live pipe whose destination signs in with a stored credential."""
+    """Live pipe whose destination authenticates with a stored credential."""
     made = create_pipe(tenant=tenant, name="orders", spec=spec(), author=alice)
     go_live(made.revisions.get())
     set_credential(destination=made.destinations.get(), credential={"value": SECRET})
@@ -57,14 +57,14 @@ def publish(pipe: Pipe, document: dict[str, Any], **more: Any) -> PipeRevision:
     return publish_revision(pipe=pipe, spec=document, based_on=pipe.revisions.count(), author=author, **more)
 
 
-def lanes_secrets(pipe: Pipe, settings: Settings) -> Secrets:
-    """What a lane makes of the record that the control plane publishes now."""
+def lanes_secrets(pipe: Pipe, settings: Settings) -> OpenedSecrets:
+    """Open the secrets of the currently published record as a lane does."""
     row = pipe.destinations.get()
     record = DestinationRecord(pipe.id, "crm", 1, "active", destination_of(row.config), row.secrets, row.credential)
     return open_secrets(record, opener(tuple(settings.PENSTOCK_FERNET_KEYS)))
 
 
-# -- publishing asks for it again
+# -- publishing requires the credential again
 
 
 @pytest.mark.parametrize(
@@ -76,28 +76,26 @@ def lanes_secrets(pipe: Pipe, settings: Settings) -> Secrets:
         pytest.param(spec(auth={"type": "oauth2", "token_url": THERE, "client_id": "c"}), id="a token URL"),
     ],
 )
-def test_another_endpoint_is_published_only_with_its_credential(pipe: Pipe, document: dict[str, Any]):
-    with pytest.raises(CredentialNeeded) as refused:
+def test_new_endpoint_is_published_only_with_its_credential(pipe: Pipe, document: dict[str, Any]):
+    with pytest.raises(CredentialNeededError) as refused:
         publish(pipe, document)
     assert [one.destination for one in refused.value.needed] == ["crm"]
-    assert pipe.revisions.count() == 1, "nothing was stored"
+    assert pipe.revisions.count() == 1, "nothing is stored"
 
 
-def test_settings_of_the_same_endpoint_are_published_without_it(pipe: Pipe, settings: Settings):
+def test_settings_of_the_same_endpoint_are_published_without_the_credential(pipe: Pipe, settings: Settings):
     go_live(publish(pipe, spec("https://CRM.example.com:443/other?x=1", timeout_s=3)))
     assert lanes_secrets(pipe, settings).headers == (f"Authorization: Bearer {SECRET}",)
 
 
-def test_the_new_credential_is_used_once_the_revision_is_live_and_the_old_one_until_then(
-    pipe: Pipe, settings: Settings
-):
+def test_new_credential_is_used_when_the_revision_is_live_and_the_old_one_until_then(pipe: Pipe, settings: Settings):
     revision = publish(pipe, spec(THERE), credentials={"crm": {"value": "for-there"}})
     assert lanes_secrets(pipe, settings).headers == (f"Authorization: Bearer {SECRET}",)
     go_live(revision)
     assert lanes_secrets(pipe, settings).headers == ("Authorization: Bearer for-there",)
 
 
-def test_a_ramp_that_goes_back_has_the_old_credential_at_the_old_address(pipe: Pipe, settings: Settings):
+def test_rolled_back_ramp_uses_the_old_credential_at_the_old_address(pipe: Pipe, settings: Settings):
     revision = publish(pipe, spec(THERE), credentials={"crm": {"value": "for-there"}})
     take_over(pipe.id, revision.spec["destinations"], remove=False)
     assert lanes_secrets(pipe, settings).headers == ("Authorization: Bearer for-there",)
@@ -105,7 +103,7 @@ def test_a_ramp_that_goes_back_has_the_old_credential_at_the_old_address(pipe: P
     assert lanes_secrets(pipe, settings).headers == (f"Authorization: Bearer {SECRET}",)
 
 
-def test_two_revisions_on_their_way_do_not_lose_the_live_credential(pipe: Pipe, settings: Settings):
+def test_pending_revisions_keep_the_live_credential(pipe: Pipe, settings: Settings):
     for number in range(3):
         publish(pipe, spec(f"https://h{number}.example.com/"), credentials={"crm": {"value": f"for {number}"}})
     assert lanes_secrets(pipe, settings).headers == (f"Authorization: Bearer {SECRET}",)
@@ -118,10 +116,10 @@ def test_two_revisions_on_their_way_do_not_lose_the_live_credential(pipe: Pipe, 
         ({"crm": {}}, "crm: value needs 1 to"),
         ({"crm": {"password": "x"}}, "crm: "),
         ({"crm": {"value": "a\nb"}}, "printable ASCII"),
-        ({"erp": {"value": "x"}}, "erp: no destination of this name"),
+        ({"erp": {"value": "x"}}, "erp: there is no destination of this name"),
     ],
 )
-def test_a_credential_that_does_not_fit_is_refused_with_its_destination(
+def test_invalid_credential_is_refused_naming_its_destination(
     pipe: Pipe, credentials: dict[str, dict[str, str]], words: str
 ):
     with pytest.raises(InvalidValue, match=words):
@@ -129,29 +127,29 @@ def test_a_credential_that_does_not_fit_is_refused_with_its_destination(
     assert pipe.revisions.count() == 1
 
 
-def test_where_none_was_stored_nothing_is_asked(pipe: Pipe):
+def test_publishing_needs_no_credential_if_none_was_stored(pipe: Pipe):
     clear_credential(destination=pipe.destinations.get())
     publish(pipe, spec(THERE))
 
 
-def test_a_destination_that_was_removed_and_comes_back_elsewhere_asks_for_it(pipe: Pipe):
+def test_removed_destination_restored_at_another_address_needs_its_credential(pipe: Pipe):
     other = {"sources": {"shop": {}}, "destinations": {"erp": {"type": "http", "url": "https://erp.example.com/"}}}
     go_live(publish(pipe, other))
-    with pytest.raises(CredentialNeeded):
+    with pytest.raises(CredentialNeededError):
         publish(pipe, spec(THERE))
     publish(pipe, spec())
 
 
-# -- whatever is published, the lane looks
+# -- the lane checks the endpoint of every record
 
 
-def test_an_address_that_changed_all_the_same_gets_no_credential(pipe: Pipe, settings: Settings):
+def test_address_changed_without_its_credential_gets_none(pipe: Pipe, settings: Settings):
     config = spec(THERE)["destinations"]["crm"]
     Destination.objects.filter(pipe=pipe).update(config=config)
-    assert lanes_secrets(pipe, settings) == Secrets("credential-missing")
+    assert lanes_secrets(pipe, settings) == OpenedSecrets("credential-missing")
 
 
-def test_a_sealed_credential_opens_for_its_own_endpoint_alone(pipe: Pipe, settings: Settings):
+def test_sealed_credential_opens_only_for_its_own_endpoint(pipe: Pipe, settings: Settings):
     row = pipe.destinations.get()
     there = destination_of(spec(THERE)["destinations"]["crm"])
     record = DestinationRecord(pipe.id, "crm", 1, "active", there, row.secrets, row.credential)
@@ -161,7 +159,9 @@ def test_a_sealed_credential_opens_for_its_own_endpoint_alone(pipe: Pipe, settin
 # -- API and console
 
 
-def test_the_api_names_what_is_needed_and_takes_it(pipe: Pipe, alice: User, client_of: MakeClient, settings: Settings):
+def test_api_names_the_needed_credential_and_accepts_it(
+    pipe: Pipe, alice: User, client_of: MakeClient, settings: Settings
+):
     api: APIClient = client_of(alice)
     url = f"/api/v1/pipes/{pipe.id}/revisions/"
     refused = api.post(url, {"based_on": 1, "spec": spec(THERE)}, format="json")
@@ -182,7 +182,7 @@ def form(url: str) -> dict[str, Any]:
     return names | {"mode": "form", "action": "save", "based_on": "1", "source.name": "shop", "source.was": "shop"}
 
 
-def test_the_editor_asks_for_it_and_never_shows_it(pipe: Pipe, alice: User):
+def test_editor_requests_the_credential_and_never_shows_it(pipe: Pipe, alice: User):
     browser = Client()
     browser.force_login(alice)
     url = reverse("console:edit_pipe", args=[pipe.id])
@@ -198,7 +198,7 @@ def test_the_editor_asks_for_it_and_never_shows_it(pipe: Pipe, alice: User):
     assert pipe.revisions.count() == 2
 
 
-def test_the_plan_asks_for_it_and_carries_no_secret(pipe: Pipe, alice: User):
+def test_plan_requests_the_credential_and_contains_no_secret(pipe: Pipe, alice: User):
     browser = Client()
     browser.force_login(alice)
     url = reverse("console:edit_pipe", args=[pipe.id])
@@ -207,19 +207,19 @@ def test_the_plan_asks_for_it_and_carries_no_secret(pipe: Pipe, alice: User):
     assert "typed-already" not in page
 
 
-def test_reverting_to_another_address_asks_and_to_the_one_it_was_entered_for_does_not(pipe: Pipe, alice: User):
+def test_revert_needs_the_credential_unless_it_was_entered_for_that_address(pipe: Pipe, alice: User):
     go_live(publish(pipe, spec(THERE), credentials={"crm": {"value": "for-there"}}))
     browser = Client()
     browser.force_login(alice)
     url = reverse("console:edit_pipe", args=[pipe.id])
     back = form(HERE) | {"based_on": "2"}
-    assert browser.post(f"{url}?from=1", back).status_code == 302, "entered for that address"
+    assert browser.post(f"{url}?from=1", back).status_code == 302, "the credential was entered for that address"
     clear_credential(destination=pipe.destinations.get())
     set_credential(destination=pipe.destinations.get(), credential={"value": "for-there"})
     assert browser.post(f"{url}?from=1", back | {"based_on": "3"}).status_code == 422
 
 
-def test_the_delivery_settings_ask_for_it(pipe: Pipe, alice: User):
+def test_delivery_settings_require_the_credential(pipe: Pipe, alice: User):
     browser = Client()
     browser.force_login(alice)
     url = reverse("console:delivery", args=[pipe.id, "crm"])
@@ -235,21 +235,21 @@ def test_the_delivery_settings_ask_for_it(pipe: Pipe, alice: User):
     assert SECRET not in asked.content.decode()
 
 
-def test_a_copy_of_a_pipe_has_no_credential(pipe: Pipe, alice: User, settings: Settings):
+def test_copy_of_a_pipe_has_no_credential(pipe: Pipe, alice: User, settings: Settings):
     copy = create_pipe(tenant=pipe.tenant, name="copy", spec=pipe.revisions.get().spec, author=alice)
     assert lanes_secrets(copy, settings).locked == "credential-missing"
-    with pytest.raises(ValueError, match="another place"):
+    with pytest.raises(ValueError, match="another row or field"):
         decrypt(pipe.destinations.get().credential, f"{copy.id}/crm/credential")
 
 
-# -- what was stored before
+# -- credentials of earlier releases
 
 
-def test_a_credential_of_before_belongs_to_the_endpoint_that_its_destination_has(pipe: Pipe, settings: Settings):
+def test_credential_of_an_earlier_release_is_bound_to_its_destinations_endpoint(pipe: Pipe, settings: Settings):
     before = encrypt(json.dumps({"value": SECRET}), f"{pipe.id}/crm/credential")
     migration = import_module("mgmt.migrations.0032_credentials_by_endpoint")
     assert migration.endpoint_of(pipe.destinations.get().config) == "https://crm.example.com:443"
     Destination.objects.filter(pipe=pipe).update(credentials=[["https://crm.example.com:443", before]])
     assert lanes_secrets(pipe, settings).headers == (f"Authorization: Bearer {SECRET}",)
-    with pytest.raises(CredentialNeeded):
+    with pytest.raises(CredentialNeededError):
         publish(pipe, spec(THERE))

@@ -1,13 +1,13 @@
-"""Pausing, moving and alerts through the API: what it answers, pages, refuses, and never shows."""
+"""Pausing, redrives and alerts in the API: responses, pagination, refusals, and what is never shown."""
 
 from datetime import UTC, datetime
 
 import pytest
 from rest_framework.test import APIClient
 
+from mgmt.deliveries.queries.message_selection import HOUR_S
+from mgmt.deliveries.services.offset_sets import OffsetSetKey, StoredPosition, add_places
 from mgmt.models import Alert, Cell, DeadLetter, Destination, Pipe, Tenant, User
-from mgmt.queries.places import HOUR_S
-from mgmt.services.places import Found, SetId, add_places
 from tests.db.cast import MakeClient
 from tests.db.console.undelivered import store_held
 
@@ -22,12 +22,14 @@ def client(alice: User, client_of: MakeClient) -> APIClient:
 
 @pytest.fixture
 def base(pipe: Pipe) -> str:
-    """The pipe's own address, with five dead letters in it."""
+    """API path of the pipe, which has five dead letters."""
     pipe.cell = Cell.objects.create(id="c1")
     pipe.save()
     for offset in range(5):
         at_s = int(AT.timestamp())
-        add_places([Found(SetId(pipe.id, "crm", "dead", "rejected", DEAD, 0, at_s // HOUR_S), offset, at_s)])
+        add_places(
+            [StoredPosition(OffsetSetKey(pipe.id, "crm", "dead", "rejected", DEAD, 0, at_s // HOUR_S), offset, at_s)]
+        )
         DeadLetter.objects.create(
             pipe_id=pipe.id,
             destination="crm",
@@ -46,7 +48,7 @@ def base(pipe: Pipe) -> str:
     return f"/api/v1/pipes/{pipe.id}"
 
 
-def test_a_destination_is_paused_and_resumed(client: APIClient, base: str):
+def test_destination_is_paused_and_resumed(client: APIClient, base: str):
     paused = client.post(f"{base}/destinations/crm/pause/").json()
     assert (paused["destination"]["state"], paused["holds"]) == ("paused", True)
     assert client.post(f"{base}/destinations/crm/pause/").status_code == 200
@@ -55,7 +57,7 @@ def test_a_destination_is_paused_and_resumed(client: APIClient, base: str):
     assert client.post(f"{base}/destinations/crm/resume/").json()["code"] == "destination-removed"
 
 
-def test_a_pipe_is_paused_and_resumed_but_not_when_it_is_closed(client: APIClient, base: str):
+def test_pipe_is_paused_and_resumed_unless_it_is_closed(client: APIClient, base: str):
     assert client.post(f"{base}/pause/").json()["state"] == "paused"
     assert client.get(f"{base}/standings/").json()[0]["holds"] is True
     assert client.post(f"{base}/resume/").json()["state"] == "active"
@@ -63,7 +65,7 @@ def test_a_pipe_is_paused_and_resumed_but_not_when_it_is_closed(client: APIClien
     assert client.post(f"{base}/pause/").json()["code"] == "pipe-closed"
 
 
-def test_dead_letters_come_in_pages_and_by_filter(client: APIClient, base: str):
+def test_dead_letters_are_paginated_and_filtered(client: APIClient, base: str):
     first = client.get(f"{base}/dead-letters/?limit=3").json()
     rest = client.get(first["next"]).json()
     assert [one["message_id"] for one in first["results"] + rest["results"]] == ["m4", "m3", "m2", "m1", "m0"]
@@ -80,7 +82,7 @@ def test_dead_letters_come_in_pages_and_by_filter(client: APIClient, base: str):
     assert client.get(f"{base}/dead-letters/?since=yesterday").json()["code"] == "parameter-invalid"
 
 
-def test_held_messages_come_in_pages_and_by_filter(client: APIClient, base: str, pipe: Pipe):
+def test_held_messages_are_paginated_and_filtered(client: APIClient, base: str, pipe: Pipe):
     store_held(pipe, range(100, 105), AT)
     first = client.get(f"{base}/held-messages/?limit=3").json()
     rest = client.get(first["next"]).json()
@@ -91,10 +93,10 @@ def test_held_messages_come_in_pages_and_by_filter(client: APIClient, base: str,
     assert found == [2, 1, 0, 0, 5]
     made = client.post(f"{base}/moves/", {"destination": "crm", "kind": "held", "ids": ["m100"]}).json()
     assert (made["what"], made["total"]) == ("release", 1)
-    assert len(client.get(f"{base}/held-messages/").json()["results"]) == 4, "what is on its way is held no more"
+    assert len(client.get(f"{base}/held-messages/").json()["results"]) == 4, "a message under release is no longer held"
 
 
-def test_a_redrive_is_previewed_made_once_and_aborted(client: APIClient, base: str):
+def test_redrive_is_previewed_created_once_and_aborted(client: APIClient, base: str):
     chosen = {"destination": "crm", "cause": "rejected"}
     seen = client.post(f"{base}/moves/preview/", chosen).json()
     assert (seen["count"], seen["oldest"]) == (5, "2026-11-01T12:05:00Z")
@@ -118,15 +120,13 @@ def test_a_redrive_is_previewed_made_once_and_aborted(client: APIClient, base: s
         {"destination": "crm", "since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"},
     ],
 )
-def test_a_move_that_cannot_be_made_is_a_400_that_names_the_field(
-    client: APIClient, base: str, body: dict[str, object]
-):
+def test_invalid_redrive_is_a_400_that_names_the_field(client: APIClient, base: str, body: dict[str, object]):
     answer = client.post(f"{base}/moves/", body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
     assert answer.json()["errors"][0]["pointer"].startswith("#/")
 
 
-def test_a_credential_is_stored_and_never_shown(client: APIClient, base: str, pipe: Pipe):
+def test_credential_is_stored_and_never_shown(client: APIClient, base: str, pipe: Pipe):
     Destination.objects.update(config={"type": "http", "url": "https://a.example/", "auth": {"type": "bearer"}})
     answer = client.put(f"{base}/destinations/crm/credential/", {"value": "canary-secret"})
     assert answer.json()["has_credential"] is True
@@ -137,7 +137,7 @@ def test_a_credential_is_stored_and_never_shown(client: APIClient, base: str, pi
     assert client.delete(f"{base}/destinations/crm/credential/").json()["has_credential"] is False
 
 
-def test_an_alert_is_read_handled_and_over(client: APIClient, base: str, pipe: Pipe):
+def test_alert_is_read_handled_and_resolved(client: APIClient, base: str, pipe: Pipe):
     alert = Alert.objects.create(pipe=pipe, destination="crm", cause="rejected", opened_at=AT, last_at=AT, count=5)
     assert [one["id"] for one in client.get("/api/v1/alerts/?state=opened").json()["results"]] == [alert.id]
     assert client.get("/api/v1/alerts/?state=nonsense").json()["code"] == "parameter-invalid"
@@ -150,7 +150,7 @@ def test_an_alert_is_read_handled_and_over(client: APIClient, base: str, pipe: P
     assert client.post(f"{path}/acknowledge/").json()["code"] == "alert-not-open"
 
 
-def test_a_channel_shows_its_secret_once(client: APIClient, tenant: Tenant):
+def test_channel_secret_is_shown_once(client: APIClient, tenant: Tenant):
     path = f"/api/v1/tenants/{tenant.id}/alert-channels/"
     made = client.post(path, {"kind": "webhook", "target": "https://hooks.example.com/x"})
     assert made.json()["secret"].startswith("whsec_")

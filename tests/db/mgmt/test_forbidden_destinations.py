@@ -1,4 +1,4 @@
-"""No spelling of a forbidden address is stored, neither with a new pipe nor with a new revision."""
+"""No spelling of a forbidden address is stored, neither in a new pipe nor in a new revision."""
 
 import pytest
 from pytest_django import Settings
@@ -8,7 +8,7 @@ from dataplane.spec.loops import parse_endpoints
 from mgmt.models import Pipe, PipeRevision, Tenant, User
 from mgmt.services import create_pipe, publish_revision
 from tests.db.cast import MakeClient, MakeSpec
-from tests.rig.forbidden import urls
+from tests.support.forbidden import urls
 
 FORMS = urls(8080)
 
@@ -18,21 +18,21 @@ def _as_outside_development(settings: Settings) -> None:
     settings.PENSTOCK_DESTINATION_ALLOW = ""
 
 
-def test_no_pipe_is_made_with_any_of_them(tenant: Tenant, alice: User, a_spec: MakeSpec):
+def test_pipe_with_any_forbidden_address_is_refused(tenant: Tenant, alice: User, a_spec: MakeSpec):
     for number, url in enumerate(FORMS):
         with pytest.raises(SpecError):
             create_pipe(tenant=tenant, name=f"inside-{number}", spec=a_spec(crm=url), author=alice)
     assert not Pipe.objects.exists()
 
 
-def test_no_revision_is_published_with_any_of_them(pipe: Pipe, alice: User, a_spec: MakeSpec):
+def test_revision_with_any_forbidden_address_is_refused(pipe: Pipe, alice: User, a_spec: MakeSpec):
     for url in FORMS:
         with pytest.raises(SpecError):
             publish_revision(pipe=pipe, spec=a_spec(crm=url), based_on=1, author=alice)
     assert PipeRevision.objects.count() == 1
 
 
-def test_a_token_url_is_held_to_the_same(tenant: Tenant, alice: User, a_spec: MakeSpec):
+def test_forbidden_token_url_is_refused(tenant: Tenant, alice: User, a_spec: MakeSpec):
     spec = a_spec()
     auth = {"type": "oauth2", "token_url": "https://169.254.169.254/latest", "client_id": "c"}
     spec["destinations"]["crm"] |= {"auth": auth}
@@ -40,14 +40,14 @@ def test_a_token_url_is_held_to_the_same(tenant: Tenant, alice: User, a_spec: Ma
         create_pipe(tenant=tenant, name="inside", spec=spec, author=alice)
 
 
-def test_outside_development_https_is_required(tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings):
+def test_https_is_required_outside_development(tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings):
     settings.PRODUCTION = True
     with pytest.raises(SpecError, match="needs https"):
         create_pipe(tenant=tenant, name="plain", spec=a_spec(crm="http://example.com/"), author=alice)
 
 
 @pytest.mark.parametrize("url", ["https://in.penstock.example/v1/events", "https://IN.penstock.example:443/"])
-def test_our_own_ingest_is_refused_as_a_destination(
+def test_own_ingest_is_refused_as_a_destination(
     url: str, tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings
 ):
     settings.PENSTOCK_OWN_INGEST = parse_endpoints("https://in.penstock.example")
@@ -56,14 +56,18 @@ def test_our_own_ingest_is_refused_as_a_destination(
     assert not Pipe.objects.exists()
 
 
-def test_the_api_says_which_field_leads_inside(client_of: MakeClient, tenant: Tenant, alice: User, a_spec: MakeSpec):
+def test_api_names_the_field_with_the_forbidden_address(
+    client_of: MakeClient, tenant: Tenant, alice: User, a_spec: MakeSpec
+):
     answer = client_of(alice).post("/api/v1/pipes/", {"name": "inside", "spec": a_spec(crm="http://2130706433/")})
     body = answer.json()
     assert (answer.status_code, body["code"]) == (422, "destination-forbidden")
     assert body["errors"][0]["pointer"] == "#/spec/destinations/crm/url"
 
 
-def test_a_lake_lies_in_a_store_of_the_platform(tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings):
+def test_lake_root_must_be_one_of_the_platforms_stores(
+    tenant: Tenant, alice: User, a_spec: MakeSpec, settings: Settings
+):
     settings.PENSTOCK_LAKES = ("s3a://ours/lake", "file:///srv/lake")
     for root, number in ((None, 1), ("file:///srv/lake", 2)):
         spec = a_spec() | {"destinations": {"store": {"type": "lake", "root": root}}}

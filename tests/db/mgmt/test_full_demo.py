@@ -1,4 +1,4 @@
-"""The demo's pipe with a bit of everything: it can be made, and made again."""
+"""The full demo pipe can be created, and created again."""
 
 import json
 from io import StringIO
@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from dataplane.ledger.meta import Meta
+from dataplane.ledger.meta import MessageMeta
 from dataplane.plan import compile_plan
 from dataplane.plan.about import about
 from dataplane.spec import parse_pipe_spec
 from mgmt.models import LookupRow, Pipe
-from mgmt.services.full_demo import FULL_TEAMS, full_spec
+from mgmt.pipes.services.full_demo import FULL_TEAMS, full_spec
 
 pytestmark = pytest.mark.django_db
 
 
-def test_it_is_made_once_with_a_key_for_each_source():
+def test_full_demo_pipe_is_created_once_with_a_key_for_each_source():
     made = []
     for _ in range(2):
         out = StringIO()
@@ -36,8 +36,8 @@ def test_it_is_made_once_with_a_key_for_each_source():
         pytest.param("hooks", {"payload": {}, "team": {"name": "code"}}, {"lake", "receiver"}, id="an event"),
     ],
 )
-def test_what_its_window_says_goes_to_the_lake_alone(source: str, body: dict[str, Any], ways: set[str]):
+def test_window_results_are_routed_only_to_the_lake(source: str, body: dict[str, Any], ways: set[str]):
     plan = compile_plan(parse_pipe_spec(full_spec("http://127.0.0.1:8899/")))
     assert plan.route is not None
-    meta = Meta(1, "id", "pipe_1", 1, source, 0, 0, 0)
+    meta = MessageMeta(1, "id", "pipe_1", 1, source, 0, 0, 0)
     assert set(plan.route(body, about(meta))) == ways

@@ -1,4 +1,4 @@
-"""API keys and signing secrets: shown once, kept as a digest or a ciphertext, replaced without a gap."""
+"""API keys and signing secrets: shown once, stored as digest or ciphertext, rotated without a gap."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from dataplane.spec.keys import key_digest, key_is_well_formed, key_text
 from mgmt.models import ApiKey, Destination, Pipe
 from mgmt.services import (
     InvalidValue,
-    PipeClosed,
+    PipeClosedError,
     close_pipe,
     create_api_key,
     revoke_api_key,
@@ -22,25 +22,25 @@ from mgmt.services import (
     set_credential,
     signing_secrets,
 )
-from mgmt.services.secrets import decrypt, encrypt
+from mgmt.tenancy.secrets import decrypt, encrypt
 from tests.db.channels import add_active_channel
 
 
-def test_a_key_is_handed_over_once_and_only_its_digest_is_kept(pipe: Pipe):
+def test_key_is_returned_once_and_only_its_digest_is_stored(pipe: Pipe):
     row, key = create_api_key(source=pipe.sources.get(), label="laptop")
     assert row.digest == hashlib.sha256(key.encode()).hexdigest() == key_digest(key)
     assert row.prefix == key[:12]
     assert key not in str(list(ApiKey.objects.values()))
 
 
-def test_a_key_that_was_mistyped_is_refused_without_a_look_up():
+def test_mistyped_key_is_refused_without_a_query():
     key = key_text(bytes(range(20)))
     assert key_is_well_formed(key)
     wrong = [key[:-1], key + "0", key.upper(), "", "psk_", key[:20] + ("0" if key[20] != "0" else "1") + key[21:]]
     assert not any(key_is_well_formed(one) for one in wrong)
 
 
-def test_revoking_is_final_and_the_first_time_stands(pipe: Pipe):
+def test_revocation_is_final_and_keeps_its_first_time(pipe: Pipe):
     row, _key = create_api_key(source=pipe.sources.get())
     assert revoke_api_key(key=row)
     first, version = row.revoked_at, row.version
@@ -48,13 +48,13 @@ def test_revoking_is_final_and_the_first_time_stands(pipe: Pipe):
     assert (row.revoked_at, row.version) == (first, version) == (first, 2)
 
 
-def test_a_closed_pipe_gets_no_new_key(pipe: Pipe):
+def test_closed_pipe_gets_no_new_key(pipe: Pipe):
     close_pipe(pipe=pipe)
-    with pytest.raises(PipeClosed):
+    with pytest.raises(PipeClosedError):
         create_api_key(source=pipe.sources.get())
 
 
-def test_a_rotated_secret_stands_first_and_only_one_old_one_stays(pipe: Pipe):
+def test_rotated_secret_is_first_and_only_one_old_secret_remains(pipe: Pipe):
     row = pipe.destinations.get()
     (oldest,) = signing_secrets(destination=row)
     row, middle = rotate_signing_secret(destination=row)
@@ -64,23 +64,23 @@ def test_a_rotated_secret_stands_first_and_only_one_old_one_stays(pipe: Pipe):
     assert row.version == 3
 
 
-def test_secrets_are_opened_by_any_key_and_written_by_the_first(settings: Settings):
+def test_secrets_are_decrypted_with_any_key_and_encrypted_with_the_first(settings: Settings):
     old = list(settings.PENSTOCK_FERNET_KEYS)
     token = encrypt("whsec_x", "p/d/secret")
     settings.PENSTOCK_FERNET_KEYS = ["MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=", *old]
     assert decrypt(token, "p/d/secret") == "whsec_x"
     settings.PENSTOCK_FERNET_KEYS = settings.PENSTOCK_FERNET_KEYS[:1]
-    with pytest.raises(ImproperlyConfigured, match="Put the key back"):
+    with pytest.raises(ImproperlyConfigured, match="Restore the key"):
         decrypt(token, "p/d/secret")
 
 
-def test_without_a_key_nothing_is_stored_in_clear(settings: Settings):
+def test_encryption_without_a_key_is_refused(settings: Settings):
     settings.PENSTOCK_FERNET_KEYS = []
     with pytest.raises(ImproperlyConfigured, match="PENSTOCK_FERNET_KEYS"):
         encrypt("whsec_x", "p/d/secret")
 
 
-def test_every_secret_is_rotated_to_the_first_key_and_stays_in_its_place(pipe: Pipe, settings: Settings):
+def test_rotation_encrypts_every_secret_with_the_first_key_in_its_place(pipe: Pipe, settings: Settings):
     row = pipe.destinations.get()
     Destination.objects.filter(id=row.id).update(
         config={"type": "http", "url": "https://a.example/", "auth": {"type": "bearer"}}
@@ -102,9 +102,9 @@ def test_every_secret_is_rotated_to_the_first_key_and_stays_in_its_place(pipe: P
     assert row.version == version + 1
 
 
-def test_a_token_of_another_row_is_not_opened(pipe: Pipe):
+def test_token_of_another_row_is_not_decrypted(pipe: Pipe):
     row = pipe.destinations.get()
-    with pytest.raises(ValueError, match="another place"):
+    with pytest.raises(ValueError, match="another row or field"):
         decrypt(row.secrets[0], f"{pipe.id}/erp/secret")
 
 
@@ -118,7 +118,7 @@ def test_a_token_of_another_row_is_not_opened(pipe: Pipe):
         ({"type": "mtls"}, {"certificate": "-----BEGIN"}, "key"),
     ],
 )
-def test_a_credential_must_fit_its_auth(pipe: Pipe, auth: dict[str, str], credential: dict[str, str], field: str):
+def test_credential_must_fit_its_auth(pipe: Pipe, auth: dict[str, str], credential: dict[str, str], field: str):
     row = pipe.destinations.get()
     row.config = {"type": "http", "url": "https://a.example/", "auth": auth}
     with pytest.raises(InvalidValue) as refused:

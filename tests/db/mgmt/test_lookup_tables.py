@@ -1,4 +1,4 @@
-"""Look-up tables in the API: rows one at a time and by file, all or none of it, and who may do what."""
+"""Look-up tables in the API: single rows, files stored completely or not at all, and roles."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,13 +7,14 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from controlplane.provisioner.desired_state import destination_key
 from controlplane.provisioner.records import desired_records
-from controlplane.provisioner.wanted import destination_key
 from dataplane.tables.records import DestinationRecord
-from mgmt import access
-from mgmt.api.urls import urlpatterns
+from mgmt.api_urls import urlpatterns
+from mgmt.lookups import services as lookups
 from mgmt.models import LookupRow, LookupTable, Membership, Pipe, PipeRevision, Tenant, User
-from mgmt.services import add_member, create_lookup_table, create_pipe, lookups
+from mgmt.services import add_member, create_lookup_table, create_pipe
+from mgmt.web import access
 from tests.db.cast import MakeClient, MakeSpec
 
 Role = Membership.Role
@@ -43,7 +44,7 @@ def versions(table: LookupTable) -> list[int]:
     return sorted(LookupRow.objects.filter(table=table).values_list("version", flat=True))
 
 
-def test_a_table_is_made_shown_and_listed(editor: APIClient, tenant: Tenant):
+def test_table_is_created_shown_and_listed(editor: APIClient, tenant: Tenant):
     made = editor.post(TABLES, {"name": "shops"})
     assert (made.status_code, made.json()["row_count"], made.json()["state"]) == (201, 0, "publishing")
     assert editor.get(made["Location"]).json() == made.json()
@@ -53,16 +54,16 @@ def test_a_table_is_made_shown_and_listed(editor: APIClient, tenant: Tenant):
 
 
 @pytest.mark.parametrize("name", ["", "Shops", "a b", "-a", "a" * 41, "shops\nx"])
-def test_a_name_must_be_one_that_a_spec_can_name(editor: APIClient, tenant: Tenant, name: str):
+def test_table_name_must_be_valid_in_a_spec(editor: APIClient, tenant: Tenant, name: str):
     assert editor.post(TABLES, {"name": name}).status_code == 400
 
 
-def test_tables_have_a_bound(editor: APIClient, table: LookupTable, monkeypatch: pytest.MonkeyPatch):
+def test_number_of_tables_is_limited(editor: APIClient, table: LookupTable, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lookups, "MAX_TABLES", 1)
     assert editor.post(TABLES, {"name": "more"}).json()["code"] == "limit-reached"
 
 
-def test_a_row_is_put_read_changed_and_removed(editor: APIClient, table: LookupTable):
+def test_row_is_created_read_changed_and_removed(editor: APIClient, table: LookupTable):
     url = f"{TABLES}{table.id}/rows/berlin%2Fmitte/"
     assert editor.get(url).status_code == 404
     assert editor.put(url, {"vat": 19}).status_code == 201
@@ -72,26 +73,26 @@ def test_a_row_is_put_read_changed_and_removed(editor: APIClient, table: LookupT
     assert editor.delete(url).status_code == 204
     assert editor.get(url).status_code == 404
     assert editor.delete(url).status_code == 404
-    assert stored(table) == {"berlin/mitte": None}  # the removal has to be published
+    assert stored(table) == {"berlin/mitte": None}  # the removal must be published
     assert LookupTable.objects.get().row_count == 0
     assert editor.put(url, {"vat": 21}).status_code == 201
     assert versions(table) == [LookupTable.objects.get().version]
 
 
 @pytest.mark.parametrize("body", [[1], "text", {"t": "x" * 17_000}])
-def test_a_row_must_be_an_object_of_bounded_size(editor: APIClient, table: LookupTable, body: Any):
+def test_row_must_be_an_object_of_limited_size(editor: APIClient, table: LookupTable, body: Any):
     assert editor.put(f"{TABLES}{table.id}/rows/a/", body).status_code in (400, 422)
     assert stored(table) == {}
 
 
-def test_a_file_is_stored_whole(editor: APIClient, table: LookupTable):
+def test_file_is_stored_completely(editor: APIClient, table: LookupTable):
     answer = upload(editor, table, "sku,vat\na,7\nb,19\n", query="?key=sku", form="csv")
     assert (answer.status_code, answer.json()["rows"], answer.json()["table"]["row_count"]) == (200, 2, 2)
     assert stored(table) == {"a": '{"sku":"a","vat":"7"}', "b": '{"sku":"b","vat":"19"}'}
     assert versions(table) == [2, 3]
 
 
-def test_a_second_file_adds_and_changes_or_replaces(editor: APIClient, table: LookupTable):
+def test_second_file_merges_or_replaces(editor: APIClient, table: LookupTable):
     upload(editor, table, '{"key":"a"}\n{"key":"b"}\n{"key":"c"}')
     upload(editor, table, '{"key":"b","n":2}')
     assert stored(table) == {"a": '{"key":"a"}', "b": '{"key":"b","n":2}', "c": '{"key":"c"}'}
@@ -104,7 +105,7 @@ def test_a_second_file_adds_and_changes_or_replaces(editor: APIClient, table: Lo
 
 
 @pytest.mark.parametrize("mode", ["merge", "replace"])
-def test_a_bad_row_at_the_end_leaves_everything_as_it_was(editor: APIClient, table: LookupTable, mode: str):
+def test_invalid_last_row_leaves_everything_unchanged(editor: APIClient, table: LookupTable, mode: str):
     upload(editor, table, '{"key":"old"}')
     before = LookupTable.objects.get().version
     body = "".join(f'{{"key":"{n}"}}\n' for n in range(5_000)) + '{"key":'
@@ -116,18 +117,20 @@ def test_a_bad_row_at_the_end_leaves_everything_as_it_was(editor: APIClient, tab
     assert (stored(table), LookupTable.objects.get().version) == ({"old": '{"key":"old"}'}, before)
 
 
-def test_a_key_that_stands_there_twice_is_refused(editor: APIClient, table: LookupTable):
+def test_duplicate_key_is_refused(editor: APIClient, table: LookupTable):
     answer = upload(editor, table, '{"key":"a"}\n{"key":"b"}\n{"key":"b"}\n{"key":"a"}')
     (error,) = answer.json()["errors"]
     assert (error["row"], error["detail"]) == ("3", "has the same key as row 2")
     assert stored(table) == {}
 
 
-def test_an_empty_file_is_no_rows(editor: APIClient, table: LookupTable):
+def test_empty_file_is_refused(editor: APIClient, table: LookupTable):
     assert upload(editor, table, "").json()["errors"][0]["detail"] == "needs rows, got an empty body"
 
 
-def test_rows_have_a_bound_however_they_come(editor: APIClient, table: LookupTable, monkeypatch: pytest.MonkeyPatch):
+def test_number_of_rows_is_limited_for_files_and_single_rows(
+    editor: APIClient, table: LookupTable, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(lookups, "MAX_ROWS", 2)
     assert upload(editor, table, '{"key":"a"}\n{"key":"b"}').status_code == 200
     for answer in (
@@ -144,7 +147,9 @@ def test_rows_have_a_bound_however_they_come(editor: APIClient, table: LookupTab
     ("media", "query", "code"),
     [("application/json", "", "media-type"), ("text/csv", "?mode=append", "parameter-invalid")],
 )
-def test_an_upload_says_what_it_is(editor: APIClient, table: LookupTable, media: str, query: str, code: str):
+def test_upload_with_unknown_media_type_or_mode_is_refused(
+    editor: APIClient, table: LookupTable, media: str, query: str, code: str
+):
     answer = editor.post(f"{TABLES}{table.id}/upload/{query}", "key\n", content_type=media)
     assert answer.json()["code"] == code
 
@@ -153,7 +158,7 @@ def with_table(spec: dict[str, Any], name: str = "shops") -> dict[str, Any]:
     return spec | {"enrich": [{"table": name, "key": "body.shop", "into": "row"}]}
 
 
-def test_a_spec_names_tables_of_its_own_tenant(
+def test_spec_names_only_tables_of_its_own_tenant(
     editor: APIClient, table: LookupTable, charlie: User, client_of: MakeClient, a_spec: MakeSpec
 ):
     assert editor.post("/api/v1/pipes/", {"name": "x", "spec": with_table(a_spec())}).status_code == 201
@@ -164,7 +169,7 @@ def test_a_spec_names_tables_of_its_own_tenant(
     assert Pipe.objects.count() == 1
 
 
-def test_a_table_in_use_is_not_removed_and_its_name_is_free_afterwards(
+def test_table_in_use_is_not_removed_and_a_removed_tables_name_is_free(
     editor: APIClient, table: LookupTable, tenant: Tenant, alice: User, a_spec: MakeSpec
 ):
     pipe = create_pipe(tenant=tenant, name="orders", spec=with_table(a_spec()), author=alice)
@@ -187,7 +192,7 @@ def fed_by_a_pipe(spec: dict[str, Any], name: str = "shops") -> dict[str, Any]:
     return spec | {"destinations": {"shops": {"type": "table", "table": name, "key": "body.id"}}}
 
 
-def test_a_table_that_a_pipe_feeds_takes_no_rows_by_hand_and_is_not_removed(
+def test_table_that_a_pipe_feeds_refuses_manual_rows_and_removal(
     editor: APIClient, table: LookupTable, tenant: Tenant, alice: User, a_spec: MakeSpec
 ):
     pipe = create_pipe(tenant=tenant, name="orders", spec=fed_by_a_pipe(a_spec()), author=alice)
@@ -201,13 +206,13 @@ def test_a_table_that_a_pipe_feeds_takes_no_rows_by_hand_and_is_not_removed(
     assert editor.put(f"{url}rows/a/", {}).status_code == 201
 
 
-def test_a_pipe_feeds_tables_of_its_own_tenant(editor: APIClient, table: LookupTable, a_spec: MakeSpec):
+def test_pipe_feeds_only_tables_of_its_own_tenant(editor: APIClient, table: LookupTable, a_spec: MakeSpec):
     answer = editor.post("/api/v1/pipes/", {"name": "x", "spec": fed_by_a_pipe(a_spec(), "other")})
     (error,) = answer.json()["errors"]
     assert (answer.status_code, error["pointer"]) == (422, "#/spec/destinations/shops/table")
 
 
-# Every route of look-up tables but the list; the first test below says so.
+# Every route of a look-up table but the list; the first test below checks that.
 ROUTES = (
     ("get", ""),
     ("delete", ""),
@@ -222,7 +227,7 @@ def of(table_id: str) -> Iterable[tuple[str, str]]:
     return ((method, f"{TABLES}{table_id}/{rest}") for method, rest in ROUTES)
 
 
-def test_these_are_all_routes_of_a_table():
+def test_routes_of_a_table_are_all_listed():
     found = {
         (method, str(route.pattern).removeprefix("lookup-tables/<row_id:table>/").replace("<path:key>", "a"))
         for route in urlpatterns
@@ -233,9 +238,7 @@ def test_these_are_all_routes_of_a_table():
     assert found == set(ROUTES)
 
 
-def test_another_tenants_table_is_not_found_as_a_missing_one_is_not(
-    table: LookupTable, charlie: User, client_of: MakeClient
-):
+def test_table_of_another_tenant_is_404_like_a_missing_one(table: LookupTable, charlie: User, client_of: MakeClient):
     client = client_of(charlie)
     for (method, foreign), (_, missing) in zip(of(table.id), of("tab_" + "0" * 20), strict=True):
         assert getattr(client, method)(foreign).status_code == 404
@@ -243,7 +246,7 @@ def test_another_tenants_table_is_not_found_as_a_missing_one_is_not(
     assert client.get(TABLES).json()["results"] == []
 
 
-def test_nobody_reaches_a_table_without_signing_in(table: LookupTable, client: Client):
+def test_unauthenticated_request_is_401(table: LookupTable, client: Client):
     for method, url in of(table.id):
         assert getattr(client, method)(url).status_code == 401
 
@@ -267,8 +270,8 @@ def test_editors_change_tables_and_all_members_read_them(
     assert [answer.status_code for answer in answers] == ([201, 201, 200, 204, 204] if may else [403] * 5)
 
 
-def test_a_dry_run_looks_up_what_is_stored(editor: APIClient, table: LookupTable, tenant: Tenant, a_spec: MakeSpec):
-    from mgmt.queries.dry_run import dry_run_spec, sample_body
+def test_dry_run_uses_the_stored_rows(editor: APIClient, table: LookupTable, tenant: Tenant, a_spec: MakeSpec):
+    from mgmt.pipes.queries.dry_run import dry_run_spec, sample_body
 
     upload(editor, table, '{"key":"berlin","vat":19}')
     shown = dry_run_spec(with_table(a_spec()), sample_body({"shop": "berlin"}), tenant=tenant)

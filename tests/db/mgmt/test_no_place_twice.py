@@ -1,4 +1,4 @@
-"""Whatever is added, moved, aborted and finished in whatever order: each place is in one set, in one move, or done."""
+"""After any order of adds, redrives, aborts and ends, each offset is in one set, in one redrive, or done."""
 
 import random
 from collections.abc import Iterable
@@ -8,13 +8,14 @@ import pytest
 from django.db import transaction
 from pyroaring import BitMap64
 
-from dataplane.tables.moves import MOVES_VERSION, MoveProgress, format_place
-from mgmt.models import Cell, Move, OffsetSet, Pipe
-from mgmt.queries.places import HOUR_S, Chosen, Place
-from mgmt.services import NothingToMove, abort_move, start_move
-from mgmt.services.moves import note_progress
-from mgmt.services.places import Found, SetId, add_places, united
-from tests.rig.statements import meanwhile
+from dataplane.names import PartitionKey
+from dataplane.tables.redrives import REDRIVES_VERSION, RedriveProgress, format_place
+from mgmt.deliveries.queries.message_selection import HOUR_S, MessageSelection
+from mgmt.deliveries.services.offset_sets import OffsetSetKey, StoredPosition, add_places, united
+from mgmt.deliveries.services.redrives import note_progress
+from mgmt.models import Cell, OffsetSet, Pipe, Redrive
+from mgmt.services import NothingToRedriveError, cancel_redrive, start_redrive
+from tests.support.statements import meanwhile
 
 START_S = 490_000 * HOUR_S
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -24,7 +25,7 @@ Spot = tuple[int, int]  # (partition, offset)
 
 
 class World:
-    """The rows, and beside them what must be true of them."""
+    """Database rows, and a model of their required state."""
 
     def __init__(self, pipe: Pipe, chance: random.Random) -> None:
         self.pipe, self.chance = pipe, chance
@@ -40,8 +41,8 @@ class World:
             partition = self.chance.randrange(2)
             offset, self.next_offset[partition] = self.next_offset[partition], self.next_offset[partition] + 1
             cause = self.chance.choice(["rejected", "expired"])
-            where = SetId(self.pipe.id, "crm", "dead", cause, TOPIC, partition, self.clock_s // HOUR_S)
-            found.append(Found(where, offset, self.clock_s))
+            where = OffsetSetKey(self.pipe.id, "crm", "dead", cause, TOPIC, partition, self.clock_s // HOUR_S)
+            found.append(StoredPosition(where, offset, self.clock_s))
             self.added.add((partition, offset))
         add_places(found)
 
@@ -49,22 +50,22 @@ class World:
         since = datetime.fromtimestamp(START_S + self.chance.randrange(20_000), UTC)
         chosen = self.chance.choice(
             [
-                Chosen("crm"),
-                Chosen("crm", cause="rejected"),
-                Chosen("crm", since=since, until=since + timedelta(hours=1)),
+                MessageSelection("crm"),
+                MessageSelection("crm", cause="rejected"),
+                MessageSelection("crm", since=since, until=since + timedelta(hours=1)),
             ]
         )
         try:
-            start_move(pipe=self.pipe, chosen=chosen, most=self.chance.randrange(1, 15))
-        except NothingToMove:
+            start_redrive(pipe=self.pipe, chosen=chosen, most=self.chance.randrange(1, 15))
+        except NothingToRedriveError:
             return
 
     def abort(self) -> None:
         if move := self._open_move():
-            abort_move(move=move)
+            cancel_redrive(move=move)
 
     def progress(self) -> None:
-        """Some of its places are done; with luck all, and an aborted one ends anywhere."""
+        """Report progress on some or all offsets of a redrive; an aborted one ends at any offset."""
         move = self._open_move()
         if move is None:
             return
@@ -74,65 +75,67 @@ class World:
         self.done |= {(p[1], o) for p, offsets in places.items() for o in offsets if o < reached[p]}
         done = whole or move.state == "aborting"
         told = {format_place(place): offset for place, offset in reached.items()}
-        note_progress(progress=MoveProgress(MOVES_VERSION, move.id, 0, 0, move.total, done, 0, told), now=NOW)
+        note_progress(progress=RedriveProgress(REDRIVES_VERSION, move.id, 0, 0, move.total, done, 0, told), now=NOW)
 
-    def _reach(self, move: Move, place: Place, offsets: BitMap64, whole: bool) -> int:
+    def _reach(self, move: Redrive, place: PartitionKey, offsets: BitMap64, whole: bool) -> int:
         before = int(move.reached.get(format_place(place), 0))
         return int(offsets.max()) + 1 if whole else max(before, self.chance.randrange(int(offsets.max()) + 2))
 
-    def _open_move(self) -> Move | None:
-        moves = list(Move.objects.filter(state__in=OPEN).order_by("id"))
+    def _open_move(self) -> Redrive | None:
+        moves = list(Redrive.objects.filter(state__in=OPEN).order_by("id"))
         return self.chance.choice(moves) if moves else None
 
     def check(self) -> None:
         in_sets = list(spots(self._sets()))
         in_moves = [
             spot
-            for move in Move.objects.filter(state__in=OPEN)
+            for move in Redrive.objects.filter(state__in=OPEN)
             for spot in spots(united(move.taken).items())
             if spot not in self.done
         ]
         everywhere = [*in_sets, *in_moves, *self.done]
-        assert len(everywhere) == len(set(everywhere)), "a place is in two of them"
-        assert set(everywhere) == self.added, "a place is gone, or was never there"
-        assert all(row.count for row in OffsetSet.objects.all()), "an empty set stays"
+        assert len(everywhere) == len(set(everywhere)), "an offset is in two of them"
+        assert set(everywhere) == self.added, "an offset is missing, or was never added"
+        assert all(row.count for row in OffsetSet.objects.all()), "an empty set remains"
 
-    def _sets(self) -> Iterable[tuple[Place, BitMap64]]:
+    def _sets(self) -> Iterable[tuple[PartitionKey, BitMap64]]:
         for row in OffsetSet.objects.all():
             offsets = BitMap64.deserialize(bytes(row.offsets))
             assert len(offsets) == row.count
             yield (row.topic, row.partition), offsets
 
 
-def spots(places: Iterable[tuple[Place, BitMap64]]) -> Iterable[Spot]:
+def spots(places: Iterable[tuple[PartitionKey, BitMap64]]) -> Iterable[Spot]:
     for (_topic, partition), offsets in places:
         yield from ((partition, offset) for offset in offsets)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_each_place_is_in_one_set_in_one_move_or_done(seed: int, pipe: Pipe):
+def test_each_offset_is_in_one_set_in_one_redrive_or_done(seed: int, pipe: Pipe):
     pipe.cell = Cell.objects.create(id="c1")
     pipe.save()
     world = World(pipe, random.Random(seed))
     for _ in range(50):
         world.chance.choice([world.add, world.add, world.start, world.abort, world.progress, world.progress])()
         world.check()
-    assert Move.objects.exists()
+    assert Redrive.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("statement", range(2))
-def test_what_comes_while_somebody_takes_the_last_of_its_set_is_kept(statement: int, pipe: Pipe):
-    """Between finding the set's row and locking it: the move takes all that there is, and the row goes."""
+def test_offset_added_while_a_redrive_empties_its_set_is_kept(statement: int, pipe: Pipe):
+    """Between finding the set's row and locking it, the redrive claims all offsets and the row is deleted."""
     pipe.cell = Cell.objects.create(id="c1")
     pipe.save()
-    key = SetId(pipe.id, "crm", "dead", "rejected", TOPIC, 0, START_S // HOUR_S)
+    key = OffsetSetKey(pipe.id, "crm", "dead", "rejected", TOPIC, 0, START_S // HOUR_S)
     with transaction.atomic():
-        add_places([Found(key, 0, START_S)])
+        add_places([StoredPosition(key, 0, START_S)])
 
-    took = meanwhile(statement, lambda: start_move(pipe=pipe, chosen=Chosen("crm")), after="mgmt_offsetset")
+    took = meanwhile(
+        statement, lambda: start_redrive(pipe=pipe, chosen=MessageSelection("crm")), after="mgmt_offsetset"
+    )
     with transaction.atomic(), took:
-        add_places([Found(key, 1, START_S)])
+        add_places([StoredPosition(key, 1, START_S)])
     in_sets = [offset for row in OffsetSet.objects.all() for offset in BitMap64.deserialize(bytes(row.offsets))]
     assert in_sets == [1]
-    assert united(Move.objects.get().taken) == {(TOPIC, 0): BitMap64([0])}
+    assert united(Redrive.objects.get().taken) == {(TOPIC, 0): BitMap64([0])}

@@ -1,4 +1,4 @@
-"""Every error of the API is application/problem+json with the same fields and a stable code."""
+"""Every API error is application/problem+json with the same fields and a stable code."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +8,10 @@ from django.db import OperationalError
 from django.test import Client
 from rest_framework.test import APIClient
 
-from mgmt.api import throttling
-from mgmt.api.handlers import spec_pointer
-from mgmt.api.problems import PROBLEMS
 from mgmt.models import Pipe, Tenant, User
+from mgmt.web import throttling
+from mgmt.web.handlers import spec_pointer
+from mgmt.web.problems import PROBLEMS
 from tests.db.cast import MakeClient, MakeSpec
 
 FIELDS = {"type", "title", "status", "detail", "instance", "code", "request_id", "errors"}
@@ -68,14 +68,14 @@ def _pipe(**changes: Any) -> Callable[[APIClient], Any]:
         pytest.param(lambda api: api.get("/api/v1/me/", HTTP_HOST="evil.example"), 400, "bad-request", id="a host"),
     ],
 )
-def test_bad_input_gets_a_problem(api: APIClient, ask: Callable[[APIClient], Any], status: int, code: str):
+def test_invalid_input_gets_a_problem_response(api: APIClient, ask: Callable[[APIClient], Any], status: int, code: str):
     answer = ask(api)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     _check_shape(answer)
     assert not Pipe.objects.exists()
 
 
-def test_a_bad_spec_names_the_path(api: APIClient):
+def test_invalid_spec_names_the_path(api: APIClient):
     spec = {
         "sources": {"shop": {}},
         "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/"}},
@@ -86,7 +86,7 @@ def test_a_bad_spec_names_the_path(api: APIClient):
     assert "$.normalize[0].op" in answer["detail"]
 
 
-def test_an_unknown_field_of_a_spec_is_refused(api: APIClient, a_spec: MakeSpec):
+def test_unknown_field_of_a_spec_is_refused(api: APIClient, a_spec: MakeSpec):
     answer = api.post("/api/v1/pipes/", {"name": "orders", "spec": a_spec() | {"sauces": {}}})
     assert (answer.status_code, answer.json()["code"]) == (422, "spec-invalid")
 
@@ -100,17 +100,17 @@ def test_an_unknown_field_of_a_spec_is_refused(api: APIClient, a_spec: MakeSpec)
         ("key` in `$.sources", "#/spec/sources"),
     ],
 )
-def test_paths_of_a_spec_become_pointers(path: str, pointer: str):
+def test_paths_of_a_spec_become_json_pointers(path: str, pointer: str):
     assert spec_pointer(path) == pointer
 
 
-def test_unknown_fields_are_named_beside_the_wrong_ones(api: APIClient):
+def test_unknown_fields_are_named_together_with_invalid_ones(api: APIClient):
     answer = api.post("/api/v1/pipes/", {"nmae": "orders", "spec": []}).json()
     found = {(e["pointer"], e["code"]) for e in answer["errors"]}
     assert found == {("#/nmae", "unknown-field"), ("#/name", "required"), ("#/spec", "not-a-dict")}
 
 
-def test_a_post_without_the_csrf_token_is_refused(alice: User, tenant: Tenant, a_spec: MakeSpec):
+def test_post_without_the_csrf_token_is_refused(alice: User, tenant: Tenant, a_spec: MakeSpec):
     client = APIClient(enforce_csrf_checks=True)
     client.force_login(alice)
     answer = client.post("/api/v1/pipes/", {"name": "orders", "spec": a_spec()})
@@ -120,7 +120,7 @@ def test_a_post_without_the_csrf_token_is_refused(alice: User, tenant: Tenant, a
 
 
 @pytest.mark.django_db
-def test_nobody_and_a_wrong_password_get_a_challenge(client: Client):
+def test_missing_and_wrong_credentials_get_a_challenge(client: Client):
     nobody = client.get("/api/v1/me/")
     assert (nobody.status_code, nobody.json()["code"]) == (401, "not-authenticated")
     wrong = client.get("/api/v1/me/", headers={"authorization": "Basic eDp5"})
@@ -130,14 +130,14 @@ def test_nobody_and_a_wrong_password_get_a_challenge(client: Client):
         _check_shape(answer)
 
 
-def test_a_role_that_is_too_low_says_which_one_is_needed(pipe: Pipe, bob: User, client_of: MakeClient):
+def test_insufficient_role_is_refused_naming_the_needed_role(pipe: Pipe, bob: User, client_of: MakeClient):
     answer = client_of(bob).post(f"/api/v1/pipes/{pipe.id}/close/")
     assert (answer.status_code, answer.json()["code"]) == (403, "role-too-low")
     assert "owner" in answer.json()["detail"]
     _check_shape(answer)
 
 
-def test_too_many_requests_are_told_when_to_come_back(api: APIClient, monkeypatch: pytest.MonkeyPatch):
+def test_throttled_request_gets_retry_after(api: APIClient, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(throttling, "PER_USER", throttling.PER_USER._replace(most=2))
     answer = [api.get("/api/v1/me/") for _ in range(3)][-1]
     assert (answer.status_code, answer.json()["code"]) == (429, "throttled")
@@ -149,13 +149,13 @@ def test_too_many_requests_are_told_when_to_come_back(api: APIClient, monkeypatc
     ("error", "status", "code"),
     [(OperationalError("host=10.0.0.1 is down"), 503, "unavailable"), (RuntimeError("secret"), 500, "internal")],
 )
-def test_our_own_failures_tell_nothing_of_our_insides(
+def test_server_errors_reveal_no_internals(
     api: APIClient, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, code: str
 ):
     def fail(*_args: Any) -> None:
         raise error
 
-    monkeypatch.setattr("mgmt.access.pipes_of", fail)
+    monkeypatch.setattr("mgmt.web.access.pipes_of", fail)
     answer = api.get("/api/v1/pipes/")
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert str(error) not in answer.content.decode()
@@ -163,7 +163,7 @@ def test_our_own_failures_tell_nothing_of_our_insides(
     assert (code != "unavailable") or answer["Retry-After"]
 
 
-def test_a_page_without_its_database_says_that_pipes_go_on_and_when_to_come_back(
+def test_page_without_its_database_reports_unaffected_pipes_and_retry_after(
     alice: User, client: Client, monkeypatch: pytest.MonkeyPatch
 ):
     def away(*_args: Any) -> None:
@@ -175,16 +175,16 @@ def test_a_page_without_its_database_says_that_pipes_go_on_and_when_to_come_back
     page = client.get("/")
     assert (page.status_code, page["Content-Type"]) == (503, "text/html; charset=utf-8")
     assert int(page["Retry-After"]) > 0
-    assert "Your pipes go on without it" in page.content.decode()
+    assert "Your pipes are not affected" in page.content.decode()
     assert "10.0.0.1" not in page.content.decode()
 
 
-def test_an_error_does_not_repeat_what_was_sent(api: APIClient):
+def test_error_does_not_repeat_the_input(api: APIClient):
     answer = _raw(b'{"canary-4711": canary-4712}')(api)
     assert "canary" not in answer.content.decode()
 
 
-def test_every_code_has_a_page(client: Client):
+def test_every_problem_code_has_a_page(client: Client):
     for code, problem in PROBLEMS.items():
         page = client.get(f"/api/v1/problems/{code}/").json()
         assert page == {"code": code, "status": problem.status, "title": problem.title, "meaning": problem.meaning}

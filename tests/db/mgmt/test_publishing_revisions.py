@@ -1,4 +1,4 @@
-"""Revisions: each a new row, never changed, and of two who edit the same one the later is told."""
+"""Revisions: each is a new immutable row, and the later of two concurrent edits is refused."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -9,9 +9,9 @@ from django.db import IntegrityError, connection, transaction
 from dataplane.spec import SpecError
 from mgmt.models import Destination, Pipe, PipeRevision, Tenant, User
 from mgmt.services import (
-    NameTaken,
-    PipeClosed,
-    RevisionConflict,
+    NameTakenError,
+    PipeClosedError,
+    RevisionConflictError,
     adopt_live_spec,
     close_pipe,
     create_pipe,
@@ -25,7 +25,7 @@ from tests.db.cast import MakeSpec
 State = PipeRevision.State
 
 
-def test_a_new_pipe_has_its_first_revision_sources_and_destinations_with_a_secret(pipe: Pipe):
+def test_new_pipe_has_its_first_revision_its_sources_and_destinations_with_a_secret(pipe: Pipe):
     assert [r.number for r in pipe.revisions.all()] == [1]
     assert [s.name for s in pipe.sources.all()] == ["shop"]
     crm = pipe.destinations.get()
@@ -33,33 +33,35 @@ def test_a_new_pipe_has_its_first_revision_sources_and_destinations_with_a_secre
     assert signing_secrets(destination=crm)[0].startswith("whsec_")
 
 
-def test_a_name_is_taken_once_per_tenant(pipe: Pipe, tenant: Tenant, alice: User, a_spec: MakeSpec):
-    with pytest.raises(NameTaken, match="Choose another"):
+def test_pipe_name_is_unique_per_tenant(pipe: Pipe, tenant: Tenant, alice: User, a_spec: MakeSpec):
+    with pytest.raises(NameTakenError, match="Choose another"):
         create_pipe(tenant=tenant, name=" orders ", spec=a_spec(), author=alice)
     other = create_pipe(tenant=tenant, name="refunds", spec=a_spec(), author=alice)
-    with pytest.raises(NameTaken):
+    with pytest.raises(NameTakenError):
         rename_pipe(pipe=other, name="orders")
 
 
-def test_a_spec_that_cannot_run_leaves_no_pipe_behind(tenant: Tenant, alice: User, a_spec: MakeSpec):
+def test_invalid_spec_creates_no_pipe(tenant: Tenant, alice: User, a_spec: MakeSpec):
     with pytest.raises(SpecError):
         create_pipe(tenant=tenant, name="broken", spec=a_spec(crm="ftp://nowhere.example"), author=alice)
     assert not Pipe.objects.exists()
 
 
 @pytest.mark.parametrize("value", ["a\x00b", "\ud800", float("inf")], ids=["NUL", "half a character", "infinity"])
-def test_what_cannot_be_stored_or_published_is_refused(tenant: Tenant, alice: User, a_spec: MakeSpec, value: object):
+def test_value_that_cannot_be_stored_or_published_is_refused(
+    tenant: Tenant, alice: User, a_spec: MakeSpec, value: object
+):
     spec = a_spec() | {"normalize": [{"op": "set", "path": "x", "value": value}]}
     with pytest.raises(SpecError):
         create_pipe(tenant=tenant, name="odd", spec=spec, author=alice)
 
 
-def test_a_backslash_before_u0000_is_just_text(tenant: Tenant, alice: User, a_spec: MakeSpec):
+def test_backslash_before_u0000_is_plain_text(tenant: Tenant, alice: User, a_spec: MakeSpec):
     spec = a_spec() | {"normalize": [{"op": "set", "path": "x", "value": "\\u0000"}]}
     assert create_pipe(tenant=tenant, name="fine", spec=spec, author=alice).revisions.get().spec["normalize"]
 
 
-def test_the_next_revision_adds_the_rows_it_names_and_touches_no_other(pipe: Pipe, bob: User, a_spec: MakeSpec):
+def test_next_revision_adds_the_rows_it_names_and_changes_no_other(pipe: Pipe, bob: User, a_spec: MakeSpec):
     before = pipe.destinations.get()
     spec = a_spec(crm="https://new.example.com/", audit="https://audit.example.com/")
     revision = publish_revision(pipe=pipe, spec=spec, based_on=1, author=bob)
@@ -68,22 +70,22 @@ def test_the_next_revision_adds_the_rows_it_names_and_touches_no_other(pipe: Pip
     assert pipe.destinations.get(name="crm").config == before.config, "an address changes when the revision is live"
 
 
-def test_the_later_of_two_edits_is_refused(pipe: Pipe, alice: User, bob: User, a_spec: MakeSpec):
+def test_later_of_two_edits_is_refused(pipe: Pipe, alice: User, bob: User, a_spec: MakeSpec):
     publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
-    with pytest.raises(RevisionConflict, match="past revision 1"):
+    with pytest.raises(RevisionConflictError, match="past revision 1"):
         publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=bob)
     assert pipe.revisions.count() == 2
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_edits_at_once_exactly_one_is_stored(pipe: Pipe, alice: User, a_spec: MakeSpec):
+def test_exactly_one_of_two_concurrent_edits_is_stored(pipe: Pipe, alice: User, a_spec: MakeSpec):
     both = Barrier(2)
 
     def publish(_index: int) -> bool:
         both.wait(10)
         try:
             publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
-        except RevisionConflict:
+        except RevisionConflictError:
             return False
         finally:
             connection.close()
@@ -94,17 +96,17 @@ def test_of_two_edits_at_once_exactly_one_is_stored(pipe: Pipe, alice: User, a_s
     assert pipe.revisions.count() == 2
 
 
-def test_a_published_revision_cannot_be_changed_or_deleted_by_anyone(pipe: Pipe):
+def test_published_revision_cannot_be_changed_or_deleted_by_anyone(pipe: Pipe):
     with pytest.raises(IntegrityError, match="revision_is_immutable"), transaction.atomic():
         PipeRevision.objects.filter(pipe=pipe).update(spec={})
     with pytest.raises(IntegrityError, match="revision_is_immutable"), transaction.atomic():
         pipe.revisions.get().delete()
 
 
-def test_a_closed_pipe_takes_no_revision_until_it_is_opened_again(pipe: Pipe, alice: User, a_spec: MakeSpec):
+def test_closed_pipe_refuses_revisions_until_it_is_reopened(pipe: Pipe, alice: User, a_spec: MakeSpec):
     assert close_pipe(pipe=pipe)
     assert not close_pipe(pipe=pipe)
-    with pytest.raises(PipeClosed, match="Open it again"):
+    with pytest.raises(PipeClosedError, match="Open it again"):
         publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
     assert reopen_pipe(pipe=pipe)
     assert publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice).number == 2
@@ -122,7 +124,9 @@ def test_every_change_of_a_pipe_raises_its_version(pipe: Pipe, alice: User, a_sp
     assert versions == sorted(set(versions))
 
 
-def test_going_live_retires_the_one_before_and_takes_over_addresses(pipe: Pipe, alice: User, a_spec: MakeSpec):
+def test_going_live_retires_the_previous_revision_and_applies_the_new_addresses(
+    pipe: Pipe, alice: User, a_spec: MakeSpec
+):
     first = pipe.revisions.get()
     _make_live(first)
     spec = a_spec(crm="https://new.example.com/", audit="https://audit.example.com/")
@@ -134,7 +138,9 @@ def test_going_live_retires_the_one_before_and_takes_over_addresses(pipe: Pipe, 
     assert (crm.config["url"], crm.version) == ("https://new.example.com/", 2)
 
 
-def test_a_destination_that_is_named_no_more_is_removed_and_may_come_back(pipe: Pipe, alice: User, a_spec: MakeSpec):
+def test_destination_missing_from_the_live_revision_is_removed_and_can_return(
+    pipe: Pipe, alice: User, a_spec: MakeSpec
+):
     _make_live(pipe.revisions.get())
     _make_live(publish_revision(pipe=pipe, spec=a_spec(audit="https://a.example.com/"), based_on=1, author=alice))
     assert pipe.destinations.get(name="crm").state == Destination.State.REMOVED
@@ -151,7 +157,7 @@ def test_going_live_twice_changes_destinations_once(pipe: Pipe):
     assert pipe.destinations.get().version == version
 
 
-def test_only_a_ramping_revision_goes_live(pipe: Pipe):
+def test_only_a_ramping_revision_becomes_live(pipe: Pipe):
     revision = pipe.revisions.get()
     assert not adopt_live_spec(revision=revision)
     revision.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Quotas of tenants: staff set them with an audit, and what would go beyond them is refused."""
+"""Quotas of tenants: staff set them with an audit record, and requests beyond them are refused."""
 
 import json
 import threading
@@ -18,10 +18,10 @@ from dataplane.spec import SpecError
 from dataplane.tables.quotas import Quotas
 from dataplane.tables.records import QuotaRecord
 from mgmt.models import ApiKey, ControlAction, Heartbeat, Pipe, Tenant, TenantQuota, Usage, User
-from mgmt.queries.quotas import quota_lines, quotas_for
+from mgmt.quotas.queries import quota_lines, quotas_for
 from mgmt.services import (
     InvalidValue,
-    QuotaExceeded,
+    QuotaExceededError,
     close_pipe,
     create_api_key,
     create_pipe,
@@ -64,17 +64,17 @@ def used(tenant: Tenant) -> dict[str, int | None]:
 # -- setting them ------------------------------------------------------------------------------------------------------
 
 
-def test_a_tenant_has_the_defaults_until_staff_set_a_limit(tenant: Tenant, root: User, settings: Settings):
+def test_tenant_has_the_default_quotas_until_staff_set_a_limit(tenant: Tenant, root: User, settings: Settings):
     settings.PENSTOCK_QUOTAS = Quotas(pipes=7)
     assert quotas_for(tenant.id) == Quotas(pipes=7)
     limit(tenant, root, events_per_s=10)
     limit(tenant, root, pipes=3)
-    assert quotas_for(tenant.id) == Quotas(pipes=3, events_per_s=10), "what was set before stays"
+    assert quotas_for(tenant.id) == Quotas(pipes=3, events_per_s=10), "limits that were set before are kept"
     limit(tenant, root, pipes=None)
     assert quotas_for(tenant.id) == Quotas(pipes=7, events_per_s=10)
 
 
-def test_every_change_is_in_the_audit_with_what_was_before(tenant: Tenant, root: User):
+def test_every_quota_change_is_in_the_audit_with_the_previous_value(tenant: Tenant, root: User):
     limit(tenant, root, events_per_s=10)
     limit(tenant, root, events_per_s=None, pipes=3)
     first, last = ControlAction.objects.filter(action="set-quota").order_by("id")
@@ -87,21 +87,19 @@ def test_every_change_is_in_the_audit_with_what_was_before(tenant: Tenant, root:
 @pytest.mark.parametrize(
     ("limits", "field"), [({"events_per_s": 0}, "events_per_s"), ({"friends": 1}, "friends"), ({"pipes": -1}, "pipes")]
 )
-def test_a_limit_that_cannot_be_is_refused_and_nothing_changes(
-    tenant: Tenant, root: User, limits: dict[str, int], field: str
-):
+def test_invalid_limit_is_refused_and_changes_nothing(tenant: Tenant, root: User, limits: dict[str, int], field: str):
     with pytest.raises(InvalidValue) as refused:
         limit(tenant, root, **limits)
     assert refused.value.field == field
     assert not TenantQuota.objects.exists()
 
 
-def test_a_change_needs_a_reason(tenant: Tenant, root: User):
-    with pytest.raises(InvalidValue, match="others will ask why"):
+def test_quota_change_needs_a_reason(tenant: Tenant, root: User):
+    with pytest.raises(InvalidValue, match="the control audit shows it"):
         set_quota(tenant=tenant, limits={"pipes": 1}, reason=" ", by=root, now=timezone.now())
 
 
-def test_the_record_for_ingest_carries_what_staff_set_and_its_version_grows(tenant: Tenant, root: User):
+def test_quota_record_for_ingest_has_the_limits_set_by_staff_and_a_growing_version(tenant: Tenant, root: User):
     limit(tenant, root, events_per_s=10, pipes=3)
     assert desired_records([f"quota/{tenant.id}"]).records == [QuotaRecord(tenant.id, 1, events_per_s=10)]
     limit(tenant, root, bytes_per_s=5_000)
@@ -112,30 +110,30 @@ def test_the_record_for_ingest_carries_what_staff_set_and_its_version_grows(tena
 # -- what they refuse --------------------------------------------------------------------------------------------------
 
 
-def test_one_pipe_more_than_the_quota_is_refused(tenant: Tenant, pipe: Pipe, alice: User, root: User, a_spec: MakeSpec):
+def test_pipe_beyond_the_quota_is_refused(tenant: Tenant, pipe: Pipe, alice: User, root: User, a_spec: MakeSpec):
     limit(tenant, root, pipes=2)
     other = create_pipe(tenant=tenant, name="second", spec=a_spec(), author=alice)
-    with pytest.raises(QuotaExceeded, match="You have 2 of 2 pipes"):
+    with pytest.raises(QuotaExceededError, match="You have 2 of 2 pipes"):
         create_pipe(tenant=tenant, name="third", spec=a_spec(), author=alice)
     close_pipe(pipe=other)
     create_pipe(tenant=tenant, name="third", spec=a_spec(), author=alice)
-    with pytest.raises(QuotaExceeded):
+    with pytest.raises(QuotaExceededError):
         reopen_pipe(pipe=other)
     assert used(tenant)["pipes"] == 2
 
 
-def test_a_lower_limit_takes_nothing_away(tenant: Tenant, pipe: Pipe, alice: User, root: User, a_spec: MakeSpec):
+def test_lower_limit_removes_nothing(tenant: Tenant, pipe: Pipe, alice: User, root: User, a_spec: MakeSpec):
     limit(tenant, root, pipes=0, destinations_per_pipe=1, api_keys=0)
     pipe.refresh_from_db()
     assert pipe.state == Pipe.State.ACTIVE
     assert publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice).number == 2
 
 
-def test_one_key_more_than_the_quota_is_refused(tenant: Tenant, pipe: Pipe, root: User):
+def test_api_key_beyond_the_quota_is_refused(tenant: Tenant, pipe: Pipe, root: User):
     limit(tenant, root, api_keys=1)
     source = pipe.sources.get()
     key, _ = create_api_key(source=source)
-    with pytest.raises(QuotaExceeded, match="1 of 1 API keys"):
+    with pytest.raises(QuotaExceededError, match="1 of 1 API keys"):
         create_api_key(source=source)
     revoke_api_key(key=key)
     create_api_key(source=source)
@@ -147,7 +145,7 @@ def with_topics(spec: dict[str, Any], *partitions: int) -> dict[str, Any]:
     return spec | {"destinations": spec["destinations"] | topics}
 
 
-def test_a_spec_with_too_many_destinations_is_refused_where_they_are(
+def test_spec_with_too_many_destinations_is_refused_at_their_path(
     tenant: Tenant, pipe: Pipe, alice: User, root: User, a_spec: MakeSpec
 ):
     limit(tenant, root, destinations_per_pipe=2)
@@ -170,7 +168,7 @@ def test_topics_and_their_partitions_are_counted_over_all_pipes(
     assert publish_revision(pipe=pipe, spec=with_topics(a_spec(), 4), based_on=2, author=alice).number == 3
 
 
-def test_other_tenants_are_not_counted(tenant: Tenant, pipe: Pipe, charlie: User, root: User, a_spec: MakeSpec):
+def test_usage_of_other_tenants_is_not_counted(tenant: Tenant, pipe: Pipe, charlie: User, root: User, a_spec: MakeSpec):
     theirs = Tenant.objects.get(memberships__user=charlie)
     limit(theirs, root, pipes=1)
     create_pipe(tenant=theirs, name="first", spec=a_spec(), author=charlie)
@@ -178,7 +176,7 @@ def test_other_tenants_are_not_counted(tenant: Tenant, pipe: Pipe, charlie: User
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_who_make_a_pipe_at_the_limit_just_one_succeeds(
+def test_exactly_one_of_many_concurrent_pipe_creations_at_the_limit_succeeds(
     tenant: Tenant, alice: User, root: User, a_spec: MakeSpec
 ):
     limit(tenant, root, pipes=1)
@@ -188,7 +186,7 @@ def test_of_many_who_make_a_pipe_at_the_limit_just_one_succeeds(
         ready.wait(10)
         try:
             create_pipe(tenant=tenant, name=f"pipe {number}", spec=a_spec(), author=alice)
-        except QuotaExceeded:
+        except QuotaExceededError:
             return "refused"
         finally:
             connection.close()
@@ -200,7 +198,7 @@ def test_of_many_who_make_a_pipe_at_the_limit_just_one_succeeds(
     assert Pipe.objects.count() == 1
 
 
-def test_live_tails_are_limited_by_tenant_and_by_user_and_given_back_once():
+def test_live_tails_are_limited_by_tenant_and_by_user_and_released_once():
     seats = Seats()
 
     def take(tenant: str, user: str) -> Any:
@@ -218,7 +216,7 @@ def test_live_tails_are_limited_by_tenant_and_by_user_and_given_back_once():
         take("t", "alice")
 
 
-def test_a_user_has_so_many_live_tails_and_no_more():
+def test_live_tails_of_one_user_are_limited():
     seats = Seats()
     seats.take(tenant="t", user="alice", most=9, most_per_user=1)
     with pytest.raises(TailQuotaError, match="You have 1 live tails open"):
@@ -228,7 +226,7 @@ def test_a_user_has_so_many_live_tails_and_no_more():
 # -- where they are shown ----------------------------------------------------------------------------------------------
 
 
-def test_what_ingest_admits_now_is_summed_over_its_replicas(tenant: Tenant):
+def test_current_rate_is_summed_over_ingest_replicas(tenant: Tenant):
     for number, events in ((1, 30.0), (2, 12.4)):
         Heartbeat.objects.create(
             cell="", writer=f"ingest-{number}", kind="ingest", epoch=0, incarnation="1", state="running",
@@ -241,7 +239,7 @@ def test_what_ingest_admits_now_is_summed_over_its_replicas(tenant: Tenant):
     assert (used(tenant)["events_per_s"], used(tenant)["bytes_per_s"]) == (42, 2_000)
 
 
-def test_a_tenant_sees_its_quotas_and_what_was_refused_on_its_usage_page(
+def test_usage_page_shows_the_tenants_quotas_and_its_refused_events(
     browser_of: BrowserOf, alice: User, tenant: Tenant, pipe: Pipe, root: User
 ):
     limit(tenant, root, events_per_s=1_234)
@@ -254,7 +252,7 @@ def test_a_tenant_sees_its_quotas_and_what_was_refused_on_its_usage_page(
     assert "Over quota" in page
 
 
-def test_a_tenant_reads_its_quotas_through_the_api_and_no_other_ones(
+def test_tenant_reads_only_its_own_quotas_through_the_api(
     client_of: MakeClient, alice: User, charlie: User, tenant: Tenant, root: User
 ):
     limit(tenant, root, pipes=5)
@@ -265,7 +263,7 @@ def test_a_tenant_reads_its_quotas_through_the_api_and_no_other_ones(
     assert client_of(charlie).get(f"/api/v1/tenants/{tenant.id}/quotas/").status_code == 404
 
 
-def test_staff_set_quotas_through_the_api_and_others_find_no_such_thing(
+def test_staff_set_quotas_through_the_api_and_others_get_404(
     client_of: MakeClient, alice: User, tenant: Tenant, root: User
 ):
     url = f"/api/v1/staff/quotas/{tenant.id}/"
@@ -279,7 +277,7 @@ def test_staff_set_quotas_through_the_api_and_others_find_no_such_thing(
     assert {error["pointer"] for error in wrong.json()["errors"]} == {"#/limits/pipes", "#/limits/friends"}
 
 
-def test_what_is_over_quota_is_a_conflict_in_the_api(
+def test_exceeded_quota_is_a_conflict_in_the_api(
     client_of: MakeClient, alice: User, tenant: Tenant, root: User, a_spec: MakeSpec
 ):
     limit(tenant, root, pipes=0)
@@ -288,7 +286,7 @@ def test_what_is_over_quota_is_a_conflict_in_the_api(
     assert "You have 0 of 0 pipes" in answer.json()["detail"]
 
 
-def test_staff_see_who_is_over_quota_and_set_limits_on_a_page(
+def test_staff_page_shows_tenants_over_quota_and_sets_limits(
     browser_of: BrowserOf, alice: User, tenant: Tenant, pipe: Pipe, root: User
 ):
     Usage.objects.create(
@@ -310,7 +308,7 @@ def test_staff_see_who_is_over_quota_and_set_limits_on_a_page(
     assert browser_of(alice).get(url).status_code == 404
 
 
-def test_the_editor_says_that_the_quota_is_used_up_and_keeps_what_was_typed(
+def test_editor_reports_the_used_up_quota_and_keeps_the_input(
     browser_of: BrowserOf, alice: User, tenant: Tenant, root: User
 ):
     limit(tenant, root, pipes=0)
@@ -329,7 +327,7 @@ def test_the_editor_says_that_the_quota_is_used_up_and_keeps_what_was_typed(
     assert "https://main.example.com/in" in answer.content.decode()
 
 
-def test_a_key_over_quota_is_said_on_the_settings_page(
+def test_settings_page_reports_an_api_key_over_quota(
     browser_of: BrowserOf, alice: User, tenant: Tenant, pipe: Pipe, root: User
 ):
     limit(tenant, root, api_keys=0)
@@ -338,7 +336,7 @@ def test_a_key_over_quota_is_said_on_the_settings_page(
     assert not ApiKey.objects.exists()
 
 
-def test_the_command_shows_and_sets_quotas(tenant: Tenant, root: User, capsys: pytest.CaptureFixture[str]):
+def test_command_shows_and_sets_quotas(tenant: Tenant, root: User, capsys: pytest.CaptureFixture[str]):
     call_command("set_quota", tenant.name, "pipes=4", "topics=default", by="root", reason="by hand")
     assert json.loads(capsys.readouterr().out)["quotas"]["pipes"] == {"used": 0, "limit": 4}
     call_command("set_quota", tenant.id)

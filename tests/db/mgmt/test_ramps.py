@@ -1,4 +1,4 @@
-"""A ramp in its rows: shares only grow, it ends once, and who ends it is written down."""
+"""Rows of a ramp: shares only grow, the ramp ends once, and its end names the author."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,7 @@ import pytest
 
 from mgmt.models import ControlAction, Destination, Pipe, PipeRevision, Ramp, RampStep, User
 from mgmt.services import (
-    RampIsOver,
+    RampCompleteError,
     adopt_live_spec,
     begin_ramp,
     finish_ramp,
@@ -51,24 +51,24 @@ def url_of(pipe: Pipe) -> str:
     return str(pipe.destinations.get(name="crm").config["url"])
 
 
-def test_a_ramp_begins_beside_the_live_revision(ramp: Ramp, live: PipeRevision, second: PipeRevision):
+def test_ramp_begins_while_the_old_revision_stays_live(ramp: Ramp, live: PipeRevision, second: PipeRevision):
     second.refresh_from_db()
     live.refresh_from_db()
     assert (second.state, live.state) == (State.RAMPING, State.LIVE)
     assert (ramp.stable, ramp.share, shares(ramp)) == (live, 1, [1])
 
 
-def test_beginning_twice_begins_once(ramp: Ramp, second: PipeRevision):
+def test_beginning_a_ramp_twice_begins_it_once(ramp: Ramp, second: PipeRevision):
     assert not begin_ramp(revision=second, share=1, now=NOW)
     assert shares(ramp) == [1]
 
 
-def test_a_first_revision_has_no_ramp(pipe: Pipe):
+def test_first_revision_has_no_ramp(pipe: Pipe):
     assert begin_ramp(revision=pipe.revisions.get(), share=1, now=NOW)
     assert not Ramp.objects.exists()
 
 
-def test_a_step_is_left_with_its_figures_and_published(ramp: Ramp, pipe: Pipe):
+def test_raised_share_stores_the_steps_figures_and_republishes_the_pipe(ramp: Ramp, pipe: Pipe):
     version = Pipe.objects.get(id=pipe.id).version
     assert raise_share(ramp=ramp, share=5, figures={"ramping": {"taken": 3}}, now=NOW)
     assert Pipe.objects.get(id=pipe.id).version == version + 1
@@ -77,12 +77,12 @@ def test_a_step_is_left_with_its_figures_and_published(ramp: Ramp, pipe: Pipe):
 
 
 @pytest.mark.parametrize("share", [1, 5])
-def test_a_share_never_shrinks_and_is_given_once(ramp: Ramp, share: int):
+def test_share_never_shrinks_and_is_set_once(ramp: Ramp, share: int):
     raise_share(ramp=ramp, share=5, figures={}, now=NOW)
     assert not raise_share(ramp=ramp, share=share, figures={}, now=NOW)
 
 
-def test_addresses_are_tried_at_the_last_step_and_taken_back_with_it(ramp: Ramp, pipe: Pipe):
+def test_new_addresses_apply_at_the_last_step_and_are_reverted_by_a_rollback(ramp: Ramp, pipe: Pipe):
     raise_share(ramp=ramp, share=50, figures={}, now=NOW)
     assert url_of(pipe) == "https://crm.example.com/in"
     raise_share(ramp=ramp, share=100, figures={}, now=NOW)
@@ -92,7 +92,7 @@ def test_addresses_are_tried_at_the_last_step_and_taken_back_with_it(ramp: Ramp,
     assert url_of(pipe) == "https://crm.example.com/in"
 
 
-def test_a_destination_that_is_named_no_more_is_removed_only_when_the_revision_is_live(
+def test_dropped_destination_is_removed_only_when_the_revision_is_live(
     pipe: Pipe, live: PipeRevision, alice: User, a_spec: MakeSpec
 ):
     second = publish_revision(pipe=pipe, spec=a_spec(audit=NEW), based_on=live.number, author=alice)
@@ -102,14 +102,14 @@ def test_a_destination_that_is_named_no_more_is_removed_only_when_the_revision_i
     assert pipe.destinations.get(name="crm").state == Destination.State.REMOVED
 
 
-def test_a_ramp_that_went_well_ends_live(ramp: Ramp, second: PipeRevision, live: PipeRevision):
+def test_successful_ramp_ends_live(ramp: Ramp, second: PipeRevision, live: PipeRevision):
     assert finish_ramp(revision=second, figures={}, now=NOW)
     for row in (ramp, second, live):
         row.refresh_from_db()
     assert (ramp.outcome, second.state, live.state) == (Outcome.LIVE, State.LIVE, State.RETIRED)
 
 
-def test_a_ramp_that_goes_back_leaves_the_stable_revision_live_and_says_why(
+def test_rolled_back_ramp_leaves_the_stable_revision_live_and_stores_the_reason(
     ramp: Ramp, second: PipeRevision, live: PipeRevision, bob: User
 ):
     roll_back_ramp(ramp=ramp, reason="12 of its 40 messages failed", now=NOW, by=bob)
@@ -122,7 +122,7 @@ def test_a_ramp_that_goes_back_leaves_the_stable_revision_live_and_says_why(
 
 
 @pytest.mark.parametrize(("minutes", "state"), [(1, Destination.State.ACTIVE), (-1, Destination.State.SUSPENDED)])
-def test_a_destination_that_was_suspended_while_it_ramped_is_sent_to_again(
+def test_rollback_reactivates_a_destination_that_was_suspended_during_the_ramp(
     ramp: Ramp, pipe: Pipe, minutes: int, state: str
 ):
     pipe.destinations.update(state=Destination.State.SUSPENDED, state_since=NOW + timedelta(minutes=minutes))
@@ -130,15 +130,15 @@ def test_a_destination_that_was_suspended_while_it_ramped_is_sent_to_again(
     assert pipe.destinations.get(name="crm").state == state
 
 
-def test_a_ramp_ends_once(ramp: Ramp, second: PipeRevision):
+def test_ramp_ends_once(ramp: Ramp, second: PipeRevision):
     roll_back_ramp(ramp=ramp, reason="bad", now=NOW)
-    with pytest.raises(RampIsOver):
+    with pytest.raises(RampCompleteError):
         roll_back_ramp(ramp=ramp, reason="bad", now=NOW)
     assert not raise_share(ramp=ramp, share=5, figures={}, now=NOW)
     assert not finish_ramp(revision=second, figures={}, now=NOW)
 
 
-def test_a_held_ramp_goes_neither_on_nor_live_until_it_is_resumed(ramp: Ramp, second: PipeRevision, bob: User):
+def test_held_ramp_neither_advances_nor_becomes_live_until_it_is_resumed(ramp: Ramp, second: PipeRevision, bob: User):
     assert hold_ramp(ramp=ramp, by=bob, now=NOW)
     assert not hold_ramp(ramp=ramp, by=bob, now=NOW)
     assert not raise_share(ramp=ramp, share=5, figures={}, now=NOW)
@@ -148,14 +148,14 @@ def test_a_held_ramp_goes_neither_on_nor_live_until_it_is_resumed(ramp: Ramp, se
     assert [row.action for row in ControlAction.objects.filter(author=bob)] == ["hold-ramp", "resume-ramp"]
 
 
-def test_a_held_ramp_may_be_rolled_back(ramp: Ramp, bob: User):
+def test_held_ramp_can_be_rolled_back(ramp: Ramp, bob: User):
     hold_ramp(ramp=ramp, by=bob, now=NOW)
     roll_back_ramp(ramp=ramp, reason="asked", now=NOW, by=bob)
-    with pytest.raises(RampIsOver):
+    with pytest.raises(RampCompleteError):
         resume_ramp(ramp=ramp, by=bob, now=NOW)
 
 
-def test_a_newer_revision_ends_an_older_ramp(ramp: Ramp, pipe: Pipe, alice: User, a_spec: MakeSpec):
+def test_newer_revision_ends_an_older_ramp(ramp: Ramp, pipe: Pipe, alice: User, a_spec: MakeSpec):
     third = publish_revision(pipe=pipe, spec=a_spec(), based_on=2, author=alice)
     begin_ramp(revision=third, share=1, now=NOW)
     ramp.refresh_from_db()

@@ -1,11 +1,11 @@
-"""The log's line of a request: what was asked, how it ended, and whose it was; and the metric of the same."""
+"""The log line and the metric of a request: action, result, tenant and pipe."""
 
 import pytest
 import structlog
 from django.test import Client
 
 from config import middleware
-from config.shown import REQUEST_S
+from config.metrics_server import REQUEST_S
 from mgmt.models import Pipe, User
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def counted(route: str, status: str) -> float:
     )
 
 
-def test_a_deed_is_logged_with_request_tenant_and_pipe(alices: Client, pipe: Pipe):
+def test_change_is_logged_with_request_tenant_and_pipe(alices: Client, pipe: Pipe):
     with structlog.testing.capture_logs([structlog.contextvars.merge_contextvars]) as lines:
         alices.post(f"/pipes/{pipe.id}/pause/", headers={"X-Request-Id": "a-request-id"})
     (found,) = [line for line in lines if line["event"] == "request"]
@@ -38,7 +38,7 @@ def test_a_deed_is_logged_with_request_tenant_and_pipe(alices: Client, pipe: Pip
     }  # fmt: skip
 
 
-def test_reading_is_counted_and_not_logged_and_the_next_request_bears_no_name_of_the_one_before(
+def test_read_is_counted_and_not_logged_and_the_next_request_does_not_inherit_its_pipe(
     alices: Client, pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(middleware, "SLOW_S", 60.0)
@@ -51,14 +51,14 @@ def test_reading_is_counted_and_not_logged_and_the_next_request_bears_no_name_of
     assert "pipe" not in found
 
 
-def test_a_slow_page_is_logged_though_it_changes_nothing(alices: Client, pipe: Pipe, monkeypatch: pytest.MonkeyPatch):
+def test_slow_page_is_logged_although_it_changes_nothing(alices: Client, pipe: Pipe, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(middleware, "SLOW_S", 0.0)
     with structlog.testing.capture_logs() as lines:
         alices.get(f"/pipes/{pipe.id}/")
     assert [line["route"] for line in lines if line["event"] == "request"] == ["console:pipe"]
 
 
-def test_a_path_that_no_route_knows_makes_no_metric_of_its_own(alices: Client):
+def test_unknown_path_gets_no_metric_of_its_own(alices: Client):
     before = counted("none", "404")
     alices.get("/no/such/path/")
     assert counted("none", "404") == before + 1

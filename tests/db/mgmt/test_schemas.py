@@ -1,4 +1,4 @@
-"""Schemas of sources in the API: registered once they break nobody, refused naming the field, kept for ever."""
+"""Schemas of sources in the API: registered if compatible, refused naming the field, kept permanently."""
 
 import gzip
 import json
@@ -10,18 +10,18 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from controlplane.compute.memory import MemoryCompute
-from controlplane.provisioner.look import take_snapshot
+from controlplane.provisioner.desired_state import wanted_versions
 from controlplane.provisioner.records import desired_records
-from controlplane.provisioner.wanted import wanted_versions
-from dataplane.ledger.meta import Meta
+from controlplane.provisioner.snapshot_queries import take_snapshot
+from dataplane.ledger.meta import MessageMeta
 from dataplane.spec.schema import MAX_BYTES
 from dataplane.tables.records import SchemaRecord
+from mgmt.cells.placement import PlacementPolicy
+from mgmt.messages.queries.records import StoredRecord
 from mgmt.models import Pipe, SourceSchema, Tenant, User
-from mgmt.provisioning.placing import PlacingPolicy
-from mgmt.provisioning.ramps import RampPolicy
-from mgmt.queries import schemas as queries
-from mgmt.queries.records import StoredRecord
-from mgmt.services import SchemaConflict, close_pipe, create_pipe, publish_revision, register_schema, schemas
+from mgmt.ramps.schedule import RampPolicy
+from mgmt.schemas import queries, services
+from mgmt.services import SchemaConflictError, close_pipe, create_pipe, publish_revision, register_schema
 from tests.db.cast import MakeClient, MakeSpec
 from tests.db.console.truth import go_live
 
@@ -47,14 +47,14 @@ def url(pipe: Pipe) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mgmt.queries.records.READ_S", 0.05)
+    monkeypatch.setattr("mgmt.messages.queries.records.READ_S", 0.05)
 
 
 def register(client: APIClient, url: str, document: Any) -> Any:
     return client.post(url, {"schema": document}, format="json")
 
 
-def test_a_schema_is_registered_listed_and_read_as_it_was_written(editor: APIClient, url: str):
+def test_schema_is_registered_listed_and_returned_as_written(editor: APIClient, url: str):
     assert editor.get(url).json()["results"] == []
     made = register(editor, url, V1)
     assert (made.status_code, made.json()["number"], made.json()["author"]) == (201, 1, "bob")
@@ -66,14 +66,14 @@ def test_a_schema_is_registered_listed_and_read_as_it_was_written(editor: APICli
     assert editor.get(f"{url}3/").status_code == 404
 
 
-def test_what_says_the_same_is_registered_once(editor: APIClient, url: str):
+def test_equal_schema_is_registered_once(editor: APIClient, url: str):
     register(editor, url, V1)
     again = register(editor, url, V1)
     assert (again.status_code, again.json()["number"]) == (200, 1)
     assert SourceSchema.objects.count() == 1
 
 
-def test_a_breaking_change_is_refused_naming_each_field(editor: APIClient, url: str):
+def test_breaking_change_is_refused_naming_each_field(editor: APIClient, url: str):
     register(editor, url, V2)
     answer = register(editor, url, V3)
     assert (answer.status_code, answer.json()["code"]) == (409, "schema-breaking")
@@ -83,12 +83,12 @@ def test_a_breaking_change_is_refused_naming_each_field(editor: APIClient, url: 
         "#/schema/properties/amount/type": "amount: needs to be integer now, and could be number",
         "#/schema/required": "note: is required now, and could be left out",
     }
-    assert "new source" in answer.json()["detail"]
+    assert "a second source" in answer.json()["detail"]
     assert SourceSchema.objects.count() == 1
 
 
 def newest(source: str, body: bytes) -> StoredRecord:
-    return StoredRecord(Meta(1, "msg-7", "p", 1, source, 1, 1, 1), (), body, len(body))
+    return StoredRecord(MessageMeta(1, "msg-7", "p", 1, source, 1, 1, 1), (), body, len(body))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def newest(source: str, body: bytes) -> StoredRecord:
         (newest("shop", b"no json"), ""),
     ],
 )
-def test_whether_the_newest_event_would_be_refused_is_told(
+def test_response_reports_if_the_newest_event_would_be_refused(
     editor: APIClient, url: str, monkeypatch: pytest.MonkeyPatch, record: StoredRecord, words: str
 ):
     monkeypatch.setattr(queries, "last_event", lambda _pipe: record)
@@ -122,7 +122,7 @@ def test_whether_the_newest_event_would_be_refused_is_told(
         ({"const": "\ud800"}, "#/schema"),
     ],
 )
-def test_what_is_no_schema_is_refused_where_it_stands(editor: APIClient, url: str, document: Any, pointer: str):
+def test_invalid_schema_is_refused_with_its_path(editor: APIClient, url: str, document: Any, pointer: str):
     body = json.dumps({"schema": document})
     answer = editor.post(url, body, content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (422, "schema-invalid")
@@ -153,7 +153,7 @@ def test_what_is_no_schema_is_refused_where_it_stands(editor: APIClient, url: st
         ),
     ],
 )
-def test_a_body_that_is_no_schema_is_refused(
+def test_body_without_a_schema_is_refused(
     editor: APIClient, url: str, body: bytes, headers: dict[str, str], status: int, code: str
 ):
     media_type = headers.pop("Content-Type", "application/json")
@@ -162,7 +162,7 @@ def test_a_body_that_is_no_schema_is_refused(
     assert not SourceSchema.objects.exists()
 
 
-def test_another_tenants_schema_is_not_found(
+def test_schema_of_another_tenant_is_not_found(
     editor: APIClient, url: str, charlie: User, client_of: MakeClient, a_spec: MakeSpec
 ):
     register(editor, url, V1)
@@ -174,18 +174,18 @@ def test_another_tenants_schema_is_not_found(
     assert register(editor, url.replace("/shop/", "/none/"), V1).status_code == 404
 
 
-def test_a_closed_pipe_takes_no_schema(editor: APIClient, url: str, pipe: Pipe):
+def test_closed_pipe_accepts_no_schema(editor: APIClient, url: str, pipe: Pipe):
     close_pipe(pipe=pipe)
     assert register(editor, url, V1).json()["code"] == "pipe-closed"
 
 
-def test_versions_have_a_bound(editor: APIClient, url: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(schemas, "MAX_VERSIONS", 1)
+def test_number_of_versions_is_limited(editor: APIClient, url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(services, "MAX_VERSIONS", 1)
     register(editor, url, V1)
     assert register(editor, url, V2).json()["code"] == "limit-reached"
 
 
-def test_a_source_that_is_read_takes_none(
+def test_kafka_source_accepts_no_schema(
     editor: APIClient, url: str, pipe: Pipe, bob: User, settings: Any, a_spec: MakeSpec
 ):
     spec = a_spec() | {"sources": {"shop": {"type": "kafka", "cluster": "main", "topic": "orders"}}}
@@ -194,28 +194,28 @@ def test_a_source_that_is_read_takes_none(
     assert (answer.status_code, answer.json()["code"]) == (422, "schema-invalid")
 
 
-def test_of_two_who_register_at_once_one_is_told(pipe: Pipe, bob: User, monkeypatch: pytest.MonkeyPatch):
+def test_later_of_two_concurrent_registrations_is_refused(pipe: Pipe, bob: User, monkeypatch: pytest.MonkeyPatch):
     source = pipe.sources.get()
-    checked = schemas.checked_next
+    checked = services.checked_next
 
     def and_then_somebody_else(**what: Any) -> Any:
         found = checked(**what)
         SourceSchema.objects.create(source=source, number=1, text="{}")
         return found
 
-    monkeypatch.setattr(schemas, "checked_next", and_then_somebody_else)
-    with pytest.raises(SchemaConflict, match="version 1"):
+    monkeypatch.setattr(services, "checked_next", and_then_somebody_else)
+    with pytest.raises(SchemaConflictError, match="version 1"):
         register_schema(source=source, document=V1, author=bob)
 
 
-def test_the_database_itself_keeps_what_was_registered(pipe: Pipe, bob: User):
+def test_database_keeps_registered_schemas_immutable(pipe: Pipe, bob: User):
     made, _ = register_schema(source=pipe.sources.get(), document=V1, author=bob)
     for change in (lambda: SourceSchema.objects.update(text="{}"), made.delete):
         with pytest.raises(IntegrityError, match="schema_is_immutable"), transaction.atomic():
             change()
 
 
-def test_the_newest_version_goes_to_the_control_topic_before_the_keys(pipe: Pipe, bob: User, tenant: Tenant):
+def test_newest_version_is_published_to_the_control_topic_before_the_pipe(pipe: Pipe, bob: User, tenant: Tenant):
     source = pipe.sources.get()
     register_schema(source=source, document=V1, author=bob)
     newest, _ = register_schema(source=source, document=V2, author=bob)
@@ -229,7 +229,7 @@ def test_the_newest_version_goes_to_the_control_topic_before_the_keys(pipe: Pipe
             problems={},
             check_topics=False,
             policy=RampPolicy(),
-            placing=PlacingPolicy(),
+            placing=PlacementPolicy(),
         )
     )
     key = f"schema/{pipe.id}/shop"
@@ -238,7 +238,7 @@ def test_the_newest_version_goes_to_the_control_topic_before_the_keys(pipe: Pipe
     assert desired_records([key]).records == [SchemaRecord(pipe.id, "shop", 2, newest.text)]
 
 
-def test_a_new_revision_leaves_schemas_alone(pipe: Pipe, bob: User, a_spec: MakeSpec):
+def test_new_revision_leaves_schemas_unchanged(pipe: Pipe, bob: User, a_spec: MakeSpec):
     register_schema(source=pipe.sources.get(), document=V1, author=bob)
     publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=bob)
     assert SourceSchema.objects.get().number == 1

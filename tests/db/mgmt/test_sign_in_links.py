@@ -1,4 +1,4 @@
-"""Sign-in links: one use, one day, no forging; and the bootstrap that prints them."""
+"""Sign-in links: single use, valid for one day, not forgeable; and the bootstrap that prints them."""
 
 import json
 from io import StringIO
@@ -19,19 +19,19 @@ def _token(link: str) -> str:
     return link.removeprefix("http://web/sign-in/").rstrip("/")
 
 
-def test_a_link_signs_in_once(alice: User):
+def test_link_signs_in_once(alice: User):
     token = _token(make_sign_in_link(user=alice, base_url="http://web/"))
     assert user_for_sign_in_token(token=token) == alice
     assert user_for_sign_in_token(token=token) is None
 
 
-def test_a_sign_in_by_another_way_uses_the_link_up(alice: User, client: Client):
+def test_other_sign_in_invalidates_the_link(alice: User, client: Client):
     token = _token(make_sign_in_link(user=alice, base_url="http://web"))
     client.force_login(alice)
     assert user_for_sign_in_token(token=token) is None
 
 
-def test_a_forged_old_or_foreign_link_signs_nobody_in(alice: User, settings: Settings):
+def test_forged_malformed_or_expired_link_signs_nobody_in(alice: User, settings: Settings):
     token = _token(make_sign_in_link(user=alice, base_url="http://web"))
     assert user_for_sign_in_token(token=token[:-1] + "x") is None
     assert user_for_sign_in_token(token="nonsense") is None
@@ -39,13 +39,13 @@ def test_a_forged_old_or_foreign_link_signs_nobody_in(alice: User, settings: Set
     assert user_for_sign_in_token(token=token) is None
 
 
-def test_a_user_who_was_shut_out_cannot_come_in_by_a_link(alice: User):
+def test_deactivated_user_cannot_sign_in_by_link(alice: User):
     token = _token(make_sign_in_link(user=alice, base_url="http://web"))
     User.objects.update(is_active=False)
     assert user_for_sign_in_token(token=token) is None
 
 
-def test_bootstrap_makes_everything_once():
+def test_bootstrap_creates_everything_once():
     first, second = _call("bootstrap"), _call("bootstrap")
     assert first["tenant"] == second["tenant"]
     assert "/sign-in/" in first["sign_in_url"]
@@ -53,24 +53,24 @@ def test_bootstrap_makes_everything_once():
     assert Membership.objects.get().role == Membership.Role.OWNER
 
 
-def test_bootstrap_hands_out_no_links_in_production(settings: Settings):
+def test_bootstrap_prints_no_links_in_production(settings: Settings):
     settings.PRODUCTION = True
     made = _call("bootstrap")
     assert made == {"cell": "c1", "release": Cell.objects.get().release_id}
     assert not User.objects.exists()
 
 
-def test_the_demo_pipe_is_found_again_and_follows_its_receiver():
+def test_demo_pipe_is_reused_and_follows_its_receiver():
     first = _call("demo_pipe", url="http://127.0.0.1:9000/")
     again = _call("demo_pipe", url="http://127.0.0.1:9000/")
     moved = _call("demo_pipe", url="http://127.0.0.1:9001/")
     assert first["pipe"] == again["pipe"] == moved["pipe"]
     assert Pipe.objects.get().revisions.count() == 2
     alive = ApiKey.objects.get(revoked_at=None)
-    assert (alive.digest, alive.source.name) == (key_digest(moved["key"]), moved["source"]), "older keys have ended"
+    assert (alive.digest, alive.source.name) == (key_digest(moved["key"]), moved["source"]), "older keys are revoked"
 
 
-def test_a_demo_pipe_to_nowhere_says_what_is_wrong():
+def test_demo_pipe_with_an_invalid_url_reports_the_error():
     with pytest.raises(CommandError, match="url"):
         _call("demo_pipe", url="ftp://127.0.0.1/")
 

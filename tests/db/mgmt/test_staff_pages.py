@@ -1,4 +1,4 @@
-"""The admin: every list opens for staff and for nobody else, nothing secret in it, nothing to delete."""
+"""The admin: every list opens for staff and nobody else, contains no secret and permits no deletion."""
 
 import pytest
 from django.contrib import admin
@@ -36,7 +36,7 @@ def test_rows_open_without_their_secrets(staff: Client, pipe: Pipe):
         assert not any(hidden in page for page in pages)
 
 
-def test_a_revision_can_neither_be_changed_nor_deleted(staff: Client, pipe: Pipe):
+def test_revision_cannot_be_changed_or_deleted(staff: Client, pipe: Pipe):
     revision = pipe.revisions.get()
     answers = [
         staff.post(reverse(f"admin:mgmt_piperevision_{deed}", args=[revision.pk])) for deed in ("change", "delete")
@@ -45,14 +45,14 @@ def test_a_revision_can_neither_be_changed_nor_deleted(staff: Client, pipe: Pipe
     assert PipeRevision.objects.get() == revision
 
 
-def test_the_environment_is_named_on_every_page(staff: Client):
+def test_environment_is_named_on_every_page(staff: Client):
     assert "development" in staff.get("/admin/").content.decode()
 
 
-def test_customers_do_not_get_in(alice: User, client: Client):
+def test_customers_cannot_open_the_admin(alice: User, client: Client):
     client.force_login(alice)
     assert client.get("/admin/").status_code == 302
 
 
-def test_staff_pages_carry_our_mark(staff: Client):
+def test_staff_pages_show_our_logo(staff: Client):
     assert "penstock/mark" in staff.get("/admin/").content.decode()

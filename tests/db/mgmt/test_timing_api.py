@@ -4,15 +4,15 @@ import pytest
 from django.utils import timezone
 
 from dataplane.ledger.breakdown import Slice
+from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import Pipe, User
-from mgmt.queries.span import bucket_at
 from tests.db.cast import MakeClient
 from tests.db.console.truth import Truth
 
 pytestmark = pytest.mark.django_db
 
 
-def test_parts_add_up_to_the_whole(client_of: MakeClient, alice: User, pipe: Pipe):
+def test_slices_add_up_to_the_whole(client_of: MakeClient, alice: User, pipe: Pipe):
     truth, bucket = Truth(pipe), bucket_at(timezone.now()) - 1
     truth.lag(bucket, "normalize", "in", [2_000])
     truth.lag(bucket, "normalize", "own", [300])
@@ -31,12 +31,12 @@ def test_parts_add_up_to_the_whole(client_of: MakeClient, alice: User, pipe: Pip
     )
 
 
-def test_a_pipe_that_delivered_nothing_has_no_parts(client_of: MakeClient, alice: User, pipe: Pipe):
+def test_pipe_without_deliveries_has_no_slices(client_of: MakeClient, alice: User, pipe: Pipe):
     found = client_of(alice).get(f"/api/v1/pipes/{pipe.id}/timing/").json()
     assert (found["range"], found["nodes"], found["parts"], found["whole"]) == ("1h", [], [], None)
 
 
-def test_a_range_that_there_is_not_is_a_problem_and_anothers_pipe_is_not_found(
+def test_unknown_range_is_a_problem_and_pipe_of_another_tenant_is_not_found(
     client_of: MakeClient, alice: User, charlie: User, pipe: Pipe
 ):
     url = f"/api/v1/pipes/{pipe.id}/timing/"

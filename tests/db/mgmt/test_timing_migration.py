@@ -1,4 +1,4 @@
-"""Lags that an earlier release stored by way become columns of one row, and back."""
+"""Lags that an earlier release stored by direction become columns of one row, and the reverse."""
 
 from datetime import UTC, datetime
 from importlib import import_module
@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 
 from controlplane.observer.days import keep_days
+from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import LagRow
-from mgmt.queries.span import bucket_at
 
 pytestmark = pytest.mark.django_db(transaction=False)
 migration = import_module("mgmt.migrations.0030_timing_of_nodes")
@@ -35,7 +35,7 @@ def columns() -> set[str]:
         return {column.name for column in connection.introspection.get_table_description(cursor, "mgmt_lagrow")}
 
 
-def test_rows_by_way_are_joined_and_parted_again_in_days_and_outside_of_them():
+def test_rows_by_direction_are_joined_and_split_inside_and_outside_day_partitions():
     keep_days(NOW, facts_keep_d=30, seals_keep_d=400)
     with connection.schema_editor() as editor:
         migration._part_ways(None, editor)

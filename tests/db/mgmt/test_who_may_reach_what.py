@@ -1,4 +1,4 @@
-"""The access matrix, made from the routes themselves: a new route is in it before anybody thinks of it."""
+"""The access matrix, built from the routes: a new route is included automatically."""
 
 import re
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from mgmt import access
-from mgmt.models import Admission, Alert, DeadLetter, Membership, Move, Pipe, PipeRevision, Ramp, Tenant, User
+from mgmt.models import Admission, Alert, DeadLetter, Membership, Pipe, PipeRevision, Ramp, Redrive, Tenant, User
 from mgmt.services import add_member, begin_ramp, create_api_key, create_pipe
+from mgmt.web import access
 from tests.db.cast import MakeClient, MakeSpec
 from tests.db.channels import add_active_channel
 
@@ -24,14 +24,14 @@ UNSAFE = ("post", "put", "patch", "delete")
 
 @dataclass(frozen=True)
 class Route:
-    """One route: its template, the names of its arguments, its view."""
+    """One route: its template, argument names and view."""
 
     template: str
     arguments: tuple[str, ...]
     view: Any
 
     def methods(self) -> list[str]:
-        """The API says which methods it has; a page may take GET and POST."""
+        """Return the methods that the API view defines; a page may have GET and POST."""
         view = getattr(self.view, "view_class", None)
         return [m for m in ("get", *UNSAFE) if hasattr(view, m)] if view else ["get", "post"]
 
@@ -47,16 +47,16 @@ def _routes(resolver: URLResolver, prefix: str = "/") -> Iterator[Route]:
 
 
 ROUTES = list(_routes(get_resolver()))
-# These have matrices of their own: tests/db/mgmt/test_lookup_tables.py, tests/db/console/test_table_pages.py,
-# tests/db/mgmt/test_test_requests.py, tests/db/console/test_trying_a_destination.py
+# These have their own matrices: tests/db/mgmt/test_lookup_tables.py, tests/db/console/test_table_pages.py,
+# tests/db/mgmt/test_delivery_tests.py, tests/db/console/test_trying_a_destination.py
 LOOKUPS = ("/api/v1/lookup-tables/", "/tables/")
 TESTS = (
     "/api/v1/destination-tests/",
     "/tests/",
 )
-STAFFS = ("/staff/", "/api/v1/staff/")  # for those who run Penstock, whatever tenants they are of
+STAFFS = ("/staff/", "/api/v1/staff/")  # for staff, independent of their tenants
 OF_A_ROW = [route for route in ROUTES if {"pipe", "pipe_id", "tenant"} & set(route.arguments)]
-# Routes that name no tenant's row. A new one has to be put here on purpose.
+# Routes that name no tenant's row. A new one must be added here on purpose.
 OF_NO_ROW = {
     "/api/v1/me/",
     "/api/v1/pipes/",
@@ -87,15 +87,13 @@ CASES = [
 ]
 
 
-def test_every_route_either_names_a_row_or_is_known_to_name_no_row():
+def test_every_route_names_a_row_or_is_listed_as_naming_none():
     others = {route.template for route in ROUTES if not route.template.startswith((*LOOKUPS, *TESTS, *STAFFS))}
     assert others - {route.template for route in OF_A_ROW} <= OF_NO_ROW
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.template.startswith(STAFFS)])
-def test_an_owner_who_is_not_of_the_staff_finds_none_of_its_pages(
-    route: Route, alice: User, client: Client, client_of: MakeClient
-):
+def test_owner_who_is_not_staff_finds_no_staff_page(route: Route, alice: User, client: Client, client_of: MakeClient):
     path = re.sub(r"<[^>]*>", "1", route.template)
     for method in route.methods():
         assert getattr(client_of(alice), method)(path).status_code == 404
@@ -103,13 +101,13 @@ def test_an_owner_who_is_not_of_the_staff_finds_none_of_its_pages(
 
 
 @pytest.mark.parametrize(("route", "method"), CASES)
-def test_another_tenants_row_is_not_found_as_a_missing_one_is_not(
+def test_row_of_another_tenant_is_404_like_a_missing_one(
     route: Route, method: str, pipe: Pipe, charlie: User, client_of: MakeClient
 ):
     client = client_of(charlie)
     foreign = getattr(client, method)(_path(route, pipe))
     missing = getattr(client, method)(_path(route, pipe, missing=True))
-    if foreign.status_code == 405:  # a page that takes one method only says so before it looks anything up
+    if foreign.status_code == 405:  # a page with a single method answers 405 before it queries anything
         assert missing.status_code == 405
         return
     assert (foreign.status_code, missing.status_code) == (404, 404)
@@ -118,7 +116,7 @@ def test_another_tenants_row_is_not_found_as_a_missing_one_is_not(
 
 
 @pytest.mark.parametrize(("route", "method"), CASES)
-def test_nobody_reaches_anything_without_signing_in(route: Route, method: str, pipe: Pipe, client: Client):
+def test_every_route_of_a_row_requires_a_sign_in(route: Route, method: str, pipe: Pipe, client: Client):
     answer = getattr(client, method)(_path(route, pipe))
     if route.template.startswith("/api/"):
         assert answer.status_code == 401
@@ -163,14 +161,25 @@ NEEDS = {
 }
 
 
-def test_every_unsafe_route_of_the_api_has_a_row_in_the_table_of_roles():
-    unsafe = [r for r in ROUTES if r.template.startswith("/api/") for m in r.methods() if m in UNSAFE]
-    assert len([route for route in unsafe if not route.template.startswith((*LOOKUPS, *TESTS, *STAFFS))]) == len(NEEDS)
+def test_every_unsafe_api_route_is_in_the_table_of_roles():
+    unsafe = {
+        (method, route.template)
+        for route in ROUTES
+        for method in route.methods()
+        if method in UNSAFE and route.template.startswith("/api/")
+        if not route.template.startswith((*LOOKUPS, *TESTS, *STAFFS))
+    }
+    patterns = {(method, template): re.sub("<[^>]+>", "[^/]+", template) for method, template in unsafe}
+    found = [
+        {one for one in unsafe if one[0] == method and re.fullmatch(patterns[one], path)} for method, path in NEEDS
+    ]
+    assert [needed for needed, routes in zip(NEEDS, found, strict=True) if len(routes) != 1] == []
+    assert set.union(*found) == unsafe
 
 
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize(("method", "path"), NEEDS, ids=str)
-def test_a_role_may_do_what_the_table_says_and_no_more(
+def test_role_may_do_exactly_what_the_table_allows(
     method: str, path: str, role: Role, pipe: Pipe, tenant: Tenant, client_of: MakeClient
 ):
     member = User.objects.create_user("dora")
@@ -181,7 +190,7 @@ def test_a_role_may_do_what_the_table_says_and_no_more(
     Admission.objects.create(pipe=pipe, share=20, expected_per_s=1_000)
     answer = getattr(client_of(member), method)(path.format(**ids, tenant=tenant.id), {})
     if access.may(role, NEEDS[method, path]):
-        # An empty body may be wrong, or there is nothing to send as a probe: but it was looked at.
+        # An empty body may be invalid, or there is nothing to probe, but the role was accepted.
         assert answer.status_code in (200, 201, 204, 400) or answer.json()["code"] == "nothing-to-probe"
     else:
         expected = (403, "role-too-low") if path != "/api/v1/pipes/" else (400, "invalid")
@@ -197,7 +206,7 @@ def test_a_role_may_do_what_the_table_says_and_no_more(
         "tenants/{tenant}/alert-channels/{channel}/",
     ],
 )
-def test_a_row_of_another_tenant_is_not_found_under_ones_own(
+def test_row_of_another_tenant_is_not_found_under_the_users_own_path(
     path: str,
     pipe: Pipe,
     tenant: Tenant,
@@ -206,7 +215,7 @@ def test_a_row_of_another_tenant_is_not_found_under_ones_own(
     a_spec: MakeSpec,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("mgmt.queries.records.READ_S", 0.05)  # there is no broker here
+    monkeypatch.setattr("mgmt.messages.queries.records.READ_S", 0.05)  # there is no broker here
     ids = {name: row.id for name, row in delivery_rows(pipe).items()}
     own = charlie.tenants.get()
     foreign = create_pipe(tenant=own, name="charlies", spec=a_spec(), author=charlie)
@@ -219,10 +228,10 @@ def test_a_row_of_another_tenant_is_not_found_under_ones_own(
 
 
 def delivery_rows(pipe: Pipe) -> dict[str, Any]:
-    """A move, an alert, a channel and a dead letter."""
+    """Create a redrive, an alert, a channel and a dead letter."""
     now = timezone.now()
     place = {"topic": "penstock.c1.dead.g1", "partition": 0, "offset": 0}
-    move = Move.objects.create(
+    move = Redrive.objects.create(
         pipe=pipe, destination="crm", what="redrive", chosen={}, taken=[], total=0, rate_per_s=1.0
     )
     letter = DeadLetter.objects.create(
@@ -244,14 +253,16 @@ def delivery_rows(pipe: Pipe) -> dict[str, Any]:
 
 
 def ramp_of(pipe: Pipe) -> Ramp:
-    """Its first revision is live, its second one ramps."""
+    """Make the first revision live and begin the ramp of a second one."""
     pipe.revisions.update(state="live")
     second = PipeRevision.objects.create(pipe=pipe, number=2, spec=pipe.revisions.get().spec)
     begin_ramp(revision=second, share=1, now=timezone.now())
     return Ramp.objects.get(revision=second)
 
 
-def test_only_who_may_make_pipes_makes_one(pipe: Pipe, tenant: Tenant, client_of: MakeClient, a_spec: MakeSpec):
+def test_only_a_role_that_may_create_pipes_creates_one(
+    pipe: Pipe, tenant: Tenant, client_of: MakeClient, a_spec: MakeSpec
+):
     viewer = User.objects.create_user("dora")
     add_member(tenant=tenant, user=viewer, role=Role.VIEWER)
     answer = client_of(viewer).post("/api/v1/pipes/", {"name": "x", "spec": a_spec()})
@@ -259,7 +270,7 @@ def test_only_who_may_make_pipes_makes_one(pipe: Pipe, tenant: Tenant, client_of
     assert Pipe.objects.count() == 1
 
 
-def test_a_pipe_cannot_be_made_in_another_tenant(
+def test_pipe_cannot_be_created_in_another_tenant(
     tenant: Tenant, charlie: User, client_of: MakeClient, a_spec: MakeSpec
 ):
     body = {"name": "x", "spec": a_spec(), "tenant": tenant.id}
@@ -267,7 +278,7 @@ def test_a_pipe_cannot_be_made_in_another_tenant(
     assert not Pipe.objects.exists()
 
 
-def test_lists_hold_the_users_own_tenants_only(
+def test_lists_contain_only_the_users_own_tenants(
     pipe: Pipe, charlie: User, bob: User, client_of: MakeClient, a_spec: MakeSpec
 ):
     own = charlie.tenants.get()
@@ -277,14 +288,14 @@ def test_lists_hold_the_users_own_tenants_only(
     assert [(p["name"], p["my_role"]) for p in seen[charlie]] == [("charlies", "owner")]
 
 
-def test_a_role_that_was_taken_away_ends_with_the_next_request(pipe: Pipe, bob: User, client_of: MakeClient):
+def test_removed_role_ends_with_the_next_request(pipe: Pipe, bob: User, client_of: MakeClient):
     client = client_of(bob)
     assert client.get(f"/api/v1/pipes/{pipe.id}/").status_code == 200
     Membership.objects.filter(user=bob).delete()
     assert client.get(f"/api/v1/pipes/{pipe.id}/").status_code == 404
 
 
-def test_the_roles_are_in_order():
+def test_roles_are_ordered():
     order = [Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.OWNER]
     for held, role in enumerate(order):
         assert [access.may(role, need) for need in order] == [held >= asked for asked in range(4)]

@@ -1,4 +1,4 @@
-"""Windows through the API and on their page: which there are, what was late, and who may ask what they say now."""
+"""Windows in the API and on their page: the list, the late events, and access to current values."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,8 +8,8 @@ from django.test import Client
 from pyroaring import BitMap64
 from rest_framework.test import APIClient
 
+from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import FactRow, Pipe, Topic, User
-from mgmt.queries.span import bucket_at
 from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import go_live
@@ -44,7 +44,7 @@ def as_user(user: User) -> APIClient:
     return client
 
 
-def test_they_are_listed_with_what_was_late(windowed: Pipe, alice: User):
+def test_windows_are_listed_with_their_late_events(windowed: Pipe, alice: User):
     late(windowed, 3)
     (found,) = as_user(alice).get(f"/api/v1/pipes/{windowed.id}/windows/").json()["results"]
     assert found == {
@@ -56,30 +56,30 @@ def test_they_are_listed_with_what_was_late(windowed: Pipe, alice: User):
     }
 
 
-def test_nothing_is_open_before_the_cell_has_a_topic_for_it(windowed: Pipe, alice: User):
+def test_no_pane_is_open_before_the_cell_has_a_topic_for_panes(windowed: Pipe, alice: User):
     answer = as_user(alice).get(f"/api/v1/pipes/{windowed.id}/windows/by-shop/?by=berlin")
     assert answer.json() == {"window": "by-shop", "by": {"shop": "berlin"}, "as_of": None, "open": []}
 
 
 @pytest.mark.parametrize("query", ["", "?by=berlin&by=rome"])
-def test_a_key_needs_a_value_for_each_of_its_paths(windowed: Pipe, alice: User, query: str):
+def test_key_needs_a_value_for_each_of_its_paths(windowed: Pipe, alice: User, query: str):
     answer = as_user(alice).get(f"/api/v1/pipes/{windowed.id}/windows/by-shop/{query}")
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["detail"].startswith("needs 1 value, for shop, got ")
 
 
-def test_while_the_brokers_are_away_it_is_unavailable_and_the_page_says_so(
+def test_unreachable_brokers_are_a_503_and_reported_on_the_page(
     windowed: Pipe, alice: User, client: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("mgmt.queries.records.READ_S", 0.2)  # no brokers here
+    monkeypatch.setattr("mgmt.messages.queries.records.READ_S", 0.2)  # no brokers here
     Topic.objects.create(cell_id="c1", purpose="panes", name="penstock.c1.panes.g1", topic_id="x", partitions=4)
     assert as_user(alice).get(f"/api/v1/pipes/{windowed.id}/windows/by-shop/?by=berlin").status_code == 503
     client.force_login(alice)
     page = client.get(f"/pipes/{windowed.id}/windows/?window=by-shop&by=berlin").content.decode()
-    assert "It cannot be told now: the brokers do not answer." in page
+    assert "The current values are not available: the brokers do not answer." in page
 
 
-def test_the_page_shows_each_with_its_key_and_what_was_late(windowed: Pipe, alice: User, client: Client):
+def test_page_shows_each_window_with_its_key_and_late_events(windowed: Pipe, alice: User, client: Client):
     late(windowed, 3)
     client.force_login(alice)
     page = client.get(f"/pipes/{windowed.id}/windows/").content.decode()
@@ -88,9 +88,9 @@ def test_the_page_shows_each_with_its_key_and_what_was_late(windowed: Pipe, alic
 
 
 @pytest.mark.parametrize("path", ["", "by-shop/?by=berlin"])
-def test_another_tenant_finds_nothing(windowed: Pipe, charlie: User, path: str):
+def test_windows_of_another_tenant_are_not_found(windowed: Pipe, charlie: User, path: str):
     assert as_user(charlie).get(f"/api/v1/pipes/{windowed.id}/windows/{path}").status_code == 404
 
 
-def test_a_window_that_the_pipe_does_not_have_is_not_found(windowed: Pipe, alice: User):
+def test_window_missing_from_the_pipe_is_not_found(windowed: Pipe, alice: User):
     assert as_user(alice).get(f"/api/v1/pipes/{windowed.id}/windows/other/?by=x").status_code == 404

@@ -1,15 +1,15 @@
-"""Pages read several tables while the Observer writes: nobody may be shown a loss that is none."""
+"""Pages read several tables while the Observer writes: no page may show a false loss."""
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from mgmt.models import Cell, FactRow, Passed, Pipe, Reach, Topic
-from mgmt.queries.ledger import accounts
+from mgmt.ledger.queries.ledger import accounts
+from mgmt.models import Cell, FactRow, HighOffset, Pipe, SettledOffset, Topic
 
 
 @pytest.mark.django_db
-def test_marks_are_read_before_the_facts_they_speak_of(pipe: Pipe):
+def test_marks_are_read_before_the_facts_they_cover(pipe: Pipe):
     pipe.cell = Cell.objects.create(id="c1")
     pipe.save()
     Topic.objects.create(cell=pipe.cell, purpose="ingest", name="penstock.c1.ingest.g1", topic_id="x", partitions=1)
@@ -17,6 +17,10 @@ def test_marks_are_read_before_the_facts_they_speak_of(pipe: Pipe):
         connection,
     ) as queries:
         accounts(pipe.id, [1])
-    tables = [FactRow._meta.db_table, Passed._meta.db_table, Reach._meta.db_table]
+    tables = [FactRow._meta.db_table, SettledOffset._meta.db_table, HighOffset._meta.db_table]
     order = [table for query in queries for table in tables if f'FROM "{table}"' in query["sql"]]
-    assert order.index(Passed._meta.db_table) < order.index(Reach._meta.db_table) < order.index(FactRow._meta.db_table)
+    assert (
+        order.index(SettledOffset._meta.db_table)
+        < order.index(HighOffset._meta.db_table)
+        < order.index(FactRow._meta.db_table)
+    )

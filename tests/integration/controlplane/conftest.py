@@ -1,4 +1,4 @@
-"""What these tests share: the real broker's address, keys for secrets, and the environment of processes they start."""
+"""Shared fixtures: the real broker's address, encryption keys, and the environment of started processes."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ def _fernet_keys(settings: LazySettings) -> None:
 
 @pytest.fixture
 def environment(kafka: str, tmp_path: Path) -> dict[str, str]:
-    """For a process that shall see this test's database and broker."""
+    """Environment of a process that uses this test's database and broker."""
     where = connection.settings_dict
     url = f"postgresql://{where['USER']}:{where['PASSWORD']}@{where['HOST']}:{where['PORT']}/{where['NAME']}"
     return os.environ | {

@@ -1,4 +1,4 @@
-"""The Observer beside a test, in a thread, and waiting for what it brings about."""
+"""Observer in a thread of the test process, and a wait for its effects."""
 
 import threading
 import time
@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from controlplane.observer.main import observe
-from tests.rig.patience import Patience
+from tests.support.patience import Patience
 
 
 @contextmanager
 def observing() -> Iterator[None]:
-    """It observes meanwhile, and has ended afterwards."""
+    """Run the Observer during the block, and stop it afterwards."""
     ending = threading.Event()
     thread = threading.Thread(target=observe, args=(ending,))
     thread.start()
@@ -24,8 +24,8 @@ def observing() -> Iterator[None]:
 
 
 def until(truth: Callable[[], object], limit_s: float = 30) -> None:
-    """Wait until something holds."""
+    """Wait until the condition holds."""
     patience = Patience(limit_s)
     while not truth():
-        assert not patience.is_over, "it did not come about in time"
+        assert not patience.is_over, "the condition did not hold in time"
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The control topic as it stands, from its beginning to its end."""
+"""Reader of the control topic, from its beginning to its end."""
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -8,7 +8,7 @@ from dataplane.tables.records import Record, decode_record
 
 
 def control_records() -> list[Record]:
-    """Every record that is still there, the oldest first."""
+    """Return every record that is still in the topic, oldest first."""
     consumer = Consumer({"bootstrap.servers": control_settings().kafka, "group.id": "penstock.test"})
     try:
         offset, end = consumer.get_watermark_offsets(TopicPartition(CONTROL_TOPIC, 0), timeout=10)

@@ -1,4 +1,4 @@
-"""The Autoscaler's tick against real Kafka and Postgres: offsets become figures, and a busy group gets lanes."""
+"""Autoscaler's tick against real Kafka and Postgres: offsets become samples, and a busy group gets lanes."""
 
 import uuid
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from controlplane.autoscaler.offsets import Offsets
-from controlplane.autoscaler.tasks import Autoscaler, Limits
+from controlplane.autoscaler.offsets import OffsetReader
+from controlplane.autoscaler.tasks import Autoscaler, ScaleLimits
 from controlplane.compute.memory import MemoryCompute
 from controlplane.control_topic import ControlTopic
 from controlplane.kafka import consumer, producer
-from controlplane.provisioner.act import Hands, ensure_cell_topics
+from controlplane.provisioner.act import Effects, ensure_cell_topics
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin
+from controlplane.topics import TopicCreator
 from dataplane.names import PURPOSES, cell_topic, lane_group
 from mgmt.models import Cell, ControlAction, Heartbeat, ScaleGroup, ScaleSample
 
@@ -25,10 +25,10 @@ MOST = 4
 
 @pytest.fixture
 def cell(kafka: str) -> Iterator[str]:
-    """A cell with real topics; they go when the test is over."""
+    """A cell with real topics, which are deleted after the test."""
     name = f"t{uuid.uuid4().hex[:8]}"
     Cell.objects.create(id=name)
-    hands = Hands(control_settings(), TopicAdmin(kafka), ControlTopic(kafka), MemoryCompute(), {})
+    hands = Effects(control_settings(), TopicCreator(kafka), ControlTopic(kafka), MemoryCompute(), {})
     ensure_cell_topics(hands, cell=name)
     yield name
     admin = AdminClient({"bootstrap.servers": kafka})
@@ -56,8 +56,8 @@ def beat(cell: str, at: datetime, cpu_s: float) -> None:
     Heartbeat.objects.update_or_create(cell=cell, writer="process-0", defaults=fields | {"body": body})
 
 
-def test_a_group_that_is_busy_and_behind_gets_lanes(kafka: str, cell: str):
-    scaler = Autoscaler(Offsets(kafka), Limits(MOST))
+def test_busy_group_with_a_backlog_gets_lanes(kafka: str, cell: str):
+    scaler = Autoscaler(OffsetReader(kafka), ScaleLimits(MOST))
     now = datetime.now(UTC)
     for turn in range(2):
         send(kafka, cell, 8_000)
@@ -73,6 +73,6 @@ def test_a_group_that_is_busy_and_behind_gets_lanes(kafka: str, cell: str):
     assert (seen["came"], seen["settled"], seen["backlog"]) == (1_600, 800, 12_000)
 
 
-def test_without_a_broker_it_says_so(cell: str):
-    assert Autoscaler(Offsets("127.0.0.1:1"), Limits(MOST)).tick(datetime.now(UTC)) == "waiting for Kafka"
+def test_tick_without_a_broker_reports_waiting_for_kafka(cell: str):
+    assert Autoscaler(OffsetReader("127.0.0.1:1"), ScaleLimits(MOST)).tick(datetime.now(UTC)) == "waiting for Kafka"
     assert not ScaleSample.objects.exists()

@@ -1,4 +1,4 @@
-"""A broker that is killed and comes back: whoever waited for it goes on by itself."""
+"""Clients of a broker that is killed and restarted resume automatically."""
 
 import time
 from collections.abc import Iterator
@@ -9,17 +9,17 @@ from django.test.utils import override_settings
 
 from controlplane.control_topic import ControlTopic, ControlTopicError
 from controlplane.kafka import producer
-from controlplane.observer.main import Session
-from controlplane.observer.reader import Reader
-from controlplane.observer.shown import Shown
+from controlplane.observer.main import ObserverSession
+from controlplane.observer.metrics import ObserverMetrics
+from controlplane.observer.reader import AuditReader
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, cluster_plans
-from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
+from controlplane.topics import TopicCreator, cluster_plans
+from dataplane.ledger.heartbeat import HeartbeatRecord, encode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC
-from dataplane.tables.records import KeyRecord
+from dataplane.tables.records import ApiKeyRecord
 from localbox.testing import Box
 from mgmt.models import Heartbeat as HeartbeatRow
-from tests.rig.patience import Patience
+from tests.support.patience import Patience
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +30,9 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
 
 @pytest.fixture
 def broker(box: Box) -> Iterator[str]:
-    """A broker of our own, as it will be killed."""
+    """A broker for this module only, because the tests kill it."""
     with override_settings(PENSTOCK_KAFKA=box.env["PENSTOCK_KAFKA"]):
-        TopicAdmin(box.env["PENSTOCK_KAFKA"]).ensure(cluster_plans(control_settings().topics))
+        TopicCreator(box.env["PENSTOCK_KAFKA"]).ensure(cluster_plans(control_settings().topics))
         yield box.env["PENSTOCK_KAFKA"]
 
 
@@ -41,13 +41,13 @@ def restart(box: Box) -> None:
     box.wait_ready("kafka", not_pid=killed)
 
 
-def test_the_publisher_reads_and_writes_again(box: Box, broker: str):
+def test_publisher_reads_and_writes_after_a_broker_restart(box: Box, broker: str):
     topic = ControlTopic(broker)
-    topic.publish([KeyRecord("before", 1, "p1", "shop")])
+    topic.publish([ApiKeyRecord("before", 1, "p1", "shop")])
     topic.refresh()
     restart(box)
     read_again(topic)
-    topic.publish([KeyRecord("after", 1, "p1", "shop")])
+    topic.publish([ApiKeyRecord("after", 1, "p1", "shop")])
     read_again(topic)
     assert {"key/before", "key/after"} <= set(topic.published)
 
@@ -58,23 +58,23 @@ def read_again(topic: ControlTopic, limit_s: float = 60) -> None:
         try:
             return topic.refresh()
         except ControlTopicError:
-            assert not patience.is_over, "the control topic cannot be read any more"
+            assert not patience.is_over, "the control topic is not readable after the restart"
             time.sleep(0.2)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_observer_reads_on_in_the_same_session(box: Box, broker: str):
-    reader = Reader(broker)
-    session = Session(control_settings(), Shown(), reader)
+def test_observer_continues_in_the_same_session_after_a_broker_restart(box: Box, broker: str):
+    reader = AuditReader(broker)
+    session = ObserverSession(control_settings(), ObserverMetrics(), reader)
     try:
         session.step()
         restart(box)
         writer = producer(broker)
         patience = Patience(60)
         while not HeartbeatRow.objects.exists():
-            assert not patience.is_over, "no heartbeat is read any more"
+            assert not patience.is_over, "no heartbeat is read after the restart"
             now_us = time.time_ns() // 1000
-            beat = Heartbeat("c1", "process-0", "process", 1, "a", now_us, "running", 1, 1, "host", 0.0, 1)
+            beat = HeartbeatRecord("c1", "process-0", "process", 1, "a", now_us, "running", 1, 1, "host", 0.0, 1)
             writer.produce(HEARTBEAT_TOPIC, encode_heartbeat(beat))
             writer.flush(10)
             session.step()

@@ -1,4 +1,4 @@
-"""Redis, beat and workers killed, doubled, emptied and full: what is due stays due, is done once, and silence is told.
+"""Redis, beat and workers killed, doubled, flushed, full: due work stays due, is done once, and stalls are reported.
 
 Redis, the workers and the beats are the box's own programs; Postgres and Kafka are real.
 """
@@ -17,20 +17,20 @@ from django.utils import timezone
 from redis.exceptions import OutOfMemoryError
 
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin
+from controlplane.topics import TopicCreator
 from dataplane.names import PURPOSES, WIRE_VERSION, cell_topic
 from localbox.testing import box_of
-from mgmt.models import Cell, ControlAction, Incident, Pipe, Tenant, Tick, Topic, User
-from mgmt.schedule import PROVISION
+from mgmt.cells.schedule import PROVISION
+from mgmt.models import Cell, ControlAction, Incident, Pipe, TaskRun, Tenant, Topic, User
 from mgmt.services import create_pipe, create_tenant, register_release
 from tests.integration.controlplane.observing import observing
 from tests.integration.controlplane.records import control_records
-from tests.rig.control_plane import ControlProcesses, RedisServer
-from tests.rig.plane import until
+from tests.support.control_plane import ControlProcesses, RedisServer
+from tests.support.plane import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_800)]
-DUE_S: Final = 60.0  # within it the control plane has found what is due, whatever happened to Redis
-START_S: Final = 240.0  # for processes to start beside those of others
+DUE_S: Final = 60.0  # limit within which the control plane finds due work, whatever happened to Redis
+START_S: Final = 240.0  # limit for processes to start on a busy machine
 RELEASE: Final = "0123456789abcdef"
 SPEC: Final = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}}}
 
@@ -52,7 +52,7 @@ def control(redis: RedisServer, environment: dict[str, str], tmp_path: Path) -> 
 
 @pytest.fixture
 def cell(kafka: str) -> Iterator[str]:
-    """A cell that no other test shares; its topics go when the test is over."""
+    """A cell that no other test shares; its topics are deleted after the test."""
     name = f"t{uuid.uuid4().hex[:8]}"
     register_release(release=RELEASE, wire=WIRE_VERSION, about="", now=timezone.now())
     Cell.objects.create(id=name, release_id=RELEASE)
@@ -73,19 +73,19 @@ def ask_for_pipe(tenant: Tenant) -> Pipe:
 
 
 def is_made(pipe: Pipe) -> bool:
-    """Placed on the cell, its topics bound, its records published, its ramp begun."""
+    """Return True if the pipe is placed, its topics bound, its records published and its ramp begun."""
     return bool(pipe.revisions.get().state == "ramping")
 
 
 def allowed_s() -> float:
-    """A minute on a machine of our own; where others wait for the processors too, as much more as they make us."""
+    """Return a minute on an idle machine, and proportionally more where other processes use the CPUs."""
     return DUE_S * max(1.0, os.getloadavg()[0] / (2 * (os.cpu_count() or 1)))
 
 
 def standing(pipe: Pipe) -> str:
-    """What its revision does, and what each task last did."""
+    """Return the state of the pipe's revision and the last run of each task."""
     revision = pipe.revisions.get()
-    ticks = "".join(f"{tick} at {tick.at}\n" for tick in Tick.objects.all())
+    ticks = "".join(f"{tick} at {tick.at}\n" for tick in TaskRun.objects.all())
     return f"{revision.state}: {revision.state_reason}\n{ticks}"
 
 
@@ -94,13 +94,13 @@ def becomes_made(pipe: Pipe, control: ControlProcesses) -> None:
 
 
 def works(control: ControlProcesses) -> None:
-    """Wait until ticks are done."""
+    """Wait until a tick has run."""
     until(last_tick, "ticks are done", START_S, seen=control.log)
 
 
 def made_once(cell: str, pipes: list[Pipe]) -> None:
-    """One set of topics, each bound; one record of each kind a pipe; one row in the audit for what was done to it."""
-    found = TopicAdmin(control_settings().kafka).find(cell_topic(cell, purpose, 1) for purpose in PURPOSES)
+    """Assert one set of bound topics, one record of each kind per pipe, and one control audit row per pipe."""
+    found = TopicCreator(control_settings().kafka).find(cell_topic(cell, purpose, 1) for purpose in PURPOSES)
     assert {row.topic_id for row in Topic.objects.all()} == {topic.topic_id for topic in found.values()}
     assert Topic.objects.filter(cell=cell).count() == len(PURPOSES)
     kinds = Counter((record.pipe, type(record)) for record in control_records() if hasattr(record, "pipe"))
@@ -110,10 +110,10 @@ def made_once(cell: str, pipes: list[Pipe]) -> None:
 
 
 def last_tick() -> object:
-    return Tick.objects.filter(task=PROVISION).values_list("at", flat=True).first()
+    return TaskRun.objects.filter(task=PROVISION).values_list("at", flat=True).first()
 
 
-def test_what_is_asked_for_while_redis_is_dead_is_made_when_it_is_back(
+def test_pipe_requested_while_redis_is_down_is_made_after_its_return(
     redis: RedisServer, control: ControlProcesses, cell: str, tenant: Tenant
 ):
     control.start()
@@ -127,7 +127,7 @@ def test_what_is_asked_for_while_redis_is_dead_is_made_when_it_is_back(
     made_once(cell, [first, second])
 
 
-def test_redis_emptied_again_and_again_loses_nothing_that_is_due(
+def test_repeatedly_flushed_redis_loses_no_due_work(
     redis: RedisServer, control: ControlProcesses, cell: str, tenant: Tenant
 ):
     control.start()
@@ -142,7 +142,7 @@ def test_redis_emptied_again_and_again_loses_nothing_that_is_due(
     made_once(cell, [pipe])
 
 
-def test_a_full_redis_leaves_work_due_and_pages_say_so(
+def test_full_redis_leaves_work_due_and_pages_report_the_delay(
     redis: RedisServer, control: ControlProcesses, cell: str, tenant: Tenant
 ):
     admin, alice = Client(), Client()
@@ -152,20 +152,20 @@ def test_a_full_redis_leaves_work_due_and_pages_say_so(
     with (
         box_of("worker", env=control.env),
         redis.client() as hand,
-    ):  # a full Redis ends workers: the box starts them anew
+    ):  # a full Redis ends workers: the box restarts them
         works(control)
         hand.config_set("maxmemory", "1mb")
         with pytest.raises(OutOfMemoryError):
             hand.set("more", b"x" * 100_000)
 
         def stands_still() -> bool:
-            return "The control plane does nothing" in admin.get("/staff/").content.decode()
+            return "The control plane is stalled" in admin.get("/staff/").content.decode()
 
         until(stands_still, "the controllers' page says that nothing is done", allowed_s(), seen=control.log)
         pipe = ask_for_pipe(tenant)
 
         def owner_is_told() -> bool:
-            return "Our control plane is behind" in alice.get(f"/pipes/{pipe.id}/").content.decode()
+            return "Our control plane is delayed" in alice.get(f"/pipes/{pipe.id}/").content.decode()
 
         until(owner_is_told, "the pipe's page says that it waits for us", allowed_s(), seen=control.log)
         assert pipe.revisions.get().state == "requested"
@@ -182,7 +182,7 @@ act._bind = lambda *args, **named: os.kill(os.getpid(), 9)
 """
 
 
-def test_a_worker_killed_between_topics_and_rows_leaves_one_pipe_and_no_orphan(
+def test_worker_killed_between_topics_and_rows_leaves_one_pipe_and_no_orphan(
     control: ControlProcesses, cell: str, tenant: Tenant
 ):
     control.beat()
@@ -197,7 +197,7 @@ def test_a_worker_killed_between_topics_and_rows_leaves_one_pipe_and_no_orphan(
     made_once(cell, [pipe])
 
 
-def test_two_beats_and_two_workers_do_nothing_twice(control: ControlProcesses, cell: str, tenant: Tenant):
+def test_two_beats_and_two_workers_do_no_work_twice(control: ControlProcesses, cell: str, tenant: Tenant):
     for start in (control.beat, control.worker) * 2:
         start()
     works(control)
@@ -207,7 +207,7 @@ def test_two_beats_and_two_workers_do_nothing_twice(control: ControlProcesses, c
     made_once(cell, pipes)
 
 
-def test_a_missing_beat_is_an_incident_until_one_is_back(control: ControlProcesses, cell: str):
+def test_missing_beat_is_an_incident_until_a_beat_returns(control: ControlProcesses, cell: str):
     only = control.beat()
     control.worker()
     works(control)

@@ -1,4 +1,4 @@
-"""Kafka clients of the control plane on a real broker: few, still there after its death, and strangers to groups."""
+"""Kafka clients of the control plane on a real broker: few, kept across its restart, members of no group."""
 
 import subprocess
 import sys
@@ -14,28 +14,28 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from controlplane.autoscaler.offsets import Offsets
-from controlplane.autoscaler.tasks import Autoscaler, Limits
+from controlplane.autoscaler.offsets import OffsetReader
+from controlplane.autoscaler.tasks import Autoscaler, ScaleLimits
 from controlplane.compute.memory import MemoryCompute
 from controlplane.control_topic import ControlTopic
-from controlplane.kafka import KafkaClients, NotStoredError
+from controlplane.kafka import KafkaClients, RecordNotStoredError
 from controlplane.lookups.publish import LookupPublisher
-from controlplane.provisioner.act import Hands, ensure_cell_topics
+from controlplane.provisioner.act import Effects, ensure_cell_topics
 from controlplane.provisioner.tasks import Provisioner
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin
+from controlplane.topics import TopicCreator
 from dataplane.names import PURPOSES, cell_topic
 from dataplane.runtime.kafka import lane_consumer
 from localbox.settings import ROOT
+from mgmt.lookups.row_files import NewRow
 from mgmt.models import Cell, LookupTable, User
 from mgmt.services import create_lookup_table, create_tenant, upload_rows
-from mgmt.services.row_files import NewRow
-from tests.rig.broker import Broker
-from tests.rig.librdkafka import client_threads, clients_made, fail_for_good
-from tests.rig.patience import Patience
+from tests.support.broker import Broker
+from tests.support.librdkafka import client_threads, clients_made, fail_for_good
+from tests.support.patience import Patience
 
 ROUNDS: Final = 100
-KILLS: Final = 10  # each for longer than a request waits
+KILLS: Final = 10  # each outage is longer than a request's timeout
 MISSING_S: Final = 12
 ASKS_FOR_MISSING_TOPICS: Final = """
 import sys, time, uuid
@@ -64,7 +64,7 @@ ASKS: Final = """
 import random, sys, threading, time
 from confluent_kafka import KafkaException, TopicPartition
 from controlplane import kafka
-from tests.rig.librdkafka import MockCluster
+from tests.support.librdkafka import MockCluster
 
 cluster, chance, done = MockCluster(), random.Random(1), threading.Event()
 cluster.make_topic("t")
@@ -98,7 +98,7 @@ print(committed)
 
 @pytest.fixture
 def topic(kafka: str) -> Iterator[str]:
-    """One partition."""
+    """A topic with one partition."""
     name, admin = f"t{uuid.uuid4().hex[:8]}", AdminClient({"bootstrap.servers": kafka})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(20)
     yield name
@@ -107,11 +107,11 @@ def topic(kafka: str) -> Iterator[str]:
 
 @pytest.fixture
 def cell(kafka: str) -> Iterator[str]:
-    """A cell with real topics; they go when the test is over."""
+    """A cell with real topics, which are deleted after the test."""
     name = f"t{uuid.uuid4().hex[:8]}"
     Cell.objects.create(id=name)
     ensure_cell_topics(
-        Hands(control_settings(), TopicAdmin(kafka), ControlTopic(kafka), MemoryCompute(), {}), cell=name
+        Effects(control_settings(), TopicCreator(kafka), ControlTopic(kafka), MemoryCompute(), {}), cell=name
     )
     yield name
     admin = AdminClient({"bootstrap.servers": kafka})
@@ -120,10 +120,10 @@ def cell(kafka: str) -> Iterator[str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_hundred_ticks_make_no_more_clients_than_one(kafka: str, cell: str):
-    hands = Hands(control_settings(), TopicAdmin(kafka), ControlTopic(kafka), MemoryCompute(), {})
+def test_hundred_ticks_create_no_more_clients_than_one(kafka: str, cell: str):
+    hands = Effects(control_settings(), TopicCreator(kafka), ControlTopic(kafka), MemoryCompute(), {})
     provisioner, publisher = Provisioner(hands), LookupPublisher(kafka)
-    scaler = Autoscaler(Offsets(kafka), Limits(4))
+    scaler = Autoscaler(OffsetReader(kafka), ScaleLimits(4))
     table = create_lookup_table(tenant=create_tenant(name="A", owner=User.objects.create_user("alice")), name="shops")
     now = datetime.now(UTC)
 
@@ -138,12 +138,12 @@ def test_a_hundred_ticks_make_no_more_clients_than_one(kafka: str, cell: str):
         tick(number)
         if number % 20 == 1:
             made += 1
-            assert clients_made() == made, "only the one that asks"
+            assert clients_made() == made, "only the client that does the counting"
     assert client_threads() <= threads
     assert LookupTable.objects.get().published_version == LookupTable.objects.get().version
 
 
-def test_asking_for_committed_offsets_causes_no_rebalance(kafka: str, topic: str):
+def test_reading_committed_offsets_causes_no_rebalance(kafka: str, topic: str):
     with closing(KafkaClients(kafka)) as clients, closing(lane_consumer(kafka, topic, "lane", lambda *_: None)) as lane:
         reader = clients.group_reader(topic)
         reader.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
@@ -167,38 +167,38 @@ def test_asking_for_committed_offsets_causes_no_rebalance(kafka: str, topic: str
         assert rebalances == ["assigned"]
 
 
-def test_a_producer_that_failed_for_good_is_replaced(kafka: str, topic: str):
+def test_producer_with_a_fatal_error_is_replaced(kafka: str, topic: str):
     with closing(KafkaClients(kafka)) as clients:
         clients.store("w", topic, [(b"k", b"1")], timeout_s=20)
         fail_for_good(clients._kept["producer w"])
-        with pytest.raises(NotStoredError, match="Fatal error"):
+        with pytest.raises(RecordNotStoredError, match="Fatal error"):
             clients.store("w", topic, [(b"k", b"2")], timeout_s=20)
         clients.store("w", topic, [(b"k", b"3")], timeout_s=20)
         assert clients.ends([(topic, 0)]) == {(topic, 0): 2}
 
 
-def test_no_process_ends_however_often_the_broker_is_killed():
-    """With the admin client's call it ended at one of the first three kills (librdkafka's issue 4605).
+def test_process_survives_repeated_kills_of_the_broker():
+    """With the admin client's call the process ended at one of the first three kills (librdkafka's issue 4605).
 
-    The broker is librdkafka's mock: a real one is not killed and started ten times in some seconds.
+    The broker is librdkafka's mock: a real broker cannot be killed and started ten times within seconds.
     """
     command = [sys.executable, "-c", ASKS, str(KILLS)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout.split()) == (0, ["7"]), done.stderr
 
 
-def test_no_process_ends_because_threads_ask_for_topics_that_are_not_there_yet(kafka: str):
-    """As the Provisioner does right after it made the topics of a cell.
+def test_process_survives_threads_that_query_missing_topics(kafka: str):
+    """The Provisioner does so right after it has created the topics of a cell.
 
-    With the admin client's `list_offsets` and `list_topics` it ended after some seconds: memory was corrupted.
+    The admin client's `list_offsets` and `list_topics` corrupted memory and ended the process after some seconds.
     """
     command = [sys.executable, "-c", ASKS_FOR_MISSING_TOPICS, kafka, str(MISSING_S)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > ROUNDS, "it did ask"
+    assert int(done.stdout) > ROUNDS, "the threads did query topics"
 
 
-def test_clients_from_before_a_brokers_death_go_on(tmp_path: Path):
+def test_clients_from_before_a_broker_restart_keep_working(tmp_path: Path):
     broker = Broker(tmp_path)
     broker.start()
     try:
@@ -223,11 +223,11 @@ def test_clients_from_before_a_brokers_death_go_on(tmp_path: Path):
 
 
 def answered(ask: Callable[[], object]) -> object:
-    """Ask until there is an answer."""
+    """Repeat the call until there is an answer, and return the answer."""
     patience = Patience(30)
     while True:
         try:
             return ask()
         except KafkaException:
-            assert not patience.is_over, "no answer any more"
+            assert not patience.is_over, "no answer after the restart"
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The keeper with real processes: it starts, restarts, adopts, replaces and ends applications, and leaves no orphan."""
+"""Keeper with real processes: it starts, restarts, adopts, replaces and ends applications without orphans."""
 
 import os
 import signal
@@ -11,15 +11,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from controlplane.compute.cell_supervisor import DRAIN_S, TERM_S, CellSupervisor, StopStage, wait_after
 from controlplane.compute.files import ComputeFiles
 from controlplane.compute.keeper import take_lock
-from controlplane.compute.kept import KeptCell, Stage, wait_after
-from controlplane.compute.port import Desired
+from controlplane.compute.port import DesiredApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE, members
-from tests.rig.patience import Patience
+from tests.support.patience import Patience
 
 RELEASE = "0123456789abcdef"
-WISH = Desired("c1", 1, "local", RELEASE)
+WISH = DesiredApplication("c1", 1, "local", RELEASE)
 # An application with a worker that left its process group, as PySpark's daemon does.
 APPLICATION = """
 import os, subprocess, sys, time
@@ -30,13 +30,13 @@ time.sleep(300)
 
 
 class Launcher:
-    """Starts a small real application instead of Spark."""
+    """Launcher of a small real application instead of Spark."""
 
     def __init__(self, program: str = APPLICATION) -> None:
         self.program = program
         self.children: list[subprocess.Popen[bytes]] = []
 
-    def start(self, desired: Desired, incarnation: str) -> "subprocess.Popen[bytes]":
+    def start(self, desired: DesiredApplication, incarnation: str) -> "subprocess.Popen[bytes]":
         env = os.environ | {INCARNATION_VARIABLE: incarnation, "CELL": desired.cell}
         child = subprocess.Popen([sys.executable, "-c", self.program], env=env, start_new_session=True)
         self.children.append(child)
@@ -44,7 +44,7 @@ class Launcher:
 
 
 class Clock:
-    """Monotonic seconds that the test moves."""
+    """Monotonic clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -75,7 +75,7 @@ def files(tmp_path: Path) -> ComputeFiles:
 
 
 class Asked:
-    """Notes who was asked to stop."""
+    """Recorder of the applications that were asked to stop."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
@@ -84,19 +84,19 @@ class Asked:
         self.asked.append((cell, incarnation))
 
 
-def keep(files: ComputeFiles, launcher: Launcher, asked: Asked | None = None) -> KeptCell:
-    return KeptCell("c1", files, launcher, asked or Asked(), lambda: 0.5)
+def keep(files: ComputeFiles, launcher: Launcher, asked: Asked | None = None) -> CellSupervisor:
+    return CellSupervisor("c1", files, launcher, asked or Asked(), lambda: 0.5)
 
 
 def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 15) -> None:
     patience = Patience(limit_s)
     while not truth():
-        assert not patience.is_over, "it did not come about in time"
+        assert not patience.is_over, "the condition did not hold in time"
         step()
         time.sleep(0.02)
 
 
-def started(kept: KeptCell, clock: Clock) -> str:
+def started(kept: CellSupervisor, clock: Clock) -> str:
     kept.step(WISH, clock.now)
     assert kept.running is not None
     incarnation = kept.running.incarnation
@@ -104,7 +104,7 @@ def started(kept: KeptCell, clock: Clock) -> str:
     return incarnation
 
 
-def test_a_wish_is_started_once_and_noted(files: ComputeFiles, launcher: Launcher, clock: Clock):
+def test_desired_application_is_started_once_and_recorded(files: ComputeFiles, launcher: Launcher, clock: Clock):
     kept = keep(files, launcher)
     incarnation = started(kept, clock)
     kept.step(WISH, clock.now + 1)
@@ -113,7 +113,7 @@ def test_a_wish_is_started_once_and_noted(files: ComputeFiles, launcher: Launche
     assert (noted.incarnation, noted.epoch, len(launcher.children)) == (incarnation, 1, 1)
 
 
-def test_a_crash_ends_what_it_left_behind_and_starts_anew_after_a_while(
+def test_crash_ends_leftover_processes_and_restarts_the_application_after_a_backoff(
     files: ComputeFiles, launcher: Launcher, clock: Clock
 ):
     kept = keep(files, launcher)
@@ -122,17 +122,17 @@ def test_a_crash_ends_what_it_left_behind_and_starts_anew_after_a_while(
     until(lambda: kept.running is None, lambda: kept.step(WISH, clock.now))
     assert members(first) == []
     kept.step(WISH, clock.now + 0.9)
-    assert kept.starts == 1, "the first back-off is a second"
+    assert kept.starts == 1, "the first back-off is one second"
     kept.step(WISH, clock.now + 1.1)
     assert kept.starts == 2
 
 
-def test_the_wait_between_crashes_grows_to_thirty_seconds():
+def test_backoff_between_crashes_grows_to_thirty_seconds():
     assert [wait_after(n, 0.5) for n in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]
     assert wait_after(1, 0.0) == 0.75
 
 
-def test_a_stable_minute_makes_the_next_wait_short_again(files: ComputeFiles, launcher: Launcher, clock: Clock):
+def test_stable_minute_resets_the_backoff(files: ComputeFiles, launcher: Launcher, clock: Clock):
     kept = keep(files, launcher)
     launcher.program = "raise SystemExit(3)"
     kept.step(WISH, clock.now)
@@ -151,7 +151,7 @@ def test_a_stable_minute_makes_the_next_wait_short_again(files: ComputeFiles, la
     assert kept.running is not None
 
 
-def test_a_keeper_that_starts_again_adopts_what_runs(files: ComputeFiles, launcher: Launcher, clock: Clock):
+def test_restarted_keeper_adopts_the_running_application(files: ComputeFiles, launcher: Launcher, clock: Clock):
     incarnation = started(keep(files, launcher), clock)
     adopter = keep(files, launcher)
     adopter.step(WISH, clock.now)
@@ -160,7 +160,7 @@ def test_a_keeper_that_starts_again_adopts_what_runs(files: ComputeFiles, launch
     assert len(launcher.children) == 1
 
 
-def test_a_keeper_killed_before_it_noted_the_pid_adopts_by_incarnation(
+def test_keeper_killed_before_it_recorded_the_pid_adopts_by_incarnation(
     files: ComputeFiles, launcher: Launcher, clock: Clock
 ):
     incarnation = started(keep(files, launcher), clock)
@@ -172,7 +172,7 @@ def test_a_keeper_killed_before_it_noted_the_pid_adopts_by_incarnation(
     assert adopter.running.pid == launcher.children[0].pid
 
 
-def test_an_adopted_application_that_dies_is_started_anew(files: ComputeFiles, launcher: Launcher, clock: Clock):
+def test_adopted_application_that_dies_is_restarted(files: ComputeFiles, launcher: Launcher, clock: Clock):
     first = started(keep(files, launcher), clock)
     adopter = keep(files, launcher)
     launcher.children[0].kill()
@@ -184,44 +184,48 @@ def test_an_adopted_application_that_dies_is_started_anew(files: ComputeFiles, l
     assert adopter.running.starts == 2
 
 
-def test_a_pid_that_was_used_again_is_not_ours(files: ComputeFiles, launcher: Launcher, clock: Clock):
+def test_reused_pid_is_not_adopted(files: ComputeFiles, launcher: Launcher, clock: Clock):
     incarnation = started(keep(files, launcher), clock)
     launcher.children[0].kill()
     launcher.children[0].wait()
     noted = files.running("c1")
     assert noted is not None
-    files.started(type(noted)("c1", 1, incarnation, os.getpid(), 1.0, 1))  # ours now, but not from then
+    files.started(type(noted)("c1", 1, incarnation, os.getpid(), 1.0, 1))  # our pid, but not our start time
     adopter = keep(files, launcher)
     until(lambda: adopter.running is None, lambda: adopter.step(None, clock.now))
     assert members(incarnation) == []
 
 
-def test_another_epoch_asks_the_old_one_to_stop_and_then_starts(files: ComputeFiles, launcher: Launcher, clock: Clock):
+def test_new_epoch_asks_the_old_application_to_stop_and_then_starts(
+    files: ComputeFiles, launcher: Launcher, clock: Clock
+):
     asked = Asked()
     kept = keep(files, launcher, asked)
     first = started(kept, clock)
-    newer = Desired("c1", 2, "local", RELEASE)
+    newer = DesiredApplication("c1", 2, "local", RELEASE)
     kept.step(newer, clock.now)
     assert asked.asked == [("c1", first)]
-    launcher.children[0].send_signal(signal.SIGTERM)  # it drains and leaves
+    launcher.children[0].send_signal(signal.SIGTERM)  # the application drains and ends
     until(lambda: kept.running is not None and kept.running.epoch == 2, lambda: kept.step(newer, clock.now))
     assert members(first) == []
 
 
-def test_an_application_that_does_not_listen_is_ended_by_signals(files: ComputeFiles, launcher: Launcher, clock: Clock):
+def test_unresponsive_application_is_ended_by_signals(files: ComputeFiles, launcher: Launcher, clock: Clock):
     launcher.program = "import signal; signal.signal(15, signal.SIG_IGN)" + APPLICATION
     kept = keep(files, launcher)
     incarnation = started(kept, clock)
     kept.step(None, clock.now)
-    kept.step(None, clock.now + 34)
-    assert kept._stage is Stage.DRAIN, "it has 35 seconds"
-    kept.step(None, clock.now + 36)
-    kept.step(None, clock.now + 42)
-    until(lambda: kept.running is None, lambda: kept.step(None, clock.now + 43))
+    kept.step(None, clock.now + DRAIN_S - 1)
+    assert kept._stage is StopStage.DRAIN, "a drain may last as long as the lanes and the Spark session need"
+    kept.step(None, clock.now + DRAIN_S + 1)
+    kept.step(None, clock.now + DRAIN_S + TERM_S + 2)
+    until(lambda: kept.running is None, lambda: kept.step(None, clock.now + DRAIN_S + TERM_S + 3))
     assert members(incarnation) == []
 
 
-def test_an_application_that_has_begun_no_lane_is_not_waited_for(files: ComputeFiles, launcher: Launcher, clock: Clock):
+def test_application_that_has_started_no_lane_is_ended_without_a_drain(
+    files: ComputeFiles, launcher: Launcher, clock: Clock
+):
     asked = Asked()
     launcher.program = "import time; time.sleep(300)"  # Spark is starting: no Python worker yet
     kept = keep(files, launcher, asked)
@@ -231,20 +235,18 @@ def test_an_application_that_has_begun_no_lane_is_not_waited_for(files: ComputeF
     assert launcher.children[0].wait(5) == -signal.SIGTERM
 
 
-def test_on_a_cluster_lanes_run_elsewhere_so_the_application_is_always_asked(
+def test_application_on_a_cluster_is_always_asked_to_stop_as_its_lanes_run_elsewhere(
     files: ComputeFiles, launcher: Launcher, clock: Clock
 ):
     asked = Asked()
     launcher.program = "import time; time.sleep(300)"
     kept = keep(files, launcher, asked)
-    kept.step(Desired("c1", 1, "spark://master:7077", RELEASE), clock.now)
+    kept.step(DesiredApplication("c1", 1, "spark://master:7077", RELEASE), clock.now)
     kept.step(None, clock.now)
     assert len(asked.asked) == 1
 
 
-def test_a_wish_of_another_epoch_waits_for_no_failure_of_the_one_before(
-    files: ComputeFiles, launcher: Launcher, clock: Clock
-):
+def test_new_epoch_ignores_the_backoff_of_the_previous_one(files: ComputeFiles, launcher: Launcher, clock: Clock):
     kept = keep(files, launcher)
     launcher.program = "raise SystemExit(3)"
     for start in (1, 2, 3):
@@ -254,17 +256,17 @@ def test_a_wish_of_another_epoch_waits_for_no_failure_of_the_one_before(
         clock.now += 30
     clock.now -= 30
     kept.step(WISH, clock.now)
-    assert files.running("c1") is None, "it has to wait for its turn"
+    assert files.running("c1") is None, "the back-off has not ended"
     launcher.program = APPLICATION
-    kept.step(Desired("c1", 2, "local", "fedcba9876543210"), clock.now)
+    kept.step(DesiredApplication("c1", 2, "local", "fedcba9876543210"), clock.now)
     noted = files.running("c1")
     assert noted is not None
     assert (noted.epoch, noted.release) == (2, "fedcba9876543210")
 
 
-def test_what_cannot_be_started_is_tried_again_later(files: ComputeFiles, clock: Clock):
+def test_failed_start_is_retried_later(files: ComputeFiles, clock: Clock):
     class Broken(Launcher):
-        def start(self, desired: Desired, incarnation: str) -> "subprocess.Popen[bytes]":
+        def start(self, desired: DesiredApplication, incarnation: str) -> "subprocess.Popen[bytes]":
             raise FileNotFoundError(f"spark-submit for {desired.cell}/{incarnation}")
 
     kept = keep(files, Broken())
@@ -276,7 +278,7 @@ def test_what_cannot_be_started_is_tried_again_later(files: ComputeFiles, clock:
     assert kept.starts == 2
 
 
-def test_there_is_one_keeper(tmp_path: Path):
+def test_only_one_keeper_holds_the_lock(tmp_path: Path):
     lock = take_lock(tmp_path)
     assert lock is not None
     assert take_lock(tmp_path) is None

@@ -1,4 +1,4 @@
-"""The keeper as a process of its own, without Django: it adopts after kill -9, and stops by a record, not a signal."""
+"""Keeper as a process of its own, without Django: it adopts after kill -9, and is drained by a record."""
 
 import os
 import shutil
@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from controlplane.compute.files import ComputeFiles
-from controlplane.compute.port import Desired, Running
+from controlplane.compute.port import DesiredApplication, RunningApplication
 from controlplane.compute.processes import members, runs_python_workers, signal_all
-from controlplane.compute.releases import Releases
+from controlplane.compute.releases import ReleaseStore
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, cluster_plans
-from tests.rig.patience import Patience
+from controlplane.topics import TopicCreator, cluster_plans
+from tests.support.patience import Patience
 
 ROOT = Path(__file__).parents[3]
-# Ends only when the control topic says so; what it says last tells a drain from a death. Its worker says it has begun.
+# Ends only by a stop record, and marks a drain by a file to distinguish it from a kill. Its worker marks its start.
 APPLICATION = """
 import argparse, os, subprocess, sys, time
 from pathlib import Path
@@ -45,18 +45,18 @@ while True:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A checkout whose cell application is the small one."""
+    """A checkout with the small application as its cell application."""
     shutil.copytree(ROOT / "dataplane", tmp_path / "checkout" / "dataplane")
     (tmp_path / "checkout" / "dataplane" / "jobs" / "cell.py").write_text(APPLICATION)
     return tmp_path / "checkout"
 
 
 class Keepers:
-    """Starts keepers, one at a time, on one PENSTOCK_VAR."""
+    """Keeper processes, one at a time, on one PENSTOCK_VAR."""
 
     def __init__(self, root: Path, var: Path, kafka: str) -> None:
         self.files = ComputeFiles(var)
-        self._release = Releases(var).pack(root)
+        self._release = ReleaseStore(var).pack(root)
         self._env = os.environ | {"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka, "PYTHONPATH": str(ROOT)}
         self._env.pop("DJANGO_SETTINGS_MODULE", None)
         self.process = self.start()
@@ -66,9 +66,9 @@ class Keepers:
         return self.process
 
     def wish(self, epoch: int) -> None:
-        self.files.wish(Desired("c1", epoch, "local[1]", self._release))
+        self.files.wish(DesiredApplication("c1", epoch, "local[1]", self._release))
 
-    def running(self) -> Running | None:
+    def running(self) -> RunningApplication | None:
         running = self.files.running("c1")
         return running if running is not None and running.pid else None
 
@@ -79,7 +79,7 @@ class Keepers:
 
 @pytest.fixture
 def keepers(root: Path, tmp_path: Path, kafka: str) -> Iterator[Keepers]:
-    TopicAdmin(kafka).ensure(cluster_plans(control_settings().topics))
+    TopicCreator(kafka).ensure(cluster_plans(control_settings().topics))
     keepers = Keepers(root, tmp_path / "var", kafka)
     yield keepers
     if keepers.process.poll() is None:
@@ -91,11 +91,11 @@ def keepers(root: Path, tmp_path: Path, kafka: str) -> Iterator[Keepers]:
 def until(truth: Callable[[], object], limit_s: float = 60) -> None:
     patience = Patience(limit_s)
     while not truth():
-        assert not patience.is_over, "it did not come about in time"
+        assert not patience.is_over, "the condition did not hold in time"
         time.sleep(0.1)
 
 
-def started(keepers: Keepers, epoch: int = 1) -> Running:
+def started(keepers: Keepers, epoch: int = 1) -> RunningApplication:
     keepers.wish(epoch)
     until(
         lambda: (now := keepers.running()) is not None and now.epoch == epoch and runs_python_workers(now.incarnation)
@@ -105,22 +105,22 @@ def started(keepers: Keepers, epoch: int = 1) -> Running:
     return running
 
 
-def drained(tmp_path: Path, running: Running) -> bool:
+def drained(tmp_path: Path, running: RunningApplication) -> bool:
     return (tmp_path / "var" / f"drained-{running.incarnation}").exists()
 
 
-def test_killed_and_started_again_it_adopts_and_sigterm_drains_by_record(keepers: Keepers, tmp_path: Path):
+def test_killed_and_restarted_keeper_adopts_and_sigterm_drains_by_record(keepers: Keepers, tmp_path: Path):
     first = started(keepers)
     keepers.end(signal.SIGKILL)
     keepers.start()
-    time.sleep(4)  # it has begun, looked a few times, and listens to signals
-    assert keepers.running() == first, "the application went on, and no second one was started"
+    time.sleep(4)  # the keeper has started, run a few steps and handles signals
+    assert keepers.running() == first, "the application continued, and no second one was started"
     assert keepers.end(signal.SIGTERM) == 0
     assert drained(tmp_path, first)
     assert members(first.incarnation) == []
 
 
-def test_a_higher_epoch_drains_the_old_application_and_starts_the_new_one(keepers: Keepers, tmp_path: Path):
+def test_higher_epoch_drains_the_old_application_and_starts_the_new_one(keepers: Keepers, tmp_path: Path):
     first = started(keepers)
     second = started(keepers, epoch=2)
     assert second.incarnation != first.incarnation

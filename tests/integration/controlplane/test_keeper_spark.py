@@ -1,4 +1,4 @@
-"""The keeper's launcher with the real spark-submit: the application runs, and its end leaves nothing behind."""
+"""Keeper's launcher with the real spark-submit: the application runs, and its end leaves nothing behind."""
 
 import shutil
 import signal
@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from controlplane.compute.cell_supervisor import CellSupervisor
 from controlplane.compute.files import ComputeFiles
-from controlplane.compute.kept import KeptCell
 from controlplane.compute.launch import SparkLauncher
-from controlplane.compute.port import Desired
+from controlplane.compute.port import DesiredApplication
 from controlplane.compute.processes import members, signal_all
-from controlplane.compute.releases import Releases
-from tests.rig.patience import Patience
+from controlplane.compute.releases import ReleaseStore
+from tests.support.patience import Patience
 
 ROOT = Path(__file__).parents[3]
 APPLICATION = """
@@ -40,7 +40,7 @@ time.sleep(300)
 def until(truth: Callable[[], object], step: Callable[[], None] = lambda: None, limit_s: float = 90) -> None:
     patience = Patience(limit_s)
     while not truth():
-        assert not patience.is_over, "it did not come about in time"
+        assert not patience.is_over, "the condition did not hold in time"
         step()
         time.sleep(0.1)
 
@@ -50,11 +50,11 @@ def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_pat
     shutil.copytree(ROOT / "dataplane", checkout / "dataplane")
     program = checkout / "dataplane" / "jobs" / "cell.py"
     program.write_text(APPLICATION.replace("{mark!r}", repr(f"{tmp_path}/mark-")))
-    release = Releases(tmp_path).pack(checkout)
+    release = ReleaseStore(tmp_path).pack(checkout)
     shutil.rmtree(checkout)
     launcher = SparkLauncher(tmp_path)
-    kept = KeptCell("c1", ComputeFiles(tmp_path), launcher, lambda *_: None, lambda: 0.5)
-    wish = Desired("c1", 1, "local[2,10]", release)
+    kept = CellSupervisor("c1", ComputeFiles(tmp_path), launcher, lambda *_: None, lambda: 0.5)
+    wish = DesiredApplication("c1", 1, "local[2,10]", release)
     kept.step(wish, 0.0)
     assert kept.running is not None
     incarnation = kept.running.incarnation

@@ -1,4 +1,4 @@
-"""Rows from the API's services to the topic and into a host's store, over a real broker."""
+"""Rows of look-up tables from the API's services to the topic and a host's store, over a real broker."""
 
 import time
 from collections.abc import Iterator
@@ -11,15 +11,15 @@ from confluent_kafka.admin import AdminClient
 from controlplane.lookups import publish
 from controlplane.lookups.publish import LookupPublisher
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, cluster_plans
+from controlplane.topics import TopicCreator, cluster_plans
 from dataplane.names import LOOKUP_TOPIC
-from dataplane.runtime.lookup_keeper import LookupKeeper
+from dataplane.runtime.lookup_keeper import LookupReplicator
 from dataplane.tables.lookup_store import LookupStore
 from localbox.testing import Box
+from mgmt.lookups.row_files import NewRow
 from mgmt.models import LookupRow, LookupTable, User
 from mgmt.services import create_lookup_table, create_tenant, delete_lookup_table, put_row, remove_row, upload_rows
-from mgmt.services.row_files import NewRow
-from tests.rig.patience import Patience
+from tests.support.patience import Patience
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SEEN_S = 5.0
@@ -33,7 +33,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
 
 @pytest.fixture
 def broker(box: Box) -> str:
-    """A broker of our own: its topic is deleted."""
+    """A broker for this module only, because a test deletes its topic."""
     address = box.env["PENSTOCK_KAFKA"]
     make_topic(address)
     return address
@@ -41,9 +41,9 @@ def broker(box: Box) -> str:
 
 @pytest.fixture
 def store(broker: str, tmp_path: Path) -> Iterator[LookupStore]:
-    """A host that keeps up."""
+    """Look-up store of a host that replicates the topic."""
     store = LookupStore(tmp_path)
-    keeper = LookupKeeper(broker, store, tmp_path)
+    keeper = LookupReplicator(broker, store, tmp_path)
     keeper.start()
     yield store
     keeper.close()
@@ -57,7 +57,7 @@ def table() -> LookupTable:
 
 
 def make_topic(kafka: str) -> None:
-    TopicAdmin(kafka).ensure(plan for plan in cluster_plans(control_settings().topics) if plan.name == LOOKUP_TOPIC)
+    TopicCreator(kafka).ensure(plan for plan in cluster_plans(control_settings().topics) if plan.name == LOOKUP_TOPIC)
 
 
 def seen(store: LookupStore, table: LookupTable, key: str) -> object:
@@ -87,11 +87,11 @@ def end_of_topic(kafka: str) -> int:
     return high
 
 
-def test_what_is_stored_is_seen_by_hosts_and_what_is_removed_goes(broker: str, store: LookupStore, table: LookupTable):
+def test_hosts_see_stored_rows_and_drop_removed_ones(broker: str, store: LookupStore, table: LookupTable):
     publisher = LookupPublisher(broker)
     upload_rows(table=table, rows=rows("a", "b"), mode="merge")
     assert publisher.tick() == "2 rows"
-    wait_for(store, table, "b", {"n": 2}, 20)  # the keeper has to begin first
+    wait_for(store, table, "b", {"n": 2}, 20)  # the replicator has to start first
     put_row(table=table, row=NewRow(1, "a", '{"n":7}'))
     publisher.tick()
     wait_for(store, table, "a", {"n": 7})
@@ -108,7 +108,7 @@ def test_what_is_stored_is_seen_by_hosts_and_what_is_removed_goes(broker: str, s
     assert not LookupRow.objects.filter(table=table).exists()
 
 
-def test_a_large_table_is_sent_and_cleared_over_several_ticks(
+def test_large_table_is_published_and_cleared_over_several_ticks(
     broker: str, store: LookupStore, table: LookupTable, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(publish, "CHUNK", 100)
@@ -117,7 +117,7 @@ def test_a_large_table_is_sent_and_cleared_over_several_ticks(
     upload_rows(table=table, rows=rows(*(f"k{n}" for n in range(1_050))), mode="merge")
     told = [publisher.tick() for _ in range(3)]
     assert LookupTable.objects.get().published_version == 0
-    assert seen(store, table, "k0") is None  # the table is told of when its rows are there
+    assert seen(store, table, "k0") is None  # the table is published after its rows
     monkeypatch.setattr(publish, "TICK_S", 60.0)
     publisher.tick()
     wait_for(store, table, "k1049", {"n": 1_050}, 20)
@@ -127,14 +127,14 @@ def test_a_large_table_is_sent_and_cleared_over_several_ticks(
     delete_lookup_table(table=table)
     monkeypatch.setattr(publish, "TICK_S", 0.0)
     assert publisher.tick() == "100 rows"
-    wait_for(store, table, "k1049", None)  # at once, whatever is left to clear
+    wait_for(store, table, "k1049", None)  # at once, although rows are left to clear
     assert LookupRow.objects.filter(table=table).count() == 950
     monkeypatch.setattr(publish, "TICK_S", 60.0)
     assert publisher.tick() == "950 rows"
     assert publisher.tick() == "nothing to do"
 
 
-def test_a_publisher_that_died_before_its_mark_sends_again_and_nothing_goes_back(
+def test_publisher_that_died_before_saving_its_progress_resends_and_reverts_no_row(
     broker: str, store: LookupStore, table: LookupTable
 ):
     upload_rows(table=table, rows=rows("a"), mode="merge")
@@ -145,20 +145,20 @@ def test_a_publisher_that_died_before_its_mark_sends_again_and_nothing_goes_back
     wait_for(store, table, "a", {"n": 7}, 20)
 
 
-def test_a_topic_made_anew_gets_everything_again(broker: str, tmp_path: Path, table: LookupTable):
+def test_recreated_topic_gets_all_rows_again(broker: str, tmp_path: Path, table: LookupTable):
     publisher = LookupPublisher(broker)
     upload_rows(table=table, rows=rows("a", "b"), mode="merge")
     publisher.tick()
     admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
     admin.delete_topics([LOOKUP_TOPIC], operation_timeout=10)[LOOKUP_TOPIC].result()
     patience = Patience(20)
-    while TopicAdmin(broker).find([LOOKUP_TOPIC]):
+    while TopicCreator(broker).find([LOOKUP_TOPIC]):
         assert not patience.is_over
         time.sleep(0.1)
     make_topic(broker)
     assert LookupPublisher(broker).tick() == "2 rows"
     fresh = LookupStore(tmp_path)
-    keeper = LookupKeeper(broker, fresh, tmp_path)
+    keeper = LookupReplicator(broker, fresh, tmp_path)
     keeper.start()
     try:
         wait_for(fresh, table, "b", {"n": 2}, 20)

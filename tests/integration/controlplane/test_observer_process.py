@@ -1,4 +1,4 @@
-"""The Observer against real Kafka and Postgres: whatever is killed or cut, each record counts exactly once."""
+"""Observer against real Kafka and Postgres: each record counts exactly once, despite kills and cuts."""
 
 import signal
 import subprocess
@@ -12,11 +12,11 @@ from django.db import connection
 from pyroaring import BitMap64
 
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, cluster_plans
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, encode
-from dataplane.ledger.sketch import Sketch
+from controlplane.topics import TopicCreator, cluster_plans
+from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, FactSet, LagSet, encode
+from dataplane.ledger.sketch import LagSketch
 from dataplane.names import AUDIT_TOPIC
-from mgmt.models import AuditOffset, FactRow, LagRow, Passed
+from mgmt.models import AuditOffset, FactRow, LagRow, SettledOffset
 from tests.integration.controlplane.observing import observing, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,7 +25,7 @@ UNITS = 20  # per record
 
 
 class Writer:
-    """Writes audit records of one pipe: the n-th holds units n * UNITS and up, and as many lags."""
+    """Writer of audit records of one pipe: record n holds units from n * UNITS on, and as many lags."""
 
     def __init__(self, kafka: str, pipe: str) -> None:
         self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 5})
@@ -36,11 +36,11 @@ class Writer:
     def write(self, records: int) -> None:
         for _ in range(records):
             units = BitMap64(range(self.written * UNITS, (self.written + 1) * UNITS))
-            sketch = Sketch()
+            sketch = LagSketch()
             sketch.add([1_000] * UNITS)
             facts = [FactSet(self._pipe, "ingest", self._bucket, "sent", "acked", 0, units.serialize())]
             lags = [LagSet(self._pipe, "ingest", self._bucket, "out", sketch.encode())]
-            audit = Audit(AUDIT_VERSION, "cx", "ingest-1", "ingest", 0, [], [], facts, lags)
+            audit = AuditRecord(AUDIT_VERSION, "cx", "ingest-1", "ingest", 0, [], [], facts, lags)
             self._producer.produce(AUDIT_TOPIC, encode(audit), b"cx")
             self.written += 1
         assert self._producer.flush(10) == 0
@@ -52,12 +52,14 @@ class Writer:
 
     @property
     def lags(self) -> int:
-        return sum(Sketch.decode(bytes(row.lag_out or b"")).count for row in LagRow.objects.filter(pipe_id=self._pipe))
+        return sum(
+            LagSketch.decode(bytes(row.lag_out or b"")).count for row in LagRow.objects.filter(pipe_id=self._pipe)
+        )
 
 
 @pytest.fixture
 def writer(kafka: str, request: pytest.FixtureRequest) -> Writer:
-    TopicAdmin(kafka).ensure(cluster_plans(control_settings().topics))
+    TopicCreator(kafka).ensure(cluster_plans(control_settings().topics))
     for partition in range(4):
         AuditOffset.objects.create(topic=AUDIT_TOPIC, partition=partition, next_offset=end_of_audit(kafka, partition))
     return Writer(kafka, request.node.name[:28])
@@ -71,7 +73,7 @@ def end_of_audit(kafka: str, partition: int) -> int:
         consumer.close()
 
 
-def test_what_was_written_while_nobody_observed_is_read_later(writer: Writer):
+def test_records_written_while_no_observer_runs_are_read_later(writer: Writer):
     with observing():
         writer.write(5)
         until(lambda: writer.is_stored)
@@ -81,7 +83,7 @@ def test_what_was_written_while_nobody_observed_is_read_later(writer: Writer):
     assert writer.lags == writer.written * UNITS
 
 
-def test_cut_connections_to_postgres_cost_nothing_and_double_nothing(writer: Writer):
+def test_cut_connections_to_postgres_lose_nothing_and_double_nothing(writer: Writer):
     with observing():
         for _ in range(5):
             writer.write(40)
@@ -103,7 +105,7 @@ def start_process(environment: dict[str, str]) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "manage.py", "observe"], cwd=ROOT, env=environment)
 
 
-def test_killed_again_and_again_it_counts_each_record_once(writer: Writer, environment: dict[str, str]):
+def test_repeatedly_killed_observer_counts_each_record_once(writer: Writer, environment: dict[str, str]):
     for _ in range(3):
         process = start_process(environment)
         for _ in range(12):
@@ -113,7 +115,7 @@ def test_killed_again_and_again_it_counts_each_record_once(writer: Writer, envir
         process.wait()
     process = start_process(environment)
     try:
-        writer.write(10)  # or all may be stored before it has begun, and it ends as one that never began
+        writer.write(10)  # else all may be stored already, and SIGTERM would reach a process that has not started yet
         until(lambda: writer.is_stored)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -121,7 +123,7 @@ def test_killed_again_and_again_it_counts_each_record_once(writer: Writer, envir
     assert writer.lags == writer.written * UNITS
 
 
-def test_a_second_observer_takes_over_when_the_first_dies(writer: Writer, environment: dict[str, str]):
+def test_second_observer_takes_over_when_the_first_dies(writer: Writer, environment: dict[str, str]):
     first = start_process(environment)
     try:
         writer.write(3)
@@ -137,4 +139,4 @@ def test_a_second_observer_takes_over_when_the_first_dies(writer: Writer, enviro
         first.kill()
         first.wait()
     assert writer.lags == writer.written * UNITS
-    assert not Passed.objects.exists()
+    assert not SettledOffset.objects.exists()

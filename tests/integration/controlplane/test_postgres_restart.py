@@ -1,4 +1,4 @@
-"""Postgres away for a while: the Observer and the tick wait, say so, and go on by themselves."""
+"""Postgres is unavailable for a while: the Observer and the tick wait, report it and resume automatically."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ import pytest
 
 from controlplane.kafka import producer
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, cluster_plans
-from dataplane.ledger.heartbeat import Heartbeat, encode_heartbeat
+from controlplane.topics import TopicCreator, cluster_plans
+from dataplane.ledger.heartbeat import HeartbeatRecord, encode_heartbeat
 from dataplane.names import HEARTBEAT_TOPIC
 from localbox.testing import ROOT, Box, box_of
-from tests.rig.patience import Patience
+from tests.support.patience import Patience
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +30,8 @@ def box() -> Iterator[Box]:
 
 @pytest.fixture
 def processes(box: Box, kafka: str, tmp_path: Path) -> dict[str, str]:
-    """The environment of processes on that Postgres."""
-    TopicAdmin(kafka).ensure(cluster_plans(control_settings().topics))
+    """Environment of processes that use that Postgres."""
+    TopicCreator(kafka).ensure(cluster_plans(control_settings().topics))
     return box.env | {"PENSTOCK_KAFKA": kafka, "PENSTOCK_VAR": str(tmp_path)}
 
 
@@ -40,7 +40,7 @@ def beat(kafka: str, name: str) -> None:
     now_us = time.time_ns() // 1000
     writer.produce(
         HEARTBEAT_TOPIC,
-        encode_heartbeat(Heartbeat("zz", name, "process", 1, "a", now_us, "running", 1, 1, "host", 0.0, 1)),
+        encode_heartbeat(HeartbeatRecord("zz", name, "process", 1, "a", now_us, "running", 1, 1, "host", 0.0, 1)),
     )
     assert writer.flush(10) == 0
 
@@ -57,11 +57,11 @@ def is_stored(url: str, name: str) -> bool:
 def until(truth: Callable[[], object], limit_s: float = 60) -> None:
     patience = Patience(limit_s)
     while not truth():
-        assert not patience.is_over, "it did not come about in time"
+        assert not patience.is_over, "the condition did not hold in time"
         time.sleep(0.3)
 
 
-def test_the_observer_process_outlives_postgres(box: Box, kafka: str, processes: dict[str, str]):
+def test_observer_process_survives_a_postgres_restart(box: Box, kafka: str, processes: dict[str, str]):
     url = processes["DATABASE_URL"]
     observer = subprocess.Popen([sys.executable, "manage.py", "observe"], cwd=ROOT, env=processes)
 
@@ -74,7 +74,7 @@ def test_the_observer_process_outlives_postgres(box: Box, kafka: str, processes:
         killed = box.kill("postgres")
         box.wait_ready("postgres", not_pid=killed)
         until(lambda: told("after"))
-        assert observer.poll() is None, "it is the same process"
+        assert observer.poll() is None, "the process has not ended"
     finally:
         observer.send_signal(signal.SIGTERM)
         assert observer.wait(30) == 0
@@ -105,7 +105,7 @@ for path in ("/", "/api/v1/me/"):
         pytest.param(PAGE, "503 5\n503 5", id="the console and the API"),
     ],
 )
-def test_without_postgres_it_says_so_and_ends(code: str, says: str):
+def test_tick_and_pages_report_that_postgres_is_unavailable_and_end(code: str, says: str):
     nowhere = os.environ | {
         "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
         "DJANGO_SETTINGS_MODULE": "config.settings",

@@ -1,4 +1,4 @@
-"""The Provisioner's tick against real Kafka and Postgres: from a new pipe to a live one, twice, at once, and killed."""
+"""Provisioner's tick on real Kafka and Postgres: pipes go live despite repeated, parallel and killed ticks."""
 
 import subprocess
 import sys
@@ -16,27 +16,27 @@ from confluent_kafka.admin import AdminClient
 from django.db import connection
 
 from controlplane.compute.local import LocalCompute
-from controlplane.compute.port import Desired
+from controlplane.compute.port import DesiredApplication
 from controlplane.control_topic import ControlTopic
 from controlplane.kafka import admin_client
 from controlplane.locks import held
-from controlplane.provisioner.act import Hands
-from controlplane.provisioner.changing import ONE_CHANGE
+from controlplane.provisioner.act import Effects
+from controlplane.provisioner.cell_change import ONE_CHANGE
 from controlplane.provisioner.tasks import LOCK, Provisioner
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin, first_readers
+from controlplane.topics import TopicCreator, first_readers
 from dataplane.names import DELAYS_S, PURPOSES, WIRE_VERSION, cell_topic, lane_group
 from dataplane.tables.records import (
+    ApiKeyRecord,
     CellRecord,
     DestinationRecord,
-    KeyRecord,
     PipeRecord,
     PlanRecord,
     Record,
     SchemaRecord,
 )
-from mgmt.models import Cell, Heartbeat, Passed, Pipe, PipeRevision, Topic, User
-from mgmt.provisioning.topics import cell_plans
+from mgmt.models import Cell, Heartbeat, Pipe, PipeRevision, SettledOffset, Topic, User
+from mgmt.pipes.topics import cell_plans
 from mgmt.services import (
     create_api_key,
     create_pipe,
@@ -47,7 +47,7 @@ from mgmt.services import (
     revoke_api_key,
 )
 from tests.integration.controlplane.records import control_records
-from tests.rig.patience import Patience
+from tests.support.patience import Patience
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(__file__).parents[3]
@@ -57,7 +57,7 @@ SPEC = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url":
 
 def provisioner_at(kafka: str, var: Path) -> Provisioner:
     settings = msgspec.structs.replace(control_settings(), var=var)
-    hands = Hands(settings, TopicAdmin(kafka), ControlTopic(kafka), LocalCompute(var), {})
+    hands = Effects(settings, TopicCreator(kafka), ControlTopic(kafka), LocalCompute(var), {})
     return Provisioner(hands)
 
 
@@ -68,7 +68,7 @@ def provisioner(kafka: str, tmp_path: Path) -> Provisioner:
 
 @pytest.fixture
 def cell(kafka: str) -> Iterator[str]:
-    """A cell that no other test shares, as its topics are real; they go when the test is over."""
+    """A cell that no other test shares, because its topics are real; they are deleted after the test."""
     name = f"t{uuid.uuid4().hex[:8]}"
     register_release(release=RELEASE, wire=WIRE_VERSION, about="", now=datetime.now(UTC))
     Cell.objects.create(id=name, release_id=RELEASE)
@@ -114,8 +114,8 @@ def all_hold(cell: str, table_offset: int) -> None:
 
 
 def tick_to(provisioner: Provisioner, revision: PipeRevision, state: str, table_offset: int = 10**9) -> None:
-    """Ticks, between beats of all lanes as they come, until the revision is there. A tick has several rounds; one that
-    waits long for Kafka finds the beats of its beginning old, and goes on in the next."""
+    """Tick between heartbeats of all lanes until the revision has the state. A tick has several rounds; one that waits
+    long for Kafka finds its first heartbeats too old, and the next tick continues."""
     patience = Patience(60)
     while revision.state != state:
         assert not patience.is_over, f"{revision.state}: {revision.state_reason}"
@@ -133,7 +133,7 @@ def revision_of(pipe: Pipe, number: int = 1) -> PipeRevision:
     return PipeRevision.objects.get(pipe=pipe, number=number)
 
 
-def test_a_new_pipe_is_placed_published_and_ramping_after_one_tick(
+def test_new_pipe_is_placed_published_and_ramping_after_one_tick(
     provisioner: Provisioner, cell: str, pipe: Pipe, tmp_path: Path
 ):
     provisioner.tick()
@@ -143,14 +143,16 @@ def test_a_new_pipe_is_placed_published_and_ramping_after_one_tick(
     assert revision.state_reason == f"waiting for cell {cell}: no process lane has reported in the last seconds"
     kinds = [type(record) for record in of_pipe(pipe)]
     assert kinds.index(PlanRecord) < kinds.index(DestinationRecord) < kinds.index(PipeRecord)
-    assert LocalCompute(tmp_path).observe(cell).desired == Desired(cell, 1, control_settings().cell_master, RELEASE)
+    assert LocalCompute(tmp_path).observe(cell).desired == DesiredApplication(
+        cell, 1, control_settings().cell_master, RELEASE
+    )
 
 
-def test_its_topics_are_bound_and_every_lane_group_has_first_offsets(provisioner: Provisioner, kafka: str, cell: str):
+def test_cell_topics_are_bound_and_every_lane_group_has_first_offsets(provisioner: Provisioner, kafka: str, cell: str):
     provisioner.tick()
     rows = {topic.purpose: topic for topic in Topic.objects.filter(cell=cell)}
     assert set(rows) == set(PURPOSES)
-    found = TopicAdmin(kafka).find(row.name for row in rows.values())
+    found = TopicCreator(kafka).find(row.name for row in rows.values())
     assert all(found[row.name].topic_id == row.topic_id for row in rows.values())
     (record,) = [r for r in control_records() if isinstance(r, CellRecord) and r.cell == cell]
     assert record.topics["ingest"].topic_id == rows["ingest"].topic_id
@@ -158,7 +160,7 @@ def test_its_topics_are_bound_and_every_lane_group_has_first_offsets(provisioner
         assert set(committed_offsets(kafka, cell, group)) == {0}
 
 
-def test_offsets_that_kafka_has_forgotten_are_those_of_the_books_again(
+def test_offsets_that_kafka_has_forgotten_are_restored_from_the_ledger(
     provisioner: Provisioner, kafka: str, cell: str, tmp_path: Path
 ):
     provisioner.tick()
@@ -167,10 +169,10 @@ def test_offsets_that_kafka_has_forgotten_are_those_of_the_books_again(
     admin = admin_client(kafka)
     for future in admin.delete_consumer_groups([group]).values():
         future.result()
-    Passed.objects.create(topic=topic, partition=1, offset=70)
+    SettledOffset.objects.create(topic=topic, partition=1, offset=70)
     provisioner_at(kafka, tmp_path).tick()
     offsets = committed_offsets(kafka, cell, group)
-    assert (offsets[1], sum(offsets)) == (70, 70), "where nothing is known it is the start"
+    assert (offsets[1], sum(offsets)) == (70, 70), "a partition without a known offset begins at its start"
 
 
 def committed_offsets(kafka: str, cell: str, group: str) -> list[int]:
@@ -183,7 +185,7 @@ def committed_offsets(kafka: str, cell: str, group: str) -> list[int]:
 
 
 def made_before(cell: str) -> None:
-    """The cell as an earlier release left it: without what this one has added."""
+    """Reduce the cell to the topics of an earlier release."""
     rows = Topic.objects.filter(cell=cell, purpose__in=[*DELAYS_S, "signals"])
     admin = admin_client(control_settings().kafka)
     for future in admin.delete_topics([row.name for row in rows]).values():
@@ -191,7 +193,7 @@ def made_before(cell: str) -> None:
     rows.delete()
 
 
-def test_a_cell_made_before_gets_the_topics_it_lacks(provisioner: Provisioner, kafka: str, cell: str):
+def test_cell_of_an_earlier_release_gets_its_missing_topics(provisioner: Provisioner, kafka: str, cell: str):
     provisioner.tick()
     made_before(cell)
     before = Cell.objects.get(id=cell).version
@@ -202,7 +204,7 @@ def test_a_cell_made_before_gets_the_topics_it_lacks(provisioner: Provisioner, k
     assert set(committed_offsets(kafka, cell, lane_group(cell, "retrier"))) == {0}
 
 
-def test_new_topics_wait_for_lanes_of_an_earlier_release_to_end(provisioner: Provisioner, kafka: str, cell: str):
+def test_new_topics_wait_for_the_end_of_lanes_of_an_earlier_release(provisioner: Provisioner, kafka: str, cell: str):
     provisioner.tick()
     made_before(cell)
     lane = Consumer({"bootstrap.servers": kafka, "group.id": lane_group(cell, "retrier")})
@@ -210,14 +212,14 @@ def test_new_topics_wait_for_lanes_of_an_earlier_release_to_end(provisioner: Pro
     while not lane.assignment():
         lane.poll(0.1)
     provisioner.tick()
-    assert not Topic.objects.filter(cell=cell, purpose="delay-10s").exists(), "bound without first offsets"
+    assert not Topic.objects.filter(cell=cell, purpose="delay-10s").exists(), "a topic was bound without first offsets"
     lane.close()
     provisioner.tick()
     assert Topic.objects.filter(cell=cell, purpose="delay-10s").exists()
     assert set(committed_offsets(kafka, cell, lane_group(cell, "retrier"))) == {0}
 
 
-def test_it_is_live_when_all_hold_its_records(provisioner: Provisioner, cell: str, pipe: Pipe):
+def test_revision_is_live_when_all_processes_hold_its_records(provisioner: Provisioner, cell: str, pipe: Pipe):
     provisioner.tick()
     end = revision_of(pipe).published_offset
     assert end is not None
@@ -230,14 +232,14 @@ def test_it_is_live_when_all_hold_its_records(provisioner: Provisioner, cell: st
     assert revision.live_at is not None
 
 
-def test_a_second_revision_takes_over_step_by_step(provisioner: Provisioner, cell: str, pipe: Pipe, alice: User):
+def test_second_revision_takes_over_step_by_step(provisioner: Provisioner, cell: str, pipe: Pipe, alice: User):
     tick_to(provisioner, revision_of(pipe), "live")
     moved = SPEC | {"destinations": {"crm": {"type": "http", "url": "https://new.example.com/in"}}}
     second = publish_revision(pipe=pipe, spec=moved, based_on=1, author=alice)
     all_hold(cell, 0)
     provisioner.tick()
     assert revision_of(pipe, 2).state == "requested"
-    assert weights(pipe) == [(1, 100)], "nobody is sent to a plan that not all hold"
+    assert weights(pipe) == [(1, 100)], "no message is sent to a plan that some processes lack"
     tick_to(provisioner, second, "live")
     assert weights(pipe) == [(2, 100)]
     assert revision_of(pipe, 1).state == "retired"
@@ -250,15 +252,15 @@ def weights(pipe: Pipe) -> list[tuple[int, int]]:
     return [record for record in of_pipe(pipe) if isinstance(record, PipeRecord)][-1].weights
 
 
-def test_a_revoked_key_is_published_as_revoked(provisioner: Provisioner, pipe: Pipe):
+def test_revoked_key_is_published_as_revoked(provisioner: Provisioner, pipe: Pipe):
     provisioner.tick()
     revoke_api_key(key=pipe.sources.get().keys.get())
     provisioner.tick()
-    newest = [record for record in of_pipe(pipe) if isinstance(record, KeyRecord)][-1]
+    newest = [record for record in of_pipe(pipe) if isinstance(record, ApiKeyRecord)][-1]
     assert newest.revoked
 
 
-def test_a_schema_is_published_by_the_next_tick_and_so_is_its_next_version(
+def test_schema_and_its_next_version_are_each_published_by_the_next_tick(
     provisioner: Provisioner, pipe: Pipe, alice: User
 ):
     source = pipe.sources.get()
@@ -269,14 +271,14 @@ def test_a_schema_is_published_by_the_next_tick_and_so_is_its_next_version(
         assert newest == SchemaRecord(pipe.id, "shop", number, made.text)
 
 
-def test_a_second_tick_finds_nothing_to_do(provisioner: Provisioner, pipe: Pipe):
+def test_second_tick_finds_nothing_to_do(provisioner: Provisioner, pipe: Pipe):
     provisioner.tick()
     before = len(of_pipe(pipe))
     assert provisioner.tick() == "nothing to do"
     assert len(of_pipe(pipe)) == before
 
 
-def test_a_process_that_remembers_nothing_publishes_nothing_twice(
+def test_new_process_without_memory_publishes_nothing_twice(
     provisioner: Provisioner, kafka: str, pipe: Pipe, tmp_path: Path
 ):
     provisioner.tick()
@@ -285,7 +287,7 @@ def test_a_process_that_remembers_nothing_publishes_nothing_twice(
     assert len(of_pipe(pipe)) == before
 
 
-def test_ticks_at_once_do_the_work_of_one(kafka: str, cell: str, pipe: Pipe, tmp_path: Path):
+def test_concurrent_ticks_do_the_work_of_one(kafka: str, cell: str, pipe: Pipe, tmp_path: Path):
     def tick(_: int) -> str:
         try:
             return provisioner_at(kafka, tmp_path).tick()
@@ -296,11 +298,11 @@ def test_ticks_at_once_do_the_work_of_one(kafka: str, cell: str, pipe: Pipe, tmp
         said = list(pool.map(tick, range(4)))
     assert any("Place" in words for words in said)
     keys = [type(record).__name__ for record in of_pipe(pipe)]
-    assert len(keys) == len(set(keys)), "each record once"
+    assert len(keys) == len(set(keys)), "each record is published once"
     assert Topic.objects.filter(cell=cell).count() == len(PURPOSES)
 
 
-def test_a_tick_skips_while_another_holds_the_lock(provisioner: Provisioner):
+def test_tick_is_skipped_while_another_holds_the_lock(provisioner: Provisioner):
     with ThreadPoolExecutor(1) as pool, held(LOCK):
 
         def tick() -> str:
@@ -331,35 +333,35 @@ tick()
         pytest.param("start_ramp", id="after publishing, before the ramp"),
     ],
 )
-def test_a_tick_killed_anywhere_is_finished_by_the_next(
+def test_tick_killed_at_any_stage_is_completed_by_later_ticks(
     provisioner: Provisioner, cell: str, pipe: Pipe, environment: dict[str, str], name: str
 ):
     code = KILLED.format(name=name)
     killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False)
     assert killed.returncode == -9
     assert revision_of(pipe).state == "requested"
-    made = TopicAdmin(control_settings().kafka).find(cell_topic(cell, purpose, 1) for purpose in PURPOSES)
-    assert len(made) == len(PURPOSES), "the kill came after the topics were made"
-    patience = Patience(2 * ONE_CHANGE.total_seconds())  # what it was killed over is its own for so long)
+    made = TopicCreator(control_settings().kafka).find(cell_topic(cell, purpose, 1) for purpose in PURPOSES)
+    assert len(made) == len(PURPOSES), "the kill came after the creation of the topics"
+    patience = Patience(2 * ONE_CHANGE.total_seconds())  # the lease of the killed tick lasts this long
     while revision_of(pipe).state != "ramping":
         assert not patience.is_over, revision_of(pipe).state_reason
         provisioner.tick()
         time.sleep(0.2)
     assert {topic.topic_id for topic in Topic.objects.filter(cell=cell)} == {found.topic_id for found in made.values()}
     keys = [type(record).__name__ for record in of_pipe(pipe)]
-    assert len(keys) == len(set(keys)), "each record once"
+    assert len(keys) == len(set(keys)), "each record is published once"
 
 
-def test_a_topic_that_was_made_anew_stops_its_cell_and_says_so(
+def test_recreated_topic_stops_its_cell_and_is_reported(
     provisioner: Provisioner, kafka: str, cell: str, pipe: Pipe, tmp_path: Path
 ):
     provisioner.tick()
     Topic.objects.filter(cell=cell, purpose="ingest").update(topic_id="another")
     provisioner_at(kafka, tmp_path).tick()
-    assert "was deleted and made anew" in revision_of(pipe).state_reason
+    assert "was deleted and recreated" in revision_of(pipe).state_reason
 
 
-def test_a_spec_that_cannot_run_fails_its_revision_and_no_other(provisioner: Provisioner, pipe: Pipe):
+def test_spec_that_cannot_run_fails_only_its_own_revision(provisioner: Provisioner, pipe: Pipe):
     provisioner.tick()
     PipeRevision.objects.create(pipe=pipe, number=2, spec={"sources": {}})
     provisioner.tick()
@@ -368,7 +370,7 @@ def test_a_spec_that_cannot_run_fails_its_revision_and_no_other(provisioner: Pro
     assert revision_of(pipe, 1).state == "ramping"
 
 
-def test_without_kafka_a_revision_says_that_it_waits_for_it(pipe: Pipe, tmp_path: Path):
+def test_revision_without_kafka_reports_waiting_for_kafka(pipe: Pipe, tmp_path: Path):
     said = provisioner_at("127.0.0.1:1", tmp_path).tick()
     assert said.startswith("waiting for Kafka")
     assert revision_of(pipe).state_reason.startswith("waiting for Kafka")

@@ -1,4 +1,4 @@
-"""Dead and held messages on real Kafka: each counts once whatever is cut; a move's record carries them to the lanes."""
+"""Dead and held messages on real Kafka: each counts once despite cuts; redrive records carry them to lanes."""
 
 import time
 import uuid
@@ -15,19 +15,26 @@ from pyroaring import BitMap64
 from controlplane.compute.local import LocalCompute
 from controlplane.control_topic import ControlTopic
 from controlplane.observer.tasks import tend
-from controlplane.provisioner.act import Hands
+from controlplane.provisioner.act import Effects
 from controlplane.provisioner.tasks import Provisioner
 from controlplane.settings import control_settings
-from controlplane.topics import TopicAdmin
-from dataplane.ledger.deadletter import Death, dead_headers
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from controlplane.topics import TopicCreator
+from dataplane.ledger.deadletter import DeathCause, dead_headers
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.names import CONTROL_TOPIC, PURPOSES, cell_topic
-from dataplane.tables.moves import MOVES_VERSION, MoveProgress, decode_offsets, encode_progress, format_place, move_key
-from dataplane.tables.records import MoveRecord, decode_record
-from mgmt.models import Alert, Cell, DeadLetter, Move, OffsetSet, Pipe, User
-from mgmt.queries.places import Chosen, preview
-from mgmt.queries.records import RecordsAway, read_record
-from mgmt.services import create_pipe, create_tenant, start_move
+from dataplane.tables.records import RedriveRecord, decode_record
+from dataplane.tables.redrives import (
+    REDRIVES_VERSION,
+    RedriveProgress,
+    decode_offsets,
+    encode_progress,
+    format_place,
+    redrive_key,
+)
+from mgmt.deliveries.queries.message_selection import MessageSelection, preview
+from mgmt.messages.queries.records import RecordUnavailableError, read_record
+from mgmt.models import Alert, Cell, DeadLetter, OffsetSet, Pipe, Redrive, User
+from mgmt.services import create_pipe, create_tenant, start_redrive
 from tests.integration.controlplane.observing import observing, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +42,7 @@ SPEC = {"sources": {"shop": {}}, "destinations": {"crm": {"type": "http", "url":
 
 
 class Lane:
-    """Writes what a transmit lane and a retrier lane would write."""
+    """Writer of the records of a transmit lane and a retrier lane."""
 
     def __init__(self, kafka: str, cell: str, pipe: str) -> None:
         self._producer = Producer({"bootstrap.servers": kafka, "linger.ms": 5})
@@ -47,7 +54,7 @@ class Lane:
     def bury(self, numbers: range) -> None:
         for number in numbers:
             meta = self._meta(number)
-            death = Death("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
+            death = DeathCause("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
             headers = dead_headers(meta, [(META_HEADER, encode_meta(meta))], death)
             self._produce("dead", headers, number)
         assert self._producer.flush(10) == 0
@@ -57,14 +64,14 @@ class Lane:
             self._produce("held", [(META_HEADER, encode_meta(self._meta(number)))], number)
         assert self._producer.flush(10) == 0
 
-    def moved(self, move: Move, offsets: dict[tuple[str, int], BitMap64]) -> None:
+    def moved(self, move: Redrive, offsets: dict[tuple[str, int], BitMap64]) -> None:
         reached = {format_place(place): found.max() + 1 for place, found in offsets.items()}
-        done = MoveProgress(MOVES_VERSION, move.id, move.total, 0, move.total, True, 0, reached)
-        self._producer.produce(self.topic("signals"), encode_progress(done), move_key(move.id).encode())
+        done = RedriveProgress(REDRIVES_VERSION, move.id, move.total, 0, move.total, True, 0, reached)
+        self._producer.produce(self.topic("signals"), encode_progress(done), redrive_key(move.id).encode())
         assert self._producer.flush(10) == 0
 
-    def _meta(self, number: int) -> Meta:
-        return Meta(1, f"m{number}", self._pipe, 1, "shop", 0, 0, 29_000_000, position=number, destination="crm")
+    def _meta(self, number: int) -> MessageMeta:
+        return MessageMeta(1, f"m{number}", self._pipe, 1, "shop", 0, 0, 29_000_000, position=number, destination="crm")
 
     def _produce(self, purpose: str, headers: list[tuple[str, bytes]], number: int) -> None:
         self._producer.produce(self.topic(purpose), b'{"n": 1}', partition=number % 4, headers=headers)
@@ -73,7 +80,7 @@ class Lane:
 @pytest.fixture
 def provisioner(kafka: str, tmp_path: Path) -> Provisioner:
     settings = msgspec.structs.replace(control_settings(), var=tmp_path)
-    return Provisioner(Hands(settings, TopicAdmin(kafka), ControlTopic(kafka), LocalCompute(tmp_path), {}))
+    return Provisioner(Effects(settings, TopicCreator(kafka), ControlTopic(kafka), LocalCompute(tmp_path), {}))
 
 
 @pytest.fixture
@@ -109,7 +116,7 @@ def cut_other_connections() -> None:
         )
 
 
-def move_records(kafka: str) -> list[MoveRecord]:
+def move_records(kafka: str) -> list[RedriveRecord]:
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": "penstock.test"})
     try:
         low, high = consumer.get_watermark_offsets(TopicPartition(CONTROL_TOPIC, 0), timeout=10)
@@ -119,12 +126,12 @@ def move_records(kafka: str) -> list[MoveRecord]:
             for message in consumer.consume(1000, 0.5):
                 offset = message.offset() + 1
                 found.append(decode_record(message.value()))
-        return [record for record in found if isinstance(record, MoveRecord)]
+        return [record for record in found if isinstance(record, RedriveRecord)]
     finally:
         consumer.close()
 
 
-def test_each_dead_and_held_message_counts_once_whatever_is_cut(lane: Lane):
+def test_each_dead_and_held_message_counts_once_despite_cut_connections(lane: Lane):
     with observing():
         for batch in range(4):
             lane.bury(range(batch * 50, batch * 50 + 50))
@@ -138,15 +145,15 @@ def test_each_dead_and_held_message_counts_once_whatever_is_cut(lane: Lane):
     assert (alert.count, alert.state) == (200, "opened")
 
 
-def test_a_redrive_goes_out_as_a_record_and_comes_back_as_progress(
+def test_redrive_is_published_as_a_record_and_ends_by_reported_progress(
     kafka: str, lane: Lane, pipe: Pipe, provisioner: Provisioner
 ):
     with observing():
         lane.bury(range(20))
         until(lambda: waiting("dead") == 20)
-        seen = preview(pipe_id=pipe.id, chosen=Chosen("crm"))
+        seen = preview(pipe_id=pipe.id, chosen=MessageSelection("crm"))
         assert (seen.count, seen.causes) == (20, {"rejected": 20})
-        move = start_move(pipe=pipe, chosen=Chosen("crm"))
+        move = start_redrive(pipe=pipe, chosen=MessageSelection("crm"))
         provisioner.tick()
         (record,) = [one for one in move_records(kafka) if one.move == move.id]
         assert (record.cell, record.destination, record.what, record.state) == (
@@ -158,27 +165,27 @@ def test_a_redrive_goes_out_as_a_record_and_comes_back_as_progress(
         offsets = decode_offsets(record.offsets)
         assert sum(len(found) for found in offsets.values()) == 20
         lane.moved(move, offsets)
-        until(lambda: Move.objects.get().state == "done")
+        until(lambda: Redrive.objects.get().state == "done")
         provisioner.tick()
         last = [one for one in move_records(kafka) if one.move == move.id][-1]
-        assert (last.version, last.offsets) == (2, {}), "nobody carries its places any longer"
+        assert (last.version, last.offsets) == (2, {}), "a finished redrive carries no offsets"
 
 
-def test_what_was_held_is_released_by_the_task_once_its_destination_is_active(lane: Lane, pipe: Pipe):
+def test_task_releases_held_messages_once_their_destination_is_active(lane: Lane, pipe: Pipe):
     with observing():
         lane.hold(range(8))
         until(lambda: waiting("held") == 8)
     tend()
-    move = Move.objects.get()
+    move = Redrive.objects.get()
     assert (move.what, move.total, waiting("held")) == ("release", 8, 0)
 
 
-def test_a_dead_letters_message_is_read_from_its_topic(lane: Lane):
+def test_message_of_a_dead_letter_is_read_from_its_topic(lane: Lane):
     with observing():
         lane.bury(range(4))
         until(lambda: DeadLetter.objects.count() == 4)
     letter = DeadLetter.objects.get(message_id="m2")
     stored = read_record(letter.topic, letter.partition, letter.offset, pipes=(letter.pipe_id,))
     assert (stored.meta.id, stored.body) == ("m2", b'{"n": 1}')
-    with pytest.raises(RecordsAway):
+    with pytest.raises(RecordUnavailableError):
         read_record(letter.topic, letter.partition, 10_000, pipes=(letter.pipe_id,))

@@ -1,4 +1,4 @@
-"""A source of type kafka on a real broker: nothing is lost when a replica is killed; what comes twice has one id."""
+"""Source of type kafka on a real broker: a killed replica loses nothing, and repeats keep their id."""
 
 import json
 import os
@@ -14,15 +14,15 @@ from confluent_kafka.admin import NewTopic
 from dataplane.ledger.meta import read_meta
 from localbox.settings import ROOT
 from localbox.testing import free_ports
-from tests.rig.broker import Broker
-from tests.rig.cluster import KEY, PIPE, TENANT, Cluster
-from tests.rig.data_plane import until
+from tests.support.broker import Broker
+from tests.support.cluster import KEY, PIPE, TENANT, Cluster
+from tests.support.data_plane import until
 
 TOPIC = "orders.eu"
 
 
 class Replica:
-    """One ingest replica that may be killed."""
+    """One ingest replica that a test may kill."""
 
     def __init__(self, cluster: Cluster, var: Path) -> None:
         clusters = {"theirs": {"tenants": [TENANT], "topics": ["orders.*"]}}
@@ -71,7 +71,7 @@ def produce(cluster: Cluster, first: int, count: int) -> None:
 
 
 def ingested(cluster: Cluster) -> list[tuple[str, int, bytes]]:
-    """(id, number, key) of everything that is on the ingest topic now."""
+    """Return (id, number, key) of everything on the ingest topic."""
     consumer = Consumer({"bootstrap.servers": cluster.kafka, "group.id": "test", "log_level": 3})
     topic, found = cluster.topics["ingest"].name, []
     for partition in range(2):
@@ -88,7 +88,7 @@ def ingested(cluster: Cluster) -> list[tuple[str, int, bytes]]:
 
 
 @pytest.mark.timeout(900)
-def test_a_killed_replica_loses_nothing_and_repeats_keep_their_ids(cluster: Cluster, tmp_path: Path):
+def test_killed_replica_loses_nothing_and_repeats_keep_their_ids(cluster: Cluster, tmp_path: Path):
     produce(cluster, 0, 2_000)
     replica = Replica(cluster, tmp_path)
     until(lambda: len(ingested(cluster)) > 200, "the first events", 90)
@@ -104,5 +104,5 @@ def test_a_killed_replica_loses_nothing_and_repeats_keep_their_ids(cluster: Clus
     replica.start()
     produce(cluster, 2_500, 10)
     until(lambda: len(ingested(cluster)) >= before + 10, "ten more", 60)
-    assert len(ingested(cluster)) == before + 10, "an orderly end repeats nothing"
+    assert len(ingested(cluster)) == before + 10, "an orderly shutdown repeats nothing"
     replica.close()

@@ -1,4 +1,4 @@
-"""The lake's query on real Spark and Kafka: every row once, whatever is killed, and the ledger knows of each."""
+"""Lake query on real Spark and Kafka: every row is stored exactly once, despite kills."""
 
 import os
 import signal
@@ -16,27 +16,27 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from dataplane.ledger.meta import META_HEADER, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import WIRE_VERSION, Purpose
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PlanRecord
 from localbox.settings import ROOT, settings_from
 from localbox.spark import ensure_spark, spark_env
-from tests.rig.broker import Broker
-from tests.rig.cluster import PIPE, TENANT, Cluster
-from tests.rig.data_plane import until
+from tests.support.broker import Broker
+from tests.support.cluster import PIPE, TENANT, Cluster
+from tests.support.data_plane import until
 
-NOW_US: Final = (int(time.time()) - 86_400) // 3_600 * 3_600_000_000  # a full hour, yesterday
+NOW_US: Final = (int(time.time()) - 86_400) // 3_600 * 3_600_000_000  # the start of an hour, yesterday
 PARTITIONS: Final = 2
-PATIENCE_S: Final = 400.0  # Spark starts cold, twice, on a machine that may be busy
+PATIENCE_S: Final = 400.0  # two cold starts of Spark on a busy machine
 COLUMNS: Final = (
     "id, position, child, pipe, revision, source, epoch_us(event_time), epoch_us(ingest_time), body, body_bytes"
 )
 
 
 class Lake:
-    """A cell that has one lake destination, and its queries as a process."""
+    """A cell with one lake destination, and a process that runs its queries."""
 
     def __init__(self, kafka: str, var: Path, cell: str) -> None:
         self.var = var
@@ -53,14 +53,14 @@ class Lake:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.rig.queries_process", self.cluster.cell]
+        command = [sys.executable, "-m", "tests.support.queries_process", self.cluster.cell]
         with (self.var / "queries.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=self._env(), stdout=log, stderr=log, start_new_session=True
             )
 
     def recompute(self, *arguments: str) -> str:
-        """Run it to its end; what it said."""
+        """Run the recomputation to its end and return its output."""
         command = [sys.executable, "-m", "dataplane.jobs.lake_recompute", "--pipe", PIPE, "--destination", "lake"]
         done = subprocess.run(
             [*command, *arguments],
@@ -81,34 +81,34 @@ class Lake:
         return env | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
     def kill(self) -> None:
-        """SIGKILL to Python and the JVM at once."""
+        """Send SIGKILL to Python and the JVM at once."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(20)
             self._process = None
 
     def put(self, first: int, count: int) -> None:
-        """What a transmit lane writes: messages whose position in partition 0 of ingest is their number."""
+        """Write messages as a transmit lane does; their number is their offset in partition 0 of ingest."""
         for number in range(first, first + count):
             self._produce("lake", number, number % PARTITIONS, position=position_of(1, 0, number), destination="lake")
         assert self._producer.flush(20) == 0
 
     def ingest(self, count: int) -> None:
-        """The first of these messages, as ingest writes them."""
+        """Write the first of these messages as ingest does."""
         for number in range(count):
             self._produce("ingest", number, 0)
         assert self._producer.flush(20) == 0
 
     def _produce(self, purpose: Purpose, number: int, partition: int, **more: Any) -> None:
         at_us = NOW_US + number * 1_000_000
-        meta = Meta(WIRE_VERSION, f"id-{number}", PIPE, 1, "shop", at_us, at_us, at_us // 60_000_000, **more)
+        meta = MessageMeta(WIRE_VERSION, f"id-{number}", PIPE, 1, "shop", at_us, at_us, at_us // 60_000_000, **more)
         headers: list[Any] = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
         topic = self.cluster.topics[purpose].name
         self._producer.produce(topic, b'{"n":%d}' % number, partition=partition, headers=headers)
         self._producer.poll(0)
 
     def rows(self, columns: str = "id") -> list[tuple[Any, ...]]:
-        """Rows as DuckDB reads them from the newest version of the table; none before there is one."""
+        """Return the rows that DuckDB reads from the newest version of the table; none before the first version."""
         if not DeltaTable.is_deltatable(str(self.path)):
             return []
         files = DeltaTable(str(self.path)).file_uris()
@@ -116,21 +116,21 @@ class Lake:
             return db.sql(f"SELECT {columns} FROM read_parquet({files}) ORDER BY position").fetchall()  # noqa: S608
 
     def version(self) -> int | None:
-        """The newest version of the table."""
+        """Return the newest version of the table, None before the first."""
         return DeltaTable(str(self.path)).version() if DeltaTable.is_deltatable(str(self.path)) else None
 
     def compacted(self, number: int) -> bool:
-        """Whether files were put together; one more message, for only batches with rows count."""
+        """Put one more message, as only batches with rows count, and return True if files were compacted."""
         self.put(number, 1)
         return any(entry["operation"] == "OPTIMIZE" for entry in DeltaTable(str(self.path)).history())
 
     def ids(self) -> list[str]:
-        """The id of every row."""
+        """Return the id of every row."""
         return [id_ for (id_,) in self.rows()]
 
 
 class Reader:
-    """Reads in a loop, and keeps the first sight of a row twice or of rows that went away."""
+    """Thread that reads in a loop and records the first duplicate or vanished row."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -169,7 +169,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 
 
 @pytest.mark.timeout(1_500)
-def test_rows_are_there_once_with_their_columns_and_repeats_change_nothing(lake: Lake):
+def test_rows_are_stored_once_with_their_columns_and_repeats_change_nothing(lake: Lake):
     lake.put(0, 500)
     until(lambda: len(lake.ids()) >= 500, "500 rows", PATIENCE_S)
     lake.put(400, 200)
@@ -187,7 +187,7 @@ def test_rows_are_there_once_with_their_columns_and_repeats_change_nothing(lake:
 def test_kills_and_compaction_leave_every_row_once(lake: Lake, kills: int):
     reader = Reader(lake)
     first = 1_000
-    lake.put(900, 100)  # the table is made by the first batch with rows
+    lake.put(900, 100)  # the first batch with rows creates the table
     for _ in range(kills):
         until(lambda: lake.version() is not None, "the query runs", PATIENCE_S)
         for number in range(first, first + 2_000, 100):
@@ -207,7 +207,7 @@ def test_kills_and_compaction_leave_every_row_once(lake: Lake, kills: int):
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_span_is_written_anew_by_another_revision_and_the_rest_stays(lake: Lake):
+def test_recompute_rewrites_a_time_range_by_another_revision_and_keeps_the_rest(lake: Lake):
     lake.put(0, 100)
     until(lambda: "id-99" in lake.ids(), "100 rows", PATIENCE_S)
     before = dict(lake.rows("id, body"))
@@ -216,7 +216,7 @@ def test_a_span_is_written_anew_by_another_revision_and_the_rest_stays(lake: Lak
     steps = [{"op": "filter", "when": "body.n != 50"}, {"op": "set", "path": "x", "value": 1}]
     lake.cluster.publish(PlanRecord(PIPE, 2, parse_pipe_spec({**spec, "normalize": steps}), lake.cluster.version()))
     until_ = datetime.fromtimestamp(NOW_US / 1e6 + 80, UTC).isoformat()
-    assert "written anew" in lake.recompute("--revision", "2", "--until", until_)
+    assert "rewritten: rows" in lake.recompute("--revision", "2", "--until", until_)
     after = dict(lake.rows("id, body"))
     assert {id_: body for id_, body in after.items() if before.get(id_) != body} == {
         f"id-{number}": f'{{"n":{number},"x":1}}' for number in range(80) if number != 50

@@ -1,4 +1,4 @@
-"""A cell that is short of lanes, in a whole box: another is made, and a pipe goes there under traffic."""
+"""A cell short of lanes, in a whole box: another cell is created, and a pipe is migrated under traffic."""
 
 import json
 from collections import Counter
@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 
 from localbox.testing import Box, box_of
-from tests.rig.box_shell import said
-from tests.rig.plane import until
-from tests.rig.receiver import Receiver
-from tests.rig.sender import Sender
+from tests.support.box_shell import said
+from tests.support.plane import until
+from tests.support.receiver import Receiver
+from tests.support.sender import Sender
 
 LIVE_S: Final = 240
 RELIEVED_S: Final = 300
@@ -19,7 +19,7 @@ RATES: Final = {"large": 90, "small": 60}
 MAKE: Final = """
 import json
 from mgmt.services import create_api_key, create_pipe
-from mgmt.services.demo import ensure_demo_tenant, ensure_first_cell
+from mgmt.pipes.services.demo import ensure_demo_tenant, ensure_first_cell
 ensure_first_cell()
 tenant, alice = ensure_demo_tenant()
 keys = {{}}
@@ -31,13 +31,13 @@ print(json.dumps(keys))
 """
 SEEN: Final = """
 import json
-from mgmt.models import Cell, Pipe, PipeRevision, Relocation, ScaleGroup, Seal
+from mgmt.models import Cell, Pipe, PipeRevision, PipeMigration, ScaleGroup, Seal
 print(json.dumps({
     "live": PipeRevision.objects.filter(state="live").count(),
     "short": [bool(one.get("short_since_s")) for one in ScaleGroup.objects.values_list("memory", flat=True)],
     "cells": list(Cell.objects.order_by("id").values_list("id", flat=True)),
     "on": dict(Pipe.objects.values_list("name", "cell")),
-    "moves": list(Relocation.objects.values_list("pipe__name", "state", "by", "says")),
+    "moves": list(PipeMigration.objects.values_list("pipe__name", "state", "by", "says")),
     "why": list(ScaleGroup.objects.filter(kind="process").values_list("cell", "why")),
     "sealed": Seal.objects.count(), "lost": sum(Seal.objects.values_list("lost", flat=True))}))
 """
@@ -60,14 +60,14 @@ def seen(box: Box) -> str:
 
 
 def delivers_once(receiver: Receiver, path: str, ids: set[str]) -> None:
-    """All that was ACKed, and each of it once."""
+    """Wait until every ACKed message is delivered, and assert that each was delivered once."""
     until(lambda: {one.id for one in receiver.got[path]} >= ids, f"all of {path} is delivered", 90)
     assert Counter(one.id for one in receiver.got[path]) == Counter(ids)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_a_cell_that_is_short_of_lanes_gives_a_pipe_to_one_that_is_made_for_it():
+def test_cell_short_of_lanes_has_a_pipe_migrated_to_a_new_cell():
     receiver = Receiver()
     with box_of(env={"PENSTOCK_CELLS_MAX": "2"}) as box:
         port = int(box.env["PENSTOCK_INGEST_PORT"])

@@ -1,4 +1,4 @@
-"""Spark's classes as an archive: made once, used by every start, and never what a start fails of."""
+"""Archive of Spark's classes: created once, used by every start, and never the cause of a failed start."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ MAIN = "org.apache.spark.deploy.SparkSubmit"
 
 
 def loaded_from(options: str, log: Path) -> str:
-    """Where Spark's JVM had its main class from."""
+    """Return the source of the main class of Spark's JVM."""
     env = os.environ | {OPTIONS: f"{options} -Xlog:class+load:file={log}"}
     subprocess.run([spark_home() / "bin" / "spark-submit", "--version"], env=env, check=True, capture_output=True)
     return next(line for line in log.read_text().splitlines() if f" {MAIN} " in line).partition("source: ")[2]
@@ -30,13 +30,13 @@ def test_spark_maps_its_classes_from_the_archive(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"rubbish" * 10_000], ids=["missing", "empty", "rubbish"])
-def test_without_one_that_can_be_used_it_starts_as_ever(tmp_path: Path, content: bytes | None):
+def test_spark_starts_from_its_jars_without_a_usable_archive(tmp_path: Path, content: bytes | None):
     archive = tmp_path / "classes.jsa"
     if content is not None:
         archive.write_bytes(content)
     assert loaded_from(f"-XX:SharedArchiveFile={archive}", tmp_path / "without.log").endswith(".jar")
 
 
-def test_an_environment_keeps_the_options_it_has():
+def test_environment_keeps_its_existing_options():
     given = with_archive(find_java(), {OPTIONS: "-Xss2m"})[OPTIONS]
     assert given == f"-Xss2m -XX:SharedArchiveFile={archive_of(find_java())}"

@@ -1,4 +1,4 @@
-"""`make demo ONCE=1 PIPE=full`, whole: three kinds of destinations, and a script that knows what each must have got."""
+"""`make demo ONCE=1 PIPE=full`: three kinds of destinations, and a script that knows the expected result."""
 
 import json
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from localbox.demo.full import ACCOUNT
-from localbox.ends import marked
+from localbox.end_processes import marked
 from localbox.testing import ROOT
 
 
-def test_the_script_that_accounts_is_short_and_knows_nothing_of_penstock():
+def test_accounting_script_is_short_and_imports_nothing_of_penstock():
     text = ACCOUNT.read_text()
     assert len(text.splitlines()) <= 50
     assert not any(f"{how} {room}" in text for how in ("import", "from") for room in ("dataplane", "localbox", "mgmt"))
@@ -23,7 +23,7 @@ def test_the_script_that_accounts_is_short_and_knows_nothing_of_penstock():
 
 @pytest.mark.long
 @pytest.mark.timeout(700)
-def test_a_full_run_gives_each_destination_what_the_script_says():
+def test_full_run_gives_each_destination_what_the_script_expects():
     (ROOT / "var" / "test").mkdir(parents=True, exist_ok=True)
     var = Path(tempfile.mkdtemp(prefix="full-", dir=ROOT / "var" / "test"))
     wish = {"ONCE": "1", "PIPE": "full", "COUNT": "700", "RATE": "200", "PENSTOCK_VAR": str(var)}

@@ -1,4 +1,4 @@
-"""`make demo ONCE=1`, whole: a box of its own, real events, and books that agree."""
+"""`make demo ONCE=1` as a whole: a box of its own, real events, and accounts that agree."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from localbox.ends import marked
+from localbox.end_processes import marked
 from localbox.testing import ROOT
 
 COUNTS = ["accepted", "unacked", "expected", "delivered", "duplicates", "dead", "filtered", "lost"]
@@ -19,7 +19,7 @@ COUNT = 600
 
 
 @pytest.mark.timeout(1_200)
-def test_a_run_ends_with_every_unit_delivered_once_and_equal_books():
+def test_run_ends_with_every_unit_delivered_once_and_equal_accounts():
     (ROOT / "var" / "test").mkdir(parents=True, exist_ok=True)
     var = Path(tempfile.mkdtemp(prefix="once-", dir=ROOT / "var" / "test"))
     wish = {"ONCE": "1", "COUNT": str(COUNT), "RATE": "200", "BATCH": "3", "PENSTOCK_VAR": str(var)}

@@ -1,4 +1,4 @@
-"""A pipe that expects much, in a whole box: the Provisioner lets it in by shares while its traffic goes on."""
+"""Admission of a pipe with high expected traffic, in a whole box, while its traffic continues."""
 
 import json
 from typing import Final
@@ -6,10 +6,10 @@ from typing import Final
 import pytest
 
 from localbox.testing import box_of
-from tests.rig.box_shell import said
-from tests.rig.keyed import Keyed, numbers_of
-from tests.rig.plane import until
-from tests.rig.receiver import Receiver
+from tests.support.box_shell import said
+from tests.support.keyed import Keyed, numbers_of
+from tests.support.plane import until
+from tests.support.receiver import Receiver
 
 LIVE_S: Final = 240
 ADMITTED_S: Final = 180
@@ -17,7 +17,7 @@ SPEC: Final = {"sources": {"shop": {"key": "user"}}}
 MAKE: Final = """
 import json
 from mgmt.services import create_api_key, create_pipe
-from mgmt.services.demo import ensure_demo_tenant, ensure_first_cell
+from mgmt.pipes.services.demo import ensure_demo_tenant, ensure_first_cell
 ensure_first_cell()
 tenant, alice = ensure_demo_tenant()
 pipe = create_pipe(tenant=tenant, name="launch", spec=json.loads({spec!r}), author=alice, expected_per_s=120)
@@ -25,9 +25,9 @@ print(json.dumps({{"pipe": pipe.id, "key": create_api_key(source=pipe.sources.ge
 """
 SEEN: Final = """
 import json
-from mgmt.models import Admission, Move, Pipe
+from mgmt.models import Admission, Pipe, Redrive
 pipe, way = Pipe.objects.get(name="launch"), Admission.objects.get(pipe__name="launch")
-moves = list(Move.objects.filter(pipe=pipe).values_list("state", "moved"))
+moves = list(Redrive.objects.filter(pipe=pipe).values_list("state", "moved"))
 print(json.dumps({"live": pipe.revisions.filter(state="live").exists(), "share": way.share, "why": way.reason,
     "over": way.ended_at is not None, "moves": moves}))
 """
@@ -35,7 +35,7 @@ print(json.dumps({"live": pipe.revisions.filter(state="live").exists(), "share":
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_it_is_let_in_share_by_share_and_each_key_arrives_in_its_order():
+def test_pipe_is_admitted_share_by_share_and_each_key_keeps_its_order():
     receiver = Receiver()
     spec = SPEC | {"destinations": {"main": {"type": "http", "url": receiver.url("/in"), "ordered": True}}}
     env = {"PENSTOCK_ADMISSION_ABOVE": "100", "PENSTOCK_RAMP_HOLD_S": "5", "PENSTOCK_RAMP_EVIDENCE": "5"}

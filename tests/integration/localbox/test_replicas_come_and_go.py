@@ -1,4 +1,4 @@
-"""Replicas of ingest are added and taken back by the supervisor while requests come: every ACK is in the books."""
+"""Ingest replicas are added and removed by the supervisor under load: every ACK is in the ledger."""
 
 from collections.abc import Iterator
 
@@ -7,10 +7,10 @@ import pytest
 from controlplane.compute.files import ComputeFiles
 from localbox.supervisor import living
 from localbox.testing import Box, box_of
-from tests.rig.books import AuditReader, Whole
-from tests.rig.cluster import Cluster, key_of
-from tests.rig.plane import until
-from tests.rig.sender import Sender
+from tests.support.cluster import Cluster, key_of
+from tests.support.ledger_checks import AuditReader, Whole
+from tests.support.plane import until
+from tests.support.sender import Sender
 
 KEY = key_of("replicas")
 
@@ -36,7 +36,7 @@ def programs(box: Box) -> list[str]:
     return [entry.name for entry in snapshot.programs] if snapshot else []
 
 
-def test_one_more_replica_and_back_again_under_load(box: Box, cluster: Cluster):
+def test_replica_is_added_and_removed_again_under_load(box: Box, cluster: Cluster):
     files, books = ComputeFiles(box.var), AuditReader(cluster.kafka, cluster.topics)
     with Sender(box.settings.ports["PENSTOCK_INGEST_PORT"], KEY, 200.0) as sender:
         files.wish_replicas(3)
@@ -44,7 +44,7 @@ def test_one_more_replica_and_back_again_under_load(box: Box, cluster: Cluster):
         files.wish_replicas(2)
         until(lambda: "ingest-3" not in programs(box), "the third has drained and gone", 40)
         until(lambda: len(sender.acked) > 200, "events were ACKed", 30)
-    assert sender.refusals == [], "a replica that is new refuses nothing, and one that drains neither"
+    assert sender.refusals == [], "neither a new nor a draining replica refuses a request"
 
     def told() -> bool:
         books.refresh()

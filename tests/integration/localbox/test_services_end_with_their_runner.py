@@ -1,4 +1,4 @@
-"""Services that a test run started end with their runner: by a signal, by Ctrl-C, or with a crashed xdist worker."""
+"""Services of a test run end with their runner: by a signal, by Ctrl-C, or with a crashed xdist worker."""
 
 import contextlib
 import os
@@ -15,9 +15,9 @@ import pytest
 from localbox.settings import ROOT
 from localbox.state import read_snapshot
 from tests.guardian import MARK, marked
-from tests.rig.plane import until
+from tests.support.plane import until
 
-LIMIT_S: Final = 60.0  # to start; to end takes some seconds, and as many more as others take of the processors
+LIMIT_S: Final = 60.0  # for the start; the end needs some seconds, and more on a busy machine
 CONFTEST: Final = "from tests.conftest import pytest_configure\n"
 STUBBORN: Final = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 SUITE: Final = f"""
@@ -35,14 +35,14 @@ def test_forever():
 
 @pytest.fixture(autouse=True)
 def _ctrl_c_is_heeded() -> Iterator[None]:
-    """A shell starts a job in the background with SIGINT ignored, and children inherit that."""
+    """SIGINT handling of a foreground job: a shell starts background jobs with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 class Run:
-    """A pytest of its own, in the middle of a test with services."""
+    """A pytest process in the middle of a test with services."""
 
     def __init__(self, folder: Path, *more: str) -> None:
         (folder / "conftest.py").write_text(CONFTEST)
@@ -62,7 +62,7 @@ class Run:
 
     @property
     def var(self) -> Path:
-        """Its box's data."""
+        """Return the data folder of its box."""
         return Path(self._ready.read_text())
 
     def wait_ready(self) -> None:
@@ -77,7 +77,7 @@ class Run:
         assert sum("SIG_IGN" in one for one in words) >= 1, words
 
     def wait_ended(self) -> None:
-        """Wait until every service has ended, and its data are gone."""
+        """Wait until every service has ended and its data are removed."""
         until(lambda: not self._living(), "the end of every service", seen=self._living)
         until(lambda: not self.var.exists(), "their data are removed")
 
@@ -85,7 +85,7 @@ class Run:
         return [one for one in self.services if lives(one)]
 
     def close(self) -> None:
-        """End what is left, if the test has failed."""
+        """End the processes that a failed test left."""
         self.process.kill()
         self.process.wait(10)
         for process in self.services:
@@ -118,7 +118,7 @@ def test_services_end_when_a_signal_ends_the_runner(tmp_path: Path, number: sign
         run.wait_ended()
 
 
-def test_services_of_a_crashed_xdist_worker_end_while_the_run_goes_on(tmp_path: Path):
+def test_services_of_a_crashed_xdist_worker_end_while_the_run_continues(tmp_path: Path):
     with running(tmp_path, "-n", "1") as run:
         (worker,) = (one for one in run.services if "sys.stdin.readline" in str(one.cmdline()))
         worker.kill()

@@ -1,4 +1,4 @@
-"""A cell that is kept for one tenant, in a whole box: it sleeps while nothing comes, and the next message wakes it."""
+"""A cell of one tenant, in a whole box: it sleeps without messages, and the next message wakes it."""
 
 import http.client
 import json
@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 
 from localbox.testing import Box, box_of
-from tests.rig.box_shell import said
-from tests.rig.plane import until
-from tests.rig.receiver import Receiver
+from tests.support.box_shell import said
+from tests.support.plane import until
+from tests.support.receiver import Receiver
 
 SLEEPS_AFTER_S: Final = 60
 LIVE_S: Final = 240
@@ -19,7 +19,7 @@ MAKE: Final = """
 import json
 from datetime import UTC, datetime
 from mgmt.services import create_api_key, create_pipe, keep_cell_for
-from mgmt.services.demo import ensure_demo_tenant, ensure_first_cell
+from mgmt.pipes.services.demo import ensure_demo_tenant, ensure_first_cell
 cell = ensure_first_cell()
 tenant, alice = ensure_demo_tenant()
 keep_cell_for(cell=cell, tenant=tenant, sleeps_after_s={after}, by=alice, now=datetime.now(UTC))
@@ -31,20 +31,20 @@ SEEN: Final = """
 import json
 from controlplane.compute.files import ComputeFiles
 from controlplane.settings import control_settings
-from mgmt.models import Cell, PipeRevision, ScaleGroup, Verdict
-from mgmt.queries.control import cell_lines
+from mgmt.models import Cell, CellVerdict, PipeRevision, ScaleGroup
+from mgmt.cells.queries.control import cell_lines
 from django.utils import timezone
 cell, files = Cell.objects.get(), ComputeFiles(control_settings().var)
 print(json.dumps({"live": PipeRevision.objects.filter(state="live").exists(), "asleep": cell.is_asleep,
     "epoch": cell.epoch, "runs": files.running(cell.id) is not None,
-    "verdict": str(Verdict.objects.values_list("state", flat=True).first()),
+    "verdict": str(CellVerdict.objects.values_list("state", flat=True).first()),
     "heard": sum(cell_lines(timezone.now())[0].heard.values()),
     "why": list(ScaleGroup.objects.filter(cell=cell).values_list("why", flat=True))}))
 """
 
 
 def post(port: int, key: str, event: dict[str, int]) -> str:
-    """The id of an event that was ACKed."""
+    """Post an event and return the id of its ACK."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     connection.request("POST", "/v1/events", json.dumps(event), headers)
@@ -61,7 +61,7 @@ def seen(box: Box) -> str:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_cell_sleeps_when_nothing_comes_and_wakes_for_the_next_message():
+def test_cell_sleeps_without_messages_and_wakes_for_the_next_message():
     receiver = Receiver()
     with box_of() as box:
         port = int(box.env["PENSTOCK_INGEST_PORT"])
@@ -76,7 +76,7 @@ def test_a_cell_sleeps_when_nothing_comes_and_wakes_for_the_next_message():
 
         until(sleeps, "nothing of it runs any more", SLEEPS_AFTER_S + 120, seen=lambda: seen(box))
         before = said(box, SEEN)
-        assert before["verdict"] == "stable", "who sleeps is well"
+        assert before["verdict"] == "stable", "a sleeping cell is stable"
         acked |= {post(port, key, {"n": n}) for n in range(5, 8)}
         took = until(
             lambda: {one.id for one in receiver.got["/in"]} >= acked, "it is awake", 120, seen=lambda: seen(box)

@@ -1,4 +1,4 @@
-"""The supervisor with real services: readiness, restarts, and a clean end from every state."""
+"""The supervisor with real services: readiness, restarts, and a clean shutdown from every state."""
 
 import os
 import signal
@@ -15,19 +15,19 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from localbox.ends import marked
-from localbox.program import Program, Stage
-from localbox.running import Running
+from localbox.end_processes import marked
+from localbox.managed_process import ManagedProcess
+from localbox.program import Program, StartStage
 from localbox.settings import settings_from
-from localbox.state import Known, read_snapshot
+from localbox.state import ProcessIdentity, read_snapshot
 from localbox.supervisor import living, state_file
 from localbox.testing import ROOT, Box, box_of
-from tests.rig.patience import Patience
+from tests.support.patience import Patience
 
 
 @pytest.fixture(scope="module")
 def redis_box() -> Iterator[Box]:
-    """The smallest box: it starts in a blink, so most of what a supervisor must do is tried on it."""
+    """The smallest box: it starts fast, so most duties of the supervisor are tested on it."""
     with box_of("redis") as box:
         yield box
 
@@ -39,14 +39,14 @@ def box(redis_box: Box) -> Box:
     return redis_box
 
 
-def test_a_killed_program_comes_back_by_itself(box: Box):
+def test_killed_program_is_restarted_automatically(box: Box):
     old = box.kill("redis")
     new = box.wait_ready("redis", not_pid=old)
     assert new != old
     assert box.entry("redis").restarts >= 1
 
 
-def test_a_second_up_says_so_and_harms_nothing(box: Box):
+def test_second_up_reports_the_running_box_and_harms_nothing(box: Box):
     before = box.pid("redis")
     answer = box.command("up", "--detach")
     assert answer.returncode == 0
@@ -54,7 +54,7 @@ def test_a_second_up_says_so_and_harms_nothing(box: Box):
     assert box.pid("redis") == before
 
 
-def test_down_ends_everything_and_down_again_is_fine(box: Box):
+def test_down_ends_everything_and_a_second_down_succeeds(box: Box):
     pid = box.pid("redis")
     assert box.command("down").returncode == 0
     assert not alive(pid)
@@ -63,16 +63,16 @@ def test_down_ends_everything_and_down_again_is_fine(box: Box):
     assert box.command("status").returncode == 3
 
 
-def test_down_ends_what_a_killed_supervisor_left(box: Box):
+def test_down_ends_the_processes_of_a_killed_supervisor(box: Box):
     pid, supervisor = box.pid("redis"), supervisor_of(box)
     os.kill(supervisor.pid, signal.SIGKILL)
     wait_gone(supervisor)
     assert alive(pid)
-    assert "ended what was left" in box.command("down").stdout
+    assert "ended the processes that a killed supervisor left" in box.command("down").stdout
     assert not alive(pid)
 
 
-def test_up_after_a_killed_supervisor_starts_afresh(box: Box):
+def test_up_after_a_killed_supervisor_starts_new_processes(box: Box):
     pid, supervisor = box.pid("redis"), supervisor_of(box)
     os.kill(supervisor.pid, signal.SIGKILL)
     wait_gone(supervisor)
@@ -81,7 +81,7 @@ def test_up_after_a_killed_supervisor_starts_afresh(box: Box):
     assert not alive(pid)
 
 
-def test_a_stale_file_whose_pid_was_reused_kills_nobody(box: Box):
+def test_stale_state_file_with_a_reused_pid_kills_no_process(box: Box):
     box.stop()
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
@@ -98,14 +98,14 @@ def test_a_stale_file_whose_pid_was_reused_kills_nobody(box: Box):
         bystander.wait()
 
 
-def test_a_file_that_is_no_snapshot_stops_nobody_from_starting(box: Box):
+def test_invalid_state_file_prevents_no_start(box: Box):
     box.stop()
     state_file(box.settings).write_text("{ half a")
     box.start()
     assert box.pid("redis")
 
 
-def test_a_taken_port_is_said_with_its_holder_and_nothing_is_started(box: Box):
+def test_port_in_use_is_reported_with_its_holder_and_nothing_is_started(box: Box):
     box.stop()
     with socket.create_server(("127.0.0.1", box.settings.ports["PENSTOCK_REDIS_PORT"])):
         answer = box.command("up", "--detach", "--only", "redis")
@@ -115,7 +115,7 @@ def test_a_taken_port_is_said_with_its_holder_and_nothing_is_started(box: Box):
     assert living(box.settings) is None
 
 
-def test_an_orphan_with_the_boxs_mark_is_ended_by_down(box: Box):
+def test_down_ends_an_orphan_with_the_mark_of_the_box(box: Box):
     orphan = subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(60)"], env=box.env, start_new_session=True
     )
@@ -127,7 +127,7 @@ def test_an_orphan_with_the_boxs_mark_is_ended_by_down(box: Box):
         orphan.kill()
 
 
-def test_ctrl_c_in_the_foreground_stops_all_and_exits_0(box: Box):
+def test_ctrl_c_in_the_foreground_stops_everything_and_exits_0(box: Box):
     box.stop()
     command = [sys.executable, "-m", "localbox", "up", "--only", "redis"]
     with subprocess.Popen(
@@ -141,7 +141,7 @@ def test_ctrl_c_in_the_foreground_stops_all_and_exits_0(box: Box):
     assert not alive(redis)
 
 
-def test_a_program_that_cannot_start_fails_the_start_with_the_end_of_its_log(box: Box):
+def test_program_that_cannot_start_fails_the_start_with_the_end_of_its_log(box: Box):
     box.stop()
     data = box.var / "redis" / "appendonly.aof"
     data.write_bytes(b"this is no append-only file")
@@ -154,14 +154,14 @@ def test_a_program_that_cannot_start_fails_the_start_with_the_end_of_its_log(box
     assert "Bad file format" in answer.stdout
 
 
-def test_a_unknown_program_is_refused_in_one_sentence(box: Box):
+def test_unknown_program_is_refused_in_one_sentence(box: Box):
     box.stop()
     answer = box.command("up", "--only", "rediss")
     assert answer.returncode == 1
     assert answer.stderr.startswith("penstock: no such program: rediss")
 
 
-def test_kafka_and_postgres_keep_their_data_over_down_and_up():
+def test_kafka_and_postgres_keep_their_data_across_down_and_up():
     with box_of("postgres", "kafka") as box:
         admin = AdminClient({"bootstrap.servers": box.env["PENSTOCK_KAFKA"]})
         admin.create_topics([NewTopic("kept", num_partitions=3)])["kept"].result(30)
@@ -184,26 +184,26 @@ def test_two_boxes_run_side_by_side(box: Box):
 
 
 def alive(pid: int) -> bool:
-    """A zombie is dead: whoever adopted it has only not looked yet."""
-    known = Known.of(pid)
+    """Return True if the process is alive; a zombie that its parent has not reaped yet is dead."""
+    known = ProcessIdentity.of(pid)
     return known is not None and known.process() is not None
 
 
-def supervisor_of(box: Box) -> Known:
+def supervisor_of(box: Box) -> ProcessIdentity:
     snapshot = living(box.settings)
     assert snapshot is not None
     return snapshot.supervisor
 
 
-def wait_gone(known: Known) -> None:
+def wait_gone(known: ProcessIdentity) -> None:
     patience = Patience(10)
     while known.process() is not None:
         assert not patience.is_over
         time.sleep(0.01)
 
 
-def test_var_holds_everything(box: Box, tmp_path: Path):
-    """Nothing is written beside var/: the home directory of the run stays empty but for the cache."""
+def test_box_writes_all_files_below_var(box: Box, tmp_path: Path):
+    """Nothing is written outside var/: the home directory of the run stays empty but for the cache."""
     home = tmp_path / "home"
     home.mkdir()
     with Box(tmp_path / "var", only=["redis"], env={"HOME": str(home)}):
@@ -211,7 +211,7 @@ def test_var_holds_everything(box: Box, tmp_path: Path):
     assert list(home.iterdir()) == []
 
 
-def test_down_does_not_wait_for_jars_that_are_on_their_way(tmp_path: Path):
+def test_down_does_not_wait_for_pending_jars(tmp_path: Path):
     slow = tmp_path / "bin" / "java"
     slow.parent.mkdir()
     slow.write_text(
@@ -231,13 +231,13 @@ def test_down_does_not_wait_for_jars_that_are_on_their_way(tmp_path: Path):
     assert marked(box.var) == []
 
 
-def test_a_killed_leader_leaves_nobody_of_its_group_behind(tmp_path: Path):
+def test_killed_group_leader_leaves_no_process_of_its_group(tmp_path: Path):
     note = tmp_path / "child"
     code = f"import os, time; child = os.fork(); child and open({str(note)!r}, 'w').write(str(child)); time.sleep(60)"
     settings = settings_from({"PENSTOCK_VAR": str(tmp_path / "var")}, dotenv=None)
     with ThreadPoolExecutor(1) as pool:
-        program = Program("leader", Stage.CONTROL, (sys.executable, "-c", code))
-        running = Running(program, env=settings.env, log=tmp_path / "log", pool=pool)
+        program = Program("leader", StartStage.CONTROL, (sys.executable, "-c", code))
+        running = ManagedProcess(program, env=settings.env, log=tmp_path / "log", pool=pool)
         running.step(may_start=True)
         patience = Patience(10)
         while not (note.exists() and note.read_text()):
@@ -249,5 +249,5 @@ def test_a_killed_leader_leaves_nobody_of_its_group_behind(tmp_path: Path):
         running.popen.wait(10)
         running.step(may_start=True)
         assert running.state == "backoff"
-        if left := Known.of(child):
+        if left := ProcessIdentity.of(child):
             wait_gone(left)

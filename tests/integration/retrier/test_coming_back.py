@@ -1,6 +1,6 @@
-"""The retrier on a real broker: when messages come back, what a full tier costs others, and moves through kills.
+"""The retrier on a real broker: due times, isolation from a full delay tier, and redrives that survive kills.
 
-What a test waits for is mostly a tier, so they wait at once: each story has a cell of its own on the one broker.
+The tests mostly wait for a tier, so they run at once: each scenario has a cell of its own on the one broker.
 """
 
 import os
@@ -19,19 +19,19 @@ from confluent_kafka import Consumer, TopicPartition
 from pyroaring import BitMap64
 
 from dataplane.ledger.deadletter import NODE_HEADER
-from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta, read_meta
+from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta, read_meta
 from dataplane.ledger.units import partition_base
 from dataplane.names import DELAYS_S, WIRE_VERSION, Purpose
-from dataplane.retrier.parcels import LEAVE_HEADER
-from dataplane.tables.moves import MOVE_PREFIX, MoveProgress, decode_progress, encode_offsets
-from dataplane.tables.records import MoveRecord
-from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, Signal, encode_signal, signal_key
+from dataplane.retrier.retry_messages import LEAVE_HEADER
+from dataplane.tables.records import RedriveRecord
+from dataplane.tables.redrives import REDRIVE_PREFIX, RedriveProgress, decode_progress, encode_offsets
+from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, DestinationSignal, encode_signal, signal_key
 from localbox.settings import ROOT
-from tests.rig.broker import Broker
-from tests.rig.cluster import Cluster, broker_for_cells
-from tests.rig.data_plane import until
-from tests.rig.patience import Patience
-from tests.rig.watch import Heartbeats
+from tests.support.broker import Broker
+from tests.support.cluster import Cluster, broker_for_cells
+from tests.support.data_plane import until
+from tests.support.patience import Patience
+from tests.support.watch import Heartbeats
 
 pytestmark = pytest.mark.timeout(1_200)
 S = 1_000_000
@@ -40,7 +40,7 @@ Told = Mapping[str, "Future[None]"]
 LANE = """
 import logging
 from dataplane.jobs.lanes import make_work
-from dataplane.runtime.lane import Lane, LaneIdentity
+from dataplane.runtime.lanes.lane import Lane, LaneIdentity
 from dataplane.runtime.settings import settings_from
 logging.basicConfig(level=logging.INFO)
 Lane(LaneIdentity("{cell}", "retrier", {number}, 1, "here"), settings_from(), make_work).run()
@@ -48,7 +48,7 @@ Lane(LaneIdentity("{cell}", "retrier", {number}, 1, "here"), settings_from(), ma
 
 
 class Retrier:
-    """A cell of one pipe of its own, its retrier lanes in processes of their own, and both ends of their work."""
+    """A cell with one pipe, its retrier lanes in processes of their own, and both ends of their work."""
 
     def __init__(self, kafka: str, cell: str, var: Path) -> None:
         self.cluster = Cluster(kafka, cell)
@@ -63,11 +63,11 @@ class Retrier:
         self._lanes: dict[int, subprocess.Popen[bytes]] = {}
         self._heartbeats = Heartbeats(kafka, cell)
         self._numbers = 0
-        self.came: list[tuple[Meta, int]] = []  # off retry-out, and when it was put there (us, to a millisecond)
+        self.came: list[tuple[MessageMeta, int]] = []  # from retry-out, with its record's time (us, precise to 1 ms)
         self._out = self._reader("retry-out")
         self._signals = self._reader("signals")
-        self.progress: dict[str, MoveProgress] = {}
-        self.tellings: list[MoveProgress] = []
+        self.progress: dict[str, RedriveProgress] = {}
+        self.tellings: list[RedriveProgress] = []
 
     def start(self, number: int = 0, **env: str) -> None:
         """Start a lane."""
@@ -76,23 +76,23 @@ class Retrier:
             self._lanes[number] = subprocess.Popen(command, cwd=ROOT, env=self._env | env, stdout=log, stderr=log)
 
     def kill(self, number: int = 0) -> None:
-        """SIGKILL."""
+        """Kill a lane with SIGKILL."""
         lane = self._lanes.pop(number)
         lane.send_signal(signal.SIGKILL)
         lane.wait(10)
 
     def partitions(self) -> dict[str, int]:
-        """How many partitions each lane holds, by its last heartbeat."""
+        """Return the number of partitions that each lane holds, by its last heartbeat."""
         self._heartbeats.refresh()
         return {beat.writer: len(beat.partitions) for beat in self._heartbeats.latest.values()}
 
     def put(
         self, purpose: Purpose, destination: str, *, due_us: int = 0, more: Headers | None = None, **changes: Any
     ) -> str:
-        """One message on a topic of the cell, in its first round; returns its id. `flush` afterwards."""
+        """Put one message on a topic of the cell, in its first round; return its id. Call `flush` afterwards."""
         number, self._numbers = self._numbers, self._numbers + 1
         partition, now_us = number % self.cluster.partitions, time.time_ns() // 1_000
-        meta = Meta(WIRE_VERSION, f"m{number}", self._pipe, 1, "shop", now_us, now_us, now_us // (60 * S))
+        meta = MessageMeta(WIRE_VERSION, f"m{number}", self._pipe, 1, "shop", now_us, now_us, now_us // (60 * S))
         meta.position, meta.destination = partition_base(1, partition) + number, destination
         meta.attempt, meta.first_us, meta.not_before_us = 1, now_us, due_us
         for field, value in changes.items():
@@ -107,68 +107,70 @@ class Retrier:
                 self.cluster.producer.poll(0.05)
 
     def flush(self) -> None:
-        """Wait until everything put is stored."""
+        """Wait until every put message is stored."""
         assert self.cluster.producer.flush(60) == 0
 
     def read(self) -> None:
-        """Take in what has come out."""
+        """Read the messages that have come out."""
         patience = Patience(0.5)
         while not patience.is_over and (messages := self._out.consume(5_000, 0.02)):
             found = [m for m in messages if m.error() is None]
             self.came += [(read_meta(m.headers() or []), m.timestamp()[1] * 1_000 + 999) for m in found]
 
     def ids(self) -> set[str]:
-        """What has come out."""
+        """Return the ids of the messages that have come out."""
         self.read()
         return {meta.id for meta, _ in self.came}
 
     def has_read_all(self) -> bool:
-        """Whether there is no more of it."""
+        """Return True if no message on retry-out is left to read."""
         self.read()
         return len(self.came) == sum(self.ends("retry-out").values())
 
     def ends(self, purpose: Purpose) -> dict[tuple[str, int], int]:
-        """Where the partitions of a topic end."""
+        """Return the end offset of each partition of a topic."""
         topic = self.cluster.topics[purpose]
         places = [(topic.name, number) for number in range(topic.partitions)]
         return {p: self._out.get_watermark_offsets(TopicPartition(*p), timeout=10)[1] for p in places}
 
     def ask(self, what: Literal["release", "redrive"], destination: str, move: str, *, rate: float = 10_000) -> None:
-        """Move everything that is on held or dead."""
+        """Request the release or redrive of everything on held or dead."""
         ends = self.ends("held" if what == "release" else "dead")
         places = encode_offsets({place: BitMap64(range(end)) for place, end in ends.items()})
         version = self.cluster.version()
         self.cluster.publish(
-            MoveRecord(move, version, self.cluster.cell, self._pipe, destination, what, places, rate, "running")
+            RedriveRecord(move, version, self.cluster.cell, self._pipe, destination, what, places, rate, "running")
         )
 
     def told(self, move: str) -> int:
-        """How many messages of a move the lane says it has moved."""
+        """Return the number of messages that the lane has reported as moved by a redrive."""
         self._read_signals()
         return self.progress[move].moved if move in self.progress else 0
 
     def done(self, move: str) -> bool:
-        """Whether the lane says that a move is over."""
+        """Return True if the lane has reported a redrive as finished."""
         self._read_signals()
         return move in self.progress and self.progress[move].done
 
     def _read_signals(self) -> None:
         for message in self._signals.consume(1_000, 0.1):
-            if message.error() is None and message.key().decode().startswith(MOVE_PREFIX):
+            if message.error() is None and message.key().decode().startswith(REDRIVE_PREFIX):
                 progress = decode_progress(message.value())
                 self.progress[progress.move] = progress
                 self.tellings.append(progress)
 
     def tell(self, destination: str, breaker: BreakerState) -> None:
-        """What a transmit lane says of a destination."""
+        """Publish a transmit lane's signal about a destination."""
         cell, now_us = self.cluster.cell, time.time_ns() // 1_000
-        record = Signal(SIGNAL_VERSION, cell, "t-0", self._pipe, destination, now_us, breaker, of_version=1 << 60)
+        record = DestinationSignal(
+            SIGNAL_VERSION, cell, "t-0", self._pipe, destination, now_us, breaker, of_version=1 << 60
+        )
         topic = self.cluster.topics["signals"].name
         self.cluster.producer.produce(topic, encode_signal(record), signal_key(record))
         self.flush()
 
     def close(self) -> None:
-        """End it all."""
+        """Kill the lanes and close the consumers."""
         for number in list(self._lanes):
             self.kill(number)
         self._heartbeats.close()
@@ -191,7 +193,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def told(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    """Every story under way, by its name."""
+    """Running scenarios, by their names."""
 
     def tell(cell: str, story: Callable[[Retrier], None]) -> None:
         retrier = Retrier(broker.address, cell, tmp_path_factory.mktemp(cell))
@@ -205,9 +207,9 @@ def told(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[T
 
 
 def lateness_s(retrier: Retrier, ids: set[str]) -> list[float]:
-    """How late each came that was due; never early."""
+    """Return the lateness of each due message, in ascending order; none may be early."""
     late = sorted((at_us - meta.not_before_us) / S for meta, at_us in retrier.came if meta.id in ids)
-    assert late[0] >= 0, "early"
+    assert late[0] >= 0, "a message came early"
     return late
 
 
@@ -222,14 +224,14 @@ def due(retrier: Retrier) -> None:
     retrier.flush()
     until(lambda: ids <= retrier.ids(), "everything comes back", 40)
     late = lateness_s(retrier, ids)
-    assert late[-1] < DELAYS_S["delay-10s"], "late by at most the smallest tier"
+    assert late[-1] < DELAYS_S["delay-10s"], "no message is later than the smallest tier"
     assert late[len(late) // 2] < 1.0
-    assert len([meta for meta, _ in retrier.came if meta.id in ids]) == len(ids), "each once"
+    assert len([meta for meta, _ in retrier.came if meta.id in ids]) == len(ids), "each message came once"
 
 
 @pytest.mark.long
-def test_a_hundred_thousand_of_one_destination_do_not_delay_anothers(broker: Broker, tmp_path: Path):
-    """All of them fall due at once, on the same partitions; the other's come meanwhile, each due two seconds later."""
+def test_hundred_thousand_messages_of_one_destination_do_not_delay_another(broker: Broker, tmp_path: Path):
+    """All fall due at once, on the same partitions; the other's arrive meanwhile, each due two seconds later."""
     retrier = Retrier(broker.address, "crowded", tmp_path)
     due_us = time.time_ns() // 1_000 + 20 * S
     for _ in range(MANY):
@@ -252,12 +254,12 @@ def test_a_hundred_thousand_of_one_destination_do_not_delay_anothers(broker: Bro
     assert p95 < 4.0
     assert most < DELAYS_S["delay-10s"]
     seconds = [(at_us - due_us) // S for at_us in crm]
-    assert max(map(seconds.count, set(seconds))) <= 2_500, "at its pace"
+    assert max(map(seconds.count, set(seconds))) <= 2_500, "the rate of the destination is kept"
     retrier.close()
 
 
 def killed_before_its_commit(retrier: Retrier) -> None:
-    retrier.start(PENSTOCK_CHECKPOINT_MS="600000")  # after its first pass it produces, and commits nothing
+    retrier.start(PENSTOCK_CHECKPOINT_MS="600000")  # after its first pass the lane produces, and commits nothing
     until(lambda: retrier.partitions().get("retrier-0"), "it holds partitions", 60)
     ids = {retrier.put("retry-in", "crm") for _ in range(500)}
     retrier.flush()
@@ -279,7 +281,7 @@ def killed_before_its_commit(retrier: Retrier) -> None:
     more = {retrier.put("retry-in", "crm")}
     retrier.flush()
     until(lambda: more <= retrier.ids(), "the next one", 60)
-    assert len(retrier.came) == 2 * len(ids) + 1, "what was committed is not read again"
+    assert len(retrier.came) == 2 * len(ids) + 1, "committed messages are not read again"
 
 
 def two_lanes(retrier: Retrier) -> None:
@@ -293,7 +295,7 @@ def two_lanes(retrier: Retrier) -> None:
     until(lambda: ids <= retrier.ids(), "everything comes back", 90)
     late = lateness_s(retrier, ids)
     print(f"after a takeover: p50 {late[len(late) // 2]:.1f} s, max {late[-1]:.1f} s late")  # noqa: T201
-    assert late[-1] < 20, "the other takes over within its session"
+    assert late[-1] < 20, "the other lane takes over within its session"
     assert len({(meta.id, meta.attempt) for meta, _ in retrier.came}) == len(ids)
 
 
@@ -308,29 +310,29 @@ def killed_move(retrier: Retrier, what: Literal["release", "redrive"], purpose: 
     retrier.ask(what, destination, first, rate=400)
     until(lambda: len(retrier.ids()) > 600 and retrier.told(first), "a part has come, and some of it is told", 60)
     retrier.kill()
-    time.sleep(1)  # what was on its way to the broker is there
+    time.sleep(1)  # records in flight have reached the broker
     until(retrier.has_read_all, "all that came so far", 60)
     so_far, told = len(retrier.came), retrier.told(first)
     assert told <= so_far < len(ids)
     untold = (sum(at_us <= one.at_us for _, at_us in retrier.came) - one.moved for one in retrier.tellings)
-    assert min(untold) <= 400, "what had come and was not told when the lane told: about a second's"
+    assert min(untold) <= 400, "about one second of messages is missing in a report"
     retrier.start()
     until(lambda: retrier.done(first) and retrier.has_read_all(), "the move is over", 90)
     assert retrier.ids() == set(ids)
-    assert len(retrier.came) - len(ids) == so_far - told, "what comes twice is what was not told yet"
+    assert len(retrier.came) - len(ids) == so_far - told, "only unreported messages come twice"
     units = {(meta.id, meta.attempt) for meta, _ in retrier.came}
-    assert units == {(id_, round_) for id_ in ids}, "the same units"
+    assert units == {(id_, round_) for id_ in ids}, "the units are the same"
     progress = retrier.progress[first]
     assert (progress.moved, progress.skipped, progress.total) == (len(ids), len(others), len(ids) + len(others))
     before = len(retrier.came)
     retrier.ask(what, destination, first, rate=10_000)
     time.sleep(3)
     assert retrier.ids() == set(ids)
-    assert len(retrier.came) == before, "the same move is not done again"
+    assert len(retrier.came) == before, "the same redrive is not repeated"
     retrier.ask(what, destination, second)
     until(lambda: retrier.done(second), "another one for the same", 60)
     retrier.read()
-    assert {(meta.id, meta.attempt) for meta, _ in retrier.came} == units, "units that transmit has settled already"
+    assert {(meta.id, meta.attempt) for meta, _ in retrier.came} == units, "only units that transmit already settled"
 
 
 def breaker_closes(retrier: Retrier) -> None:
@@ -355,7 +357,7 @@ def breaker_closes(retrier: Retrier) -> None:
     took_s = time.monotonic() - began
     print(f"the first after {first_s:.1f} s, all 5 000 after {took_s:.1f} s")  # noqa: T201
     assert first_s < 10
-    assert 8 < took_s < 30, "they had come in within ten seconds"
+    assert 8 < took_s < 30, "the messages had come in within ten seconds"
     assert not others & retrier.ids()
 
 
@@ -369,11 +371,11 @@ STORIES: Final[Mapping[str, Callable[[Retrier], None]]] = {
 }
 
 
-def test_messages_come_back_when_they_are_due_and_never_early(told: Told):
+def test_messages_return_when_they_are_due_and_never_early(told: Told):
     told["due"].result()
 
 
-def test_a_kill_between_produce_and_commit_repeats_the_same_units_and_loses_none(told: Told):
+def test_kill_between_produce_and_commit_repeats_the_same_units_and_loses_none(told: Told):
     told["kill"].result()
 
 
@@ -382,9 +384,9 @@ def test_two_lanes_share_the_tiers_and_one_takes_over_from_the_other(told: Told)
 
 
 @pytest.mark.parametrize("what", ["release", "redrive"])
-def test_a_move_that_is_killed_on_its_way_is_finished_and_a_second_one_changes_nothing(told: Told, what: str):
+def test_killed_redrive_or_release_is_completed_and_a_second_one_changes_nothing(told: Told, what: str):
     told[what].result()
 
 
-def test_when_a_breaker_closes_what_waits_comes_back_at_once_and_not_too_fast(told: Told):
+def test_closed_breaker_returns_waiting_messages_at_once_and_not_too_fast(told: Told):
     told["breaker"].result()

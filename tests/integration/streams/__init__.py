@@ -1,1 +1,1 @@
-"""Spark's queries, on one application."""
+"""Streaming queries on one Spark application."""

@@ -1,4 +1,4 @@
-"""Dedup on real Kafka and Spark: of events with one id the first goes on, each repeat names it, whatever is killed."""
+"""Dedup on real Kafka and Spark: the first event of an id passes, and each repeat names it, despite kills."""
 
 import json
 import random
@@ -9,22 +9,22 @@ import pytest
 
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import DEDUP, Fact
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.killing import Killer
+from tests.support.data_plane import DataPlane, until
+from tests.support.killing import Killer
 
 COPIES, BATCH = 3, 100
 BY_ORDER = {"paths": ["order.id"], "window_s": 3600}
 
 
 def events(ids: int, seed: int) -> list[dict[str, Any]]:
-    """Each id several times, far apart and next to each other."""
+    """Return several events of each id, far apart and next to each other."""
     copies = [{"order": {"id": number}, "copy": copy} for number in range(ids) for copy in range(COPIES)]
     random.Random(seed).shuffle(copies)
     return copies
 
 
 def post(plane: DataPlane, key: str, batch: list[dict[str, Any]]) -> dict[str, int]:
-    """Send events; the order's id by the position that each was given."""
+    """Send events; return each order's id by the position that its event was given."""
     body = b"\n".join(json.dumps(event).encode() for event in batch)
     status, _, text = plane.post(key, body, content_type="application/x-ndjson")
     assert status in (200, 202, 207), text
@@ -34,7 +34,7 @@ def post(plane: DataPlane, key: str, batch: list[dict[str, Any]]) -> dict[str, i
 
 
 def first_of(plane: DataPlane, pipe: str) -> dict[str, str]:
-    """For each repeat in the ledger, the position of the first that it names."""
+    """Return the position of the first event that each repeat in the ledger names."""
     return {
         position: detail
         for (node, fact, detail), positions in plane.books.details(pipe).items()
@@ -44,7 +44,7 @@ def first_of(plane: DataPlane, pipe: str) -> dict[str, str]:
 
 
 def check_each_id_goes_on_once(plane: DataPlane, pipe: str, *, ids: int, kills: int, limit_s: float) -> None:
-    """Send every id several times, kill the application now and then, and read in the books what became of each."""
+    """Send every id several times, kill the application now and then, and check each outcome in the ledger."""
     key = plane.add_pipe(pipe, {"crm": {"url": plane.receiver.url(f"/{pipe}")}}, dedup=BY_ORDER)
     killer = Killer(plane, f"/{pipe}")
     sent = events(ids, seed=1)
@@ -70,18 +70,18 @@ def check_each_id_goes_on_once(plane: DataPlane, pipe: str, *, ids: int, kills: 
     assert all(by_id[known[position]] == [first] for position, first in named.items())
 
 
-@pytest.mark.timeout(1_500)  # the services of the package start in it
-def test_each_id_goes_on_once_and_every_repeat_names_it_although_the_application_is_killed(plane: DataPlane):
+@pytest.mark.timeout(1_500)  # includes the start of the package's services
+def test_each_id_passes_once_and_every_repeat_names_it_although_the_application_is_killed(plane: DataPlane):
     check_each_id_goes_on_once(plane, "dedup", ids=400, kills=1, limit_s=200)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
-def test_a_million_events_and_ten_kills(plane: DataPlane):
+def test_each_id_passes_once_in_a_million_events_with_ten_kills(plane: DataPlane):
     check_each_id_goes_on_once(plane, "dedup-long", ids=333_334, kills=10, limit_s=1_800)
 
 
-def test_events_without_the_value_all_go_on(plane: DataPlane):
+def test_events_without_the_value_all_pass(plane: DataPlane):
     key = plane.add_pipe("unknown", {"crm": {"url": plane.receiver.url("/unknown")}}, dedup=BY_ORDER)
     for _ in range(2):
         assert plane.post(key, b'{"order":{"id":null}}')[0] == 202

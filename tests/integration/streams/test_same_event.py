@@ -1,4 +1,4 @@
-"""One event sent a hundred times at once: each has its receipt, one is delivered, and the ledger names the others."""
+"""One event sent a hundred times at once: each is ACKed, one is delivered, and the ledger has the others."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -7,14 +7,14 @@ from typing import Final
 import pytest
 
 from dataplane.ledger.bins import Bin
-from tests.rig.data_plane import DataPlane
+from tests.support.data_plane import DataPlane
 
 AT_ONCE: Final = 100
 EVENT: Final = b'{"order":{"id":4711},"note":"the same"}'
 
 
 @pytest.mark.timeout(900)
-def test_an_event_that_comes_a_hundred_times_at_once_is_delivered_once(plane: DataPlane):
+def test_event_sent_a_hundred_times_at_once_is_delivered_once(plane: DataPlane):
     dedup = {"paths": ["order.id"], "window_s": 3_600}
     key = plane.add_pipe("same", {"crm": {"url": plane.receiver.url("/same")}}, dedup=dedup)
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -25,6 +25,6 @@ def test_an_event_that_comes_a_hundred_times_at_once_is_delivered_once(plane: Da
 
     whole = plane.settled("same", positions, 120)
     first = whole.at("crm", Bin.DELIVERED)
-    assert [received.position for received in plane.receiver.got["/same"]] == list(first), "one, and once"
+    assert [received.position for received in plane.receiver.got["/same"]] == list(first), "one message, delivered once"
     assert whole.upstream(Bin.DUPLICATE) == positions - first
     assert whole.lost() == 0

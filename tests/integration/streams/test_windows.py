@@ -1,4 +1,4 @@
-"""Windows on real Kafka and Spark: what comes out equals a plain count over what was sent, whatever is killed."""
+"""Windows on real Kafka and Spark: results equal a plain count over the sent events, despite kills."""
 
 import json
 import random
@@ -12,11 +12,11 @@ import pytest
 from pytest_django import Settings
 
 from dataplane.ledger.facts import LATE, Fact
-from dataplane.plan.taps import Tapping, key_digest, key_values, pane_place
-from dataplane.spec.windows import Window
-from mgmt.queries.records import newest_of_key
-from tests.rig.data_plane import DataPlane, until
-from tests.rig.killing import Killer
+from dataplane.plan.taps import CompiledTap, key_digest, key_values, pane_place
+from dataplane.spec.windows import WindowSpec
+from mgmt.messages.queries.records import newest_of_key
+from tests.support.data_plane import DataPlane, until
+from tests.support.killing import Killer
 
 SIZE_S, LATE_S = 5, 20
 BY_SHOP = {
@@ -26,7 +26,7 @@ BY_SHOP = {
     "values": {"n": {"op": "count"}, "total": {"op": "sum", "of": "amount"}, "users": {"op": "distinct", "of": "user"}},
 }
 WINDOWS = {"by-shop": BY_SHOP}
-# Results do not queue behind every event that they were made of, only behind those of one user.
+# Results queue only behind the events of one user, not behind every event that they aggregate.
 ROUTES = {
     "rules": [
         {"when": "meta.source == 'window:by-shop'", "to": ["results"]},
@@ -40,7 +40,7 @@ def iso(at_s: float) -> str:
 
 
 def post(plane: DataPlane, key: str, events: list[dict[str, Any]]) -> list[str]:
-    """Send events; the positions they were given."""
+    """Send events and return their positions."""
     body = b"\n".join(json.dumps(event).encode() for event in events)
     status, _, text = plane.post(key, body, content_type="application/x-ndjson")
     assert status in (200, 202, 207), text
@@ -48,7 +48,7 @@ def post(plane: DataPlane, key: str, events: list[dict[str, Any]]) -> list[str]:
 
 
 def counted(events: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, float, int]]:
-    """By (shop, start of the window): events, their sum, users. Written apart from the code that is tested."""
+    """Return (events, sum, users) by (shop, start of the window), independently of the code under test."""
     found: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for event in events:
         at_s = datetime.fromisoformat(event["at"]).timestamp()
@@ -61,29 +61,29 @@ def counted(events: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, fl
 
 
 def results(plane: DataPlane, path: str) -> dict[tuple[str, str], tuple[int, float, int]]:
-    """What came out, equal ids once. Bodies under one id must be equal, however often they came."""
+    """Return the received results by (shop, start of the window); all bodies under one id must be equal."""
     bodies = {received.id: received.body for received in plane.receiver.got[path]}
     digests = {(received.id, received.digest) for received in plane.receiver.got[path]}
-    assert len(digests) == len(bodies), "one id, two results"
+    assert len(digests) == len(bodies), "one id has two results"
     found = [json.loads(body) for body in bodies.values()]
     values = {(r["by"]["shop"], r["start"]): r for r in found}
-    assert len(values) == len(found), "one window, two ids"
+    assert len(values) == len(found), "one window has two ids"
     return {k: (r["values"]["n"], r["values"]["total"], r["values"]["users"]) for k, r in values.items()}
 
 
 def event(chance: random.Random) -> dict[str, Any]:
-    """Out of order by seconds, as little as to be in time wherever it is held up."""
+    """Return an event that is out of order by seconds, but in time wherever it is delayed."""
     at = datetime.now(UTC) - timedelta(seconds=chance.uniform(0.1, LATE_S - 8))
     return {
         "shop": chance.choice(["berlin", "rome"]),
         "user": chance.randrange(9),
-        "amount": chance.randrange(1, 100) / 4,  # their sums are exact
+        "amount": chance.randrange(1, 100) / 4,  # their sums are exact in binary
         "at": at.isoformat(),
     }
 
 
 def check_results(plane: DataPlane, pipe: str, *, batches: int, size: int, kills: int, limit_s: float) -> None:
-    """Send events while another tenant's clock is wild, kill the application now and then, and count for ourselves."""
+    """Send events while another tenant's clock is wrong, kill the application now and then, and compare counts."""
     paths = {name: f"/{pipe}-{name}" for name in ("crm", "results")}
     targets = {name: {"url": plane.receiver.url(path)} for name, path in paths.items()}
     shape = {"sources": {"shop": {"event_time": "at"}}, "windows": WINDOWS}
@@ -111,12 +111,12 @@ def check_results(plane: DataPlane, pipe: str, *, batches: int, size: int, kills
 
 
 @pytest.mark.timeout(1_500)
-def test_results_equal_a_count_over_what_was_sent_although_the_application_is_killed(plane: DataPlane):
+def test_results_equal_a_count_over_sent_events_although_the_application_is_killed(plane: DataPlane):
     check_results(plane, "windows", batches=12, size=40, kills=1, limit_s=240)
 
 
 @pytest.mark.timeout(1_500)
-def test_what_a_window_says_so_far_is_read_by_its_key(plane: DataPlane, settings: Settings):
+def test_current_values_of_an_open_window_are_read_by_its_key(plane: DataPlane, settings: Settings):
     settings.PENSTOCK_KAFKA = plane.broker.address
     window = BY_SHOP | {"span": {"kind": "tumbling", "size_s": 3_600}}
     targets = {"crm": {"url": plane.receiver.url("/now")}}
@@ -125,7 +125,7 @@ def test_what_a_window_says_so_far_is_read_by_its_key(plane: DataPlane, settings
     sent = [event(chance) for _ in range(60)]
     post(plane, key, sent)
 
-    tapping = Tapping("w", msgspec.convert(window, type=Window))
+    tapping = CompiledTap("w", msgspec.convert(window, type=WindowSpec))
     topic = plane.cluster.topics["panes"]
 
     def said(shop: str) -> list[tuple[int, float]]:
@@ -140,11 +140,11 @@ def test_what_a_window_says_so_far_is_read_by_its_key(plane: DataPlane, settings
 
 
 def sums(panes: list[tuple[int, float]]) -> tuple[int, float]:
-    """Over an hour's end there are two."""
+    """Return the sums over all open panes: two across the end of an hour."""
     return sum(n for n, _ in panes), sum(total for _, total in panes)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
-def test_a_million_events_and_ten_kills(plane: DataPlane):
+def test_results_equal_a_count_over_a_million_events_with_ten_kills(plane: DataPlane):
     check_results(plane, "windows-long", batches=10_000, size=100, kills=10, limit_s=1_800)

@@ -1,4 +1,4 @@
-"""Whose address a request has: the client's where a trusted proxy names it, the connection's otherwise."""
+"""The client address of a request: as forwarded by a trusted proxy, otherwise the connection's."""
 
 import pytest
 
@@ -28,10 +28,10 @@ PROXIES = parse_proxies("10.0.0.0/8, 2001:db8:ffff::/48")
         pytest.param("", "203.0.113.9", "", id="a socket without an address"),
     ],
 )
-def test_client_address_is_the_last_one_that_no_trusted_proxy_has(peer: str, forwarded_for: str, client: str):
+def test_client_address_is_the_last_one_outside_the_trusted_proxies(peer: str, forwarded_for: str, client: str):
     assert client_address(peer, forwarded_for, PROXIES) == client
 
 
-def test_nobody_is_trusted_unless_named():
+def test_no_address_is_trusted_unless_configured():
     assert not is_trusted("127.0.0.1", ())
     assert not is_trusted("not an address", PROXIES)

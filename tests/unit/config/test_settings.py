@@ -1,4 +1,4 @@
-"""Settings: production starts with its secrets or not at all, and then with its guards up."""
+"""Settings: production requires its secrets, and has its security settings on."""
 
 import json
 import os
@@ -30,34 +30,34 @@ def test_production_does_not_start_without_secrets(tmp_path: Path):
         assert "must be set when PENSTOCK_ENV=production" in ended.stderr
 
 
-def test_production_does_not_print_its_alerts(tmp_path: Path):
+def test_production_refuses_to_print_its_alerts(tmp_path: Path):
     ended = _python(tmp_path, PENSTOCK_ENV="production", **SECRETS | {"PENSTOCK_MAIL_URL": "consolemail://"})
     assert ended.returncode != 0
     assert "PENSTOCK_MAIL_URL: needs a mail server" in ended.stderr
 
 
-def test_production_does_not_start_without_its_proxies(tmp_path: Path):
+def test_production_does_not_start_without_trusted_proxies(tmp_path: Path):
     ended = _python(tmp_path, PENSTOCK_ENV="production", **SECRETS | {"PENSTOCK_TRUSTED_PROXIES": ""})
     assert ended.returncode != 0
     assert "PENSTOCK_TRUSTED_PROXIES: needs the networks" in ended.stderr
 
 
-def test_production_has_its_guards_up(tmp_path: Path):
+def test_production_enables_its_security_and_replication_settings(tmp_path: Path):
     shown = json.loads(_python(tmp_path, PENSTOCK_ENV="production", **SECRETS).stdout)
     assert shown == [False, True, True, True, 31_536_000, ["penstock.example"], 3, 2]
 
 
-def test_development_works_without_https_and_takes_the_boxs_secrets(tmp_path: Path):
+def test_development_works_without_https_and_uses_the_secrets_of_the_box(tmp_path: Path):
     (tmp_path / "secrets.env").write_text("PENSTOCK_SECRET_KEY=from-the-box\nPENSTOCK_FERNET_KEYS=k1,k2\n")
     code = "from config import settings as s; print(s.SECRET_KEY, s.PENSTOCK_FERNET_KEYS, s.SECURE_SSL_REDIRECT)"
     assert _python(tmp_path, code).stdout.strip() == "from-the-box ['k1', 'k2'] False"
 
 
-def test_an_unknown_environment_is_refused(tmp_path: Path):
+def test_unknown_environment_is_refused(tmp_path: Path):
     assert "needs development or production" in _python(tmp_path, PENSTOCK_ENV="staging").stderr
 
 
-def test_without_an_environment_all_planes_look_where_the_box_listens(tmp_path: Path):
+def test_all_planes_default_to_the_addresses_of_the_box(tmp_path: Path):
     code = """
 import json, os
 from config import settings as django
@@ -80,7 +80,7 @@ print(json.dumps([
     assert json.loads(ended.stdout) == [True] * 6, ended.stderr
 
 
-def test_ticks_that_nobody_took_expire_and_nothing_is_kept(tmp_path: Path):
+def test_unclaimed_ticks_expire_and_task_results_are_not_stored(tmp_path: Path):
     code = """
 import json
 from config.celery import app

@@ -1,4 +1,4 @@
-"""Spans of pages, API and tasks: named by route, below whoever asks, and silent of paths."""
+"""Spans of pages, API and tasks: named by route, children of the caller's span, and without paths."""
 
 from types import SimpleNamespace
 
@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from opentelemetry.trace import SpanKind, StatusCode
 
-from config.tasks_traced import Tasks
-from config.traced import Traced as Middleware
-from tests.rig.traces import SENDER, TRACE, TRACE_ID, Traced, parent_of, said, trace_of
+from config.task_tracing import TaskTracing
+from config.tracing import RequestTracing as Middleware
+from tests.support.traces import SENDER, TRACE, TRACE_ID, Traced, parent_of, said, trace_of
 
 
 def asked(traced: Traced, status: int = 200, route: str | None = "receipts/<str:message>/", **headers: str) -> None:
@@ -23,7 +23,7 @@ def asked(traced: Traced, status: int = 200, route: str | None = "receipts/<str:
     Middleware(answer, traced.tracing)(request)
 
 
-def test_a_request_leaves_a_span_by_its_route():
+def test_request_records_a_span_named_by_its_route():
     traced = Traced()
     asked(traced, traceparent=TRACE)
     (span,) = traced.spans
@@ -39,7 +39,7 @@ def test_a_request_leaves_a_span_by_its_route():
     assert "secret" not in span.to_json()
 
 
-def test_what_leads_nowhere_has_no_route_and_what_failed_is_an_error():
+def test_unmatched_path_has_no_route_and_a_server_error_is_an_error_span():
     traced = Traced()
     asked(traced, 404, None)
     asked(traced, 503)
@@ -48,15 +48,15 @@ def test_what_leads_nowhere_has_no_route_and_what_failed_is_an_error():
     assert (failed.status.status_code, said(failed)["error.type"]) == (StatusCode.ERROR, "503")
 
 
-def test_where_traces_are_off_there_is_no_such_middleware():
+def test_middleware_is_not_used_without_tracing():
     with pytest.raises(MiddlewareNotUsed):
         Middleware(lambda _request: HttpResponse())
 
 
 @pytest.mark.parametrize(("state", "status"), [("SUCCESS", StatusCode.UNSET), ("FAILURE", StatusCode.ERROR)])
-def test_a_task_leaves_a_span(state: str, status: StatusCode):
+def test_task_records_a_span(state: str, status: StatusCode):
     traced = Traced()
-    tasks = Tasks(traced.tracing)
+    tasks = TaskTracing(traced.tracing)
     tasks.begin("1", SimpleNamespace(name="provisioner.tick"))
     tasks.end(task_id="1", state=state)
     (span,) = traced.spans

@@ -1,4 +1,4 @@
-"""The diff that the editor and a message's page show: both texts are in it, and no text makes it slow."""
+"""The diff of the editor and of a journey: it contains both texts, and no text makes it slow."""
 
 import time
 from collections.abc import Callable
@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgmt.console.editor.diff import Line, changed_lines
+from mgmt.pipes.editor.diff import DiffLine, changed_lines
 
 MakeText = Callable[[int], list[str]]
 LINES = st.lists(st.sampled_from(["a", "b", "c", "{", "}", "x,"]), max_size=30)
 
 
 @given(LINES, LINES)
-def test_both_texts_are_in_it_in_their_order(old: list[str], new: list[str]):
+def test_diff_contains_both_texts_in_their_order(old: list[str], new: list[str]):
     lines = changed_lines(old, new)
     assert [line.text for line in lines if line.kind != "gone"] == new
     kept = [line.text.removesuffix(",") for line in lines if line.kind != "new"]
@@ -22,19 +22,19 @@ def test_both_texts_are_in_it_in_their_order(old: list[str], new: list[str]):
 
 
 @given(LINES)
-def test_nothing_changes_between_a_text_and_itself(text: list[str]):
+def test_diff_of_a_text_with_itself_has_no_changes(text: list[str]):
     assert {line.kind for line in changed_lines(text, text)} <= {"same"}
 
 
-def test_a_changed_line_stands_between_those_that_stay():
+def test_changed_lines_are_between_the_unchanged_ones():
     old, new = ["{", '"a": 1,', '"b": 2', "}"], ["{", '"a": 1,', '"b": 3,', '"c": 4', "}"]
     assert changed_lines(old, new) == [
-        Line("same", "{"),
-        Line("same", '"a": 1,'),
-        Line("gone", '"b": 2'),
-        Line("new", '"b": 3,'),
-        Line("new", '"c": 4'),
-        Line("same", "}"),
+        DiffLine("same", "{"),
+        DiffLine("same", '"a": 1,'),
+        DiffLine("gone", '"b": 2'),
+        DiffLine("new", '"b": 3,'),
+        DiffLine("new", '"c": 4'),
+        DiffLine("same", "}"),
     ]
 
 
@@ -58,7 +58,7 @@ def cpu_s(old: list[str], new: list[str]) -> float:
         ),
     ],
 )
-def test_its_time_grows_with_the_length_and_not_with_its_square(old: MakeText, new: MakeText):
+def test_diff_time_grows_with_the_length_and_not_with_its_square(old: MakeText, new: MakeText):
     small = min(cpu_s(old(2_000), new(2_000)) for _ in range(3))
     large = min(cpu_s(old(32_000), new(32_000)) for _ in range(3))
-    assert large < 16 * 5 * max(small, 0.001)  # the square would be 256 times
+    assert large < 16 * 5 * max(small, 0.001)  # quadratic time would be 256 times

@@ -1,4 +1,4 @@
-"""Files for spreadsheets and programs, and lengths of time as people type them."""
+"""Exports for spreadsheets and programs, and durations as people type them."""
 
 import json
 from datetime import UTC, datetime
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mgmt.console.export import export
-from mgmt.console.spans import span_in_s, typed_span
+from mgmt.web.durations import duration_s, typed_duration
+from mgmt.web.export import export
 
 ROWS: list[dict[str, Any]] = [
     {"at": datetime(2026, 11, 21, 12, tzinfo=UTC), "text": '=HYPERLINK("x")', "n": 3},
@@ -15,7 +15,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_a_spreadsheet_gets_no_formula_from_a_payload():
+def test_csv_export_contains_no_formula_of_a_payload():
     answer = export("csv", ROWS, ("at", "text", "n"), name="list")
     lines = b"".join(answer.streaming_content).decode().splitlines()  # type: ignore[arg-type]
     assert lines == ["at,text,n", '2026-11-21T12:00:00+00:00,"\'=HYPERLINK(""x"")",3', ',"a,b",']
@@ -23,12 +23,12 @@ def test_a_spreadsheet_gets_no_formula_from_a_payload():
 
 
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
-def test_whatever_a_formula_may_begin_with_is_quoted(begin: str):
+def test_csv_export_quotes_every_character_that_starts_a_formula(begin: str):
     answer = export("csv", [{"text": f"{begin}1"}], ("text",), name="list")
     assert f"'{begin}1" in b"".join(answer.streaming_content).decode()  # type: ignore[arg-type]
 
 
-def test_a_program_gets_a_line_of_json_each_as_it_is():
+def test_jsonl_export_has_one_unchanged_object_per_line():
     answer = export("jsonl", ROWS, ("at", "text", "n"), name="list")
     lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[arg-type]
     assert lines[0] == {"at": "2026-11-21T12:00:00+00:00", "text": '=HYPERLINK("x")', "n": 3}
@@ -38,16 +38,16 @@ def test_a_program_gets_a_line_of_json_each_as_it_is():
 @pytest.mark.parametrize(
     ("text", "span_s"), [("24 h", 86_400), ("3d", 259_200), ("90 min", 5_400), ("90m", 5_400), ("45", 45), ("7 S", 7)]
 )
-def test_a_span_is_typed_with_its_unit(text: str, span_s: int):
-    assert span_in_s(text) == span_s
+def test_duration_is_parsed_with_its_unit(text: str, span_s: int):
+    assert duration_s(text) == span_s
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1 h", "1.5 h", "1 week", "99999999 s", "1 h\n2"])
-def test_a_span_that_is_none_is_refused(text: str):
+def test_invalid_duration_is_refused(text: str):
     with pytest.raises(ValueError, match="such as 24 h"):
-        span_in_s(text)
+        duration_s(text)
 
 
 @pytest.mark.parametrize("span_s", [1, 59, 60, 90, 3_600, 5_400, 86_400, 604_800])
-def test_a_span_is_read_back_as_it_is_written(span_s: int):
-    assert span_in_s(typed_span(span_s)) == span_s
+def test_formatted_duration_is_parsed_to_the_same_value(span_s: int):
+    assert duration_s(typed_duration(span_s)) == span_s

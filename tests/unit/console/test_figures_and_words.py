@@ -1,12 +1,12 @@
-"""How figures and causes read."""
+"""Formatting of figures and causes."""
 
 import pytest
 
+from dataplane.causes import Cause
 from dataplane.ledger.bins import Bin
-from dataplane.transmit.verdict import CAUSES as VERDICT_CAUSES
-from mgmt.console.wording import BINS, CAUSES, failure_in_words, trouble_in_words
-from mgmt.queries.attempts import split_us
-from mgmt.queries.span import rate_per_s
+from mgmt.deliveries.cause_wording import BINS, CAUSES, failure_in_words, problem_in_words
+from mgmt.deliveries.queries.attempts import split_us
+from mgmt.ledger.queries.bucket_range import rate_per_s
 from mgmt.templatetags.figures import count, duration, rate, seconds, share
 
 THIN = "\u202f"
@@ -25,40 +25,40 @@ THIN = "\u202f"
         (None, "-"),
     ],
 )
-def test_durations_carry_their_unit(us: int | None, text: str):
+def test_durations_are_formatted_with_their_unit(us: int | None, text: str):
     assert duration(us) == text.replace(" ", THIN)
 
 
-def test_counts_rates_shares_and_settings():
+def test_counts_rates_shares_and_settings_are_formatted():
     assert count(1_481_009) == f"1{THIN}481{THIN}009"
     assert (rate(0.0), rate(0.02), rate(3.25), rate(412.4)) == ("0", "<0.1", "3.2", "412")
     assert share(0.795) == f"79.5{THIN}%"
     assert (seconds(86_400), seconds(15.0), seconds(1.5)) == (f"1{THIN}d", f"15{THIN}s", f"1.5{THIN}s")
 
 
-def test_every_cause_of_a_verdict_and_every_bin_has_a_sentence():
-    assert set(VERDICT_CAUSES) <= set(CAUSES)
+def test_every_verdict_cause_and_every_bin_has_a_sentence():
+    assert set(Cause) == set(CAUSES)
     assert {str(name) for name in Bin} == set(BINS)
 
 
-def test_an_answer_is_named_by_its_status_and_anything_else_by_its_cause():
+def test_problem_is_named_by_the_response_status_or_else_by_its_cause():
     said = {"bin_": "dead", "where": "crm", "cause": "rejected", "reason": "rejected"}
-    assert trouble_in_words(**said, status=401) == "crm: answered 401"
-    assert trouble_in_words(**said | {"cause": "", "reason": "timeout"}, status=0) == "crm: no answer in time"
+    assert problem_in_words(**said, status=401) == "crm: answered 401"
+    assert problem_in_words(**said | {"cause": "", "reason": "timeout"}, status=0) == "crm: timed out"
 
 
-def test_an_attempt_is_split_at_the_marks_it_reached():
+def test_attempt_is_split_at_the_phases_that_it_reached():
     marks = {"dns": 300, "connect": 1_200, "tls": 0, "first_byte": 31_200, "total": 31_400}
     assert split_us(marks) == (("dns", 300), ("connect", 900), ("first byte", 30_000), ("rest", 200))
 
 
-def test_the_rate_counts_the_last_sixty_seconds():
+def test_rate_counts_the_last_sixty_seconds():
     assert rate_per_s(600, 0, 0) == 10
     assert rate_per_s(600, 300, 30) == 10
     assert rate_per_s(0, 60, 60) == 1
 
 
-def test_an_attempt_without_an_answer_has_no_first_byte():
+def test_attempt_without_a_response_has_no_first_byte():
     marks = {"dns": 100, "connect": 0, "tls": 0, "first_byte": 300, "total": 400}
     assert split_us(marks, answered=False) == (("dns", 100), ("until it failed", 300))
 
@@ -68,10 +68,10 @@ def test_an_attempt_without_an_answer_has_no_first_byte():
     [
         ("connect: Failed to connect to 127.0.0.1:9", 0, "No connection", "Failed to connect to 127.0.0.1:9"),
         ("server-error: answered 503", 503, "Answered 503", ""),
-        ("expired", 503, "Tried for the whole retry span, without success", ""),
+        ("expired", 503, "Not delivered within the retry period", ""),
         ("something new: told in full", 0, "something new: told in full", ""),
         ("", 204, "", ""),
     ],
 )
-def test_a_reason_is_told_in_words_with_its_detail_apart(reason: str, status: int, words: str, detail: str):
+def test_failure_reason_is_put_in_words_with_its_detail_separate(reason: str, status: int, words: str, detail: str):
     assert failure_in_words(reason, status) == (words, detail)

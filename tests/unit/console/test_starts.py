@@ -1,4 +1,4 @@
-"""What a new pipe may start from: each start is a spec that runs, that the form can hold, and that its event shows."""
+"""Templates of pipes: each is a valid spec that fits the form, and its event reaches every destination."""
 
 import itertools
 import json
@@ -7,22 +7,22 @@ from dataclasses import replace
 import pytest
 
 from dataplane.plan import compile_plan
-from dataplane.plan.dryrun import DryRun, Sample, dry_run
+from dataplane.plan.dryrun import DryRun, SampleEvent, dry_run
 from dataplane.spec import parse_pipe_spec
-from mgmt.console.editor.draft import fits_form
-from mgmt.console.editor.starts import STARTS, Start, draft_of, start_named
+from mgmt.pipes.editor.draft import fits_form
+from mgmt.pipes.editor.templates import STARTS, PipeTemplate, draft_of, template_named
 
 EVERY = pytest.mark.parametrize("start", STARTS, ids=[start.name for start in STARTS])
 
 
-def run(start: Start) -> DryRun:
+def run(start: PipeTemplate) -> DryRun:
     spec = parse_pipe_spec(start.document)
-    sample = Sample(json.dumps(start.sample).encode(), next(iter(spec.sources)), "msg_1", 0, 0)
+    sample = SampleEvent(json.dumps(start.sample).encode(), next(iter(spec.sources)), "msg_1", 0, 0)
     return dry_run(spec, compile_plan(spec, b"salt"), sample, itertools.count().__next__)
 
 
 @EVERY
-def test_a_start_is_a_spec_that_the_form_can_hold(start: Start):
+def test_template_is_a_spec_that_fits_the_form(start: PipeTemplate):
     assert fits_form(start.document)
     draft = draft_of(start)
     assert not draft.as_json
@@ -30,19 +30,19 @@ def test_a_start_is_a_spec_that_the_form_can_hold(start: Start):
 
 
 @EVERY
-def test_a_start_with_its_urls_filled_in_is_the_spec_it_says(start: Start):
+def test_template_with_its_urls_filled_in_equals_its_spec(start: PipeTemplate):
     draft = draft_of(start)
     filled = tuple(replace(row, url="https://example.com/hooks") for row in draft.destinations)
     assert parse_pipe_spec(replace(draft, destinations=filled).document()) == parse_pipe_spec(start.document)
 
 
 @EVERY
-def test_a_starts_event_reaches_every_destination(start: Start):
+def test_template_event_reaches_every_destination(start: PipeTemplate):
     assert {request.destination for request in run(start).requests} == set(start.document["destinations"])
 
 
-def test_nobodys_name_leaves_the_start_without_personal_data():
-    start = start_named("personal-data")
+def test_personal_data_template_sends_no_personal_data():
+    start = template_named("personal-data")
     assert start
     (request,) = run(start).requests
     assert "Ada" not in request.body
@@ -50,16 +50,16 @@ def test_nobodys_name_leaves_the_start_without_personal_data():
     assert "7946" not in request.body
 
 
-def test_a_small_order_goes_to_one_place():
-    start = start_named("big-orders")
+def test_small_order_reaches_only_one_destination():
+    start = template_named("big-orders")
     assert start
     small = replace(start, sample=dict(start.sample) | {"total": 12})
     assert [request.destination for request in run(small).requests] == ["books"]
 
 
-def test_a_name_that_is_no_starts_is_blank():
-    assert start_named("nothing of the kind") is None
+def test_unknown_template_name_gives_none():
+    assert template_named("nothing of the kind") is None
 
 
-def test_names_are_used_once():
+def test_template_names_are_unique():
     assert len({start.name for start in STARTS}) == len(STARTS)

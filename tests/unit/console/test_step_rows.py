@@ -1,9 +1,9 @@
-"""Step rows of the form mean the spec's steps, both ways."""
+"""Step rows of the form and steps of the spec convert into each other."""
 
 import pytest
 
 from dataplane.spec import parse_pipe_spec, spec_to_builtins
-from mgmt.console.editor.steps import OPS, StepRow, row_to_step, step_to_row
+from mgmt.pipes.editor.steps import OPS, StepRow, row_to_step, step_to_row
 
 ROWS = [
     StepRow("set", ("a.b", "42", "")),
@@ -24,7 +24,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.op} {row.typed}")
-def test_a_row_becomes_a_step_that_the_spec_accepts_and_comes_back(row: StepRow):
+def test_row_becomes_a_valid_step_and_converts_back(row: StepRow):
     spec = parse_pipe_spec(
         {
             "sources": {"web": {}},
@@ -40,11 +40,11 @@ def test_every_operation_has_a_row():
     assert {row.op for row in ROWS} == set(OPS)
 
 
-def test_a_value_that_is_no_json_is_text():
+def test_value_that_is_not_json_is_text():
     assert row_to_step(StepRow("set", ("a", "plain words", "")))["value"] == "plain words"
 
 
-def test_a_row_nobody_filled_in_is_empty():
+def test_row_without_input_is_empty():
     assert StepRow().empty
     assert not StepRow("keep", ("", "a", "")).empty
     assert StepRow("keep", ("what another operation left", "", "")).empty

@@ -1,4 +1,4 @@
-"""What the browser loads is what was reviewed: every vendored file matches its checksum and has its licence."""
+"""Vendored files of the browser: each file matches its reviewed checksum, each package has its licence."""
 
 import hashlib
 import re
@@ -32,7 +32,7 @@ def test_no_template_loads_anything_from_another_host():
         assert not [url for url in loads if url.startswith(("http", "//"))], template
 
 
-def test_no_template_carries_inline_script_or_style():
+def test_no_template_contains_inline_script_or_style():
     for template in (ROOT / "templates").rglob("*.html"):
         text = template.read_text()
         assert not re.search(r"<script(?![^>]*src=)", text), template

@@ -1,4 +1,4 @@
-"""Rollouts whatever happens: cells that fall ill, people who pause and turn back, others who take cells, silence."""
+"""Rollouts under random events: unstable cells, pauses and rollbacks by people, foreign leases, silence."""
 
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -11,47 +11,54 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from controlplane.deployer.decide import (
-    Action,
-    Begin,
-    End,
-    Finish,
-    Return,
-    Returned,
-    Say,
-    Turn,
-    Watch,
+    AnnotateStep,
+    DeployerAction,
+    FinishRevert,
+    FinishRollout,
+    FinishStep,
+    ObserveStep,
+    ReverseRollout,
+    RevertStep,
+    StartStep,
     decide,
     step_to_take,
 )
-from controlplane.deployer.snapshot import CellSight, Health, Policy, RolloutView, Snapshot, StepView
+from controlplane.deployer.snapshot import (
+    CellErrorRate,
+    CellStatus,
+    DeployerSnapshot,
+    RolloutPolicy,
+    RolloutStepView,
+    RolloutView,
+)
 
-POLICY = Policy(up_s=75, watch_s=90)
-BEFORE = Health(6_000, 6_000, 6, 20_000)
+POLICY = RolloutPolicy(up_s=75, watch_s=90)
+BEFORE = CellErrorRate(6_000, 6_000, 6, 20_000)
 UNDER_WAY = ("starting", "watching", "returning")
-UP_AFTER_S = 12.0  # how long Spark takes
+UP_AFTER_S = 12.0  # start time of Spark
 CELLS = st.sampled_from(["c1", "c2", "c3"])
 FAULTS = st.sampled_from(["", "never up", "dies", "errors", "slow"])
 
 
 class World(RuleBasedStateMachine):
-    """Three cells and one rollout, as rows and heartbeats would show them; `act` is done as the real one does it."""
+    """Three cells and one rollout, as rows and heartbeats would show them; `act` works like the real Deployer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = datetime(2026, 11, 21, tzinfo=UTC)
         self.release = dict.fromkeys(("c1", "c2", "c3"), "old")
         self.refused: set[str] = set()  # unstable, or deploying is paused there
-        self.others: set[str] = set()  # leased to somebody else
+        self.others: set[str] = set()  # leased to another controller
         self.ours: set[str] = set()
         self.blind = False
         self.turned_at: datetime | None = None
-        self.done: list[Action] = []
-        steps = [StepView(number, number, f"c{number}", "waiting", before=BEFORE) for number in (1, 2, 3)]
+        self.done: list[DeployerAction] = []
+        steps = [RolloutStepView(number, number, f"c{number}", "waiting", before=BEFORE) for number in (1, 2, 3)]
         self.rollout = RolloutView(1, "new", "running", steps)
 
     @initialize(fault=FAULTS, cell=CELLS)
     def build(self, fault: str, cell: str) -> None:
-        """The release has one fault, which shows on one of the cells."""
+        """Build a release with one fault, which shows on one of the cells."""
         self.fault, self.bad = fault, cell
 
     @rule(cell=CELLS)
@@ -85,21 +92,23 @@ class World(RuleBasedStateMachine):
             for action in actions:
                 self.check(action)
                 self.act(action)
-            if all(isinstance(action, Say) for action in actions):
+            if all(isinstance(action, AnnotateStep) for action in actions):
                 return
         raise AssertionError(f"it never comes to rest: {self.done[-8:]}")
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> DeployerSnapshot:
         step = step_to_take(self.rollout)
-        return Snapshot(self.rollout, {step.cell: self.sight(step)} if step else {}, self.now, POLICY, blind=self.blind)
+        return DeployerSnapshot(
+            self.rollout, {step.cell: self.sight(step)} if step else {}, self.now, POLICY, blind=self.blind
+        )
 
-    def sight(self, step: StepView) -> CellSight:
+    def sight(self, step: RolloutStepView) -> CellStatus:
         cell = step.cell
         free = cell in self.ours
         since = (self.now - step.touched_at).total_seconds() if step.touched_at else inf
         fault = self.fault if self.release[cell] == "new" and cell == self.bad else ""
         missing = "driver" if since < UP_AFTER_S or fault == "never up" else ""
-        return CellSight(
+        return CellStatus(
             refusal="" if free or cell not in self.refused | self.others else "not now",
             occupied="" if free or cell not in self.others else "scaling is changing it",
             missing=missing,
@@ -108,43 +117,43 @@ class World(RuleBasedStateMachine):
             found=self.health(fault),
         )
 
-    def health(self, fault: str) -> Health:
-        return Health(1_000, 1_000, 500 if fault == "errors" else 1, 9_000_000 if fault == "slow" else 20_000)
+    def health(self, fault: str) -> CellErrorRate:
+        return CellErrorRate(1_000, 1_000, 500 if fault == "errors" else 1, 9_000_000 if fault == "slow" else 20_000)
 
-    def check(self, action: Action) -> None:
-        """What may never be done."""
+    def check(self, action: DeployerAction) -> None:
+        """Check that the action is allowed."""
         match action:
-            case Begin():
+            case StartStep():
                 step = self.step(action.step)
                 assert self.rollout.state == "running"
-                assert step.cell not in self.refused | self.others, "it was told that it may not"
+                assert step.cell not in self.refused | self.others, "the interlocks refused it"
                 assert all(other.state == "done" for other in self.rollout.steps if other.number < step.number)
-            case Return():
+            case RevertStep():
                 step = self.step(action.step)
                 assert self.rollout.state == "rolling back"
-                assert step.cell not in self.others, "somebody else is changing it"
-            case Turn():
-                assert self.fault, "a good release was turned back"
-        assert not self.blind or isinstance(action, Say | End), "it acted without hearing anybody"
+                assert step.cell not in self.others, "another controller is changing it"
+            case ReverseRollout():
+                assert self.fault, "a good release was rolled back"
+        assert not self.blind or isinstance(action, AnnotateStep | FinishRollout), "it acted without any heartbeat"
 
-    def act(self, action: Action) -> None:
+    def act(self, action: DeployerAction) -> None:
         self.done.append(action)
         match action:
-            case Begin():
+            case StartStep():
                 self.give(action.step, "starting", "new")
-            case Watch():
+            case ObserveStep():
                 self.move(action.step, state="watching", up_at=self.now)
-            case Finish():
+            case FinishStep():
                 self.let_go(action.step, "done")
-            case Turn():
+            case ReverseRollout():
                 self._turn()
-            case Return():
+            case RevertStep():
                 self.give(action.step, "returning", "old")
-            case Returned():
+            case FinishRevert():
                 self.let_go(action.step, "returned")
-            case End():
+            case FinishRollout():
                 self.rollout = replace(self.rollout, state=action.state)
-            case Say():
+            case AnnotateStep():
                 self.move(action.step, why=action.why)
 
     def give(self, step: int, state: str, release: str) -> None:
@@ -157,7 +166,7 @@ class World(RuleBasedStateMachine):
         self.ours.discard(self.step(step).cell)
         self.move(step, state=state)
 
-    def step(self, id_: int) -> StepView:
+    def step(self, id_: int) -> RolloutStepView:
         return next(step for step in self.rollout.steps if step.id == id_)
 
     def move(self, id_: int, **fields: Any) -> None:
@@ -185,12 +194,12 @@ class World(RuleBasedStateMachine):
             assert not self.ours
 
     def teardown(self) -> None:
-        """Left alone, it ends: a good release is out everywhere, a bad one nowhere."""
+        """Check that an undisturbed rollout ends: a good release runs everywhere, a bad one nowhere."""
         if not hasattr(self, "fault"):
             return
         self.all_is_free()
         turned = self.turned_at is not None or bool(self.fault)
-        if self.rollout.state == "done":  # its end was reached before anybody turned it
+        if self.rollout.state == "done":  # it ended before any rollback
             turned = False
         self.ticks_until_it_ends()
         assert self.rollout.state == ("rolled back" if turned else "done")
@@ -209,9 +218,9 @@ TestWorld = World.TestCase
 
 
 @pytest.mark.parametrize("fault", ["never up", "dies", "errors", "slow"])
-def test_a_bad_canary_has_its_old_release_again_within_two_minutes(fault: str):
+def test_bad_canary_has_its_old_release_again_within_two_minutes(fault: str):
     world = World()
     world.build(fault, "c1")
     assert world.ticks_until_it_ends() <= timedelta(minutes=2)
     assert world.rollout.state == "rolled back"
-    assert not [action for action in world.done if isinstance(action, Begin) and action.step != 1]
+    assert not [action for action in world.done if isinstance(action, StartStep) and action.step != 1]

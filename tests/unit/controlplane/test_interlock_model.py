@@ -1,14 +1,14 @@
-"""The interlocks, explored: nothing that must not be can be reached, and every way to break them is found."""
+"""Exhaustive exploration of the interlocks: no violation is reachable, and every broken rule is found."""
 
 import time
 
 import pytest
 
-from controlplane.interlocks import Controller
-from tests.rig.interlock_model import PROCESSES, Rules, World, explore
+from controlplane.interlocks import ControllerName
+from tests.support.interlock_model import PROCESSES, Rules, World, explore
 
 
-def test_no_reachable_world_has_two_who_change_a_cell_or_one_who_may_not(capsys: pytest.CaptureFixture[str]):
+def test_no_reachable_world_has_two_or_unauthorised_controllers_changing_a_cell(capsys: pytest.CaptureFixture[str]):
     began = time.monotonic()
     explored = explore(Rules())
     with capsys.disabled():
@@ -33,37 +33,37 @@ class TokenIsGivenTwice(Rules):
 
 
 class LeaseNeverRunsOut(Rules):
-    def may(self, world: World, controller: Controller, *, protective: bool) -> bool:
+    def may(self, world: World, controller: ControllerName, *, protective: bool) -> bool:
         return super().may(world._replace(left=1), controller, protective=protective)
 
 
 class InstabilityStopsRollbacks(Rules):
-    def may(self, world: World, controller: Controller, *, protective: bool) -> bool:
+    def may(self, world: World, controller: ControllerName, *, protective: bool) -> bool:
         return super().may(world, controller, protective=protective) and (not protective or world.verdict == "stable")
 
 
 class RollbacksNeedNoLease(Rules):
-    def may(self, world: World, controller: Controller, *, protective: bool) -> bool:
+    def may(self, world: World, controller: ControllerName, *, protective: bool) -> bool:
         return super().may(world._replace(holder="") if protective else world, controller, protective=protective)
 
 
 class PausesAreNotAsked(Rules):
-    def may(self, world: World, controller: Controller, *, protective: bool) -> bool:
+    def may(self, world: World, controller: ControllerName, *, protective: bool) -> bool:
         return super().may(world._replace(paused=frozenset()), controller, protective=protective)
 
 
 class PausesStopRollbacks(Rules):
-    def may(self, world: World, controller: Controller, *, protective: bool) -> bool:
+    def may(self, world: World, controller: ControllerName, *, protective: bool) -> bool:
         return super().may(world, controller, protective=protective) and controller not in world.paused
 
 
 class VerdictsAreNotAsked(Rules):
-    def may(self, world: World, controller: Controller, *, protective: bool) -> bool:
+    def may(self, world: World, controller: ControllerName, *, protective: bool) -> bool:
         return super().may(world._replace(verdict="stable"), controller, protective=protective)
 
 
 class UnknownCountsAsStable(Rules):
-    def may(self, world: World, controller: Controller, *, protective: bool) -> bool:
+    def may(self, world: World, controller: ControllerName, *, protective: bool) -> bool:
         known = world if world.verdict == "unstable" else world._replace(verdict="stable")
         return super().may(known, controller, protective=protective)
 
@@ -75,7 +75,7 @@ class AnybodyGivesBack(Rules):
 
 
 class WhoeverHasTheNameKeeps(Rules):
-    """It asks for the holder's name where it should ask for the token."""
+    """Rules that compare the holder's name where they should compare the token."""
 
     def holds(self, world: World, process: int) -> bool:
         return world.holder == PROCESSES[process]
@@ -98,7 +98,7 @@ class WhoeverHasTheNameKeeps(Rules):
         (WhoeverHasTheNameKeeps, "of one who lost the lease changed another's"),
     ],
 )
-def test_a_broken_interlock_is_found_with_the_way_that_leads_to_it(broken: type[Rules], violation: str):
+def test_broken_interlock_is_found_with_the_path_that_leads_to_it(broken: type[Rules], violation: str):
     explored = explore(broken())
     assert violation in explored.violation
     assert explored.way or "never" in violation

@@ -1,4 +1,4 @@
-"""Who may change a cell now: what stops a controller, in which order it is said, and what stops none that protects."""
+"""Interlocks: reasons that stop a change of a cell, their order, and the exemption of protective changes."""
 
 from datetime import UTC, datetime, timedelta
 from typing import get_args
@@ -8,16 +8,16 @@ import pytest
 from controlplane.interlocks import (
     BELIEVED,
     CellState,
-    Controller,
+    ControllerName,
     LeaseView,
     PauseView,
     VerdictView,
-    why_not,
+    refusal_of,
 )
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(minutes=5)
-CONTROLLERS: tuple[Controller, ...] = get_args(Controller)
+CONTROLLERS: tuple[ControllerName, ...] = get_args(ControllerName)
 STABLE = VerdictView("stable", [], NOW, NOW)
 UNSTABLE = VerdictView("unstable", ["process-0 is silent for 30 s"], NOW - timedelta(minutes=1), NOW)
 
@@ -30,15 +30,15 @@ def cell(
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
 @pytest.mark.parametrize("verdict", [STABLE, None], ids=["stable", "never looked at"])
-def test_nothing_stops_a_change_of_a_cell_that_is_free_and_well(controller: Controller, verdict: VerdictView | None):
-    assert why_not(controller, cell(verdict=verdict)) is None
+def test_free_and_healthy_cell_may_be_changed(controller: ControllerName, verdict: VerdictView | None):
+    assert refusal_of(controller, cell(verdict=verdict)) is None
 
 
-def test_a_pause_says_who_until_when_and_why():
-    refusal = why_not("provision", cell(PauseView("provision", "admin", "audit of the books", SOON)))
+def test_pause_reports_its_author_end_and_reason():
+    refusal = refusal_of("provision", cell(PauseView("provision", "admin", "audit of the books", SOON)))
     assert refusal is not None
     assert refusal.why == "provisioning is paused by admin until 2026-11-21 12:05:00 UTC: audit of the books"
-    assert refusal.again == "at 2026-11-21 12:05:00 UTC, or when somebody ends the pause"
+    assert refusal.again == "at 2026-11-21 12:05:00 UTC, or when a person ends the pause"
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def test_a_pause_says_who_until_when_and_why():
         pytest.param(PauseView("provision", "admin", "x", until=NOW), id="that is over"),
     ],
 )
-def test_a_pause_stops_nobody_else(pause: PauseView):
-    assert why_not("provision", cell(pause)) is None
+def test_pause_stops_no_other_controller_or_cell_and_nothing_after_its_end(pause: PauseView):
+    assert refusal_of("provision", cell(pause)) is None
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
 @pytest.mark.parametrize("holder", CONTROLLERS)
 @pytest.mark.parametrize("protective", [False, True])
-def test_a_cell_is_changed_by_one_at_a_time_whoever_asks(controller: Controller, holder: str, protective: bool):
+def test_leased_cell_is_refused_to_every_controller(controller: ControllerName, holder: str, protective: bool):
     held = cell(lease=LeaseView(holder, "moving lanes", SOON))
-    refusal = why_not(controller, held, protective=protective)
+    refusal = refusal_of(controller, held, protective=protective)
     assert refusal is not None
     assert "is changing cell c1: moving lanes" in refusal.why
 
@@ -66,38 +66,38 @@ def test_a_cell_is_changed_by_one_at_a_time_whoever_asks(controller: Controller,
 @pytest.mark.parametrize(
     "lease", [LeaseView("deploy", "x", NOW), LeaseView("", "", SOON)], ids=["ran out", "given back"]
 )
-def test_a_lease_that_ran_out_or_was_given_back_stops_nobody(lease: LeaseView):
-    assert why_not("provision", cell(lease=lease)) is None
+def test_expired_or_released_lease_stops_no_controller(lease: LeaseView):
+    assert refusal_of("provision", cell(lease=lease)) is None
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
 @pytest.mark.parametrize("state", ["unstable", "unknown"])
-def test_a_cell_that_is_not_stable_is_only_touched_to_protect_it(controller: Controller, state: str):
+def test_cell_that_is_not_stable_allows_only_protective_changes(controller: ControllerName, state: str):
     unwell = cell(verdict=VerdictView(state, ["process-0 is silent for 30 s"], NOW, NOW))
-    refusal = why_not(controller, unwell)
+    refusal = refusal_of(controller, unwell)
     assert refusal is not None
     assert f"cell c1 is {state} since 2026-11-21 12:00:00 UTC: process-0 is silent for 30 s" in refusal.why
-    assert why_not(controller, unwell, protective=True) is None
+    assert refusal_of(controller, unwell, protective=True) is None
 
 
-def test_an_old_verdict_is_no_verdict():
-    refusal = why_not("scale", cell(now=NOW + BELIEVED + timedelta(seconds=1)))
+def test_outdated_verdict_does_not_count_as_stable():
+    refusal = refusal_of("scale", cell(now=NOW + BELIEVED + timedelta(seconds=1)))
     assert refusal is not None
-    assert "nobody has looked at cell c1 since" in refusal.why
+    assert "cell c1 has not been judged since" in refusal.why
 
 
 @pytest.mark.parametrize(("controller", "goes"), [("provision", True), ("deploy", True), ("scale", False)])
-def test_a_pause_keeps_nobody_from_undoing_but_the_autoscaler_from_scaling_out(controller: Controller, goes: bool):
+def test_pause_stops_no_rollback_but_stops_the_autoscaler_from_scaling_out(controller: ControllerName, goes: bool):
     paused = cell(PauseView(controller, "admin", "x"), verdict=UNSTABLE)
-    assert (why_not(controller, paused, protective=True) is None) is goes
+    assert (refusal_of(controller, paused, protective=True) is None) is goes
 
 
-def test_a_pause_is_named_before_a_lease_and_a_lease_before_the_verdict():
+def test_pause_is_reported_before_a_lease_and_a_lease_before_the_verdict():
     lease = LeaseView("deploy", "x", SOON)
     pause = PauseView("provision", "admin", "y")
     said = [
-        why_not("provision", cell(pause, lease=lease, verdict=UNSTABLE)),
-        why_not("provision", cell(lease=lease, verdict=UNSTABLE)),
+        refusal_of("provision", cell(pause, lease=lease, verdict=UNSTABLE)),
+        refusal_of("provision", cell(lease=lease, verdict=UNSTABLE)),
     ]
     assert [one.why.partition(":")[0] for one in said if one] == [
         "provisioning is paused by admin",

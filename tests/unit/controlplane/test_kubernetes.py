@@ -1,4 +1,4 @@
-"""Cells on Kubernetes: what is asked of the cluster and of Spark, as far as it can be seen without one."""
+"""Cells on Kubernetes: requests to the cluster and settings of Spark, as far as testable without a cluster."""
 
 import subprocess
 import sys
@@ -11,24 +11,24 @@ import yaml
 
 from controlplane.compute import executor
 from controlplane.compute.api_server import ApiServer
-from controlplane.compute.choose import compute_at
+from controlplane.compute.factory import compute_at
 from controlplane.compute.files import ComputeFiles
 from controlplane.compute.installed import spark_home
 from controlplane.compute.kubernetes import KubernetesCompute
 from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.local import LocalCompute
-from controlplane.compute.pods import Pod, deployment, pod_from, spark_conf, wish_in
-from controlplane.compute.port import ComputeError, Desired
+from controlplane.compute.pods import PodContext, deployment, pod_from, spark_conf, wish_in
+from controlplane.compute.port import ComputeError, DesiredApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE
-from controlplane.compute.releases import Releases
+from controlplane.compute.releases import ReleaseStore
 from controlplane.compute.standalone import cluster_conf
 from localbox.settings import ROOT
-from tests.rig.kubernetes_api import Cluster, cluster
+from tests.support.kubernetes_api import Cluster, cluster
 
 MASTER = "k8s://https://kubernetes.default.svc"
-POD = Pod("cell-a-xyz", "penstock", "10.0.0.7", "penstock:1.2.3")
+POD = PodContext("cell-a-xyz", "penstock", "10.0.0.7", "penstock:1.2.3")
 ENV = {"POD_NAME": POD.name, "POD_NAMESPACE": POD.namespace, "POD_IP": POD.ip, "POD_IMAGE": POD.image}
-DESIRED = Desired("a", 3, MASTER, "0123456789abcdef")
+DESIRED = DesiredApplication("a", 3, MASTER, "0123456789abcdef")
 TEMPLATES = ROOT / "deploy" / "kubernetes" / "cells"
 CELL = yaml.safe_load((TEMPLATES / "cell.yaml").read_text())
 JARS = spark_home() / "jars"
@@ -55,7 +55,7 @@ def known_to_spark(class_name: str, jar: str = "spark-kubernetes") -> bytes:
     return zipfile.ZipFile(next(JARS.glob(f"{jar}_*.jar"))).read(f"org/apache/spark/{class_name}.class")
 
 
-def test_a_cells_deployment_says_what_it_was_made_for_and_runs_the_image_of_who_asks():
+def test_deployment_stores_its_desired_application_and_runs_the_image_of_the_caller():
     made = deployment(CELL, DESIRED, POD)
     container = made["spec"]["template"]["spec"]["containers"][0]
     assert wish_in(made) == DESIRED
@@ -64,24 +64,28 @@ def test_a_cells_deployment_says_what_it_was_made_for_and_runs_the_image_of_who_
     assert made["metadata"]["name"] == "cell-a"
 
 
-def test_cells_are_told_apart_by_a_label_that_selector_and_pod_share():
+def test_cells_differ_by_a_label_that_selector_and_pod_share():
     made = deployment(CELL, DESIRED, POD)
     selector, pod = made["spec"]["selector"]["matchLabels"], made["spec"]["template"]["metadata"]["labels"]
     assert selector["penstock-cell"] == "a"
     assert selector.items() <= pod.items()
 
 
-def test_another_epoch_or_release_is_another_pod_and_the_template_stays_as_it_is():
+def test_new_epoch_or_release_is_a_new_pod_and_leaves_the_template_unchanged():
     before = yaml.safe_dump(CELL)
     pods = [
         yaml.safe_dump(deployment(CELL, wish, POD)["spec"]["template"])
-        for wish in (DESIRED, Desired("a", 4, MASTER, DESIRED.release), Desired("a", 3, MASTER, "fedcba9876543210"))
+        for wish in (
+            DESIRED,
+            DesiredApplication("a", 4, MASTER, DESIRED.release),
+            DesiredApplication("a", 3, MASTER, "fedcba9876543210"),
+        )
     ]
     assert len({*pods}) == 3
     assert yaml.safe_dump(CELL) == before
 
 
-def test_what_the_pod_is_told_is_the_wish_that_its_keeper_keeps(tmp_path: Path):
+def test_pod_arguments_are_the_desired_application_of_its_keeper(tmp_path: Path):
     arguments = deployment(CELL, DESIRED, POD)["spec"]["template"]["spec"]["containers"][0]["args"]
     program = [sys.executable, "-m", "controlplane.compute.keeper", *arguments]
     env = {"PENSTOCK_VAR": str(tmp_path), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **ENV}
@@ -90,17 +94,17 @@ def test_what_the_pod_is_told_is_the_wish_that_its_keeper_keeps(tmp_path: Path):
         tried = next(line for line in kept.stdout if "cannot be started" in line)
         kept.terminate()
     assert kept.returncode == 0
-    assert f"release {DESIRED.release}" in tried, "there is no such release here, so it ends with the attempt"
+    assert f"release {DESIRED.release}" in tried, "that release does not exist here, so it ends with the attempt"
     assert ComputeFiles(tmp_path).desired("a") == DESIRED
 
 
 @pytest.mark.parametrize("annotations", [{}, {"penstock-wish": "{"}, {"penstock-wish": '{"cell": 1}'}])
-def test_a_deployment_whose_wish_cannot_be_read_counts_as_none(annotations: dict[str, str]):
+def test_deployment_with_an_unreadable_desired_application_counts_as_none(annotations: dict[str, str]):
     assert wish_in({"metadata": {"annotations": annotations}}) is None
     assert wish_in({"metadata": {}}) is None
 
 
-def test_submitting_what_stands_there_already_only_reads(there: Cluster):
+def test_submit_of_an_unchanged_application_only_reads(there: Cluster):
     compute = KubernetesCompute(there.api, POD, TEMPLATES)
     compute.submit(DESIRED)
     there.calls.clear()
@@ -108,7 +112,7 @@ def test_submitting_what_stands_there_already_only_reads(there: Cluster):
     assert there.calls == ["GET"]
 
 
-def test_a_renewed_token_is_used_at_once(there: Cluster):
+def test_renewed_token_is_used_at_once(there: Cluster):
     compute = KubernetesCompute(there.api, POD, TEMPLATES)
     token = there.api.account / "token"
     good = token.read_text()
@@ -119,13 +123,13 @@ def test_a_renewed_token_is_used_at_once(there: Cluster):
     assert compute.observe("a").desired is None
 
 
-def test_a_refusal_says_what_was_asked_and_why_not(there: Cluster):
+def test_refusal_reports_the_request_and_the_reason(there: Cluster):
     there.refuses = True
     with pytest.raises(ComputeError, match=r"GET /apis/apps/v1/.*cell-a: 403, deployments.apps is forbidden"):
         KubernetesCompute(there.api, POD, TEMPLATES).submit(DESIRED)
 
 
-def test_a_server_that_nobody_vouches_for_is_not_told_the_token(there: Cluster, tmp_path: Path):
+def test_server_with_an_untrusted_certificate_does_not_get_the_token(there: Cluster, tmp_path: Path):
     with cluster(_folder(tmp_path / "other")) as other:
         stranger = ApiServer(other.api.url, there.api.account)
         with pytest.raises(ComputeError, match=r"does not answer: .*CERTIFICATE_VERIFY_FAILED"):
@@ -133,12 +137,12 @@ def test_a_server_that_nobody_vouches_for_is_not_told_the_token(there: Cluster, 
         assert other.calls == []
 
 
-def test_no_server_is_an_error_of_compute(there: Cluster):
+def test_unreachable_server_is_a_compute_error(there: Cluster):
     with pytest.raises(ComputeError, match="does not answer"):
         ApiServer("https://127.0.0.1:1", there.api.account).get("/apis")
 
 
-def test_the_master_chooses_the_adapter(tmp_path: Path):
+def test_master_selects_the_adapter(tmp_path: Path):
     assert isinstance(compute_at("local[16,1000]", tmp_path, {}), LocalCompute)
     chosen = compute_at(MASTER, tmp_path, ENV)
     assert isinstance(chosen, KubernetesCompute)
@@ -147,13 +151,13 @@ def test_the_master_chooses_the_adapter(tmp_path: Path):
         compute_at(MASTER, tmp_path, {})
 
 
-def test_a_pod_that_says_only_half_of_itself_is_an_error():
+def test_incomplete_pod_environment_is_an_error():
     assert pod_from({}) is None
     with pytest.raises(KeyError):
         pod_from({"POD_NAME": "x"})
 
 
-def test_spark_knows_every_setting_that_it_is_told():
+def test_spark_knows_every_setting_that_it_gets():
     known = known_to_spark("deploy/k8s/Config$") + known_to_spark("internal/config/package$", "spark-core")
     told = cluster_conf(MASTER, "0" * 32) | spark_conf("a", "0" * 32, POD)
     told.pop(f"spark.executorEnv.{INCARNATION_VARIABLE}")
@@ -161,21 +165,21 @@ def test_spark_knows_every_setting_that_it_is_told():
     assert [name for name in told if name.removesuffix("penstock-cell").encode() not in known] == []
 
 
-def test_executors_belong_to_the_drivers_pod_and_find_it():
+def test_executors_belong_to_the_driver_pod_and_find_it():
     conf = spark_conf("a", "0123456789" * 3, POD)
     assert conf["spark.kubernetes.driver.pod.name"] == POD.name
     assert conf["spark.driver.host"] == POD.ip
     assert conf["spark.kubernetes.executor.podNamePrefix"] == "cell-a-01234567"
 
 
-def test_the_longest_cells_executors_have_names_that_spark_takes():
+def test_executor_names_of_the_longest_cell_name_fit_the_limit_of_spark():
     # Spark refuses a prefix of more than 47 characters.
     assert len(spark_conf("a" * 20, "0" * 32, POD)["spark.kubernetes.executor.podNamePrefix"]) <= 47
 
 
-def test_the_whole_command_names_master_and_executors_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_command_names_master_and_executors_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PENSTOCK_FERNET_KEYS", "canary")
-    wish = Desired("a", 3, MASTER, Releases(tmp_path).pack(ROOT))
+    wish = DesiredApplication("a", 3, MASTER, ReleaseStore(tmp_path).pack(ROOT))
     command = SparkLauncher(tmp_path, pod=POD).command(wish, "0" * 32)
     assert command[command.index("--master") + 1] == MASTER
     assert f"spark.kubernetes.container.image={POD.image}" in command
@@ -184,15 +188,15 @@ def test_the_whole_command_names_master_and_executors_and_no_secret(tmp_path: Pa
     assert not any("canary" in word for word in command)
 
 
-def test_a_local_master_is_told_nothing_of_pods_and_one_of_pods_needs_one(tmp_path: Path):
-    release = Releases(tmp_path).pack(ROOT)
-    local = SparkLauncher(tmp_path).command(Desired("a", 3, "local[16,1000]", release), "0" * 32)
+def test_local_master_gets_no_pod_settings_and_a_kubernetes_master_needs_a_pod(tmp_path: Path):
+    release = ReleaseStore(tmp_path).pack(ROOT)
+    local = SparkLauncher(tmp_path).command(DesiredApplication("a", 3, "local[16,1000]", release), "0" * 32)
     assert not any("kubernetes" in word or "dynamicAllocation" in word for word in local)
     with pytest.raises(OSError, match="only for drivers that run in its pods"):
-        SparkLauncher(tmp_path).command(Desired("a", 3, MASTER, release), "0" * 32)
+        SparkLauncher(tmp_path).command(DesiredApplication("a", 3, MASTER, release), "0" * 32)
 
 
-def test_sparks_executor_knows_every_option_that_it_is_given():
+def test_spark_executor_knows_every_option_that_it_gets():
     backend = known_to_spark("scheduler/cluster/k8s/KubernetesExecutorBackend$")
     assert [option for option in executor.OPTIONS if option.encode() not in backend] == []
     assert executor.MAIN.endswith(".KubernetesExecutorBackend")
@@ -204,7 +208,7 @@ def test_spark_sets_every_variable_that_the_executor_reads():
     assert [name for name in read if name.encode() not in known] == []
 
 
-def test_an_executor_is_started_as_spark_says_its_java_options_in_order(tmp_path: Path):
+def test_executor_is_started_as_spark_requires_with_its_java_options_in_order(tmp_path: Path):
     command = executor.command(SET_BY_SPARK, tmp_path)
     assert command[0] == "java"
     assert command[1:12] == [f"-Dn={number}" for number in range(11)]
@@ -214,12 +218,12 @@ def test_an_executor_is_started_as_spark_says_its_java_options_in_order(tmp_path
 
 
 @pytest.mark.parametrize("missing", [*executor.OPTIONS.values(), "SPARK_EXECUTOR_MEMORY"])
-def test_an_executor_without_a_variable_of_sparks_says_which(missing: str, tmp_path: Path):
+def test_executor_without_a_spark_variable_names_it(missing: str, tmp_path: Path):
     with pytest.raises(KeyError, match=missing):
         executor.command({name: value for name, value in SET_BY_SPARK.items() if name != missing}, tmp_path)
 
 
-def test_an_executor_sees_no_data_plane_but_the_one_that_spark_ships(tmp_path: Path):
+def test_executor_sees_no_data_plane_but_the_one_that_spark_ships(tmp_path: Path):
     env = executor.environment({"PYTHONPATH": f"{ROOT}:/elsewhere", "PENSTOCK_KAFKA": "k:1"}, tmp_path)
     assert env["PYTHONPATH"] == "/elsewhere"
     assert env["PENSTOCK_KAFKA"] == "k:1"

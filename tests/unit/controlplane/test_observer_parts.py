@@ -1,14 +1,14 @@
-"""The small pure parts of the Observer: the sample, the cache, where to begin."""
+"""The small pure parts of the Observer: the attempt sample, the cache, the start offset."""
 
 import msgspec
 import pytest
 
-from controlplane.observer.attempts import Sampler, attempt_row
+from controlplane.observer.attempts import SuccessSampler, attempt_row
 from controlplane.observer.cache import ENTRY_BYTES, ByteCache
 from controlplane.observer.reader import start_offset
-from dataplane.ledger.audit import Attempt
+from dataplane.ledger.audit import AttemptRecord
 
-TRY = Attempt(
+TRY = AttemptRecord(
     message_id="m1",
     position=1 << 54 | 7,
     pipe="p1",
@@ -30,31 +30,31 @@ TRY = Attempt(
 )
 
 
-def test_successes_beyond_the_sample_are_let_go_and_failures_never():
-    sampler = Sampler(2)
+def test_successes_beyond_the_sample_are_dropped_and_failures_never():
+    sampler = SuccessSampler(2)
     failed = msgspec.structs.replace(TRY, outcome="retry", status=503)
     assert [sampler.wants(TRY) for _ in range(4)] == [True, True, False, False]
     assert all(sampler.wants(failed) for _ in range(4))
 
 
-def test_the_next_second_has_a_sample_of_its_own():
-    sampler = Sampler(1)
+def test_each_second_has_a_sample_of_its_own():
+    sampler = SuccessSampler(1)
     later = msgspec.structs.replace(TRY, started_us=TRY.started_us + 1_000_000)
     assert [sampler.wants(TRY), sampler.wants(TRY), sampler.wants(later)] == [True, False, True]
 
 
-def test_the_success_after_a_failure_is_kept_so_that_the_story_has_an_end():
-    sampler = Sampler(0)
+def test_success_after_a_failure_is_kept_to_complete_the_history():
+    sampler = SuccessSampler(0)
     assert not sampler.wants(TRY)
     assert sampler.wants(msgspec.structs.replace(TRY, number=2))
 
 
-def test_an_attempt_keeps_its_microseconds_and_loses_what_postgres_refuses():
+def test_attempt_keeps_its_microseconds_and_loses_text_that_postgres_refuses():
     row = attempt_row(msgspec.structs.replace(TRY, reason="a\x00b" + "c" * 500))
     assert (row.at.microsecond, row.next_at, len(row.reason)) == (123_456, None, 200)
 
 
-def test_the_cache_forgets_what_was_used_longest_ago():
+def test_cache_evicts_the_least_recently_used_entry():
     cache = ByteCache(limit=2 * (ENTRY_BYTES + 1))
     cache.update({"a": b"1", "b": b"2"})
     assert cache.get("a") == b"1"
@@ -62,7 +62,7 @@ def test_the_cache_forgets_what_was_used_longest_ago():
     assert ("a" in cache, "b" in cache, "c" in cache) == (True, False, True)
 
 
-def test_an_entry_put_again_counts_once():
+def test_updated_cache_entry_counts_once():
     cache = ByteCache(limit=ENTRY_BYTES + 10)
     for _ in range(5):
         cache.update({"a": b"12345"})
@@ -79,10 +79,12 @@ def test_an_entry_put_again_counts_once():
     ],
 )
 @pytest.mark.parametrize("repeatable", [True, False])
-def test_where_to_begin(stored: int | None, low: int, high: int, begin: tuple[int, int], repeatable: bool):
+def test_reading_starts_at_the_stored_offset_or_the_first_available_one(
+    stored: int | None, low: int, high: int, begin: tuple[int, int], repeatable: bool
+):
     assert start_offset(stored, low, high, repeatable=repeatable) == begin
 
 
-def test_beyond_the_end_only_what_may_come_twice_is_read_from_the_beginning():
+def test_offset_beyond_the_end_restarts_only_repeatable_topics_from_the_beginning():
     assert start_offset(50, 3, 9, repeatable=True) == (3, 0)
-    assert start_offset(50, 3, 9, repeatable=False) == (9, 41), "held messages that were released are not held again"
+    assert start_offset(50, 3, 9, repeatable=False) == (9, 41), "released messages are not held again"

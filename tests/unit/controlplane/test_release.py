@@ -1,11 +1,11 @@
-"""A release is named by its content, made once, and not run if it is not what its name says."""
+"""A release is named by its content, built once, and not run if its content differs from its name."""
 
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from controlplane.compute.releases import ReleaseError, Releases
+from controlplane.compute.releases import ReleaseError, ReleaseStore
 from localbox.settings import ROOT
 
 
@@ -16,15 +16,15 @@ def code(root: Path, text: str) -> Path:
     return root
 
 
-def test_the_same_code_gives_the_same_release_wherever_it_lies(tmp_path: Path):
-    here, there = Releases(tmp_path / "r1"), Releases(tmp_path / "r2")
+def test_same_code_gives_the_same_release_in_any_folder(tmp_path: Path):
+    here, there = ReleaseStore(tmp_path / "r1"), ReleaseStore(tmp_path / "r2")
     first, second = here.pack(code(tmp_path / "a", "x = 1")), there.pack(code(tmp_path / "b", "x = 1"))
     assert first == second
     assert here.archive(first).read_bytes() == there.archive(second).read_bytes()
 
 
-def test_other_code_is_another_release_and_the_old_one_stays(tmp_path: Path):
-    releases = Releases(tmp_path)
+def test_changed_code_is_another_release_and_the_old_one_stays(tmp_path: Path):
+    releases = ReleaseStore(tmp_path)
     first = releases.pack(code(tmp_path, "x = 1"))
     second = releases.pack(code(tmp_path, "x = 2"))
     assert first != second
@@ -32,8 +32,8 @@ def test_other_code_is_another_release_and_the_old_one_stays(tmp_path: Path):
     assert releases.application(second).read_text() == "x = 2"
 
 
-def test_it_holds_the_whole_data_plane_and_nothing_else(tmp_path: Path):
-    releases = Releases(tmp_path)
+def test_release_contains_the_whole_data_plane_and_nothing_else(tmp_path: Path):
+    releases = ReleaseStore(tmp_path)
     names = zipfile.ZipFile(releases.archive(releases.pack(ROOT))).namelist()
     assert set(names) == {path.relative_to(ROOT).as_posix() for path in (ROOT / "dataplane").rglob("*.py")}
 
@@ -46,8 +46,8 @@ def test_it_holds_the_whole_data_plane_and_nothing_else(tmp_path: Path):
         pytest.param(b"PK", b"PKPK", id="some bytes more"),
     ],
 )
-def test_a_build_that_was_changed_is_not_run_until_it_is_built_anew(tmp_path: Path, old: bytes, new: bytes):
-    releases = Releases(tmp_path)
+def test_modified_build_is_not_run_until_it_is_rebuilt(tmp_path: Path, old: bytes, new: bytes):
+    releases = ReleaseStore(tmp_path)
     release = releases.pack(code(tmp_path, "x = 1"))
     archive = releases.archive(release)
     archive.write_bytes(archive.read_bytes().replace(old, new, 1))
@@ -58,11 +58,11 @@ def test_a_build_that_was_changed_is_not_run_until_it_is_built_anew(tmp_path: Pa
 
 
 @pytest.mark.parametrize("release", ["", "../x", "0123456789abcdeg", "0123456789ABCDEF"])
-def test_a_release_is_no_path(tmp_path: Path, release: str):
+def test_invalid_release_name_is_refused(tmp_path: Path, release: str):
     with pytest.raises(ReleaseError, match="needs 16 hexadecimal digits"):
-        Releases(tmp_path).archive(release)
+        ReleaseStore(tmp_path).archive(release)
 
 
-def test_a_release_that_is_not_there_is_named(tmp_path: Path):
+def test_missing_release_is_named_in_the_error(tmp_path: Path):
     with pytest.raises(ReleaseError, match=r"release 0123456789abcdef: .* is not there"):
-        Releases(tmp_path).archive("0123456789abcdef")
+        ReleaseStore(tmp_path).archive("0123456789abcdef")

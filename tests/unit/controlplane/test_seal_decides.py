@@ -1,11 +1,11 @@
-"""A bucket is sealed when it has ended and everybody has passed it, and not before."""
+"""A bucket is sealed when it has ended and every reader has passed it, and not before."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from controlplane.observer.seal import Progress, first_open_bucket, seal_row, why_open
-from dataplane.ledger.bins import Account, Bin
+from controlplane.observer.seal import SealProgress, first_open_bucket, seal_row, why_open
+from dataplane.ledger.bins import Bin, BucketAccount
 from dataplane.ledger.unitset import UnitSet
 
 INGEST = ("penstock.c1.ingest.g1", 0)
@@ -22,27 +22,27 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
         pytest.param({INGEST: 10, EGRESS: 5}, "", id="all have passed"),
     ],
 )
-def test_who_has_not_passed_a_bucket_keeps_it_open(passed: dict[tuple[str, int], int], why: str):
-    assert why_open(Progress(ends={INGEST: 10}, reach={EGRESS: 4}, passed=passed)) == why
+def test_bucket_stays_open_until_every_reader_has_passed_it(passed: dict[tuple[str, int], int], why: str):
+    assert why_open(SealProgress(ends={INGEST: 10}, reach={EGRESS: 4}, passed=passed)) == why
 
 
-def test_a_bucket_of_an_unknown_cell_is_not_sealed_for_want_of_anything_to_pass():
-    assert why_open(Progress(ends={}, reach={}, passed={})) == "no ingest topic of its cell is known"
+def test_bucket_of_a_cell_without_known_topics_is_not_sealed():
+    assert why_open(SealProgress(ends={}, reach={}, passed={})) == "no ingest topic of its cell is known"
 
 
-def test_an_empty_partition_holds_up_nothing():
-    assert why_open(Progress(ends={INGEST: 0}, reach={}, passed={})) == ""
+def test_empty_partition_delays_no_seal():
+    assert why_open(SealProgress(ends={INGEST: 0}, reach={}, passed={})) == ""
 
 
-def test_a_bucket_ends_when_minute_grace_and_produce_time_are_over():
+def test_bucket_ends_after_its_minute_grace_period_and_produce_time():
     minute = int(NOON.timestamp() // 60)
     assert first_open_bucket(NOON, grace_s=60) == minute - 2
     assert first_open_bucket(NOON, grace_s=61) == minute - 3
 
 
-def test_a_seal_counts_units_per_destination_and_bin():
+def test_seal_counts_units_per_destination_and_bin():
     nobody = {name: UnitSet() for name in Bin}
-    account = Account(
+    account = BucketAccount(
         acked=UnitSet.of([1, 2, 3]),
         unacked=UnitSet.of([4]),
         upstream=nobody | {Bin.LOST: UnitSet.of([3])},

@@ -1,4 +1,4 @@
-"""What is done where a cell has all the lanes it may have: which pipe leaves it, where to, and when a cell is made."""
+"""Relief of a cell at its maximum of lanes: the pipe to migrate, its target, and the creation of a cell."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,18 +12,18 @@ from controlplane.autoscaler.spreading import (
     PATIENCE_S,
     SETTLES_S,
     AddCell,
+    CellFleet,
     CellLoad,
-    Fleet,
-    MovePipe,
+    MigratePipe,
+    NoAction,
     PipeLoad,
-    Say,
-    Step,
+    SpreadingStep,
     spread,
 )
-from mgmt.provisioning.placing import NewPipe, PlacingPolicy, allowed
+from mgmt.cells.placement import NewPipe, PlacementPolicy, allowed
 
 LONG = PATIENCE_S + 1
-ALL = PlacingPolicy(shard=99)
+ALL = PlacementPolicy(shard=99)
 
 
 def pipe(name: str, per_s: float, **changes: Any) -> PipeLoad:
@@ -35,20 +35,20 @@ def short(*pipes: PipeLoad, **changes: Any) -> CellLoad:
     return CellLoad(**fields | changes)
 
 
-def only(*cells: CellLoad, most: int = 1, **changes: Any) -> Step:
-    (step,) = spread(Fleet(list(cells), placing=ALL, most=most, **changes))
+def only(*cells: CellLoad, most: int = 1, **changes: Any) -> SpreadingStep:
+    (step,) = spread(CellFleet(list(cells), placing=ALL, most=most, **changes))
     return step
 
 
 BUSY = short(pipe("a", 500), pipe("b", 300), pipe("c", 200))
 
 
-def test_the_largest_pipe_that_fits_goes_to_the_cell_with_the_least_traffic():
+def test_largest_pipe_that_fits_migrates_to_the_cell_with_the_least_traffic():
     cells = [CellLoad("c2", [pipe("d", 400)]), CellLoad("c3", [pipe("e", 350)])]
     step = only(BUSY, *cells)
-    assert isinstance(step, MovePipe)
-    assert (step.pipe, step.target) == ("b", "c3"), "a would bring more than four fifths of what c1 has"
-    assert only(BUSY, CellLoad("c2"), *cells) == MovePipe("c1", "a", "c2", step.why)
+    assert isinstance(step, MigratePipe)
+    assert (step.pipe, step.target) == ("b", "c3"), "with a, c3 would have more than four fifths of the traffic of c1"
+    assert only(BUSY, CellLoad("c2"), *cells) == MigratePipe("c1", "a", "c2", step.why)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_the_largest_pipe_that_fits_goes_to_the_cell_with_the_least_traffic():
         ({"pipes": [pipe("x", 700)]}, "one that would be as busy"),
     ],
 )
-def test_nothing_is_moved_to(other: dict[str, Any], why: str):
+def test_unsuitable_cell_is_no_target_of_a_migration(other: dict[str, Any], why: str):
     fields: dict[str, Any] = {"id": "c2", "pipes": [pipe("y", 1)]}
     cells = [BUSY, CellLoad(**fields | other)]
-    steps = list(spread(Fleet(cells, placing=ALL)))
-    assert Say("c1", "no other cell has room, and 1 is the most there may be (PENSTOCK_CELLS_MAX)") in steps, why
+    steps = list(spread(CellFleet(cells, placing=ALL)))
+    assert NoAction("c1", "no other cell has room, and 1 is the most there may be (PENSTOCK_CELLS_MAX)") in steps, why
 
 
 @pytest.mark.parametrize(
@@ -79,32 +79,34 @@ def test_nothing_is_moved_to(other: dict[str, Any], why: str):
         (short(pipe("a", 5, unfit="dedup"), pipe("b", 5, unfit="x")), "none of its pipes can leave it (a: dedup)"),
     ],
 )
-def test_a_cell_that_is_left_as_it_is_says_why(cell: CellLoad, why: str):
-    assert only(cell, CellLoad("c2")) == Say("c1", why)
+def test_cell_without_relief_reports_the_reason(cell: CellLoad, why: str):
+    assert only(cell, CellLoad("c2")) == NoAction("c1", why)
 
 
-def test_a_cell_is_made_where_none_has_room_and_there_may_be_another():
+def test_cell_is_added_where_none_has_room_and_the_maximum_allows_it():
     step = only(BUSY, most=2)
     assert isinstance(step, AddCell)
     assert step.name == "c2"
     made = CellLoad("c2", stable=False)
-    assert only(BUSY, made, most=3) == Say("c1", "cell c2 is not ready yet, or in the shard of none of its tenants")
-    assert isinstance(only(BUSY, CellLoad("c2"), most=3), MovePipe)
+    assert only(BUSY, made, most=3) == NoAction(
+        "c1", "cell c2 is not ready yet, or in the shard of none of its tenants"
+    )
+    assert isinstance(only(BUSY, CellLoad("c2"), most=3), MigratePipe)
 
 
-def test_a_pipe_stays_among_the_cells_that_are_kept_for_its_tenant():
+def test_pipe_stays_within_the_dedicated_cells_of_its_tenant():
     own = {"c1": "t1", "c2": "t2"}
-    assert only(BUSY, CellLoad("c2"), CellLoad("c3"), dedicated=own) == Say(
+    assert only(BUSY, CellLoad("c2"), CellLoad("c3"), dedicated=own) == NoAction(
         "c1", "no other cell that is kept for its tenant has room: add one"
     )
     step = only(BUSY, CellLoad("c2"), dedicated={"c1": "t1", "c2": "t1"})
-    assert isinstance(step, MovePipe)
+    assert isinstance(step, MigratePipe)
 
 
-def test_one_cell_at_a_time_is_relieved_the_one_that_is_short_for_longest_first():
+def test_cells_are_relieved_one_at_a_time_with_the_longest_shortage_first():
     other = short(*BUSY.pipes, id="c9", short_s=LONG + 1)
-    steps = list(spread(Fleet([BUSY, other, CellLoad("c2")], placing=ALL)))
-    assert [type(step) for step in steps] == [MovePipe, Say]
+    steps = list(spread(CellFleet([BUSY, other, CellLoad("c2")], placing=ALL)))
+    assert [type(step) for step in steps] == [MigratePipe, NoAction]
     assert [step.cell for step in steps] == ["c9", "c1"]
 
 
@@ -121,15 +123,15 @@ def cells_of(found: Sequence[Sequence[float]]) -> list[CellLoad]:
 
 
 @given(found=st.lists(loads, min_size=1, max_size=5), most=st.integers(1, 6), shard=st.integers(1, 4))
-def test_a_move_leaves_the_target_well_below_what_the_source_had_and_stays_in_the_shard(
+def test_migration_leaves_the_target_well_below_the_source_and_stays_in_the_shard(
     found: list[list[float]], most: int, shard: int
 ):
-    placing = PlacingPolicy(shard=shard)
-    fleet = Fleet(cells_of(found), placing=placing, most=most)
+    placing = PlacementPolicy(shard=shard)
+    fleet = CellFleet(cells_of(found), placing=placing, most=most)
     (step,) = spread(fleet)
     by_id = {cell.id: cell for cell in fleet.cells}
     source = by_id["c0"]
-    if isinstance(step, MovePipe):
+    if isinstance(step, MigratePipe):
         moved = next(one for one in source.pipes if one.id == step.pipe)
         assert by_id[step.target].per_s + moved.per_s <= BELOW * source.per_s
         assert step.target in allowed(NewPipe(moved.id, moved.tenant), list(by_id), placing, {})
@@ -141,12 +143,12 @@ def test_a_move_leaves_the_target_well_below_what_the_source_had_and_stays_in_th
 
 
 @given(found=st.lists(loads, min_size=2, max_size=4))
-def test_what_was_moved_is_not_moved_back(found: list[list[float]]):
-    """Even if the target were short at once, and all had rested."""
-    fleet = Fleet(cells_of(found), placing=ALL)
+def test_migrated_pipe_is_not_migrated_back(found: list[list[float]]):
+    """The target is short of lanes at once, and all rest periods are over."""
+    fleet = CellFleet(cells_of(found), placing=ALL)
     (step,) = spread(fleet)
-    assume(isinstance(step, MovePipe))
-    assert isinstance(step, MovePipe)
+    assume(isinstance(step, MigratePipe))
+    assert isinstance(step, MigratePipe)
     moved = next(one for one in fleet.cells[0].pipes if one.id == step.pipe)
     after = [
         CellLoad(
@@ -156,5 +158,5 @@ def test_what_was_moved_is_not_moved_back(found: list[list[float]]):
         )
         for cell in fleet.cells
     ]
-    (back,) = spread(Fleet(after, placing=ALL))
-    assert not (isinstance(back, MovePipe) and (back.pipe, back.target) == (step.pipe, "c0"))
+    (back,) = spread(CellFleet(after, placing=ALL))
+    assert not (isinstance(back, MigratePipe) and (back.pipe, back.target) == (step.pipe, "c0"))

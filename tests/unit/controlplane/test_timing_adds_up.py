@@ -1,6 +1,6 @@
-"""No duration is negative and parts add up to the whole, whatever befalls messages between lanes and pages.
+"""No duration is negative and parts add up to the whole, whatever happens to messages between lanes and pages.
 
-Random populations travel by the real stopwatches, are booked in real books of several lanes, cut at random
+Random populations pass the real stopwatches, are recorded by the real `LagBook` of several lanes, cut at random
 checkpoints, split over audit records of random sizes, merged in random order and batches as the Observer does, and
 read as pages read them.
 """
@@ -15,33 +15,33 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from controlplane.observer.merge import BREAKDOWN, LagId, merged, tally
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, LagSet, decode_audit
+from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, LagSet, decode_audit
 from dataplane.ledger.breakdown import SLICES, Breakdown, Slice
-from dataplane.ledger.meta import Meta, decode_meta, encode_meta
+from dataplane.ledger.meta import MessageMeta, decode_meta, encode_meta
 from dataplane.ledger.report_parts import encode_parts
-from dataplane.ledger.sketch import P95, Sketch
+from dataplane.ledger.sketch import P95, LagSketch
 from dataplane.ledger.stopwatch import delivery
 from dataplane.names import WIRE_VERSION
 from dataplane.process.stages import StageTimes
-from dataplane.runtime.lags import LagBook
-from dataplane.transmit.memory import Unit
-from dataplane.transmit.sends import Send
-from mgmt.queries.timing import portions
+from dataplane.runtime.telemetry.lags import LagBook
+from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.deliveries.settled_units import UnitRound
+from mgmt.ledger.queries.timing import portions
 
 NOON: Final = 1_790_000_000_000_000
 S: Final = 1_000_000
 NODE: Final = "transmit:crm"
 HOSTS: Final = ("ingest", "broker", "process", "transmit", "retry")
-RECORD_BYTES: Final = (300, 2_000, 500_000)  # limits of an audit record
+RECORD_BYTES: Final = (300, 2_000, 500_000)  # size limits of an audit record
 QUANTILES: Final = (0.0, 0.05, 0.5, 0.9, P95, 0.99, 1.0)
-ROUNDING_US: Final = 4  # of each round in a transmit lane: its three times are whole microseconds
+ROUNDING_US: Final = 4  # for each round in a transmit lane: its three times are whole microseconds
 
 durations = st.one_of(st.integers(0, 20_000), st.integers(0, 4 * 3_600 * S))
 waits = st.sampled_from([Slice.RETRY, Slice.HELD, Slice.DEAD_LETTER, Slice.TRANSMIT_QUEUE])
 
 
 class Round(Struct):
-    """A message in one transmit lane, and what it waits for if it leaves it undelivered."""
+    """Round of a message in one transmit lane, and its wait if it leaves undelivered."""
 
     waited_us: int
     queued_us: int
@@ -51,7 +51,7 @@ class Round(Struct):
 
 
 class Trip(Struct):
-    """A message; `delivered` 0: it is lost, 2: it comes twice."""
+    """One message; `delivered` 0: it is lost, 2: it is delivered twice."""
 
     source_us: int
     stored_us: int
@@ -76,14 +76,14 @@ skews = st.fixed_dictionaries({host: st.one_of(st.just(0), st.integers(-5 * S, 5
 
 
 class World:
-    """Hosts with wall clocks of their own, and the books of their lanes."""
+    """Hosts with wall clocks of their own, and the lag records of their lanes."""
 
     def __init__(self, skews_us: Mapping[str, int], rng: random.Random) -> None:
         self._skews = skews_us
         self._rng = rng
         self._books: defaultdict[str, LagBook] = defaultdict(LagBook)
         self.taken: list[list[LagSet]] = []
-        self.whole_us: list[int] = []  # of each delivery, from ingest to its answer, by a clock that is right
+        self.whole_us: list[int] = []  # of each delivery, from ingest to its response, by an exact clock
 
     def wall(self, host: str, moment_us: int) -> int:
         return moment_us + self._skews[host]
@@ -94,7 +94,7 @@ class World:
                 self.taken.append(book.take())
 
     def run(self, stages_us: Sequence[int], run: Sequence[Trip]) -> None:
-        """Messages that process takes together: it begins when the last of them has come."""
+        """Process these messages together: the run begins when the last of them has arrived."""
         begun_us = NOON + max(trip.stored_us + trip.queued_us for trip in run)
         times = StageTimes(self.wall("process", begun_us))
         moment_us = begun_us
@@ -113,14 +113,14 @@ class World:
             for _ in range(max(trip.delivered, 1)):
                 self._transmit(trip, meta, at_us, moment_us)
 
-    def _came(self, trip: Trip, came_us: int, stamp: bytes) -> Meta:
+    def _came(self, trip: Trip, came_us: int, stamp: bytes) -> MessageMeta:
         ingest_us = self.wall("ingest", came_us)
-        meta = Meta(WIRE_VERSION, "m", "p", 1, "shop", ingest_us - trip.source_us, ingest_us, 1)
+        meta = MessageMeta(WIRE_VERSION, "m", "p", 1, "shop", ingest_us - trip.source_us, ingest_us, 1)
         meta.stored_ms = self.wall("broker", came_us + trip.stored_us) // 1_000
         meta.stopwatch = stamp
         return decode_meta(encode_meta(meta))
 
-    def _transmit(self, trip: Trip, meta: Meta, came_us: int, moment_us: int) -> None:
+    def _transmit(self, trip: Trip, meta: MessageMeta, came_us: int, moment_us: int) -> None:
         for number, round_ in enumerate(trip.rounds):
             host = "transmit" if number == 0 else "retry"
             moment_us += round_.waited_us
@@ -144,22 +144,26 @@ class World:
         self.checkpoint()
 
 
-def _send(meta: Meta, taken_us: int, moment_us: int) -> Send:
-    target: Any = None  # nothing here asks for it
-    return Send(Unit("p", "crm", 0, 0, 1), meta, target, [], None, b"", [(0, 1)], _seconds(moment_us), taken_us)
+def _send(meta: MessageMeta, taken_us: int, moment_us: int) -> Delivery:
+    target: Any = None  # not used here
+    return Delivery(
+        UnitRound("p", "crm", 0, 0, 1), meta, target, [], None, b"", [(0, 1)], _seconds(moment_us), taken_us
+    )
 
 
 def _seconds(moment_us: int) -> float:
-    """As the monotonic clock tells it: from a moment of its own, and never 0."""
+    """Return the time of the monotonic clock: with its own origin, and never 0."""
     return (moment_us - NOON) / S + 86_400
 
 
-def observed(taken: list[list[LagSet]], rng: random.Random) -> tuple[dict[str, dict[str, Sketch]], Breakdown]:
-    """As the Observer merges records: in whatever order, batch after batch, two partitions; as pages read the rows."""
+def observed(taken: list[list[LagSet]], rng: random.Random) -> tuple[dict[str, dict[str, LagSketch]], Breakdown]:
+    """Merge records as the Observer: in any order and batches, from two partitions; read the rows as pages do."""
     parts = [
         part
         for lags in taken
-        for part in encode_parts(Audit(AUDIT_VERSION, "c1", "x", "x", 0, [], [], [], lags), rng.choice(RECORD_BYTES))
+        for part in encode_parts(
+            AuditRecord(AUDIT_VERSION, "c1", "x", "x", 0, [], [], [], lags), rng.choice(RECORD_BYTES)
+        )
     ]
     records = [(rng.randrange(2), decode_audit(part)) for part in rng.sample(parts, len(parts))]
     rows: dict[LagId, bytes] = {}
@@ -169,13 +173,13 @@ def observed(taken: list[list[LagSet]], rng: random.Random) -> tuple[dict[str, d
         found = tally(batch)
         rows |= {key: merged(rows.get(key), one) for key, one in found.lags.items()}
         rows |= {key: merged(rows.get(key), one) for key, one in found.breakdowns.items()}
-    nodes: defaultdict[str, defaultdict[str, Sketch]] = defaultdict(lambda: defaultdict(Sketch))
+    nodes: defaultdict[str, defaultdict[str, LagSketch]] = defaultdict(lambda: defaultdict(LagSketch))
     breakdown = Breakdown()
     for key, value in rows.items():
         if key.way == BREAKDOWN:
             breakdown.merge(Breakdown.decode(value))
         else:
-            nodes[key.node][key.way].merge(Sketch.decode(value))
+            nodes[key.node][key.way].merge(LagSketch.decode(value))
     return {node: dict(ways) for node, ways in nodes.items()}, breakdown
 
 
@@ -190,7 +194,7 @@ def test_no_duration_is_negative_and_parts_add_up(
     world.checkpoint(last=True)
     nodes, breakdown = observed(world.taken, rng)
 
-    for ways in nodes.values():  # of a node, all three are of the same messages
+    for ways in nodes.values():  # all three sketches of a node are of the same messages
         assert ways["in"].count == ways["out"].count == ways["own"].count
         for q in QUANTILES:
             assert ways["out"].quantile(q) >= ways["in"].quantile(q)
@@ -210,7 +214,7 @@ def test_no_duration_is_negative_and_parts_add_up(
 
 @settings(max_examples=15, deadline=None)
 @given(runs, st.randoms(use_true_random=False))
-def test_where_our_hosts_agree_on_the_time_the_whole_is_the_true_time(
+def test_total_is_the_true_time_when_all_hosts_agree_on_the_time(
     population: list[tuple[list[int], list[Trip]]], rng: random.Random
 ):
     world = World(dict.fromkeys(HOSTS, 0), rng)

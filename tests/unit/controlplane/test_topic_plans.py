@@ -1,24 +1,24 @@
-"""Topics as they should be: names, order of records, retention and the guards against loss."""
+"""Topic plans: names, order of records, retention and the protection against loss."""
 
 import pytest
 
 from controlplane.topics import cluster_plans, first_readers
 from dataplane.names import AUDIT_TOPIC, CONTROL_TOPIC, DELAYS_S, LOOKUP_TOPIC, PURPOSES, Purpose
-from mgmt.provisioning.topics import DAY_MS, RETENTION_MS, TopicShape, cell_plans
+from mgmt.pipes.topics import DAY_MS, RETENTION_MS, TopicShape, cell_plans
 
 SHAPE = TopicShape(partitions=4, replication=3, min_isr=2, retention_ms=dict(RETENTION_MS))
 
 
-def test_a_cell_has_one_topic_for_each_purpose():
+def test_cell_has_one_topic_for_each_purpose():
     assert {plan.name for plan in cell_plans("c1", 1, SHAPE).values()} == {f"penstock.c1.{p}.g1" for p in PURPOSES}
 
 
 @pytest.mark.parametrize("purpose", ["retry-in", *DELAYS_S, "retry-out", "dead", "held"])
-def test_what_waits_outlives_the_longest_retry_span_by_a_week(purpose: Purpose):
+def test_topics_of_waiting_messages_outlive_the_longest_retry_span_by_a_week(purpose: Purpose):
     assert int(cell_plans("c1", 1, SHAPE)[purpose].config["retention.ms"]) >= 14 * DAY_MS
 
 
-def test_every_topic_is_guarded_against_loss_and_senders_clocks():
+def test_every_topic_is_protected_against_loss_and_wrong_sender_clocks():
     for plan in [*cell_plans("c1", 1, SHAPE).values(), *cluster_plans(SHAPE)]:
         assert plan.replication == 3
         assert plan.config["min.insync.replicas"] == "2"
@@ -27,29 +27,29 @@ def test_every_topic_is_guarded_against_loss_and_senders_clocks():
 
 
 @pytest.mark.parametrize("topic", [CONTROL_TOPIC, LOOKUP_TOPIC])
-def test_control_and_look_ups_are_compacted_and_in_one_order(topic: str):
+def test_control_and_look_up_topics_are_compacted_with_one_partition(topic: str):
     plan = next(plan for plan in cluster_plans(SHAPE) if plan.name == topic)
     assert (plan.partitions, plan.config["cleanup.policy"], plan.config["retention.ms"]) == (1, "compact", "-1")
 
 
-def test_signals_are_compacted_and_in_one_order():
+def test_signals_topic_is_compacted_with_one_partition():
     signals = cell_plans("c1", 1, SHAPE)["signals"]
     assert (signals.partitions, signals.config["cleanup.policy"]) == (1, "compact")
     assert signals.config["retention.ms"] == "-1"
 
 
-def test_blocked_keys_are_compacted_and_forgotten_when_no_message_of_theirs_can_be_left():
+def test_blocked_keys_are_compacted_and_expire_when_no_message_of_theirs_can_be_left():
     blocked = cell_plans("c1", 1, SHAPE)["blocked"]
     assert (blocked.partitions, blocked.config["cleanup.policy"]) == (1, "compact,delete")
     assert int(blocked.config["retention.ms"]) > 0
 
 
-def test_a_tier_has_as_many_partitions_as_what_it_feeds():
+def test_delay_tier_has_as_many_partitions_as_the_topics_that_it_feeds():
     plans = cell_plans("c1", 1, SHAPE)
     assert {plans[purpose].partitions for purpose in ("retry-in", *DELAYS_S, "retry-out")} == {SHAPE.partitions}
 
 
-def test_audit_is_read_by_at_most_four_observers():
+def test_audit_topic_has_partitions_for_at_most_four_observers():
     assert next(plan for plan in cluster_plans(SHAPE) if plan.name == AUDIT_TOPIC).partitions == 4
 
 

@@ -1,4 +1,4 @@
-"""The echo answers to signed requests of anybody, keeps nothing, and gives up on bodies that are large or slow."""
+"""The echo answers signed requests of any sender, keeps nothing, and refuses bodies that are large or slow."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ SIGNED = [(b"webhook-id", b"msg_1"), (b"webhook-timestamp", b"1"), (b"webhook-si
 def asked(
     chunks: list[bytes], headers: list[tuple[bytes, bytes]] = SIGNED, *, path: str = "/echo/", method: str = "POST"
 ) -> tuple[int, dict[bytes, bytes], bytes]:
-    """Status, headers and body of the answer; a request with no chunks left to send says nothing more."""
+    """Return status, headers and body of the response; a request without chunks left sends nothing more."""
     sent: list[Any] = []
     left = list(chunks)
 
@@ -43,7 +43,7 @@ def test_unsigned_delivery_is_refused(missing: int):
     assert b"webhook-signature" in body
 
 
-def test_large_body_is_refused_when_it_is_declared_and_when_it_comes():
+def test_large_body_is_refused_by_its_declared_and_by_its_received_length():
     most = app.BODY.most_bytes
     assert asked([b"x" * most])[0] == 200
     assert asked([b"x" * most, b"x"])[0] == 413
@@ -56,7 +56,7 @@ def test_slow_body_is_refused(monkeypatch: pytest.MonkeyPatch):
     assert (status, headers[b"connection"]) == (408, b"close")
 
 
-def test_bodies_beyond_what_the_process_holds_are_refused(monkeypatch: pytest.MonkeyPatch):
+def test_bodies_beyond_the_memory_limit_of_the_process_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(app, "HELD_BYTES", 10)
     assert asked([b"x" * 10])[0] == 200
     status, headers, _ = asked([b"x" * 11])
@@ -64,11 +64,11 @@ def test_bodies_beyond_what_the_process_holds_are_refused(monkeypatch: pytest.Mo
     assert b"retry-after" in headers
 
 
-def test_only_posts_to_its_path_are_taken():
+def test_only_posts_to_its_path_are_accepted():
     assert asked([b""], method="GET")[0] == 405
     assert asked([b"{}"], path="/elsewhere/")[0] == 404
 
 
-def test_probes_are_answered():
+def test_health_checks_are_answered():
     assert asked([b""], [], path="/livez", method="GET")[0] == 200
     assert asked([b""], [], path="/readyz", method="GET")[0] == 200

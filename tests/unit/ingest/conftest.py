@@ -1,4 +1,4 @@
-"""A killed process leaves its files to the operating system; here they are closed when the test is over."""
+"""Close the files of killed ingest replicas after each test, as the operating system would."""
 
 from collections.abc import Iterator
 from io import FileIO
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dataplane.ingest import journal
-from dataplane.runtime.lines import append_to
+from dataplane.runtime.line_files import append_to
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Reports of one request's records: which record each is about, and that all of a partition count or none."""
+"""Delivery reports of a request: each is matched to its record; a partition counts fully or not at all."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,21 +9,23 @@ from confluent_kafka import KafkaError, Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.ingest.acks import Acks, Batch
-from dataplane.ingest.pace import Pace
-from dataplane.ingest.stamp import Spread, partition_of
-from tests.rig.reports import Report
+from dataplane.ingest.acks import AckTracker, RequestRecords
+from dataplane.ingest.stamp import PartitionSpreader, partition_of
+from dataplane.ingest.topic_throttle import TopicThrottle
+from tests.support.reports import Report
 
 REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
 
 
-def batch_of(partitions: Sequence[int], *, begun: bool = True) -> tuple[Batch, list[Batch]]:
-    """A request whose records went to these partitions; `begun`: all of them are produced."""
+def batch_of(partitions: Sequence[int], *, begun: bool = True) -> tuple[RequestRecords, list[RequestRecords]]:
+    """Return a request whose records went to these partitions; `begun`: all of them are produced."""
     with asyncio.Runner() as runner:
-        batch = Batch(
-            "request", Pace(Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), "t"), runner.get_loop()
+        batch = RequestRecords(
+            "request",
+            TopicThrottle(Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), "t"),
+            runner.get_loop(),
         )
-    done: list[Batch] = []
+    done: list[RequestRecords] = []
     for number, partition in enumerate(partitions):
         batch.numbers[partition].append(number)
     if begun:
@@ -32,7 +34,7 @@ def batch_of(partitions: Sequence[int], *, begun: bool = True) -> tuple[Batch, l
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.randoms(use_true_random=False))
-def test_each_record_finds_its_place_however_the_reports_are_mixed(partitions: list[int], random: Random):
+def test_each_record_gets_its_partition_and_offset_however_the_reports_are_mixed(partitions: list[int], random: Random):
     batch, done = batch_of(partitions)
     places = [(partition, 100 + number * 3) for number, partition in enumerate(partitions)]
     order = sorted(range(len(partitions)), key=lambda number: (random.random(), number))
@@ -52,7 +54,7 @@ def test_each_record_finds_its_place_however_the_reports_are_mixed(partitions: l
         pytest.param([(None, 8), (None, 7)], id="not in the order in which they were produced"),
     ],
 )
-def test_a_partition_counts_as_a_whole_or_not_at_all(reports: list[tuple[KafkaError | None, int | None]]):
+def test_partition_counts_fully_or_not_at_all(reports: list[tuple[KafkaError | None, int | None]]):
     batch, done = batch_of([0, 1, 0])
     for error, offset in reports:
         batch.report(error, Report(0, offset))
@@ -62,7 +64,7 @@ def test_a_partition_counts_as_a_whole_or_not_at_all(reports: list[tuple[KafkaEr
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.data())
-def test_reports_may_come_while_the_request_is_still_producing(partitions: list[int], data: st.DataObject):
+def test_reports_may_arrive_while_the_request_is_still_producing(partitions: list[int], data: st.DataObject):
     batch, done = batch_of(partitions, begun=False)
     places = [(partition, 100 + number * 3) for number, partition in enumerate(partitions)]
     early = data.draw(st.integers(0, len(places)))
@@ -77,24 +79,24 @@ def test_reports_may_come_while_the_request_is_still_producing(partitions: list[
     assert batch.places == places
 
 
-def test_an_offset_that_is_given_twice_to_one_producer_is_not_acked():
+def test_offset_reported_twice_by_one_producer_is_not_acked():
     batch, done = batch_of([0, 1])
     batch.report(None, Report(0, 7))
     batch.report(None, Report(1, 7))
-    following, done = Batch("next", batch.pace, batch.future.get_loop()), []
+    following, done = RequestRecords("next", batch.pace, batch.future.get_loop()), []
     following.numbers[0].append(0)
     following.begin(1, done)
     following.report(None, Report(0, 7))
     assert (following.places, following.reused) == ([None], [(0, 7)])
     batch.pace.restart()
-    after = Batch("after", batch.pace, batch.future.get_loop())
+    after = RequestRecords("after", batch.pace, batch.future.get_loop())
     after.numbers[0].append(0)
     after.begin(1, done)
     after.report(None, Report(0, 3))
-    assert (after.places, after.reused) == ([(0, 3)], []), "another producer begins anew"
+    assert (after.places, after.reused) == ([(0, 3)], []), "another producer starts from its own offsets"
 
 
-def test_keys_go_where_librdkafka_would_put_them():
+def test_keys_map_to_the_partitions_that_librdkafka_would_choose():
     producer = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
     found: dict[bytes, int] = {}
     keys = [f"pipe\0{number}".encode() for number in range(50)]
@@ -106,14 +108,14 @@ def test_keys_go_where_librdkafka_would_put_them():
     assert found == {key: partition_of(key, partitions) for key in keys}
 
 
-def test_what_has_no_key_goes_to_every_partition_in_turn_for_ten_milliseconds_each():
-    spread = Spread(6)
+def test_records_without_a_key_use_each_partition_in_turn_for_ten_milliseconds():
+    spread = PartitionSpreader(6)
     assert [spread.at(now_us, 4) for now_us in range(1_000, 51_000, 5_000)] == [3, 3, 0, 0, 1, 1, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize("failing", ["poll", "on_done"])
-def test_an_exception_in_a_turn_stops_no_later_request(failing: str):
-    """One turn without a thread or a descriptor: its requests fail, those after it are answered."""
+def test_exception_in_one_pass_fails_no_later_request(failing: str):
+    """One pass without a thread or a descriptor: its requests may fail, those after it are answered."""
     faults = [OSError("no descriptor is left")]
 
     class Failing:
@@ -123,18 +125,18 @@ def test_an_exception_in_a_turn_stops_no_later_request(failing: str):
             return 0
 
         def produce(self, *_record: object) -> None:
-            """Reports are made by the test."""
+            """Do nothing: the test makes the reports."""
 
-    def on_done(_batches: list[Batch]) -> None:
+    def on_done(_batches: list[RequestRecords]) -> None:
         if failing == "on_done" and faults:
             raise faults.pop()
 
     async def requests() -> list[str]:
-        acks, found = Acks(Failing(), on_done), []  # poll is all it uses
+        acks, found = AckTracker(Failing(), on_done), []  # only poll is used
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda *_: None)
         for _ in range(3):
-            batch = Batch("request", acks.pace("t"), loop)
+            batch = RequestRecords("request", acks.pace("t"), loop)
             batch.numbers[0].append(0)
             acks.produced(batch, 1)
             batch.report(None, Report(0, 7))

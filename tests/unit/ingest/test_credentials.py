@@ -1,11 +1,11 @@
-"""The key of a request, in each way that it may come."""
+"""The API key of a request, in each form that it may have."""
 
 from base64 import b64encode
 
 import pytest
 
 from dataplane.ingest.credentials import key_of
-from dataplane.ingest.problems import RefusalError
+from dataplane.ingest.problems import EventRejectedError
 
 
 def basic(pair: bytes) -> str:
@@ -22,7 +22,7 @@ def basic(pair: bytes) -> str:
         "bAsIc " + basic(b"x:psk_abc")[6:],
     ],
 )
-def test_it_is_a_bearer_or_the_password_of_basic(authorization: str):
+def test_key_is_a_bearer_token_or_the_password_of_basic(authorization: str):
     assert key_of(authorization) == "psk_abc"
 
 
@@ -43,7 +43,7 @@ def test_it_is_a_bearer_or_the_password_of_basic(authorization: str):
         basic(b"events:\xff"),
     ],
 )
-def test_anything_else_is_told_what_is_needed(authorization: str | None):
-    with pytest.raises(RefusalError, match="needs the header Authorization") as refused:
+def test_other_credentials_are_refused_with_the_required_header(authorization: str | None):
+    with pytest.raises(EventRejectedError, match="needs the header Authorization") as refused:
         key_of(authorization)
     assert (refused.value.status, refused.value.code) == (401, "key-missing")

@@ -1,4 +1,4 @@
-"""Events of a source with a schema: a verdict for each by itself, at once by the newest schema, nothing for others."""
+"""Events of a source with a schema: checked one by one, at once by the newest version, others not at all."""
 
 import asyncio
 import base64
@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from dataplane.ingest import replica as module
-from dataplane.ingest.acks import Acks
-from dataplane.ingest.events import Event, Item, read_events
-from dataplane.ingest.problems import RefusalError, problem_body
-from dataplane.ingest.replica import Replica
-from dataplane.ingest.schemas import LONG_NUMBER, check_of, refuse_misfit
-from dataplane.ingest.verdicts import Verdict
+from dataplane.ingest.acks import AckTracker
+from dataplane.ingest.event_results import EventResult
+from dataplane.ingest.events import Item, ReceivedEvent, read_events
+from dataplane.ingest.problems import EventRejectedError, problem_body
+from dataplane.ingest.replica import IngestReplica
+from dataplane.ingest.schemas import LONG_NUMBER, check_of, reject_mismatch
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.effort import MAX_BYTES, MAX_VALUES, STEPS
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
-from dataplane.tables.records import CellRecord, KeyRecord, PipeRecord, PlanRecord, Record, SchemaRecord, TopicRecord
-from tests.rig.cpu import cpu_s
-from tests.rig.reports import Report
+from dataplane.tables.records import ApiKeyRecord, CellRecord, PipeRecord, PlanRecord, Record, SchemaRecord, TopicRecord
+from tests.support.cpu import cpu_s
+from tests.support.reports import Report
 
 KEY, OTHER = key_text(b"s" * RANDOM_BYTES), key_text(b"o" * RANDOM_BYTES)
 CELL = CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")})
@@ -32,15 +32,15 @@ RECORDS: tuple[Record, ...] = (
     CELL,
     PlanRecord("p", 1, SPEC),
     PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]),
-    KeyRecord(key_digest(KEY), 1, "p", "shop"),
-    KeyRecord(key_digest(OTHER), 1, "p", "other"),
+    ApiKeyRecord(key_digest(KEY), 1, "p", "shop"),
+    ApiKeyRecord(key_digest(OTHER), 1, "p", "other"),
 )
 LIMIT = 256 * 1024
 NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
 class Recorder:
-    """A producer that remembers what it was given and reports it as stored at the next poll."""
+    """Producer that records its input and reports it as stored at the next poll."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
@@ -62,18 +62,18 @@ def schema(version: int, document: Any) -> SchemaRecord:
     return SchemaRecord("p", "shop", version, json.dumps(document))
 
 
-def replica_of(folder: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch, *more: SchemaRecord) -> Replica:
+def replica_of(folder: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch, *more: SchemaRecord) -> IngestReplica:
     monkeypatch.setattr(module, "ingest_producer", lambda *_: producer)
-    replica = Replica(settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(folder)}), "ingest-1")
+    replica = IngestReplica(settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(folder)}), "ingest-1")
     for record in (*RECORDS, *more):
         replica.table.apply(record)
     return replica
 
 
-def take(replica: Replica, items: list[Item], key: str = KEY) -> list[Verdict]:
-    async def run() -> list[Verdict]:
+def take(replica: IngestReplica, items: list[Item], key: str = KEY) -> list[EventResult]:
+    async def run() -> list[EventResult]:
         replica._loop = asyncio.get_running_loop()
-        replica._acks = Acks(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._on_done)
         return await replica.take(replica.route(key), items)
 
     return asyncio.run(run())
@@ -88,7 +88,7 @@ def producer() -> Recorder:
     return Recorder()
 
 
-def test_of_a_batch_what_fits_is_kept_and_the_rest_is_told_where_it_does_not(
+def test_batch_keeps_events_that_fit_and_reports_where_the_others_do_not(
     tmp_path: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch
 ):
     replica = replica_of(tmp_path, producer, monkeypatch, schema(1, NUMBERS))
@@ -105,7 +105,7 @@ def test_of_a_batch_what_fits_is_kept_and_the_rest_is_told_where_it_does_not(
     assert producer.bodies == [b'{"n": 1}', b'{"n": 2}']
 
 
-def test_the_newest_version_counts_at_once_and_other_sources_are_not_asked(
+def test_newest_schema_version_applies_at_once_and_to_no_other_source(
     tmp_path: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch
 ):
     replica = replica_of(tmp_path, producer, monkeypatch, schema(1, NUMBERS))
@@ -115,17 +115,17 @@ def test_the_newest_version_counts_at_once_and_other_sources_are_not_asked(
         assert replica.route(OTHER).check is None
         replica.table.apply(schema(2, {"type": "object"}))
         assert [one.status for one in take(replica, sent({"n": 1.5}))] == [202]
-        replica.table.apply(schema(1, NUMBERS))  # an older one that comes late
+        replica.table.apply(schema(1, NUMBERS))  # an older version that arrives late
         assert [one.status for one in take(replica, sent({"n": 1.5}))] == [202]
-        assert replica._lead("p", "shop").check is None, "what is read from a Kafka is never refused: it would be lost"
+        assert replica._lead("p", "shop").check is None, "a Kafka source's events are never refused: they would be lost"
     finally:
         replica._reader.close()
         replica._journal.close()
 
 
-def test_a_schema_that_cannot_be_run_here_refuses_nothing(caplog: pytest.LogCaptureFixture):
+def test_schema_that_cannot_run_here_refuses_nothing(caplog: pytest.LogCaptureFixture):
     assert check_of(schema(1, {"of the next release": 1})) is None
-    assert "schema 1 of source=shop pipe=p is not run" in caplog.text
+    assert "schema 1 of source=shop pipe=p is not enforced" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -160,16 +160,16 @@ def test_a_schema_that_cannot_be_run_here_refuses_nothing(caplog: pytest.LogCapt
         ),
     ],
 )
-def test_what_is_looked_at_is_the_payload(media_type: str, body: bytes, ce: dict[str, str], status: int):
+def test_schema_applies_to_the_payload(media_type: str, body: bytes, ce: dict[str, str], status: int):
     check = check_of(schema(1, NUMBERS))
     assert check is not None
     [event] = read_events(media_type, body, ce, LIMIT).items
-    assert isinstance(event, Event)
+    assert isinstance(event, ReceivedEvent)
     if not status:
-        refuse_misfit(check, event)
+        reject_mismatch(check, event)
         return
-    with pytest.raises(RefusalError) as caught:
-        refuse_misfit(check, event)
+    with pytest.raises(EventRejectedError) as caught:
+        reject_mismatch(check, event)
     assert (caught.value.status, caught.value.code) == (status, "schema")
 
 
@@ -182,24 +182,24 @@ def test_what_is_looked_at_is_the_payload(media_type: str, body: bytes, ce: dict
         pytest.param({"a": "x, " * MAX_VALUES}, True, id="commas of a text"),
     ],
 )
-def test_an_event_has_a_bound_of_values(value: Any, is_taken: bool):
+def test_event_has_a_limit_of_values(value: Any, is_taken: bool):
     check = check_of(schema(1, {}))
     assert check is not None
-    event = Event(json.dumps(value).encode(), value, [])
+    event = ReceivedEvent(json.dumps(value).encode(), value, [])
     if is_taken:
-        refuse_misfit(check, event)
+        reject_mismatch(check, event)
         return
-    with pytest.raises(RefusalError, match="at most 10000 values"):
-        refuse_misfit(check, event)
+    with pytest.raises(EventRejectedError, match="at most 10000 values"):
+        reject_mismatch(check, event)
 
 
 def refused_by(document: Any, value: Any) -> str:
-    """What a schema refuses an event for; "" if it does not."""
+    """Return the reason for which a schema refuses an event, "" if it accepts it."""
     check = check_of(schema(1, document))
     assert check is not None
     try:
-        refuse_misfit(check, Event(json.dumps(value).encode(), value, []))
-    except RefusalError as refusal:
+        reject_mismatch(check, ReceivedEvent(json.dumps(value).encode(), value, []))
+    except EventRejectedError as refusal:
         return f"{refusal.status} {refusal.code}: {refusal.detail}"
     return ""
 
@@ -229,7 +229,7 @@ SLOW_PATTERN = "[ab]*a[ab]{200}x"
         pytest.param({"type": "string"}, "9" * 2 * LONG_NUMBER, "", id="a text of digits"),
     ],
 )  # fmt: skip
-def test_an_event_is_no_larger_than_its_schema_has_time_for(document: Any, value: Any, why: str):
+def test_schema_limits_the_event_size_by_its_validation_cost(document: Any, value: Any, why: str):
     assert cpu_s(lambda: refused_by(document, value), 0.05) < 0.2
     found = refused_by(document, value)
     assert why in found
@@ -249,18 +249,18 @@ def test_an_event_is_no_larger_than_its_schema_has_time_for(document: Any, value
                      {str(n): 1 for n in range(3_600)}, id="fields that nobody evaluated"),
     ],
 )  # fmt: skip
-def test_the_largest_event_that_a_schema_has_time_for_is_checked_soon(document: Any, value: Any):
+def test_largest_event_within_the_validation_budget_is_checked_quickly(document: Any, value: Any):
     assert "needs at most" not in refused_by(document, value)
     assert cpu_s(lambda: refused_by(document, value), 0.05) < 0.2
 
 
-def test_an_event_may_have_as_many_bytes_as_ever_where_nothing_reads_its_texts():
+def test_schema_that_reads_no_text_keeps_the_general_size_limits():
     check = check_of(schema(1, {"type": "object"}))
     assert check is not None
     assert check.limits == (MAX_VALUES, MAX_BYTES)
 
 
-def test_others_have_their_turn_while_a_large_batch_is_looked_at(
+def test_other_coroutines_run_while_a_large_batch_is_validated(
     tmp_path: Path, producer: Recorder, monkeypatch: pytest.MonkeyPatch
 ):
     document = {"items": {"anyOf": [{"const": number} for number in range(90)]}}
@@ -273,11 +273,11 @@ def test_others_have_their_turn_while_a_large_batch_is_looked_at(
             turns += 1
             await asyncio.sleep(0)
 
-    async def run() -> list[Verdict]:
+    async def run() -> list[EventResult]:
         replica._loop = asyncio.get_running_loop()
-        replica._acks = Acks(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._on_done)
         beside = asyncio.create_task(others())
-        items: list[Item] = [Event(b"[]", [89] * 1_500, []) for _ in range(16)]
+        items: list[Item] = [ReceivedEvent(b"[]", [89] * 1_500, []) for _ in range(16)]
         verdicts = await replica.take(replica.route(KEY), items)
         beside.cancel()
         return verdicts
@@ -290,13 +290,13 @@ def test_others_have_their_turn_while_a_large_batch_is_looked_at(
     assert turns >= 3
 
 
-def test_the_problem_of_a_single_event_names_the_place():
+def test_problem_of_a_single_event_has_a_pointer_to_the_field():
     check = check_of(schema(1, NUMBERS))
     assert check is not None
-    with pytest.raises(RefusalError) as caught:
-        refuse_misfit(check, Event(b'{"n": "secret"}', {"n": "secret"}, []))
+    with pytest.raises(EventRejectedError) as caught:
+        reject_mismatch(check, ReceivedEvent(b'{"n": "secret"}', {"n": "secret"}, []))
     body = json.loads(problem_body(caught.value, "1-1"))
     assert (body["status"], body["code"], body["pointer"]) == (422, "schema", "/n")
     assert "secret" not in str(body)
-    plain = json.loads(problem_body(RefusalError(404, "not-found", "nothing here"), "1-1"))
+    plain = json.loads(problem_body(EventRejectedError(404, "not-found", "nothing here"), "1-1"))
     assert "pointer" not in plain

@@ -1,6 +1,6 @@
-"""A fatal error of the producer: events under way are answered with 503, and the next ones are stored by a new one.
+"""After a fatal producer error, in-flight events are answered with 503 and a new producer stores the next ones.
 
-On librdkafka's mock broker, because a real one brings the error about only by losing what it had acknowledged.
+Uses librdkafka's mock broker, because a real one causes the error only by losing what it had acknowledged.
 """
 
 import asyncio
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.ingest import pace
-from dataplane.ingest.acks import Acks
-from dataplane.ingest.replica import Replica
+from dataplane.ingest import topic_throttle
+from dataplane.ingest.acks import AckTracker
+from dataplane.ingest.replica import IngestReplica
 from dataplane.runtime.settings import settings_from
-from tests.rig.librdkafka import MockCluster, fail_for_good
+from tests.support.librdkafka import MockCluster, fail_for_good
 from tests.unit.ingest.test_when_an_event_is_acked import ROUTE, events, taken
 
 
@@ -23,17 +23,17 @@ def cluster() -> MockCluster:
     return cluster
 
 
-def test_a_replica_replaces_its_producer_and_acks_nothing_that_is_not_stored(tmp_path: Path, cluster: MockCluster):
+def test_replica_replaces_its_producer_and_acks_only_stored_events(tmp_path: Path, cluster: MockCluster):
     async def run() -> None:
         settings = settings_from({"PENSTOCK_KAFKA": cluster.address, "PENSTOCK_VAR": str(tmp_path)})
-        replica = Replica(settings, "ingest-1")
+        replica = IngestReplica(settings, "ingest-1")
         replica._loop = asyncio.get_running_loop()
-        replica._acks = Acks(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._on_done)
         replica._reader.at_end = True
         (stored,) = await replica.take(ROUTE, events("1"))
         assert (stored.status, replica.ready) == (202, "")
         cluster.kill()
-        count = pace.ON_THEIR_WAY + 3  # some are with the client, the others are held for it
+        count = topic_throttle.ON_THEIR_WAY + 3  # some are in the client's queue, the throttle holds the others
         waiting = [await taken(replica, events(str(number))) for number in range(count)]
         failed = replica._producer._producer
         fail_for_good(failed)
@@ -47,7 +47,7 @@ def test_a_replica_replaces_its_producer_and_acks_nothing_that_is_not_stored(tmp
         readings = {reading.name: reading.value for reading in replica.readings() if not reading.labels}
         assert readings["penstock_ingest_producer_replacements_total"] == 1
         lines = (tmp_path / "data" / "acks" / "ingest-1.acks").read_bytes().splitlines()
-        assert len(lines) == 2, "only what was stored is journalled"
+        assert len(lines) == 2, "only stored events are in the ack journal"
         replica._journal.close()
         replica._reader.close()
 

@@ -1,4 +1,4 @@
-"""What is read from clusters that are not ours, by whom, and what a record becomes."""
+"""Kafka sources: which topics are read for which tenant, and how a record becomes an event."""
 
 import subprocess
 import sys
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dataplane.ingest.events import MAX_ATTRIBUTES, Event
-from dataplane.ingest.feeds import Wanted, decoded, record_of, usable_headers, wanted
+from dataplane.ingest.events import MAX_ATTRIBUTES, ReceivedEvent
+from dataplane.ingest.feeds import FeedKey, decoded, record_of, usable_headers, wanted
 from dataplane.spec import KafkaSource, parse_pipe_spec
 from dataplane.spec.clusters import parse_clusters, why_not_readable
 from dataplane.tables.control import ControlTable
@@ -17,11 +17,11 @@ from localbox.settings import ROOT
 CLUSTERS = parse_clusters(
     b'{"main": {"tenants": ["t1"], "topics": ["orders.*", "users"], "settings": {"bootstrap.servers": "k:9092"}}}'
 )
-WANT = Wanted("p", "old", "t1", "users", "main", "earliest")
+WANT = FeedKey("p", "old", "t1", "users", "main", "earliest")
 
 
 class Record:
-    """A record as a consumer gives it."""
+    """Record as a Kafka consumer returns it."""
 
     def __init__(self, offset: int, body: bytes | None, key: bytes | None = None, *headers: tuple[str, Any]) -> None:
         self._parts = (offset, body, key, list(headers))
@@ -58,13 +58,13 @@ class Record:
         ("t2", "main", "users", "cluster"),
     ],
 )
-def test_a_tenant_reads_the_topics_that_the_platform_gives_it(tenant: str, cluster: str, topic: str, field: str | None):
+def test_tenant_reads_only_topics_that_the_platform_allows_it(tenant: str, cluster: str, topic: str, field: str | None):
     why = why_not_readable(CLUSTERS, KafkaSource(cluster, topic), tenant)
     assert (why[0] if why else None) == field
 
 
 @pytest.mark.parametrize("text", [b"[]", b"{", b'{"a":{"tenants":[],"topics":[],"settings":{}}}', b'{"a":{"x":1}}'])
-def test_a_file_of_clusters_that_cannot_be_is_refused(text: bytes):
+def test_invalid_clusters_file_is_refused(text: bytes):
     with pytest.raises(ValueError, match="PENSTOCK_KAFKA_CLUSTERS"):
         parse_clusters(text)
 
@@ -79,23 +79,23 @@ def table(state: Any = "active", tenant: str = "t1", weights: Any = ((1, 0), (2,
     return made
 
 
-def test_the_newest_revision_with_traffic_says_what_is_read():
+def test_newest_revision_with_traffic_decides_which_topic_is_read():
     assert wanted(table(), CLUSTERS) == {WANT}
     assert wanted(table(weights=((1, 100),)), CLUSTERS) == {WANT._replace(topic="orders.old")}
-    assert wanted(table("paused"), CLUSTERS) == {WANT}, "a paused pipe accepts and holds"
+    assert wanted(table("paused"), CLUSTERS) == {WANT}, "a paused pipe accepts events and holds them"
 
 
 @pytest.mark.parametrize("known", [table("closed"), table(weights=()), table(tenant="t2"), ControlTable()])
-def test_nothing_is_read_for_others(known: ControlTable):
+def test_pipe_that_is_closed_foreign_unknown_or_without_revision_reads_no_topic(known: ControlTable):
     assert wanted(known, CLUSTERS) == set()
 
 
-def event_of(record: "Record") -> Event:
+def event_of(record: "Record") -> ReceivedEvent:
     event, _ = record_of(record, WANT)
     return next(decoded([event], 1_000))
 
 
-def test_a_record_becomes_an_event_with_its_own_time_key_and_an_id_of_its_place():
+def test_record_becomes_an_event_with_its_timestamp_its_key_and_an_id_from_its_offset():
     event = event_of(Record(7, b'{"a":1}', b"k1", ("ce_type", b"order"), ("penstock-meta", b"x"), ("x", None)))
     again = event_of(Record(7, b'{"a":2}'))
     other = event_of(Record(8, b'{"a":1}'))
@@ -110,17 +110,17 @@ def test_a_record_becomes_an_event_with_its_own_time_key_and_an_id_of_its_place(
 
 
 @pytest.mark.parametrize("body", [b"\xff\x00", b"{", b"NaN"])
-def test_what_is_no_json_is_taken_all_the_same(body: bytes):
+def test_record_that_is_not_json_is_accepted_unchanged(body: bytes):
     event = event_of(Record(7, body))
     assert (event.body, event.value) == (body, None)
 
 
-def test_a_tombstone_is_null():
+def test_tombstone_becomes_null():
     assert event_of(Record(7, None)).body == b"null"
 
 
-def test_a_body_over_the_limit_is_not_decoded():
-    large = Event(b"[" + b"[]," * 500 + b"1]", None, [])
+def test_body_over_the_limit_is_not_decoded():
+    large = ReceivedEvent(b"[" + b"[]," * 500 + b"1]", None, [])
     assert next(decoded([large], 1_000)).value is None
 
 
@@ -149,13 +149,13 @@ TRACE = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         pytest.param(("traceparent", b"00-junk"), id="no traceparent"),
     ],
 )
-def test_a_header_that_could_not_be_sent_on_is_dropped_and_the_record_kept(header: tuple[str, bytes]):
+def test_undeliverable_header_is_dropped_and_the_record_is_kept(header: tuple[str, bytes]):
     event, dropped = record_of(Record(7, b"{}", None, ("ce_id", b"1"), header), WANT)
     assert event.body == b"{}"
     assert (event.headers, dropped) == ([JSON, ("ce_id", b"1")], 1)
 
 
-def test_usable_headers_go_on_and_others_of_the_record_are_not_counted():
+def test_usable_headers_are_kept_and_unrelated_ones_are_not_counted_as_dropped():
     given = [("x-own", b"\r\n"), ("ce_time", None), ("ce_subject", "\u00e9".encode()), ("traceparent", TRACE)]
     assert usable_headers([*given, ("content-type", b"text/plain")]) == (
         [("content-type", b"text/plain"), ("ce_subject", "\u00e9".encode()), ("traceparent", TRACE)],
@@ -163,19 +163,19 @@ def test_usable_headers_go_on_and_others_of_the_record_are_not_counted():
     )
 
 
-def test_of_two_headers_with_one_name_the_last_counts():
+def test_last_of_two_headers_with_the_same_name_is_used():
     assert usable_headers([("ce_id", b"1"), ("ce_id", b"2")]) == ([JSON, ("ce_id", b"2")], 1)
 
 
-def test_a_record_has_no_more_attributes_than_a_posted_event_may():
+def test_record_has_at_most_as_many_attributes_as_a_posted_event():
     headers, dropped = usable_headers([(f"ce_a{number}", b"v") for number in range(MAX_ATTRIBUTES + 50)])
     assert len(headers) <= MAX_ATTRIBUTES + 2
     assert dropped == MAX_ATTRIBUTES + 50 - (len(headers) - 1)
 
 
-def test_a_name_that_is_not_utf8_costs_the_record_its_headers_and_nothing_else():
-    """In a process of its own: without care it ends with SIGSEGV."""
-    command = [sys.executable, "-m", "tests.rig.raw_headers"]
+def test_header_name_that_is_not_utf8_costs_the_record_only_its_headers():
+    """Run in a subprocess: an unguarded read ends with SIGSEGV."""
+    command = [sys.executable, "-m", "tests.support.raw_headers"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == f"200 { ({(b'{}', (JSON,), 1)}) }\n"

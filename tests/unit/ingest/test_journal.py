@@ -1,4 +1,4 @@
-"""The ack journal, killed between any two of its steps: every ACK that was answered is told at least once."""
+"""The ack journal, killed between any two of its steps, reports every answered ACK at least once."""
 
 import os
 import resource
@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from dataplane.ingest import journal as module
-from dataplane.ingest.journal import Ack, AckJournal
-from dataplane.runtime.lines import append_to, read_lines, write_all
+from dataplane.ingest.journal import AckJournal, JournalledAck
+from dataplane.runtime.line_files import append_to, read_lines, write_all
 
 
 class KilledError(BaseException):
-    """Stands for SIGKILL: nothing handles it."""
+    """Stand-in for SIGKILL: nothing handles it."""
 
 
 class Killer:
-    """Ends the process before its n-th step that touches the disk."""
+    """Injector that kills the process before its n-th disk operation."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         self.left = after
@@ -39,7 +39,7 @@ class Killer:
 
 
 class Replica:
-    """One run of a replica. `stored` is what the ledger has, `answered` what 202 was said to."""
+    """One run of a replica: `stored` is what the ledger has, `answered` the positions that got a 202."""
 
     def __init__(self, folder: Path, answered: set[int], stored: set[int]) -> None:
         self.answered, self.stored = answered, stored
@@ -47,7 +47,7 @@ class Replica:
         self.untold = {position for ack in self.journal.left_behind for position in ack.positions}
 
     def answer(self, *positions: int) -> None:
-        self.journal.write([Ack("c1", "p", 1, list(positions))])
+        self.journal.write([JournalledAck("c1", "p", 1, list(positions))])
         self.answered.update(positions)
         self.untold.update(positions)
 
@@ -57,7 +57,7 @@ class Replica:
         if meanwhile:
             self.answer(*meanwhile)
         self.stored |= told
-        self.journal.told()
+        self.journal.reported()
 
 
 def live(folder: Path, answered: set[int], stored: set[int], first: int) -> None:
@@ -87,7 +87,7 @@ def test_two_runs_killed_at_any_step_lose_no_ack(
     assert answered <= stored | left
 
 
-def test_what_the_ledger_has_is_not_kept(tmp_path: Path):
+def test_acks_that_the_ledger_has_are_removed_from_the_journal(tmp_path: Path):
     replica = Replica(tmp_path, set(), set())
     for number in range(50):
         replica.answer(number)
@@ -95,30 +95,30 @@ def test_what_the_ledger_has_is_not_kept(tmp_path: Path):
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) == 0
 
 
-def test_a_torn_line_was_not_answered_and_spoils_no_later_start(tmp_path: Path):
+def test_torn_line_was_never_answered_and_breaks_no_later_start(tmp_path: Path):
     journal = AckJournal(tmp_path, "ingest-1")
-    journal.write([Ack("c1", "p", 1, [1])])
+    journal.write([JournalledAck("c1", "p", 1, [1])])
     journal.close()
     path = tmp_path / "ingest-1.acks"
     path.write_bytes(path.read_bytes() + b'["c1","p"')
     for number in (2, 3):
         journal = AckJournal(tmp_path, "ingest-1")
-        journal.write([Ack("c1", "p", 1, [number])])
+        journal.write([JournalledAck("c1", "p", 1, [number])])
         journal.close()
     left = AckJournal(tmp_path, "ingest-1").left_behind
     assert [ack.positions for ack in left] == [[1], [2], [3]]
 
 
-def test_replicas_keep_apart(tmp_path: Path):
+def test_replicas_have_separate_journals(tmp_path: Path):
     one, other = (AckJournal(tmp_path, name) for name in ("ingest-1", "ingest-2"))
-    one.write([Ack("c1", "p", 1, [1])])
-    other.write([Ack("c1", "p", 1, [2])])
+    one.write([JournalledAck("c1", "p", 1, [1])])
+    other.write([JournalledAck("c1", "p", 1, [2])])
     assert [ack.positions for ack in AckJournal(tmp_path, "ingest-2").left_behind] == [[2]]
     one.close()
     other.close()
 
 
-def test_a_disk_that_takes_only_a_part_is_an_error_and_not_a_silence(tmp_path: Path):
+def test_partial_write_on_a_full_disk_raises_an_error(tmp_path: Path):
     class Full:
         def __init__(self) -> None:
             self.room = 10
@@ -134,7 +134,7 @@ def test_a_disk_that_takes_only_a_part_is_an_error_and_not_a_silence(tmp_path: P
         write_all(Full(), b"x" * 11)  # type: ignore[arg-type]
 
 
-def test_appending_goes_on_after_the_last_whole_line(tmp_path: Path):
+def test_append_continues_after_the_last_complete_line(tmp_path: Path):
     path = tmp_path / "lines"
     assert read_lines(path) == []
     path.write_bytes(b"one\ntwo\nthr")
@@ -146,7 +146,7 @@ def test_appending_goes_on_after_the_last_whole_line(tmp_path: Path):
 
 @contextmanager
 def room_for(path: Path, more: int) -> Iterator[None]:
-    """The system lets no file of ours grow beyond what this one has, and a few bytes."""
+    """Limit files of this process to the present size of this one and a few bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + more, hard))
     try:
@@ -156,21 +156,21 @@ def room_for(path: Path, more: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("room", [0, 5, 16, 20, 40])
-def test_what_did_not_fit_on_the_disk_counts_for_nothing_and_spoils_nothing(tmp_path: Path, room: int):
+def test_failed_write_records_no_ack_and_damages_no_other_line(tmp_path: Path, room: int):
     journal = AckJournal(tmp_path, "ingest-1")
-    journal.write([Ack("c1", "p", 1, [1])])
+    journal.write([JournalledAck("c1", "p", 1, [1])])
     with room_for(tmp_path / "ingest-1.acks", room), pytest.raises(OSError, match="File too large"):
-        journal.write([Ack("c1", "p", 1, [2]), Ack("c1", "p", 1, [3]), Ack("c1", "p", 1, [4])])
-    journal.write([Ack("c1", "p", 1, [5])])
+        journal.write(
+            [JournalledAck("c1", "p", 1, [2]), JournalledAck("c1", "p", 1, [3]), JournalledAck("c1", "p", 1, [4])]
+        )
+    journal.write([JournalledAck("c1", "p", 1, [5])])
     journal.close()
     assert [ack.positions for ack in AckJournal(tmp_path, "ingest-1").left_behind] == [[1], [5]]
 
 
-def test_a_rotation_that_fails_loses_nothing_and_may_be_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_failed_rotation_loses_no_ack_and_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     journal = AckJournal(tmp_path, "ingest-1")
-    journal.write([Ack("c1", "p", 1, [1])])
+    journal.write([JournalledAck("c1", "p", 1, [1])])
     with monkeypatch.context() as patches:
 
         def full(_path: Path) -> None:
@@ -180,8 +180,8 @@ def test_a_rotation_that_fails_loses_nothing_and_may_be_asked_for_again(
         with pytest.raises(OSError, match="No space"):
             journal.rotate()
         with pytest.raises(OSError, match="No space"):
-            journal.write([Ack("c1", "p", 1, [2])])
-    journal.write([Ack("c1", "p", 1, [3])])
+            journal.write([JournalledAck("c1", "p", 1, [2])])
+    journal.write([JournalledAck("c1", "p", 1, [3])])
     journal.rotate()
     journal.close()
     assert [ack.positions for ack in AckJournal(tmp_path, "ingest-1").left_behind] == [[1], [3]]

@@ -1,4 +1,4 @@
-"""Records wait for those of their partition that are on their way: in order, and for that partition alone."""
+"""Records wait, in order, for in-flight records of their own partition, and of no other."""
 
 import asyncio
 from collections import defaultdict
@@ -10,16 +10,16 @@ from confluent_kafka import KafkaError
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from dataplane.ingest import pace
-from dataplane.ingest.acks import Batch
-from dataplane.ingest.pace import ON_THEIR_WAY, Pace
-from tests.rig.reports import Report
+from dataplane.ingest import topic_throttle
+from dataplane.ingest.acks import RequestRecords
+from dataplane.ingest.topic_throttle import ON_THEIR_WAY, TopicThrottle
+from tests.support.reports import Report
 
 TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)
 
 
 class Taking:
-    """A producer whose reports come when the test says so."""
+    """Producer whose delivery reports come when the test says so."""
 
     def __init__(self) -> None:
         self.full = False
@@ -39,18 +39,18 @@ class Taking:
 
 
 class Sending:
-    """Requests through a pace."""
+    """Requests sent through a topic throttle."""
 
     def __init__(self) -> None:
         self.producer = Taking()
-        self.pace = Pace(self.producer, "t")
+        self.pace = TopicThrottle(self.producer, "t")
         self.sent: dict[int, list[bytes]] = defaultdict(list)
-        self.done: list[Batch] = []
+        self.done: list[RequestRecords] = []
         with asyncio.Runner() as runner:
             self._loop = runner.get_loop()
 
     def send(self, partition: int, records: int = 1) -> None:
-        batch = Batch([], self.pace, self._loop)
+        batch = RequestRecords([], self.pace, self._loop)
         for number in range(records):
             value = b"%d-%d" % (partition, len(self.sent[partition]))
             batch.subject.append(value)
@@ -66,29 +66,29 @@ class Sending:
         return [value for batch in self.done if None in batch.places for value in batch.subject]
 
 
-def test_a_few_go_at_once_and_the_rest_when_those_are_stored():
+def test_throttle_sends_a_few_records_at_once_and_the_rest_when_those_are_stored():
     sending = Sending()
     for _ in range(ON_THEIR_WAY + 3):
         sending.send(0)
     assert sending.producer.taken[0] == sending.sent[0][:ON_THEIR_WAY]
-    sending.pace.turn()
+    sending.pace.poll()
     assert len(sending.producer.taken[0]) == ON_THEIR_WAY, "nothing has been stored yet"
     sending.producer.report(0)
     sending.send(0)
-    assert len(sending.producer.taken[0]) == ON_THEIR_WAY, "it does not overtake those that wait"
-    sending.pace.turn()
+    assert len(sending.producer.taken[0]) == ON_THEIR_WAY, "the new record does not overtake waiting ones"
+    sending.pace.poll()
     assert sending.producer.taken[0] == sending.sent[0]
 
 
-def test_a_request_that_begins_goes_whole():
+def test_started_request_is_sent_completely():
     sending = Sending()
     sending.send(0, records=100)
     assert sending.producer.taken[0] == sending.sent[0]
     sending.send(0, records=2)
-    assert len(sending.producer.taken[0]) == 100, "the next one waits"
+    assert len(sending.producer.taken[0]) == 100, "the next request waits"
 
 
-def test_one_partition_does_not_hold_up_another():
+def test_one_partition_does_not_delay_another():
     sending = Sending()
     for _ in range(ON_THEIR_WAY + 1):
         sending.send(0)
@@ -96,42 +96,42 @@ def test_one_partition_does_not_hold_up_another():
     assert sending.producer.taken[1] == sending.sent[1]
 
 
-def test_where_one_could_not_be_stored_those_behind_it_are_refused_at_once():
+def test_records_behind_a_failed_one_are_refused_at_once():
     sending = Sending()
     for _ in range(ON_THEIR_WAY + 2):
         sending.send(0)
     sending.producer.report(0, TIMED_OUT)
-    sending.pace.turn()
+    sending.pace.poll()
     assert sending.refused() == [sending.sent[0][0], *sending.sent[0][ON_THEIR_WAY:]]
     sending.send(0)
-    assert sending.producer.taken[0][-1] == sending.sent[0][-1], "the next one tries again"
+    assert sending.producer.taken[0][-1] == sending.sent[0][-1], "the next record is tried again"
 
 
-def test_what_a_full_producer_does_not_take_later_is_refused():
+def test_waiting_record_that_a_full_producer_rejects_is_refused():
     sending = Sending()
     for _ in range(ON_THEIR_WAY + 1):
         sending.send(0)
     sending.producer.full = True
     sending.producer.report(0)
-    sending.pace.turn()
+    sending.pace.poll()
     assert sending.refused() == sending.sent[0][-1:]
 
 
-def test_more_than_fits_is_refused_and_what_has_left_makes_room(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pace, "HELD_BYTES", 2 * pace.RECORD_BYTES)
+def test_records_beyond_the_held_bytes_are_refused_until_earlier_ones_are_sent(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(topic_throttle, "HELD_BYTES", 2 * topic_throttle.RECORD_BYTES)
     sending = Sending()
     for _ in range(ON_THEIR_WAY + 2):
         sending.send(0)
     with pytest.raises(BufferError):
         sending.send(0)
     sending.producer.report(0)
-    sending.pace.turn()
+    sending.pace.poll()
     sending.send(0)
     assert len(sending.producer.taken[0]) == ON_THEIR_WAY + 2
 
 
 class AnyTraffic(RuleBasedStateMachine):
-    """Whatever comes in whatever order: nothing is lost, doubled, or overtakes another of its partition."""
+    """Random traffic in random order: no record is lost, duplicated or overtakes another of its partition."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ class AnyTraffic(RuleBasedStateMachine):
     @rule(full=st.booleans())
     def turn(self, full: bool) -> None:
         self.sending.producer.full = full
-        self.sending.pace.turn()
+        self.sending.pace.poll()
         self.sending.producer.full = False
 
     @invariant()
@@ -160,12 +160,12 @@ class AnyTraffic(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         producer = self.sending.producer
-        self.sending.pace.turn()
+        self.sending.pace.poll()
         while any(producer.due.values()):
             for partition, due in producer.due.items():
                 while due:
                     producer.report(partition)
-            self.sending.pace.turn()
+            self.sending.pace.poll()
         everything = sorted(value for sent in self.sending.sent.values() for value in sent)
         assert sorted(self.sending.stored() + self.sending.refused()) == everything
 

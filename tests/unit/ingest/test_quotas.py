@@ -1,4 +1,4 @@
-"""Quotas at ingest: what is admitted, what is refused and how, and how replicas share a tenant's limits."""
+"""Quotas at ingest: which requests are admitted or refused, and how replicas share a tenant's limits."""
 
 import asyncio
 import gzip
@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.ingest import replica as module
-from dataplane.ingest.acks import Acks
+from dataplane.ingest.acks import AckTracker
 from dataplane.ingest.app import IngestApp
-from dataplane.ingest.quotas import BURST_S, Meter, Meters, OverQuotaError, Peers
-from dataplane.ingest.replica import Replica
+from dataplane.ingest.quotas import BURST_S, OverQuotaError, Peers, TenantMeter, TenantMeters
+from dataplane.ingest.replica import IngestReplica
 from dataplane.ledger.meta import Headers
 from dataplane.runtime.settings import settings_from
 from dataplane.spec import parse_pipe_spec
@@ -25,32 +25,32 @@ from dataplane.spec.keys import key_digest
 from dataplane.tables.control import ControlTable
 from dataplane.tables.quotas import MIB, QuotaError, Quotas, checked_limits, limits_of, parse_quotas
 from dataplane.tables.records import (
+    ApiKeyRecord,
     CellRecord,
-    KeyRecord,
     PipeRecord,
     PlanRecord,
     QuotaRecord,
     TopicRecord,
 )
-from tests.rig.cluster import key_of
+from tests.support.cluster import key_of
 
 KEY = key_of("p")
 SPEC = parse_pipe_spec({"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example/"}}})
 
 
-def test_an_installation_names_the_defaults_it_wants_and_keeps_the_others():
+def test_installation_sets_some_default_quotas_and_keeps_the_others():
     quotas = parse_quotas("events_per_s=7, pipes = 3")
     assert (quotas.events_per_s, quotas.pipes, quotas.topics) == (7, 3, Quotas().topics)
     assert limits_of(quotas, {"events_per_s": None, "pipes": 9, "of_a_later_release": 1}).pipes == 9
 
 
 @pytest.mark.parametrize("text", ["events=1", "pipes", "pipes=-1", "pipes=many", "events_per_s=0", "bytes_per_s=1"])
-def test_a_quota_that_cannot_be_is_refused(text: str):
+def test_invalid_quota_is_refused(text: str):
     with pytest.raises(QuotaError, match=text.partition("=")[0]):
         parse_quotas(text)
 
 
-def test_only_known_kinds_can_be_set():
+def test_unknown_kind_of_quota_is_refused():
     with pytest.raises(QuotaError, match="is not a kind of quota"):
         checked_limits({"friends": 1})
 
@@ -58,11 +58,11 @@ def test_only_known_kinds_can_be_set():
 # -- one tenant at one replica -----------------------------------------------------------------------------------------
 
 
-def meter(now_s: float = 0.0, **limits: int) -> Meter:
-    return Meter(limits_of(Quotas(), limits), now_s)
+def meter(now_s: float = 0.0, **limits: int) -> TenantMeter:
+    return TenantMeter(limits_of(Quotas(), limits), now_s)
 
 
-def test_a_tenant_at_rest_may_send_the_quota_of_the_burst_at_once_and_no_more():
+def test_idle_tenant_may_send_one_burst_at_once_and_no_more():
     tenant = meter(events_per_s=10)
     assert tenant.admit(100, 0.0) == 10 * BURST_S
     with pytest.raises(OverQuotaError) as refused:
@@ -71,14 +71,14 @@ def test_a_tenant_at_rest_may_send_the_quota_of_the_burst_at_once_and_no_more():
     assert tenant.admit(100, 0.55) == 5
 
 
-def test_retry_after_is_when_the_rest_of_the_batch_fits():
+def test_retry_after_is_the_time_until_the_rest_of_the_batch_fits():
     tenant = meter(events_per_s=10)
     tenant.admit(20, 0.0)
     assert tenant.over_rest(15).retry_after_s == 2
-    assert tenant.over_rest(1_000).retry_after_s == 2, "no longer than the bucket takes to be full"
+    assert tenant.over_rest(1_000).retry_after_s == 2, "at most the time until the bucket is full"
 
 
-def test_a_body_may_take_the_bytes_below_zero_once():
+def test_single_body_may_overdraw_the_byte_bucket_once():
     tenant = meter(bytes_per_s=1_024)
     tenant.check(0.0)
     tenant.charge(1_024 * 4)
@@ -88,7 +88,7 @@ def test_a_body_may_take_the_bytes_below_zero_once():
     tenant.check(2.1)
 
 
-def test_the_headers_are_structured_fields_of_the_draft():
+def test_ratelimit_headers_are_structured_fields_of_the_draft():
     tenant = meter(events_per_s=10, bytes_per_s=2_000)
     tenant.admit(5, 0.0)
     assert tenant.headers() == [
@@ -97,7 +97,7 @@ def test_the_headers_are_structured_fields_of_the_draft():
     ]
 
 
-def test_bodies_in_flight_are_bounded_and_one_that_is_refused_does_not_count():
+def test_in_flight_bodies_are_bounded_and_a_refused_one_does_not_count():
     tenant = meter(in_flight_bytes=8 * MIB)
     tenant.begin(5 * MIB)
     with pytest.raises(OverQuotaError):
@@ -109,7 +109,7 @@ def test_bodies_in_flight_are_bounded_and_one_that_is_refused_does_not_count():
     limit=st.integers(1, 1_000),
     steps=st.lists(st.tuples(st.floats(0.001, 5.0), st.integers(1, 500)), min_size=1, max_size=60),
 )
-def test_never_more_is_admitted_than_the_rate_and_one_burst(limit: int, steps: list[tuple[float, int]]):
+def test_admitted_events_never_exceed_the_rate_plus_one_burst(limit: int, steps: list[tuple[float, int]]):
     tenant, now_s, admitted = meter(events_per_s=limit), 0.0, 0
     for pause_s, events in steps:
         now_s += pause_s
@@ -121,7 +121,7 @@ def test_never_more_is_admitted_than_the_rate_and_one_burst(limit: int, steps: l
 
 
 class Clock:
-    """Monotonic seconds that the test sets."""
+    """Monotonic clock in seconds that the test sets."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -131,25 +131,25 @@ class Clock:
 
 
 class Fleet:
-    """Replicas that tell each other once a second what they admitted, as heartbeats do."""
+    """Replicas that report to each other once a second what they admitted, as heartbeats do."""
 
     def __init__(self, replicas: int, limit: int) -> None:
         self.clock = Clock()
         quotas = Quotas(events_per_s=limit)
-        self.meters = [Meters(ControlTable(), quotas, MIB, self.clock) for _ in range(replicas)]
+        self.meters = [TenantMeters(ControlTable(), quotas, MIB, self.clock) for _ in range(replicas)]
         for _ in range(2):
             self.tell()
 
     def tell(self) -> None:
-        said = [meters.tell() for meters in self.meters]
+        said = [meters.publish_use() for meters in self.meters]
         for one, meters in enumerate(self.meters):
             for other, taken in enumerate(said):
                 if other != one:
-                    meters.peers.hear(f"ingest-{other}", taken, self.clock.now_s)
+                    meters.peers.on_report(f"ingest-{other}", taken, self.clock.now_s)
             meters.share_out()
 
     def second(self, *demand: int) -> list[int]:
-        """A second in which each replica is sent so many events; what each admitted."""
+        """Send each replica so many events within one second; return how many each admitted."""
         admitted = [0] * len(demand)
         for _ in range(20):
             self.clock.now_s += 0.05
@@ -159,9 +159,9 @@ class Fleet:
         return admitted
 
 
-def test_a_tenant_on_one_connection_has_its_whole_quota():
+def test_tenant_on_one_connection_gets_its_whole_quota():
     fleet = Fleet(3, 100)
-    for _ in range(4):  # the burst is used up
+    for _ in range(4):  # use up the burst
         fleet.second(1_000, 0, 0)
     assert sum(sum(fleet.second(1_000, 0, 0)) for _ in range(10)) == pytest.approx(1_000, rel=0.05)
 
@@ -175,26 +175,26 @@ def test_all_replicas_together_admit_the_quota_and_no_more(demand: tuple[int, ..
     assert admitted == pytest.approx(20 * min(100, sum(demand)), rel=0.07)
 
 
-def test_what_comes_through_while_demand_moves_is_bounded():
-    """After a silence each replica knows of no other demand: one burst each, and a second of the quota each."""
+def test_excess_admitted_while_demand_changes_is_bounded():
+    """After a silence each replica knows of no other demand: it admits one burst and one second of the quota."""
     fleet = Fleet(3, 100)
     admitted = sum(fleet.second(1_000, 1_000, 1_000)) + sum(fleet.second(1_000, 1_000, 1_000))
     assert admitted <= 3 * 100 * (BURST_S + 1) + 100
 
 
-def test_a_replica_that_is_silent_or_has_ended_leaves_its_part_to_the_others():
+def test_silent_or_ended_replica_no_longer_counts_among_the_peers():
     peers = Peers()
-    peers.hear("ingest-2", {"t": (50.0, 0.0)}, 0.0)
-    peers.hear("ingest-3", {"t": (10.0, 0.0)}, 0.0)
+    peers.on_report("ingest-2", {"t": (50.0, 0.0)}, 0.0)
+    peers.on_report("ingest-3", {"t": (10.0, 0.0)}, 0.0)
     assert (peers.live(1.0), peers.taken("t")) == (2, (60.0, 0.0))
     peers.gone("ingest-3")
     assert (peers.live(1.0), peers.taken("t")) == (1, (50.0, 0.0))
     assert (peers.live(10.0), peers.taken("t")) == (0, (0.0, 0.0))
 
 
-def test_a_record_changes_the_limits_at_once_and_leaves_open_what_it_does_not_name():
+def test_quota_record_applies_at_once_and_keeps_the_defaults_of_limits_not_named():
     table, clock = ControlTable(), Clock()
-    meters = Meters(table, Quotas(events_per_s=10, bytes_per_s=2_000), MIB, clock)
+    meters = TenantMeters(table, Quotas(events_per_s=10, bytes_per_s=2_000), MIB, clock)
     assert meters.of("t").admit(100, clock.now_s) == 20
     table.apply(QuotaRecord("t", 1, events_per_s=1_000))
     clock.now_s += 1
@@ -203,13 +203,13 @@ def test_a_record_changes_the_limits_at_once_and_leaves_open_what_it_does_not_na
     assert meters.of("other").admit(100, clock.now_s) == 20, "without a record the defaults apply"
 
 
-def test_meters_of_tenants_that_send_nothing_are_forgotten():
+def test_meters_of_idle_tenants_are_dropped():
     clock = Clock()
-    meters = Meters(ControlTable(), Quotas(), MIB, clock)
+    meters = TenantMeters(ControlTable(), Quotas(), MIB, clock)
     busy, idle = meters.of("busy"), meters.of("idle")
     clock.now_s += 1_000
     busy.admit(busy.room(clock.now_s), clock.now_s)
-    meters.tell()
+    meters.publish_use()
     assert meters.of("busy") is busy
     assert meters.of("idle") is not idle
 
@@ -218,7 +218,7 @@ def test_meters_of_tenants_that_send_nothing_are_forgotten():
 
 
 class AckingProducer:
-    """Stores every record at once."""
+    """Producer that stores every record at once."""
 
     def __init__(self) -> None:
         self.stored: list[bytes] = []
@@ -240,7 +240,7 @@ class AckingProducer:
 
 
 class Exchange:
-    """One request: its body, whether that was read, and the answer."""
+    """One request: its body, whether the app read it, and the response."""
 
     def __init__(self, body: bytes, *, chunks: int = 0) -> None:
         self._body, self._chunks = body, chunks
@@ -267,7 +267,7 @@ class Exchange:
 class Ingest:
     """The replica's own app and classes on a producer that stores at once, with one pipe of tenant `t`."""
 
-    def __init__(self, replica: Replica, producer: AckingProducer) -> None:
+    def __init__(self, replica: IngestReplica, producer: AckingProducer) -> None:
         self.replica, self.stored, self.headers = replica, producer.stored, producer.headers
         self.app = IngestApp(replica)
 
@@ -289,8 +289,8 @@ class Ingest:
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ingest]]:
-    """Ingest with these limits, on the loop that runs."""
-    opened: list[Replica] = []
+    """Factory of ingest replicas with the given limits, on the running event loop."""
+    opened: list[IngestReplica] = []
 
     def made(in_flight: int = 64 * MIB, **limits: int) -> Ingest:
         producer = AckingProducer()
@@ -298,15 +298,15 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         env = {"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(tmp_path)}
         quotas = ",".join(f"{name}={limit}" for name, limit in limits.items())
         env |= {"PENSTOCK_QUOTAS": quotas, "PENSTOCK_IN_FLIGHT_BYTES": str(in_flight)}
-        replica = Replica(settings_from(env), "ingest-1")
+        replica = IngestReplica(settings_from(env), "ingest-1")
         replica._loop = asyncio.get_running_loop()
-        replica._acks = Acks(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._on_done)
         replica.meters.clock = lambda: 100.0
         for record in (
             CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("in", 1, 4, "")}),
             PlanRecord("p", 1, SPEC),
             PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]),
-            KeyRecord(key_digest(KEY), 1, "p", "shop"),
+            ApiKeyRecord(key_digest(KEY), 1, "p", "shop"),
         ):
             replica.table.apply(record)
         opened.append(replica)
@@ -319,7 +319,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         replica._peers.close()
 
 
-def test_a_request_over_the_quota_is_refused_unread_with_when_to_come_again(make: Callable[..., Ingest]):
+def test_request_over_the_quota_gets_429_with_retry_after_before_its_body_is_read(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make(events_per_s=1)
         assert [(await ingest.post(b"{}")).status for _ in range(2)] == [202, 202]
@@ -336,21 +336,21 @@ def test_a_request_over_the_quota_is_refused_unread_with_when_to_come_again(make
     asyncio.run(story())
 
 
-def test_a_batch_is_stored_as_far_as_the_quota_reaches_with_a_verdict_for_each_event(make: Callable[..., Ingest]):
+def test_batch_is_stored_up_to_the_quota_with_a_result_for_each_event(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make(events_per_s=2)
         done = await ingest.post(b"[0,1,2,3,4,5,6]")
         assert done.status == 207
         assert [item["status"] for item in done.answer["items"]] == [202] * 4 + [429] * 3
         assert {item["code"] for item in done.answer["items"][4:]} == {"quota-exceeded"}
-        assert ingest.stored == [b"0", b"1", b"2", b"3"], "the first ones: what follows stays behind them"
+        assert ingest.stored == [b"0", b"1", b"2", b"3"], "the first ones, so that later events stay behind them"
         assert done.headers["retry-after"] == "2"
         assert ingest.refused() == 3
 
     asyncio.run(story())
 
 
-def test_a_batch_of_which_nothing_fits_is_refused_as_a_whole(make: Callable[..., Ingest]):
+def test_batch_of_which_no_event_fits_is_refused_as_a_whole(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make(events_per_s=1)
         reading = Exchange(b"[1,2]")
@@ -368,7 +368,7 @@ def test_a_batch_of_which_nothing_fits_is_refused_as_a_whole(make: Callable[...,
     asyncio.run(story())
 
 
-def test_what_is_wrong_with_an_event_is_still_said_beyond_the_quota(make: Callable[..., Ingest]):
+def test_invalid_event_beyond_the_quota_still_gets_its_own_error(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make(events_per_s=1)
         done = await ingest.post(b"1\n2\n{\n4", content_type="application/x-ndjson")
@@ -378,7 +378,7 @@ def test_what_is_wrong_with_an_event_is_still_said_beyond_the_quota(make: Callab
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
-def test_bytes_are_counted_as_decompressed(make: Callable[..., Ingest], packed: bool):
+def test_byte_quota_counts_decompressed_bytes(make: Callable[..., Ingest], packed: bool):
     async def story() -> None:
         ingest = make(bytes_per_s=1_024)
         body = json.dumps("x" * 4_000).encode()
@@ -390,7 +390,7 @@ def test_bytes_are_counted_as_decompressed(make: Callable[..., Ingest], packed: 
     asyncio.run(story())
 
 
-def test_a_body_beyond_the_bytes_in_flight_is_refused_before_it_is_read(make: Callable[..., Ingest]):
+def test_body_beyond_the_in_flight_limit_is_refused_before_it_is_read(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make(in_flight_bytes=8 * MIB)
         ingest.replica.meters.of("t").begin(6 * MIB)
@@ -399,13 +399,13 @@ def test_a_body_beyond_the_bytes_in_flight_is_refused_before_it_is_read(make: Ca
         assert (refused.status, refused.was_read, refused.answer["violated-policies"]) == (429, False, ["in-flight"])
         chunked = await ingest.post(b"x" * MIB, chunks=100)
         assert chunked.status == 429
-        assert ingest.replica.meters.of("t").in_flight == 6 * MIB, "what was refused is in flight no more"
+        assert ingest.replica.meters.of("t").in_flight == 6 * MIB, "the refused bodies are no longer in flight"
         assert (await ingest.post(b"{}")).status == 202
 
     asyncio.run(story())
 
 
-def test_a_replica_that_has_too_much_in_hand_says_503_before_it_reads(make: Callable[..., Ingest]):
+def test_replica_with_too_many_bytes_in_flight_answers_503_before_it_reads(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make(in_flight=MIB)
         refused = await ingest.post(json.dumps("x" * 2 * MIB).encode())
@@ -415,7 +415,7 @@ def test_a_replica_that_has_too_much_in_hand_says_503_before_it_reads(make: Call
     asyncio.run(story())
 
 
-def test_an_accepted_request_says_what_is_left(make: Callable[..., Ingest]):
+def test_accepted_request_reports_the_remaining_quota(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make(events_per_s=5)
         assert (await ingest.post(b"{}")).headers["ratelimit"].startswith('"events";r=9;t=1')
@@ -423,13 +423,13 @@ def test_an_accepted_request_says_what_is_left(make: Callable[..., Ingest]):
     asyncio.run(story())
 
 
-def test_one_tenant_over_its_quota_takes_nothing_from_another(make: Callable[..., Ingest]):
+def test_tenant_over_its_quota_does_not_affect_another_tenant(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make(events_per_s=1)
         other = key_of("other")
         ingest.replica.table.apply(PlanRecord("q", 1, SPEC))
         ingest.replica.table.apply(PipeRecord("q", 1, "u", "orders", "c1", "active", [(1, 100)]))
-        ingest.replica.table.apply(KeyRecord(key_digest(other), 1, "q", "shop"))
+        ingest.replica.table.apply(ApiKeyRecord(key_digest(other), 1, "q", "shop"))
         assert (await ingest.post(b"[1,2,3,4]")).status == 207
         assert (await ingest.post(b"[1,2]", authorization=f"Bearer {other}")).status == 202
 
@@ -441,20 +441,20 @@ def test_pipes_of_one_tenant_share_its_quota(make: Callable[..., Ingest]):
         ingest = make(events_per_s=1)
         ingest.replica.table.apply(PlanRecord("q", 1, SPEC))
         ingest.replica.table.apply(PipeRecord("q", 1, "t", "more", "c1", "active", [(1, 100)]))
-        ingest.replica.table.apply(KeyRecord(key_digest(key_of("other")), 1, "q", "shop"))
+        ingest.replica.table.apply(ApiKeyRecord(key_digest(key_of("other")), 1, "q", "shop"))
         assert (await ingest.post(b"[1,2]")).status == 202
         assert (await ingest.post(b"1", authorization=f"Bearer {key_of('other')}")).status == 429
 
     asyncio.run(story())
 
 
-def test_a_feed_is_told_how_much_fits_and_its_events_are_not_counted_as_refused(make: Callable[..., Ingest]):
-    from dataplane.ingest.events import Event, Origin
+def test_kafka_source_gets_the_remaining_quota_and_its_events_do_not_count_as_refused(make: Callable[..., Ingest]):
+    from dataplane.ingest.events import ReceivedEvent, RecordOrigin
 
     async def story() -> None:
         ingest = make(events_per_s=1)
         assert ingest.replica._room("t") == 2
-        events = [Event(b"{}", {}, [], None, Origin(str(number), None)) for number in range(3)]
+        events = [ReceivedEvent(b"{}", {}, [], None, RecordOrigin(str(number), None)) for number in range(3)]
         assert await ingest.replica._take_fed("p", "shop", events, len(events)) == [202, 202, 429]
         assert ingest.replica._room("t") == 0
         assert ingest.refused() == 0

@@ -1,14 +1,14 @@
-"""Which revision an event is stamped with while its pipe ramps, and under which key it goes."""
+"""Stamping during a ramp: the revision of each event and the key under which it is produced."""
 
 from typing import Any
 
 import pytest
 
 from dataplane.expr import compile_expr
-from dataplane.ingest.events import Event, Origin
-from dataplane.ingest.problems import RefusalError
-from dataplane.ingest.replica import Replica
-from dataplane.ingest.route import Route, Stamper
+from dataplane.ingest.events import ReceivedEvent, RecordOrigin
+from dataplane.ingest.problems import EventRejectedError
+from dataplane.ingest.replica import IngestReplica
+from dataplane.ingest.route import SourceRoute, Stamper
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord, Record, TopicRecord
@@ -22,9 +22,9 @@ def plan(revision: int, **sources: Any) -> PlanRecord:
     return PlanRecord("p", revision, parse_pipe_spec({"sources": sources, "destinations": destinations}))
 
 
-def replica_of(*plans: PlanRecord, weights: list[tuple[int, int]]) -> Replica:
-    """One that knows the pipe, without clients."""
-    replica = Replica.__new__(Replica)
+def replica_of(*plans: PlanRecord, weights: list[tuple[int, int]]) -> IngestReplica:
+    """Return a replica that knows the pipe, without clients."""
+    replica = IngestReplica.__new__(IngestReplica)
     replica.table = ControlTable()
     records: list[Record] = [CELL, *plans, PipeRecord("p", 1, "t", "orders", "c1", "active", weights)]
     for record in records:
@@ -32,16 +32,16 @@ def replica_of(*plans: PlanRecord, weights: list[tuple[int, int]]) -> Replica:
     return replica
 
 
-def route(source: str, *plans: PlanRecord, weights: list[tuple[int, int]]) -> Route:
+def route(source: str, *plans: PlanRecord, weights: list[tuple[int, int]]) -> SourceRoute:
     return replica_of(*plans, weights=weights)._lead("p", source)
 
 
-def event(key: str, **changes: Any) -> Event:
-    return Event(b"{}", {"old": key, "new": f"{key}!"}, [], **changes)
+def event(key: str, **changes: Any) -> ReceivedEvent:
+    return ReceivedEvent(b"{}", {"old": key, "new": f"{key}!"}, [], **changes)
 
 
-def test_no_expression_of_a_plan_is_compiled_where_events_are_only_stamped():
-    """Compiling takes up to 40 ms an expression, at each change of the table, on the event loop that serves all."""
+def test_stamping_compiles_no_expression_of_a_plan():
+    """Compilation needs up to 40 ms an expression, at each change of the table, on the shared event loop."""
     steps = [{"op": "filter", "when": f"body.a == {n}"} for n in range(50)]
     destinations = {"crm": {"type": "http", "url": "http://crm.example/"}}
     spec = parse_pipe_spec({"sources": {"shop": {}}, "destinations": destinations, "normalize": steps})
@@ -50,7 +50,7 @@ def test_no_expression_of_a_plan_is_compiled_where_events_are_only_stamped():
     assert compile_expr.cache_info().misses == 0
 
 
-def test_a_key_sticks_to_its_revision_whatever_else_the_events_say():
+def test_key_keeps_its_revision_for_all_its_events():
     way = route("shop", plan(7, shop={"key": "old"}), plan(8, shop={"key": "old"}), weights=[(8, 50), (7, 50)])
     stamper = Stamper(0)
     seen = {key: {stamper.stamp(way, event(key), NOW_US + n)[0].revision for n in range(20)} for key in "abcdefgh"}
@@ -58,7 +58,7 @@ def test_a_key_sticks_to_its_revision_whatever_else_the_events_say():
     assert set.union(*seen.values()) == {7, 8}
 
 
-def test_each_revision_has_its_own_key_and_the_stable_ones_decides():
+def test_each_revision_has_its_own_key_and_the_key_of_the_stable_one_decides():
     way = route("shop", plan(7, shop={"key": "old"}), plan(8, shop={"key": "new"}), weights=[(8, 50), (7, 50)])
     keys = {meta.revision: key for meta, key in (Stamper(0).stamp(way, event(one), NOW_US) for one in "abcdefgh")}
     assert keys[7] is not None
@@ -67,12 +67,12 @@ def test_each_revision_has_its_own_key_and_the_stable_ones_decides():
     assert keys[8].endswith(b"!")
 
 
-def test_a_source_that_only_the_ramping_revision_names_is_its_alone():
+def test_source_only_in_the_ramping_revision_uses_that_revision():
     way = route("new", plan(7, shop={}), plan(8, shop={}, new={}), weights=[(8, 1), (7, 99)])
     assert {Stamper(0).stamp(way, event(one), NOW_US)[0].revision for one in "abcdefgh"} == {8}
 
 
-def test_a_source_that_the_ramping_revision_names_no_more_stays_with_the_stable_one():
+def test_source_missing_from_the_ramping_revision_uses_the_stable_one():
     way = route("old", plan(7, old={}), plan(8, shop={}), weights=[(8, 50), (7, 50)])
     assert {Stamper(0).stamp(way, event(one), NOW_US)[0].revision for one in "abcdefgh"} == {7}
 
@@ -84,13 +84,13 @@ def test_a_source_that_the_ramping_revision_names_no_more_stays_with_the_stable_
         pytest.param("none", [plan(7, shop={}), plan(8, shop={})], id="no revision names the source"),
     ],
 )
-def test_what_cannot_be_stamped_yet_is_refused(source: str, plans: list[PlanRecord]):
-    with pytest.raises(RefusalError):
+def test_source_without_a_plan_or_a_revision_naming_it_is_refused(source: str, plans: list[PlanRecord]):
+    with pytest.raises(EventRejectedError):
         route(source, *plans, weights=[(8, 50), (7, 50)])
 
 
-def test_what_is_read_again_from_a_kafka_gets_the_same_revision_again():
+def test_record_read_again_from_kafka_gets_the_same_revision():
     way = route("shop", plan(7, shop={}), plan(8, shop={}), weights=[(8, 50), (7, 50)])
-    for origin in (Origin("0197-place", None), Origin("0197-other", "k")):
+    for origin in (RecordOrigin("0197-place", None), RecordOrigin("0197-other", "k")):
         read = event("x", origin=origin)
         assert len({Stamper(0).stamp(way, read, NOW_US + n)[0].revision for n in range(20)}) == 1

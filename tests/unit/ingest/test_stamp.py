@@ -1,4 +1,4 @@
-"""What ingest stamps: ordered ids, event times in every form, buckets, and a revision that sticks to its key."""
+"""Stamping at ingest: ordered ids, event times in every form, buckets, and one revision for each key."""
 
 import uuid
 from collections import Counter
@@ -17,7 +17,7 @@ chances = st.text("0123456789abcdef", min_size=19, max_size=19)
 
 
 @given(st.integers(0, 2**48 * 1_000 - 1), chances)
-def test_an_id_is_a_uuid_of_version_7_with_our_milliseconds(now_us: int, chance: str):
+def test_id_is_a_uuid_version_7_with_the_ingest_milliseconds(now_us: int, chance: str):
     parsed = uuid.UUID(message_id(now_us, chance))
     assert (parsed.version, parsed.variant) == (7, uuid.RFC_4122)
     assert parsed.int >> 80 == now_us // 1_000
@@ -29,7 +29,7 @@ def test_ids_of_later_milliseconds_sort_later(ms: int, later_ms: int, one: str, 
 
 
 @given(chances, chances)
-def test_ids_of_one_moment_differ_by_chance(one: str, other: str):
+def test_ids_of_the_same_microsecond_differ_by_their_random_part(one: str, other: str):
     used = [(chance[:3], int(chance[3], 16) & 3, chance[4:]) for chance in (one, other)]
     assert (message_id(NOW, one) == message_id(NOW, other)) == (used[0] == used[1])
 
@@ -61,12 +61,12 @@ def test_ids_of_one_moment_differ_by_chance(one: str, other: str):
         pytest.param([1], None, id="an array"),
     ],
 )
-def test_event_times(value: Any, expected: int | None):
+def test_event_time_is_parsed_or_none(value: Any, expected: int | None):
     assert event_time_us(value) == expected
 
 
 @given(st.datetimes(timezones=st.timezones()) | st.text(max_size=30) | st.floats() | st.integers())
-def test_no_event_time_whatever_is_an_error(value: Any):
+def test_no_event_time_raises_an_error(value: Any):
     event_time_us(value.isoformat() if hasattr(value, "isoformat") else value)
 
 
@@ -82,14 +82,14 @@ def test_no_event_time_whatever_is_an_error(value: Any):
         pytest.param(-62_135_647_200_000_000, NOW, True, id="year 1"),
     ],
 )
-def test_a_bucket_is_the_minute_of_the_event_unless_that_would_break_the_books(
+def test_bucket_is_the_minute_of_the_event_within_grace_and_else_of_ingest(
     event_us: int, expected_us: int, off_time: bool
 ):
     assert bucket_of(event_us, NOW, GRACE) == (expected_us // MINUTE_US, off_time)
 
 
 @given(st.integers(-(2**60), 2**60))
-def test_a_bucket_is_never_far_from_ingest(event_us: int):
+def test_bucket_is_never_far_from_ingest_time(event_us: int):
     bucket, off_time = bucket_of(event_us, NOW, GRACE)
     assert -2 <= bucket - NOW // MINUTE_US <= 1
     assert off_time == (bucket == NOW // MINUTE_US and not -GRACE <= event_us - NOW <= MINUTE_US)
@@ -98,11 +98,11 @@ def test_a_bucket_is_never_far_from_ingest(event_us: int):
 @pytest.mark.parametrize(
     ("value", "expected"), [("a", b"p\0a"), (7, b"p\x007"), (["a", 1], b'p\0["a",1]'), (None, None)]
 )
-def test_a_key_is_the_pipe_and_the_value(value: Any, expected: bytes | None):
+def test_key_consists_of_the_pipe_and_the_value(value: Any, expected: bytes | None):
     assert key_bytes("p", value) == expected
 
 
-def test_long_keys_are_cut_and_still_differ():
+def test_long_keys_are_cut_and_remain_different():
     one, other = (key_bytes("p", "x" * 1_000 + end) for end in "ab")
     assert one is not None
     assert one != other
@@ -114,46 +114,46 @@ weights = st.lists(st.integers(0, 100), min_size=1, max_size=4).map(lambda share
 
 
 @given(keys)
-def test_the_only_revision_takes_everything(key: bytes):
+def test_single_revision_gets_every_key(key: bytes):
     assert choose_revision([(3, 100)], key) == 3
 
 
 @given(weights, keys)
-def test_the_choice_sticks_to_its_key(shares: list[tuple[int, int]], key: bytes):
+def test_choice_of_revision_depends_only_on_weights_and_key(shares: list[tuple[int, int]], key: bytes):
     assert choose_revision(shares, key) == choose_revision(list(shares), key)
 
 
 @given(keys, st.integers(0, 99), st.integers(0, 99))
-def test_raising_a_ramp_never_takes_a_key_back(key: bytes, low: int, high: int):
+def test_higher_ramp_share_never_returns_a_key_to_the_old_revision(key: bytes, low: int, high: int):
     low, high = sorted((low, high))
     if choose_revision([(2, low), (1, 100 - low)], key) == 2:
         assert choose_revision([(2, high), (1, 100 - high)], key) == 2
 
 
 @pytest.mark.parametrize("share", [1, 5, 25, 50])
-def test_shares_are_met_within_tolerance(share: int):
+def test_ramp_shares_are_met_within_tolerance(share: int):
     ids = (message_id(NOW + n * 1_000, f"{n * 0x9E3779B97F4A7C15F39 % 2**76:019x}") for n in range(20_000))
     counts = Counter(choose_revision([(8, share), (7, 100 - share)], id_.encode()) for id_ in ids)
     expected = 200 * share
     assert abs(counts[8] - expected) < 4 * (expected * (1 - share / 100)) ** 0.5 + 1
 
 
-def test_one_percent_of_the_keys_is_no_single_partitions_matter():
+def test_one_percent_of_the_keys_is_spread_over_all_partitions():
     chosen = [key for n in range(20_000) if choose_revision([(8, 1), (7, 99)], key := f"p\0{n}".encode()) == 8]
     assert {partition_of(key, 4) for key in chosen} == {0, 1, 2, 3}
 
 
-def test_another_ramp_begins_with_other_keys():
+def test_next_ramp_starts_with_other_keys():
     keys = [f"p\0{n}".encode() for n in range(2_000)]
     first, second = ({key for key in keys if choose_revision([(n, 5), (7, 95)], key) == n} for n in (8, 9))
     assert len(first & second) < len(first) / 2
 
 
 @pytest.mark.parametrize(("shares", "expected"), [([(1, 0)], None), ([], None), ([(1, 0), (2, 0)], None)])
-def test_no_share_means_no_revision(shares: list[tuple[int, int]], expected: int | None):
+def test_weights_of_zero_choose_no_revision(shares: list[tuple[int, int]], expected: int | None):
     assert choose_revision(shares, b"k") is expected
 
 
 @given(keys)
-def test_weights_that_do_not_add_up_still_choose_somebody(key: bytes):
+def test_weights_that_do_not_sum_to_100_still_choose_a_revision(key: bytes):
     assert choose_revision([(1, 30), (2, 30)], key) in (1, 2)

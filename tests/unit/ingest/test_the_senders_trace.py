@@ -1,4 +1,4 @@
-"""A sender's trace (W3C Trace Context) goes from the request to each of its events, and on to destinations."""
+"""The sender's trace (W3C Trace Context) is copied from a request to its events and to destinations."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,28 +8,28 @@ from typing import Any
 import pytest
 
 from dataplane.ingest.app import IngestApp
-from dataplane.ingest.events import Event, Item, carry_trace, read_events
-from dataplane.ingest.quotas import Meters
-from dataplane.ingest.verdicts import Verdict
-from dataplane.ledger.meta import Meta
+from dataplane.ingest.event_results import EventResult
+from dataplane.ingest.events import Item, ReceivedEvent, carry_trace, read_events
+from dataplane.ingest.quotas import TenantMeters
+from dataplane.ledger.meta import MessageMeta
 from dataplane.plan.outbound import message_headers
 from dataplane.tables.control import ControlTable
 from dataplane.tables.quotas import Quotas
 
-TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"  # the specification's own example
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"  # the example of the specification
 JSON = ("content-type", b"application/json")
 CARRIED = ("traceparent", TRACE.encode())
 
 
 class Taking:
-    """Stands where the replica does, and takes everything."""
+    """Fake replica that accepts every event."""
 
     settings = SimpleNamespace(max_body_bytes=1_024, max_event_bytes=1_024, web_url="http://127.0.0.1")
     traces = None
 
     def __init__(self) -> None:
         self.taken: list[Item] = []
-        self.meters = Meters(ControlTable(), Quotas(), 1 << 20)
+        self.meters = TenantMeters(ControlTable(), Quotas(), 1 << 20)
 
     def route(self, _: str) -> Any:
         return SimpleNamespace(pipe=SimpleNamespace(pipe="p", tenant="t"))
@@ -38,13 +38,13 @@ class Taking:
         assert count
         return items
 
-    async def take(self, _: Any, items: Iterable[Item]) -> list[Verdict]:
+    async def take(self, _: Any, items: Iterable[Item]) -> list[EventResult]:
         self.taken += items
-        return [Verdict(202, str(number)) for number, _ in enumerate(self.taken)]
+        return [EventResult(202, str(number)) for number, _ in enumerate(self.taken)]
 
 
 class Exchange:
-    """One request's body, and the status of its answer."""
+    """Body of one request and status of its response."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -67,15 +67,15 @@ def taken_from(body: bytes, **more: str) -> list[Any]:
     return taken
 
 
-def test_every_event_of_a_request_carries_its_trace_and_those_of_the_next_do_not():
+def test_every_event_carries_the_trace_of_its_own_request_and_of_no_other():
     assert [event.headers for event in taken_from(b"[1, 2]", traceparent=TRACE)] == [[JSON, CARRIED]] * 2
     assert [event.headers for event in taken_from(b"[1]")] == [[JSON]]
 
 
-def test_a_refused_item_carries_nothing():
+def test_refused_item_carries_no_trace():
     events = read_events("application/json", b'[{"a":1}, {"a":1,"a":2}]', {}, 1_024)
     items = list(carry_trace(events.items, TRACE))
-    assert [isinstance(item, Event) and item.headers for item in items] == [[JSON, CARRIED], False]
+    assert [isinstance(item, ReceivedEvent) and item.headers for item in items] == [[JSON, CARRIED], False]
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_a_refused_item_carries_nothing():
         pytest.param(f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01", id="no parent"),
     ],
 )
-def test_a_trace_that_is_none_is_left_out_and_the_event_is_taken(traceparent: str):
+def test_invalid_traceparent_is_dropped_and_the_event_is_accepted(traceparent: str):
     assert [event.headers for event in taken_from(b"{}", traceparent=traceparent)] == [[JSON]]
 
 
-def test_a_destination_is_told_the_trace():
-    meta = Meta(1, "id", "pipe", 1, "shop", 0, 0, 0, destination="crm")
+def test_destination_receives_the_traceparent_header():
+    meta = MessageMeta(1, "id", "pipe", 1, "shop", 0, 0, 0, destination="crm")
     assert f"traceparent: {TRACE}" in message_headers([], meta, [JSON, CARRIED], 0, "")

@@ -1,4 +1,4 @@
-"""Ingest's spans: from the arrival of a request to its ACK, and what its events carry on."""
+"""Ingest's spans: from the arrival of a request to its ACK, and the trace context that events carry."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,41 +10,41 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 
-from dataplane.ingest.events import Event, Item
-from dataplane.ingest.traces import Traces
-from dataplane.ingest.verdicts import Verdict, status_of
+from dataplane.ingest.event_results import EventResult, status_of
+from dataplane.ingest.events import Item, ReceivedEvent
+from dataplane.ingest.traces import IngestTracing
 from dataplane.ledger.traceparent import TRACEPARENT, carried, sampled
-from tests.rig.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, id_of, parent_of, said, trace_of
+from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, id_of, parent_of, said, trace_of
 
 JSON = ("content-type", b"application/json")
 ROUTE: Any = SimpleNamespace(pipe=SimpleNamespace(pipe="p", cell="c1"), source="shop")
-TAKEN = Verdict(202, "id-1", "1-0-5", 29_833_333)
-AWAY = Verdict(503, code="unavailable")
+TAKEN = EventResult(202, "id-1", "1-0-5", 29_833_333)
+AWAY = EventResult(503, code="unavailable")
 BEGAN_US = 1_790_000_000_000_000
 
 
 def events(count: int = 1, trace: str = "") -> list[Any]:
     headers = [JSON, (TRACEPARENT, trace.encode())] if trace else [JSON]
-    return [Event(b"{}", {}, headers) for _ in range(count)]
+    return [ReceivedEvent(b"{}", {}, headers) for _ in range(count)]
 
 
-def taken(traced: Traced, items: list[Item], verdicts: list[Verdict], trace: str = "") -> None:
-    async def take(_route: Any, given: Iterable[Item]) -> list[Verdict]:
+def taken(traced: Traced, items: list[Item], verdicts: list[EventResult], trace: str = "") -> None:
+    async def take(_route: Any, given: Iterable[Item]) -> list[EventResult]:
         assert list(given) == items
         return verdicts
 
-    asyncio.run(Traces(traced.tracing, take).posted(ROUTE, items, trace, BEGAN_US))
+    asyncio.run(IngestTracing(traced.tracing, take).posted(ROUTE, items, trace, BEGAN_US))
 
 
 def read(traced: Traced, items: list[Any]) -> list[ReadableSpan]:
-    async def take(_route: Any, given: Iterable[Item]) -> list[Verdict]:
-        return [Verdict(202, str(number)) for number, _ in enumerate(given)]
+    async def take(_route: Any, given: Iterable[Item]) -> list[EventResult]:
+        return [EventResult(202, str(number)) for number, _ in enumerate(given)]
 
-    asyncio.run(Traces(traced.tracing, take).read(ROUTE, items))
+    asyncio.run(IngestTracing(traced.tracing, take).read(ROUTE, items))
     return list(traced.spans)
 
 
-def test_a_request_leaves_a_span_below_its_senders_which_the_event_carries_on():
+def test_request_span_is_a_child_of_the_senders_and_the_event_carries_its_context():
     traced, items = Traced(), events()
     taken(traced, items, [TAKEN], TRACE)
     (span,) = traced.spans
@@ -65,7 +65,7 @@ def test_a_request_leaves_a_span_below_its_senders_which_the_event_carries_on():
     assert items[0].headers == [JSON, (TRACEPARENT, f"00-{TRACE_ID}-{id_of(span)}-01".encode())]
 
 
-def test_without_a_senders_trace_a_new_one_begins():
+def test_request_without_a_trace_starts_a_new_one():
     traced, items = Traced(), events()
     taken(traced, items, [TAKEN])
     (span,) = traced.spans
@@ -74,14 +74,14 @@ def test_without_a_senders_trace_a_new_one_begins():
     assert sampled(items[0].headers)
 
 
-def test_what_is_not_recorded_costs_its_events_nothing_further_on():
+def test_unsampled_request_adds_no_header_to_its_events():
     traced, items = Traced(ALWAYS_OFF), events()
     taken(traced, items, [TAKEN])
     assert not traced.spans
     assert items[0].headers == [JSON]
 
 
-def test_a_senders_trace_that_is_not_recorded_here_goes_on_as_one_that_is_not():
+def test_senders_trace_is_propagated_as_unsampled_if_not_recorded_here():
     for traced, trace in ((Traced(ALWAYS_OFF), TRACE), (Traced(), UNSAMPLED)):
         items = events()
         taken(traced, items, [TAKEN], trace)
@@ -90,9 +90,9 @@ def test_a_senders_trace_that_is_not_recorded_here_goes_on_as_one_that_is_not():
         assert carried(items[0].headers).endswith("-00")
 
 
-def test_the_events_of_a_batch_share_the_span_and_their_number_is_told():
+def test_events_of_a_batch_share_one_span_that_reports_their_number():
     traced, items = Traced(), events(3)
-    taken(traced, items, [TAKEN, TAKEN, Verdict(400)], TRACE)
+    taken(traced, items, [TAKEN, TAKEN, EventResult(400)], TRACE)
     (span,) = traced.spans
     told = said(span)
     assert len({carried(item.headers) for item in items}) == 1
@@ -101,16 +101,16 @@ def test_the_events_of_a_batch_share_the_span_and_their_number_is_told():
     assert "messaging.message.id" not in told
 
 
-def test_what_cannot_be_stored_is_an_error_and_what_is_refused_is_none():
+def test_span_is_an_error_if_events_are_not_stored_but_not_if_they_are_refused():
     traced = Traced()
     taken(traced, events(), [AWAY])
-    taken(traced, events(), [Verdict(413, code="event-too-large")])
+    taken(traced, events(), [EventResult(413, code="event-too-large")])
     unavailable, refused = traced.spans
     assert (unavailable.status.status_code, said(unavailable)["error.type"]) == (StatusCode.ERROR, "unavailable")
     assert (refused.status.status_code, said(refused)["http.response.status_code"]) == (StatusCode.UNSET, 413)
 
 
-def test_what_is_read_from_another_kafka_goes_on_with_the_trace_each_record_came_with():
+def test_records_of_a_kafka_source_continue_the_trace_that_each_carries():
     traced = Traced()
     items = [*events(1, TRACE), *events(2)]
     of_sender, ours = read(traced, items)
@@ -125,5 +125,5 @@ def test_what_is_read_from_another_kafka_goes_on_with_the_trace_each_record_came
     ("statuses", "status"),
     [([202, 202], 202), ([202, 400], 207), ([503, 202], 207), ([413, 413], 413), ([400, 503], 400), ([], 202)],
 )
-def test_the_status_of_many(statuses: list[int], status: int):
-    assert status_of([Verdict(one) for one in statuses]) == status
+def test_status_of_a_batch_combines_the_statuses_of_its_events(statuses: list[int], status: int):
+    assert status_of([EventResult(one) for one in statuses]) == status

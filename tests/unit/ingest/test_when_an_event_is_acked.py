@@ -1,4 +1,4 @@
-"""An event is ACKed after its own delivery report, and never when that report says that it is not stored."""
+"""An event is ACKed only after its own delivery report, and only if the report confirms that it is stored."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from dataplane.ingest import ledger_reporter
 from dataplane.ingest import replica as module
-from dataplane.ingest import telling
-from dataplane.ingest.acks import Acks
-from dataplane.ingest.events import Event, Item
+from dataplane.ingest.acks import AckTracker
+from dataplane.ingest.event_results import EventResult
+from dataplane.ingest.events import Item, ReceivedEvent
 from dataplane.ingest.journal import AckJournal
-from dataplane.ingest.problems import RefusalError
-from dataplane.ingest.replica import FEW_HEADERS, Replica
-from dataplane.ingest.route import Route
-from dataplane.ingest.verdicts import Verdict
+from dataplane.ingest.problems import EventRejectedError
+from dataplane.ingest.replica import FEW_HEADERS, IngestReplica
+from dataplane.ingest.route import SourceRoute
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.ledger.usage import PipeUsage
 from dataplane.names import AUDIT_TOPIC
@@ -29,11 +29,11 @@ from dataplane.tables.records import PipeRecord, TopicRecord
 DESTINATIONS = {"crm": {"type": "http", "url": "http://crm.example/"}}
 SPEC = parse_pipe_spec({"sources": {"shop": {}}, "destinations": DESTINATIONS})
 PIPE = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
-ROUTE = Route(PIPE, "shop", TopicRecord("in", 3, 4, ""), {1: source_fields(SPEC)["shop"]}, [(1, 100)])
+ROUTE = SourceRoute(PIPE, "shop", TopicRecord("in", 3, 4, ""), {1: source_fields(SPEC)["shop"]}, [(1, 100)])
 
 
 class Place:
-    """What a delivery report names."""
+    """Partition and offset of a delivery report."""
 
     def __init__(self, offset: int) -> None:
         self._offset = offset
@@ -46,7 +46,7 @@ class Place:
 
 
 class SlowProducer:
-    """Takes every record; reports come when the test says so."""
+    """Producer that accepts every record; delivery reports come when the test says so."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[KafkaError | None, Place], None]] = []
@@ -68,11 +68,11 @@ class SlowProducer:
 
 
 def events(*bodies: str) -> list[Item]:
-    return [Event(body.encode(), None, []) for body in bodies]
+    return [ReceivedEvent(body.encode(), None, []) for body in bodies]
 
 
-async def taken(replica: Replica, events: list[Item]) -> "asyncio.Task[list[Verdict]]":
-    """The request is under way, and everything that needs no report has been done."""
+async def taken(replica: IngestReplica, events: list[Item]) -> "asyncio.Task[list[EventResult]]":
+    """Start a request and run everything of it that needs no delivery report."""
     task = asyncio.ensure_future(replica.take(ROUTE, events))
     for _ in range(5):
         await asyncio.sleep(0)
@@ -86,12 +86,12 @@ def producer(monkeypatch: pytest.MonkeyPatch) -> SlowProducer:
     return made
 
 
-def with_replica(folder: Path, story: Callable[[Replica], Coroutine[Any, Any, None]]) -> None:
+def with_replica(folder: Path, story: Callable[[IngestReplica], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         settings = settings_from({"PENSTOCK_KAFKA": "127.0.0.1:1", "PENSTOCK_VAR": str(folder)})
-        replica = Replica(settings, "ingest-1")
+        replica = IngestReplica(settings, "ingest-1")
         replica._loop = asyncio.get_running_loop()
-        replica._acks = Acks(replica._producer, replica._on_done)
+        replica._acks = AckTracker(replica._producer, replica._on_done)
         try:
             await story(replica)
         finally:
@@ -101,10 +101,10 @@ def with_replica(folder: Path, story: Callable[[Replica], Coroutine[Any, Any, No
     asyncio.run(run())
 
 
-def test_no_answer_is_given_before_the_report(tmp_path: Path, producer: SlowProducer):
-    async def story(replica: Replica) -> None:
+def test_no_response_is_sent_before_the_delivery_report(tmp_path: Path, producer: SlowProducer):
+    async def story(replica: IngestReplica) -> None:
         task = await taken(replica, events("{}"))
-        assert not task.done(), "answered before anybody said that it is stored"
+        assert not task.done(), "answered before the broker confirmed the record"
         producer.report(None)
         (verdict,) = await task
         assert (verdict.status, verdict.position) == (202, "3-2-0")
@@ -112,22 +112,22 @@ def test_no_answer_is_given_before_the_report(tmp_path: Path, producer: SlowProd
     with_replica(tmp_path, story)
 
 
-def test_a_request_is_acked_only_when_all_its_reports_are_good(tmp_path: Path, producer: SlowProducer):
-    async def story(replica: Replica) -> None:
+def test_request_is_acked_only_when_all_its_delivery_reports_succeed(tmp_path: Path, producer: SlowProducer):
+    async def story(replica: IngestReplica) -> None:
         task = await taken(replica, events("1", "2", "3"))
         producer.report(None, KafkaError(KafkaError._MSG_TIMED_OUT), None)
         verdicts = await task
-        assert [verdict.status for verdict in verdicts] == [503, 503, 503], "whose report it was, nobody can say"
+        assert [verdict.status for verdict in verdicts] == [503, 503, 503], "a report does not identify its event"
         journal = AckJournal(tmp_path / "data" / "acks", "ingest-1")
-        assert journal.left_behind == [], "what was not answered is not told as ACKed"
+        assert journal.left_behind == [], "unanswered events are not reported as ACKed"
         journal.close()
 
     with_replica(tmp_path, story)
 
 
-def test_a_request_is_noted_for_its_pipe_with_the_events_that_were_taken(tmp_path: Path, producer: SlowProducer):
-    async def story(replica: Replica) -> None:
-        refused = RefusalError(422, "invalid", "no")
+def test_request_is_counted_for_its_pipe_with_its_accepted_events(tmp_path: Path, producer: SlowProducer):
+    async def story(replica: IngestReplica) -> None:
+        refused = EventRejectedError(422, "invalid", "no")
         task = await taken(replica, [*events("{}", "[1]"), refused])
         producer.report(None, None)
         await task
@@ -139,13 +139,13 @@ def test_a_request_is_noted_for_its_pipe_with_the_events_that_were_taken(tmp_pat
     with_replica(tmp_path, story)
 
 
-def test_while_the_ledger_takes_no_reports_for_too_long_no_event_is_taken(
+def test_replica_accepts_no_events_while_reports_to_the_ledger_are_late(
     tmp_path: Path, producer: SlowProducer, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(telling, "MOST_UNREPORTED", 2)
-    monkeypatch.setattr(telling, "LATE_S", -1.0)
+    monkeypatch.setattr(ledger_reporter, "MOST_UNREPORTED", 2)
+    monkeypatch.setattr(ledger_reporter, "LATE_S", -1.0)
 
-    async def story(replica: Replica) -> None:
+    async def story(replica: IngestReplica) -> None:
         replica._reader.at_end = True
         task = await taken(replica, events("1", "2"))
         producer.report(None, None)
@@ -156,34 +156,32 @@ def test_while_the_ledger_takes_no_reports_for_too_long_no_event_is_taken(
         readings = {reading.name: reading.value for reading in replica.readings()}
         assert readings["penstock_ingest_ready"] == 0
         assert readings["penstock_ingest_unreported_events"] == 2
-        replica._teller.tell_if_due(0)
+        replica._teller.report_if_due(0)
         for report in producer.waiting:
             report(None, Place(0))
-        replica._teller.tell_if_due(0)
+        replica._teller.report_if_due(0)
         assert replica.ready == ""
         task = await taken(replica, events("3"))
-        assert not task.done(), "it is taken"
+        assert not task.done(), "the event is accepted"
         task.cancel()
 
     with_replica(tmp_path, story)
 
 
 @pytest.mark.parametrize("over", [0, 1])
-def test_an_event_whose_attributes_fill_the_envelope_is_refused_alone(
-    tmp_path: Path, producer: SlowProducer, over: int
-):
-    """Counted as the client counts: names, values, framing, our own header."""
+def test_event_whose_attributes_fill_the_envelope_is_refused_alone(tmp_path: Path, producer: SlowProducer, over: int):
+    """Size as the Kafka client counts it: names, values, framing and the `Meta` header."""
 
-    def event(attributes: int) -> Event:
+    def event(attributes: int) -> ReceivedEvent:
         values = [(f"ce_{number:02}", b"x" * 1_000) for number in range(attributes)]
-        return Event(b"{}", None, [("content-type", b"application/json"), *values])
+        return ReceivedEvent(b"{}", None, [("content-type", b"application/json"), *values])
 
-    async def story(replica: Replica) -> None:
+    async def story(replica: IngestReplica) -> None:
         meta, _ = replica._stamper.stamp(ROUTE, event(0), 1_790_000_000_000_000)
         meta.producer = replica._producer.instance
         headers = [(META_HEADER, encode_meta(meta)), *event(60).headers]
         room = ENVELOPE_BYTES - wire_bytes(None, None, headers) + over
-        full = Event(b"{}", None, [*event(60).headers, ("ce_y", b"x" * (room - 14))])
+        full = ReceivedEvent(b"{}", None, [*event(60).headers, ("ce_y", b"x" * (room - 14))])
         task = await taken(replica, [event(1), full, event(2)])
         producer.report(*[None] * (3 - over))
         statuses = [verdict.status for verdict in await task]
@@ -196,24 +194,24 @@ def test_an_event_whose_attributes_fill_the_envelope_is_refused_alone(
     with_replica(tmp_path, story)
 
 
-def test_as_many_headers_as_are_not_counted_fit_at_their_largest():
-    """A request's attribute has at most 64 characters of name and 1,024 of value; four bytes each."""
+def test_headers_too_few_to_be_counted_fit_at_their_largest():
+    """An attribute has at most 64 characters of name and 1,024 of value, each of up to four bytes."""
     largest: Headers = [("ce_" + "n" * 64, b"v" * 4_096)] * FEW_HEADERS
     assert wire_bytes(None, b"k" * 300, [(META_HEADER, b"m" * 500), *largest]) <= ENVELOPE_BYTES
 
 
 class PurgeableProducer(SlowProducer):
-    """One that can be replaced, and still reports what it was asked for."""
+    """Producer that can be replaced and still delivers the reports of its records."""
 
     def purge(self) -> None:
-        """What is on its way stays on its way."""
+        """Leave records in flight as they are."""
 
     def __len__(self) -> int:
         return len(self._due)
 
 
-def test_a_success_that_a_replaced_instance_reports_acks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The new instance may be given the same offset, and no two ACKed records of one pipe may share it."""
+def test_success_reported_by_a_replaced_producer_acks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The new producer may get the same offset, and two ACKed records of a pipe must not share it."""
     made: list[PurgeableProducer] = []
 
     def make(*_: object) -> PurgeableProducer:
@@ -222,7 +220,7 @@ def test_a_success_that_a_replaced_instance_reports_acks_nothing(tmp_path: Path,
 
     monkeypatch.setattr(module, "ingest_producer", make)
 
-    async def story(replica: Replica) -> None:
+    async def story(replica: IngestReplica) -> None:
         task = await taken(replica, events("1"))
         replica._producer.renew("a test")
         made[0].report(None)
@@ -232,7 +230,7 @@ def test_a_success_that_a_replaced_instance_reports_acks_nothing(tmp_path: Path,
     with_replica(tmp_path, story)
 
 
-def test_what_follows_a_record_that_cannot_be_produced_does_not_overtake_it(
+def test_event_does_not_overtake_an_earlier_one_that_cannot_be_produced(
     tmp_path: Path, producer: SlowProducer, monkeypatch: pytest.MonkeyPatch
 ):
     produce, calls = producer.produce, list[bytes]()
@@ -245,7 +243,7 @@ def test_what_follows_a_record_that_cannot_be_produced_does_not_overtake_it(
 
     monkeypatch.setattr(producer, "produce", full_at_the_second)
 
-    async def story(replica: Replica) -> None:
+    async def story(replica: IngestReplica) -> None:
         task = await taken(replica, events("1", "2", "3"))
         producer.report(None)
         assert [verdict.status for verdict in await task] == [202, 503, 503]

@@ -1,4 +1,4 @@
-"""The pause of a lane whose process died: none after a first death, growing with deaths in a row, never too long."""
+"""The pause before a lane restarts: none after the first crash, longer with each crash in a row, bounded."""
 
 import os
 from pathlib import Path
@@ -12,12 +12,12 @@ def start(note: Path, at_s: float) -> float:
     return pause_s
 
 
-def test_a_first_start_and_a_first_death_wait_for_nothing(tmp_path: Path):
+def test_first_start_and_first_crash_have_no_pause(tmp_path: Path):
     note = tmp_path / "lanes" / "c1-process-0"
     assert [start(note, 1_000.0), start(note, 1_010.0)] == [0.0, 0.0]
 
 
-def test_deaths_in_a_row_wait_longer_up_to_a_bound(tmp_path: Path):
+def test_pause_grows_with_crashes_in_a_row_up_to_a_limit(tmp_path: Path):
     note = tmp_path / "c1-process-0"
     pauses = [start(note, 1_000.0 + 10 * number) for number in range(9)]
     assert 1.5 <= pauses[2] <= 2
@@ -26,14 +26,14 @@ def test_deaths_in_a_row_wait_longer_up_to_a_bound(tmp_path: Path):
     assert max(pauses) <= LONGEST_REJOIN_S
 
 
-def test_a_lane_that_lived_for_a_minute_starts_from_nothing_again(tmp_path: Path):
+def test_lane_that_ran_for_a_minute_restarts_without_a_pause(tmp_path: Path):
     note = tmp_path / "c1-process-0"
     for number in range(5):
         start(note, 1_000.0 + number)
     assert start(note, 1_100.0) == start(note, 1_101.0) == 0.0
 
 
-def test_a_note_that_was_cut_off_is_no_trouble(tmp_path: Path):
+def test_truncated_note_causes_no_pause(tmp_path: Path):
     note = tmp_path / "c1-process-0"
     note.write_text("")
     os.utime(note, (1_000.0, 1_000.0))

@@ -1,23 +1,23 @@
-"""Which queries a cell's plans ask for, and when one refuses to start."""
+"""Streaming queries: which ones the plans of a cell need, and when one refuses to start."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dataplane.jobs.journal import Journalled
-from dataplane.jobs.queries import Asked, Query, Start, checkpoint_of, why_not
+from dataplane.jobs.journal import JournalledTopic
+from dataplane.jobs.queries import Query, QueryStart, RequiredQueries, checkpoint_of, refusal_of
 from dataplane.names import Purpose
 from dataplane.spec import PipeSpec, parse_pipe_spec
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, PipeRecord, PlanRecord, TopicRecord
 
-BEGINNING = Journalled({0: 0, 1: 0}, has_read=False)
-FURTHER = Journalled({0: 7, 1: 9}, has_read=True)
+BEGINNING = JournalledTopic({0: 0, 1: 0}, has_read=False)
+FURTHER = JournalledTopic({0: 7, 1: 9}, has_read=True)
 
 
 class Counting:
-    """A query of pipes with a source of its name."""
+    """Query that pipes need which have a source of its name."""
 
     reads: Purpose = "ingest"
     tasks = 2
@@ -25,10 +25,10 @@ class Counting:
     def __init__(self, name: str = "counting", *, may_forget: bool = False) -> None:
         self.name, self.may_forget = name, may_forget
 
-    def asked_by(self, spec: PipeSpec) -> bool:
+    def is_needed_by(self, spec: PipeSpec) -> bool:
         return self.name in spec.sources
 
-    def start(self, spark: Any, start: Start) -> Any:
+    def start(self, spark: Any, start: QueryStart) -> Any:
         raise NotImplementedError
 
     def close(self) -> None:
@@ -56,20 +56,20 @@ def pipe(name: str, cell: str, version: int = 1) -> PipeRecord:
         pytest.param(True, None, False, "neither a checkpoint nor a journal", id="nobody knows where to begin"),
     ],
 )
-def test_a_query_refuses_to_start_where_it_would_lose_what_it_knew(
-    may_forget: bool, journalled: Journalled | None, has_checkpoint: bool, reason: str
+def test_query_refuses_to_start_if_it_would_lose_its_state(
+    may_forget: bool, journalled: JournalledTopic | None, has_checkpoint: bool, reason: str
 ):
-    said = why_not(Counting(may_forget=may_forget), journalled, has_checkpoint=has_checkpoint)
+    said = refusal_of(Counting(may_forget=may_forget), journalled, has_checkpoint=has_checkpoint)
     assert said.startswith(reason)
     assert bool(said) == bool(reason)
 
 
-def test_a_cell_runs_what_any_plan_of_its_pipes_asks_for():
+def test_cell_runs_every_query_that_a_plan_of_its_pipes_needs():
     table = ControlTable()
     counting: list[Query] = [Counting("counting"), Counting("other")]
     table.apply(plan("p1", 1, "counting"))
-    asked = Asked(table, counting)
-    assert asked.of_cell("c1") == [], "nobody knows yet where the pipe runs"
+    asked = RequiredQueries(table, counting)
+    assert asked.of_cell("c1") == [], "the cell of the pipe is not known yet"
     table.apply(pipe("p1", "c1"))
     table.apply(plan("p2", 1, "plain"))
     table.apply(pipe("p2", "c2"))
@@ -77,19 +77,19 @@ def test_a_cell_runs_what_any_plan_of_its_pipes_asks_for():
     assert asked.of_cell("c2") == []
 
 
-def test_an_older_revision_that_asks_keeps_its_query():
+def test_older_revision_that_needs_a_query_keeps_it():
     table = ControlTable()
-    asked = Asked(table, [Counting()])
+    asked = RequiredQueries(table, [Counting()])
     for record in (pipe("p1", "c1"), plan("p1", 1, "counting"), plan("p1", 2, "plain")):
         table.apply(record)
     assert [query.name for query in asked.of_cell("c1")] == ["counting"]
 
 
-def test_the_journal_is_where_spark_starts():
+def test_journalled_offsets_are_the_starting_offsets_of_spark():
     assert FURTHER.starting("penstock.c1.ingest.g1") == '{"penstock.c1.ingest.g1":{"0":7,"1":9}}'
 
 
-def test_another_generation_of_the_topic_has_another_checkpoint(tmp_path: Path):
+def test_new_generation_of_the_topic_gets_its_own_checkpoint(tmp_path: Path):
     cells = [CellRecord("c1", 1, 1, {}, {"ingest": TopicRecord("t", generation, 4, "")}) for generation in (1, 2)]
     first, second = (checkpoint_of(tmp_path, cell, Counting()) for cell in cells)
     assert first != second

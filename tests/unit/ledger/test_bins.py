@@ -1,4 +1,4 @@
-"""The ledger's algebra: every unit in exactly one bin, and the talk's own figures."""
+"""Ledger algebra: every unit is in exactly one bin, and the talk's loss table is reproduced."""
 
 import itertools
 import random
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import OVERWRITTEN, Bin, Books, derive, losses
+from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive, losses
 from dataplane.ledger.facts import (
     ACKED,
     INGEST,
@@ -49,8 +49,8 @@ def units(*offsets: int) -> UnitSet:
     return UnitSet({0: at(*offsets)})
 
 
-def books(facts: Facts, *, passed: Places | None = None, reach: Places | None = None) -> Books:
-    return Books(
+def books(facts: Facts, *, passed: Places | None = None, reach: Places | None = None) -> BucketFacts:
+    return BucketFacts(
         facts=facts,
         reach={("out", 0): 9, **(reach or {})},
         passed={("in", 0): 10, ("out", 0): 0, **(passed or {})},
@@ -59,7 +59,7 @@ def books(facts: Facts, *, passed: Places | None = None, reach: Places | None = 
 
 
 def moving(*offsets: int) -> dict[FactKey, BitMap64]:
-    """Units that were ACKed and left process for crm."""
+    """Return the facts of units that were ACKed and that process sent to crm."""
     return {
         FactKey(INGEST, Fact.SENT, ACKED): at(*offsets),
         FactKey(INGEST, Fact.SENT, SEEN): at(*offsets),
@@ -68,7 +68,7 @@ def moving(*offsets: int) -> dict[FactKey, BitMap64]:
     }
 
 
-def test_the_talks_loss_table():
+def test_losses_match_the_table_of_the_talk():
     arrived = [units(*range(10)), units(*range(9)), units(*range(7)), units(*range(5))]
     lost = losses(arrived, [UnitSet()] * 4)
     assert [len(node) for node in lost] == [0, 1, 2, 2]
@@ -77,45 +77,45 @@ def test_the_talks_loss_table():
     assert len(end_to_end) / len(arrived[0]) == 0.5
 
 
-def test_lost_units_are_named():
+def test_lost_units_are_listed_by_position():
     assert losses([units(1, 2, 3), units(1, 3)], [UnitSet()] * 2)[1] == units(2)
 
 
-def test_what_the_next_node_has_not_passed_is_queued_not_lost():
+def test_unit_that_the_next_node_has_not_passed_is_queued_not_lost():
     account = derive(books(moving(1, 2, 3), passed={("out", 0): 9}))
     assert account.destinations["crm"][Bin.QUEUED] == units(1, 2, 3)
     assert account.count(Bin.LOST) == 0
 
 
-def test_what_nobody_settled_although_transmit_is_past_it_is_lost():
+def test_unit_that_transmit_has_passed_without_a_final_fact_is_lost():
     facts = {**moving(1, 2, 3), FactKey(TRANSMIT, Fact.DELIVERED): at(1, 3)}
     account = derive(books(facts, passed={("out", 0): 10}))
     assert account.destinations["crm"][Bin.LOST] == units(2)
     assert account.nodes[-1].lost == units(2)
 
 
-def test_a_unit_process_passed_without_a_trace_is_lost_and_one_it_did_not_reach_is_queued():
+def test_unit_that_process_passed_without_a_fact_is_lost_and_one_it_has_not_reached_is_queued():
     facts = {FactKey(INGEST, Fact.SENT, ACKED): at(4, 12)}
     account = derive(books(facts))
     assert account.upstream[Bin.LOST] == units(4)
     assert account.upstream[Bin.QUEUED] == units(12)
 
 
-def test_seen_but_never_acked_is_unacked_and_travels_like_any_other():
+def test_unit_seen_but_not_acked_is_unacked_and_binned_like_any_other():
     facts = {**moving(1, 2), FactKey(INGEST, Fact.SENT, ACKED): at(1), FactKey(TRANSMIT, Fact.DELIVERED): at(1, 2)}
     account = derive(books(facts, passed={("out", 0): 10}))
     assert account.unacked == units(2)
     assert account.destinations["crm"][Bin.DELIVERED] == units(1, 2)
 
 
-def test_a_dead_step_of_normalize_ends_upstream_and_reaches_no_destination():
+def test_unit_dead_at_normalize_ends_upstream_and_reaches_no_destination():
     facts = {**moving(1), FactKey(INGEST, Fact.SENT, ACKED): at(1, 2), FactKey("normalize", Fact.DEAD, "cast"): at(2)}
     account = derive(books(facts))
     assert account.upstream[Bin.DEAD] == units(2)
     assert len(account.destinations["crm"][Bin.QUEUED]) == 1
 
 
-def test_delivered_wins_over_dead_and_parked():
+def test_delivered_overrides_dead_and_parked():
     facts = {
         **moving(1),
         FactKey(TRANSMIT, Fact.PARKED, "1"): at(1),
@@ -136,7 +136,7 @@ def test_delivered_wins_over_dead_and_parked():
         pytest.param((1,), {("ri", 0): 5, ("ro", 0): 8}, Bin.LOST, id="released, the retry lane is past it"),
     ],
 )
-def test_retrying_cannot_hide_loss(released: tuple[int, ...], passed: Places, expected: Bin):
+def test_retrying_bin_never_hides_a_loss(released: tuple[int, ...], passed: Places, expected: Bin):
     facts = {
         **moving(1),
         FactKey(TRANSMIT, Fact.PARKED, "1"): at(1),
@@ -146,7 +146,7 @@ def test_retrying_cannot_hide_loss(released: tuple[int, ...], passed: Places, ex
     assert account.destinations["crm"][expected] == units(1)
 
 
-def test_a_second_round_takes_the_unit_out_of_the_first():
+def test_second_round_removes_the_unit_from_the_first():
     facts = {
         **moving(1),
         FactKey(TRANSMIT, Fact.PARKED, "1"): at(1),
@@ -194,7 +194,7 @@ PASSED: Places = {("out", 0): 10, ("ri", 0): 5, ("t10", 0): 5, ("ro", 0): 8}
         ),
     ],
 )
-def test_where_a_parked_unit_is_afterwards(facts: Facts, passed: dict[str, int], expected: Bin):
+def test_bin_of_a_parked_unit_follows_its_later_facts(facts: Facts, passed: dict[str, int], expected: Bin):
     known = {**moving(1), **waits(Fact.PARKED, 1, 1), **facts}
     places = PASSED | {(topic, 0): offset for topic, offset in passed.items()}
     account = derive(books(known, passed=places, reach=REACH))
@@ -225,41 +225,41 @@ DEATH, AGAIN = FactKey(TRANSMIT, Fact.DEAD, "rejected"), FactKey(TRANSMIT, Fact.
         ),
     ],
 )
-def test_where_a_dead_unit_is_afterwards(facts: Facts, passed: dict[str, int], expected: Bin):
+def test_bin_of_a_dead_unit_follows_its_later_facts(facts: Facts, passed: dict[str, int], expected: Bin):
     places = PASSED | {(topic, 0): offset for topic, offset in passed.items()}
     account = derive(books({**moving(1), DEATH: at(1), **facts}, passed=places, reach=REACH))
     assert account.destinations["crm"][expected] == units(1)
 
 
 class Journey:
-    """One unit's way through transmit and back, as the lanes tell it."""
+    """One unit's path through transmit and back, as the lanes report it."""
 
     def __init__(self) -> None:
         self.facts: Facts = dict(moving(1))
         self.state, self.round, self.life = "sent", 0, 0
 
     def step(self, event: str) -> None:
-        """Do what the lanes would do, if they would do it in this state."""
+        """Apply an event if the lanes could do it in this state."""
         if self.state == "sent" and event in ("park", "hold"):
             self.round += 1
-            self._tell(Fact.PARKED if event == "park" else Fact.HELD, str(self.round))
+            self._record(Fact.PARKED if event == "park" else Fact.HELD, str(self.round))
             self.state = "parked" if event == "park" else "held"
         elif self.state in ("parked", "held") and event == "release":
-            self._tell(Fact.RELEASED, str(self.round))
+            self._record(Fact.RELEASED, str(self.round))
             self.state = "sent"
         elif self.state == "sent" and event in ("deliver", "cancel"):
             self.state = {"deliver": "delivered", "cancel": "cancelled"}[event]
-            self._tell(Fact(self.state), "")
+            self._record(Fact(self.state), "")
         elif self.state == "sent" and event == "die":
-            self._tell(Fact.DEAD, dead_detail("rejected", self.life))
+            self._record(Fact.DEAD, dead_detail("rejected", self.life))
             self.state = "dead"
         elif self.state == "dead" and event == "redrive":
             self.round += 1
             self.life = self.round
-            self._tell(Fact.REDRIVEN, str(self.round))
+            self._record(Fact.REDRIVEN, str(self.round))
             self.state = "sent"
 
-    def _tell(self, fact: Fact, detail: str) -> None:
+    def _record(self, fact: Fact, detail: str) -> None:
         self.facts[FactKey(TRANSMIT, fact, detail)] = at(1)
 
     def bin(self, *, all_passed: bool) -> Bin:
@@ -272,7 +272,7 @@ events = st.lists(st.sampled_from(["park", "hold", "release", "die", "redrive", 
 
 
 @given(events, st.booleans())
-def test_whatever_way_a_unit_goes_it_is_in_the_bin_where_it_is(way: list[str], all_passed: bool):
+def test_unit_is_in_the_bin_of_its_state_after_any_sequence_of_events(way: list[str], all_passed: bool):
     journey = Journey()
     for event in way:
         journey.step(event)
@@ -282,7 +282,7 @@ def test_whatever_way_a_unit_goes_it_is_in_the_bin_where_it_is(way: list[str], a
 
 
 @given(events, st.randoms())
-def test_facts_told_again_and_in_any_order_give_the_same_account(way: list[str], chance: random.Random):
+def test_repeated_facts_in_any_order_give_the_same_account(way: list[str], chance: random.Random):
     journey = Journey()
     for event in way:
         journey.step(event)
@@ -328,7 +328,7 @@ def test_every_unit_is_in_exactly_one_bin(facts: Facts, low: Places):
         pytest.param(3, Bin.LOST, id="the slow lane is past it and has told nothing"),
     ],
 )
-def test_what_went_to_the_slow_lane_is_queued_until_that_is_past_it(slow_low: int, bin_: Bin):
+def test_unit_sent_to_the_slow_lane_is_queued_until_that_lane_has_passed_it(slow_low: int, bin_: Bin):
     facts = moving(0) | {FactKey(TRANSMIT, Fact.SENT, SLOW): at(0)}
     account = derive(books(facts, passed={("out", 0): 10, ("sl", 0): slow_low}, reach={("sl", 0): 2}))
     assert len(account.destinations["crm"][bin_]) == 1
@@ -337,7 +337,7 @@ def test_what_went_to_the_slow_lane_is_queued_until_that_is_past_it(slow_low: in
 @pytest.mark.parametrize(
     ("lake_passed", "bin_"), [(4, Bin.QUEUED), (5, Bin.LOST)], ids=["not passed yet", "passed and not delivered"]
 )
-def test_what_lies_on_the_lakes_topic_is_queued_until_its_query_has_passed_it(lake_passed: int, bin_: Bin):
+def test_unit_on_the_lake_topic_is_queued_until_the_lake_query_has_passed_it(lake_passed: int, bin_: Bin):
     facts = moving(1, 2, 3) | {
         FactKey(TRANSMIT, Fact.STORED): at(1, 2, 3),
         FactKey(TRANSMIT, Fact.DELIVERED): at(1),
@@ -347,7 +347,7 @@ def test_what_lies_on_the_lakes_topic_is_queued_until_its_query_has_passed_it(la
     assert account.destinations["crm"][bin_] == units(2, 3)
 
 
-def test_what_was_released_into_the_lake_is_queued_there_too():
+def test_unit_released_into_the_lake_topic_is_queued_there():
     facts = moving(1) | {
         FactKey(TRANSMIT, Fact.HELD, "1"): at(1),
         FactKey(TRANSMIT, Fact.RELEASED, "1"): at(1),
@@ -359,7 +359,7 @@ def test_what_was_released_into_the_lake_is_queued_there_too():
 
 
 def in_log(acked: dict[int, BitMap64], seen: dict[int, BitMap64]) -> Facts:
-    """What each producer of ingest ACKed, and what process read of each."""
+    """Return the facts of what each producer of ingest ACKed and what process read of each."""
     by_producer = {log_key(ACKED, producer): positions for producer, positions in acked.items()}
     return by_producer | {log_key(SEEN, producer): positions for producer, positions in seen.items()}
 
@@ -376,7 +376,7 @@ def in_log(acked: dict[int, BitMap64], seen: dict[int, BitMap64]) -> Facts:
         pytest.param({1: at(1, 2, 3)}, {}, (), id="read by lanes of the release before"),
     ],
 )
-def test_acked_records_whose_offsets_were_given_again_are_lost_by_name(
+def test_acked_records_whose_offsets_were_reused_are_lost_by_position(
     acked: dict[int, BitMap64], seen: dict[int, BitMap64], lost: tuple[int, ...]
 ):
     facts = {**moving(1, 2, 3), FactKey(TRANSMIT, Fact.DELIVERED): at(1, 2, 3), **in_log(acked, seen)}
@@ -388,14 +388,14 @@ def test_acked_records_whose_offsets_were_given_again_are_lost_by_name(
     assert sum(len(line.lost) for line in account.nodes) == len(lost)
 
 
-def test_an_overwritten_record_is_queued_while_its_readers_may_come_to_it():
+def test_overwritten_record_is_queued_until_its_readers_have_passed_it():
     facts = {FactKey(INGEST, Fact.SENT, ACKED): at(1), **in_log({1: at(1), 2: at(1)}, {})}
     account = derive(books(facts, passed={("in", 0): 1}))
     assert (account.count(Bin.QUEUED), account.count(Bin.LOST)) == (2, 0)
     assert derive(books(facts, passed={("in", 0): 2})).count(Bin.LOST) == 2
 
 
-def test_what_one_producer_was_given_twice_is_lost_where_it_was_acked():
+def test_offset_assigned_twice_to_one_producer_is_lost_if_it_was_acked():
     facts = {**moving(1, 2), FactKey(LOG, Fact.SENT, REUSED): at(2, 7), **in_log({1: at(1, 2)}, {1: at(1, 2)})}
     account = derive(books(facts, passed={("out", 0): 10}))
     assert account.upstream[Bin.LOST] == UnitSet({OVERWRITTEN: at(2)})

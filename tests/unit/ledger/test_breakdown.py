@@ -1,4 +1,4 @@
-"""Latency breakdowns: slices add up, none is negative at any percentile, and merging is adding."""
+"""Latency breakdowns: slices add up, none is negative at any quantile, and merging equals adding."""
 
 import random
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ def row(**slices_us: int) -> list[int]:
     return numbers
 
 
-def test_every_slice_has_one_place_on_the_path():
+def test_every_slice_has_exactly_one_place_on_the_path():
     assert sorted(PATH) == sorted(Slice)
     assert [slice_.value for slice_ in Slice] == list(range(SLICES))
 
 
 @given(ROWS, QUANTILES)
-def test_no_portion_is_negative_and_they_add_up_to_the_whole(rows: list[list[int]], q: float):
+def test_portions_are_never_negative_and_add_up_to_the_whole(rows: list[list[int]], q: float):
     breakdown = breakdown_of(rows)
     portions = list(breakdown.portions(q))
     assert all(portion.took_us >= 0 for portion in portions)
@@ -51,13 +51,13 @@ def test_sums_are_exact(rows: list[list[int]]):
 
 
 @given(ROWS, QUANTILES)
-def test_the_whole_is_within_one_percent_of_the_exact_one(rows: list[list[int]], q: float):
+def test_quantile_of_the_whole_is_within_one_percent_of_the_exact_one(rows: list[list[int]], q: float):
     exact = sorted(map(sum, rows))[int(q * (len(rows) - 1))]
     assert abs(breakdown_of(rows).whole.quantile(q) - exact) <= exact * 0.01 + 1
 
 
 @given(st.lists(ROWS, min_size=1, max_size=4), st.randoms(use_true_random=False))
-def test_merging_in_any_order_is_the_same_as_adding_everything_to_one(parts: list[list[list[int]]], rng: random.Random):
+def test_merge_in_any_order_equals_adding_all_rows_to_one(parts: list[list[list[int]]], rng: random.Random):
     shuffled = rng.sample(parts, len(parts))
     merged = Breakdown()
     for rows in shuffled:
@@ -67,7 +67,7 @@ def test_merging_in_any_order_is_the_same_as_adding_everything_to_one(parts: lis
 
 
 @given(ROWS)
-def test_durations_of_a_slice_are_those_of_every_delivery(rows: list[list[int]]):
+def test_durations_of_a_slice_include_every_delivery(rows: list[list[int]]):
     for portion in breakdown_of(rows).portions(0.5):
         durations = [numbers[portion.slice] for numbers in rows]
         assert (portion.own.count, portion.own.max_us) == (len(rows), max(durations))
@@ -75,18 +75,18 @@ def test_durations_of_a_slice_are_those_of_every_delivery(rows: list[list[int]])
 
 
 @given(ROWS)
-def test_a_decoded_breakdown_is_the_encoded_one(rows: list[list[int]]):
+def test_breakdown_is_unchanged_by_encoding_and_decoding(rows: list[list[int]]):
     breakdown = breakdown_of(rows, -5)
     assert Breakdown.decode(breakdown.encode()).encode() == breakdown.encode()
 
 
-def test_a_slice_that_took_no_time_takes_no_room():
+def test_slice_without_duration_is_not_encoded():
     short = breakdown_of([row(ingest=1), row(ingest=2)])
     assert [portion.slice for portion in short.portions(0.5)] == [Slice.INGEST]
     assert len(short.encode()) < len(breakdown_of([row(ingest=1, lake=1), row(ingest=2)]).encode())
 
 
-def test_a_few_retries_are_no_part_of_p95_and_many_are():
+def test_few_retries_are_not_part_of_p95_but_many_are():
     def at_p95(retried: int) -> dict[Slice, int]:
         rows = [row(ingest=MS, transmit=4 * MS)] * (100 - retried)
         rows += [row(ingest=MS, retry=60_000 * MS, transmit=4 * MS)] * retried
@@ -96,7 +96,7 @@ def test_a_few_retries_are_no_part_of_p95_and_many_are():
     assert at_p95(10)[Slice.RETRY] == pytest.approx(60_000 * MS, rel=0.02)
 
 
-def test_nothing_delivered_has_no_slices():
+def test_breakdown_without_deliveries_has_no_slices():
     empty = Breakdown()
     assert list(empty.portions(0.95)) == []
     assert (empty.count, empty.sum_us, empty.whole.count) == (0, 0, 0)
@@ -104,7 +104,7 @@ def test_nothing_delivered_has_no_slices():
     assert empty.count == 0
 
 
-def test_deliveries_that_took_no_time_count():
+def test_deliveries_without_duration_are_counted():
     breakdown = breakdown_of([row()] * 3)
     breakdown.merge(breakdown_of([row(transmit=5)]))
     (portion,) = breakdown.portions(0.5)

@@ -1,4 +1,4 @@
-"""The book of facts: what is filed as a range is what is filed one by one."""
+"""Fact book: positions recorded as a range equal positions recorded one by one."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ def test_numbers_become_a_range_only_if_each_is_one_more_than_the_last(numbers: 
 
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 60), st.integers(1, 50)), min_size=1))
-def test_ranges_lists_and_single_units_make_the_same_set(stretches: list[tuple[int, int]]):
+def test_ranges_lists_and_single_positions_give_the_same_set(stretches: list[tuple[int, int]]):
     book, expected = FactBook(), BitMap64()
     for number, (first, count) in enumerate(stretches):
         positions = range(first, first + count)

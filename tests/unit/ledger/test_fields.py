@@ -1,4 +1,4 @@
-"""What a sample tells of fields: names, types and categories, within bounds whatever comes, and nothing private."""
+"""Field samples hold only names, types and categories, are bounded for any input and hold nothing private."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, decode_audit, encode
+from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, decode_audit, encode
 from dataplane.ledger.fields import (
     DEEPEST,
     LEAST_TOLD,
@@ -16,7 +16,7 @@ from dataplane.ledger.fields import (
     MOST_VALUES,
     FieldCount,
     FieldCounter,
-    FieldSample,
+    FieldObservation,
 )
 
 
@@ -24,12 +24,12 @@ def told(*bodies: Any, with_values: bool = True) -> dict[str, FieldCount]:
     counter = FieldCounter(with_values=with_values)
     for body in bodies:
         counter.add(body)
-    sample = counter.told("p", "shop", 7)
+    sample = counter.observation("p", "shop", 7)
     assert sample.events == len(bodies)
     return {one.path: one for one in sample.fields}
 
 
-def test_fields_are_counted_by_path_and_type_and_arrays_are_not_looked_into():
+def test_fields_are_counted_by_path_and_type_without_the_elements_of_arrays():
     found = told({"user": {"country": "DE"}, "n": 1.5}, {"user": None, "lines": [{"sku": 1}]})
     assert {path: (one.present, one.types) for path, one in found.items()} == {
         "$": (2, {"object": 2}),
@@ -40,11 +40,11 @@ def test_fields_are_counted_by_path_and_type_and_arrays_are_not_looked_into():
     }
 
 
-def test_a_body_that_is_no_object_and_one_that_is_no_json_are_types_of_the_whole():
+def test_body_that_is_not_an_object_or_not_json_is_counted_as_a_type_of_the_root():
     counter = FieldCounter(with_values=True)
     counter.add([1])
     counter.add_unreadable()
-    (body,) = counter.told("p", "shop", 7).fields
+    (body,) = counter.observation("p", "shop", 7).fields
     assert (body.path, body.present, body.types) == ("$", 2, {"array": 1, "no JSON": 1})
 
 
@@ -64,18 +64,18 @@ def test_a_body_that_is_no_object_and_one_that_is_no_json_are_types_of_the_whole
         pytest.param(["DE", {"code": "FR"}], None, id="an object among them"),
     ],
 )
-def test_values_are_told_of_categories_only(values: list[Any], category: dict[str, int] | None):
+def test_values_are_reported_for_categories_only(values: list[Any], category: dict[str, int] | None):
     bodies = [{"x": value} for value in values * 9]
     assert told(*bodies)["x"].values == category
     assert told(*bodies, with_values=False)["x"].values is None
 
 
-def test_a_value_that_came_once_is_not_told():
+def test_rare_value_is_not_reported():
     bodies = [{"x": "DE"}] * LEAST_TOLD + [{"x": "Ada"}] * (LEAST_TOLD - 1)
     assert told(*bodies)["x"].values == {"DE": LEAST_TOLD}
 
 
-def test_of_a_map_with_ids_for_names_nothing_is_told_and_all_of_the_rest():
+def test_map_keyed_by_ids_is_closed_and_all_other_fields_are_reported():
     bodies = [{"users": {f"id{number}": {"n": 1}}, "kind": "a"} for number in range(MOST_FIELDS)]
     found = told(*bodies)
     assert set(found) == {"$", "users", "kind"}
@@ -90,7 +90,7 @@ json = st.recursive(
 
 
 @given(st.lists(json, max_size=6))
-def test_whatever_comes_a_sample_is_bounded_and_counts_no_more_than_there_was(bodies: list[Any]):
+def test_sample_of_any_bodies_is_bounded_and_never_overcounts(bodies: list[Any]):
     found = told(*bodies)
     assert len(found) <= MOST_FIELDS
     for path, one in found.items():
@@ -101,11 +101,11 @@ def test_whatever_comes_a_sample_is_bounded_and_counts_no_more_than_there_was(bo
         assert sum((one.values or {}).values()) <= one.present
 
 
-def test_samples_travel_in_audit_records_and_those_of_the_release_before_have_none():
-    sample = FieldSample(
+def test_samples_survive_audit_records_and_those_of_the_previous_release_have_none():
+    sample = FieldObservation(
         "p", "shop", 7, 3, [FieldCount("$", 3, {"object": 3}), FieldCount("x", 2, {}, {"DE": 2}, True)]
     )
-    audit = Audit(AUDIT_VERSION, "c1", "process-0", "process", 0, [], [], [], [], None, [sample])
+    audit = AuditRecord(AUDIT_VERSION, "c1", "process-0", "process", 0, [], [], [], [], None, [sample])
     assert decode_audit(encode(audit)).fields == [sample]
     before = msgspec.msgpack.encode(msgspec.msgpack.decode(encode(audit))[:10])
     assert decode_audit(before).fields == []

@@ -1,8 +1,8 @@
-"""Units that were held before the steps: held, on their way back, through, or lost by name."""
+"""Bins of units held before the steps: held, queued after release, passed or lost."""
 
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import Account, Bin, Books, derive
+from dataplane.ledger.bins import Bin, BucketAccount, BucketFacts, derive
 from dataplane.ledger.facts import ACKED, INGEST, PROCESS, SEEN, Fact, FactKey
 from dataplane.ledger.units import position_of
 from dataplane.ledger.unitset import UnitSet
@@ -15,47 +15,47 @@ HELD, RELEASED, AGAIN = (
 )
 
 
-def derived(more: dict[FactKey, list[int]], *, back: int, kept_from: int = 0) -> Account:
-    """Two messages that were held (up to offset 7); what is released reaches offset 5 of ingest, read up to `back`."""
+def derived(more: dict[FactKey, list[int]], *, back: int, kept_from: int = 0) -> BucketAccount:
+    """Derive the account of two held messages (to offset 7); releases reach ingest offset 5, read to `back`."""
     facts = {FactKey(INGEST, Fact.SENT, ACKED): PLACES, FactKey(INGEST, Fact.SENT, SEEN): PLACES, HELD: PLACES, **more}
     bitmaps = {key: BitMap64(positions) for key, positions in facts.items()}
     topics = {"ingest": [("in", 1)], "held": [("held", 1)], "egress": [("out", 1)]}
     reach = {HELD_AT: 7} | ({BACK_AT: 5} if RELEASED in facts else {})
-    return derive(Books(bitmaps, reach, {HELD_AT: kept_from, BACK_AT: back}, topics))  # type: ignore[arg-type]
+    return derive(BucketFacts(bitmaps, reach, {HELD_AT: kept_from, BACK_AT: back}, topics))  # type: ignore[arg-type]
 
 
 def at(*positions: int) -> UnitSet:
     return UnitSet.of(positions)
 
 
-def test_they_are_held_while_nobody_has_let_them_go():
+def test_units_are_held_until_they_are_released():
     account = derived({}, back=9)
     assert account.upstream[Bin.HELD] == at(ONE, TWO)
     assert account.count(Bin.LOST) == 0
 
 
-def test_what_the_topic_no_longer_keeps_is_lost_and_named():
+def test_unit_below_the_low_watermark_of_the_held_topic_is_lost_by_position():
     assert derived({}, back=9, kept_from=8).upstream[Bin.LOST] == at(ONE, TWO)
 
 
-def test_what_is_released_is_queued_until_the_lanes_are_past_it():
+def test_released_unit_is_queued_until_the_lanes_have_passed_it():
     account = derived({RELEASED: [ONE]}, back=5)
     assert (account.upstream[Bin.QUEUED], account.upstream[Bin.HELD]) == (at(ONE), at(TWO))
 
 
-def test_then_it_is_through_or_lost_and_named():
+def test_released_unit_that_the_lanes_have_passed_is_processed_or_lost_by_position():
     account = derived({RELEASED: PLACES, FactKey(PROCESS, Fact.SENT): [ONE]}, back=6)
     assert account.upstream[Bin.LOST] == at(TWO)
     assert account.upstream[Bin.HELD] == at()
 
 
-def test_what_is_held_again_is_held():
+def test_unit_held_again_is_held():
     account = derived({RELEASED: PLACES, AGAIN: [TWO], FactKey(PROCESS, Fact.SENT): [ONE]}, back=6)
     assert account.upstream[Bin.HELD] == at(TWO)
     assert account.count(Bin.LOST) == 0
 
 
-def test_what_was_released_and_is_through_has_come_to_the_later_nodes():
+def test_released_unit_that_passed_the_steps_has_arrived_at_later_nodes():
     account = derived({RELEASED: [ONE], FactKey(PROCESS, Fact.SENT): [ONE]}, back=6)
     lines = {line.node: line for line in account.nodes}
     assert lines[ENTRANCE].arrived == at(ONE, TWO)

@@ -1,4 +1,4 @@
-"""A report that is too large for one record: its parts say what the whole would have said, and in a safe order."""
+"""A report too large for one record is split into parts with the same content, in a safe order."""
 
 from collections import Counter
 
@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from controlplane.observer.merge import tally
-from dataplane.ledger.audit import AUDIT_VERSION, Audit, FactSet, LagSet, Mark, decode_audit
+from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, FactSet, LagSet, OffsetMark, decode_audit
 from dataplane.ledger.facts import FactBook, FactKey
-from dataplane.ledger.fields import DEEPEST, LONGEST_NAME, MOST_FIELDS, MOST_VALUES, FieldCount, FieldSample
+from dataplane.ledger.fields import DEEPEST, LONGEST_NAME, MOST_FIELDS, MOST_VALUES, FieldCount, FieldObservation
 from dataplane.ledger.report_parts import encode_parts, split_facts
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.units import position_of
-from dataplane.ledger.usage import PipeUsage, Usage
+from dataplane.ledger.usage import PipeUsage, UsageReport
 from dataplane.record_limits import CLIENT_MAX_BYTES, REPORT_BYTES
 
 LIMIT = 2_000
-INPUTS, OUTPUTS = [Mark("in", 0, 5), Mark("in", 1, 9)], [Mark("out", 1, 2**40)]
-sketch = Sketch()
+INPUTS, OUTPUTS = [OffsetMark("in", 0, 5), OffsetMark("in", 1, 9)], [OffsetMark("out", 1, 2**40)]
+sketch = LagSketch()
 sketch.add([1, 20, 300])
 SKETCH = sketch.encode()
 positions = st.sets(st.integers(0, 1 << 60), min_size=1, max_size=60)
@@ -32,16 +32,18 @@ facts = st.builds(
 )
 lags = st.builds(lambda pipe, bucket: LagSet(f"pipe_{pipe}", "n", bucket, "in", SKETCH), st.integers(0, 5), st.just(1))
 efforts = st.builds(PipeUsage, st.uuids().map(str), st.integers(0, 9), st.just(1), st.integers(0, 10**6))
-usages = st.none() | st.builds(Usage, st.integers(0, 10**9), st.integers(0, 10**6), st.lists(efforts, max_size=80))
+usages = st.none() | st.builds(
+    UsageReport, st.integers(0, 10**9), st.integers(0, 10**6), st.lists(efforts, max_size=80)
+)
 
 
-def report(facts: list[FactSet], lags: list[LagSet], usage: Usage | None) -> Audit:
+def report(facts: list[FactSet], lags: list[LagSet], usage: UsageReport | None) -> AuditRecord:
     about = (AUDIT_VERSION, "c1", "process-0", "process", 1_790_000_000_000_000)
-    return Audit(*about, INPUTS, OUTPUTS, facts, lags, usage, [], "run", 7)
+    return AuditRecord(*about, INPUTS, OUTPUTS, facts, lags, usage, [], "run", 7)
 
 
 @given(st.lists(facts, max_size=30), st.lists(lags, max_size=30), usages)
-def test_parts_say_together_what_the_report_says(facts: list[FactSet], lags: list[LagSet], usage: Usage | None):
+def test_parts_together_equal_the_whole_report(facts: list[FactSet], lags: list[LagSet], usage: UsageReport | None):
     whole = report(facts, lags, usage)
     parts = [decode_audit(part) for part in encode_parts(whole, LIMIT)]
     expected, found = tally([(0, whole)]), tally([(0, part) for part in parts])
@@ -52,12 +54,12 @@ def test_parts_say_together_what_the_report_says(facts: list[FactSet], lags: lis
     for key, spent in expected.usage.items():
         if key.pipe:
             assert found.usage[key][:2] == spent[:2]
-            assert abs(found.usage[key].cpu_us - spent.cpu_us) <= 2, "no more than rounding"
+            assert abs(found.usage[key].cpu_us - spent.cpu_us) <= 2, "the difference is only rounding"
 
 
 @given(st.lists(facts, max_size=30), st.lists(lags, max_size=30), usages)
-def test_parts_are_below_the_limit_numbered_and_only_the_last_says_what_is_settled(
-    facts: list[FactSet], lags: list[LagSet], usage: Usage | None
+def test_parts_are_within_the_limit_and_numbered_and_only_the_last_has_the_settled_offsets(
+    facts: list[FactSet], lags: list[LagSet], usage: UsageReport | None
 ):
     encoded = encode_parts(report(facts, lags, usage), LIMIT)
     parts = [decode_audit(part) for part in encoded]
@@ -68,20 +70,20 @@ def test_parts_are_below_the_limit_numbered_and_only_the_last_says_what_is_settl
     assert all(part.outputs == OUTPUTS for part in parts if part.facts)
 
 
-def test_a_report_within_the_limit_is_one_record():
+def test_report_within_the_limit_is_one_record():
     whole = report([FactSet("p", "n", 1, "sent", "", 0, BitMap64([1]).serialize())], [], None)
     assert [decode_audit(part) for part in encode_parts(whole)] == [whole]
 
 
-def test_ten_thousand_busy_pipes_fit():
+def test_report_of_ten_thousand_busy_pipes_is_split_within_the_limit():
     book = FactBook()
     for pipe in range(10_000):
         for node in ("process", "transform:main", "transform:second", "transmit:main"):
             book.extend(f"pipe_{pipe:020}", 29_833_333, FactKey(node, "sent"), range(pipe * 3, pipe * 3 + 3))
-    wide = Sketch()
+    wide = LagSketch()
     wide.add([n * 1_000 for n in range(500)])
     lags = [LagSet(f"pipe_{pipe:020}", "normalize", 29_833_333, "in", wide.encode()) for pipe in range(10_000)]
-    usage = Usage(60_000_000, 5, [PipeUsage(f"pipe_{pipe:020}", 3, 900, 10**9) for pipe in range(10_000)])
+    usage = UsageReport(60_000_000, 5, [PipeUsage(f"pipe_{pipe:020}", 3, 900, 10**9) for pipe in range(10_000)])
     encoded = encode_parts(report(book.sets(), lags, usage))
     assert len(encoded) > 10
     assert max(map(len, encoded)) <= REPORT_BYTES
@@ -98,7 +100,7 @@ def test_ten_thousand_busy_pipes_fit():
         pytest.param(list(range(0, 6_000_000, 3)), id="bitmaps"),
     ],
 )
-def test_one_set_that_is_larger_than_a_record_is_divided(scattered: list[int]):
+def test_fact_set_larger_than_a_record_is_split(scattered: list[int]):
     fact = FactSet("p", "n", 1, "sent", "", 0, BitMap64(scattered).serialize())
     assert len(fact.positions) > REPORT_BYTES // 4
     parts = list(split_facts(fact, REPORT_BYTES // 4))
@@ -110,19 +112,19 @@ def test_one_set_that_is_larger_than_a_record_is_divided(scattered: list[int]):
     assert found == BitMap64(scattered)
 
 
-def test_the_largest_sketch_and_the_largest_field_sample_fit_into_a_part():
-    widest = Sketch()
+def test_largest_sketch_and_largest_field_sample_fit_into_a_part():
+    widest = LagSketch()
     widest.add([sign * round(1.02**power) for power in range(1, 2_200) for sign in (1, -1)])
     assert len(widest.encode()) < REPORT_BYTES // 4
     path = ".".join(["é" * LONGEST_NAME] * DEEPEST)
     kinds = dict.fromkeys(("string", "number", "null", "boolean", "object", "array", "no JSON"), 2**40)
     values = {f"{number:02}" + "é" * 22: 2**40 for number in range(MOST_VALUES)}
-    sample = FieldSample("pipe", "shop", 1, 2**40, [FieldCount(path, 2**40, kinds, values)] * MOST_FIELDS)
+    sample = FieldObservation("pipe", "shop", 1, 2**40, [FieldCount(path, 2**40, kinds, values)] * MOST_FIELDS)
     assert len(msgspec.msgpack.encode(sample)) < REPORT_BYTES // 2
 
 
 def test_marks_of_very_many_partitions_leave_room_for_facts():
-    outputs = [Mark("penstock.cell.egress.g1", number, 2**39) for number in range(16_384)]
+    outputs = [OffsetMark("penstock.cell.egress.g1", number, 2**39) for number in range(16_384)]
     facts = [FactSet(f"pipe_{n}", "n", 1, "sent", "", 0, BitMap64([n]).serialize()) for n in range(10_000)]
     encoded = encode_parts(msgspec.structs.replace(report(facts, [], None), outputs=outputs))
     assert max(map(len, encoded)) < CLIENT_MAX_BYTES

@@ -1,4 +1,4 @@
-"""Lag sketches stay within 1 % of exact, merge in any order, and keep negative lags."""
+"""Lag sketches are within 1 % of the exact quantiles, merge in any order and keep negative lags."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dataplane.ledger.sketch import FEW, Sketch
+from dataplane.ledger.sketch import FEW, LagSketch
 
 LAGS = st.lists(st.integers(-(10**9), 10**12), min_size=1, max_size=300)
 
 
-def sketch_of(values: Sequence[int] | NDArray[np.int64]) -> Sketch:
-    sketch = Sketch()
+def sketch_of(values: Sequence[int] | NDArray[np.int64]) -> LagSketch:
+    sketch = LagSketch()
     sketch.add(values)
     return sketch
 
@@ -26,22 +26,22 @@ def test_every_quantile_is_within_one_percent_of_the_exact_one(values: list[int]
 
 
 @given(LAGS, LAGS)
-def test_merging_is_the_same_as_adding_everything_to_one(one: list[int], other: list[int]):
+def test_merge_equals_adding_all_values_to_one_sketch(one: list[int], other: list[int]):
     merged = sketch_of(one)
     merged.merge(sketch_of(other))
     assert merged.encode() == sketch_of(other + one).encode()
 
 
 @given(LAGS)
-def test_a_decoded_sketch_is_the_encoded_one(values: list[int]):
+def test_sketch_is_unchanged_by_encoding_and_decoding(values: list[int]):
     sketch = sketch_of(values)
-    assert Sketch.decode(sketch.encode()).encode() == sketch.encode()
+    assert LagSketch.decode(sketch.encode()).encode() == sketch.encode()
 
 
 @given(LAGS)
 def test_few_and_many_values_are_counted_alike(values: list[int]):
     many = values * (FEW // len(values) + 1)
-    one_by_one = Sketch()
+    one_by_one = LagSketch()
     for value in many:
         one_by_one.add([value])
     assert one_by_one.encode() == sketch_of(many).encode()
@@ -49,8 +49,8 @@ def test_few_and_many_values_are_counted_alike(values: list[int]):
 
 
 @given(st.lists(st.tuples(st.integers(-(10**9), 10**12), st.integers(1, 50)), min_size=1, max_size=60))
-def test_a_value_that_repeats_counts_as_often(pairs: list[tuple[int, int]]):
-    repeated = Sketch()
+def test_repeated_value_equals_a_value_with_a_count(pairs: list[tuple[int, int]]):
+    repeated = LagSketch()
     repeated.add([value for value, _ in pairs], [count for _, count in pairs])
     assert repeated.encode() == sketch_of([value for value, count in pairs for _ in range(count)]).encode()
 
@@ -60,22 +60,22 @@ def test_a_value_that_repeats_counts_as_often(pairs: list[tuple[int, int]]):
     st.integers(0, 100),
     st.sampled_from([0.0, 0.1, 0.5, 0.95, 0.99, 1.0]),
 )
-def test_no_quantile_falls_when_no_value_does_also_after_merging(pairs: list[tuple[int, int]], cut: int, q: float):
-    """Of the same messages: what was, and what was a while later."""
+def test_quantile_never_falls_if_no_value_does_also_after_merging(pairs: list[tuple[int, int]], cut: int, q: float):
+    """The values before and after are lags of the same messages at two times."""
     before, after = sketch_of([value for value, _ in pairs[:cut]]), sketch_of([a + b for a, b in pairs[:cut]])
     before.merge(sketch_of([value for value, _ in pairs[cut:]]))
     after.merge(sketch_of([a + b for a, b in pairs[cut:]]))
     assert before.quantile(q) <= after.quantile(q)
 
 
-def test_the_maximum_is_exact():
+def test_maximum_is_exact():
     assert sketch_of([1, 7, 123_456_789]).max_us == 123_456_789
 
 
-def test_a_source_clock_ahead_of_ours_is_kept_negative():
+def test_negative_lag_of_a_source_clock_ahead_of_ours_is_kept():
     assert sketch_of(np.array([-5_000, -4_000])).quantile(0.5) < 0
 
 
-def test_an_empty_sketch_has_no_quantile():
+def test_quantile_of_an_empty_sketch_raises_an_error():
     with pytest.raises(ValueError, match="empty"):
-        Sketch().quantile(0.5)
+        LagSketch().quantile(0.5)

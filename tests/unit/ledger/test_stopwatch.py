@@ -1,4 +1,4 @@
-"""Stopwatches: what a message's time was spent on adds up, whatever the clocks of our hosts say."""
+"""Stopwatches: the slices of a message's time add up, even if the clocks of our hosts differ."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.ledger.breakdown import SLICES, Slice
-from dataplane.ledger.meta import Meta
+from dataplane.ledger.meta import MessageMeta
 from dataplane.ledger.stopwatch import delivery, handed_on, passed_on, spent_until, stamp
 from dataplane.names import WIRE_VERSION
 
@@ -16,8 +16,8 @@ CAME = 1_790_000_000_000_000  # a whole millisecond
 NOTHING = [0] * SLICES
 
 
-def meta(**changes: Any) -> Meta:
-    made = Meta(WIRE_VERSION, "m", "p", 1, "shop", CAME, CAME, 1)
+def meta(**changes: Any) -> MessageMeta:
+    made = MessageMeta(WIRE_VERSION, "m", "p", 1, "shop", CAME, CAME, 1)
     return msgspec.structs.replace(made, **changes)
 
 
@@ -32,8 +32,8 @@ def steps(**slices_us: int) -> list[int]:
     return row
 
 
-def test_messages_that_were_processed_together_share_one_stamp():
-    """Two came at different times, were stored at different times, and left process at the same."""
+def test_messages_processed_together_share_one_stamp():
+    """Two messages arrive at different times, are stored at different times and leave process at the same time."""
     shared = stamp(Slice.TRANSMIT_QUEUE, CAME + 20_000, steps(normalize=300, transform=40))
     early = meta(stopwatch=shared, stored_ms=CAME // 1_000 + 2)
     late = meta(stopwatch=shared, ingest_time_us=CAME + 15_000, stored_ms=CAME // 1_000 + 16)
@@ -55,14 +55,14 @@ def test_messages_that_were_processed_together_share_one_stamp():
         pytest.param(CAME // 1_000 + 5_000, 9_000, 0, id="the broker's clock is ahead of ours"),
     ],
 )
-def test_a_moment_of_storing_that_cannot_be_moves_the_border_and_not_the_sum(stored_ms: int, ingest: int, queue: int):
+def test_impossible_storage_time_moves_the_border_of_two_slices_not_the_sum(stored_ms: int, ingest: int, queue: int):
     one = meta(stopwatch=stamp(Slice.TRANSMIT_QUEUE, CAME + 9_000, NOTHING), stored_ms=stored_ms)
     spent = spent_until(one, CAME + 9_000)
     assert spent is not None
     assert (spent[Slice.INGEST], spent[Slice.PROCESS_QUEUE], sum(spent)) == (ingest, queue, 9_000)
 
 
-def test_a_host_whose_clock_is_behind_adds_no_negative_wait_and_loses_no_time():
+def test_host_with_a_slow_clock_adds_no_negative_wait_and_loses_no_time():
     one = meta(stopwatch=stamp(Slice.TRANSMIT_QUEUE, CAME + 9_000, NOTHING))
     behind = spent_until(one, CAME - 60_000_000)
     assert named(behind) == {"PROCESS_QUEUE": 9_000}
@@ -75,10 +75,10 @@ HOPS = st.lists(st.tuples(WAITS, st.integers(-10_000_000, 10_000_000), st.intege
 
 
 @given(st.integers(-(10**8), 10**8), st.integers(0, 10**8), HOPS)
-def test_the_slices_are_the_whole_time_whatever_the_clocks_say(
+def test_slices_add_up_to_the_whole_time_for_any_clock_skew(
     skew_us: int, process_us: int, hops: list[tuple[Slice, int, int]]
 ):
-    """Each host reads its own wall clock, off by so much; a message's own time only goes forward."""
+    """Each host reads its own wall clock with an offset; a message's own time only moves forward."""
     one = meta(event_time_us=CAME - skew_us, stopwatch=stamp(Slice.TRANSMIT_QUEUE, CAME + process_us, NOTHING))
     moment, own = CAME + process_us, CAME + process_us
     for waiting, off_us, waited_us in hops:
@@ -91,29 +91,29 @@ def test_the_slices_are_the_whole_time_whatever_the_clocks_say(
         one.stopwatch = handed_on(one, spent, waiting)
 
 
-def test_what_it_waits_for_is_said_by_who_hands_it_on():
+def test_forwarding_host_names_the_slice_in_which_the_message_waits_next():
     one = meta(stopwatch=stamp(Slice.RETRY, CAME + 5, NOTHING))
     one.stopwatch = passed_on(one, CAME + 15, Slice.DEAD_LETTER)
     assert named(spent_until(one, CAME + 1_015)) == {"PROCESS_QUEUE": 5, "RETRY": 10, "DEAD_LETTER": 1_000}
 
 
-def test_a_message_of_an_earlier_release_has_no_stopwatch_and_gets_none():
+def test_message_of_an_earlier_release_has_no_stopwatch_and_gets_none():
     unstamped = meta()
     assert spent_until(unstamped, CAME + 9) is None
     assert passed_on(unstamped, CAME + 9, Slice.HELD) == b""
 
 
 @pytest.mark.parametrize("junk", [b"junk", msgspec.msgpack.encode([1]), msgspec.msgpack.encode({"a": 1})])
-def test_a_stopwatch_that_cannot_be_read_stops_no_message(junk: bytes):
+def test_unreadable_stopwatch_is_ignored(junk: bytes):
     assert spent_until(meta(stopwatch=junk), CAME + 9) is None
 
 
-def test_a_stopwatch_of_the_next_release_is_read_without_its_new_slices():
+def test_stopwatch_of_the_next_release_is_read_without_its_new_slices():
     of_the_next = msgspec.msgpack.encode([99, CAME + 700, [0] * SLICES + [200], "new"])
     assert named(spent_until(meta(stopwatch=of_the_next), CAME + 1_000)) == {"PROCESS_QUEUE": 500, "RETRY": 300}
 
 
-def test_of_a_windows_result_the_wait_until_it_closed_is_a_slice():
+def test_time_until_a_window_closed_is_a_slice_of_its_result():
     result = meta(source="window:sales", event_time_us=CAME - 4_000)
     source_us, spent = delivery(result, steps(transmit=5))
     assert (source_us, named(spent)) == (0, {"TRANSMIT": 5, "WINDOW": 4_000})

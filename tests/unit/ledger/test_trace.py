@@ -1,4 +1,4 @@
-"""A unit's way, as the ledger knows it: in the order in which it went, whatever order it was told in."""
+"""A unit's journey, as the ledger knows it, has the order in which it happened, for any order of reports."""
 
 import random
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import Bin, Books
+from dataplane.ledger.bins import Bin, BucketFacts
 from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, PROCESS, SEEN, Fact, FactKey, dead_detail
 from dataplane.ledger.trace import bins_of, sightings
 
@@ -39,35 +39,35 @@ WAYS = {
 }
 
 
-def books_of(way: list[FactKey], *, passed: int = 0) -> Books:
+def books_of(way: list[FactKey], *, passed: int = 0) -> BucketFacts:
     others = {FactKey("transmit:audit", Fact.DELIVERED): BitMap64([7])}
     topics = {"ingest": [("in", 0)], "egress": [("out", 0)]}
     facts = {**others, **{key: BitMap64([7]) for key in way}}
-    return Books(facts, {("out", 0): 7}, {("in", 0): passed, ("out", 0): passed}, topics)  # type: ignore[arg-type]
+    return BucketFacts(facts, {("out", 0): 7}, {("in", 0): passed, ("out", 0): passed}, topics)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @given(chance=st.randoms())
-def test_a_way_is_told_in_its_order(way: list[FactKey], chance: random.Random):
+def test_journey_is_in_chronological_order(way: list[FactKey], chance: random.Random):
     mixed = list(way)
     chance.shuffle(mixed)
     assert sightings(books_of(mixed), 7, 0, "crm") == way
 
 
-def test_another_unit_and_another_destination_are_no_part_of_it():
+def test_journey_contains_no_other_unit_and_no_other_destination():
     books = books_of(LEFT)
     assert sightings(books, 8, 0, "crm") == []
     assert sightings(books, 7, 0, "") == UP_TO_THE_ROUTE
     assert sightings(books, 7, 0, "audit")[-1] == FactKey("transmit:audit", Fact.DELIVERED)
 
 
-def test_a_child_has_the_way_of_its_message_and_then_its_own():
+def test_journey_of_a_child_is_that_of_its_message_followed_by_its_own():
     exploded = [FactKey("normalize", Fact.SENT, EXPLODED, 2), FactKey(TRANSFORM, Fact.SENT, "", 2)]
     books = books_of([*LEFT, *exploded])
     assert sightings(books, 7, 2, "crm") == [*UP_TO_THE_ROUTE[:2], *exploded]
 
 
-def test_a_unit_is_in_one_bin_at_each_place_where_it_is_due():
+def test_unit_is_in_one_bin_at_each_destination_or_upstream():
     assert bins_of(books_of(LEFT, passed=8), 7) == {"audit": Bin.DELIVERED, "crm": Bin.LOST}
     assert bins_of(books_of(UP_TO_THE_ROUTE[:1], passed=7), 7)[""] == Bin.QUEUED
     assert bins_of(books_of(UP_TO_THE_ROUTE[:1], passed=8), 7)[""] == Bin.LOST

@@ -1,17 +1,17 @@
-"""Dividing what was spent: to the last unit, by weight, and what no pipe's work took stays apart."""
+"""Usage is divided exactly, by weight; what no pipe used is kept apart."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.ledger.usage import NOBODY, PipeUsage, Spent, Usage, divide, spent
+from dataplane.ledger.usage import NOBODY, PipeShare, PipeUsage, UsageReport, divide, spent
 
 weights = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(0, 10**12), max_size=12)
 totals = st.integers(0, 10**13)
 
 
 @given(totals, weights)
-def test_the_parts_are_the_whole_and_none_is_a_unit_off_its_share(total: int, weights: dict[str, int]):
+def test_parts_add_up_to_the_whole_and_each_is_within_a_unit_of_its_share(total: int, weights: dict[str, int]):
     parts, whole = divide(total, weights), sum(weights.values())
     if not whole:
         assert parts == {}
@@ -21,14 +21,14 @@ def test_the_parts_are_the_whole_and_none_is_a_unit_off_its_share(total: int, we
 
 
 @given(totals, weights, st.randoms(use_true_random=False))
-def test_the_order_in_which_pipes_are_told_changes_nothing(total: int, weights: dict[str, int], rng: object):
+def test_order_of_the_pipes_does_not_change_their_parts(total: int, weights: dict[str, int], rng: object):
     names = list(weights)
     rng.shuffle(names)  # type: ignore[attr-defined]
     assert divide(total, {name: weights[name] for name in names}) == divide(total, weights)
 
 
 @given(totals, st.integers(0, 10**12), st.integers(1, 10**12))
-def test_more_work_never_costs_less(total: int, one: int, more: int):
+def test_pipe_with_more_work_never_gets_a_smaller_part(total: int, one: int, more: int):
     parts = divide(total, {"a": one, "b": one + more})
     assert parts["a"] <= parts["b"]
 
@@ -44,7 +44,7 @@ def test_more_work_never_costs_less(total: int, one: int, more: int):
         pytest.param(9, {}, {}, id="nobody worked"),
     ],
 )
-def test_how_a_total_is_divided(total: int, weights: dict[str, int], parts: dict[str, int]):
+def test_total_is_divided_by_largest_remainder(total: int, weights: dict[str, int], parts: dict[str, int]):
     assert divide(total, weights) == parts
 
 
@@ -55,18 +55,18 @@ pipes = st.lists(
 )
 
 
-@given(st.builds(Usage, totals, totals, pipes))
-def test_what_pipes_and_nobody_spent_is_what_the_process_spent(usage: Usage):
+@given(st.builds(UsageReport, totals, totals, pipes))
+def test_usage_of_pipes_and_of_nobody_adds_up_to_that_of_the_process(usage: UsageReport):
     parts = spent(usage)
     assert sum(part.cpu_us for part in parts.values()) == usage.busy_us + usage.idle_us
     assert parts[NOBODY].cpu_us >= usage.idle_us
     assert {pipe for pipe in parts if pipe} == {one.pipe for one in usage.pipes}
 
 
-def test_what_is_idle_is_nobodys_and_what_is_busy_is_divided():
-    usage = Usage(900, 100, [PipeUsage("p1", 3, 30, 2), PipeUsage("p2", 5, 50, 1)])
-    assert spent(usage) == {"p1": Spent(3, 30, 600), "p2": Spent(5, 50, 300), NOBODY: Spent(0, 0, 100)}
+def test_idle_time_belongs_to_nobody_and_busy_time_is_divided():
+    usage = UsageReport(900, 100, [PipeUsage("p1", 3, 30, 2), PipeUsage("p2", 5, 50, 1)])
+    assert spent(usage) == {"p1": PipeShare(3, 30, 600), "p2": PipeShare(5, 50, 300), NOBODY: PipeShare(0, 0, 100)}
 
 
-def test_what_was_busy_for_no_pipe_is_nobodys():
-    assert spent(Usage(900, 100, [])) == {NOBODY: Spent(0, 0, 1_000)}
+def test_busy_time_without_pipes_belongs_to_nobody():
+    assert spent(UsageReport(900, 100, [])) == {NOBODY: PipeShare(0, 0, 1_000)}

@@ -1,4 +1,4 @@
-"""The end of a demo run: two logs and the ledger must say the same, and whatever differs is named."""
+"""End of a demo run: the two logs and the ledger must agree, and each difference is reported."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import Account, Books, derive
+from dataplane.ledger.bins import BucketAccount, BucketFacts, derive
 from dataplane.ledger.facts import ACKED, INGEST, PROCESS, Fact, FactKey
 from dataplane.ledger.units import position_of
 from dataplane.names import Purpose
 from localbox.demo.compare import differences, quantile, read_books, result_of
 from localbox.demo.ledger import contradictions
-from localbox.demo.logs import Received, Sent
-from mgmt.queries.timing import NodeTiming, Percentiles, Portion, ShareSeries, Timing
+from localbox.demo.logs import ReceivedDelivery, SentEvent
+from mgmt.ledger.queries.timing import NodeTiming, Percentiles, ShareSeries, Timing, TimingPortion
 
 BUCKET = 29_384_711
 ALL = [position_of(1, partition, offset) for partition in range(2) for offset in range(5)]
@@ -23,14 +23,14 @@ PASSED = {("in", 0): 5, ("in", 1): 5, ("out", 0): 10}
 
 
 def sent(positions: Sequence[int] = ALL, *, status: int = 202, sha256: str = "a"):
-    return [Sent(n, 1_000, 2_000, status, f"m{p}", p, BUCKET, sha256) for n, p in enumerate(positions)]
+    return [SentEvent(n, 1_000, 2_000, status, f"m{p}", p, BUCKET, sha256) for n, p in enumerate(positions)]
 
 
 def received(positions: Sequence[int] = ALL, *, sha256: str = "a"):
-    return [Received(1_000 + 3_000 * (n + 1), f"m{p}", p, sha256) for n, p in enumerate(positions)]
+    return [ReceivedDelivery(1_000 + 3_000 * (n + 1), f"m{p}", p, sha256) for n, p in enumerate(positions)]
 
 
-def account(*, acked: Sequence[int] = ALL, delivered: Sequence[int] = ALL, dead: Sequence[int] = ()) -> Account:
+def account(*, acked: Sequence[int] = ALL, delivered: Sequence[int] = ALL, dead: Sequence[int] = ()) -> BucketAccount:
     facts = {
         FactKey(INGEST, Fact.SENT, ACKED): BitMap64(acked),
         FactKey(PROCESS, Fact.SENT): BitMap64(acked),
@@ -38,76 +38,78 @@ def account(*, acked: Sequence[int] = ALL, delivered: Sequence[int] = ALL, dead:
         FactKey("transmit:receiver", Fact.DELIVERED): BitMap64(delivered),
         FactKey("transmit:receiver", Fact.DEAD, "http-404"): BitMap64(dead),
     }
-    return derive(Books(facts=facts, reach={("in", 0): 4, ("out", 0): 9}, passed=PASSED, topics=TOPICS))
+    return derive(BucketFacts(facts=facts, reach={("in", 0): 4, ("out", 0): 9}, passed=PASSED, topics=TOPICS))
 
 
-def compare(sent_lines: Iterable[Sent], received_lines: Iterable[Received], one: Account | None = None):
+def compare(
+    sent_lines: Iterable[SentEvent], received_lines: Iterable[ReceivedDelivery], one: BucketAccount | None = None
+):
     books, accounts = read_books(sent_lines, received_lines), {BUCKET: one or account()}
     return result_of(books, accounts), differences(books, accounts, destination="receiver")
 
 
-def test_when_all_was_delivered_nothing_differs():
+def test_complete_delivery_has_no_differences():
     result, wrong = compare(sent(), received())
     assert (result.accepted, result.expected, result.delivered, result.lost) == (10, 10, 10, 0)
     assert (result.duplicates, result.dead, result.filtered, result.unacked) == (0, 0, 0, 0)
     assert wrong == []
 
 
-def test_lags_run_from_the_post_to_the_receivers_answer():
+def test_lag_is_measured_from_the_post_to_the_receivers_response():
     result, _ = compare(sent(), received())
     assert (result.p50_ms, result.p95_ms, result.p99_ms) == (18.0, 30.0, 30.0)
     assert result.events_per_s == pytest.approx(10 / 0.030, abs=0.1)
 
 
-def test_a_unit_that_did_not_arrive_is_lost_and_named_whatever_the_ledger_says():
+def test_missing_unit_is_lost_and_listed_even_if_the_ledger_has_it_as_delivered():
     result, wrong = compare(sent(), received(ALL[:-1]))
     assert (result.delivered, result.lost) == (9, 1)
     assert wrong == [f"minute {BUCKET}: delivered by the ledger, not by the receiver's log: 1 (1-1-4)"]
 
 
-def test_a_dead_unit_is_accounted_for_and_not_lost():
+def test_dead_unit_is_accounted_for_and_not_lost():
     result, wrong = compare(sent(), received(ALL[:-1]), account(delivered=ALL[:-1], dead=ALL[-1:]))
     assert (result.dead, result.lost) == (1, 0)
     assert wrong == []
 
 
-def test_a_delivery_that_came_twice_is_a_duplicate_and_no_difference():
+def test_repeated_delivery_is_a_duplicate_and_no_difference():
     result, wrong = compare(sent(), received([*ALL, ALL[0]]))
     assert (result.delivered, result.duplicates) == (10, 1)
     assert wrong == []
 
 
-def test_another_body_than_the_one_sent_is_a_difference():
+def test_changed_body_is_a_difference():
     _, wrong = compare(sent(), received(sha256="b"))
     assert wrong == ["bodies differ: 10 (1-0-0, 1-0-1, 1-0-2, 1-0-3, 1-0-4, ...)"]
 
 
-def test_the_ledger_may_hold_more_than_was_acked_only_if_the_sender_was_in_doubt():
+def test_ledger_may_have_more_units_than_were_acked_only_if_the_sender_is_in_doubt():
     _, wrong = compare(sent(ALL[:-1]), received())
     assert wrong == ["the ledger has 1 units that were never ACKed, the sender knows of 0 in doubt"]
-    doubtful = Sent(9, 1_000, 2_000, 0, "", None, 0, "a")
+    doubtful = SentEvent(9, 1_000, 2_000, 0, "", None, 0, "a")
     result, wrong = compare([*sent(ALL[:-1]), doubtful], received())
     assert (result.accepted, result.unacked) == (9, 1)
     assert wrong == []
 
 
-def test_what_was_acked_and_is_not_in_the_ledger_is_a_difference():
+def test_acked_unit_missing_from_the_ledger_is_a_difference():
     _, wrong = compare(sent(), received(), account(acked=ALL[:-1]))
     assert any("ACKed to the sender, not so in the ledger: 1 (1-1-4)" in text for text in wrong)
 
 
-def test_a_minute_the_ledger_does_not_know_is_a_difference():
+def test_minute_missing_from_the_ledger_is_a_difference():
     books = read_books(sent(), [])
     assert differences(books, {}, destination="receiver") == [f"minute {BUCKET}: 10 ACKed, none in the ledger"]
 
 
-def test_a_unit_still_on_its_way_is_a_difference():
+def test_queued_unit_is_a_difference():
     on_its_way = account(delivered=ALL[:-1])
     passed = {**PASSED, ("out", 0): 3}
     facts = {FactKey(INGEST, Fact.SENT, ACKED): BitMap64(ALL), FactKey(PROCESS, Fact.SENT): BitMap64(ALL)}
     facts[FactKey("transform:receiver", Fact.SENT)] = BitMap64(ALL)
     facts[FactKey("transmit:receiver", Fact.DELIVERED)] = BitMap64(ALL[:-1])
-    on_its_way = derive(Books(facts=facts, reach={("out", 0): 9}, passed=passed, topics=TOPICS))
+    on_its_way = derive(BucketFacts(facts=facts, reach={("out", 0): 9}, passed=passed, topics=TOPICS))
     _, wrong = compare(sent(), received(ALL[:-1]), on_its_way)
     assert f"minute {BUCKET}: queued in the ledger: 1 (1-1-4)" in wrong
 
@@ -116,7 +118,7 @@ def test_a_unit_still_on_its_way_is_a_difference():
     ("values", "q", "expected"),
     [([], 0.5, 0.0), ([7.0], 0.99, 7.0), ([float(n) for n in range(1, 101)], 0.95, 96.0)],
 )
-def test_a_quantile_is_a_value_that_was_seen(values: list[float], q: float, expected: float):
+def test_quantile_is_an_observed_value(values: list[float], q: float, expected: float):
     assert quantile(values, q) == expected
 
 
@@ -125,7 +127,7 @@ def figures(p50: int = 1, p95: int = 2, p99: int = 3, most: int = 3, count: int 
 
 
 def measured(**changes: Any) -> Timing:
-    parts = (Portion("ingest", 1, 0.5, 1), Portion("transmit", 1, 0.5, 1))
+    parts = (TimingPortion("ingest", 1, 0.5, 1), TimingPortion("transmit", 1, 0.5, 1))
     nodes = (NodeTiming("normalize", None, None, figures()), NodeTiming("route", None, None, None))
     series = ShareSeries((), (), ())
     sound = Timing(nodes, parts, series, whole=figures(), mean_us=2, source=None, end_to_end_us=2, skewed=False)
@@ -142,12 +144,12 @@ def measured(**changes: Any) -> Timing:
             id="p99 above the maximum",
         ),
         pytest.param(
-            {"pie": (Portion("ingest", -1, 0.0, 1), Portion("transmit", 3, 1.0, 1))},
+            {"pie": (TimingPortion("ingest", -1, 0.0, 1), TimingPortion("transmit", 3, 1.0, 1))},
             ["latency: ingest took -1 us"],
             id="a negative part",
         ),
         pytest.param(
-            {"pie": (Portion("ingest", 1, 1.0, 1),)},
+            {"pie": (TimingPortion("ingest", 1, 1.0, 1),)},
             ["latency: the parts add up to 1 us, the whole is 2 us"],
             id="parts that do not add up",
         ),
@@ -157,5 +159,5 @@ def measured(**changes: Any) -> Timing:
         pytest.param({"whole": None, "pie": ()}, ["latency: 10 delivered, 0 measured"], id="nothing measured"),
     ],
 )
-def test_latency_figures_that_contradict_each_other_are_named(changes: dict[str, Any], words: list[str]):
+def test_contradictory_latency_figures_are_reported(changes: dict[str, Any], words: list[str]):
     assert contradictions(measured(**changes), delivered=10) == words

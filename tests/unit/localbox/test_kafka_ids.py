@@ -1,4 +1,4 @@
-"""Kafka's storage tool reads its arguments itself: an id must not look like an option."""
+"""Kafka's storage tool parses its own arguments, so an id must not look like an option."""
 
 import uuid
 
@@ -14,5 +14,5 @@ def test_no_cluster_id_begins_with_a_dash(chance: uuid.UUID):
     assert not cluster_id(chance).startswith("-")
 
 
-def test_an_id_that_would_have_begun_with_a_dash():
+def test_id_that_would_begin_with_a_dash_is_changed():
     assert cluster_id(uuid.UUID(int=0xFB << 120))[0] != "-"

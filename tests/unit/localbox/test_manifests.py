@@ -1,6 +1,6 @@
-"""deploy/kubernetes against the code and the schemas: it may not drift from what the box starts and the settings read.
+"""deploy/kubernetes matches the schemas, the programs that the box starts and the variables that the settings read.
 
-There is no cluster here. What a schema can say is checked by it, strictly; what it cannot, by the tests below.
+These tests need no cluster: schemas are checked strictly, and the tests below check what no schema can express.
 """
 
 import re
@@ -12,13 +12,13 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from controlplane.compute import kept
-from controlplane.compute.pods import TEMPLATES, Pod, deployment
-from controlplane.compute.port import Desired
+from controlplane.compute import cell_supervisor
+from controlplane.compute.pods import TEMPLATES, PodContext, deployment
+from controlplane.compute.port import DesiredApplication
 from dataplane.ingest.__main__ import DRAIN_S
 from localbox.catalogue import SERVICES
 from localbox.settings import ROOT
-from tests.rig.box_programs import box_programs, plain
+from tests.support.box_programs import box_programs, plain
 
 FOLDER = ROOT / "deploy" / "kubernetes"
 GUIDE = (ROOT / "docs" / "kubernetes.md").read_text()
@@ -26,8 +26,8 @@ VERSIONS = ("1.30.0", kubernetes_validate.latest_version())
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
 CELL = deployment(
     yaml.safe_load((FOLDER / "cells" / "cell.yaml").read_text()),
-    Desired("a", 1, "k8s://https://kubernetes.default.svc", "0123456789abcdef"),
-    Pod("worker-1", "penstock", "10.0.0.1", "penstock:0.1.0"),
+    DesiredApplication("a", 1, "k8s://https://kubernetes.default.svc", "0123456789abcdef"),
+    PodContext("worker-1", "penstock", "10.0.0.1", "penstock:0.1.0"),
 )
 EXECUTOR = yaml.safe_load((FOLDER / "cells" / "executor.yaml").read_text())
 APPLIED: list[dict[str, Any]] = [
@@ -43,7 +43,7 @@ def titled(manifest: dict[str, Any]) -> str:
 
 
 def pod_of(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The pod's specification, {} if it has none."""
+    """Return the pod's specification, {} if it has none."""
     inner: dict[str, Any] = manifest.get("spec", {})
     return inner if manifest["kind"] == "Pod" else inner.get("template", {}).get("spec", {})
 
@@ -69,35 +69,35 @@ CONFIG: dict[str, str] = one("ConfigMap", "penstock")["data"]
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("manifest", [pytest.param(m, id=titled(m)) for m in ALL if m is not EXECUTOR])
-def test_each_is_what_its_schema_says_and_nothing_beside(manifest: dict[str, Any], version: str):
+def test_each_manifest_is_valid_by_its_strict_schema(manifest: dict[str, Any], version: str):
     kubernetes_validate.validate(manifest, version, strict=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_executors_template_is_a_pod_once_spark_has_named_it(version: str):
+def test_executor_template_is_a_valid_pod_with_one_container_named_executor(version: str):
     kubernetes_validate.validate(EXECUTOR, version, strict=True)
     assert [container["name"] for container in containers(EXECUTOR)] == ["executor"]
 
 
-def test_a_word_that_no_schema_knows_is_found():
+def test_misspelt_field_is_found_by_the_strict_schema():
     wrong = yaml.safe_load((FOLDER / "web.yaml").read_text().split("---")[2].replace("preStop", "beforeStop"))
     with pytest.raises(kubernetes_validate.ValidationError, match="beforeStop"):
         kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
 
 
-def test_every_file_is_applied():
+def test_every_manifest_file_is_listed_in_the_kustomization():
     named = {*KUSTOMIZATION["resources"], *KUSTOMIZATION["configMapGenerator"][0]["files"], "kustomization.yaml"}
     assert {path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.yaml")} == named
 
 
-def test_every_program_of_the_box_is_there_with_its_command(tmp_path: Path):
+def test_every_program_of_the_box_is_deployed_with_its_command(tmp_path: Path):
     commands = [plain(container["command"]) for manifest in ALL for container in containers(manifest)]
     ours = {p.name: plain(p.command) for p in box_programs(tmp_path) if p.command and p.name not in SERVICES}
     assert len(ours) == 10
     assert [name for name, command in ours.items() if command not in commands] == []
 
 
-def test_variables_are_those_of_the_containers_and_secret_ones_are_in_no_file():
+def test_variables_equal_those_of_compose_and_secret_ones_are_in_no_file():
     secret = re.findall(r"--from-literal=([A-Z_]+)=", GUIDE)
     assert {*CONFIG} | {*secret} == {*COMPOSE}
     assert not {*CONFIG} & {*secret}
@@ -105,13 +105,13 @@ def test_variables_are_those_of_the_containers_and_secret_ones_are_in_no_file():
     assert [titled(m) for m in ALL if m["kind"] == "Secret"] == []
 
 
-def test_a_cell_never_sees_what_opens_the_control_plane():
+def test_data_plane_pods_have_no_access_to_the_control_plane_secret():
     for manifest in (CELL, EXECUTOR, one("StatefulSet", "ingest"), one("Deployment", "echo")):
         for container in containers(manifest):
             assert {"secretRef": {"name": "penstock-control"}} not in container["envFrom"], titled(manifest)
 
 
-def test_secrets_that_pods_name_are_those_that_the_guide_makes():
+def test_secrets_that_pods_reference_are_those_that_the_guide_creates():
     made = {*re.findall(r"create secret generic ([a-z-]+)", GUIDE)}
     named = {
         source["secretRef"]["name"]
@@ -123,7 +123,7 @@ def test_secrets_that_pods_name_are_those_that_the_guide_makes():
     assert named == made
 
 
-def test_volumes_and_config_maps_that_pods_name_are_there():
+def test_volumes_and_config_maps_that_pods_reference_exist():
     claims = {m["metadata"]["name"] for m in APPLIED if m["kind"] == "PersistentVolumeClaim"}
     maps = {generated["name"] for generated in KUSTOMIZATION["configMapGenerator"]}
     for manifest in ALL:
@@ -133,14 +133,14 @@ def test_volumes_and_config_maps_that_pods_name_are_there():
 
 
 @pytest.mark.parametrize("manifest", WITH_PODS)
-def test_every_mount_has_its_volume(manifest: dict[str, Any]):
+def test_every_volume_mount_has_its_volume(manifest: dict[str, Any]):
     claims = manifest.get("spec", {}).get("volumeClaimTemplates", [])
     volumes = {v["name"] for v in pod_of(manifest)["volumes"]} | {c["metadata"]["name"] for c in claims}
     for container in containers(manifest):
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
 
 
-def test_templates_are_where_the_code_looks_for_them():
+def test_cell_templates_are_mounted_at_the_path_that_the_code_reads():
     mounts = [c["volumeMounts"] for m in (CELL, one("Deployment", "worker")) for c in pod_of(m)["containers"]]
     for mount in mounts:
         assert {"name": "cells", "mountPath": str(TEMPLATES), "readOnly": True} in mount
@@ -148,7 +148,7 @@ def test_templates_are_where_the_code_looks_for_them():
 
 
 @pytest.mark.parametrize("manifest", WITH_PODS)
-def test_nothing_runs_as_root_writes_to_its_image_or_gains_rights(manifest: dict[str, Any]):
+def test_no_pod_runs_as_root_writes_to_its_image_or_gains_privileges(manifest: dict[str, Any]):
     context = pod_of(manifest)["securityContext"]
     assert context["runAsNonRoot"] is True
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -161,12 +161,12 @@ def test_nothing_runs_as_root_writes_to_its_image_or_gains_rights(manifest: dict
 
 
 @pytest.mark.parametrize("manifest", WITH_PODS)
-def test_only_who_asks_for_something_has_a_token(manifest: dict[str, Any]):
+def test_only_pods_that_use_the_kubernetes_api_have_a_token(manifest: dict[str, Any]):
     pod = pod_of(manifest)
     assert pod["automountServiceAccountToken"] is (pod.get("serviceAccountName") in ("worker", "cell"))
 
 
-def test_roles_are_bound_to_accounts_that_are_there_and_allow_no_wildcard():
+def test_roles_are_bound_to_existing_accounts_and_allow_no_wildcard():
     accounts = {m["metadata"]["name"] for m in APPLIED if m["kind"] == "ServiceAccount"}
     roles = {m["metadata"]["name"]: m["rules"] for m in APPLIED if m["kind"] == "Role"}
     bindings = [m for m in APPLIED if m["kind"] == "RoleBinding"]
@@ -185,7 +185,7 @@ def test_pods_are_spread_over_zones_by_their_own_labels(manifest: dict[str, Any]
     assert spread["labelSelector"]["matchLabels"].items() <= labels_of(manifest).items()
 
 
-def test_selectors_find_the_pods_that_they_are_for():
+def test_selectors_match_existing_pods():
     pods = [labels_of(m) for m in ALL if pod_of(m)]
     wanted = [m["spec"]["selector"] for m in ALL if m["kind"] == "Service"]
     wanted += [
@@ -194,20 +194,20 @@ def test_selectors_find_the_pods_that_they_are_for():
     assert [selector for selector in wanted if not any(selector.items() <= labels.items() for labels in pods)] == []
 
 
-def test_whoever_has_several_replicas_keeps_all_but_one_through_an_eviction():
+def test_workloads_with_several_replicas_lose_at_most_one_in_an_eviction():
     several = {m["metadata"]["name"] for m in APPLIED if pod_of(m) and m["spec"].get("replicas", 0) > 1} | {"ingest"}
     budgets = {m["metadata"]["name"]: m["spec"] for m in APPLIED if m["kind"] == "PodDisruptionBudget"}
     assert {*budgets} == several
     assert {budget["maxUnavailable"] for budget in budgets.values()} == {1}
 
 
-def test_each_has_the_time_to_drain_that_the_box_gives_it(tmp_path: Path):
+def test_each_pod_has_at_least_the_drain_time_that_the_box_allows(tmp_path: Path):
     box = {program.name: program.stop_grace_s for program in box_programs(tmp_path)}
     for name in ("web", "echo", "worker", "beat", "observer"):
         assert grace_s(one("Deployment", name)) >= box[name] + wait_s(one("Deployment", name)), name
     ingest = one("StatefulSet", "ingest")
     assert grace_s(ingest) >= max(box["ingest-1"], DRAIN_S + 5) + wait_s(ingest)
-    assert grace_s(CELL) >= max(box["keeper"], kept.DRAIN_S + 2 * kept.TERM_S)
+    assert grace_s(CELL) >= max(box["keeper"], cell_supervisor.DRAIN_S + 2 * cell_supervisor.TERM_S)
 
 
 def grace_s(manifest: dict[str, Any]) -> float:
@@ -215,19 +215,19 @@ def grace_s(manifest: dict[str, Any]) -> float:
 
 
 def wait_s(manifest: dict[str, Any]) -> float:
-    """How long requests may still come after the end was asked for."""
+    """Return how long requests may still arrive after the pod was asked to stop."""
     hook = pod_of(manifest)["containers"][0].get("lifecycle", {"preStop": {"exec": {"command": ["sleep", "0"]}}})
     return float(hook["preStop"]["exec"]["command"][1])
 
 
-def test_who_takes_requests_goes_on_until_none_are_sent_to_it():
+def test_http_servers_wait_before_they_stop_until_no_request_is_routed_to_them():
     assert wait_s(one("Deployment", "web")) >= 5
     assert wait_s(one("Deployment", "echo")) >= 5
     assert wait_s(one("StatefulSet", "ingest")) >= 5
 
 
 @pytest.mark.parametrize(("kind", "name"), [("Deployment", "web"), ("Deployment", "echo"), ("StatefulSet", "ingest")])
-def test_probes_ask_what_is_there_and_liveness_needs_no_other_service(kind: str, name: str):
+def test_probes_use_existing_ports_and_liveness_needs_no_other_service(kind: str, name: str):
     (container,) = pod_of(one(kind, name))["containers"]
     paths = {
         probe: container[probe]["httpGet"]["path"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")
@@ -238,12 +238,12 @@ def test_probes_ask_what_is_there_and_liveness_needs_no_other_service(kind: str,
     assert ports["metrics"] == CONFIG["PENSTOCK_METRICS"].rpartition(":")[2]
 
 
-def test_probes_are_routes_of_the_code():
+def test_probe_paths_are_routes_of_the_code():
     for server in ("dataplane/ingest/app.py", "dataplane/echo/app.py", "platform/config/front/app.py"):
         assert {*re.findall(r'"(/(?:livez|readyz))"', (ROOT / server).read_text())} == {"/livez", "/readyz"}, server
 
 
-def test_production_keeps_three_copies_and_acks_with_two():
+def test_production_has_three_replicas_of_each_partition_and_acks_with_two():
     assert (CONFIG["PENSTOCK_ENV"], CONFIG["PENSTOCK_REPLICATION"], CONFIG["PENSTOCK_MIN_ISR"]) == (
         "production",
         "3",
@@ -251,12 +251,12 @@ def test_production_keeps_three_copies_and_acks_with_two():
     )
 
 
-def test_a_cell_drains_before_the_next_one_of_it_begins():
+def test_cell_drains_before_its_next_instance_starts():
     assert CELL["spec"]["strategy"] == {"type": "Recreate"}
     assert CELL["spec"]["replicas"] == 1
 
 
-def test_a_cells_driver_and_its_executors_see_the_same_checkpoints_and_lake():
+def test_driver_and_executors_of_a_cell_mount_the_same_checkpoints_and_lake():
     shared = [
         {m["mountPath"]: m["subPath"] for m in container["volumeMounts"] if m["name"] == "shared"}
         for container in (*containers(CELL), *containers(EXECUTOR))
@@ -265,7 +265,7 @@ def test_a_cells_driver_and_its_executors_see_the_same_checkpoints_and_lake():
     assert all(both.items() <= mounts.items() for mounts in shared)
 
 
-def test_every_image_is_the_one_that_kustomize_sets_and_the_worker_hands_on_its_own():
+def test_every_image_is_the_one_that_kustomize_sets_and_the_worker_knows_its_own():
     images = {container["image"] for manifest in APPLIED for container in containers(manifest)}
     assert images == {KUSTOMIZATION["images"][0]["name"]}
     (replacement,) = KUSTOMIZATION["replacements"]
@@ -274,7 +274,7 @@ def test_every_image_is_the_one_that_kustomize_sets_and_the_worker_hands_on_its_
     assert {"POD_NAME", "POD_NAMESPACE", "POD_IP", "POD_IMAGE"} == {variable["name"] for variable in worker["env"]}
 
 
-def test_no_program_that_calls_customers_urls_reaches_the_nodes_metadata():
+def test_no_program_that_calls_customers_urls_can_reach_the_metadata_service():
     policy = one("NetworkPolicy", "no-metadata")["spec"]
     (chosen,) = policy["podSelector"]["matchExpressions"]
     callers = (EXECUTOR, one("Deployment", "worker"), one("Deployment", "observer"))

@@ -1,4 +1,4 @@
-"""The list of metrics against what is written from it and what is drawn of it: neither may name what is not there."""
+"""The list of metrics matches the reference page, the dashboard, the alerts and the scrape configuration."""
 
 import json
 import re
@@ -17,7 +17,7 @@ COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 
 
 def named(text: str) -> set[str]:
-    """The metrics that expressions name, histograms without what Prometheus puts behind their names."""
+    """Return the metrics named in expressions, histograms without the suffixes that Prometheus adds."""
     found = set(re.findall(r"\bpenstock_[a-z_]+", text))
     series = {name: re.sub(r"_(bucket|count|sum)$", "", name) for name in found}
     return {series[name] if BY_NAME.get(series[name]) in HISTOGRAMS else name for name in found}
@@ -30,12 +30,12 @@ def expressions(dashboard: str) -> list[str]:
     return [target["expr"] for panel in json.loads(dashboard)["panels"] for target in panel["targets"]]
 
 
-def test_the_page_is_the_one_that_the_list_writes():
+def test_reference_page_is_generated_from_the_list():
     assert (ROOT / "docs" / "reference" / "metrics.md").read_text() == page(), "run `make reference`"
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_names_keep_to_the_conventions(metric: Metric):
+def test_metric_names_follow_the_conventions(metric: Metric):
     assert re.fullmatch(r"penstock(_[a-z]+)+", metric.name)
     assert (metric.kind == "counter") == metric.name.endswith("_total")
     if metric.unit in ("seconds", "bytes"):
@@ -45,21 +45,21 @@ def test_names_keep_to_the_conventions(metric: Metric):
     assert metric.rise.endswith(".")
 
 
-def test_no_name_stands_twice():
+def test_metric_names_are_unique():
     assert len(BY_NAME) == len(METRICS)
 
 
-def test_the_dashboard_draws_every_metric_and_none_that_is_not_there():
+def test_dashboard_shows_every_metric_and_no_unknown_one():
     assert named(" ".join(expressions(DASHBOARD))) == set(BY_NAME)
 
 
-def test_the_alarms_name_only_metrics_that_are_there():
+def test_alerts_use_only_existing_metrics():
     rules = [rule for group in yaml.safe_load(ALARMS)["groups"] for rule in group["rules"]]
     assert rules
     assert named(" ".join(rule["expr"] for rule in rules)) - set(BY_NAME) == set()
 
 
-def test_prometheus_asks_every_process_that_answers():
+def test_prometheus_scrapes_every_process_that_exposes_metrics():
     (job,) = SCRAPED["scrape_configs"]
     asked = {one["labels"]["process"]: one["targets"] for one in job["static_configs"]}
     assert set(asked) == set(SHOWN)

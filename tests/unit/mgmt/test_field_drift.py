@@ -1,4 +1,4 @@
-"""Fields and categories that drift: told with the second block, of noise nothing, many at once as one."""
+"""Field drift is reported with the second unusual block, never for noise, and many fields make one finding."""
 
 import math
 import random
@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 from mgmt.patterns import fields, usual
 from mgmt.patterns.blocks import DAY_H, IN_HOUR, WEEK_H
-from mgmt.patterns.fields import DRIFTS, MOST_WATCHED, NOTHING, Drift, Drifts, follow_drift, read_fields, watched_of
-from mgmt.patterns.judge import TOLD_AFTER, Watch
-from mgmt.patterns.shares import EMPTY, FEWEST_EVENTS, STEPS, FieldHour, Key, Sample, with_sample
+from mgmt.patterns.fields import (
+    DRIFTS,
+    MOST_WATCHED,
+    NOTHING,
+    Drift,
+    FieldDrifts,
+    follow_drift,
+    read_fields,
+    watched_of,
+)
+from mgmt.patterns.judge import TOLD_AFTER, PatternStreak
+from mgmt.patterns.shares import EMPTY, FEWEST_EVENTS, STEPS, FieldKey, FieldShares, SourceShares, with_sample
 from mgmt.patterns.usual import HOURS_BACK
 
 DAY: Final = DAY_H * IN_HOUR
@@ -23,21 +32,21 @@ Shares = Mapping[str, float]
 
 
 def typed(path: str, kind: str) -> str:
-    return Key(path, "type", kind).text
+    return FieldKey(path, "type", kind).text
 
 
 def valued(path: str, value: str) -> str:
-    return Key(path, "value", value).text
+    return FieldKey(path, "value", value).text
 
 
 class Source:
-    """One source of a pipe, judged block by block as the Observer does."""
+    """One source of a pipe, evaluated block by block as the Observer does."""
 
     def __init__(self, seed: int = 0) -> None:
         self.chance = random.Random(seed)
         self.number = FIRST
-        self.known: dict[int, FieldHour] = {}
-        self.watches: dict[Drift, Mapping[str, Watch]] = {drift: {} for drift in DRIFTS}
+        self.known: dict[int, FieldShares] = {}
+        self.watches: dict[Drift, Mapping[str, PatternStreak]] = {drift: {} for drift in DRIFTS}
         self.told: list[tuple[int, Drift]] = []
         self.words: dict[Drift, str] = {}
         self.over: list[tuple[int, Drift]] = []
@@ -52,7 +61,7 @@ class Source:
             self.block({key: count for key, count in counts.items() if count}, events, silenced)
 
     def block(self, counts: dict[str, int], events: int, silenced: str = "") -> None:
-        sample, (hour, place) = Sample(events, counts, frozenset()), divmod(self.number, IN_HOUR)
+        sample, (hour, place) = SourceShares(events, counts, frozenset()), divmod(self.number, IN_HOUR)
         back = {hour - back: self.known[hour - back] for back in HOURS_BACK if hour - back in self.known}
         watched = [key for watches in self.watches.values() for key in watched_of("shop", watches)]
         shown = read_fields(sample, back, hour, watched)
@@ -61,7 +70,7 @@ class Source:
         self.known[hour] = with_sample(self.known.get(hour), place, sample)
         self.number += 1
 
-    def _follow(self, drift: Drift, shown: Drifts, silenced: str) -> None:
+    def _follow(self, drift: Drift, shown: FieldDrifts, silenced: str) -> None:
         before = self.watches[drift]
         known = any(watch.told or watch.silenced for watch in before.values())
         now = follow_drift(drift, before, self.number, {"shop": shown}, {"shop": silenced}, known=known)
@@ -78,7 +87,7 @@ class Source:
 
 
 def binomial(chance: random.Random, events: int, share: float) -> int:
-    """How many of so many independent events; the normal's where that is as good."""
+    """Return a binomial draw, by the normal distribution if that is close enough."""
     if share > 0.5:
         return events - binomial(chance, events, 1 - share)
     variance = events * share * (1 - share)
@@ -106,7 +115,7 @@ USUAL: Final = {
 
 @given(st.integers(0, 2**32), st.integers(FEWEST_EVENTS, 1_500))
 @settings(max_examples=2, deadline=None)
-def test_noise_of_samples_is_never_told_in_a_week(seed: int, events: int):
+def test_noise_of_samples_is_not_reported_within_a_week(seed: int, events: int):
     source = Source(seed)
     source.sends({f"f{number}": share for number, share in enumerate(SHARES)}, 8 * DAY, events=events)
     assert source.told == []
@@ -114,7 +123,7 @@ def test_noise_of_samples_is_never_told_in_a_week(seed: int, events: int):
 
 @given(st.integers(0, 2**32), st.floats(0.02, 0.2))
 @settings(max_examples=2, deadline=None)
-def test_nor_is_a_share_that_swings_with_the_day_or_from_block_to_block_after_two_days(seed: int, wild: float):
+def test_share_that_varies_by_day_or_by_block_is_not_reported_after_two_days(seed: int, wild: float):
     source = Source(seed)
     for number in range(4 * DAY):
         daily = 0.5 + 0.3 * math.sin(2 * math.pi * number / DAY)
@@ -125,20 +134,20 @@ def test_nor_is_a_share_that_swings_with_the_day_or_from_block_to_block_after_tw
 
 
 @pytest.mark.parametrize("events", [30, 60, 300, 1_500])
-def test_noise_is_told_less_than_once_in_ten_thousand_hours_of_a_pipe_with_a_hundred_shares(events: int):
-    """Exact for each of many short pasts: the chance that a share is outside, twice in a row, twelve times an hour."""
+def test_noise_of_a_hundred_shares_is_reported_less_than_once_in_ten_thousand_hours(events: int):
+    """Exact for many short histories: the chance that a share is outside twice in a row, twelve times an hour."""
     chance = random.Random(events)
     rates = [_false_alarms_per_hour(events, share, chance) for share in SHARES for _ in range(20)]
     assert 100 * sum(rates) / len(rates) < 1e-4
 
 
-def test_the_count_of_false_alarms_finds_a_border_that_is_too_near(monkeypatch: pytest.MonkeyPatch):
+def test_false_alarm_rate_detects_a_limit_that_is_too_narrow(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(usual, "REACH", 2.0)
     assert 100 * _false_alarms_per_hour(300, 0.5, random.Random(1)) > 1e-4
 
 
 def _false_alarms_per_hour(events: int, share: float, chance: random.Random) -> float:
-    past = [binomial(chance, events, share) for _ in range(2 * IN_HOUR)]  # the shortest that is compared with: two days
+    past = [binomial(chance, events, share) for _ in range(2 * IN_HOUR)]  # the shortest compared history: two days
     found = fields._usual(sorted(round(count / events * STEPS) for count in past), "", events)
     assert found
     low, high = 0.0, 0.0
@@ -181,7 +190,7 @@ def _likely(count: int, events: int, share: float) -> float:
     ],
 )
 @pytest.mark.parametrize("after", [4 * IN_HOUR, 2 * DAY + 77])
-def test_a_change_is_told_with_its_second_block(events: int, change: Shares, told: Drift, words: str, after: int):
+def test_change_is_reported_with_its_second_block(events: int, change: Shares, told: Drift, words: str, after: int):
     source = Source(events)
     source.sends(USUAL, after, events=events)
     source.sends({**USUAL, **change}, TOLD_AFTER, events=events)
@@ -189,7 +198,7 @@ def test_a_change_is_told_with_its_second_block(events: int, change: Shares, tol
     assert source.words[told].startswith(words)
 
 
-def test_a_finding_says_what_is_seen_and_what_is_usual():
+def test_finding_states_the_observed_and_the_usual_share():
     source = Source()
     source.sends(USUAL, 2 * DAY, noisy=False)
     source.sends(USUAL | {valued("user.country", "DE"): 0.71}, TOLD_AFTER, noisy=False)
@@ -198,7 +207,7 @@ def test_a_finding_says_what_is_seen_and_what_is_usual():
     )
 
 
-def test_fields_that_vanish_together_are_one_finding_that_names_the_outermost():
+def test_fields_that_disappear_together_are_one_finding_that_names_the_outermost():
     order = {"order": 1.0} | {f"order.f{number}": 0.99 for number in range(14)}
     source = Source()
     source.sends(USUAL | order, DAY)
@@ -208,7 +217,7 @@ def test_fields_that_vanish_together_are_one_finding_that_names_the_outermost():
     assert source.words["missing"].endswith(", and 14 more")
 
 
-def test_two_odd_blocks_of_different_fields_are_not_told():
+def test_unusual_blocks_of_two_different_fields_are_not_reported():
     source = Source()
     source.sends(USUAL, DAY)
     source.sends(USUAL | {"a": 0.9})
@@ -217,7 +226,7 @@ def test_two_odd_blocks_of_different_fields_are_not_told():
 
 
 @pytest.mark.parametrize(("change", "told"), [({"amount": 0.1}, "missing"), ({"coupon": 0.9}, "new")])
-def test_one_good_block_ends_nothing_and_two_do(change: Shares, told: Drift):
+def test_finding_ends_after_two_normal_blocks_and_not_after_one(change: Shares, told: Drift):
     source = Source()
     source.sends(USUAL, DAY)
     source.sends({**USUAL, **change}, 3)
@@ -227,7 +236,7 @@ def test_one_good_block_ends_nothing_and_two_do(change: Shares, told: Drift):
     assert (source.told, source.over) == ([(DAY + 1, told)], [(DAY + 4, told)])
 
 
-def test_what_was_so_yesterday_at_this_hour_is_no_news_even_where_weeks_are_compared():
+def test_value_usual_at_this_hour_yesterday_is_no_finding_even_if_weeks_are_compared():
     source = Source()
     source.sends({"$": 1.0}, 15 * DAY)
     source.sends({"$": 1.0, "coupon": 0.6}, 2 * DAY)
@@ -236,7 +245,7 @@ def test_what_was_so_yesterday_at_this_hour_is_no_news_even_where_weeks_are_comp
     assert 16 * DAY <= over < 16 * DAY + IN_HOUR
 
 
-def test_a_weekend_of_other_events_is_told_once():
+def test_different_events_at_weekends_are_reported_once():
     week = [{"$": 1.0}] * 5 + [{"$": 1.0, "kind": 0.9}] * 2
     source = Source()
     for shares in week * 3:
@@ -244,7 +253,7 @@ def test_a_weekend_of_other_events_is_told_once():
     assert [(at // DAY, drift) for at, drift in source.told] == [(5, "new")]
 
 
-def test_what_a_schema_explains_is_listed_and_told_only_if_it_outlasts_that():
+def test_change_explained_by_a_schema_is_silenced_and_reported_only_if_it_lasts_longer():
     source = Source()
     source.sends(USUAL, DAY)
     source.sends(USUAL | {"coupon": 0.9}, 3, silenced="after schema 2")
@@ -254,7 +263,7 @@ def test_what_a_schema_explains_is_listed_and_told_only_if_it_outlasts_that():
     assert [drift for _, drift in source.told] == ["new"]
 
 
-def test_a_block_of_too_few_events_says_nothing_and_ends_nothing():
+def test_block_with_too_few_events_neither_starts_nor_ends_a_finding():
     source = Source()
     source.sends(USUAL, DAY)
     source.sends(USUAL | {"amount": 0.1}, 2)
@@ -262,22 +271,22 @@ def test_a_block_of_too_few_events_says_nothing_and_ends_nothing():
     assert (source.told, source.over) == ([(DAY + 1, "missing")], [])
 
 
-def test_categories_that_could_not_be_seen_before_are_not_compared_with():
-    known: dict[int, FieldHour] = {}
-    ids = Sample(200, {"id": 200}, frozenset([Key("id", "value").text]))
+def test_categories_that_were_not_observable_before_are_not_compared():
+    known: dict[int, FieldShares] = {}
+    ids = SourceShares(200, {"id": 200}, frozenset([FieldKey("id", "value").text]))
     for number in range(FIRST, FIRST + DAY):
         hour, place = divmod(number, IN_HOUR)
         known[hour] = with_sample(known.get(hour), place, ids)
-    one = Sample(200, {"id": 200, valued("id", "ada"): 200}, frozenset())
+    one = SourceShares(200, {"id": 200, valued("id", "ada"): 200}, frozenset())
     assert read_fields(one, known, (FIRST + DAY) // IN_HOUR).odd == {}
 
 
-def test_of_a_new_pipe_nothing_is_said():
-    assert read_fields(Sample(100, {"x": 100}, frozenset()), {}, 5) == NOTHING
-    assert read_fields(Sample(100, {"x": 100}, frozenset()), dict.fromkeys(range(10), EMPTY), 5) == NOTHING
+def test_new_pipe_has_no_findings():
+    assert read_fields(SourceShares(100, {"x": 100}, frozenset()), {}, 5) == NOTHING
+    assert read_fields(SourceShares(100, {"x": 100}, frozenset()), dict.fromkeys(range(10), EMPTY), 5) == NOTHING
 
 
-def test_no_more_than_a_bound_is_watched():
+def test_number_of_watched_fields_is_bounded():
     source = Source()
     source.sends({"$": 1.0}, DAY)
     source.sends({"$": 1.0} | {f"f{number}": 1.0 for number in range(2 * MOST_WATCHED)}, TOLD_AFTER, noisy=False)

@@ -1,4 +1,4 @@
-"""Placing: within a small shard of each tenant's own, by room where cells were rated, else by the number of pipes."""
+"""Placement of pipes: in a small shard per tenant, by free capacity if known, else by number of pipes."""
 
 from collections import Counter
 from itertools import combinations
@@ -9,26 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mgmt.provisioning.placing import (
-    CellRoom,
-    Choice,
+from mgmt.cells.placement import (
+    CellCapacity,
     Cores,
     NewPipe,
-    PlacingPolicy,
+    PlacementChoice,
+    PlacementPolicy,
     place,
     shard_of,
     share_of,
     usual_need,
 )
 
-POLICY = PlacingPolicy()
+POLICY = PlacementPolicy()
 TENANTS = [f"ten_{number}" for number in range(400)]
 CELLS = [f"c{number}" for number in range(1, 13)]
 FULL = {"process": 1.0, "transmit": 1.0}
 names = st.sets(st.text("abc123", min_size=1, max_size=4), min_size=1, max_size=12)
 cores = st.fixed_dictionaries({kind: st.floats(0, 2) for kind in FULL})
 rooms = st.lists(
-    st.builds(CellRoom, st.text("abc123", min_size=1, max_size=4), st.integers(0, 50), cores, st.just(FULL)),
+    st.builds(CellCapacity, st.text("abc123", min_size=1, max_size=4), st.integers(0, 50), cores, st.just(FULL)),
     min_size=1, max_size=8, unique_by=lambda cell: cell.id,
 )  # fmt: skip
 pipes = st.lists(
@@ -40,16 +40,16 @@ class TestShards:
     def test_few_tenants_share_all_their_cells_and_most_share_none(self):
         shards = {tenant: set(shard_of(tenant, CELLS, 2)) for tenant in TENANTS}
         shared = Counter(len(shards[one] & shards[other]) for one, other in combinations(TENANTS, 2))
-        assert shared[2] / shared.total() < 1.3 * (1 / 66)  # 66 pairs of twelve cells
+        assert shared[2] / shared.total() < 1.3 * (1 / 66)  # twelve cells have 66 pairs
         assert shared[0] / shared.total() > 0.65
 
-    def test_tenants_spread_evenly(self):
+    def test_tenants_are_spread_evenly(self):
         load = Counter(cell for tenant in TENANTS for cell in shard_of(tenant, CELLS, 2))
         fair = len(TENANTS) * 2 / len(CELLS)
         assert set(load) == set(CELLS)
         assert all(0.6 * fair < load[cell] < 1.4 * fair for cell in CELLS)
 
-    def test_a_new_cell_takes_its_part_and_moves_nothing_between_the_others(self):
+    def test_new_cell_gets_its_share_and_no_tenant_changes_between_other_cells(self):
         moved = 0
         for tenant in TENANTS:
             before, after = (set(shard_of(tenant, cells, 2)) for cells in (CELLS, [*CELLS, "c99"]))
@@ -58,14 +58,14 @@ class TestShards:
         assert moved / len(TENANTS) < 1.3 * (2 / 13)
 
     @given(cells=names, tenant=st.sampled_from(TENANTS), size=st.integers(1, 4))
-    def test_a_shard_is_always_the_same_in_whatever_order_cells_come(self, cells: set[str], tenant: str, size: int):
+    def test_shard_does_not_depend_on_the_order_of_cells(self, cells: set[str], tenant: str, size: int):
         shard = shard_of(tenant, sorted(cells), size)
         assert shard == shard_of(tenant, sorted(cells, reverse=True), size)
         assert len(shard) == min(size, len(cells))
 
 
 @given(pipes=pipes, cells=rooms)
-def test_headroom_is_kept_as_long_as_a_cell_of_the_shard_has_it(pipes: list[NewPipe], cells: list[CellRoom]):
+def test_headroom_is_kept_as_long_as_a_cell_of_the_shard_has_it(pipes: list[NewPipe], cells: list[CellCapacity]):
     now = {cell.id: cell for cell in cells}
     for pipe in pipes:
         choice = place([pipe], now.values(), POLICY)[pipe.id]
@@ -79,55 +79,58 @@ def test_headroom_is_kept_as_long_as_a_cell_of_the_shard_has_it(pipes: list[NewP
 
 
 @given(pipes=pipes, cells=rooms)
-def test_all_at_once_are_placed_as_one_after_another_and_always_alike(pipes: list[NewPipe], cells: list[CellRoom]):
+def test_batch_placement_equals_placement_one_by_one_in_any_order(pipes: list[NewPipe], cells: list[CellCapacity]):
     chosen = place(pipes, cells, POLICY)
     assert chosen == place(pipes, reversed(cells), POLICY)
     assert list(chosen) == [pipe.id for pipe in pipes]
 
 
 @given(pipes=pipes)
-def test_the_one_cell_there_is_takes_every_pipe(pipes: list[NewPipe]):
-    for cell in (CellRoom("c1"), CellRoom("c1", 3, {"process": 5.0}, FULL)):
+def test_single_cell_gets_every_pipe(pipes: list[NewPipe]):
+    for cell in (CellCapacity("c1"), CellCapacity("c1", 3, {"process": 5.0}, FULL)):
         assert {choice.cell for choice in place(pipes, [cell], POLICY).values()} <= {"c1"}
         assert len(place(pipes, [cell], POLICY)) == len(pipes)
 
 
-def test_without_a_cell_nobody_is_placed():
+def test_without_a_cell_no_pipe_is_placed():
     assert place([NewPipe("p1", "t1")], [], POLICY) == {}
 
 
-def test_cells_that_were_never_rated_take_turns_by_the_number_of_pipes():
-    cells = [CellRoom("c1", 2), CellRoom("c2", 1)]
+def test_cells_without_a_capacity_test_are_filled_by_the_number_of_pipes():
+    cells = [CellCapacity("c1", 2), CellCapacity("c2", 1)]
     chosen = place([NewPipe(f"p{number}", "t1") for number in range(3)], cells, POLICY)
     assert [choice.cell for choice in chosen.values()] == ["c2", "c1", "c2"]
     assert {choice.by for choice in chosen.values()} == {"pipes"}
 
 
-def test_the_fullest_kind_of_lanes_decides():
-    cells = [CellRoom("c1", 1, {"process": 0.1, "transmit": 0.6}, FULL), CellRoom("c2", 9, {"process": 0.4}, FULL)]
+def test_lane_kind_with_the_least_room_decides():
+    cells = [
+        CellCapacity("c1", 1, {"process": 0.1, "transmit": 0.6}, FULL),
+        CellCapacity("c2", 9, {"process": 0.4}, FULL),
+    ]
     (choice,) = place([NewPipe("p1", "t1", {"process": 0.1})], cells, POLICY).values()
-    assert choice == Choice("c2", ["c1", "c2"], "room")
+    assert choice == PlacementChoice("c2", ["c1", "c2"], "room")
 
 
 class TestDedicatedCells:
-    CELLS = (CellRoom("c1", 5), CellRoom("c2"), CellRoom("c3"))
+    CELLS = (CellCapacity("c1", 5), CellCapacity("c2"), CellCapacity("c3"))
 
     def cell_of(self, pipe: str, tenant: str, dedicated: dict[str, str]) -> str:
         return place([NewPipe(pipe, tenant)], self.CELLS, POLICY, dedicated)[pipe].cell
 
     @pytest.mark.parametrize("whom", ["p1", "t1"])
-    def test_whom_a_cell_is_kept_for_is_placed_there(self, whom: str):
+    def test_pipe_or_tenant_with_a_dedicated_cell_is_placed_there(self, whom: str):
         assert self.cell_of("p1", "t1", {"c1": whom}) == "c1"
 
-    def test_nobody_else_is(self):
+    def test_no_other_tenant_is_placed_on_a_dedicated_cell(self):
         dedicated = {"c2": "t9", "c3": "p9"}
         assert {self.cell_of("p1", tenant, dedicated) for tenant in TENANTS[:50]} == {"c1"}
 
-    def test_where_all_are_kept_for_others_there_is_none(self):
+    def test_pipe_is_not_placed_if_all_cells_are_dedicated_to_others(self):
         assert place([NewPipe("p1", "t1")], self.CELLS, POLICY, dict.fromkeys(("c1", "c2", "c3"), "t9")) == {}
 
 
-def test_a_new_pipe_is_taken_to_need_the_median_of_its_tenants_else_of_all():
+def test_need_of_a_new_pipe_is_the_median_of_its_tenant_else_of_all():
     tenants = {"p1": "t1", "p2": "t1", "p3": "t1", "p4": "t2"}
     needs: dict[str, Cores] = {
         "p1": {"process": 0.1},
@@ -141,6 +144,6 @@ def test_a_new_pipe_is_taken_to_need_the_median_of_its_tenants_else_of_all():
 
 
 @pytest.mark.parametrize(("field", "value"), [("shard", 0), ("headroom", 1.0), ("headroom", -0.1)])
-def test_a_policy_that_leaves_no_place_is_refused_by_name(field: str, value: Any):
+def test_policy_that_allows_no_placement_is_refused_by_name(field: str, value: Any):
     with pytest.raises(ValueError, match=f"PENSTOCK_PLACING_{field.upper()}"):
-        PlacingPolicy(**{field: value})
+        PlacementPolicy(**{field: value})

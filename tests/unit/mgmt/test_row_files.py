@@ -1,4 +1,4 @@
-"""Rows out of CSV and JSON lines: what is read, and what is said of a bad one."""
+"""Rows of CSV and JSON Lines files: what is accepted, and the error for an invalid row."""
 
 import io
 import json
@@ -9,27 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.tables.lookups import MAX_KEY_BYTES, MAX_ROW_BYTES
-from mgmt.services import row_files
-from mgmt.services.row_files import BadRow, NewRow, RowFormat, UploadTooLarge, read_rows
+from mgmt.lookups import row_files
+from mgmt.lookups.row_files import NewRow, RowFileError, RowFormat, UploadTooLarge, read_rows
 
 
 def rows(body: bytes, form: RowFormat = "jsonl", key: str = "key") -> list[NewRow]:
     return list(read_rows(io.BytesIO(body), form, key))
 
 
-def test_a_csv_with_a_heading_gives_objects_of_text():
+def test_csv_with_a_header_gives_objects_of_strings():
     found = rows(b'\xef\xbb\xbfsku,name,vat\r\na1,"Apple, red",7\r\n"b\n2",,\r\n', "csv", "sku")
     assert [(row.number, row.key) for row in found] == [(1, "a1"), (2, "b\n2")]
     assert json.loads(found[0].text) == {"sku": "a1", "name": "Apple, red", "vat": "7"}
     assert json.loads(found[1].text) == {"sku": "b\n2", "name": "", "vat": ""}
 
 
-def test_json_lines_are_kept_as_they_are_and_empty_lines_only_count():
+def test_json_lines_are_kept_unchanged_and_empty_lines_are_only_numbered():
     found = rows(b'{"key":"a","n":1.50}\n\n  {"key":7}\r\n')
     assert found == [NewRow(1, "a", '{"key":"a","n":1.50}'), NewRow(3, "7", '{"key":7}')]
 
 
-def test_the_longest_key_and_row_are_taken():
+def test_longest_key_and_row_are_accepted():
     filler = MAX_ROW_BYTES - len('{"key":"","t":""}') - MAX_KEY_BYTES
     text = json.dumps({"key": "k" * MAX_KEY_BYTES, "t": "x" * filler}, separators=(",", ":"))
     assert rows(text.encode())[0].key == "k" * MAX_KEY_BYTES
@@ -54,8 +54,8 @@ def test_the_longest_key_and_row_are_taken():
         pytest.param(b'{"key":"a","t":' + b"[" * 9_000 + b"]" * 9_000 + b"}", 1, "", id="nested too deep"),
     ],
 )
-def test_a_bad_line_is_named_with_its_reason(body: bytes, number: int, reason: str):
-    with pytest.raises(BadRow) as refused:
+def test_invalid_json_line_is_reported_with_its_number_and_reason(body: bytes, number: int, reason: str):
+    with pytest.raises(RowFileError) as refused:
         rows(body)
     assert refused.value.number == number
     assert reason in refused.value.reason
@@ -76,21 +76,21 @@ def test_a_bad_line_is_named_with_its_reason(body: bytes, number: int, reason: s
         pytest.param(b"key,n\na\xff,1\n", 1, "UTF-8", id="no UTF-8"),
     ],
 )
-def test_a_bad_row_of_a_csv_is_named_with_its_reason(body: bytes, number: int, reason: str):
-    with pytest.raises(BadRow) as refused:
+def test_invalid_csv_row_is_reported_with_its_number_and_reason(body: bytes, number: int, reason: str):
+    with pytest.raises(RowFileError) as refused:
         rows(body, "csv")
     assert refused.value.number == number
     assert reason in refused.value.reason
 
 
-def test_an_upload_has_an_end(monkeypatch: pytest.MonkeyPatch):
+def test_upload_size_is_limited(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(row_files, "MAX_UPLOAD_BYTES", 20)
     with pytest.raises(UploadTooLarge, match="20 bytes"):
         rows(b'{"key":"a"}\n{"key":"b"}\n')
 
 
 @given(body=st.binary(max_size=200), form=st.sampled_from(["csv", "jsonl"]))
-def test_whatever_comes_is_rows_or_a_named_row(body: bytes, form: RowFormat):
-    with suppress(BadRow):
+def test_any_input_gives_valid_rows_or_a_row_error(body: bytes, form: RowFormat):
+    with suppress(RowFileError):
         found = rows(b"key,n\n" + body if form == "csv" else body, form)
         assert all(row.key and isinstance(json.loads(row.text), dict) for row in found)

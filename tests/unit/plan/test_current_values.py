@@ -1,4 +1,4 @@
-"""What open windows say so far: told for every key that a batch has changed, and nothing for what is over."""
+"""Current values of open windows: published for each key that a batch changed, and removed once closed."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.jobs.slots import Recent, Slot
-from dataplane.plan.panes import SECOND_US, Compiled, Panes
+from dataplane.jobs.slots import RecentEvents, SlotBatch
+from dataplane.plan.panes import SECOND_US, CompiledWindow, KeyPanes
 from dataplane.plan.taps import key_digest, key_of, key_values, pane_place
 from tests.unit.plan.test_panes import TAPPING, MemoryMap, said, sessions, tap_of, tumbling, window
 
@@ -16,8 +16,8 @@ events = st.lists(st.tuples(st.integers(0, 60), st.integers(-9, 9)), min_size=1,
 
 
 def current(span: dict[str, Any], log: list[tuple[int, int]], clock_s: int = 0) -> dict[tuple[int, int], Any]:
-    """What is said, by (start, end) in seconds, when nothing but what the clock allows has closed."""
-    compiled, panes = Compiled(window(**span)), Panes()
+    """Return the current values by (start, end) in seconds, after closing what the clock allows."""
+    compiled, panes = CompiledWindow(window(**span)), KeyPanes()
     for at_s, value in log:
         compiled.take(panes, at_s * SECOND_US, [1, value, value, value, value, value])
     compiled.close(panes, clock_s * SECOND_US)
@@ -25,23 +25,23 @@ def current(span: dict[str, Any], log: list[tuple[int, int]], clock_s: int = 0) 
 
 
 @given(events)
-def test_open_windows_say_what_a_recomputation_over_what_came_says(log: list[tuple[int, int]]):
+def test_open_windows_equal_a_recomputation_of_the_events_so_far(log: list[tuple[int, int]]):
     assert current({"kind": "tumbling", "size_s": 10}, log) == tumbling(10, 10, log)
     assert current({"kind": "sliding", "size_s": 20, "every_s": 5}, log) == tumbling(20, 5, log)
     assert current({"kind": "session", "gap_s": 7}, log) == sessions(7, log)
 
 
 @given(events, st.integers(0, 80))
-def test_a_running_one_says_all_that_came_whatever_was_told_before(log: list[tuple[int, int]], clock_s: int):
+def test_running_window_includes_all_events_whatever_was_published_before(log: list[tuple[int, int]], clock_s: int):
     ((_, values),) = current({"kind": "running", "every_s": 10}, log, clock_s).items()
     assert values == said([value for _, value in log])
 
 
-def slot_of(known: dict[bytes, bytes]) -> Slot:
-    return Slot(MemoryMap(known), Recent(), 0, 0)
+def slot_of(known: dict[bytes, bytes]) -> SlotBatch:
+    return SlotBatch(MemoryMap(known), RecentEvents(), 0, 0)
 
 
-def test_each_changed_key_is_told_once_and_one_that_is_over_is_told_as_gone():
+def test_each_changed_key_is_published_once_and_a_closed_one_as_a_tombstone():
     slot = slot_of({})
     for number, shop in enumerate("aab"):
         slot.take(msgspec.msgpack.encode(tap_of(number, 5, shop, number)))
@@ -58,7 +58,7 @@ def test_each_changed_key_is_told_once_and_one_that_is_over_is_told_as_gone():
     assert {one.key: one.body for one in after.current()} == dict.fromkeys(told)
 
 
-def test_who_asks_finds_the_key_by_pipe_window_and_values_alone():
+def test_reader_can_compute_the_key_from_pipe_window_and_values_alone():
     tap = tap_of(1, 5, "a", 7)
     assert key_digest(tap.pipe, "w", TAPPING.definition, key_values(["a"])) == key_of(tap)
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from dataplane.ledger.meta import read_meta
 from dataplane.plan import compile_plan
-from dataplane.plan.dryrun import MAX_SHOWN, DryRun, Result, Sample, dry_run
+from dataplane.plan.dryrun import MAX_SHOWN, DryRun, DryRunResult, SampleEvent, dry_run
 from dataplane.spec import parse_pipe_spec
-from dataplane.stages.enrich import NoTables
-from tests.rig.process_lane import arrived, egress, opened, plan
+from dataplane.stages.enrich import EmptyTables
+from tests.support.process_lane import arrived, egress, opened, plan
 
 NOW_US = 1_790_000_000_000_000
 
@@ -24,15 +24,15 @@ def run(body: bytes, **fields: Any) -> DryRun:
     destinations = {name: {"type": "http", "url": f"https://{name}.example/"} for name in names}
     destinations |= fields.pop("more", {})
     spec = parse_pipe_spec({"sources": {"shop": {}}, "destinations": destinations, **fields})
-    sample = Sample(body, "shop", "msg_1", NOW_US, NOW_US, "pipe_1", 7)
+    sample = SampleEvent(body, "shop", "msg_1", NOW_US, NOW_US, "pipe_1", 7)
     return dry_run(spec, compile_plan(spec, b"salt"), sample, itertools.count(0, 5_000).__next__)
 
 
-def results(shown: DryRun) -> dict[str, list[Result]]:
+def results(shown: DryRun) -> dict[str, list[DryRunResult]]:
     return {node.node: node.results for node in shown.nodes}
 
 
-def test_without_steps_the_bytes_pass_as_they_are():
+def test_body_without_steps_passes_unchanged():
     shown = run(b' {"a" : 1} ')
     assert [(node.node, node.took_us) for node in shown.nodes] == [("normalize", 5), ("transform:crm", 5)]
     assert shown.requests[0].body == ' {"a" : 1} '
@@ -47,9 +47,9 @@ def test_every_node_shows_its_output():
         transform={"crm": [{"op": "map", "path": "eur", "expr": "body.total * 2"}]},
     )
     assert results(shown) == {
-        "normalize": [Result("msg_1", "passed", '{"total":120}', peeked=['typed: {"total":120}'])],
-        "route": [Result("msg_1", "passed", '{"total":120}', to=["crm"])],
-        "transform:crm": [Result("msg_1", "passed", '{"total":120,"eur":240}')],
+        "normalize": [DryRunResult("msg_1", "passed", '{"total":120}', peeked=['typed: {"total":120}'])],
+        "route": [DryRunResult("msg_1", "passed", '{"total":120}', to=["crm"])],
+        "transform:crm": [DryRunResult("msg_1", "passed", '{"total":120,"eur":240}')],
     }
     assert [(request.destination, request.body) for request in shown.requests] == [("crm", '{"total":120,"eur":240}')]
 
@@ -66,7 +66,7 @@ def test_every_node_shows_its_output():
         pytest.param(b'{"n":3,"m":"x"}', "transform:crm", ("dead", "step"), id="step of a destination"),
     ],
 )
-def test_where_and_why_a_message_ends(body: bytes, node: str, ended: tuple[str, str]):
+def test_dry_run_shows_the_node_and_the_cause_of_an_end(body: bytes, node: str, ended: tuple[str, str]):
     shown = run(
         body,
         normalize=[{"op": "cast", "path": "n", "to": "int"}, {"op": "filter", "when": "body.n > 0"}],
@@ -79,13 +79,13 @@ def test_where_and_why_a_message_ends(body: bytes, node: str, ended: tuple[str, 
     assert (result.detail != "") == (result.outcome == "dead")
 
 
-def test_children_are_followed_up_to_a_limit():
+def test_children_are_shown_up_to_a_limit():
     shown = run(msgspec.json.encode({"l": list(range(30))}), normalize=[{"op": "explode", "path": "l"}])
     assert shown.exploded == 30
     assert [request.id for request in shown.requests] == [f"msg_1.{number}" for number in range(MAX_SHOWN)]
 
 
-def test_the_request_is_the_one_that_would_be_sent_without_its_secrets():
+def test_shown_request_is_the_one_that_would_be_sent_without_its_secrets():
     crm = {
         "type": "http",
         "url": "https://crm.example/hook?x=1",
@@ -108,7 +108,7 @@ def test_the_request_is_the_one_that_would_be_sent_without_its_secrets():
     ]
 
 
-def test_a_destination_that_takes_batches_says_so():
+def test_destination_with_batches_has_a_note():
     crm = {"type": "http", "url": "https://crm.example/", "batch": {"max_events": 7, "format": "ndjson"}}
     (batched,) = run(b"{}", destinations=(), more={"crm": crm}).requests
     (single,) = run(b"{}").requests
@@ -131,7 +131,7 @@ events = st.fixed_dictionaries(
 
 @settings(max_examples=80, deadline=None)
 @given(events, st.lists(st.sampled_from(STEPS), max_size=3, unique_by=lambda step: step["op"]), st.booleans())
-def test_it_sends_what_a_lane_would_send(tmp_path_factory: Any, event: Any, steps: list[Any], routed: bool):
+def test_dry_run_shows_what_a_lane_would_send(tmp_path_factory: Any, event: Any, steps: list[Any], routed: bool):
     fields: dict[str, Any] = {
         "normalize": steps,
         "transform": {"lake": [step for step in steps if step["op"] != "explode"]},
@@ -161,12 +161,12 @@ class ShopRows:
         (b'{"shop":"rome"}', "dead", ""),
     ],
 )
-def test_look_ups_read_the_tables_that_are_given(event: bytes, outcome: str, body: str):
+def test_look_ups_read_the_given_tables(event: bytes, outcome: str, body: str):
     step = {"table": "shops", "key": "body.shop", "into": "row", "on_missing": "dead"}
     to = {"crm": {"type": "http", "url": "https://crm.example/"}}
     spec = parse_pipe_spec({"sources": {"shop": {}}, "destinations": to, "enrich": [step]})
-    sample = Sample(event, "shop", "id", NOW_US, NOW_US)
-    for rows, expected in ((ShopRows(), outcome), (NoTables(), "dead")):
+    sample = SampleEvent(event, "shop", "id", NOW_US, NOW_US)
+    for rows, expected in ((ShopRows(), outcome), (EmptyTables(), "dead")):
         run = dry_run(spec, compile_plan(spec), sample, itertools.count(0, 5_000).__next__, rows)
         (enriched,) = [node for node in run.nodes if node.node == "enrich"]
         assert [result.outcome for result in enriched.results] == [expected]
@@ -174,11 +174,11 @@ def test_look_ups_read_the_tables_that_are_given(event: bytes, outcome: str, bod
             assert [request.body for request in run.requests] == [body]
 
 
-def test_a_template_shows_what_would_be_sent_or_why_nothing_would():
+def test_template_shows_its_request_or_the_reason_why_none_would_be_sent():
     template = {"path": "/c/${body.id}", "headers": {"X-From": "${meta.source}"}, "body": "body.id"}
     crm = {"crm": {"type": "http", "url": "https://crm.example.com/in", "template": template}}
     (made,) = run(b'{"id": 7}', destinations=(), more=crm).requests
     assert (made.url, made.body, made.note) == ("https://crm.example.com/c/7", "7", "")
     assert "X-From: shop" in made.headers
     (unmade,) = run(b"{}", destinations=(), more=crm).requests
-    assert unmade.note == "not sent, but dead: template: path: no such field: id"
+    assert unmade.note == "not sent; the message would be dead-lettered: template: path: no such field: id"

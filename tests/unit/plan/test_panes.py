@@ -1,4 +1,4 @@
-"""Windows equal a plain recomputation, in whatever order and batches events are read, and however often told."""
+"""Windows equal a plain recomputation, for any order, any batches and any repetition of events."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.jobs.slots import Recent, Slot
-from dataplane.ledger.meta import Meta
+from dataplane.jobs.slots import RecentEvents, SlotBatch
+from dataplane.ledger.meta import MessageMeta
 from dataplane.names import WIRE_VERSION
-from dataplane.plan.panes import SECOND_US, Closed, Compiled, Panes
-from dataplane.plan.taps import Clock, Tap, Tapping, decode_clock, encode_clock, encode_tap, key_of
-from dataplane.spec.windows import Aggregate, Window
+from dataplane.plan.panes import SECOND_US, CompiledWindow, KeyPanes, WindowResult
+from dataplane.plan.taps import CompiledTap, TapClock, TapRecord, decode_clock, encode_clock, encode_tap, key_of
+from dataplane.spec.windows import Aggregate, WindowSpec
 from dataplane.stages.aggregate import MAX_STATE_BYTES, compile_aggregate
 
 VALUES = {
@@ -27,16 +27,16 @@ VALUES = {
 }
 LATE_S = 10
 numbers = st.one_of(st.integers(-100, 100), st.floats(-1e6, 1e6, allow_nan=False), st.none())
-# (event time, number): seconds apart, as they may come within one session and far from it
+# (event time in seconds, number): times within one session and far apart
 events = st.lists(st.tuples(st.integers(0, 120), numbers), max_size=30)
 
 
-def window(late_s: int = LATE_S, **span: Any) -> Window:
-    return msgspec.convert({"span": span, "values": VALUES, "by": ["shop"], "late_s": late_s}, type=Window)
+def window(late_s: int = LATE_S, **span: Any) -> WindowSpec:
+    return msgspec.convert({"span": span, "values": VALUES, "by": ["shop"], "late_s": late_s}, type=WindowSpec)
 
 
 def said(of: list[Any]) -> dict[str, Any]:
-    """Written apart from the folds."""
+    """Return the expected values, computed independently of the aggregates."""
     known = [value for value in of if value is not None]
     total = sum(map(Fraction, map(str, known)), Fraction(0))
     return {
@@ -50,7 +50,7 @@ def said(of: list[Any]) -> dict[str, Any]:
 
 
 def tumbling(size_s: int, every_s: int, log: Iterable[tuple[int, Any]]) -> dict[tuple[int, int], dict[str, Any]]:
-    """Recomputed: for each span, the events in it."""
+    """Recompute the windows: for each span, the events in it."""
     log = list(log)
     starts = {start for at, _ in log for start in range(at - size_s + 1, at + 1) if start % every_s == 0}
     return {
@@ -59,7 +59,7 @@ def tumbling(size_s: int, every_s: int, log: Iterable[tuple[int, Any]]) -> dict[
 
 
 def sessions(gap_s: int, log: Iterable[tuple[int, Any]]) -> dict[tuple[int, int], dict[str, Any]]:
-    """Recomputed: sort, then cut where the gap is."""
+    """Recompute the sessions: sort the events, then split them at each gap."""
     groups: list[list[tuple[int, Any]]] = []
     for at, value in sorted(log, key=lambda event: event[0]):
         if groups and at - groups[-1][-1][0] < gap_s:
@@ -69,12 +69,12 @@ def sessions(gap_s: int, log: Iterable[tuple[int, Any]]) -> dict[tuple[int, int]
     return {(group[0][0], group[-1][0] + gap_s): said([value for _, value in group]) for group in groups}
 
 
-def seconds(closed: Iterable[Closed]) -> dict[tuple[int, int], dict[str, Any]]:
+def seconds(closed: Iterable[WindowResult]) -> dict[tuple[int, int], dict[str, Any]]:
     return {(said.start_us // SECOND_US, said.end_us // SECOND_US): said.values for said in closed}
 
 
-def run(defined: Window, log: Iterable[tuple[int, Any]]) -> list[Closed]:
-    compiled, panes = Compiled(defined), Panes()
+def run(defined: WindowSpec, log: Iterable[tuple[int, Any]]) -> list[WindowResult]:
+    compiled, panes = CompiledWindow(defined), KeyPanes()
     for at, value in log:
         compiled.take(panes, at * SECOND_US, [1, value, value, value, value, value])
     return compiled.close(panes, 1_000 * SECOND_US)
@@ -96,7 +96,7 @@ def test_sessions_equal_a_recomputation(log: Any):
 
 
 @given(events, st.randoms(use_true_random=False))
-def test_the_order_does_not_matter_to_the_last_bit(log: Any, chance: Any):
+def test_results_are_identical_to_the_last_bit_for_any_order(log: Any, chance: Any):
     shuffled = list(log)
     chance.shuffle(shuffled)
     spans: list[dict[str, Any]] = [{"kind": "tumbling", "size_s": 20}, {"kind": "session", "gap_s": 9}]
@@ -104,14 +104,14 @@ def test_the_order_does_not_matter_to_the_last_bit(log: Any, chance: Any):
         assert run(window(**span), log) == run(window(**span), shuffled)
 
 
-def test_a_running_window_says_what_came_from_its_beginning_on():
+def test_running_window_includes_all_events_since_its_beginning():
     closed = run(window(kind="running", every_s=10), [(1, 5), (12, 7), (2, 1)])
     assert [(c.end_us // SECOND_US, c.values["n"], c.values["total"]) for c in closed] == [(10, 2, 6), (20, 3, 13)]
     assert closed[1].start_us == 0
 
 
 @pytest.mark.parametrize("expr", ["[body.acc, body.acc]", "body.acc + body.acc", "{'a': body.acc, 'b': body.acc}"])
-def test_a_reduce_that_doubles_what_it_has_stops_growing(expr: str):
+def test_reduce_that_doubles_its_state_stops_growing(expr: str):
     fold = compile_aggregate(Aggregate("reduce", "v", expr))
     state: Any = "x" * 100
     for _ in range(60):
@@ -119,7 +119,7 @@ def test_a_reduce_that_doubles_what_it_has_stops_growing(expr: str):
     assert 1_000 < len(msgspec.msgpack.encode(state)) < 2 * MAX_STATE_BYTES
 
 
-def test_a_reduce_that_nests_deeper_with_each_value_keeps_what_it_had():
+def test_reduce_that_nests_deeper_with_each_value_keeps_an_encodable_state():
     fold = compile_aggregate(Aggregate("reduce", "v", "[body.acc, body.value]"))
     state: Any = 0
     for number in range(2_000):
@@ -127,17 +127,17 @@ def test_a_reduce_that_nests_deeper_with_each_value_keeps_what_it_had():
     assert msgspec.json.encode(state)
 
 
-def test_reduce_folds_by_its_expression_and_leaves_out_what_it_fails_on():
+def test_reduce_applies_its_expression_and_skips_values_that_fail():
     spec = {"values": {"all": {"op": "reduce", "of": "v", "expr": "body.acc + body.value"}}}
-    defined = msgspec.convert({"span": {"kind": "tumbling", "size_s": 10}, **spec}, type=Window)
-    compiled, panes = Compiled(defined), Panes()
+    defined = msgspec.convert({"span": {"kind": "tumbling", "size_s": 10}, **spec}, type=WindowSpec)
+    compiled, panes = CompiledWindow(defined), KeyPanes()
     for value in ("a", "b", 7, "c"):
         compiled.take(panes, 0, [value])
     assert compiled.close(panes, 1_000 * SECOND_US)[0].values == {"all": "abc"}
 
 
-def test_distinct_is_an_estimate_within_a_few_percent_beyond_what_it_keeps():
-    compiled, panes = Compiled(window(kind="tumbling", size_s=10)), Panes()
+def test_distinct_is_an_estimate_within_ten_percent_beyond_its_exact_values():
+    compiled, panes = CompiledWindow(window(kind="tumbling", size_s=10)), KeyPanes()
     for number in range(20_000):
         compiled.take(panes, 0, [1, number, None, None, None, number])
     (closed,) = compiled.close(panes, 1_000 * SECOND_US)
@@ -148,9 +148,9 @@ def test_distinct_is_an_estimate_within_a_few_percent_beyond_what_it_keeps():
 # -- what lanes tap ------------------------------------------------------------------------------------------------
 
 
-def meta(event_s: float, ingest_s: float = 1_000, position: int = 7) -> Meta:
+def meta(event_s: float, ingest_s: float = 1_000, position: int = 7) -> MessageMeta:
     at_us, now_us = int(event_s * SECOND_US), int(ingest_s * SECOND_US)
-    return Meta(WIRE_VERSION, "id", "p", 3, "shop", at_us, now_us, 16, position=position)
+    return MessageMeta(WIRE_VERSION, "id", "p", 3, "shop", at_us, now_us, 16, position=position)
 
 
 @pytest.mark.parametrize(
@@ -163,13 +163,13 @@ def meta(event_s: float, ingest_s: float = 1_000, position: int = 7) -> Meta:
         pytest.param(253_370_764_800, 1_000, id="the year 9999"),
     ],
 )
-def test_an_event_s_time_is_clamped_to_our_clock_or_it_is_late(event_s: float, taken_at_s: float | None):
-    tap = Tapping("w", window(kind="tumbling", size_s=20)).tap(meta(event_s), {"shop": "a", "v": 1})
+def test_event_time_is_clamped_to_our_clock_or_late(event_s: float, taken_at_s: float | None):
+    tap = CompiledTap("w", window(kind="tumbling", size_s=20)).tap(meta(event_s), {"shop": "a", "v": 1})
     assert (tap and tap.at_us) == (taken_at_s and taken_at_s * SECOND_US)
 
 
-def test_values_and_keys_that_are_not_there_are_null():
-    tap = Tapping("w", window(kind="tumbling", size_s=20)).tap(meta(1_000), {"v": None})
+def test_missing_values_and_keys_are_null():
+    tap = CompiledTap("w", window(kind="tumbling", size_s=20)).tap(meta(1_000), {"v": None})
     assert tap is not None
     assert (tap.by, tap.values) == (b"[null]", [1, None, None, None, None, None])
 
@@ -178,7 +178,7 @@ def test_values_and_keys_that_are_not_there_are_null():
 
 
 class MemoryMap:
-    """Spark's map state."""
+    """In-memory fake of Spark's map state."""
 
     def __init__(self, known: dict[bytes, bytes] | None = None) -> None:
         self.known = dict(known or {})
@@ -196,10 +196,10 @@ class MemoryMap:
         return iter([((key,), (value,)) for key, value in self.known.items()])
 
 
-TAPPING = Tapping("w", window(kind="tumbling", size_s=20))
+TAPPING = CompiledTap("w", window(kind="tumbling", size_s=20))
 
 
-def tap_of(number: int, at_s: int, shop: str, value: Any) -> Tap:
+def tap_of(number: int, at_s: int, shop: str, value: Any) -> TapRecord:
     tap = TAPPING.tap(meta(at_s, at_s, position=(1 << 54) + number), {"shop": shop, "v": value})
     assert tap is not None
     return tap
@@ -209,16 +209,16 @@ logs = st.lists(st.tuples(st.integers(0, 15), st.sampled_from("ab"), st.integers
 
 
 @given(logs, st.data())
-def test_a_slot_says_the_same_in_whatever_batches_it_reads_also_when_they_are_done_again(log: Any, data: st.DataObject):
-    """Events come in time, now and then told twice; the clock on the topic is never ahead of what has come."""
+def test_slot_returns_the_same_results_for_any_batches_also_if_they_are_repeated(log: Any, data: st.DataObject):
+    """Events arrive in time, some of them twice; the clock on the topic is never ahead of them."""
     records: list[bytes] = []
     now, told = 0, []
     for number, (step, shop, value, twice) in enumerate(log):
         now += step
         tap = tap_of(number, now, shop, value)
         told.append((now, shop, value))
-        records += [encode_tap(tap)] * (2 if twice else 1) + [encode_clock(Clock(now * SECOND_US))]
-    records.append(encode_clock(Clock(10_000 * SECOND_US)))
+        records += [encode_tap(tap)] * (2 if twice else 1) + [encode_clock(TapClock(now * SECOND_US))]
+    records.append(encode_clock(TapClock(10_000 * SECOND_US)))
 
     state: tuple[dict[bytes, bytes], bytes, int, int] = ({}, b"", 0, 0)
     said: dict[str, bytes] = {}
@@ -226,7 +226,7 @@ def test_a_slot_says_the_same_in_whatever_batches_it_reads_also_when_they_are_do
         size = data.draw(st.integers(1, len(records)))
         for _ in range(data.draw(st.integers(1, 2))):
             keys = MemoryMap(state[0])
-            slot = Slot(keys, Recent(state[1]), state[2], state[3])
+            slot = SlotBatch(keys, RecentEvents(state[1]), state[2], state[3])
             for record in records[:size]:
                 if isinstance(msgspec.msgpack.decode(record)[0], int):
                     for result in slot.tick(decode_clock(record)):
@@ -244,11 +244,11 @@ def test_a_slot_says_the_same_in_whatever_batches_it_reads_also_when_they_are_do
     for at, shop, value in told:
         expected.setdefault((shop, at // 20 * 20), []).append(value)
     assert sorted(totals.values()) == sorted((len(of), sum(of)) for of in expected.values())
-    assert state[0] == {}, "nothing is kept of what is over"
+    assert state[0] == {}, "no state of closed windows is kept"
 
 
-def test_the_same_key_of_another_definition_is_another_window():
-    other = Tapping("w", window(kind="tumbling", size_s=21)).tap(meta(1_000), {"shop": "a"})
+def test_same_key_of_another_definition_is_another_window():
+    other = CompiledTap("w", window(kind="tumbling", size_s=21)).tap(meta(1_000), {"shop": "a"})
     mine = TAPPING.tap(meta(1_000), {"shop": "a"})
     assert mine is not None
     assert other is not None

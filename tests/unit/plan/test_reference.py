@@ -1,4 +1,4 @@
-"""The reference page is what the code says, and its examples are true."""
+"""The reference page is generated from the code, and its examples are correct."""
 
 import copy
 import json
@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from dataplane.expr import EvalError, compile_expr, to_json
+from dataplane.expr import EvaluationError, compile_expr, to_json
 from dataplane.expr.functions import FUNCTIONS
 from dataplane.plan.examples import BODY, STEPS, SYNTAX
 from dataplane.plan.reference import page
-from dataplane.plan.stage import Stage, StageError, decode
+from dataplane.plan.stage import CompiledStage, StageError, decode
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.steps import STEP_TYPES
 from dataplane.stages.steps import DROPPED
@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "steps-and-expressions
 FUNCTION_EXAMPLES = [example for function in FUNCTIONS.values() for example in function.examples]
 
 
-def test_the_page_is_the_one_that_the_code_writes():
+def test_reference_page_is_generated_from_the_code():
     assert PAGE.read_text() == page(), "run `make reference`"
 
 
@@ -30,7 +30,7 @@ def test_every_step_and_every_function_has_an_example():
 
 
 @pytest.mark.parametrize(("step", "before", "after"), STEPS, ids=lambda value: json.dumps(value)[:60])
-def test_a_step_does_what_its_example_says(step: dict[str, Any], before: Any, after: Any):
+def test_step_does_what_its_example_shows(step: dict[str, Any], before: Any, after: Any):
     spec = parse_pipe_spec(
         {
             "sources": {"shop": {}},
@@ -38,7 +38,7 @@ def test_a_step_does_what_its_example_says(step: dict[str, Any], before: Any, af
             "normalize": [step],
         }
     )
-    stage = Stage("normalize", spec.normalize)
+    stage = CompiledStage("normalize", spec.normalize)
     if isinstance(after, str):
         with pytest.raises(StageError) as failed:
             stage.before(copy.deepcopy(before))
@@ -51,10 +51,10 @@ def test_a_step_does_what_its_example_says(step: dict[str, Any], before: Any, af
 
 
 @pytest.mark.parametrize(("text", "result"), [*[(text, result) for _, text, result in SYNTAX], *FUNCTION_EXAMPLES])
-def test_an_expression_gives_what_its_example_says(text: str, result: str):
+def test_expression_gives_the_result_of_its_example(text: str, result: str):
     try:
         value = to_json(compile_expr(text)(copy.deepcopy(BODY)), 1_000)
-    except EvalError as exc:
+    except EvaluationError as exc:
         assert str(exc) == result  # noqa: PT017
     else:
         assert json.dumps(value, separators=(",", ":"), ensure_ascii=False) == result

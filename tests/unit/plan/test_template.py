@@ -1,4 +1,4 @@
-"""What a template makes of a message: whatever stands in it, the request goes where its destination is."""
+"""Request templates: for any content of a message, the request is sent to the destination's host."""
 
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.ledger.meta import Meta
+from dataplane.ledger.meta import MessageMeta
 from dataplane.names import WIRE_VERSION
 from dataplane.plan import StageError
-from dataplane.plan.template import CompiledTemplate, Made
-from dataplane.spec import SpecError, Template, parse_pipe_spec
-from tests.rig.cpu import cpu_s
+from dataplane.plan.template import CompiledTemplate, RenderedRequest
+from dataplane.spec import RequestTemplate, SpecError, parse_pipe_spec
+from tests.support.cpu import cpu_s
 
 URL = "https://api.example.com/in?a=1"
-META = Meta(WIRE_VERSION, "m1", "p", 3, "shop", 1_790_000_000_000_000, 1_790_000_000_000_000, 0)
+META = MessageMeta(WIRE_VERSION, "m1", "p", 3, "shop", 1_790_000_000_000_000, 1_790_000_000_000_000, 0)
 
 
-def made(template: Template, body: Any) -> Made:
+def made(template: RequestTemplate, body: Any) -> RenderedRequest:
     return CompiledTemplate(URL, template)(META, msgspec.json.encode(body))
 
 
-def test_path_headers_and_body_are_made_of_the_message():
-    template = Template(
+def test_path_headers_and_body_are_rendered_from_the_message():
+    template = RequestTemplate(
         path="/customers/${body.id}/orders?from=${meta.source}&at=${meta.event_time}",
         headers={"X-Title": "order ${body.n} of ${body.title}"},
         body='{"text": body.title, "all": [body.n, true]}',
@@ -35,21 +35,21 @@ def test_path_headers_and_body_are_made_of_the_message():
     assert msgspec.json.decode(request.body or b"") == {"text": "Ä", "all": [7, True]}
 
 
-def test_what_is_left_out_stays_as_it_is():
-    assert made(Template(headers={"X-Id": "${meta.id}"}), {}) == Made(URL, ["X-Id: m1"], None)
+def test_parts_without_a_template_are_unchanged():
+    assert made(RequestTemplate(headers={"X-Id": "${meta.id}"}), {}) == RenderedRequest(URL, ["X-Id: m1"], None)
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
     [("x", "x"), (5, "5"), (1.5, "1.5"), (True, "true"), ("${body.v}", "$%7Bbody.v%7D".replace("$", "%24"))],
 )
-def test_a_value_is_text_and_is_not_read_again(value: object, text: str):
-    assert made(Template(path="/${body.v}"), {"v": value}).url == f"https://api.example.com/{text}"
+def test_value_is_inserted_as_text_and_not_expanded_again(value: object, text: str):
+    assert made(RequestTemplate(path="/${body.v}"), {"v": value}).url == f"https://api.example.com/{text}"
 
 
 @given(st.text(min_size=1))
-def test_no_value_leaves_its_part_of_the_path_or_adds_a_header(value: str):
-    template = Template(path="/a/${body.v}/b?q=${body.v}", headers={"X-V": "${body.v}"})
+def test_no_value_leaves_its_path_segment_or_adds_a_header(value: str):
+    template = RequestTemplate(path="/a/${body.v}/b?q=${body.v}", headers={"X-V": "${body.v}"})
     if value in (".", ".."):
         with pytest.raises(StageError):
             made(template, {"v": value})
@@ -68,36 +68,44 @@ def test_no_value_leaves_its_part_of_the_path_or_adds_a_header(value: str):
 @pytest.mark.parametrize(
     ("template", "body", "detail"),
     [
-        pytest.param(Template(path="/${body.id}"), {}, "path: no such field: id", id="no field"),
-        pytest.param(Template(path="/${body.id}"), {"id": ""}, "path: needs a value that is not empty", id="empty"),
-        pytest.param(Template(path="/${body.id}"), {"id": None}, "path: needs a string, a number", id="null"),
-        pytest.param(Template(path="/${body.id}"), {"id": [1]}, "path: needs a string, a number", id="list"),
-        pytest.param(Template(path="/a/${body.id}/b"), {"id": ".."}, "path: the path would lead", id="dots"),
-        pytest.param(Template(path="/a/.${body.id}"), {"id": "."}, "path: the path would lead", id="dots in two parts"),
-        pytest.param(Template(path="/${body.id}"), {"id": "x" * 9_000}, "path: the path may have", id="long path"),
-        pytest.param(Template(headers={"X-A": "${body.id}"}), {"id": "x" * 9_000}, "headers.X-A: a header", id="long"),
-        pytest.param(Template(body="body.none"), {}, "body: no such field: none", id="body"),
-        pytest.param(Template(body="1.0 / 0.0"), {}, "body: JSON cannot carry", id="infinity"),
+        pytest.param(RequestTemplate(path="/${body.id}"), {}, "path: no such field: id", id="no field"),
+        pytest.param(
+            RequestTemplate(path="/${body.id}"), {"id": ""}, "path: needs a value that is not empty", id="empty"
+        ),
+        pytest.param(RequestTemplate(path="/${body.id}"), {"id": None}, "path: needs a string, a number", id="null"),
+        pytest.param(RequestTemplate(path="/${body.id}"), {"id": [1]}, "path: needs a string, a number", id="list"),
+        pytest.param(RequestTemplate(path="/a/${body.id}/b"), {"id": ".."}, "path: the path must not", id="dots"),
+        pytest.param(
+            RequestTemplate(path="/a/.${body.id}"), {"id": "."}, "path: the path must not", id="dots in two parts"
+        ),
+        pytest.param(
+            RequestTemplate(path="/${body.id}"), {"id": "x" * 9_000}, "path: the path needs at most", id="long path"
+        ),
+        pytest.param(
+            RequestTemplate(headers={"X-A": "${body.id}"}), {"id": "x" * 9_000}, "headers.X-A: a header", id="long"
+        ),
+        pytest.param(RequestTemplate(body="body.none"), {}, "body: no such field: none", id="body"),
+        pytest.param(RequestTemplate(body="1.0 / 0.0"), {}, "body: JSON cannot represent", id="infinity"),
     ],
 )
-def test_what_cannot_be_made_names_the_field(template: Template, body: object, detail: str):
+def test_rendering_error_names_the_field(template: RequestTemplate, body: object, detail: str):
     with pytest.raises(StageError) as refused:
         made(template, body)
     assert refused.value.cause == "template"
     assert refused.value.detail.startswith(detail)
 
 
-def test_all_expressions_of_a_request_share_what_a_message_may_cost():
+def test_all_expressions_of_a_request_share_the_cost_limit_of_a_message():
     costly = "${string(body.l.all(x, body.l.size() > x))}"
-    template = Template(path=f"/{costly}", headers={f"X-{n}": f"{costly}{costly}" for n in range(20)})
+    template = RequestTemplate(path=f"/{costly}", headers={f"X-{n}": f"{costly}{costly}" for n in range(20)})
     body = {"l": list(range(4_000))}
-    assert made(Template(path=f"/{costly}"), body).url.endswith("/true")
+    assert made(RequestTemplate(path=f"/{costly}"), body).url.endswith("/true")
     with pytest.raises(StageError, match="the stage costs more than"):
         made(template, body)
 
 
-def test_a_long_value_is_refused_before_it_is_encoded():
-    for template in (Template(path="/${body.v}"), Template(headers={"X-V": "${body.v}"})):
+def test_long_value_is_refused_before_it_is_encoded():
+    for template in (RequestTemplate(path="/${body.v}"), RequestTemplate(headers={"X-V": "${body.v}"})):
         compiled, body = CompiledTemplate(URL, template), msgspec.json.encode({"v": "\u20ac" * 80_000})
 
         def make(compiled: CompiledTemplate = compiled, body: bytes = body) -> None:
@@ -107,10 +115,10 @@ def test_a_long_value_is_refused_before_it_is_encoded():
         assert cpu_s(make, 0.01) < 0.02
 
 
-def test_a_body_that_is_no_json_is_read_only_if_it_is_asked_for():
-    assert CompiledTemplate(URL, Template(path="/${meta.id}"))(META, b"\x00").url == "https://api.example.com/m1"
+def test_body_that_is_not_json_is_decoded_only_if_the_template_needs_it():
+    assert CompiledTemplate(URL, RequestTemplate(path="/${meta.id}"))(META, b"\x00").url == "https://api.example.com/m1"
     with pytest.raises(StageError, match="not JSON"):
-        CompiledTemplate(URL, Template(path="/${body.id}"))(META, b"\x00")
+        CompiledTemplate(URL, RequestTemplate(path="/${body.id}"))(META, b"\x00")
 
 
 def parsed(template: object, **to: object) -> None:
@@ -130,7 +138,7 @@ def parsed(template: object, **to: object) -> None:
         {"body": '{"a": body}'},
     ],
 )
-def test_these_are_templates(template: object):
+def test_valid_template_is_accepted(template: object):
     parsed(template)
 
 
@@ -150,15 +158,15 @@ def test_these_are_templates(template: object):
         ({"headers": {"X-A": "é"}}, {}, ".headers", "printable ASCII"),
         ({"headers": {"X-A": "a\nX-B: ${body.id}"}}, {}, ".headers", "printable ASCII"),
         ({"headers": {"X A": "x"}}, {}, ".headers", "header name"),
-        ({"headers": {"webhook-id": "x"}}, {}, ".headers", "set already"),
+        ({"headers": {"webhook-id": "x"}}, {}, ".headers", "Penstock sets"),
         ({"headers": {"Authorization": "${body.token}"}}, {}, ".headers", "secret"),
         ({"headers": {"x-a": "x"}}, {"headers": {"X-A": "y"}}, ".headers", "constant headers"),
-        ({"path": "/x"}, {"batch": {}}, "", "batches"),
+        ({"path": "/x"}, {"batch": {}}, "", "a batch"),
         ({"headers": {"X-Key": "x"}}, {"auth": {"type": "header", "name": "x-key"}}, None, "must not be one of"),
         ({"pfad": "/x"}, {}, "", "unknown field"),
     ],
 )
-def test_what_is_wrong_is_said_when_it_is_saved(
+def test_invalid_template_is_refused_with_its_path_and_reason(
     template: object, to: dict[str, object], field: str | None, reason: str
 ):
     with pytest.raises(SpecError) as refused:

@@ -1,15 +1,15 @@
-"""A batch job gets of a message what a process lane sends, byte for byte: they run the same stages."""
+"""A batch job and a process lane make the same bytes of a message, because they run the same stages."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dataplane.ledger.meta import Meta, read_meta
+from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.plan import compile_plan
 from dataplane.plan.through import through
-from dataplane.stages.enrich import NoTables
-from tests.rig import process_lane
+from dataplane.stages.enrich import EmptyTables
+from tests.support import process_lane
 
 NAMES = ("crm", "lake")
 TO_INT = {"op": "cast", "path": "a", "to": "int"}
@@ -44,15 +44,15 @@ CASES = [
 
 
 @pytest.mark.parametrize(("fields", "bodies"), CASES)
-def test_the_lane_and_the_batch_make_the_same(tmp_path: Path, fields: dict[str, Any], bodies: list[bytes]):
+def test_lane_and_batch_produce_the_same_messages(tmp_path: Path, fields: dict[str, Any], bodies: list[bytes]):
     record = process_lane.plan(**{"destinations": NAMES, **fields})
     lane = process_lane.opened(tmp_path, record)
     messages = [process_lane.arrived(number, body) for number, body in enumerate(bodies)]
     lane.take(*messages)
-    by_lane = {_told(read_meta(one["headers"]), one["value"]) for one in process_lane.egress(lane)}
-    plan, tables = compile_plan(record.spec), NoTables()
+    by_lane = {_reported(read_meta(one["headers"]), one["value"]) for one in process_lane.egress(lane)}
+    plan, tables = compile_plan(record.spec), EmptyTables()
     by_batch = {
-        _told(unit, body)
+        _reported(unit, body)
         for message in messages
         for name in plan.destinations
         for unit, body in through(plan, name, read_meta(message.headers()), message.value(), tables)
@@ -61,5 +61,5 @@ def test_the_lane_and_the_batch_make_the_same(tmp_path: Path, fields: dict[str, 
     assert by_lane
 
 
-def _told(meta: Meta, body: bytes) -> tuple[str, str, int, bytes]:
+def _reported(meta: MessageMeta, body: bytes) -> tuple[str, str, int, bytes]:
     return meta.destination, meta.id, meta.child, body

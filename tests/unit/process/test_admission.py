@@ -1,4 +1,4 @@
-"""A pipe that is admitted by shares of its keys, as a process lane deals with it."""
+"""Admission of a pipe by shares of its keys, in a process lane."""
 
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,12 @@ import pytest
 
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import META_HEADER, encode_meta, read_meta
-from dataplane.names import WHOLE, ramp_node
+from dataplane.names import ALL_KEYS_PERCENT, ramp_node
 from dataplane.process import admission
 from dataplane.process.admission import lot_of
 from dataplane.tables.records import PipeRecord
-from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
-from tests.rig.process_lane import egress, opened, plan
+from tests.support.memory_lane import MemoryLane, MemoryMessage, message
+from tests.support.process_lane import egress, opened, plan
 
 KEY = b"p\0alice"
 LOT = lot_of(KEY)
@@ -32,11 +32,11 @@ def keyed(offset: int, key: bytes | None = KEY) -> MemoryMessage:
 
 
 def held(lane: MemoryLane) -> list[dict[str, Any]]:
-    return lane.outbox.of(lane.cell.topics["held"].name)
+    return lane.producer.of(lane.cell.topics["held"].name)
 
 
 def back(lane: MemoryLane, number: int, offset: int, **changed: int) -> MemoryMessage:
-    """The number-th held record, as the retrier brings it back."""
+    """Return a held record, chosen by number, as the retrier releases it."""
     record = held(lane)[number]
     meta = msgspec.structs.replace(read_meta(record["headers"]), **changed)
     return MemoryMessage(0, offset, record["value"], [(META_HEADER, encode_meta(meta))], record["key"])
@@ -49,14 +49,14 @@ def sent(lane: MemoryLane) -> list[bytes]:
 @pytest.fixture
 def lane(tmp_path: Path) -> MemoryLane:
     lane = opened(tmp_path, plan())
-    admit(lane, LOT)  # of the lots below alice's
+    admit(lane, LOT)  # only lots below alice's
     return lane
 
 
-def test_the_last_step_is_booked_as_all_others_until_it_is_over(lane: MemoryLane):
-    admit(lane, WHOLE)
+def test_last_admission_step_is_recorded_like_the_others_until_admission_ends(lane: MemoryLane):
+    admit(lane, ALL_KEYS_PERCENT)
     lane.take(keyed(1))
-    assert lane.filed()[ramp_node(WHOLE, 1), "sent", ""] == 1
+    assert lane.filed()[ramp_node(ALL_KEYS_PERCENT, 1), "sent", ""] == 1
     record = lane.table.pipe("p")
     assert record is not None
     lane.table.apply(msgspec.structs.replace(record, version=99, by_shares=False))
@@ -64,7 +64,7 @@ def test_the_last_step_is_booked_as_all_others_until_it_is_over(lane: MemoryLane
     assert not any(node.startswith("ramp:") for node, *_ in lane.filed())
 
 
-def test_what_lies_beyond_the_share_is_held_as_it_came_and_says_when_it_is_admitted(lane: MemoryLane):
+def test_message_beyond_the_share_is_held_unchanged_with_the_share_that_admits_it(lane: MemoryLane):
     lane.take(keyed(1), keyed(2))
     assert [record["value"] for record in held(lane)] == [b"1", b"2"]
     metas = [read_meta(record["headers"]) for record in held(lane)]
@@ -76,7 +76,7 @@ def test_what_lies_beyond_the_share_is_held_as_it_came_and_says_when_it_is_admit
     assert not sent(lane)
 
 
-def test_what_lies_within_it_passes_and_is_booked_under_the_share(lane: MemoryLane):
+def test_message_within_the_share_passes_and_is_recorded_under_the_share(lane: MemoryLane):
     admit(lane, LOT + 1)
     lane.take(keyed(1))
     assert sent(lane) == [b"1"]
@@ -86,7 +86,7 @@ def test_what_lies_within_it_passes_and_is_booked_under_the_share(lane: MemoryLa
 
 
 @pytest.mark.parametrize(("cell", "passes"), [("c1", False), ("c2", True), ("", True)])
-def test_a_cell_that_holds_what_comes_lets_nothing_in_and_another_everything(tmp_path: Path, cell: str, passes: bool):
+def test_cell_named_as_held_admits_nothing_and_any_other_cell_everything(tmp_path: Path, cell: str, passes: bool):
     lane = opened(tmp_path, plan())
     assert lane.identity.cell == "c1"
     record = lane.table.pipe("p")
@@ -97,22 +97,22 @@ def test_a_cell_that_holds_what_comes_lets_nothing_in_and_another_everything(tmp
     lane.store()
     lane.table.apply(msgspec.structs.replace(record, version=3))
     lane.take(keyed(3))
-    assert sent(lane) == ([b"1", b"2", b"3"] if passes else []), "it waits behind what is held"
+    assert sent(lane) == ([b"1", b"2", b"3"] if passes else []), "the message waits behind the held ones"
 
 
-def test_a_message_without_a_key_is_held_or_passes_by_its_id(lane: MemoryLane):
+def test_message_without_a_key_is_held_or_passes_by_its_id(lane: MemoryLane):
     admit(lane, 50)
     lane.take(*(keyed(n, None) for n in range(200)))
     assert 40 < len(held(lane)) < 160
     assert len(held(lane)) + len(sent(lane)) == 200
 
 
-def test_nothing_of_a_key_overtakes_what_is_held_of_it(lane: MemoryLane):
+def test_message_never_overtakes_held_messages_of_its_key(lane: MemoryLane):
     lane.take(keyed(1), keyed(2))
     admit(lane, LOT + 1)
-    lane.take(keyed(3))  # nothing has come back: behind the others
+    lane.take(keyed(3))  # none is released yet: held behind the others
     assert [record["value"] for record in held(lane)] == [b"1", b"2", b"3"]
-    lane.take(back(lane, 0, 4), keyed(5), back(lane, 1, 6))  # near: 5 is kept
+    lane.take(back(lane, 0, 4), keyed(5), back(lane, 1, 6))  # almost all released: 5 is kept
     assert sent(lane) == [b"1", b"2"]
     lane.take(keyed(7), back(lane, 2, 8), keyed(9))
     assert sent(lane) == [b"1", b"2", b"3", b"5", b"7", b"9"]
@@ -121,7 +121,7 @@ def test_nothing_of_a_key_overtakes_what_is_held_of_it(lane: MemoryLane):
     assert len(held(lane)) == 3
 
 
-def test_what_comes_back_is_let_in_although_the_share_has_fallen(lane: MemoryLane):
+def test_released_message_is_admitted_although_the_share_has_fallen(lane: MemoryLane):
     lane.take(keyed(1))
     admit(lane, 0)
     lane.take(back(lane, 0, 2), keyed(3))
@@ -129,32 +129,32 @@ def test_what_comes_back_is_let_in_although_the_share_has_fallen(lane: MemoryLan
     assert [record["value"] for record in held(lane)] == [b"1", b"3"]
 
 
-def test_what_is_kept_for_too_long_is_held(lane: MemoryLane, monkeypatch: pytest.MonkeyPatch):
+def test_message_kept_for_too_long_is_held(lane: MemoryLane, monkeypatch: pytest.MonkeyPatch):
     lane.take(keyed(1))
-    admit(lane, WHOLE)
+    admit(lane, ALL_KEYS_PERCENT)
     lane.take(keyed(2))
     lane.take(back(lane, 0, 3), keyed(4))
     assert [record["value"] for record in held(lane)] == [b"1", b"2"]
     monkeypatch.setattr(admission, "KEPT_S", -1.0)
-    lane.turn()
+    lane.poll()
     assert [record["value"] for record in held(lane)] == [b"1", b"2", b"4"]
     lane.store()
     assert lane.unsettled() == 0
 
 
-def test_old_ones_that_come_back_let_nothing_be_kept(lane: MemoryLane):
+def test_message_behind_old_released_ones_is_held_instead_of_kept(lane: MemoryLane):
     lane.take(keyed(1), keyed(2))
-    admit(lane, WHOLE)
+    admit(lane, ALL_KEYS_PERCENT)
     lane.take(back(lane, 0, 3, ingest_time_us=1), keyed(4))
     assert [record["value"] for record in held(lane)] == [b"1", b"2", b"4"]
 
 
-def test_a_new_owner_of_the_partition_knows_what_is_shut(lane: MemoryLane, tmp_path: Path):
+def test_new_owner_of_the_partition_knows_the_closed_lots(lane: MemoryLane, tmp_path: Path):
     lane.take(keyed(1))
     lane.store()
     note = lane.note(0, 2)
     assert note == f"p={1 << LOT:x}"
-    other = opened(tmp_path, plan())  # its table says that all is admitted
+    other = opened(tmp_path, plan())  # its table says that all keys are admitted
     other.recall(0, note)
     other.take(keyed(2), keyed(3))
     assert [record["value"] for record in held(other)] == [b"2", b"3"]
@@ -166,23 +166,23 @@ def test_a_new_owner_of_the_partition_knows_what_is_shut(lane: MemoryLane, tmp_p
     assert sent(other)[-1] == b"8"
 
 
-def test_a_partition_that_goes_takes_along_what_is_kept_of_it(lane: MemoryLane):
+def test_revoked_partition_drops_its_kept_messages(lane: MemoryLane):
     lane.take(keyed(1))
-    admit(lane, WHOLE)
+    admit(lane, ALL_KEYS_PERCENT)
     lane.take(keyed(2), back(lane, 0, 3), keyed(4))
-    lane.work.forget([0])
-    assert lane.note(0, 2) == f"p={1 << LOT:x}", "its new owner is told what is shut"
+    lane.work.on_revoked([0])
+    assert lane.note(0, 2) == f"p={1 << LOT:x}", "its new owner learns which lots are closed"
     lane.take(back(lane, 1, 5))
     assert sent(lane) == [b"1", b"2"]
 
 
-def test_nothing_is_held_before_what_passed_earlier_is_stored(tmp_path: Path):
+def test_no_message_is_held_before_earlier_ones_are_stored(tmp_path: Path):
     lane = opened(tmp_path, plan())
     lane.take(keyed(1))
     admit(lane, 0)
     lane.take(keyed(2))
-    lane.turn()
+    lane.poll()
     assert (sent(lane), held(lane)) == ([b"1"], [])
     lane.store()
-    lane.turn()
+    lane.poll()
     assert [record["value"] for record in held(lane)] == [b"2"]

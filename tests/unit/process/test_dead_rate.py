@@ -1,4 +1,4 @@
-"""A pipe whose messages die in its steps: when that is too many, and what becomes of those that come after."""
+"""Pipes whose messages are dead-lettered by steps: the limit, and what happens to later messages."""
 
 from pathlib import Path
 
@@ -7,34 +7,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataplane.causes import Cause
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import read_meta
 from dataplane.names import Purpose
-from dataplane.process.deadrate import SLOT_S, SPAN_S, DeadRate, Limit
+from dataplane.process.dead_letter_rate import SLOT_S, SPAN_S, DeadRate, DeadRateLimit
 from dataplane.process.dedup import JUDGED
-from dataplane.tables.records import DEAD_RATE, PipeRecord
-from dataplane.tables.signals import Signal, decode_signal
-from tests.rig.memory_lane import MemoryLane, MemoryMessage
-from tests.rig.process_lane import arrived, dead, egress, opened, plan
+from dataplane.tables.records import PipeRecord
+from dataplane.tables.signals import DestinationSignal, decode_signal
+from tests.support.memory_lane import MemoryLane, MemoryMessage
+from tests.support.process_lane import arrived, dead, egress, opened, plan
 
-LIMIT = Limit(percent=50, least=100)
+LIMIT = DeadRateLimit(percent=50, least=100)
 CAST = {"op": "cast", "path": "n", "to": "int"}
 BAD, GOOD = b'{"n":"x"}', b'{"n":"7"}'
 PIPE = PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)])
 
 
 def records(lane: MemoryLane, purpose: Purpose) -> list[MemoryMessage]:
-    """What lies on a topic of the cell."""
-    sent = lane.outbox.of(lane.cell.topics[purpose].name)
+    """Return the records on a topic of the cell, as messages."""
+    sent = lane.producer.of(lane.cell.topics[purpose].name)
     return [MemoryMessage(0, 900 + n, one["value"], one["headers"], one["key"]) for n, one in enumerate(sent)]
 
 
-def told(lane: MemoryLane) -> list[Signal]:
-    return [decode_signal(one["value"]) for one in lane.outbox.of(lane.cell.topics["signals"].name)]
+def told(lane: MemoryLane) -> list[DestinationSignal]:
+    return [decode_signal(one["value"]) for one in lane.producer.of(lane.cell.topics["signals"].name)]
 
 
 def storm(lane: MemoryLane, first: int = 0, messages: int = 120) -> None:
-    """Messages that all die, the first ones of them in one batch of a hundred."""
+    """Send messages that are all dead-lettered, the first hundred of them in one batch."""
     for batch in (range(first, first + 100), range(first + 100, first + messages)):
         lane.take(*(arrived(n, BAD) for n in batch))
     lane.store()
@@ -48,11 +49,11 @@ def storm(lane: MemoryLane, first: int = 0, messages: int = 120) -> None:
         pytest.param(99, 99, False, id="too few to tell"),
     ],
 )
-def test_the_limit(seen: int, dead: int, passed: bool):
+def test_limit_is_reached_by_half_of_at_least_a_hundred_messages(seen: int, dead: int, passed: bool):
     assert DeadRate(LIMIT).note(0.0, seen, dead) is passed
 
 
-def test_what_is_a_minute_old_counts_no_more():
+def test_messages_older_than_a_minute_no_longer_count():
     rate = DeadRate(LIMIT)
     assert not rate.note(0.0, 99, 99)
     assert rate.note(SPAN_S - SLOT_S, 1, 1)
@@ -62,7 +63,7 @@ def test_what_is_a_minute_old_counts_no_more():
 
 
 @given(st.lists(st.tuples(st.floats(0, 30), st.integers(0, 60), st.floats(0, 1))))
-def test_it_judges_as_a_count_over_all_slots_of_the_last_minute_does(steps: list[tuple[float, int, float]]):
+def test_rate_equals_a_count_over_all_slots_of_the_last_minute(steps: list[tuple[float, int, float]]):
     rate, noted, now_s = DeadRate(LIMIT), list[tuple[float, int, int]](), 0.0
     for wait_s, seen, share in steps:
         now_s += wait_s
@@ -73,7 +74,7 @@ def test_it_judges_as_a_count_over_all_slots_of_the_last_minute_does(steps: list
         assert rate.note(now_s, seen, noted[-1][2]) is expected
 
 
-def test_past_the_limit_what_follows_is_held_untouched_and_the_lane_says_so_once(tmp_path: Path):
+def test_messages_beyond_the_limit_are_held_unchanged_and_the_lane_reports_it_once(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[CAST]))
     storm(lane)
     assert len(dead(lane)) == 100
@@ -82,18 +83,18 @@ def test_past_the_limit_what_follows_is_held_untouched_and_the_lane_says_so_once
     metas = [read_meta(message.headers()) for message in held]
     assert {(meta.attempt, meta.destination, meta.position > 0) for meta in metas} == {(1, "", True)}
     (signal,) = told(lane)
-    assert (signal.pipe, signal.destination, signal.suspended, signal.of_version) == ("p", "", DEAD_RATE, 1)
-    assert signal.reason == "100 of 100 messages died within a minute, the last of them at normalize: step"
+    assert (signal.pipe, signal.destination, signal.suspended, signal.of_version) == ("p", "", Cause.DEAD_RATE, 1)
+    assert signal.reason == "100 of 100 messages were dead-lettered within a minute, the last at normalize: step"
     assert lane.unsettled() == 0
     filed = lane.filed()
     assert (filed["normalize", Fact.DEAD, "step"], filed["normalize", Fact.HELD, "1"]) == (100, 20)
     assert ("process", "sent", "") not in filed
 
 
-def test_the_lane_goes_on_when_the_pipe_s_record_has_changed_unless_it_says_that_it_is_held(tmp_path: Path):
+def test_lane_continues_once_the_record_of_the_pipe_changed_unless_it_is_paused_for_it(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[CAST]))
     storm(lane)
-    lane.table.apply(msgspec.structs.replace(PIPE, version=2, state="paused", cause=DEAD_RATE))
+    lane.table.apply(msgspec.structs.replace(PIPE, version=2, state="paused", cause=Cause.DEAD_RATE))
     lane.take(arrived(200, GOOD))
     assert len(records(lane, "held")) == 21
     lane.table.apply(msgspec.structs.replace(PIPE, version=3))
@@ -101,16 +102,16 @@ def test_the_lane_goes_on_when_the_pipe_s_record_has_changed_unless_it_says_that
     assert len(egress(lane)) == 1
 
 
-def test_what_a_person_paused_runs_through_the_steps_and_is_held_by_transmit(tmp_path: Path):
+def test_pipe_paused_by_a_person_runs_its_steps_and_is_not_held_by_process(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[CAST]))
     lane.table.apply(msgspec.structs.replace(PIPE, version=2, state="paused"))
     lane.take(arrived(1, GOOD))
     assert (len(egress(lane)), records(lane, "held")) == (1, [])
 
 
-def test_what_is_released_runs_under_its_own_position(tmp_path: Path):
+def test_released_message_keeps_its_position(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[CAST]))
-    lane.table.apply(msgspec.structs.replace(PIPE, version=2, state="paused", cause=DEAD_RATE))
+    lane.table.apply(msgspec.structs.replace(PIPE, version=2, state="paused", cause=Cause.DEAD_RATE))
     lane.take(arrived(5, GOOD))
     (held,) = records(lane, "held")
     lane.table.apply(msgspec.structs.replace(PIPE, version=3))
@@ -119,10 +120,10 @@ def test_what_is_released_runs_under_its_own_position(tmp_path: Path):
     assert read_meta(sent["headers"]).position == read_meta(held.headers()).position
 
 
-def test_dedup_is_asked_about_what_is_released_unless_it_has_judged_already(tmp_path: Path):
+def test_released_message_is_sent_to_dedup_unless_it_is_already_judged(tmp_path: Path):
     dedup = {"paths": ["n"], "window_s": 60}
     lane = opened(tmp_path, plan(dedup=dedup))
-    paused = msgspec.structs.replace(PIPE, version=2, state="paused", cause=DEAD_RATE)
+    paused = msgspec.structs.replace(PIPE, version=2, state="paused", cause=Cause.DEAD_RATE)
     lane.table.apply(paused)
     judged = arrived(1, GOOD, position=1)
     judged = MemoryMessage(0, 1, GOOD, [*judged.headers(), JUDGED])
@@ -133,7 +134,7 @@ def test_dedup_is_asked_about_what_is_released_unless_it_has_judged_already(tmp_
     assert (len(egress(lane)), len(records(lane, "dedup"))) == (1, 1)
 
 
-def test_what_was_held_is_late_for_windows(tmp_path: Path):
+def test_message_that_was_held_is_late_for_windows(tmp_path: Path):
     window = {"span": {"kind": "tumbling", "size_s": 10}, "values": {"n": {"op": "count"}}}
     lane = opened(tmp_path, plan(windows={"w": window}))
     message = arrived(1, GOOD, position=1, attempt=1)

@@ -1,4 +1,4 @@
-"""A pipe of which a process lane lacks something: its messages wait for a moment, then are held, in order."""
+"""A pipe with a missing dependency in a process lane: its messages wait briefly, then are held in order."""
 
 from pathlib import Path
 from typing import Any
@@ -6,17 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from dataplane.causes import Cause
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import META_HEADER, encode_meta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.process import dependencies
-from dataplane.process.lookups import Lookups
-from dataplane.process.work import ProcessWork
 from dataplane.tables.lookups import TableRecord, encode_table, table_key
-from dataplane.tables.records import DEPENDENCY_MISSING, PipeRecord, PlanRecord
-from dataplane.tables.signals import Signal, decode_signal
-from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
-from tests.rig.process_lane import egress, opened, plan
+from dataplane.tables.records import PipeRecord, PlanRecord
+from dataplane.tables.signals import DestinationSignal, decode_signal
+from tests.support.memory_lane import MemoryLane, MemoryMessage, message
+from tests.support.process_lane import egress, opened, plan
 
 KEY = b"p\0alice"
 ROOM = 10
@@ -34,10 +33,10 @@ def ordered(revision: int, **fields: Any) -> PlanRecord:
 
 
 def on_topic(lane: MemoryLane, purpose: Any) -> list[dict[str, Any]]:
-    return lane.outbox.of(lane.cell.topics[purpose].name)
+    return lane.producer.of(lane.cell.topics[purpose].name)
 
 
-def signals(lane: MemoryLane) -> list[Signal]:
+def signals(lane: MemoryLane) -> list[DestinationSignal]:
     return [decode_signal(one["value"]) for one in on_topic(lane, "signals")]
 
 
@@ -50,7 +49,7 @@ def sent(lane: MemoryLane) -> list[bytes]:
 
 
 def back(lane: MemoryLane, number: int, offset: int, revision: int) -> MemoryMessage:
-    """The number-th held record, as the retrier brings it back."""
+    """Return a held record, chosen by number, as the retrier releases it."""
     record = on_topic(lane, "held")[number]
     meta = msgspec.structs.replace(read_meta(record["headers"]), revision=revision)
     return MemoryMessage(0, offset, record["value"], [(META_HEADER, encode_meta(meta))], record["key"])
@@ -58,7 +57,7 @@ def back(lane: MemoryLane, number: int, offset: int, revision: int) -> MemoryMes
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages wait for nothing longer than until the next turn; what is missing is looked for at every turn."""
+    """Let messages wait only until the next poll, and check for missing dependencies at every poll."""
     monkeypatch.setattr(dependencies, "WAIT_S", 0.0)
     monkeypatch.setattr(dependencies, "CHECK_S", 0.0)
 
@@ -68,14 +67,14 @@ def small(lane: MemoryLane) -> MemoryLane:
     return lane
 
 
-def test_messages_wait_ten_seconds_for_what_is_missing_and_are_held_then(tmp_path: Path):
+def test_messages_wait_ten_seconds_for_a_missing_dependency_and_are_then_held(tmp_path: Path):
     lane = opened(tmp_path)
     lane.take(keyed(1), keyed(2, key=None))
     waiting = lane.work._waiting
     due = lane.work._dependencies.overdue
     assert (due(waiting, 100.0), due(waiting, 109.9), held(lane)) == (set(), set(), [])
     assert due(waiting, 110.0) == {"p"}
-    lane.work.turn()
+    lane.work.poll()
     assert held(lane) == [b"1", b"2"]
     lane.store()
     assert lane.unsettled() == 0
@@ -83,29 +82,29 @@ def test_messages_wait_ten_seconds_for_what_is_missing_and_are_held_then(tmp_pat
     assert filed["normalize", Fact.HELD, "1"] == filed["ingest", "sent", "seen"] == 2
 
 
-def test_half_a_window_of_waiting_messages_is_held_at_once_and_other_pipes_go_on(tmp_path: Path):
+def test_waiting_messages_of_half_a_window_are_held_at_once_and_other_pipes_continue(tmp_path: Path):
     lane = small(opened(tmp_path))
     lane.table.apply(OTHER)
     lane.table.apply(msgspec.structs.replace(plan(1), pipe="q"))
     lane.take(*(keyed(n) for n in range(ROOM // 2 - 1)))
-    lane.work.turn()
+    lane.work.poll()
     assert held(lane) == []
     lane.take(keyed(ROOM // 2 - 1), *(keyed(n, pipe="q") for n in range(ROOM // 2, ROOM)))
-    lane.work.turn()
+    lane.work.poll()
     lane.store()
     assert (len(held(lane)), len(sent(lane))) == (ROOM // 2, ROOM // 2)
     assert lane.unsettled() == 0
     assert lane.windows[0].prefix == ROOM
 
 
-def test_one_waiting_message_at_the_head_of_half_a_window_is_held(tmp_path: Path):
+def test_single_waiting_message_at_the_head_of_half_a_window_is_held(tmp_path: Path):
     lane = small(opened(tmp_path))
     lane.table.apply(OTHER)
     lane.table.apply(msgspec.structs.replace(plan(1), pipe="q"))
     lane.take(keyed(0), *(keyed(n, pipe="q") for n in range(1, ROOM // 2)))
     lane.store()
     assert lane.windows[0].span == ROOM // 2
-    lane.work.turn()
+    lane.work.poll()
     lane.store()
     assert (held(lane), lane.unsettled()) == ([b"0"], 0)
 
@@ -137,38 +136,36 @@ def without_table(folder: Path) -> tuple[MemoryLane, Any]:
     ("make", "reason"),
     [
         (without_plan, "Revision 1 has not been loaded yet."),
-        (without_salt, "The secret of its hash steps cannot be opened."),
+        (without_salt, "The secret of its hash steps cannot be decrypted."),
         (without_table, "The look-up table 'prices' has not been loaded yet."),
     ],
 )
 @pytest.mark.usefixtures("impatient")
-def test_the_lane_reports_what_is_missing_until_it_comes(tmp_path: Path, make: Any, reason: str):
+def test_lane_reports_a_missing_dependency_until_it_is_loaded(tmp_path: Path, make: Any, reason: str):
     lane, provide = make(tmp_path)
     lane.take(keyed(1))
-    lane.work.turn()
-    lane.work.turn()
+    lane.work.poll()
+    lane.work.poll()
     (signal,) = signals(lane)
     assert (signal.pipe, signal.destination, signal.breaker) == ("p", "", "open")
-    assert (signal.suspended, signal.reason, signal.of_version) == (DEPENDENCY_MISSING, reason, 1)
+    assert (signal.suspended, signal.reason, signal.of_version) == (Cause.DEPENDENCY_MISSING, reason, 1)
     assert lane.held_pipes == 1
     provide(lane)
-    lane.work.turn()
+    lane.work.poll()
     assert [(one.breaker, one.suspended) for one in signals(lane)[1:]] == [("closed", "")]
     assert lane.held_pipes == 0
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_slow_lane_reports_what_is_missing_and_keeps_what_waits(tmp_path: Path):
-    lane = MemoryLane("process-slow", tmp_path)
-    lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 100)]))
-    lane.work = ProcessWork(lane, Lookups(tmp_path / "rows"))  # type: ignore[arg-type]
+def test_slow_lane_reports_a_missing_dependency_and_keeps_waiting_messages(tmp_path: Path):
+    lane = opened(tmp_path, kind="process-slow")
     lane.take(keyed(1, position=position_of(1, 0, 7)), keyed(2, position=position_of(1, 0, 8)))
-    lane.work.turn()
+    lane.work.poll()
     (signal,) = signals(lane)
-    assert (signal.pipe, signal.suspended) == ("p", DEPENDENCY_MISSING)
+    assert (signal.pipe, signal.suspended) == ("p", Cause.DEPENDENCY_MISSING)
     assert (held(lane), lane.unsettled()) == ([], 2)
     lane.table.apply(plan(1))
-    lane.work.turn()
+    lane.work.poll()
     assert sent(lane) == [b"1", b"2"]
     lane.store()
     assert [one.breaker for one in signals(lane)] == ["open", "closed"]
@@ -176,21 +173,21 @@ def test_a_slow_lane_reports_what_is_missing_and_keeps_what_waits(tmp_path: Path
 
 
 @pytest.mark.usefixtures("impatient")
-def test_the_order_of_a_key_holds_across_hold_and_release(tmp_path: Path):
+def test_order_of_a_key_is_kept_across_hold_and_release(tmp_path: Path):
     lane = opened(tmp_path, ordered(1))
     lane.take(keyed(1), keyed(2, revision=2), keyed(3), keyed(4, revision=2))
-    lane.work.turn()
-    assert (sent(lane), held(lane)) == ([b"1"], []), "nothing is held before what passed is settled"
+    lane.work.poll()
+    assert (sent(lane), held(lane)) == ([b"1"], []), "no message is held before earlier ones are settled"
     lane.store()
-    lane.work.turn()
+    lane.work.poll()
     assert (sent(lane), held(lane)) == ([b"1"], [b"2", b"3", b"4"])
     lane.take(keyed(5))
-    assert held(lane)[3:] == [b"5"], "what comes later is held behind them"
+    assert held(lane)[3:] == [b"5"], "later messages are held behind them"
     lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "active", [(2, 100)]))
     lane.table.apply(ordered(2))
-    lane.work.turn()
+    lane.work.poll()
     lane.take(keyed(6, revision=2))
-    assert held(lane)[4:] == [b"6"], "those before it have not come back"
+    assert held(lane)[4:] == [b"6"], "the earlier ones are not released yet"
     lane.take(*(back(lane, n, 10 + n, revision=2) for n in range(5)), keyed(20, revision=2))
     assert sent(lane) == [b"1", b"2", b"3", b"4", b"5", b"6", b"20"]
     lane.store()
@@ -198,12 +195,12 @@ def test_the_order_of_a_key_holds_across_hold_and_release(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_new_owner_of_the_partition_keeps_the_order_too(tmp_path: Path):
+def test_new_owner_of_the_partition_keeps_the_order_too(tmp_path: Path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     lane = opened(tmp_path / "one")
     lane.take(keyed(1), keyed(2))
-    lane.work.turn()
+    lane.work.poll()
     lane.store()
     note = lane.note(0, 3)
     heir = opened(tmp_path / "two", ordered(1))
@@ -215,12 +212,12 @@ def test_a_new_owner_of_the_partition_keeps_the_order_too(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("impatient")
-def test_what_came_back_and_lacks_something_still_is_held_once_more(tmp_path: Path):
+def test_released_message_that_still_lacks_a_dependency_is_held_again(tmp_path: Path):
     lane = opened(tmp_path)
     lane.take(keyed(1), keyed(2))
-    lane.work.turn()
+    lane.work.poll()
     lane.take(back(lane, 0, 3, 1), back(lane, 1, 4, 1))
-    lane.work.turn()
+    lane.work.poll()
     assert held(lane) == [b"1", b"2", b"1", b"2"]
     metas = [read_meta(one["headers"]) for one in on_topic(lane, "held")]
     assert [meta.attempt for meta in metas] == [1, 1, 2, 2]
@@ -228,16 +225,16 @@ def test_what_came_back_and_lacks_something_still_is_held_once_more(tmp_path: Pa
     assert lane.unsettled() == 0
 
 
-def test_a_lane_holds_a_pipe_that_is_paused_for_what_another_lane_lacks(tmp_path: Path):
+def test_lane_holds_a_pipe_paused_for_a_dependency_that_another_lane_lacks(tmp_path: Path):
     lane = opened(tmp_path, plan(1))
-    lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "paused", [(1, 100)], cause=DEPENDENCY_MISSING))
+    lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "paused", [(1, 100)], cause=Cause.DEPENDENCY_MISSING))
     lane.take(keyed(1))
-    lane.work.turn()
+    lane.work.poll()
     assert (held(lane), sent(lane), signals(lane)) == ([b"1"], [], [])
 
 
-def test_a_lane_that_starts_reports_what_it_lacks_of_a_pipe_that_is_paused_for_it(tmp_path: Path):
+def test_starting_lane_reports_its_missing_dependency_of_a_pipe_paused_for_it(tmp_path: Path):
     lane = opened(tmp_path)
-    lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "paused", [(1, 100)], cause=DEPENDENCY_MISSING))
-    lane.work.turn()
+    lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "paused", [(1, 100)], cause=Cause.DEPENDENCY_MISSING))
+    lane.work.poll()
     assert [(one.breaker, one.reason) for one in signals(lane)] == [("open", "Revision 1 has not been loaded yet.")]

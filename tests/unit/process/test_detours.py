@@ -1,4 +1,4 @@
-"""A pipe with dear messages runs in the slow lane for a while, and comes back: nothing is lost or overtaken."""
+"""Detours: a pipe with expensive messages runs in the slow lane for a time; none is lost or overtaken."""
 
 from collections import Counter
 from pathlib import Path
@@ -16,7 +16,7 @@ from dataplane.ledger.units import place_of
 from dataplane.names import Purpose
 from dataplane.process import detours
 from dataplane.process.detours import STAY_S
-from tests.rig.slow_process import TwoLanes, marks
+from tests.support.slow_process import TwoLanes, marks
 
 KEYS = [b"k1", b"k1", b"k5", b"k2"]  # two of them in one partition
 
@@ -27,7 +27,7 @@ def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TwoLanes:
 
 
 def dear(lanes: TwoLanes, count: int = 30) -> None:
-    """The dear pipe has sent so much, beside another one, that it is on its detour."""
+    """Send messages of two pipes until the expensive one is on its detour."""
     lanes.cost_ms["dear"] = 14.0
     for _ in range(20):
         lanes.send("plain", b"k1")
@@ -38,7 +38,7 @@ def dear(lanes: TwoLanes, count: int = 30) -> None:
     raise AssertionError(f"its detour is {lanes.states()}")
 
 
-def test_dear_messages_run_in_the_slow_lane_while_others_are_there(lanes: TwoLanes):
+def test_expensive_messages_run_in_the_slow_lane_while_other_messages_are_there(lanes: TwoLanes):
     dear(lanes)
     before = lanes.main.ran.count("dear")
     lanes.send("dear", b"k0", 50)
@@ -48,7 +48,7 @@ def test_dear_messages_run_in_the_slow_lane_while_others_are_there(lanes: TwoLan
     assert Counter(lanes.egress) == Counter(lanes.expected())
 
 
-def test_a_tenant_that_is_alone_in_its_lane_stays_there(lanes: TwoLanes):
+def test_tenant_that_is_alone_in_its_lane_is_not_diverted(lanes: TwoLanes):
     lanes.cost_ms["dear"] = 14.0
     lanes.send("dear", b"k0", 200)
     lanes.finish()
@@ -56,7 +56,7 @@ def test_a_tenant_that_is_alone_in_its_lane_stays_there(lanes: TwoLanes):
     assert "dear" not in lanes.slow.ran
 
 
-def test_a_pipe_that_fills_the_window_goes_to_the_slow_lane_however_cheap_it_is(lanes: TwoLanes):
+def test_pipe_that_fills_the_window_is_diverted_however_cheap_its_messages_are(lanes: TwoLanes):
     lanes.main.lane.settings = replace(lanes.main.lane.settings, max_unsettled=200)
     lanes.cost_ms["dear"] = 1.0
     lanes.send("plain", b"k1")
@@ -67,7 +67,7 @@ def test_a_pipe_that_fills_the_window_goes_to_the_slow_lane_however_cheap_it_is(
     assert not lanes.overtaken()
 
 
-def test_a_cell_without_slow_lanes_runs_them_where_they_are(lanes: TwoLanes):
+def test_cell_without_slow_lanes_runs_expensive_messages_in_the_main_lane(lanes: TwoLanes):
     cell = lanes.main.lane.cell
     lanes.main.lane.table.apply(type(cell)("c1", 2, 1, {"process": 1}, cell.topics))
     lanes.cost_ms["dear"] = 14.0
@@ -77,7 +77,7 @@ def test_a_cell_without_slow_lanes_runs_them_where_they_are(lanes: TwoLanes):
     assert not lanes.diverted
 
 
-def test_a_cell_of_an_earlier_release_has_no_slow_topic_and_runs_as_before(lanes: TwoLanes):
+def test_cell_of_an_earlier_release_has_no_slow_topic_and_runs_as_before(lanes: TwoLanes):
     lane = lanes.main.lane
     topics = dict(lane.cell.topics)
     del topics["process-slow"]
@@ -85,10 +85,10 @@ def test_a_cell_of_an_earlier_release_has_no_slow_topic_and_runs_as_before(lanes
     lane.work = type(lane.work)(lane, lane.work._lookups)
     lanes.send("dear", b"k0", 3)
     lanes.main.read(10)
-    assert len(lane.outbox.of(lane.cell.topics["egress"].name)) == 3
+    assert len(lane.producer.of(lane.cell.topics["egress"].name)) == 3
 
 
-def test_it_is_for_all_partitions_of_the_pipe(lanes: TwoLanes):
+def test_detour_applies_to_all_partitions_of_the_pipe(lanes: TwoLanes):
     dear(lanes)
     before = lanes.main.ran.count("dear")
     lanes.send("dear", b"k2", 20)
@@ -96,7 +96,7 @@ def test_it_is_for_all_partitions_of_the_pipe(lanes: TwoLanes):
     assert lanes.main.ran.count("dear") == before
 
 
-def test_what_is_diverted_keeps_its_body_its_key_and_its_position(lanes: TwoLanes):
+def test_diverted_message_keeps_its_body_key_and_position(lanes: TwoLanes):
     dear(lanes)
     (partition,) = [partition for partition, log in lanes.diverted.items() if log]
     first = lanes.diverted[partition][0]
@@ -108,7 +108,7 @@ def test_what_is_diverted_keeps_its_body_its_key_and_its_position(lanes: TwoLane
     assert marks(first) == marks(arrived)
 
 
-def test_the_way_to_the_slow_lane_is_told_and_each_unit_is_seen_once(lanes: TwoLanes):
+def test_diversion_is_reported_and_each_unit_is_seen_once(lanes: TwoLanes):
     dear(lanes)
     lanes.send("dear", b"k0", 40)
     lanes.finish()
@@ -119,7 +119,7 @@ def test_the_way_to_the_slow_lane_is_told_and_each_unit_is_seen_once(lanes: TwoL
     assert main["process", "sent", ""] == lanes.main.ran.count("dear") + lanes.main.ran.count("plain")
 
 
-def test_its_usage_is_counted_once(lanes: TwoLanes):
+def test_usage_of_a_diverted_pipe_is_counted_once(lanes: TwoLanes):
     dear(lanes)
     lanes.send("dear", b"k0", 40)
     lanes.finish()
@@ -131,7 +131,7 @@ def test_its_usage_is_counted_once(lanes: TwoLanes):
     assert units == [lanes.sent["dear", b"k0"], 0]
 
 
-def test_it_comes_back_when_its_messages_are_cheap_again(lanes: TwoLanes):
+def test_detour_ends_when_the_messages_are_cheap_again(lanes: TwoLanes):
     dear(lanes)
     lanes.cost_ms["dear"] = 0.01
     lanes.send("dear", b"k0", 20)
@@ -147,16 +147,16 @@ def test_it_comes_back_when_its_messages_are_cheap_again(lanes: TwoLanes):
     assert len(lanes.slow.ran) == before
     assert not lanes.overtaken()
     assert Counter(lanes.egress) == Counter(lanes.expected())
-    assert set(lanes.main.notes.values()) == {""}, "nobody goes on with it"
+    assert set(lanes.main.notes.values()) == {""}, "no note of the detour remains"
 
 
-def test_it_waits_for_the_slow_lane_before_it_runs_here_again(lanes: TwoLanes):
+def test_main_lane_waits_for_the_slow_lane_before_it_resumes_the_pipe(lanes: TwoLanes):
     dear(lanes)
     lanes.finish()
     lanes.now_s += STAY_S
     lanes.send("dear", b"k0", 5)
     lanes.main.read(10)
-    lanes.main.store()  # the slow lane stands still
+    lanes.main.store()  # the slow lane is paused
     lanes.now_s += 2.0
     for _ in range(5):
         lanes.main.read(10)
@@ -171,14 +171,14 @@ def test_it_waits_for_the_slow_lane_before_it_runs_here_again(lanes: TwoLanes):
     assert not lanes.overtaken()
 
 
-def test_it_waits_until_all_that_went_to_the_slow_lane_is_stored(lanes: TwoLanes):
+def test_main_lane_waits_until_all_diverted_messages_are_stored(lanes: TwoLanes):
     dear(lanes)
     lanes.finish()
     lanes.send("dear", b"k0", 5)
     lanes.main.read(10)
     lanes.now_s += STAY_S
     for _ in range(5):
-        lanes.main.read(10)  # the slow topic does not answer
+        lanes.main.read(10)  # the slow topic does not acknowledge
         lanes.slow.read(10)
         lanes.slow.store()
         lanes.slow.commit()
@@ -188,7 +188,7 @@ def test_it_waits_until_all_that_went_to_the_slow_lane_is_stored(lanes: TwoLanes
     assert not lanes.overtaken()
 
 
-def test_nothing_is_diverted_before_what_ran_earlier_is_stored(lanes: TwoLanes):
+def test_no_message_is_diverted_before_earlier_ones_are_stored(lanes: TwoLanes):
     lanes.cost_ms["dear"] = 14.0
     lanes.send("plain", b"k1")
     lanes.send("dear", b"k0", 60)
@@ -204,7 +204,7 @@ def test_nothing_is_diverted_before_what_ran_earlier_is_stored(lanes: TwoLanes):
     assert not lanes.overtaken()
 
 
-def test_a_detour_lasts_longer_each_time_it_begins_again(lanes: TwoLanes):
+def test_each_further_detour_lasts_longer(lanes: TwoLanes):
     ours = lanes.main.lane.work._detours
     stays = []
     for _ in range(3):
@@ -221,7 +221,7 @@ def test_a_detour_lasts_longer_each_time_it_begins_again(lanes: TwoLanes):
     assert stays[2] > 1.5 * stays[1]
 
 
-def test_a_new_owner_goes_on_with_the_detour(lanes: TwoLanes):
+def test_new_owner_continues_the_detour(lanes: TwoLanes):
     dear(lanes)
     lanes.kill(lanes.main, 0)
     assert lanes.states() == {"slow"}
@@ -233,17 +233,17 @@ def test_a_new_owner_goes_on_with_the_detour(lanes: TwoLanes):
 
 
 @pytest.mark.parametrize("how", ["drain", "revoke"])
-def test_who_gives_up_a_partition_notes_a_detour_whose_last_messages_are_under_way(lanes: TwoLanes, how: str):
-    """They are stored after all; who reads on from there must send what follows after them."""
+def test_drained_or_revoked_partition_notes_a_detour_whose_last_messages_are_in_flight(lanes: TwoLanes, how: str):
+    """Those messages are stored after all, and the next owner must send later ones behind them."""
     dear(lanes)
     lanes.finish()
     lanes.passes(3)
     lanes.now_s += STAY_S
     lanes.send("dear", b"k0", 5)
-    lanes.main.read(10)  # they are produced to the slow topic, and the detour begins to end
+    lanes.main.read(10)  # produces them to the slow topic, and the detour begins to end
     if lanes.states() == {"slow"}:
         lanes.now_s += 1.1
-        lanes.main.lane.work.turn()
+        lanes.main.lane.work.poll()
     assert lanes.states() == {"opening"}
     lanes.main.drain() if how == "drain" else lanes.main.revoke(range(4))
     lanes.kill(lanes.main, 0)
@@ -255,7 +255,7 @@ def test_who_gives_up_a_partition_notes_a_detour_whose_last_messages_are_under_w
     assert not lanes.overtaken()
 
 
-def test_a_detour_recalled_before_its_pipes_record_is_known_asks_for_no_partition(
+def test_recalled_detour_requests_no_partition_before_the_record_of_its_pipe_is_known(
     lanes: TwoLanes, monkeypatch: pytest.MonkeyPatch
 ):
     dear(lanes)
@@ -267,14 +267,14 @@ def test_a_detour_recalled_before_its_pipes_record_is_known_asks_for_no_partitio
     ours._slow.progress = asked.append
     with monkeypatch.context() as early:
         early.setattr(table, "pipe", lambda _pipe: None)
-        ours.turn(lanes.now_s + STAY_S + 1)
+        ours.poll(lanes.now_s + STAY_S + 1)
         assert not asked
-    ours.turn(lanes.now_s + STAY_S + 3)
+    ours.poll(lanes.now_s + STAY_S + 3)
     assert set(asked) == {ours.partition(record.tenant)}
 
 
 def test_no_message_is_diverted_before_the_note_is_committed(lanes: TwoLanes):
-    """Else a new owner, which knows of no detour, would run what comes next before what the slow lane has."""
+    """Otherwise a new owner without the note would run later messages before those of the slow lane."""
     lanes.cost_ms["dear"] = 14.0
     lanes.send("plain", b"k1")
     lanes.send("dear", b"k0", 60)
@@ -300,7 +300,7 @@ def test_notes_of_detours_leave_room_for_those_of_admission(lanes: TwoLanes):
 
 
 class Lives(RuleBasedStateMachine):
-    """Whatever happens when: nothing is lost or overtaken."""
+    """Random events in random order: no message is lost or overtaken."""
 
     @initialize()
     def begin(self) -> None:
@@ -365,7 +365,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 12.0]))
     def wait(self, seconds: float) -> None:
-        """So long; and the main lane looks about."""
+        """Advance the clock and let the main lane read once."""
         self.lanes.now_s += seconds
         self.lanes.main.read(1)
 

@@ -1,4 +1,4 @@
-"""Look-ups in a process lane: rows of the tenant's tables, one state for a batch, and never a socket."""
+"""Look-ups in a process lane: rows of the tenant's own tables, one state for a batch, and no sockets."""
 
 import sys
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ import pytest
 from dataplane.process import work
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
-from tests.rig.memory_lane import MemoryLane
-from tests.rig.process_lane import arrived, dead, egress, opened, plan
+from tests.support.memory_lane import MemoryLane
+from tests.support.process_lane import arrived, dead, egress, opened, plan
 
 TABLE = "tab_1"
 SHOP = {"table": "shops", "key": "body.shop", "into": "shop_row"}
@@ -39,13 +39,13 @@ def bodies(lane: MemoryLane) -> list[bytes]:
     return [record["value"] for record in egress(lane)]
 
 
-def test_the_row_is_put_into_the_body(tmp_path: Path):
+def test_row_is_added_to_the_body(tmp_path: Path):
     lane = lane_with(tmp_path)
     lane.take(arrived(1, b'{"shop":"berlin"}'))
     assert bodies(lane) == [b'{"shop":"berlin","shop_row":{"city":"Berlin","vat":19}}']
 
 
-def test_a_whole_number_is_a_key_as_its_text(tmp_path: Path):
+def test_integer_key_is_looked_up_as_text(tmp_path: Path):
     lane = lane_with(tmp_path)
     put(lane, 2, **{"7": '{"n":7}'})
     lane.take(arrived(1, b'{"shop":7}'))
@@ -63,7 +63,7 @@ def test_a_whole_number_is_a_key_as_its_text(tmp_path: Path):
         pytest.param({"on_missing": "dead"}, [], id="dead"),
     ],
 )
-def test_without_a_row_the_spec_decides(tmp_path: Path, changes: dict[str, Any], left: list[bytes]):
+def test_missing_row_is_handled_as_the_spec_says(tmp_path: Path, changes: dict[str, Any], left: list[bytes]):
     lane = lane_with(tmp_path, **changes)
     lane.take(arrived(1, b'{"shop":"rome"}'))
     assert bodies(lane) == left
@@ -72,7 +72,7 @@ def test_without_a_row_the_spec_decides(tmp_path: Path, changes: dict[str, Any],
 
 
 @pytest.mark.parametrize("body", [b'{"shop":1.5}', b'{"shop":[]}', b'{"shop":true}', b"{}"])
-def test_what_is_no_key_is_dead_at_enrich_and_the_batch_goes_on(tmp_path: Path, body: bytes):
+def test_invalid_key_is_dead_at_enrich_and_the_batch_continues(tmp_path: Path, body: bytes):
     lane = lane_with(tmp_path)
     lane.take(arrived(1, body), arrived(2, b'{"shop":null}'))
     assert bodies(lane) == [b'{"shop":null}']
@@ -84,32 +84,32 @@ def test_what_is_no_key_is_dead_at_enrich_and_the_batch_goes_on(tmp_path: Path, 
     assert (filed["enrich", "dead", "lookup"], filed["process", "sent", ""], lane.unsettled()) == (1, 1, 0)
 
 
-def test_a_table_that_has_not_come_yet_is_waited_for(tmp_path: Path):
+def test_message_waits_for_a_table_that_is_not_loaded_yet(tmp_path: Path):
     lane = opened(tmp_path, plan(enrich=[SHOP]))
     lane.take(arrived(1, b'{"shop":"berlin"}'))
-    lane.turn()
+    lane.poll()
     assert (bodies(lane), lane.unsettled()) == ([], 1)
     put(lane, berlin='{"vat":19}')
-    lane.turn()
+    lane.poll()
     assert bodies(lane) == [b'{"shop":"berlin","shop_row":{"vat":19}}']
 
 
-def test_another_tenants_table_of_that_name_is_not_seen(tmp_path: Path):
+def test_table_of_another_tenant_with_the_same_name_is_not_used(tmp_path: Path):
     lane = opened(tmp_path, plan(enrich=[SHOP]))
     put(lane, tenant="other", berlin='{"secret":1}')
     lane.take(arrived(1, b'{"shop":"berlin"}'))
     assert (bodies(lane), lane.unsettled()) == ([], 1)
 
 
-def test_a_removed_table_makes_messages_dead(tmp_path: Path):
+def test_message_that_needs_a_removed_table_is_dead(tmp_path: Path):
     lane = lane_with(tmp_path)
     put(lane, 2, state="removed")
     lane.take(arrived(1, b'{"shop":"berlin"}'))
     assert (bodies(lane), dict(dead(lane)[0]["headers"][1:])["penstock-cause"]) == ([], b"no-table")
 
 
-def test_a_batch_sees_the_rows_it_began_with_and_the_next_one_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(work, "PASS_S", 60.0)  # all of them in one pass
+def test_batch_reads_the_rows_of_its_start_and_the_next_one_new_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(work, "PASS_S", 60.0)  # the whole batch in one pass
     lane = lane_with(tmp_path)
     written = _write_under_way(lane, monkeypatch)
     lane.take(arrived(1, b'{"shop":"berlin"}'), arrived(2, b'{"shop":"berlin"}', partition=1))
@@ -119,8 +119,8 @@ def test_a_batch_sees_the_rows_it_began_with_and_the_next_one_the_new(tmp_path: 
 
 
 def _write_under_way(lane: MemoryLane, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The keeper writes while a batch is under way: as soon as its first record is produced."""
-    shipment = lane.outbox.shipment
+    """Write a new row while a batch is in progress: as soon as its first record is produced."""
+    shipment = lane.producer.shipment
     written: list[int] = []
 
     def write_first(*arguments: Any) -> Any:
@@ -129,11 +129,11 @@ def _write_under_way(lane: MemoryLane, monkeypatch: pytest.MonkeyPatch) -> list[
             written.append(2)
         return shipment(*arguments)
 
-    monkeypatch.setattr(lane.outbox, "shipment", write_first)
+    monkeypatch.setattr(lane.producer, "shipment", write_first)
     return written
 
 
-def test_one_message_does_not_change_the_row_of_the_next(tmp_path: Path):
+def test_message_does_not_change_the_row_of_the_next_one(tmp_path: Path):
     edit = {"op": "set", "path": "shop_row.vat", "value": 0}
     lane = opened(tmp_path, plan(destinations=("crm", "lake"), enrich=[SHOP], transform={"crm": [edit]}))
     put(lane, berlin='{"vat":19}')
@@ -157,7 +157,7 @@ def _audit(event: str, _arguments: Any) -> None:
         _watching[-1].append(event)
 
 
-sys.addaudithook(_audit)  # for good: Python takes none back
+sys.addaudithook(_audit)  # permanent: Python cannot remove it
 
 
 @contextmanager
@@ -180,7 +180,7 @@ def test_no_stage_opens_a_socket(tmp_path: Path):
     assert len(bodies(lane)) == 1
 
 
-def test_the_check_for_sockets_sees_one():
+def test_socket_check_detects_a_socket():
     import socket
 
     with sockets_noted() as noted:

@@ -1,4 +1,4 @@
-"""Steps that end a message, steps that make many of it, and routes: what is written, and what the ledger is told."""
+"""Steps that end or multiply a message, and routes: the records produced and the facts reported."""
 
 import base64
 from pathlib import Path
@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import Bin, Books, derive
+from dataplane.ledger.bins import Bin, BucketFacts, derive
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactKey
-from dataplane.ledger.meta import Meta, read_meta
+from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import partition_base
-from tests.rig.memory_lane import MemoryLane
-from tests.rig.process_lane import arrived, dead, egress, opened, plan
+from tests.support.memory_lane import MemoryLane
+from tests.support.process_lane import arrived, dead, egress, opened, plan
 
 FILTER = {"op": "filter", "when": "body.n > 2"}
 CAST = {"op": "cast", "path": "n", "to": "int"}
@@ -28,19 +28,19 @@ def bodies(lane: MemoryLane, destination: str) -> list[Any]:
     return [msgspec.json.decode(value) for meta, value in found if meta.destination == destination]
 
 
-def metas(records: list[dict[str, Any]]) -> list[Meta]:
+def metas(records: list[dict[str, Any]]) -> list[MessageMeta]:
     return [read_meta(record["headers"]) for record in records]
 
 
 def children(lane: MemoryLane) -> dict[tuple[str, str, str], list[int]]:
-    """The children ordinals of each (node, fact, detail) in the book."""
+    """Return the child numbers of each (node, fact, detail) in the fact book."""
     found: dict[tuple[str, str, str], list[int]] = {}
     for fact in lane.facts.take():
         found.setdefault((fact.node, fact.fact, fact.detail), []).append(fact.child)
     return {key: sorted(ordinals) for key, ordinals in found.items()}
 
 
-def test_what_a_filter_holds_back_ends_as_filtered(tmp_path: Path):
+def test_message_that_a_filter_rejects_ends_as_filtered(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[FILTER]))
     lane.take(*(arrived(n, b'{"n":%d}' % n) for n in range(5)))
     assert bodies(lane, "crm") == [{"n": 3}, {"n": 4}]
@@ -51,7 +51,7 @@ def test_what_a_filter_holds_back_ends_as_filtered(tmp_path: Path):
     assert (filed["normalize", "filtered", "filter"], filed["process", "sent", ""]) == (3, 2)
 
 
-def test_a_filter_of_one_destination_is_its_own_affair(tmp_path: Path):
+def test_filter_of_one_destination_does_not_affect_others(tmp_path: Path):
     lane = opened(tmp_path, plan(destinations=("crm", "lake"), transform={"crm": [FILTER]}))
     lane.take(arrived(1, b'{"n":1}'), arrived(2, b'{"n":3}'))
     assert (bodies(lane, "crm"), bodies(lane, "lake")) == ([{"n": 3}], [{"n": 1}, {"n": 3}])
@@ -61,7 +61,7 @@ def test_a_filter_of_one_destination_is_its_own_affair(tmp_path: Path):
     assert filed["process", "sent", ""] == filed["transform:lake", "sent", ""] == 2
 
 
-def test_a_filter_that_cannot_tell_is_a_failed_step(tmp_path: Path):
+def test_filter_that_cannot_be_evaluated_is_a_failed_step(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[CAST, FILTER]))
     lane.take(arrived(1, b'{"n":"9"}'), arrived(2, b'{"m":1}'))
     (letter,) = dead(lane)
@@ -72,7 +72,7 @@ def test_a_filter_that_cannot_tell_is_a_failed_step(tmp_path: Path):
     assert dict(dead(lane)[0]["headers"][1:])["penstock-detail"] == b"normalize[0] filter when: no such field: n"
 
 
-def test_the_first_rule_that_holds_decides(tmp_path: Path):
+def test_first_matching_rule_decides(tmp_path: Path):
     rules = [{"when": "body.n > 5", "to": ["crm"]}, {"when": "body.n > 2", "to": ["lake", "crm"]}]
     lane = opened(tmp_path, plan(destinations=("crm", "lake"), routes={"rules": rules}))
     lane.take(*(arrived(n, b'{"n":%d}' % n) for n in (1, 3, 6)))
@@ -83,7 +83,7 @@ def test_the_first_rule_that_holds_decides(tmp_path: Path):
     assert (filed["transform:crm", "sent", ""], filed["transform:lake", "sent", ""]) == (2, 1)
 
 
-def test_all_rules_that_hold_add_up_and_each_destination_comes_once(tmp_path: Path):
+def test_all_matching_rules_are_combined_and_each_destination_gets_one_record(tmp_path: Path):
     rules = [{"when": "body.n > 2", "to": ["lake"]}, {"when": "body.n > 5", "to": ["crm", "lake"]}]
     routes = {"rules": rules, "mode": "all", "otherwise": ["rest"]}
     lane = opened(tmp_path, plan(destinations=("crm", "lake", "rest"), routes=routes))
@@ -91,7 +91,7 @@ def test_all_rules_that_hold_add_up_and_each_destination_comes_once(tmp_path: Pa
     assert [bodies(lane, name) for name in ("crm", "lake", "rest")] == [[{"n": 6}], [{"n": 3}, {"n": 6}], [{"n": 1}]]
 
 
-def test_a_condition_without_a_value_sends_nothing_anywhere(tmp_path: Path):
+def test_condition_without_a_value_sends_the_message_nowhere(tmp_path: Path):
     rules = [{"when": "true", "to": ["lake"]}, {"when": "body.n > 2", "to": ["crm"]}]
     lane = opened(tmp_path, plan(destinations=("crm", "lake"), routes={"rules": rules, "mode": "all"}))
     lane.take(arrived(1, b"{}"), arrived(2, b"\xff"))
@@ -108,7 +108,7 @@ def test_a_condition_without_a_value_sends_nothing_anywhere(tmp_path: Path):
     assert ("process", "sent", "") not in filed
 
 
-def test_a_transform_changes_only_what_its_own_destination_gets(tmp_path: Path):
+def test_transform_changes_only_the_message_for_its_own_destination(tmp_path: Path):
     steps = [{"op": "set", "path": "who.name", "value": "***"}]
     routes = {"rules": [{"when": "true", "to": ["crm", "lake"]}]}
     for extra in ({}, {"routes": routes}, {"normalize": [CAST]}):
@@ -118,14 +118,14 @@ def test_a_transform_changes_only_what_its_own_destination_gets(tmp_path: Path):
         assert bodies(lane, "lake") == [{"n": 1, "who": {"name": "Ada"}}]
 
 
-def test_a_route_reads_meta(tmp_path: Path):
+def test_route_reads_meta(tmp_path: Path):
     rules = [{"when": "meta.source == 'shop' && meta.event_time > timestamp(0)", "to": ["crm"]}]
     lane = opened(tmp_path, plan(routes={"rules": rules}))
     lane.take(arrived(1, b"{}"), arrived(2, b"{}", source="web"))
     assert [meta.position & 0xFF for meta in metas(egress(lane))] == [1]
 
 
-def test_an_explode_makes_children_with_ids_of_their_own_at_the_same_place(tmp_path: Path):
+def test_explode_makes_children_with_their_own_ids_and_the_same_position(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[EXPLODE, {"op": "rename", "path": "lines", "to": "line"}]))
     lane.take(arrived(5, b'{"id":7,"lines":["a","b","c"]}'), arrived(6, b'{"lines":["d"]}'))
     assert bodies(lane, "crm") == [{"id": 7, "line": name} for name in "abc"] + [{"line": "d"}]
@@ -143,7 +143,7 @@ def test_an_explode_makes_children_with_ids_of_their_own_at_the_same_place(tmp_p
     }
 
 
-def test_a_child_that_fails_is_dead_alone_with_its_own_body(tmp_path: Path):
+def test_failed_child_is_dead_alone_with_its_own_body(tmp_path: Path):
     steps = [EXPLODE, {"op": "cast", "path": "lines.n", "to": "int"}]
     lane = opened(tmp_path, plan(normalize=steps))
     lane.take(arrived(5, b'{"lines":[{"n":"1"},{"n":"x"},{"n":"3"}]}'))
@@ -158,7 +158,7 @@ def test_a_child_that_fails_is_dead_alone_with_its_own_body(tmp_path: Path):
     assert found["process", "sent", ""] == [0, 2]
 
 
-def test_what_explodes_to_nothing_is_filtered(tmp_path: Path):
+def test_message_that_explodes_to_nothing_is_filtered(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[EXPLODE]))
     lane.take(arrived(5, b'{"lines":[]}'))
     lane.store()
@@ -167,14 +167,14 @@ def test_what_explodes_to_nothing_is_filtered(tmp_path: Path):
     assert lane.unsettled() == 0
 
 
-def test_nothing_is_hashed_without_the_tenants_salt(tmp_path: Path):
+def test_no_value_is_hashed_without_the_tenants_salt(tmp_path: Path):
     steps = [{"op": "mask", "path": "mail", "how": "hash"}]
     key = Fernet.generate_key().decode()
     salt = Fernet(key).encrypt(base64.b64encode(b"one")).decode()
     lane = opened(tmp_path, plan(normalize=steps), fernet_key=key)
     lane.take(arrived(1, b'{"mail":"ada"}'))
     assert egress(lane) == []
-    assert lane.windows[0].prefix == 1, "it waits"
+    assert lane.windows[0].prefix == 1, "the message waits"
     hashes = []
     for _ in range(2):
         lane = opened(tmp_path, plan(normalize=steps), fernet_key=key, salt=salt)
@@ -211,15 +211,15 @@ def test_every_unit_of_an_exploded_and_routed_batch_is_in_exactly_one_bin(
     for name in ("crm", "lake", "rest"):
         bins = account.destinations.get(name)
         due = sum(len(units) for units in bins.values()) if bins else 0
-        assert due == len(bodies(lane, name)), "what is expected at transmit is exactly what was routed there"
+        assert due == len(bodies(lane, name)), "the units due at transmit are exactly those routed there"
 
 
-def books_of(lane: MemoryLane, messages: int) -> Books:
-    """The books with everything that the lane filed, ACKed at ingest, and nothing delivered yet."""
+def books_of(lane: MemoryLane, messages: int) -> BucketFacts:
+    """Return all facts that the lane filed, with the ACKs of ingest and without deliveries."""
     facts: dict[FactKey, Any] = {}
     for found in lane.facts.take():
         facts[FactKey(found.node, found.fact, found.detail, found.child)] = BitMap64.deserialize(found.positions)
     base = partition_base(1, 0)
     facts[FactKey(INGEST, Fact.SENT, ACKED)] = BitMap64(range(base, base + messages))
     topics: Any = {purpose: [(topic.name, topic.generation)] for purpose, topic in lane.cell.topics.items()}
-    return Books(facts=facts, reach={}, passed={(lane.cell.topics["ingest"].name, 0): messages}, topics=topics)
+    return BucketFacts(facts=facts, reach={}, passed={(lane.cell.topics["ingest"].name, 0): messages}, topics=topics)

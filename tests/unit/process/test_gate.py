@@ -1,7 +1,7 @@
-"""What is held and let in later, against a model of its partition: nothing is lost, and nothing of a key overtakes.
+"""The order gate against a model of its partition: no message is lost, and none overtakes another of its key.
 
-Shares are drawn anew for each message, as lanes whose tables are old or new would see them; owners are killed with
-records under way and read on from what was committed; releases are cut short and repeat themselves.
+Shares are drawn for each message, as lanes with old or new tables would see them; owners are killed with records
+in flight and the next ones read on from the committed offset; releases are interrupted and repeat themselves.
 """
 
 from hypothesis import settings
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from msgspec import Struct
 
-from dataplane.process.gate import Gate, lots_in
-from dataplane.runtime.window import AckWindow
+from dataplane.process.gate import OrderGate, lots_in
+from dataplane.runtime.lanes.window import AckWindow
 
 LOTS = 2
 lots = st.integers(0, LOTS - 1)
@@ -19,33 +19,33 @@ portions = st.floats(0, 1)
 
 
 class Event(Struct, frozen=True):
-    """A message: its lot, and the offset at which it first came."""
+    """Message with its lot and the offset of its first arrival."""
 
     lot: int
     position: int
 
 
 class Partition(RuleBasedStateMachine):
-    """One partition of the ingest topic, its owner, what lies held, and who releases it."""
+    """One partition of the ingest topic, its owner, its held messages and their releases."""
 
     @initialize()
     def begin(self) -> None:
-        self.log: list[tuple[Event, bool]] = []  # (event, whether it comes back)
+        self.log: list[tuple[Event, bool]] = []  # (event, True for a released one)
         self.held: list[Event] = []
         self.delivered: list[Event] = []
         self.committed, self.note = 0, 0
-        self.waiting: list[int] = []  # offsets on the held topic that no release has taken
+        self.waiting: list[int] = []  # offsets on the held topic that are in no release
         self.seen = 0  # how far the control plane has read that topic
-        self.move: list[int] = []  # what a release under way has still to bring back
-        self.moved: list[int] = []  # and what it has, and may do again
+        self.move: list[int] = []  # still to be returned by the release in progress
+        self.moved: list[int] = []  # already returned by it, and may be repeated
         self.own()
 
     def own(self) -> None:
-        """A new owner knows what was committed, and the note beside it."""
+        """Start a new owner from the committed offset and its note."""
         self.window = AckWindow(self.committed)
-        self.gate: Gate[int] | None = Gate(lots_in(self.note), self.window.owes) if self.note else None
+        self.gate: OrderGate[int] | None = OrderGate(lots_in(self.note), self.window.owes) if self.note else None
         self.next = self.committed
-        self.egress: list[tuple[Event, int]] = []  # on their way: (event, the offset that they settle)
+        self.egress: list[tuple[Event, int]] = []  # in flight: (event, the offset that it settles)
         self.to_held: list[tuple[Event, int]] = []
 
     # -- the world -------------------------------------------------------------------------------------------------
@@ -64,10 +64,10 @@ class Partition(RuleBasedStateMachine):
         offset, (event, back) = self.next, self.log[self.next]
         self.window.take(offset)
         self.next += 1
-        if self.gate is None and admitted == LOTS:  # nobody looks, for everything is let in
+        if self.gate is None and admitted == LOTS:  # no gate is needed, as all keys are admitted
             self.egress.append((event, offset))
             return
-        gate = self.gate = self.gate or Gate([], self.window.owes, lambda: self.window.prefix < offset)
+        gate = self.gate = self.gate or OrderGate([], self.window.owes, lambda: self.window.prefix < offset)
         gate.near = self.near
         if back:
             passage = gate.returns(event.lot, event.position, offset, offset)
@@ -113,7 +113,7 @@ class Partition(RuleBasedStateMachine):
 
     @rule(out=portions, aside=portions)
     def the_owner_is_killed(self, out: float, aside: float) -> None:
-        self.records_are_stored(out, aside)  # what was under way may have come there without being known
+        self.records_are_stored(out, aside)  # records in flight may be stored without a report
         self.own()
 
     # -- who releases ----------------------------------------------------------------------------------------------
@@ -166,37 +166,37 @@ class Partition(RuleBasedStateMachine):
                 self.a_release_begins(LOTS, most=5)
         self.records_are_stored(1, 1)
         sent = {event for event, back in self.log if not back}
-        assert set(self.delivered) == sent, "nothing is lost"
+        assert set(self.delivered) == sent, "no message is lost"
         firsts = list(dict.fromkeys(self.delivered))
         for lot in range(LOTS):
             positions = [event.position for event in firsts if event.lot == lot]
-            assert positions == sorted(positions), "nothing of a lot overtakes"
+            assert positions == sorted(positions), "no message of a lot overtakes another"
 
 
 Partition.TestCase.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
 TestNothingIsLostAndNothingOvertakes = Partition.TestCase
 
 
-def test_an_owner_killed_before_what_came_back_is_stored_leaves_its_lot_shut():
-    """What was kept lies before what came back: who reads on from there must not run it first."""
+def test_owner_killed_before_a_released_message_is_stored_leaves_its_lot_closed():
+    """Kept messages have lower offsets than the released one, so the next owner must not run them first."""
     owed = {1, 2}
-    first: Gate[str] = Gate([], owed.__contains__)
+    first: OrderGate[str] = OrderGate([], owed.__contains__)
     assert first.arrives(7, 0, 0, "one", admitted=0, room=True).hold == ["one"]
     first.near = True
     assert first.arrives(7, 1, 1, "two", admitted=50, room=True) == ([], [])
     assert first.returns(7, 0, 2, "one").run == ["one", "two"]
     assert lots_in(first.shut_at(1)) == [7]
-    second: Gate[str] = Gate(lots_in(first.shut_at(1)), owed.__contains__)
+    second: OrderGate[str] = OrderGate(lots_in(first.shut_at(1)), owed.__contains__)
     assert second.arrives(7, 1, 1, "two", admitted=50, room=True).hold == ["two"]
     owed.clear()
     assert lots_in(first.shut_at(3)) == []
     assert first.is_idle
 
 
-def test_nothing_is_held_before_what_passed_of_its_lot_is_settled():
-    """An owner killed in between would leave the second held, and the next one might hold the first behind it."""
+def test_no_message_is_held_before_earlier_ones_of_its_lot_are_settled():
+    """Otherwise a kill in between leaves the second held, and the next owner might hold the first behind it."""
     owed = {0, 1}
-    gate: Gate[str] = Gate([], owed.__contains__)
+    gate: OrderGate[str] = OrderGate([], owed.__contains__)
     assert gate.arrives(7, 0, 0, "one", admitted=50, room=True).run == ["one"]
     assert gate.arrives(7, 1, 1, "two", admitted=0, room=True) == ([], [])
     assert gate.overdue() == []

@@ -1,18 +1,19 @@
-"""A stage that fails in a way that it does not know: that message is dead, and its lane and the others go on."""
+"""Unexpected errors of a stage: its message is dead-lettered, and the lane and other messages continue."""
 
 import logging
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import dataplane.plan.stage as stage_module
-from dataplane.plan import Plan, StageError
-from dataplane.plan.enrich import Enriching
-from tests.rig.memory_lane import MemoryLane
-from tests.rig.process_lane import arrived, dead, egress, opened, plan
+from dataplane.plan import CompiledPlan, StageError
+from dataplane.plan.enrich import CompiledEnrich
+from dataplane.stages.enrich import EmptyTables
+from tests.support.memory_lane import MemoryLane
+from tests.support.process_lane import arrived, dead, egress, opened, plan
 
 CAST = {"op": "cast", "path": "n", "to": "int"}
 SPEC: dict[str, Any] = {
@@ -25,7 +26,7 @@ GOOD = b'{"n":1,"l":[{"m":7}]}'
 
 
 def fails_on_bad(wrapped: Callable[..., Any], failure: Exception) -> Callable[..., Any]:
-    """The same function, which fails where it sees the bad event."""
+    """Wrap a function so that it fails for the bad event."""
 
     def function(value: Any, *rest: Any, **named: Any) -> Any:
         if "666" in str(value):
@@ -35,26 +36,27 @@ def fails_on_bad(wrapped: Callable[..., Any], failure: Exception) -> Callable[..
     return function
 
 
-def break_edit(made: Plan, failure: Exception) -> None:
+def break_edit(made: CompiledPlan, failure: Exception) -> None:
     made.normalize.before._edits[0] = fails_on_bad(made.normalize.before._edits[0], failure)
 
 
-def break_edit_after_explode(made: Plan, failure: Exception) -> None:
+def break_edit_after_explode(made: CompiledPlan, failure: Exception) -> None:
     made.normalize.after._edits[0] = fails_on_bad(made.normalize.after._edits[0], failure)
 
 
-def break_route(made: Plan, failure: Exception) -> None:
+def break_route(made: CompiledPlan, failure: Exception) -> None:
     assert made.route is not None
     ((when, to),) = made.route._rules
-    made.route._rules = [(SimpleNamespace(test=fails_on_bad(when.test, failure)), to)]  # type: ignore[list-item]
+    broken = cast(Any, SimpleNamespace(test=fails_on_bad(when.test, failure)))  # slots: an expression cannot be patched
+    made.route._rules = [(broken, to)]
 
 
-def break_transform(made: Plan, failure: Exception) -> None:
+def break_transform(made: CompiledPlan, failure: Exception) -> None:
     stage = made.transform["crm"].before
     stage._edits[0] = fails_on_bad(stage._edits[0], failure)
 
 
-def opened_with(tmp_path: Path, breaks: Callable[[Plan, Exception], None], failure: Exception) -> MemoryLane:
+def opened_with(tmp_path: Path, breaks: Callable[[CompiledPlan, Exception], None], failure: Exception) -> MemoryLane:
     lane = opened(tmp_path, plan(**SPEC))
     found = lane.work._runner._plans.find("p", 1)
     assert found is not None
@@ -66,8 +68,8 @@ EVERYWHERE = pytest.mark.parametrize("breaks", [break_edit, break_edit_after_exp
 
 
 @EVERYWHERE
-def test_a_defect_of_ours_costs_one_message_and_not_the_lane(
-    tmp_path: Path, breaks: Callable[[Plan, Exception], None], caplog: pytest.LogCaptureFixture
+def test_internal_error_dead_letters_only_its_message_and_the_lane_continues(
+    tmp_path: Path, breaks: Callable[[CompiledPlan, Exception], None], caplog: pytest.LogCaptureFixture
 ):
     lane = opened_with(tmp_path, breaks, KeyError("planted"))
     with caplog.at_level(logging.ERROR):
@@ -79,11 +81,11 @@ def test_a_defect_of_ours_costs_one_message_and_not_the_lane(
     assert lane.unsettled() == 0
     (logged,) = caplog.records
     assert logged.exc_info is not None
-    assert isinstance(logged.exc_info[1], KeyError), "the traceback, once"
+    assert isinstance(logged.exc_info[1], KeyError), "the traceback is logged once"
 
 
 @EVERYWHERE
-def test_no_memory_is_not_a_messages_fault(tmp_path: Path, breaks: Callable[[Plan, Exception], None]):
+def test_memory_error_dead_letters_no_message(tmp_path: Path, breaks: Callable[[CompiledPlan, Exception], None]):
     lane = opened_with(tmp_path, breaks, MemoryError())
     with pytest.raises(MemoryError):
         lane.take(arrived(0, GOOD), arrived(1, BAD))
@@ -91,7 +93,7 @@ def test_no_memory_is_not_a_messages_fault(tmp_path: Path, breaks: Callable[[Pla
 
 
 @pytest.mark.parametrize(("name", "node"), [("decode_json", b"normalize"), ("explode", b"normalize")])
-def test_a_defect_in_reading_or_splitting_costs_one_message(
+def test_internal_error_in_decode_or_explode_dead_letters_only_its_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, node: bytes
 ):
     lane = opened(tmp_path, plan(**SPEC))
@@ -103,8 +105,8 @@ def test_a_defect_in_reading_or_splitting_costs_one_message(
     assert (found["penstock-cause"], found["penstock-node"]) == (b"internal-error", node)
 
 
-def test_a_defect_in_a_look_up_costs_one_message():
-    stage = Enriching.__new__(Enriching)
+def test_internal_error_in_a_look_up_fails_only_its_message():
+    stage = CompiledEnrich.__new__(CompiledEnrich)
     stage._tables, stage._joins = ["shops"], [fails_on_bad(lambda *_: None, KeyError("planted"))]
-    with pytest.raises(StageError, match=r"internal-error: enrich\[0\] shops: Penstock failed"):
-        stage(BAD, {})  # type: ignore[arg-type]
+    with pytest.raises(StageError, match=r"internal-error: enrich\[0\] shops: internal error of Penstock"):
+        stage(BAD, EmptyTables())

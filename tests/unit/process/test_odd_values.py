@@ -1,11 +1,11 @@
-"""Values that a sender may choose end no lane: the message passes, or it is dead, and the others go on."""
+"""Unusual values of a sender end no lane: the message passes or is dead, and the others continue."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.rig.process_lane import arrived, dead, egress, opened, plan
+from tests.support.process_lane import arrived, dead, egress, opened, plan
 
 HUGE = b'{"n":123456789012345678901234567890}'
 DEEP = ".".join(["n"] * 100)
@@ -36,7 +36,7 @@ TO_DECIMAL = {"op": "cast", "path": "n", "to": "decimal"}
         ),
     ],
 )  # fmt: skip
-def test_a_value_of_one_message_ends_no_lane(body: bytes, fields: dict[str, Any], tmp_path: Path):
+def test_unusual_value_in_one_message_does_not_end_the_lane(body: bytes, fields: dict[str, Any], tmp_path: Path):
     lane = opened(tmp_path, plan(**fields))
     lane.take(arrived(1, b'{"n":2,"s":"1"}'), arrived(2, body))
     assert len(egress(lane)) + len(dead(lane)) == 2

@@ -1,11 +1,11 @@
-"""What a process lane notes for each pipe: messages, bytes as they came, and how long its plan took."""
+"""Usage in a process lane, by pipe: messages, bytes as they arrived, and the time that the plan needed."""
 
 from pathlib import Path
 
 from dataplane.ledger.usage import PipeUsage
 from dataplane.tables.records import PipeRecord
-from tests.rig.memory_lane import MemoryLane
-from tests.rig.process_lane import arrived, opened, plan
+from tests.support.memory_lane import MemoryLane
+from tests.support.process_lane import arrived, opened, plan
 
 CAST = {"op": "cast", "path": "n", "to": "int"}
 
@@ -17,7 +17,7 @@ def noted(lane: MemoryLane) -> dict[str, PipeUsage]:
     return {one.pipe: one for one in usage.pipes}
 
 
-def test_messages_and_their_bytes_are_noted_for_their_pipe_whatever_becomes_of_them(tmp_path: Path):
+def test_messages_and_bytes_are_counted_for_their_pipe_whatever_their_outcome(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[CAST], destinations=("crm", "lake")))
     lane.table.apply(PipeRecord("q", 1, "t", "refunds", "c1", "active", [(1, 100)], {}, ""))
     lane.take(arrived(5, b'{"n":"1"}'), arrived(6, b'{"n":"one"}'), arrived(7, b"{}", pipe="q"))
@@ -25,7 +25,7 @@ def test_messages_and_their_bytes_are_noted_for_their_pipe_whatever_becomes_of_t
     assert {pipe: (one.units, one.size_bytes) for pipe, one in found.items()} == {"p": (2, 20), "q": (1, 2)}
 
 
-def test_a_pipe_with_more_to_do_has_the_greater_effort(tmp_path: Path):
+def test_pipe_with_more_work_has_the_greater_effort(tmp_path: Path):
     lane = opened(tmp_path, plan())
     lane.table.apply(PipeRecord("q", 1, "t", "refunds", "c1", "active", [(1, 100)], {}, ""))
     lane.take(*(arrived(number, b"{}") for number in range(200)), arrived(200, b"{}", pipe="q"))  # q has no plan here

@@ -1,4 +1,4 @@
-"""What process does with a batch: by pipe and revision, a record for each destination, settled when all are stored."""
+"""Batches in process: by pipe and revision, one record per destination, settled when all are stored."""
 
 import itertools
 from pathlib import Path
@@ -15,13 +15,13 @@ from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.checks import MAX_CONSTANT_BYTES
 from dataplane.tables.records import PipeRecord, PlanRecord
-from tests.rig.memory_lane import MemoryMessage, message
-from tests.rig.process_lane import arrived, dead, egress, opened, plan
+from tests.support.memory_lane import MemoryMessage, message
+from tests.support.process_lane import arrived, dead, egress, opened, plan
 
 CAST = {"op": "cast", "path": "n", "to": "int"}
 
 
-def test_without_steps_body_headers_and_bytes_pass_untouched(tmp_path: Path):
+def test_body_and_headers_pass_unchanged_without_steps(tmp_path: Path):
     lane = opened(tmp_path, plan())
     body = b' {"b" : 1.50,\n "a":"\\u00e9"} '
     lane.take(arrived(5, body, partition=2))
@@ -32,15 +32,15 @@ def test_without_steps_body_headers_and_bytes_pass_untouched(tmp_path: Path):
     assert (meta.position, meta.destination, meta.id) == (partition_base(1, 2) + 5, "crm", "id-2-5")
 
 
-def test_a_message_is_settled_when_every_record_of_its_run_is_stored(tmp_path: Path):
+def test_message_is_settled_when_every_record_of_its_run_is_stored(tmp_path: Path):
     lane = opened(tmp_path, plan(destinations=("crm", "lake")))
     lane.take(arrived(5), arrived(6))
     assert len(egress(lane)) == 4
-    one, other = lane.outbox.waiting  # one for each destination
-    lane.work.acked(one)
+    one, other = lane.producer.waiting  # one for each destination
+    lane.work.on_delivery(one)
     assert lane.unsettled() == 2
     assert lane.filed() == {}
-    lane.work.acked(other)
+    lane.work.on_delivery(other)
     assert lane.unsettled() == 0
     assert lane.filed() == {
         ("ingest", "sent", "seen"): 2,
@@ -50,7 +50,7 @@ def test_a_message_is_settled_when_every_record_of_its_run_is_stored(tmp_path: P
     }
 
 
-def test_a_message_whose_step_fails_is_dead_with_its_original_and_the_batch_goes_on(tmp_path: Path):
+def test_message_with_a_failed_step_is_dead_with_its_original_and_the_batch_continues(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[CAST]))
     bodies = [b'{"n":"1"}', b'{"n":"one"}', b"\xff", b'{"n":"4"}']
     lane.take(*(arrived(n, body) for n, body in enumerate(bodies)))
@@ -69,7 +69,7 @@ def test_a_message_whose_step_fails_is_dead_with_its_original_and_the_batch_goes
     assert filed["ingest", "sent", "seen"] == 4
 
 
-def test_a_failed_transform_is_dead_for_its_destination_only(tmp_path: Path):
+def test_failed_transform_is_dead_for_its_destination_only(tmp_path: Path):
     lane = opened(tmp_path, plan(destinations=("crm", "lake"), transform={"crm": [CAST]}))
     lane.take(arrived(1, b'{"n":"one"}'))
     assert [read_meta(record["headers"]).destination for record in egress(lane)] == ["lake"]
@@ -94,11 +94,11 @@ def test_a_failed_transform_is_dead_for_its_destination_only(tmp_path: Path):
         ({"enrich": [{"table": "people", "key": "body.n", "into": "who"}]}, False),
     ],
 )
-def test_a_body_is_written_with_the_last_step_unless_a_later_stage_reads_it(more: dict[str, Any], once: bool):
+def test_body_is_encoded_by_the_last_step_unless_a_later_stage_reads_it(more: dict[str, Any], once: bool):
     assert compile_plan(plan(normalize=[CAST], **more).spec).edits_once is once
 
 
-def test_a_destination_gets_the_same_whether_or_not_another_one_has_steps(tmp_path: Path):
+def test_destination_gets_the_same_body_whether_or_not_another_one_has_steps(tmp_path: Path):
     body = b'{"n":"1", "x":[1.50, "\\u00e9"]}'
     sent = []
     for transform in ({}, {"lake": [CAST]}):
@@ -109,7 +109,7 @@ def test_a_destination_gets_the_same_whether_or_not_another_one_has_steps(tmp_pa
     assert sent[0] == sent[1] == [b'{"n":1,"x":[1.5,"\xc3\xa9"]}'] * 2
 
 
-def test_what_grew_beyond_the_topics_limit_is_dead_by_its_original(tmp_path: Path):
+def test_message_that_grew_beyond_the_record_limit_is_dead_with_its_original(tmp_path: Path):
     many = CLIENT_MAX_BYTES // MAX_CONSTANT_BYTES + 1
     steps = [{"op": "set", "path": f"note{n}", "value": "x" * (MAX_CONSTANT_BYTES - 2)} for n in range(many)]
     lane = opened(tmp_path, plan(destinations=("crm", "lake"), transform={"crm": steps}))
@@ -120,41 +120,41 @@ def test_what_grew_beyond_the_topics_limit_is_dead_by_its_original(tmp_path: Pat
     assert lane.unsettled() == 0
 
 
-def test_a_message_waits_for_its_plan_and_holds_up_no_other_revision(tmp_path: Path):
+def test_message_waits_for_its_plan_and_does_not_delay_another_revision(tmp_path: Path):
     lane = opened(tmp_path, plan(1))
     lane.take(arrived(1, revision=2), arrived(2, revision=1))
-    lane.turn()
+    lane.poll()
     assert len(egress(lane)) == 1
     lane.store()
-    assert lane.windows[0].prefix == 1, "the one that waits is not settled"
+    assert lane.windows[0].prefix == 1, "the waiting message is not settled"
     lane.table.apply(plan(2))
-    lane.turn()
+    lane.poll()
     lane.store()
     assert lane.unsettled() == 0
     assert len(egress(lane)) == 2
 
 
-def test_what_waits_for_a_plan_is_forgotten_with_its_partition(tmp_path: Path):
+def test_messages_waiting_for_a_plan_are_dropped_with_their_partition(tmp_path: Path):
     lane = opened(tmp_path)
     lane.take(arrived(1, partition=0), arrived(1, partition=1))
     lane.lose(0)
     lane.table.apply(plan(1))
-    lane.turn()
+    lane.poll()
     assert [read_meta(record["headers"]).id for record in egress(lane)] == ["id-1-1"]
 
 
-def test_a_rollback_runs_a_stamped_revision_as_another(tmp_path: Path):
+def test_rollback_runs_a_stamped_revision_as_another(tmp_path: Path):
     wrong = plan(8, normalize=[{"op": "remove", "path": "n"}])
     lane = opened(tmp_path, plan(7), wrong, run_as={8: 7})
     lane.take(arrived(1, b'{"n":1}', revision=8))
     assert egress(lane)[0]["value"] == b'{"n":1}'
-    assert read_meta(egress(lane)[0]["headers"]).revision == 8, "the stamp stays"
+    assert read_meta(egress(lane)[0]["headers"]).revision == 8, "the stamp is kept"
 
 
-def test_the_same_message_goes_to_the_same_partition_again(tmp_path: Path):
+def test_same_message_is_produced_to_the_same_partition_again(tmp_path: Path):
     lane = opened(tmp_path, plan(destinations=("crm", "lake")))
     for _ in range(2):
-        lane.work.take([arrived(5, partition=3), message(6, partition=3, key=b"p\0k", destination="")])
+        lane.work.process([arrived(5, partition=3), message(6, partition=3, key=b"p\0k", destination="")])
     places = [(record.get("partition"), record.get("key")) for record in egress(lane)]
     assert places[:4] == places[4:]
     assert sorted(map(str, places[:4])) == sorted(
@@ -163,7 +163,7 @@ def test_the_same_message_goes_to_the_same_partition_again(tmp_path: Path):
 
 
 @pytest.mark.parametrize("headers", [[], [("content-type", b"x")], [("penstock-meta", b"junk")]])
-def test_an_envelope_that_is_none_of_ours_is_kept_whole_as_dead(tmp_path: Path, headers: list[tuple[str, bytes]]):
+def test_record_with_an_invalid_envelope_is_dead_lettered_unchanged(tmp_path: Path, headers: list[tuple[str, bytes]]):
     lane = opened(tmp_path, plan())
     lane.take(MemoryMessage(0, 5, b"payload", headers), arrived(6))
     (record,) = dead(lane)
@@ -171,7 +171,7 @@ def test_an_envelope_that_is_none_of_ours_is_kept_whole_as_dead(tmp_path: Path, 
     assert len(egress(lane)) == 1
 
 
-def test_buckets_and_lags_are_kept_apart(tmp_path: Path):
+def test_facts_and_lags_are_kept_apart_by_bucket(tmp_path: Path):
     lane = opened(tmp_path, plan())
     lane.take(arrived(1, bucket=10), arrived(2, bucket=11))
     lane.store()
@@ -185,7 +185,7 @@ def ramping(share: int, version: int = 2) -> PipeRecord:
     return PipeRecord("p", version, "t", "orders", "c1", "active", [(8, share), (7, 100 - share)])
 
 
-def test_while_a_pipe_ramps_what_each_revision_takes_is_booked_apart_by_step(tmp_path: Path):
+def test_messages_of_a_ramping_pipe_are_recorded_by_revision_and_ramp_step(tmp_path: Path):
     lane = opened(tmp_path, plan(7), plan(8, normalize=[CAST]))
     lane.table.apply(ramping(5))
     lane.take(arrived(1, b'{"n":"x"}', revision=8), arrived(2, revision=7), arrived(3, revision=7))
@@ -199,17 +199,17 @@ def test_while_a_pipe_ramps_what_each_revision_takes_is_booked_apart_by_step(tmp
         "ramp:25:8": 1,
     }
     lags = {lag.node for lag in lane.lags.take() if lag.node.startswith("ramp:")}
-    assert lags == {"ramp:5:7", "ramp:25:8"}, "what died in a step did not get through"
+    assert lags == {"ramp:5:7", "ramp:25:8"}, "a message that died in a step has no lag"
 
 
-def test_what_waits_for_its_plan_is_booked_while_it_waits(tmp_path: Path):
+def test_message_that_waits_for_its_plan_is_recorded_for_its_revision_meanwhile(tmp_path: Path):
     lane = opened(tmp_path, plan(7))
     lane.table.apply(ramping(5))
     lane.take(arrived(1, revision=8))
     assert lane.filed() == {("ramp:5:8", "sent", ""): 1}
 
 
-def test_what_lanes_died_of_is_booked_for_the_revision_that_may_have_killed_them(tmp_path: Path):
+def test_message_that_crashed_lanes_is_recorded_for_the_revision_that_may_have_caused_it(tmp_path: Path):
     lane = opened(tmp_path, plan(7), plan(8))
     lane.table.apply(ramping(5))
     lane.condemn(arrived(5, revision=8))
@@ -217,7 +217,7 @@ def test_what_lanes_died_of_is_booked_for_the_revision_that_may_have_killed_them
     assert lane.filed()["ramp:5:8", "sent", ""] == 1
 
 
-def test_what_was_stamped_by_who_heard_of_the_ramp_before_the_lane_is_booked_all_the_same(tmp_path: Path):
+def test_message_stamped_before_the_lane_knew_of_the_ramp_is_recorded_too(tmp_path: Path):
     lane = opened(tmp_path, plan(1), plan(2))
     lane.take(arrived(1, revision=2))
     lane.store()
@@ -227,14 +227,14 @@ def test_what_was_stamped_by_who_heard_of_the_ramp_before_the_lane_is_booked_all
     assert not [key for key in lane.filed() if key[0].startswith("ramp:")], "it runs as the stable one"
 
 
-def test_a_pipe_that_does_not_ramp_books_nothing_apart(tmp_path: Path):
+def test_pipe_without_a_ramp_has_no_ramp_facts(tmp_path: Path):
     lane = opened(tmp_path, plan(1))
     lane.take(arrived(1))
     lane.store()
     assert not [key for key in lane.filed() if key[0].startswith("ramp:")]
 
 
-def test_what_lanes_died_of_is_dead_without_a_step_having_seen_it(tmp_path: Path):
+def test_message_that_crashed_lanes_is_dead_without_running_a_step(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[CAST]))
     lane.condemn(arrived(5, b'{"n":"1"}'))
     (record,) = dead(lane)
@@ -254,7 +254,7 @@ ORDERED = {"crm": {"type": "http", "url": "http://crm.example/", "ordered": True
 @pytest.mark.parametrize(
     "keeping", [ORDERED, {"crm": {"type": "topic", "partitions": 2}}], ids=["in order to http", "to a topic"]
 )
-def test_where_order_is_kept_messages_leave_as_they_came_whatever_minute_they_are_of(
+def test_messages_keep_their_arrival_order_across_minutes_if_a_destination_is_ordered(
     tmp_path: Path, keeping: dict[str, Any]
 ):
     lane = opened(tmp_path, kept(keeping, 1), kept(keeping, 2))
@@ -269,19 +269,19 @@ def test_where_order_is_kept_messages_leave_as_they_came_whatever_minute_they_ar
     assert lane.unsettled() == 0
 
 
-def test_elsewhere_messages_of_a_minute_are_run_together(tmp_path: Path):
+def test_messages_of_a_minute_run_together_if_no_destination_is_ordered(tmp_path: Path):
     lane = opened(tmp_path, plan())
     lane.take(*(arrived(n, b"%d" % n, bucket=minute) for n, minute in enumerate((7, 8, 7, 8))))
     assert [int(record["value"]) for record in egress(lane)] == [0, 2, 1, 3]
 
 
-def test_nothing_overtakes_what_waits_for_its_plan(tmp_path: Path):
+def test_no_message_overtakes_one_that_waits_for_its_plan(tmp_path: Path):
     lane = opened(tmp_path, kept(ORDERED, 1))
     lane.take(arrived(0, b"0", revision=2), arrived(1, b"1", revision=1), arrived(2, b"2", partition=1))
-    assert [int(record["value"]) for record in egress(lane)] == [2], "another partition waits for nobody"
+    assert [int(record["value"]) for record in egress(lane)] == [2], "another partition does not wait"
     lane.table.apply(kept(ORDERED, 2))
     lane.take(arrived(3, b"3", revision=1))
-    lane.turn()
+    lane.poll()
     assert [int(record["value"]) for record in egress(lane)] == [2, 0, 1, 3]
 
 
@@ -291,13 +291,13 @@ arrivals = st.lists(
 
 
 @given(batches=st.lists(arrivals, min_size=1, max_size=4), known_from=st.integers(0, 4), both=st.booleans())
-def test_whatever_comes_when_leaves_each_partition_in_its_order(
+def test_each_partition_keeps_its_order_for_any_arrivals(
     tmp_path_factory: pytest.TempPathFactory,
     batches: list[list[tuple[int, int, int]]],
     known_from: int,
     both: bool,
 ):
-    """Whether or not a revision's plan is late, and whether the other revision is the one that keeps order."""
+    """The plan of a revision may be late, and the other revision may be the ordered one."""
     lane = opened(tmp_path_factory.mktemp("lane"), kept(ORDERED, 1))
     numbers = itertools.count()
     came: dict[int, list[int]] = {0: [], 1: []}
@@ -313,12 +313,12 @@ def test_whatever_comes_when_leaves_each_partition_in_its_order(
                 for n, partition, minute, revision in offsets
             )
         )
-        lane.turn()
+        lane.poll()
     left: dict[int, list[int]] = {0: [], 1: []}
     for record in egress(lane):
         left[read_meta(record["headers"]).position >> 40 & 1].append(int(record["value"]))
     for partition, numbers_there in came.items():
-        assert sorted(left[partition]) == numbers_there, "nothing is left behind"
+        assert sorted(left[partition]) == numbers_there, "no message is left behind"
         if both:
             assert left[partition] == numbers_there
 
@@ -328,11 +328,11 @@ def kept(destinations: dict[str, Any], revision: int) -> PlanRecord:
     return PlanRecord("p", revision, parse_pipe_spec(spec))
 
 
-def test_what_is_read_is_filed_by_the_producer_that_stored_it(tmp_path: Path):
+def test_read_records_are_filed_by_the_producer_that_stored_them(tmp_path: Path):
     lane = opened(tmp_path, plan())
     lane.take(arrived(1, producer=7), arrived(2, producer=8), arrived(3, producer=7), arrived(4))
     lane.store()
     filed = lane.filed()
     assert (filed["log", "sent", "seen/00000007"], filed["log", "sent", "seen/00000008"]) == (2, 1)
     assert filed["ingest", "sent", "seen"] == 4
-    assert sum(key[0] == "log" for key in filed) == 2, "nothing is said of a record without a producer"
+    assert sum(key[0] == "log" for key in filed) == 2, "a record without a producer has no log fact"

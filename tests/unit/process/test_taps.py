@@ -1,11 +1,11 @@
-"""A process lane lets windows take what they take, and lets their results go on from the route."""
+"""Windows in a process lane: events are tapped for them, and their results enter at the route."""
 
 from pathlib import Path
 from typing import Any
 
 from dataplane.plan.taps import decode_tap
-from tests.rig.memory_lane import MemoryLane
-from tests.rig.process_lane import arrived, egress, opened, plan
+from tests.support.memory_lane import MemoryLane
+from tests.support.process_lane import arrived, egress, opened, plan
 
 BY_SHOP = {
     "span": {"kind": "tumbling", "size_s": 60},
@@ -17,10 +17,10 @@ WINDOWS = {"by-shop": BY_SHOP}
 
 
 def taps(lane: MemoryLane) -> list[dict[str, Any]]:
-    return lane.outbox.of(lane.cell.topics["taps"].name)
+    return lane.producer.of(lane.cell.topics["taps"].name)
 
 
-def test_events_are_tapped_as_they_are_after_normalize_and_go_on(tmp_path: Path):
+def test_events_are_tapped_as_they_are_after_normalize_and_processed_further(tmp_path: Path):
     lane = opened(tmp_path, plan(windows=WINDOWS, normalize=[{"op": "cast", "path": "amount", "to": "int"}]))
     lane.take(arrived(1, b'{"shop":"a","amount":"7"}'), arrived(2, b'{"shop":"b","amount":"8"}'))
     found = [decode_tap(record["value"]) for record in taps(lane)]
@@ -32,14 +32,14 @@ def test_events_are_tapped_as_they_are_after_normalize_and_go_on(tmp_path: Path)
     assert lane.filed()["process", "sent", ""] == 2
 
 
-def test_the_same_key_lies_under_the_same_record_key(tmp_path: Path):
+def test_taps_of_the_same_key_have_the_same_record_key(tmp_path: Path):
     lane = opened(tmp_path, plan(windows=WINDOWS))
     lane.take(*(arrived(n, b'{"shop":"%b"}' % shop) for n, shop in enumerate((b"a", b"a", b"b"))))
     one, other, third = (record["key"] for record in taps(lane))
     assert one == other != third
 
 
-def test_a_late_event_is_counted_and_goes_on(tmp_path: Path):
+def test_late_event_is_counted_and_processed_further(tmp_path: Path):
     lane = opened(tmp_path, plan(windows=WINDOWS))
     lane.take(arrived(1, b"{}", event_time_us=1_000_000, ingest_time_us=12_000_000))
     assert taps(lane) == []
@@ -48,7 +48,7 @@ def test_a_late_event_is_counted_and_goes_on(tmp_path: Path):
     assert lane.filed()["window:by-shop", "sent", "late"] == 1
 
 
-def test_a_result_is_neither_tapped_nor_normalized_and_goes_on_from_the_route(tmp_path: Path):
+def test_window_result_is_neither_tapped_nor_normalized_and_enters_at_the_route(tmp_path: Path):
     lane = opened(tmp_path, plan(windows=WINDOWS, normalize=[{"op": "cast", "path": "amount", "to": "int"}]))
     lane.take(arrived(1, b'{"values":{"n":3}}', source="window:by-shop"))
     assert taps(lane) == []
@@ -57,7 +57,7 @@ def test_a_result_is_neither_tapped_nor_normalized_and_goes_on_from_the_route(tm
     assert lane.filed()["process", "sent", ""] == 1
 
 
-def test_routes_tell_results_from_events_by_their_source(tmp_path: Path):
+def test_routes_distinguish_results_from_events_by_their_source(tmp_path: Path):
     routes = {"rules": [{"when": "meta.source == 'window:by-shop'", "to": ["lake"]}], "otherwise": ["crm"]}
     lane = opened(tmp_path, plan(windows=WINDOWS, routes=routes, destinations=("crm", "lake")))
     lane.take(arrived(1, b'{"a":1}'), arrived(2, b'{"values":{}}', source="window:by-shop"))
@@ -67,7 +67,7 @@ def test_routes_tell_results_from_events_by_their_source(tmp_path: Path):
     assert (filed["transform:lake", "sent", ""], filed["transform:crm", "sent", ""]) == (1, 1)
 
 
-def test_what_is_no_json_is_taken_by_no_window_and_goes_on(tmp_path: Path):
+def test_event_that_is_not_json_is_tapped_by_no_window_and_processed_further(tmp_path: Path):
     lane = opened(tmp_path, plan(windows=WINDOWS))
     lane.take(arrived(1, b"plain words"))
     assert taps(lane) == []

@@ -1,4 +1,4 @@
-"""A process lane's spans: one a sampled message, its stages as events, what became of it, and who carries it on."""
+"""Spans of a process lane: one for each sampled message, with its stages, its outcome and its context."""
 
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from dataplane.ledger.meta import Headers
 from dataplane.ledger.traceparent import TRACEPARENT, carried
-from tests.rig.memory_lane import MemoryLane
-from tests.rig.process_lane import arrived, dead, egress, opened, plan
-from tests.rig.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, events, id_of, parent_of, said, trace_of
+from tests.support.memory_lane import MemoryLane
+from tests.support.process_lane import arrived, dead, egress, opened, plan
+from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, events, id_of, parent_of, said, trace_of
 
 SAMPLED: Headers = [(TRACEPARENT, TRACE.encode())]
 ROUTES = {
@@ -24,11 +24,11 @@ def lane_of(var: Path, traced: Traced | None, **fields: Any) -> MemoryLane:
     return opened(var, plan(**fields), tracing=traced.tracing if traced else None)
 
 
-def test_a_message_has_one_span_below_ingests_that_names_it_and_its_revision(tmp_path: Path):
+def test_message_has_one_span_below_that_of_ingest_with_its_position_and_revision(tmp_path: Path):
     traced = Traced()
     lane = lane_of(tmp_path, traced)
     lane.take(arrived(5, more=SAMPLED))
-    assert not traced.spans, "not before everything it led to is stored"
+    assert not traced.spans, "not before all its records are stored"
     lane.store()
     (span,) = traced.spans
     assert (span.name, span.kind, trace_of(span), parent_of(span)) == ("process", SpanKind.CONSUMER, TRACE_ID, SENDER)
@@ -48,7 +48,7 @@ def test_a_message_has_one_span_below_ingests_that_names_it_and_its_revision(tmp
     assert carried(egress(lane)[0]["headers"]) == f"00-{TRACE_ID}-{id_of(span)}-01"
 
 
-def test_all_destinations_get_the_same_parent(tmp_path: Path):
+def test_all_destinations_get_the_same_parent_span(tmp_path: Path):
     traced = Traced()
     lane = lane_of(tmp_path, traced, destinations=("crm", "audit"))
     lane.take(arrived(5, more=SAMPLED))
@@ -56,7 +56,7 @@ def test_all_destinations_get_the_same_parent(tmp_path: Path):
     assert {carried(record["headers"]) for record in egress(lane)} == {f"00-{TRACE_ID}-{id_of(traced.spans[0])}-01"}
 
 
-def test_of_many_only_the_sampled_ones_leave_spans_and_the_others_go_on_as_they_came(tmp_path: Path):
+def test_only_sampled_messages_have_spans_and_others_keep_their_traceparent(tmp_path: Path):
     traced = Traced()
     lane = lane_of(tmp_path, traced)
     lane.take(arrived(0), arrived(1, more=SAMPLED), arrived(2, more=[(TRACEPARENT, UNSAMPLED.encode())]))
@@ -73,8 +73,8 @@ def test_of_many_only_the_sampled_ones_leave_spans_and_the_others_go_on_as_they_
         pytest.param(b'{"n":5}', ["filtered"], id="to none"),
     ],
 )
-def test_the_events_are_those_of_its_own_way(tmp_path: Path, body: bytes, happened: list[str]):
-    """Others of its run go everywhere."""
+def test_span_has_only_the_events_of_its_own_message(tmp_path: Path, body: bytes, happened: list[str]):
+    """Other messages of its run have other routes."""
     traced = Traced()
     lane = lane_of(tmp_path, traced, destinations=("crm", "fraud"), routes=ROUTES)
     lane.take(arrived(0, b'{"n":99}'), arrived(1, body, more=SAMPLED), arrived(2, b'{"n":1}'))
@@ -84,7 +84,7 @@ def test_the_events_are_those_of_its_own_way(tmp_path: Path, body: bytes, happen
     assert events(span) == [*came, *(["route out"] if happened != ["filtered"] else []), *happened]
 
 
-def test_one_that_dies_is_an_error_with_its_cause_and_ends_at_its_stage(tmp_path: Path):
+def test_span_of_a_dead_message_is_an_error_with_its_cause_and_ends_at_its_stage(tmp_path: Path):
     traced = Traced()
     lane = lane_of(tmp_path, traced, normalize=[CAST])
     lane.take(arrived(0, b'{"n":"7"}'), arrived(1, b'{"n":"secret"}', more=SAMPLED))
@@ -96,7 +96,7 @@ def test_one_that_dies_is_an_error_with_its_cause_and_ends_at_its_stage(tmp_path
     assert carried(dead(lane)[0]["headers"]) == f"00-{TRACE_ID}-{id_of(span)}-01", "a redrive joins the trace"
 
 
-def test_children_of_an_explode_carry_their_messages_span(tmp_path: Path):
+def test_children_of_an_explode_carry_the_span_of_their_message(tmp_path: Path):
     traced = Traced()
     lane = lane_of(tmp_path, traced, normalize=[{"op": "explode", "path": "lines"}])
     lane.take(arrived(0, b'{"lines":[1,2,3]}', more=SAMPLED))
@@ -106,7 +106,7 @@ def test_children_of_an_explode_carry_their_messages_span(tmp_path: Path):
     assert events(span)[:3] == ["normalize in", "normalize out", "transform:crm in"]
 
 
-def test_without_tracing_the_senders_trace_goes_on_as_it_came(tmp_path: Path):
+def test_senders_trace_is_passed_on_unchanged_without_tracing(tmp_path: Path):
     lane = lane_of(tmp_path, None)
     lane.take(arrived(5, more=SAMPLED))
     lane.store()

@@ -1,4 +1,4 @@
-"""When messages run: a pass is bounded by time, and tenants take turns by what their messages cost."""
+"""Scheduling in a process lane: a pass is limited in time, and tenants share it by the cost of messages."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,21 +9,21 @@ import pytest
 
 from dataplane.plan import compile_plan
 from dataplane.process import budget, work
-from dataplane.process.flows import CHUNK_NS, MOST_AT_ONCE, MOST_PARTS, Cost
+from dataplane.process.flows import CHUNK_NS, MOST_AT_ONCE, MOST_PARTS, FlowCost
 from dataplane.spec import parse_pipe_spec
 from dataplane.tables.records import PipeRecord, PlanRecord, QuotaRecord
-from tests.rig.memory_lane import MemoryLane
-from tests.rig.process_lane import arrived, dead, egress, opened, plan
+from tests.support.memory_lane import MemoryLane
+from tests.support.process_lane import arrived, dead, egress, opened, plan
 
 DEAR_MS = 14.0  # four legal steps of 3.5 ms
 
 
 class Runs:
-    """A clock that stands still but for what messages cost, and which of them ran."""
+    """Clock that advances only by the cost of messages, with a list of those that ran."""
 
     def __init__(self, lane: MemoryLane, monkeypatch: pytest.MonkeyPatch, **cost_ms: float) -> None:
         self.now_ns, self.cost_ms = 1_000_000_000_000, cost_ms
-        lane.work._costs.clear()  # nothing is known of any pipe yet
+        lane.work._costs.clear()  # no cost of any pipe is known yet
         self.ran: list[str] = []
         self.longest_ms = 0.0
         clock = SimpleNamespace(
@@ -44,11 +44,11 @@ class Runs:
         self._lane = lane
 
     def pass_(self, *messages: Any) -> float:
-        """What the loop does in one pass; how long it took, in ms."""
+        """Run one pass of the loop and return its duration in ms."""
         before_ns = self.now_ns
         if messages:
-            self._lane.work.take(messages)
-        self._lane.work.turn()
+            self._lane.work.process(messages)
+        self._lane.work.poll()
         took_ms = (self.now_ns - before_ns) / 1e6
         self.longest_ms = max(self.longest_ms, took_ms)
         return took_ms
@@ -59,10 +59,10 @@ def another(lane: MemoryLane, pipe: str, tenant: str) -> None:
     lane.table.apply(PlanRecord(pipe, 1, plan().spec))
 
 
-def test_a_batch_of_dear_messages_does_not_outlast_the_session_of_its_lane(
+def test_batch_of_expensive_messages_does_not_outlast_the_session_timeout_of_its_lane(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Of 501 messages of 14 ms each, which one pass would run for seven seconds."""
+    """501 messages of 14 ms each, which would run for seven seconds in one pass."""
     lane = opened(tmp_path, plan())
     runs = Runs(lane, monkeypatch, p=DEAR_MS)
     runs.pass_(*(arrived(offset, b"%d" % offset) for offset in range(501)))
@@ -72,7 +72,7 @@ def test_a_batch_of_dear_messages_does_not_outlast_the_session_of_its_lane(
     assert runs.longest_ms <= 2 * (1_000 * work.PASS_S + DEAR_MS)
 
 
-def test_messages_that_grow_dear_at_once_are_noticed_within_one_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_sudden_rise_of_the_cost_is_noticed_within_one_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lane = opened(tmp_path, plan())
     runs = Runs(lane, monkeypatch, p=0.02)
     runs.pass_(*(arrived(offset) for offset in range(501)))
@@ -83,9 +83,7 @@ def test_messages_that_grow_dear_at_once_are_noticed_within_one_chunk(tmp_path: 
     assert runs.pass_() <= 2 * (1_000 * work.PASS_S + DEAR_MS)
 
 
-def test_a_tenant_with_dear_messages_takes_no_more_time_than_another_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_tenant_with_expensive_messages_gets_no_more_time_than_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lane = opened(tmp_path, plan())
     another(lane, "cheap", "u")
     runs = Runs(lane, monkeypatch, p=DEAR_MS, cheap=0.5)
@@ -98,7 +96,7 @@ def test_a_tenant_with_dear_messages_takes_no_more_time_than_another_one(
     assert took["p"] * DEAR_MS == pytest.approx(took["cheap"] * 0.5, rel=0.2)
 
 
-def test_a_tenant_has_no_more_by_having_many_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_tenant_gets_no_more_time_by_having_many_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lane = opened(tmp_path, plan())
     for number in range(4):
         another(lane, f"many-{number}", "u")
@@ -112,7 +110,7 @@ def test_a_tenant_has_no_more_by_having_many_pipes(tmp_path: Path, monkeypatch: 
     assert len(runs.ran) - runs.ran.count("p") == pytest.approx(runs.ran.count("p"), rel=0.1)
 
 
-def test_a_weight_that_staff_set_gives_a_tenant_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_tenant_with_a_weight_set_by_staff_gets_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lane = opened(tmp_path, plan())
     another(lane, "light", "u")
     lane.table.apply(QuotaRecord("t", 1, process_weight=300))
@@ -125,7 +123,7 @@ def test_a_weight_that_staff_set_gives_a_tenant_more(tmp_path: Path, monkeypatch
     assert runs.ran.count("p") / runs.ran.count("light") == pytest.approx(3, rel=0.15)
 
 
-def test_what_waits_for_its_turn_is_forgotten_with_its_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_messages_waiting_for_a_turn_are_dropped_with_their_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lane = opened(tmp_path, plan())
     runs = Runs(lane, monkeypatch, p=DEAR_MS)
     runs.pass_(*(arrived(offset, b"%d" % offset, partition=offset % 2) for offset in range(40)))
@@ -136,16 +134,16 @@ def test_what_waits_for_its_turn_is_forgotten_with_its_partition(tmp_path: Path,
     odd = [int(record["value"]) for record in egress(lane) if int(record["value"]) % 2]
     assert odd == list(range(1, 40, 2))
     assert before < 40
-    assert lane.work.patience_s() > 0
+    assert lane.work.poll_timeout_s() > 0
 
 
-def test_a_drain_leaves_what_waits_to_the_next_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_drain_leaves_waiting_messages_to_the_next_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lane = opened(tmp_path, plan())
     runs = Runs(lane, monkeypatch, p=DEAR_MS)
     runs.pass_(*(arrived(offset) for offset in range(40)))
     assert lane.work.backlog() > 0
     assert lane.work.in_flight() == 0
-    lane.work.give_back()
+    lane.work.on_drain_timeout()
     assert lane.work.backlog() == 0
     assert runs.pass_() == 0.0
 
@@ -153,17 +151,17 @@ def test_a_drain_leaves_what_waits_to_the_next_lane(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("parts", "most"), [(0, MOST_AT_ONCE), (1, MOST_AT_ONCE), (4, MOST_PARTS // 4), (100, MOST_PARTS // 100)]
 )
-def test_a_plan_of_many_steps_is_run_for_few_messages_at_once_however_cheap_they_were(parts: int, most: int):
+def test_plan_of_many_steps_runs_few_messages_at_once_however_cheap_they_were(parts: int, most: int):
     steps = [{"op": "remove", "path": f"f{number}"} for number in range(parts)]
     spec = {"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example/"}}, "normalize": steps}
-    cost = Cost()
+    cost = FlowCost()
     for _ in range(20):
         cost.note(cost.at_once, 1_000)
     assert cost.chunk(compile_plan(parse_pipe_spec(spec)), 1e12) == most
 
 
-def test_how_many_run_at_once_is_learned_by_doubling():
-    cost, compiled = Cost(), compile_plan(plan().spec)
+def test_chunk_size_is_learned_by_doubling():
+    cost, compiled = FlowCost(), compile_plan(plan().spec)
     sizes = []
     for _ in range(9):
         sizes.append(cost.chunk(compiled, 1e12))
@@ -174,28 +172,28 @@ def test_how_many_run_at_once_is_learned_by_doubling():
     assert cost.mean_ns > CHUNK_NS / 2
 
 
-def test_a_message_that_takes_too_long_is_dead_where_it_was_and_others_go_on(
+def test_message_beyond_its_time_limit_is_dead_at_its_node_and_others_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """An explode into many children, each with dear steps: no step by itself is over its limit."""
+    """An explode into many children, each with expensive steps: no single step is over its limit."""
     steps = [{"op": "explode", "path": "lines"}, {"op": "map", "path": "n", "expr": "body.lines + 1"}]
     lane = opened(tmp_path, plan(normalize=steps))
-    spent_ns = iter(range(0, 10_000_000_000_000, 100_000_000))  # each look at the clock finds 100 ms gone
+    spent_ns = iter(range(0, 10_000_000_000_000, 100_000_000))  # each reading of the clock adds 100 ms
     monkeypatch.setattr(budget, "time", SimpleNamespace(thread_time_ns=lambda: next(spent_ns)))
     lane.take(arrived(1, b'{"lines":%s}' % str(list(range(50))).encode()), arrived(2, b'{"lines":[7]}'))
     buried = [dict(record["headers"][1:]) for record in dead(lane)]
     assert {mark["penstock-cause"] for mark in buried} == {b"transform-limit"}
-    assert len(buried) == 50 - 20, "those that came after two seconds"
+    assert len(buried) == 50 - 20, "the children after two seconds"
     assert {mark["penstock-node"] for mark in buried} == {b"normalize"}
-    assert b'"n":8' in egress(lane)[-1]["value"], "the next message has its own time"
+    assert b'"n":8' in egress(lane)[-1]["value"], "the next message has its own time limit"
     lane.store()
     assert lane.unsettled() == 0
 
 
-def test_only_plans_that_may_take_long_are_watched():
+def test_only_plans_that_may_run_long_are_timed():
     spec = {"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example/"}}}
     exploding = spec | {"normalize": [{"op": "explode", "path": "lines"}, {"op": "remove", "path": "x"}]}
     assert not compile_plan(parse_pipe_spec(spec | {"normalize": [{"op": "remove", "path": "x"}]})).may_take_long
     assert compile_plan(parse_pipe_spec(exploding)).may_take_long
     only = spec | {"normalize": [{"op": "explode", "path": "lines"}]}
-    assert compile_plan(parse_pipe_spec(only)).may_take_long, "its children are as many, whatever is done to them"
+    assert compile_plan(parse_pipe_spec(only)).may_take_long, "it has as many children, even without further steps"

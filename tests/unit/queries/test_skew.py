@@ -1,4 +1,4 @@
-"""Skew is told from sets of positions and from a sample of keys."""
+"""Skew is detected from sets of positions and from a sample of keys."""
 
 import pytest
 from hypothesis import given
@@ -7,11 +7,11 @@ from pyroaring import BitMap64
 
 from dataplane.ingest.stamp import key_bytes
 from dataplane.ledger.units import partition_base
-from mgmt.queries.skew import FEWEST, HOT, HotPartition, heavy, judged
+from mgmt.ledger.queries.heavy_keys import FEWEST, HOT, HotPartition, heavy, judged
 
 
 def taken(*counts: int, generation: int = 1) -> BitMap64:
-    """So many positions in each partition."""
+    """Return the given number of positions in each partition."""
     found = BitMap64()
     for partition, count in enumerate(counts):
         base = partition_base(generation, partition)
@@ -19,7 +19,7 @@ def taken(*counts: int, generation: int = 1) -> BitMap64:
     return found
 
 
-def test_a_partition_with_much_more_than_its_share_is_hot():
+def test_partition_with_much_more_than_its_share_is_hot():
     assert judged(taken(100, 2_700, 100, 100), 4) == HotPartition(1, 1, 0.9, 0.25)
 
 
@@ -32,16 +32,16 @@ def test_a_partition_with_much_more_than_its_share_is_hot():
         pytest.param(BitMap64(), 4, id="none"),
     ],
 )
-def test_nothing_is_told_of_what_is_well(positions: BitMap64, partitions: int):
+def test_even_spread_small_sample_or_single_partition_is_not_hot(positions: BitMap64, partitions: int):
     assert judged(positions, partitions) is None
 
 
-def test_an_older_generation_of_the_topic_does_not_count():
+def test_older_generation_of_the_topic_does_not_count():
     assert judged(taken(9_000, 0) | taken(600, 500, generation=2), 2) is None
 
 
 @given(st.lists(st.integers(0, 3_000), min_size=2, max_size=8))
-def test_what_is_told_is_the_fullest_and_its_share(counts: list[int]):
+def test_hot_partition_is_the_fullest_one_with_its_share(counts: list[int]):
     found = judged(taken(*counts), len(counts))
     whole = sum(counts)
     hot = whole >= FEWEST and max(counts) / whole >= HOT / len(counts)
@@ -51,13 +51,13 @@ def test_what_is_told_is_the_fullest_and_its_share(counts: list[int]):
         assert found.share == max(counts) / whole
 
 
-def test_heavy_keys_are_named_as_the_customer_knows_them():
+def test_heavy_keys_are_reported_as_the_customer_knows_them():
     keys = (
         [key_bytes("p", "acme")] * 60 + [key_bytes("p", n) for n in range(30)] + [None] * 5 + [key_bytes("q", "x")] * 5
     )
     assert [(one.key, one.share) for one in heavy(keys, "p")] == [("acme", 0.6)]
 
 
-def test_another_pipes_key_and_none_are_no_heavy_keys():
+def test_keys_of_other_pipes_and_missing_keys_are_not_heavy_keys():
     assert heavy([key_bytes("q", "x")] * 80 + [None] * 20, "p") == []
     assert heavy([], "p") == []

@@ -1,27 +1,34 @@
-"""The retrier: from topic to topic, never early, in its own time, and nothing committed that is not passed on."""
+"""The retrier moves messages from topic to topic, paced and never early, and commits only what it moved."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dataplane.ledger.deadletter import Death, death_of
-from dataplane.ledger.meta import Meta, read_meta
+from dataplane.causes import Cause
+from dataplane.ledger.deadletter import DeathCause, death_of
+from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import DELAYS_S, Purpose
-from dataplane.retrier import floor
+from dataplane.retrier import low_watermarks
 from dataplane.retrier import work as module
-from dataplane.retrier.parcels import LEAVE_HEADER
+from dataplane.retrier.retry_messages import LEAVE_HEADER
 from dataplane.retrier.work import AT_HAND_US, WINDOW, RetrierWork
-from dataplane.runtime.crashes import CRASHES_DETAIL, CRASHES_LANE
-from dataplane.runtime.lane import BUSY_WAIT_S, IDLE_WAIT_S
-from dataplane.spec import HttpDestination, Retry
-from dataplane.tables.moves import MOVES_VERSION, Ahead, ahead_key, encode_progress, format_place
+from dataplane.runtime.lanes.lane import BUSY_WAIT_S, IDLE_WAIT_S
+from dataplane.runtime.lanes.poison import CRASHES_DETAIL
+from dataplane.spec import HttpDestination, RetryPolicy
 from dataplane.tables.records import DestinationRecord
-from dataplane.tables.signals import SIGNAL_VERSION, Signal, encode_signal, signal_key
-from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
-from tests.rig.memory_topics import MemoryNews, MemoryTopics
-from tests.rig.transmitting import Clock
+from dataplane.tables.redrives import (
+    REDRIVES_VERSION,
+    EarlyReleaseProgress,
+    early_release_key,
+    encode_progress,
+    format_place,
+)
+from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_signal, signal_key
+from tests.support.memory_lane import MemoryLane, MemoryMessage, message
+from tests.support.memory_topics import MemoryNews, MemoryTopics
+from tests.support.transmitting import Clock
 
 S = 1_000_000
 NOW = 1_790_000_000 * S
@@ -36,8 +43,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def lane(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> MemoryLane:
-    monkeypatch.setattr(module, "NewsReader", MemoryNews)
-    monkeypatch.setattr(floor, "place_reader", MemoryTopics().reader)
+    monkeypatch.setattr(module, "SignalReader", MemoryNews)
+    monkeypatch.setattr(low_watermarks, "place_reader", MemoryTopics().reader)
     made = MemoryLane("retrier", tmp_path)
     made.work = RetrierWork(made)  # type: ignore[arg-type]
     return made
@@ -53,150 +60,150 @@ def in_tier(lane: MemoryLane, offset: int, leave_us: int, due_us: int = 0, **mor
     return parked(lane, offset, due_us or leave_us, **{"topic": "delay-10s", **more}, more=leave)
 
 
-def metas(lane: MemoryLane, purpose: Purpose) -> list[Meta]:
-    return [read_meta(record["headers"]) for record in lane.outbox.of(lane.cell.topics[purpose].name)]
+def metas(lane: MemoryLane, purpose: Purpose) -> list[MessageMeta]:
+    return [read_meta(record["headers"]) for record in lane.producer.of(lane.cell.topics[purpose].name)]
 
 
 def passed_on(lane: MemoryLane) -> list[str]:
     return [meta.id for meta in metas(lane, "retry-out")]
 
 
-def test_what_is_parked_goes_to_a_tier_and_says_when_it_leaves(lane: MemoryLane):
+def test_scheduled_retry_enters_a_delay_tier_with_its_leave_time(lane: MemoryLane):
     lane.take(parked(lane, 0, NOW + 300 * S), parked(lane, 1, NOW + 3 * S))
-    (five,) = lane.outbox.of(lane.cell.topics["delay-5m"].name)
-    (ten,) = lane.outbox.of(lane.cell.topics["delay-10s"].name)
+    (five,) = lane.producer.of(lane.cell.topics["delay-5m"].name)
+    (ten,) = lane.producer.of(lane.cell.topics["delay-10s"].name)
     assert five["headers"][-1] == (LEAVE_HEADER, str(NOW + 300 * S).encode())
     assert ten["headers"][-1] == (LEAVE_HEADER, str(NOW + 3 * S).encode())
     assert passed_on(lane) == []
 
 
-def test_what_is_due_already_goes_out_at_once(lane: MemoryLane):
+def test_due_retry_is_forwarded_immediately(lane: MemoryLane):
     lane.take(parked(lane, 0, NOW - S), parked(lane, 1, 0))
     assert passed_on(lane) == ["id-0-0", "id-0-1"]
 
 
-def test_a_message_is_never_passed_on_early(lane: MemoryLane, clock: Clock):
+def test_message_is_never_forwarded_early(lane: MemoryLane, clock: Clock):
     lane.take(in_tier(lane, 0, NOW + 5 * S))
     clock.advance((5 * S - 1) / S)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == []
     clock.advance(1 / S)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == ["id-0-0"]
 
 
-def test_what_leaves_its_tier_with_more_to_wait_goes_to_another(lane: MemoryLane, clock: Clock):
+def test_message_with_wait_left_at_the_end_of_its_tier_enters_a_tier_again(lane: MemoryLane, clock: Clock):
     lane.take(in_tier(lane, 0, NOW + 7_200 * S, NOW + 18_000 * S, topic="delay-2h"))
     clock.advance(7_200)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == []
     (meta,) = metas(lane, "delay-2h")
     assert meta.not_before_us == NOW + 18_000 * S
 
 
-def test_what_leaves_first_goes_first_and_a_late_one_holds_up_nobody(lane: MemoryLane, clock: Clock):
+def test_messages_leave_a_tier_by_leave_time_and_a_late_one_delays_no_other(lane: MemoryLane, clock: Clock):
     leaves = (60, 2, 1, -1)
     lane.take(*(in_tier(lane, offset, NOW + leave * S) for offset, leave in enumerate(leaves)))
     clock.advance(3)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == ["id-0-3", "id-0-2", "id-0-1"]
 
 
-def test_only_what_the_next_topic_has_is_settled(lane: MemoryLane):
+def test_only_messages_stored_in_the_next_topic_are_settled(lane: MemoryLane):
     lane.take(parked(lane, 0, NOW), parked(lane, 1, NOW + 60 * S), in_tier(lane, 0, NOW + 9 * S))
-    lane.work.turn()
+    lane.work.poll()
     assert lane.unsettled() == 3
     lane.store()
-    assert lane.unsettled() == 1, "what waits in a tier is read again after a crash"
+    assert lane.unsettled() == 1, "a message that waits in a tier is read again after a crash"
     assert lane.filed() == {("transmit:crm", "released", "2"): 1, ("transmit:crm", "parked", "2"): 1}
 
 
-def test_body_key_and_headers_go_along_unchanged(lane: MemoryLane):
+def test_body_key_and_headers_are_forwarded_unchanged(lane: MemoryLane):
     keyed = in_tier(lane, 0, NOW - S, key=b"crm\0p\0k", body=b"\x00\xff")
     plain = parked(lane, 1, NOW, partition=1, position=position_of(1, 3, 9))
     lane.take(keyed, plain)
-    lane.work.turn()
-    second, first = lane.outbox.of(lane.cell.topics["retry-out"].name)
+    lane.work.poll()
+    second, first = lane.producer.of(lane.cell.topics["retry-out"].name)
     assert (first["value"], first["headers"], first["key"]) == (b"\x00\xff", keyed.headers()[:-1], b"crm\0p\0k")
-    assert (second["partition"], "key" in second) == (3, False), "by its position: wherever it waited, it comes here"
+    assert (second["partition"], "key" in second) == (3, False), "the position gives the partition, wherever it waited"
 
 
-def test_a_destination_has_a_partition_of_its_own_in_a_tier(lane: MemoryLane):
+def test_destination_uses_one_partition_of_a_tier(lane: MemoryLane):
     names = [f"d{number}" for number in range(40)]
     for number, name in enumerate(names):
         key = b"k" if number % 2 else None
         lane.take(
             *(parked(lane, 4 * number + p, NOW + 9 * S, partition=p, destination=name, key=key) for p in range(4))
         )
-    found = lane.outbox.of(lane.cell.topics["delay-10s"].name)
+    found = lane.producer.of(lane.cell.topics["delay-10s"].name)
     places = {(read_meta(record["headers"]).destination, record["partition"]) for record in found}
     assert len(places) == len(names)
     assert len({partition for _, partition in places}) == 4
 
 
-def test_windows_are_small_for_there_are_many(lane: MemoryLane):
+def test_retrier_has_small_ack_windows_because_it_reads_many_topics(lane: MemoryLane):
     assert lane.bounds[0] == WINDOW
     assert len(lane.slots.topics) == 1 + len(DELAYS_S)
 
 
-def test_a_partition_that_goes_takes_its_waiting_messages_along_and_no_other_topics(lane: MemoryLane, clock: Clock):
+def test_revoked_partition_drops_its_waiting_messages_and_none_of_another_topic(lane: MemoryLane, clock: Clock):
     lane.take(*(in_tier(lane, 0, NOW + S, topic=tier, id=tier) for tier in ("delay-10s", "delay-1m")))
     lane.lose(lane.slots.of(in_tier(lane, 0, 0)))
     clock.advance(2)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == ["delay-1m"]
 
 
-def test_a_drain_leaves_what_waits_where_it_is(lane: MemoryLane, clock: Clock):
+def test_drain_leaves_waiting_messages_in_their_tier(lane: MemoryLane, clock: Clock):
     lane.take(in_tier(lane, 0, NOW + S))
-    lane.work.give_back()
+    lane.work.on_drain_timeout()
     clock.advance(2)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == []
     assert lane.unsettled() == 1
 
 
-def test_the_loop_wakes_in_time_for_the_next_message(lane: MemoryLane, clock: Clock):
-    assert lane.work.patience_s() == IDLE_WAIT_S
+def test_poll_timeout_ends_in_time_for_the_next_message(lane: MemoryLane, clock: Clock):
+    assert lane.work.poll_timeout_s() == IDLE_WAIT_S
     lane.take(in_tier(lane, 0, NOW + 20_000))
-    assert lane.work.patience_s() == pytest.approx(0.02, abs=0.001)
+    assert lane.work.poll_timeout_s() == pytest.approx(0.02, abs=0.001)
     clock.advance((S) / S)
-    assert lane.work.patience_s() == BUSY_WAIT_S
+    assert lane.work.poll_timeout_s() == BUSY_WAIT_S
 
 
-def test_many_of_one_destination_come_back_at_its_pace_and_another_at_once(lane: MemoryLane, clock: Clock):
+def test_many_retries_of_one_destination_are_paced_and_do_not_delay_another_destination(lane: MemoryLane, clock: Clock):
     lane.take(*(parked(lane, offset, NOW) for offset in range(3_000)), parked(lane, 3_000, NOW, destination="log"))
     assert len(passed_on(lane)) == 1_001
-    assert passed_on(lane)[-1] == "id-0-3000", "another destination's does not wait"
+    assert passed_on(lane)[-1] == "id-0-3000", "the message of another destination does not wait"
     delayed = metas(lane, "delay-10s")
     assert [meta.not_before_us for meta in delayed] == [NOW + 1_000 * n for n in range(1, 2_001)]
     assert all(meta.paced for meta in delayed)
 
 
-def test_a_message_keeps_the_moment_it_was_given(lane: MemoryLane, clock: Clock):
+def test_paced_message_keeps_its_assigned_time(lane: MemoryLane, clock: Clock):
     lane.take(*(parked(lane, offset, NOW) for offset in range(2_000)))
     before = len(passed_on(lane))
     lane.take(in_tier(lane, 0, NOW, paced=True))
-    lane.work.turn()
+    lane.work.poll()
     assert len(passed_on(lane)) == before + 1
     assert not metas(lane, "retry-out")[-1].paced
 
 
-def test_in_hand_a_message_waits_for_a_moment_that_is_near(lane: MemoryLane, clock: Clock):
+def test_message_with_a_near_assigned_time_waits_in_memory(lane: MemoryLane, clock: Clock):
     lane.take(*(in_tier(lane, offset, NOW) for offset in range(1_500)))
-    lane.work.turn()
+    lane.work.poll()
     assert (len(passed_on(lane)), metas(lane, "delay-10s")) == (1_000, [])
     clock.advance((AT_HAND_US) / S)
-    lane.work.turn()
+    lane.work.poll()
     assert len(passed_on(lane)) == 1_500
 
 
 def known(lane: MemoryLane, span_s: int = 86_400, version: int = 1) -> None:
-    to = HttpDestination("https://crm.example/", retry=Retry(span_s=span_s))
+    to = HttpDestination("https://crm.example/", retry=RetryPolicy(span_s=span_s))
     lane.table.apply(DestinationRecord("p", "crm", version, "active", to, []))
 
 
-def test_nobody_waits_for_a_turn_beyond_the_end_of_the_span(lane: MemoryLane):
+def test_pacing_delays_no_message_beyond_the_end_of_its_retry_span(lane: MemoryLane):
     known(lane, span_s=2)
     lane.take(*(parked(lane, offset, NOW) for offset in range(3_000)))
     ends_us = NOW - S + 2 * S
@@ -205,7 +212,7 @@ def test_nobody_waits_for_a_turn_beyond_the_end_of_the_span(lane: MemoryLane):
 
 
 def hear(lane: MemoryLane, breaker: str, *, until_us: int = 0, at_us: int = NOW, of_version: int = 1) -> None:
-    signal = Signal(
+    signal = DestinationSignal(
         SIGNAL_VERSION,
         "c1",
         "transmit-0",
@@ -216,14 +223,14 @@ def hear(lane: MemoryLane, breaker: str, *, until_us: int = 0, at_us: int = NOW,
         until_us,
         of_version=of_version,
     )
-    lane.work._news.apply(signal_key(signal), encode_signal(signal), NOW)
+    lane.work._signal_state.apply(signal_key(signal), encode_signal(signal), NOW)
 
 
-def test_of_a_destination_that_is_not_well_only_probes_come_back(lane: MemoryLane):
+def test_unhealthy_destination_receives_only_probes(lane: MemoryLane):
     known(lane)
     hear(lane, "open", until_us=NOW + 5 * S)
     lane.take(*(parked(lane, offset, NOW) for offset in range(1_000)))
-    assert passed_on(lane) == [], "none before the breaker's time is over"
+    assert passed_on(lane) == [], "none before the open period of the breaker ends"
     probes = [meta for meta in metas(lane, "delay-10s") if meta.paced]
     assert len(probes) <= 130
     assert all(NOW + 5 * S <= meta.not_before_us <= NOW + 30 * S for meta in probes)
@@ -232,34 +239,34 @@ def test_of_a_destination_that_is_not_well_only_probes_come_back(lane: MemoryLan
     assert not any(meta.paced for meta in others)
 
 
-def test_a_wait_that_was_asked_for_and_is_over_keeps_nobody_from_an_early_release(lane: MemoryLane):
+def test_elapsed_retry_after_does_not_exclude_a_message_from_early_release(lane: MemoryLane):
     known(lane)
     hear(lane, "open", until_us=NOW + 5 * S)
     lane.take(*(parked(lane, offset, NOW - S, asked_us=NOW - S) for offset in range(200)))
     assert {meta.asked_us for meta in metas(lane, "delay-5m")} == {0}
 
 
-def test_what_was_seen_of_an_older_address_counts_no_more(lane: MemoryLane):
+def test_signal_of_an_older_destination_version_is_ignored(lane: MemoryLane):
     known(lane, version=2)
     hear(lane, "open", until_us=NOW + 60 * S)
     lane.take(parked(lane, 0, NOW))
     assert len(passed_on(lane)) == 1
 
 
-def test_what_an_early_release_brought_back_is_settled_where_it_waited(lane: MemoryLane, clock: Clock):
+def test_early_released_message_is_settled_in_the_tier_where_it_waited(lane: MemoryLane, clock: Clock):
     place = format_place((lane.cell.topics["delay-5m"].name, 0))
-    ahead = Ahead(MOVES_VERSION, "p", "crm", NOW, {place: 2})
+    ahead = EarlyReleaseProgress(REDRIVES_VERSION, "p", "crm", NOW, {place: 2})
     waits = [in_tier(lane, offset, NOW + 9 * S, topic="delay-5m") for offset in range(3)]
     lane.take(waits[0])
-    lane.work._news.apply(ahead_key("p", "crm"), encode_progress(ahead), NOW)
+    lane.work._signal_state.apply(early_release_key("p", "crm"), encode_progress(ahead), NOW)
     asked = in_tier(lane, 1, NOW + 9 * S, topic="delay-5m", asked_us=NOW + 9 * S)
     lane.take(asked, waits[2])
-    lane.work.turn()
-    assert lane.unsettled() == 2, "settled as soon as it is known"
+    lane.work.poll()
+    assert lane.unsettled() == 2, "settled as soon as the early release is known"
     assert lane.filed() == {("transmit:crm", "released", "2"): 1}
     clock.advance(9)
-    lane.work.turn()
-    assert passed_on(lane) == ["id-0-1", "id-0-2"], "what it asked to wait for, and what came later"
+    lane.work.poll()
+    assert passed_on(lane) == ["id-0-1", "id-0-2"], "the requested wait, and the message after the release"
 
 
 @pytest.mark.parametrize(
@@ -270,12 +277,12 @@ def test_what_an_early_release_brought_back_is_settled_where_it_waited(lane: Mem
         pytest.param(NOW - S, NOW + 60 * S, False, id="it was asked to wait"),
     ],
 )
-def test_what_was_not_in_a_tier_yet_when_others_were_released_follows_them(
+def test_message_not_yet_in_a_tier_at_an_early_release_follows_the_released_ones(
     lane: MemoryLane, parked_us: int, asked_us: int, goes: bool
 ):
     known(lane)
-    ahead = Ahead(MOVES_VERSION, "p", "crm", NOW, {}, False)
-    lane.work._news.apply(ahead_key("p", "crm"), encode_progress(ahead), NOW)
+    ahead = EarlyReleaseProgress(REDRIVES_VERSION, "p", "crm", NOW, {}, False)
+    lane.work._signal_state.apply(early_release_key("p", "crm"), encode_progress(ahead), NOW)
     late = parked(lane, 0, NOW + 60 * S, asked_us=asked_us)
     late.at_ms = parked_us // 1_000
     lane.take(late)
@@ -283,25 +290,25 @@ def test_what_was_not_in_a_tier_yet_when_others_were_released_follows_them(
     assert (len(metas(lane, "delay-1m")) == 1) is not goes
 
 
-def test_while_its_destination_fails_again_nothing_follows(lane: MemoryLane):
+def test_no_message_follows_an_early_release_while_the_destination_fails_again(lane: MemoryLane):
     known(lane)
-    ahead = Ahead(MOVES_VERSION, "p", "crm", NOW, {}, False)
-    lane.work._news.apply(ahead_key("p", "crm"), encode_progress(ahead), NOW)
+    ahead = EarlyReleaseProgress(REDRIVES_VERSION, "p", "crm", NOW, {}, False)
+    lane.work._signal_state.apply(early_release_key("p", "crm"), encode_progress(ahead), NOW)
     hear(lane, "open", until_us=NOW + 5 * S)
     lane.take(parked(lane, 0, NOW + 60 * S))
     assert passed_on(lane) == []
 
 
-def test_a_message_that_kills_lanes_is_dead_at_its_destination(lane: MemoryLane):
-    lane.work.condemn(in_tier(lane, 0, NOW))
-    (letter,) = lane.outbox.of(lane.cell.topics["dead"].name)
-    assert death_of(letter["headers"]) == Death("transmit:crm", CRASHES_LANE, CRASHES_DETAIL)
+def test_poison_message_is_dead_lettered_at_its_destination(lane: MemoryLane):
+    lane.work.dead_letter_poison(in_tier(lane, 0, NOW))
+    (letter,) = lane.producer.of(lane.cell.topics["dead"].name)
+    assert death_of(letter["headers"]) == DeathCause("transmit:crm", Cause.CRASHES_LANE, CRASHES_DETAIL)
     assert LEAVE_HEADER not in dict(letter["headers"])
 
 
-def test_what_it_passes_on_is_noted_for_its_pipe(lane: MemoryLane):
+def test_forwarded_messages_count_in_the_usage_of_their_pipe(lane: MemoryLane):
     lane.take(parked(lane, 0, NOW, body=b"now"), parked(lane, 1, NOW + 60 * S, body=b"later"))
-    lane.work.turn()
+    lane.work.poll()
     lane.usage.hasten()
     usage = lane.usage.take_if_due()
     assert usage is not None
@@ -317,54 +324,50 @@ def stored(message: MemoryMessage, at_us: int) -> MemoryMessage:
 
 
 @pytest.mark.parametrize("jump_us", [2 * HOUR, -2 * HOUR])
-def test_a_message_in_hand_waits_as_long_as_it_was_to_when_the_clock_is_set(
-    lane: MemoryLane, clock: Clock, jump_us: int
-):
+def test_clock_jump_does_not_change_the_wait_of_a_message_in_memory(lane: MemoryLane, clock: Clock, jump_us: int):
     lane.take(stored(in_tier(lane, 0, NOW + 10 * S), NOW))
     clock.wall_us += jump_us
-    lane.work.turn()
+    lane.work.poll()
     clock.advance(9)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == []
-    assert lane.work.patience_s() <= 1
+    assert lane.work.poll_timeout_s() <= 1
     clock.advance(1)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == ["id-0-0"]
 
 
 @pytest.mark.parametrize("jump_us", [2 * HOUR, -2 * HOUR])
 @pytest.mark.parametrize("written_after", [True, False])
-def test_a_message_that_is_read_after_the_clock_was_set_waits_no_less_and_at_most_once_more(
+def test_message_read_after_a_clock_jump_waits_no_less_and_at_most_twice_its_delay(
     lane: MemoryLane, clock: Clock, jump_us: int, written_after: bool
 ):
     written_us = NOW + jump_us if written_after else NOW
     clock.wall_us += jump_us
     lane.take(stored(in_tier(lane, 0, written_us + 10 * S), written_us))
     clock.advance(9)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == []
     clock.advance(1)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == ["id-0-0"]
 
 
 @pytest.mark.parametrize("jump_us", [2 * HOUR, -2 * HOUR])
-def test_a_wait_over_several_tiers_is_as_long_as_it_was_to_be_when_the_clock_is_set(
-    lane: MemoryLane, clock: Clock, jump_us: int
-):
+def test_clock_jump_does_not_change_the_total_wait_over_several_tiers(lane: MemoryLane, clock: Clock, jump_us: int):
     lane.take(stored(parked(lane, 0, NOW + 90 * S), NOW))
-    (first,) = lane.outbox.of(lane.cell.topics["delay-1m"].name)
+    (first,) = lane.producer.of(lane.cell.topics["delay-1m"].name)
     clock.wall_us += jump_us
     again = MemoryMessage(0, 1, b"{}", first["headers"], None, lane.cell.topics["delay-1m"].name)
     lane.take(stored(again, NOW))
     clock.advance(60)
-    lane.work.turn()
+    lane.work.poll()
     assert passed_on(lane) == []
     waits = [meta.not_before_us - clock.wall_us for meta in metas(lane, "delay-10s")]
-    assert waits == [30 * S], "what is left is written by the clock of now"
+    assert waits == [30 * S], "the rest of the wait is written by the current clock"
 
 
-def test_what_a_breaker_says_by_a_clock_that_is_hours_ahead_keeps_nothing_for_hours(lane: MemoryLane, clock: Clock):
+def test_breaker_signal_from_a_clock_hours_ahead_delays_no_message_for_hours(lane: MemoryLane, clock: Clock):
     known(lane)
     hear(lane, "open", until_us=NOW + 2 * HOUR)
     lane.take(parked(lane, 0, NOW))

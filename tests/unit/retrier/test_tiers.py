@@ -1,4 +1,4 @@
-"""The tier a message waits in: whatever the wait, it comes back in time, and seldom changes tiers."""
+"""The delay tier of a message: every wait ends in time and seldom needs a change of tier."""
 
 import pytest
 from hypothesis import given
@@ -28,18 +28,18 @@ waits_us = st.integers(1, 7 * 86_400 * S)
         (7 * 86_400, "delay-10h"),
     ],
 )
-def test_the_longest_tier_that_fits_is_taken(wait_s: float, tier: str):
+def test_longest_fitting_tier_is_chosen(wait_s: float, tier: str):
     assert delay_until(NOW + int(wait_s * S), NOW).tier == tier
 
 
 @given(waits_us)
-def test_a_message_leaves_its_tier_before_it_is_due_and_before_the_tier_is_over(wait_us: int):
+def test_message_leaves_no_later_than_its_due_time_and_the_end_of_its_tier(wait_us: int):
     delay = delay_until(NOW + wait_us, NOW)
     assert NOW < delay.leave_us <= min(NOW + wait_us, NOW + DELAYS_S[delay.tier] * S)
 
 
 @given(waits_us)
-def test_from_tier_to_tier_a_message_comes_out_just_when_it_is_due(wait_us: int):
+def test_message_passed_from_tier_to_tier_leaves_exactly_when_it_is_due(wait_us: int):
     now_us, tiers = NOW, 0
     while now_us < NOW + wait_us:
         now_us = delay_until(NOW + wait_us, now_us).leave_us
@@ -49,8 +49,8 @@ def test_from_tier_to_tier_a_message_comes_out_just_when_it_is_due(wait_us: int)
 
 
 @given(waits_us, waits_us, st.integers(0, 60 * S))
-def test_who_stands_behind_another_in_a_tier_is_late_by_the_slack_at_most(first: int, second: int, after_us: int):
-    """The one before may leave later than the one behind is due to, but not by more than the slack."""
+def test_message_behind_another_in_a_tier_is_late_by_at_most_the_slack(first: int, second: int, after_us: int):
+    """The earlier message may leave after the later one is due, but by no more than the slack."""
     head, behind = delay_until(NOW + first, NOW), delay_until(NOW + after_us + second, NOW + after_us)
     if head.tier == behind.tier and head.tier != "delay-10s":
         assert head.leave_us - behind.leave_us <= SLACK_US
@@ -64,10 +64,10 @@ def test_who_stands_behind_another_in_a_tier_is_late_by_the_slack_at_most(first:
     jump_us=st.integers(-86_400 * S, 86_400 * S),
     jumped_us=st.integers(0, 86_400 * S),
 )
-def test_a_wait_is_never_shortened_and_lengthened_by_the_jump_at_most(
+def test_clock_jump_never_shortens_a_wait_and_lengthens_it_by_at_most_the_jump(
     wait_us: int, age_us: int, jump_us: int, jumped_us: int
 ):
-    """The clock was set `jumped_us` ago, while the lane ran; the message was written `age_us` ago, before or after."""
+    """The clock jumped `jumped_us` ago, during the run; the message was written `age_us` ago, before or after."""
     stored_us = NOW - age_us + (jump_us if age_us <= jumped_us else 0)
     left_us = remaining_us(stored_us + wait_us, stored_us, steady_us=NOW, wall_us=NOW + jump_us)
     true_us = max(0, wait_us - age_us)

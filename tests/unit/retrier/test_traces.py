@@ -1,19 +1,19 @@
-"""Who brings a message back leaves a span, and what follows hangs below it."""
+"""The retrier records a span for each message it returns, the parent of what follows."""
 
 import pytest
 
-from dataplane.ledger.meta import META_HEADER, Headers, Meta
+from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta
 from dataplane.ledger.traceparent import TRACEPARENT, carried
-from dataplane.retrier.errand import What
+from dataplane.retrier.redrive_job import What
 from dataplane.retrier.traces import traced as traced_back
-from tests.rig.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, id_of, parent_of, said, trace_of
+from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, id_of, parent_of, said, trace_of
 
-META = Meta(1, "m", "p", 7, "shop", 0, 0, 0, position=5, destination="crm", attempt=2)
+META = MessageMeta(1, "m", "p", 7, "shop", 0, 0, 0, position=5, destination="crm", attempt=2)
 OURS: Headers = [(META_HEADER, b"\x90")]
 
 
 @pytest.mark.parametrize(("what", "name"), [("release", "release"), ("redrive", "redrive"), ("ahead", "release early")])
-def test_what_is_brought_back_goes_on_below_a_span_for_that(what: What, name: str):
+def test_returned_message_continues_below_a_span_of_its_return(what: What, name: str):
     traced = Traced()
     headers = traced_back(traced.tracing, what, META, [*OURS, (TRACEPARENT, TRACE.encode())])
     span = traced.only(name)
@@ -24,7 +24,7 @@ def test_what_is_brought_back_goes_on_below_a_span_for_that(what: What, name: st
 
 
 @pytest.mark.parametrize("more", [[], [(TRACEPARENT, UNSAMPLED.encode())]], ids=["none", "not recorded"])
-def test_what_is_not_sampled_goes_on_as_it_was(more: Headers):
+def test_unsampled_message_keeps_its_headers(more: Headers):
     traced = Traced()
     assert traced_back(traced.tracing, "redrive", META, [*OURS, *more]) == [*OURS, *more]
     assert not traced.spans

@@ -1,4 +1,4 @@
-"""What a checkpoint commits, and when: after every fact below is stored, and only partitions that are still ours."""
+"""A checkpoint commits an offset once every fact below it is stored, and only of partitions it owns."""
 
 from collections import defaultdict
 
@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pyroaring import BitMap64
 
-from dataplane.ledger.audit import Audit
+from dataplane.ledger.audit import AuditRecord
 from dataplane.ledger.facts import Fact, FactBook, FactKey
-from dataplane.runtime.checkpoint import LATE_S, Checkpointer, Prefixes
-from dataplane.runtime.lags import LagBook
-from dataplane.runtime.outbox import TooLargeError
-from dataplane.runtime.slots import Slots
-from dataplane.runtime.window import AckWindow
-from tests.rig.memory_checkpoint import AuditOutbox, GroupOffsets
+from dataplane.runtime.lanes.checkpoint import LATE_S, Checkpointer, CommitPrefixes
+from dataplane.runtime.lanes.slots import PartitionSlots
+from dataplane.runtime.lanes.window import AckWindow
+from dataplane.runtime.producers.tracked_producer import RecordTooLargeError
+from dataplane.runtime.telemetry.lags import LagBook
+from tests.support.memory_checkpoint import AuditOutbox, GroupOffsets
 
 KEY = FactKey("transmit:crm", Fact.DELIVERED)
-SMALL = 400  # bytes of an audit record: a few facts make several
+SMALL = 400  # bytes of an audit record: a few facts need several records
 
 
 def window(first: int, taken: int, settled: int) -> AckWindow:
@@ -29,35 +29,35 @@ def window(first: int, taken: int, settled: int) -> AckWindow:
     return made
 
 
-def test_what_is_frozen_is_committed_even_if_more_is_settled_meanwhile():
-    prefixes, windows = Prefixes(), {0: window(5, 4, 2)}
+def test_frozen_offset_is_committed_even_if_more_settles_meanwhile():
+    prefixes, windows = CommitPrefixes(), {0: window(5, 4, 2)}
     frozen = prefixes.freeze(prefixes.moved(windows))
     windows[0].settle_all([7, 8])
     assert prefixes.audited(frozen) == {0: 7}
 
 
-def test_nothing_that_was_committed_is_frozen_again():
-    prefixes, windows = Prefixes(), {0: window(5, 4, 2)}
+def test_committed_offset_is_not_frozen_again():
+    prefixes, windows = CommitPrefixes(), {0: window(5, 4, 2)}
     prefixes.committed(prefixes.audited(prefixes.freeze(prefixes.moved(windows))))
     assert prefixes.moved(windows) == {}
 
 
-def test_a_commit_that_failed_is_frozen_again():
-    prefixes, windows = Prefixes(), {0: window(5, 4, 2)}
+def test_offset_of_a_failed_commit_is_frozen_again():
+    prefixes, windows = CommitPrefixes(), {0: window(5, 4, 2)}
     prefixes.committed(prefixes.audited(prefixes.freeze(prefixes.moved(windows))))
     prefixes.commit_failed([0])
     assert prefixes.moved(windows) == {0: 7}
 
 
-def test_a_partition_that_was_lost_in_between_is_not_committed_even_if_it_came_back():
-    prefixes = Prefixes()
+def test_partition_revoked_before_the_audit_is_not_committed_even_if_assigned_again():
+    prefixes = CommitPrefixes()
     frozen = prefixes.freeze(prefixes.moved({0: window(5, 4, 2), 1: window(0, 1, 1)}))
-    prefixes.forget(0)  # lost to another lane, which settles and commits more, and ours again before the audit is
+    prefixes.forget(0)  # revoked; another lane settles and commits more; assigned again before the audit is stored
     assert prefixes.audited(frozen) == {1: 1}, "a commit of 7 could go backwards"
 
 
-def test_an_audit_of_the_checkpoint_before_does_not_end_the_one_under_way():
-    prefixes = Prefixes()
+def test_audit_of_the_previous_checkpoint_does_not_end_the_current_one():
+    prefixes = CommitPrefixes()
     before, under_way = prefixes.freeze({0: 1}), prefixes.freeze({0: 2})
     prefixes.audited(before)
     assert list(prefixes.pending) == [under_way]
@@ -65,15 +65,15 @@ def test_an_audit_of_the_checkpoint_before_does_not_end_the_one_under_way():
     assert not prefixes.pending
 
 
-def test_a_revocation_strips_the_partition_from_every_pending_checkpoint():
-    prefixes = Prefixes()
+def test_revocation_removes_the_partition_from_every_pending_checkpoint():
+    prefixes = CommitPrefixes()
     older, newer = prefixes.freeze({0: 1, 1: 1}), prefixes.freeze({0: 2, 1: 2})
     prefixes.forget(0)
     assert [prefixes.audited(frozen) for frozen in (newer, older)] == [{1: 2}, {1: 1}]
 
 
 class Stand:
-    """A real Checkpointer with its books, between an outbox and a group in memory."""
+    """A real Checkpointer between an in-memory producer and an in-memory consumer group."""
 
     def __init__(self) -> None:
         self.outbox, self.group = AuditOutbox(), GroupOffsets()
@@ -84,14 +84,14 @@ class Stand:
             writer="transmit-0",
             kind="transmit",
             run="run",
-            slots=Slots(["egress"]),
+            slots=PartitionSlots(["egress"]),
             consumer=self.group,
             outbox=self.outbox,  # type: ignore[arg-type]  # what a Checkpointer uses of it
             report_bytes=SMALL,
         )
 
     def settle(self, partition: int, count: int, pipes: int = 1) -> None:
-        """Take so many messages and settle them, with a fact for each in books of so many pipes."""
+        """Read `count` messages and settle them, with one fact each, spread over `pipes` pipes."""
         window = self.windows.setdefault(partition, AckWindow(0))
         for offset in range(window.next_offset, window.next_offset + count):
             window.take(offset)
@@ -115,8 +115,8 @@ def stand() -> Stand:
     return Stand()
 
 
-def told(audits: list[Audit]) -> dict[int, set[int]]:
-    """The offsets that have a fact, by partition."""
+def told(audits: list[AuditRecord]) -> dict[int, set[int]]:
+    """Return the offsets that have a fact, by partition."""
     found: defaultdict[int, set[int]] = defaultdict(set)
     for audit in audits:
         for fact in audit.facts:
@@ -124,13 +124,13 @@ def told(audits: list[Audit]) -> dict[int, set[int]]:
     return found
 
 
-def test_a_checkpoint_is_committed_after_the_last_of_its_audit_records(stand: Stand):
+def test_checkpoint_commits_after_the_last_of_its_audit_records(stand: Stand):
     stand.settle(0, 40, pipes=20)
     stand.freeze()
     sent = 0
     while not stand.group.commits:
-        assert len(stand.outbox.under_way) == 1, "the next record is sent when the one before is stored"
-        assert stand.outbox.stored == [] or not stand.outbox.stored[-1].inputs, "what is settled is told last"
+        assert len(stand.outbox.under_way) == 1, "the next record is sent once the previous one is stored"
+        assert stand.outbox.stored == [] or not stand.outbox.stored[-1].inputs, "settled offsets are reported last"
         stand.store()
         sent += 1
     assert sent > 5
@@ -141,7 +141,7 @@ def test_a_checkpoint_is_committed_after_the_last_of_its_audit_records(stand: St
     assert not stand.checkpointer.busy
 
 
-def test_what_is_frozen_while_a_checkpoint_is_under_way_is_stored_after_it(stand: Stand):
+def test_offsets_frozen_during_a_checkpoint_are_stored_after_it(stand: Stand):
     stand.settle(0, 40, pipes=20)
     stand.freeze()
     stand.settle(0, 40, pipes=20)
@@ -153,8 +153,8 @@ def test_what_is_frozen_while_a_checkpoint_is_under_way_is_stored_after_it(stand
     assert [audit.sequence for audit in stand.outbox.stored] == list(range(1, len(stand.outbox.stored) + 1))
 
 
-@pytest.mark.parametrize("failure", [TooLargeError("2 MB"), MemoryError(), RuntimeError("no")])
-def test_books_keep_what_the_producer_did_not_accept(stand: Stand, failure: Exception):
+@pytest.mark.parametrize("failure", [RecordTooLargeError("2 MB"), MemoryError(), RuntimeError("no")])
+def test_facts_and_lags_stay_if_the_producer_does_not_accept_them(stand: Stand, failure: Exception):
     stand.settle(0, 40, pipes=20)
     stand.outbox.fails = failure
     with pytest.raises(type(failure)):
@@ -163,7 +163,7 @@ def test_books_keep_what_the_producer_did_not_accept(stand: Stand, failure: Exce
     assert not stand.group.commits
 
 
-def test_a_checkpoint_that_is_not_stored_is_late(stand: Stand, monkeypatch: pytest.MonkeyPatch):
+def test_checkpoint_that_is_not_stored_is_late(stand: Stand, monkeypatch: pytest.MonkeyPatch):
     now_s = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     stand.settle(0, 40, pipes=20)
@@ -172,10 +172,10 @@ def test_a_checkpoint_that_is_not_stored_is_late(stand: Stand, monkeypatch: pyte
     now_s[0] += LATE_S + 1
     assert stand.checkpointer.late_s == LATE_S + 1
     stand.store()
-    assert stand.checkpointer.late_s == 0, "it moves on"
+    assert stand.checkpointer.late_s == 0, "it makes progress"
     stand.store_all()
     now_s[0] += LATE_S + 1
-    assert stand.checkpointer.late_s == 0, "none is under way"
+    assert stand.checkpointer.late_s == 0, "no checkpoint is in flight"
 
 
 PARTITIONS = (0, 1)
@@ -183,14 +183,14 @@ partitions = st.sampled_from(PARTITIONS)
 
 
 class CheckpointMachine(RuleBasedStateMachine):
-    """Partitions come and go while checkpoints are pending: no commit of ours replaces one of a later owner's."""
+    """Partitions move between lanes while checkpoints are pending: no commit replaces one of a later owner."""
 
     @initialize()
     def begin(self) -> None:
         self.stand = Stand()
         self.stand.checkpointer.note = lambda slot, offset: f"ours {slot} {offset}"
-        self.first: dict[int, int] = {}  # where we began to read each partition that is ours
-        self.seen = 0  # commits looked at
+        self.first: dict[int, int] = {}  # first offset read of each owned partition
+        self.seen = 0  # number of commits checked so far
 
     @rule(partition=partitions, count=st.integers(1, 12))
     def settle(self, partition: int, count: int) -> None:
@@ -215,7 +215,7 @@ class CheckpointMachine(RuleBasedStateMachine):
 
     @rule(partition=partitions, more=st.integers(0, 3))
     def another_lane_owns_it_for_a_while(self, partition: int, more: int) -> None:
-        """It reads on from the committed offset, and commits more, with a note of its own."""
+        """Let another lane resume at the committed offset and commit more, with its own note."""
         self.stand.windows.pop(partition, None)
         self.stand.checkpointer.forget(partition)
         offset = self.stand.group.offsets.get(partition, (0, ""))[0] + more
@@ -228,7 +228,7 @@ class CheckpointMachine(RuleBasedStateMachine):
             for partition, (offset, note) in commit.items():
                 assert note == f"ours {partition} {offset}"
                 window = self.stand.windows.get(partition)
-                assert window is not None, "committed what another lane owned since it was frozen"
+                assert window is not None, "committed a partition that another lane owned since the freeze"
                 assert offset <= window.prefix
                 assert stored[partition] >= set(range(self.first[partition], offset))
         self.seen = len(self.stand.group.commits)

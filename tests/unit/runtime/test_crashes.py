@@ -1,4 +1,4 @@
-"""Crash notes: a message that kills its lanes is found and buried, and nobody else is."""
+"""Crash records: a message that crashes its lanes is found and dead-lettered, and no other message is."""
 
 from pathlib import Path
 
@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.runtime.crashes import DEATHS, RESTARTS, STABLE_S, Crashes, CrashNote, opened
+from dataplane.runtime.lanes.poison import DEATHS, RESTARTS, STABLE_S, CrashRecord, PoisonTracker, opened
 from dataplane.tables.optional_files import OptionalFiles
 
 NAME = "penstock.c1.ingest.g1-0"
 
 
 class Lane:
-    """What the loop does, on one partition: batches of what is there, or one at a time, until it dies or is done."""
+    """Consume loop on one partition: reads batches, or single messages, until it dies or is done."""
 
     def __init__(self, folder: Path, first: int, now_s: float) -> None:
-        self.crashes = Crashes(folder, OptionalFiles())
+        self.crashes = PoisonTracker(folder, OptionalFiles())
         self.crashes.assigned([NAME], now_s)
         self.committed, self.now_s = first, now_s
         self.dead: list[int] = []
 
     def run(self, end: int, killers: set[int], *, batch: int = 5, kill_before: int | None = None) -> bool:
-        """Whether it came to the end alive. `kill_before`: somebody's SIGKILL while that offset is at work."""
+        """Return True if the lane reached `end` alive. `kill_before`: SIGKILL from outside at that offset."""
         at, is_open = self.committed, False
         while at < end:
             taken = [at] if self.crashes.is_careful else list(range(at, min(end, at + batch)))
@@ -62,22 +62,24 @@ def restarts_until_done(folder: Path, killers: set[int], *, end: int = 40) -> tu
 
 
 @pytest.mark.parametrize("killer", [0, 3, 7, 39])
-def test_one_killer_is_found_and_nothing_else_dies(tmp_path: Path, killer: int):
+def test_one_poison_message_is_found_and_no_other_is_dead_lettered(tmp_path: Path, killer: int):
     restarts, dead = restarts_until_done(tmp_path, {killer})
     assert dead == [killer]
-    more = 0 if killer < 5 else 1  # where something was settled before, the first death was at another offset
-    assert restarts == RESTARTS + DEATHS + more, "three deaths among others, then alone, twice"
+    more = 0 if killer < 5 else 1  # after settled offsets, the first crash was counted at another offset
+    assert restarts == RESTARTS + DEATHS + more, "three crashes in a batch, then two alone"
 
 
 @given(st.sets(st.integers(0, 39), max_size=5))
-def test_however_many_there_are_they_alone_are_buried(tmp_path_factory: pytest.TempPathFactory, killers: set[int]):
+def test_any_number_of_poison_messages_and_nothing_else_is_dead_lettered(
+    tmp_path_factory: pytest.TempPathFactory, killers: set[int]
+):
     restarts, dead = restarts_until_done(tmp_path_factory.mktemp("notes"), killers)
     assert sorted(dead) == sorted(killers)
     assert restarts <= len(killers) * (RESTARTS + 1 + DEATHS)
 
 
 @given(st.lists(st.integers(0, 39), max_size=8))
-def test_kills_from_outside_bury_a_message_only_if_it_was_alone_twice(
+def test_external_kills_dead_letter_a_message_only_if_it_was_alone_twice(
     tmp_path_factory: pytest.TempPathFactory, kills: list[int]
 ):
     folder = tmp_path_factory.mktemp("notes")
@@ -90,60 +92,60 @@ def test_kills_from_outside_bury_a_message_only_if_it_was_alone_twice(
     assert all(kills.count(offset) >= DEATHS for offset in dead)
 
 
-def test_a_lane_that_lived_on_did_not_die_of_its_first_messages():
-    note = CrashNote(7, 1_000.0, starts=9, reach=20, trial=8, deaths={8: 1})
-    assert opened(note, 7, 1_000.0 + STABLE_S + 1) == CrashNote(7, 1_000.0 + STABLE_S + 1)
+def test_stable_run_resets_the_crash_record():
+    note = CrashRecord(7, 1_000.0, starts=9, reach=20, trial=8, deaths={8: 1})
+    assert opened(note, 7, 1_000.0 + STABLE_S + 1) == CrashRecord(7, 1_000.0 + STABLE_S + 1)
 
 
-def test_progress_between_deaths_is_no_loop():
-    assert opened(CrashNote(7, 1_000.0, starts=3), 8, 1_001.0) == CrashNote(8, 1_001.0)
+def test_progress_between_crashes_is_no_crash_loop():
+    assert opened(CrashRecord(7, 1_000.0, starts=3), 8, 1_001.0) == CrashRecord(8, 1_001.0)
 
 
-def test_a_partition_given_back_in_order_leaves_no_note(tmp_path: Path):
-    crashes = Crashes(tmp_path, OptionalFiles())
+def test_orderly_release_of_a_partition_removes_its_crash_record(tmp_path: Path):
+    crashes = PoisonTracker(tmp_path, OptionalFiles())
     crashes.opened(NAME, 7, 1_000.0)
     assert (tmp_path / NAME).exists()
     crashes.let_go(NAME)
     assert not (tmp_path / NAME).exists()
 
 
-def test_a_partition_lost_to_another_lane_keeps_the_note_that_is_that_lanes_now(tmp_path: Path):
-    crashes = Crashes(tmp_path, OptionalFiles())
+def test_lost_partition_keeps_the_crash_record_for_its_new_owner(tmp_path: Path):
+    crashes = PoisonTracker(tmp_path, OptionalFiles())
     crashes.opened(NAME, 7, 1_000.0)
     crashes.lost(NAME)
     assert (tmp_path / NAME).exists()
 
 
-def test_what_was_found_and_never_came_makes_nobody_careful_for_long(tmp_path: Path):
-    crashes = Crashes(tmp_path, OptionalFiles())
+def test_careful_mode_ends_soon_if_the_suspected_message_never_arrives(tmp_path: Path):
+    crashes = PoisonTracker(tmp_path, OptionalFiles())
     crashes.opened(NAME, 7, 1_000.0)
     for _ in range(RESTARTS):
-        crashes = Crashes(tmp_path, OptionalFiles())
+        crashes = PoisonTracker(tmp_path, OptionalFiles())
         crashes.assigned([NAME], 1_001.0)
         crashes.opened(NAME, 7, 1_001.0)
-    later = Crashes(tmp_path, OptionalFiles())
+    later = PoisonTracker(tmp_path, OptionalFiles())
     later.assigned([NAME], 1_002.0)
     assert later.is_careful
     later.expire(1_002.0 + STABLE_S)
     assert not later.is_careful
 
 
-def test_a_torn_note_is_none(tmp_path: Path):
+def test_torn_crash_record_is_ignored(tmp_path: Path):
     (tmp_path / NAME).write_bytes(b'{"offset":')
-    crashes = Crashes(tmp_path, OptionalFiles())
+    crashes = PoisonTracker(tmp_path, OptionalFiles())
     crashes.assigned([NAME], 1_000.0)
     assert not crashes.is_careful
 
 
-def test_without_a_disk_nothing_is_noted_and_nothing_fails(tmp_path: Path):
+def test_lane_without_a_disk_writes_no_crash_record_and_does_not_fail(tmp_path: Path):
     (tmp_path / "blocked").write_bytes(b"")
     files = OptionalFiles()
-    crashes = Crashes(tmp_path / "blocked" / "crashes", files)
+    crashes = PoisonTracker(tmp_path / "blocked" / "crashes", files)
     crashes.assigned([NAME], 0)
     crashes.opened(NAME, 5, 0)
     assert "notes of lanes that died: Not a directory" in files.trouble
     (tmp_path / "blocked").unlink()
     crashes.expire(1)
-    assert (tmp_path / "blocked" / "crashes" / NAME).exists(), "as soon as it can be"
+    assert (tmp_path / "blocked" / "crashes" / NAME).exists(), "written as soon as the disk works"
     crashes.let_go(NAME)
     assert not (tmp_path / "blocked" / "crashes" / NAME).exists()

@@ -1,4 +1,4 @@
-"""Deficit round robin: of tenants that always have work each gets its share of the cost, whatever one piece costs."""
+"""Deficit round robin: each busy tenant gets its share of the cost, whatever one item costs."""
 
 from collections import Counter
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.runtime.fair import MOST_DEBT, FairQueue
+from dataplane.runtime.lanes.fair import MOST_DEBT, FairQueue
 
 
 def spent_by(costs: dict[str, float], rounds: int, weights: dict[str, float] | None = None) -> Counter[str]:
-    """What each tenant spent when all of them always have work; every piece of a tenant costs the same."""
+    """Return the cost spent by each tenant if all always have work; each item of a tenant costs the same."""
     queue = FairQueue[str](2.0, lambda tenant: (weights or {}).get(tenant, 1.0))
     for tenant in costs:
         queue.add(tenant, f"flow of {tenant}")
@@ -25,18 +25,18 @@ def spent_by(costs: dict[str, float], rounds: int, weights: dict[str, float] | N
 
 
 @given(costs=st.dictionaries(st.sampled_from("abcdef"), st.floats(0.01, 30.0), min_size=2))
-def test_tenants_spend_alike_whatever_their_pieces_cost(costs: dict[str, float]):
+def test_tenants_spend_equally_whatever_their_items_cost(costs: dict[str, float]):
     spent = spent_by(costs, 20_000)
     dearest = max(costs.values()) + 4.0
     assert max(spent.values()) - min(spent.values()) <= 2 * dearest
 
 
-def test_a_tenant_of_twice_the_weight_spends_twice_as_much():
+def test_tenant_with_twice_the_weight_spends_twice_as_much():
     spent = spent_by({"a": 1.0, "b": 1.0}, 3_000, {"a": 2.0})
     assert spent["a"] / spent["b"] == pytest.approx(2, rel=0.05)
 
 
-def test_a_tenants_flows_take_turns_and_more_of_them_bring_no_more():
+def test_flows_of_a_tenant_alternate_and_do_not_increase_its_share():
     queue = FairQueue[str](1.0)
     for number in range(9):
         queue.add("many", f"many-{number}")
@@ -51,7 +51,7 @@ def test_a_tenants_flows_take_turns_and_more_of_them_bring_no_more():
     assert all(seen[f"many-{number}"] == pytest.approx(50, abs=3) for number in range(9))
 
 
-def test_who_was_idle_has_saved_nothing_up():
+def test_idle_tenant_accumulates_no_credit():
     queue = FairQueue[str](1.0)
     queue.add("busy", "busy")
     for _ in range(100):
@@ -67,7 +67,7 @@ def test_who_was_idle_has_saved_nothing_up():
     assert first.count("back") == 5
 
 
-def test_one_piece_keeps_its_tenant_out_for_a_bounded_time_only():
+def test_expensive_item_delays_its_tenant_for_a_bounded_time_only():
     queue = FairQueue[str](1.0)
     queue.add("dear", "dear")
     queue.add("cheap", "cheap")
@@ -80,7 +80,7 @@ def test_one_piece_keeps_its_tenant_out_for_a_bounded_time_only():
     assert turns <= MOST_DEBT + 2
 
 
-def test_nobody_is_next_when_nothing_is_left():
+def test_empty_queue_returns_no_tenant():
     queue = FairQueue[str](1.0)
     queue.add("t", "one")
     queue.add("t", "two")

@@ -1,16 +1,16 @@
-"""Which messages are looked at, what that may cost, and when it is told."""
+"""Field observation: the messages that are sampled, the cost limit, and the time of the report."""
 
 from typing import Any
 
 import msgspec
 import pytest
 
-from dataplane.ledger.fields import FieldSample
-from dataplane.ledger.meta import Meta
+from dataplane.ledger.fields import FieldObservation
+from dataplane.ledger.meta import MessageMeta
 from dataplane.names import WIRE_VERSION
-from dataplane.process.item import Item
-from dataplane.runtime import fields
-from dataplane.runtime.fields import (
+from dataplane.process.item import ProcessItem
+from dataplane.runtime.telemetry import fields
+from dataplane.runtime.telemetry.fields import (
     EVERY_NS,
     LARGEST_BYTES,
     MOST_SOURCES,
@@ -19,14 +19,14 @@ from dataplane.runtime.fields import (
     TELL_MINUTES,
     FieldBook,
 )
-from tests.rig.memory_lane import MemoryMessage
+from tests.support.memory_lane import MemoryMessage
 
 MINUTE_NS = 60_000_000_000
 SECOND_NS = 1_000_000_000
 
 
 class Clock:
-    """Time goes on when it is told to, and with each reading: looking costs that."""
+    """Clock that advances when the test sets it, and by `look_ns` at each reading: the cost of a sample."""
 
     def __init__(self, look_ns: int = 0) -> None:
         self.now_ns = 0
@@ -37,10 +37,10 @@ class Clock:
         return self.now_ns
 
 
-def item(body: bytes = b'{"n":1}', source: str = "shop", pipe: str = "p", *, judged: bool = False) -> Item:
-    meta = Meta(WIRE_VERSION, "id", pipe, 1, source, 0, 0, 0)
+def item(body: bytes = b'{"n":1}', source: str = "shop", pipe: str = "p", *, judged: bool = False) -> ProcessItem:
+    meta = MessageMeta(WIRE_VERSION, "id", pipe, 1, source, 0, 0, 0)
     message: Any = MemoryMessage(0, 0, body, [], None, "")
-    return Item(meta, message, [], body, body, judged=judged)
+    return ProcessItem(meta, message, [], body, body, judged=judged)
 
 
 def book(mode: str = "values", clock: Clock | None = None) -> tuple[FieldBook, Clock]:
@@ -48,12 +48,12 @@ def book(mode: str = "values", clock: Clock | None = None) -> tuple[FieldBook, C
     return FieldBook(mode, clock, lambda: clock.now_ns), clock
 
 
-def told(book: FieldBook) -> list[FieldSample]:
+def told(book: FieldBook) -> list[FieldObservation]:
     book.hasten()
     return book.take_if_due()
 
 
-def test_one_message_of_a_pipe_is_looked_at_five_times_a_second_of_each_batch_another_one():
+def test_pipe_is_sampled_five_times_a_second_with_another_message_of_each_batch():
     one, clock = book()
     for _ in range(3):
         for _ in range(4):
@@ -63,7 +63,7 @@ def test_one_message_of_a_pipe_is_looked_at_five_times_a_second_of_each_batch_an
     assert (sample.pipe, sample.source, sample.events) == ("p", "shop", 3)
 
 
-def test_looking_takes_no_more_than_its_share_of_the_time_whatever_a_look_costs():
+def test_sampling_uses_no_more_than_its_share_of_time_whatever_a_sample_costs():
     one, clock = book(clock=Clock(look_ns=50_000))
     while clock.now_ns < 100 * SECOND_NS:
         for number in range(50):
@@ -84,13 +84,13 @@ def test_looking_takes_no_more_than_its_share_of_the_time_whatever_a_look_costs(
         pytest.param(item(b'"' + b"x" * LARGEST_BYTES + b'"'), id="too large"),
     ],
 )
-def test_what_no_customer_sent_so_and_what_is_too_large_is_not_looked_at(passed_over: Item):
+def test_window_results_messages_back_from_dedup_and_large_bodies_are_not_sampled(passed_over: ProcessItem):
     one, clock = book()
     one.look("p", [passed_over], clock.now_ns, masks=False)
     assert told(one) == []
 
 
-def test_sources_are_told_apart_and_the_message_goes_on_as_it_came():
+def test_sources_are_counted_separately_and_the_message_stays_unchanged():
     one, clock = book()
     for source in ("shop", "app"):
         one.look("p", [seen := item(b'{"n": 1}', source)], clock.now_ns, masks=False)
@@ -99,7 +99,7 @@ def test_sources_are_told_apart_and_the_message_goes_on_as_it_came():
     assert {sample.source for sample in told(one)} == {"shop", "app"}
 
 
-def test_a_body_that_is_no_json_is_counted():
+def test_body_that_is_no_json_is_counted():
     one, clock = book()
     one.look("p", [item(b"n=1")], clock.now_ns, masks=False)
     (sample,) = told(one)
@@ -109,7 +109,7 @@ def test_a_body_that_is_no_json_is_counted():
 @pytest.mark.parametrize(
     ("mode", "masks", "known"), [("values", False, {"DE": 3}), ("values", True, None), ("names", False, None)]
 )
-def test_of_a_pipe_that_masks_anything_no_values_are_told(mode: str, masks: bool, known: Any):
+def test_values_of_a_pipe_with_masks_are_not_reported(mode: str, masks: bool, known: Any):
     one, clock = book(mode)
     for number in range(3):
         one.look("p", [item(b'{"x":"DE"}')], clock.now_ns, masks=masks and number == 2)
@@ -118,20 +118,20 @@ def test_of_a_pipe_that_masks_anything_no_values_are_told(mode: str, masks: bool
     assert [field.values for field in sample.fields if field.path == "x"] == [known]
 
 
-def test_nothing_is_looked_at_when_it_is_switched_off():
+def test_nothing_is_sampled_when_switched_off():
     one, clock = book("off")
     one.look("p", [item()], clock.now_ns, masks=False)
     assert told(one) == []
 
 
-def test_it_is_told_when_its_five_minutes_are_over_a_few_samples_at_a_time():
+def test_samples_are_reported_after_five_minutes_a_few_at_a_time():
     one, clock = book()
     clock.now_ns = 3 * MINUTE_NS
     for number in range(MOST_SOURCES + 10):
         one.look(f"p{number}", [item(pipe=f"p{number}")], clock.now_ns, masks=False)
     assert one.take_if_due() == []
     clock.now_ns = TELL_MINUTES * MINUTE_NS
-    one.look("p1", [item(pipe="p1")], clock.now_ns, masks=False)  # of before, as nobody has told yet
+    one.look("p1", [item(pipe="p1")], clock.now_ns, masks=False)  # counts for the earlier, unreported period
     records = []
     while record := one.take_if_due():
         records.append(record)
@@ -140,7 +140,7 @@ def test_it_is_told_when_its_five_minutes_are_over_a_few_samples_at_a_time():
     assert {sample.bucket for record in records for sample in record} == {0}
 
 
-def test_large_samples_are_told_in_records_of_their_own(monkeypatch: pytest.MonkeyPatch):
+def test_large_samples_are_split_over_several_records(monkeypatch: pytest.MonkeyPatch):
     one, clock = book()
     body = msgspec.json.encode({"ü" * 36 + f"{name:04}": {"ä" * 40: 1} for name in range(49)})
     for number in range(10):

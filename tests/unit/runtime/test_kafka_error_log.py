@@ -1,4 +1,4 @@
-"""A broker that is away for minutes must not fill the logs."""
+"""An unavailable broker does not flood the logs."""
 
 import pytest
 from confluent_kafka import KafkaError
@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError
 from dataplane.runtime.kafka import ERROR_LOG_S, ErrorLog, ingest_producer
 
 
-def test_error_log_writes_an_error_of_a_code_once_in_a_while_with_the_number_skipped(caplog: pytest.LogCaptureFixture):
+def test_error_log_writes_each_error_code_once_per_period_with_the_number_skipped(caplog: pytest.LogCaptureFixture):
     now = [100.0]
     report = ErrorLog(lambda: now[0])
     for _ in range(50):
@@ -24,8 +24,8 @@ def test_error_log_writes_an_error_of_a_code_once_in_a_while_with_the_number_ski
     assert "_ALL_BROKERS_DOWN" in lines[1]
 
 
-def test_client_whose_broker_is_away_logs_one_line(caplog: pytest.LogCaptureFixture):
+def test_client_of_an_unavailable_broker_logs_one_line(caplog: pytest.LogCaptureFixture):
     producer = ingest_producer("127.0.0.1:1", "away", timeout_ms=1_000)
     producer.produce("topic", b"value")
-    assert producer.flush(5) == 0, "given up after its time"
+    assert producer.flush(5) == 0, "given up after its timeout"
     assert len([record for record in caplog.records if "_TRANSPORT" in record.message]) == 1

@@ -1,19 +1,19 @@
-"""Timing between two checkpoints, with the talk's own figures."""
+"""Lags and process durations between two checkpoints, with the figures of the talk."""
 
 import pytest
 
 from dataplane.ledger.audit import LagSet
 from dataplane.ledger.breakdown import SLICES, Breakdown, Slice
-from dataplane.ledger.sketch import Sketch
-from dataplane.runtime.lags import LagBook
+from dataplane.ledger.sketch import LagSketch
+from dataplane.runtime.telemetry.lags import LagBook
 
 MS = 1_000
 NOW = 1_790_000_000_000_000
 KEY = ("p", "n", 1)
 
 
-def by_way(found: list[LagSet]) -> dict[str, Sketch]:
-    return {one.way: Sketch.decode(one.sketch) for one in found}
+def by_way(found: list[LagSet]) -> dict[str, LagSketch]:
+    return {one.way: LagSketch.decode(one.sketch) for one in found}
 
 
 def spent(**slices_us: int) -> list[int]:
@@ -23,13 +23,13 @@ def spent(**slices_us: int) -> list[int]:
     return row
 
 
-def test_the_talks_lags_and_process_durations():
+def test_lags_and_process_durations_match_the_talk():
     """Lag in 1, 5, 10 ms and lag out 3, 8, 12 ms at three nodes: durations 2, 3, 2 ms, end to end 12 ms."""
     book = LagBook()
     nodes = {"ingest": (1, 3), "normalize": (5, 8), "transmit:crm": (10, 12)}
     for node, (lag_in, lag_out) in nodes.items():
         book.add_group(("p", node, 1), NOW + lag_in * MS, (lag_out - lag_in) * MS, [NOW] * 10)
-    found = {(one.node, one.way): Sketch.decode(one.sketch) for one in book.take()}
+    found = {(one.node, one.way): LagSketch.decode(one.sketch) for one in book.take()}
     assert [found[node, "in"].max_us for node in nodes] == [1 * MS, 5 * MS, 10 * MS]
     assert [found[node, "own"].max_us for node in nodes] == [2 * MS, 3 * MS, 2 * MS]
     assert [found[node, "out"].max_us for node in nodes] == [3 * MS, 8 * MS, 12 * MS]
@@ -38,7 +38,7 @@ def test_the_talks_lags_and_process_durations():
         assert sketch.quantile(0.5) == pytest.approx(sketch.max_us, rel=0.01)
 
 
-def test_one_by_one_and_all_at_once_give_the_same_sketches():
+def test_single_and_bulk_additions_give_the_same_sketches():
     times = [NOW - n * 137 for n in range(1_000)]
     at_once, single, each = LagBook(), LagBook(), LagBook()
     at_once.add_group(KEY, NOW, 70, times)
@@ -48,7 +48,7 @@ def test_one_by_one_and_all_at_once_give_the_same_sketches():
     assert at_once.take() == single.take() == each.take()
 
 
-def test_groups_and_single_messages_meet_in_one_sketch():
+def test_groups_and_single_messages_share_one_sketch():
     book = LagBook()
     book.add(KEY, 5, 1)
     book.add_group(KEY, NOW, 2, [NOW - 7, NOW - 9])
@@ -61,7 +61,7 @@ def test_groups_and_single_messages_meet_in_one_sketch():
     }
 
 
-def test_all_sets_of_a_node_are_of_the_same_messages():
+def test_all_lag_sets_of_a_node_cover_the_same_messages():
     book = LagBook()
     book.add_group(KEY, NOW, 2, [NOW] * 40)
     book.add(KEY, 1, 1)
@@ -69,7 +69,7 @@ def test_all_sets_of_a_node_are_of_the_same_messages():
     assert {way: one.count for way, one in by_way(book.take()).items()} == {"in": 42, "out": 42, "own": 42}
 
 
-def test_a_source_clock_ahead_of_ours_is_kept_negative_in_lags_and_no_part_of_durations():
+def test_source_clock_ahead_of_ours_gives_negative_lags_and_does_not_affect_durations():
     book = LagBook()
     book.add_group(KEY, NOW, 1, [NOW + 5, NOW + 6])
     book.add_delivered(KEY, 3, -900, spent(ingest=2, transmit=3))
@@ -81,7 +81,7 @@ def test_a_source_clock_ahead_of_ours_is_kept_negative_in_lags_and_no_part_of_du
 
 
 @pytest.mark.parametrize("count", [1, 5, 400])
-def test_a_delivered_message_departs_when_all_of_its_time_is_spent(count: int):
+def test_departure_of_a_delivered_message_includes_all_of_its_time(count: int):
     book = LagBook()
     for n in range(count):
         book.add_delivered(KEY, 30 + n, 1_000, spent(ingest=5, retry=7, transmit=30 + n))
@@ -93,12 +93,12 @@ def test_a_delivered_message_departs_when_all_of_its_time_is_spent(count: int):
     assert Breakdown.decode(taken[1].breakdown).count == count
 
 
-def test_pipes_nodes_and_buckets_are_kept_apart_and_taken_once():
+def test_lags_are_separate_by_pipe_node_and_bucket_and_reported_once():
     book = LagBook()
     keys = [(p, n, b) for p in "pq" for n in ("normalize", "transform:crm") for b in (1, 2)]
     for lag, key in enumerate(keys):
         book.add(key, lag, 0)
     found = [one for one in book.take() if one.way == "in"]
-    taken = {(one.pipe, one.node, one.bucket): Sketch.decode(one.sketch).max_us for one in found}
+    taken = {(one.pipe, one.node, one.bucket): LagSketch.decode(one.sketch).max_us for one in found}
     assert taken == {key: lag for lag, key in enumerate(keys)}
     assert book.take() == []

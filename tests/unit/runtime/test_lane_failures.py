@@ -1,4 +1,4 @@
-"""A lane that fails at any step of its code: nothing is lost, and the ledger says nothing untrue."""
+"""A lane that fails at any step of its code loses nothing, and the ledger says nothing false."""
 
 import itertools
 from pathlib import Path
@@ -7,15 +7,15 @@ from typing import Final
 import pytest
 
 from dataplane.names import LaneKind
-from tests.rig.failing_lanes import WORLDS, Raiser, in_memory
-from tests.rig.failures import FAILURES
-from tests.rig.steps import Step, steps_of
+from tests.support.failing_lanes import WORLDS, Raiser, in_memory
+from tests.support.failures import FAILURES
+from tests.support.steps import Step, steps_of
 
-LANES: Final = 4  # until one drains: the fault is raised once
+LANES: Final = 4  # runs until one drains: the fault is raised once
 
 
 def passed(kind: LaneKind, var: Path) -> list[Step]:
-    """The steps that the world's traffic leads over, but those that close something: the process ends after them."""
+    """Return the steps that the traffic passes, without closing steps: the process ends after them."""
     world, tracer = WORLDS[kind](var), Raiser()
     with in_memory(world):
         assert world.run_lane(tracer) == "drained"
@@ -24,7 +24,7 @@ def passed(kind: LaneKind, var: Path) -> list[Step]:
 
 
 def fails_at(kind: LaneKind, step: Step, failure: str, nth: int, var: Path) -> bool:
-    """Have a lane fail there, and the next ones do the rest; returns whether it came by so often."""
+    """Let a lane fail at a step and the next ones finish; return True if the step ran `nth` times."""
     world, tracer = WORLDS[kind](var), Raiser(step, FAILURES[failure](), nth)
     with in_memory(world):
         ends = [world.run_lane(tracer)]
@@ -38,14 +38,14 @@ def fails_at(kind: LaneKind, step: Step, failure: str, nth: int, var: Path) -> b
 
 @pytest.mark.parametrize("kind", WORLDS)
 @pytest.mark.timeout(900)
-def test_an_exception_at_any_step_loses_nothing_and_reports_nothing_untrue(kind: LaneKind, tmp_path: Path):
+def test_exception_at_any_step_loses_nothing_and_reports_nothing_false(kind: LaneKind, tmp_path: Path):
     steps, failures = passed(kind, tmp_path / "first"), itertools.cycle(FAILURES)
     assert len(steps) > 100
     raised = [
         fails_at(kind, step, next(failures), 1 + number // len(FAILURES) % 2, tmp_path / str(number))
         for number, step in enumerate(steps)
     ]
-    assert sum(raised) > len(steps) * 0.6, "most steps are passed more than once"
+    assert sum(raised) > len(steps) * 0.6, "most steps run more than once"
 
 
 @pytest.mark.long

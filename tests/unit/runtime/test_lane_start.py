@@ -1,9 +1,9 @@
-"""A lane begins with what the control topic says now, not with what the host's snapshot said."""
+"""A lane starts with the current control topic, not with the snapshot of its host."""
 
 from typing import Any, cast
 
 from dataplane.names import INPUTS_OF, cell_topic
-from dataplane.runtime.lane import Lane, LaneIdentity, should_drain
+from dataplane.runtime.lanes.lane import Lane, LaneIdentity, should_drain
 from dataplane.tables.control import ControlTable
 from dataplane.tables.records import CellRecord, TopicRecord
 
@@ -11,7 +11,7 @@ TOPICS = {purpose: TopicRecord(cell_topic("c1", purpose, 1), 1, 1, "") for purpo
 
 
 class Reader:
-    """Has loaded a snapshot from before the lane was asked for; the rest of the topic comes in a moment."""
+    """Reader with a snapshot older than the lane; `catch_up` reads the rest of the topic."""
 
     def __init__(self) -> None:
         self.table = ControlTable()
@@ -26,14 +26,10 @@ class Reader:
         return True
 
 
-def test_a_lane_that_starts_from_an_older_snapshot_does_not_drain_at_once():
-    lane = Lane.__new__(Lane)
-    reader = Reader()
-    lane.identity, lane.table, lane._reader = (
-        LaneIdentity("c1", "process", 0, 1, "here"),
-        reader.table,
-        cast(Any, reader),
-    )
-    assert should_drain(lane.table, lane.identity), "by the snapshot alone"
+def test_lane_that_starts_from_an_older_snapshot_does_not_drain_immediately():
+    lane, reader = Lane.__new__(Lane), Reader()
+    lane.identity = LaneIdentity("c1", "process", 0, 1, "here")
+    lane.table, lane._reader = reader.table, cast(Any, reader)
+    assert should_drain(lane.table, lane.identity), "the snapshot alone would drain it"
     lane._await_cell()
     assert not should_drain(lane.table, lane.identity)

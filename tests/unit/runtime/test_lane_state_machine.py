@@ -1,4 +1,4 @@
-"""The pure part of a lane against a model broker: in whatever order, the invariants hold."""
+"""The pure part of a lane against a model broker: the invariants hold in any order of events."""
 
 from collections import defaultdict
 
@@ -8,15 +8,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pyroaring import BitMap64
 
 from dataplane.ledger.facts import Fact, FactBook, FactKey
-from dataplane.runtime.checkpoint import Frozen, Prefixes
-from dataplane.runtime.window import AckWindow
+from dataplane.runtime.lanes.checkpoint import CommitPrefixes, FrozenCheckpoint
+from dataplane.runtime.lanes.window import AckWindow
 
 PARTITIONS = (0, 1)
 BOUND = 6
-PENDING = 3  # checkpoints: one under way, and what revocations add
+PENDING = 3  # checkpoints: one in flight, and those that revocations add
 KEY = FactKey("transmit:crm", Fact.DELIVERED)
 partitions = st.sampled_from(PARTITIONS)
-shares = st.sampled_from([0.0, 0.5, 1.0])  # of what is left, done by another owner
+shares = st.sampled_from([0.0, 0.5, 1.0])  # of the remaining messages, processed by another owner
 
 
 class Broker:
@@ -25,7 +25,7 @@ class Broker:
     def __init__(self) -> None:
         self.log: dict[int, list[int]] = {p: [] for p in PARTITIONS}
         self.committed = dict.fromkeys(PARTITIONS, 0)
-        self.fence = dict.fromkeys(PARTITIONS, 0)  # grows with every change of owner
+        self.fence = dict.fromkeys(PARTITIONS, 0)  # increases with every change of owner
         self.audited: dict[int, set[int]] = defaultdict(set)
 
     def append(self, partition: int, gap: int) -> None:
@@ -40,7 +40,7 @@ class Broker:
         self.fence[partition] += 1
 
     def work_elsewhere(self, partition: int, share: float) -> None:
-        """Another lane owned the partition for a while: it took some of what is left, accounted for it, committed."""
+        """Let another lane own the partition for a while: it processes, audits and commits some of the rest."""
         left = [offset for offset in self.log[partition] if offset >= self.committed[partition]]
         done = left[: round(share * len(left))]
         if done:
@@ -49,7 +49,7 @@ class Broker:
 
 
 class LaneMachine(RuleBasedStateMachine):
-    """One lane; audits and commits are under way until a rule lets them arrive, fail, or be cut off by a crash."""
+    """One lane; audit records and commits stay in flight until a rule delivers, fails or cuts them off."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,12 +58,12 @@ class LaneMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.windows: dict[int, AckWindow] = {}
-        self.next: dict[int, int] = {}  # owned partitions and where the consumer reads on
-        self.open: dict[int, list[int]] = defaultdict(list)  # taken and not settled
+        self.next: dict[int, int] = {}  # owned partitions and the next offset to read
+        self.open: dict[int, list[int]] = defaultdict(list)  # read and not settled
         self.sizes: dict[int, dict[int, int]] = defaultdict(dict)
         self.facts = FactBook()
-        self.prefixes = Prefixes()
-        self.audits: list[tuple[Frozen, dict[int, set[int]]]] = []
+        self.prefixes = CommitPrefixes()
+        self.audits: list[tuple[FrozenCheckpoint, dict[int, set[int]]]] = []
         self.commits: list[dict[int, tuple[int, int]]] = []  # partition -> (offset, fence)
 
     # -- the world -------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(partition=partitions, share=shares, in_time=st.booleans())
     def revoke(self, partition: int, share: float, in_time: bool) -> None:
-        """In time: everything under way is acknowledged first, as `_settle_within` has it; else it is given up."""
+        """Revoke: in time, all in flight is acknowledged first (see `_settle_within`); else it is abandoned."""
         if in_time:
             while self.audits:
                 self.the_audit_is_acknowledged()
@@ -157,7 +157,7 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(stored=st.integers(0, 3), landed=st.integers(0, 3), share=shares)
     def crash(self, stored: int, landed: int, share: float) -> None:
-        """What was under way may have arrived or not; everything in memory is gone and is read again."""
+        """Crash: records in flight may have arrived or not; everything in memory is lost and read again."""
         for _ in range(min(landed, len(self.commits))):
             self.a_commit_arrives(True)
         for _, told in self.audits[:stored]:

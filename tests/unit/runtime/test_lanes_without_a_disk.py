@@ -1,30 +1,31 @@
-"""Lanes whose host's disk is full or gone: their files only make a restart quicker, so they go on and say so."""
+"""Lanes on a full or missing disk continue and report it: their files only make a restart faster."""
 
 import errno
 from pathlib import Path
 
 import pytest
 
-from dataplane.ledger.heartbeat import Heartbeat, decode_heartbeat
+from dataplane.ledger.heartbeat import HeartbeatRecord, decode_heartbeat
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC, LaneKind
 from dataplane.process.lookups import OPEN_EVERY_S, Lookups
-from dataplane.runtime import heartbeat, lookup_keeper
-from dataplane.runtime.lookup_keeper import LookupKeeper
+from dataplane.runtime import lookup_keeper
+from dataplane.runtime.lookup_keeper import LookupReplicator
+from dataplane.runtime.telemetry import heartbeat
 from dataplane.tables.lookup_store import LookupStore
 from dataplane.tables.optional_files import CALM_S, OptionalFiles
-from tests.rig.failing_lanes import WORLDS, World, in_memory
-from tests.rig.full_disk import full_disk
+from tests.support.failing_lanes import WORLDS, World, in_memory
+from tests.support.full_disk import full_disk
 
 
-def beats(world: World) -> list[Heartbeat]:
+def beats(world: World) -> list[HeartbeatRecord]:
     return [decode_heartbeat(message.value()) for message in world.kafka.logs[HEARTBEAT_TOPIC, 0]]
 
 
 @pytest.mark.parametrize("kind", WORLDS)
-def test_a_lane_on_a_full_disk_does_everything_and_reports_the_disk(
+def test_lane_on_a_full_disk_does_all_its_work_and_reports_the_disk(
     tmp_path: Path, kind: LaneKind, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(heartbeat.Pulse, "due", lambda _pulse: True)  # on every pass
+    monkeypatch.setattr(heartbeat.HeartbeatSender, "due", lambda _pulse: True)  # at every pass of the loop
     with full_disk(tmp_path) as disk:
         world = WORLDS[kind](disk.folder)
         with in_memory(world):
@@ -46,7 +47,7 @@ def test_a_lane_on_a_full_disk_does_everything_and_reports_the_disk(
         assert {beat.failing_files for beat in beats(after)} == {0}
 
 
-def test_look_up_tables_are_opened_once_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_lookup_tables_are_opened_once_the_disk_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     now_s = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
     with full_disk(tmp_path) as disk:
@@ -62,27 +63,25 @@ def test_look_up_tables_are_opened_once_there_is_room(tmp_path: Path, monkeypatc
                 assert pinned.row("tab", "key") is None
             are_open.append(lookups.store is not None)
             assert files.trouble.startswith("look-up tables on disk: ")
-        assert are_open == [False, False, False, True], "not asked at every batch"
+        assert are_open == [False, False, False, True], "not tried at every batch"
         now_s[0] += CALM_S
         assert files.trouble == ""
         lookups.close()
 
 
-def test_the_keeper_of_look_up_tables_goes_on_after_the_disk_refused_something(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_lookup_replicator_continues_after_a_disk_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lookup_keeper, "ELECT_S", 0.0)
     kept: list[str] = []
 
-    def keep(keeper: LookupKeeper) -> None:
+    def keep(keeper: LookupReplicator) -> None:
         kept.append(files.trouble)
         if len(kept) < 3:
             raise OSError(errno.ENOSPC, "No space left on device")
         keeper._ended.set()
 
-    monkeypatch.setattr(LookupKeeper, "_keep", keep)
+    monkeypatch.setattr(LookupReplicator, "_keep", keep)
     files, store = OptionalFiles(), LookupStore(tmp_path)
-    keeper = LookupKeeper("127.0.0.1:1", store, tmp_path, files)
+    keeper = LookupReplicator("127.0.0.1:1", store, tmp_path, files)
     keeper.start()
     keeper._thread.join(20)
     assert kept == ["", *["look-up tables on disk: No space left on device"] * 2]

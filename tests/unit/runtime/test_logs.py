@@ -1,11 +1,11 @@
-"""The data plane's log: JSON lines whose fields can be asked for."""
+"""The data plane's log: JSON lines with fields to query."""
 
 import json
 import logging
 import sys
 from typing import Any
 
-from dataplane.runtime.logs import JsonLines
+from dataplane.runtime.telemetry.logs import JsonLines
 
 
 def line(text: str, *arguments: object, **more: Any) -> dict[str, Any]:
@@ -14,7 +14,7 @@ def line(text: str, *arguments: object, **more: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_line_says_who_when_how_bad_and_what():
+def test_line_has_timestamp_level_logger_cell_lane_and_event():
     found = line("assigned %s", [1, 2])
     assert found.pop("timestamp").endswith("Z")
     assert found == {
@@ -22,16 +22,16 @@ def test_a_line_says_who_when_how_bad_and_what():
     }  # fmt: skip
 
 
-def test_a_pipe_named_in_a_text_is_a_field():
+def test_pipe_named_in_a_message_becomes_a_field():
     found = line("suspended: pipe=%s destination=%s cause=%s", "pipe_1", "crm", "rejected")
     assert (found["pipe"], found["destination"], found["cause"]) == ("pipe_1", "crm", "rejected")
 
 
-def test_what_would_break_a_line_stays_within_it():
+def test_newlines_and_control_characters_stay_within_one_line():
     assert line("said %s", 'a\nb"\x1b[31m')["event"] == 'said a\nb"\x1b[31m'
 
 
-def test_an_exception_comes_with_its_trace():
+def test_exception_is_logged_with_its_traceback():
     try:
         raise ValueError("no")
     except ValueError:

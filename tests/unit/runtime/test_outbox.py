@@ -1,4 +1,4 @@
-"""The outbox's promise: a token comes out once, when all of its records are stored, and never after an error."""
+"""TrackedProducer returns a token once, when all of its records are stored, and never after an error."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,13 +7,13 @@ import pytest
 from confluent_kafka import KafkaError
 
 from dataplane.ledger.meta import Headers
-from dataplane.runtime.outbox import Outbox, ProducerDeadError
-from dataplane.runtime.refusals import MANY
-from tests.rig.reports import Report
+from dataplane.runtime.producers.rejected_records import MANY
+from dataplane.runtime.producers.tracked_producer import ProducerFencedError, TrackedProducer
+from tests.support.reports import Report
 
 
 class ManualProducer:
-    """Takes records; the test says what became of them, in the next poll, as librdkafka does."""
+    """Producer whose delivery reports are set by the test and arrive in the next poll, as in librdkafka."""
 
     def __init__(self, room: int = 100) -> None:
         self.room = room
@@ -27,7 +27,7 @@ class ManualProducer:
         self.due.append(record[4])
 
     def poll(self, _wait_s: float) -> None:
-        if not self.reports and len(self.due) == self.room:  # a full queue empties by itself
+        if not self.reports and len(self.due) == self.room:  # a full queue drains automatically
             self.reports.append((None, Report(0, 0)))
         while self.reports:
             self.due.pop(0)(*self.reports.pop(0))
@@ -38,8 +38,8 @@ def producer() -> ManualProducer:
     return ManualProducer()
 
 
-def test_a_token_comes_out_once_all_of_its_records_are_stored(producer: ManualProducer):
-    outbox = Outbox(producer)
+def test_token_is_returned_once_all_of_its_records_are_stored(producer: ManualProducer):
+    outbox = TrackedProducer(producer)
     shipment = outbox.shipment("t", "run")
     for _ in range(2):
         shipment.send(b"v", None, 0, [])
@@ -52,8 +52,8 @@ def test_a_token_comes_out_once_all_of_its_records_are_stored(producer: ManualPr
     assert [(mark.topic, mark.partition, mark.offset) for mark in outbox.marks()] == [("t", 0, 8)]
 
 
-def test_what_an_earlier_try_had_stored_already_is_stored(producer: ManualProducer):
-    outbox = Outbox(producer)
+def test_record_stored_by_an_earlier_attempt_counts_as_stored(producer: ManualProducer):
+    outbox = TrackedProducer(producer)
     shipment = outbox.shipment("t", "run")
     for _ in range(2):
         shipment.send(b"v", None, 0, [])
@@ -63,8 +63,8 @@ def test_what_an_earlier_try_had_stored_already_is_stored(producer: ManualProduc
     assert [mark.offset for mark in outbox.marks()] == [8]
 
 
-def test_a_shipment_still_open_keeps_its_token(producer: ManualProducer):
-    outbox = Outbox(producer)
+def test_open_produce_group_keeps_its_token(producer: ManualProducer):
+    outbox = TrackedProducer(producer)
     shipment = outbox.shipment("t", "run")
     shipment.send(b"v", None, 0, [])
     producer.reports = [(None, Report(0, 7))]
@@ -73,8 +73,8 @@ def test_a_shipment_still_open_keeps_its_token(producer: ManualProducer):
     assert outbox.collect() == ["run"]
 
 
-def test_an_empty_shipment_gives_its_token_back(producer: ManualProducer):
-    outbox = Outbox(producer)
+def test_empty_produce_group_returns_its_token(producer: ManualProducer):
+    outbox = TrackedProducer(producer)
     outbox.shipment("t", "run").close()
     assert outbox.collect() == ["run"]
 
@@ -82,21 +82,21 @@ def test_an_empty_shipment_gives_its_token_back(producer: ManualProducer):
 REFUSED = (KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), Report(0, -1))
 
 
-def test_a_refused_shipment_ends_the_producer_and_settles_nothing(producer: ManualProducer):
-    outbox = Outbox(producer)
+def test_rejected_produce_group_ends_the_producer_and_settles_nothing(producer: ManualProducer):
+    outbox = TrackedProducer(producer)
     shipment = outbox.shipment("t", "run")
     shipment.send(b"v", None, 0, [])
     shipment.close()
     producer.reports = [REFUSED]
-    with pytest.raises(ProducerDeadError, match=r"^t: "):
+    with pytest.raises(ProducerFencedError, match=r"^t: "):
         outbox.collect()
 
 
-def test_a_fatal_error_ends_the_producer(producer: ManualProducer):
-    outbox = Outbox(producer)
+def test_fatal_error_ends_the_producer(producer: ManualProducer):
+    outbox = TrackedProducer(producer)
     outbox.send("t", "token", value=b"v")
     producer.reports = [(KafkaError(KafkaError._FATAL, "fenced", fatal=True), Report(0, -1))]
-    with pytest.raises(ProducerDeadError, match=r"^t: "):
+    with pytest.raises(ProducerFencedError, match=r"^t: "):
         outbox.collect()
 
 
@@ -107,15 +107,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now_s
 
 
-def test_a_refused_record_is_kept_and_asks_once_a_second_until_its_topic_takes_it(
+def test_rejected_record_is_kept_and_retried_once_a_second_until_its_topic_accepts_it(
     producer: ManualProducer, clock: list[float]
 ):
-    outbox = Outbox(producer)
+    outbox = TrackedProducer(producer)
     outbox.send("t", "token", value=b"v")
     for _ in range(3):
         producer.reports = [REFUSED]
         assert outbox.collect() == []
-        assert not producer.due, "not at once"
+        assert not producer.due, "not immediately"
         assert outbox.trouble.startswith("t refuses records: ")
         assert outbox.trouble.endswith("(1 wait)")
         clock[0] += 1
@@ -126,17 +126,15 @@ def test_a_refused_record_is_kept_and_asks_once_a_second_until_its_topic_takes_i
     assert (outbox.trouble, outbox.in_flight) == ("", 0)
 
 
-def test_what_comes_after_a_refused_record_waits_behind_it_and_follows_in_its_order(
-    producer: ManualProducer, clock: list[float]
-):
-    outbox = Outbox(producer)
+def test_records_after_a_rejected_one_wait_behind_it_and_keep_their_order(producer: ManualProducer, clock: list[float]):
+    outbox = TrackedProducer(producer)
     for number in range(3):
         outbox.send("t", number, value=b"v")
     producer.reports = [REFUSED, REFUSED, REFUSED]
     outbox.collect()
     outbox.send("t", 3, value=b"v")
     outbox.send("other", "else", value=b"v")
-    assert len(producer.due) == 1, "only the other topic's"
+    assert len(producer.due) == 1, "only the record of the other topic"
     producer.reports = [(None, Report(0, 1))]
     assert outbox.collect() == ["else"]
     clock[0] += 1
@@ -147,9 +145,9 @@ def test_what_comes_after_a_refused_record_waits_behind_it_and_follows_in_its_or
     assert outbox.collect() == [1, 2, 3]
 
 
-def test_many_refused_records_are_back_pressure(producer: ManualProducer):
+def test_many_rejected_records_cause_back_pressure(producer: ManualProducer):
     producer.room = MANY
-    outbox = Outbox(producer)
+    outbox = TrackedProducer(producer)
     for number in range(MANY):
         assert not outbox.is_full
         outbox.send("t", number, value=b"v")
@@ -158,9 +156,9 @@ def test_many_refused_records_are_back_pressure(producer: ManualProducer):
     assert outbox.is_full
 
 
-def test_a_full_queue_is_waited_for_and_loses_nothing():
+def test_send_waits_for_a_full_queue_and_loses_nothing():
     producer = ManualProducer(room=2)
-    outbox = Outbox(producer)
+    outbox = TrackedProducer(producer)
     for number in range(5):
         outbox.send("t", number, value=b"v")
     producer.reports = [(None, Report(0, n)) for n in range(len(producer.due))]

@@ -1,4 +1,4 @@
-"""A producer is replaced after a fatal error; what the failed one had is reported as not stored."""
+"""A producer is replaced after a fatal error, and its records are reported as not stored."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from dataplane.jobs.telling import NotStoredError, Teller
+from dataplane.jobs.ledger_reporter import QueryLedgerReporter, ReportWriteError
 from dataplane.runtime.kafka import ingest_producer, lane_producer
-from dataplane.runtime.outbox import Outbox, ProducerDeadError
-from dataplane.runtime.replaceable import MOST, ReplaceableProducer
-from tests.rig.librdkafka import MockCluster, fail_for_good
+from dataplane.runtime.producers.replaceable import MOST, ReplaceableProducer
+from dataplane.runtime.producers.tracked_producer import ProducerFencedError, TrackedProducer
+from tests.support.librdkafka import MockCluster, fail_for_good
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def cluster() -> MockCluster:
 
 @pytest.fixture
 def made() -> list[Producer]:
-    """Every instance, the newest last."""
+    """All producer instances, newest last."""
     return []
 
 
@@ -51,7 +51,7 @@ def replaced(producer: ReplaceableProducer, times: int) -> bool:
     return producer.replacements == times
 
 
-def test_a_fatal_error_replaces_the_instance_and_its_records_are_reported_as_not_stored(
+def test_fatal_error_replaces_the_instance_and_reports_its_records_as_not_stored(
     cluster: MockCluster, producer: ReplaceableProducer, made: list[Producer]
 ):
     reports: list[Any] = []
@@ -74,7 +74,7 @@ def test_a_fatal_error_replaces_the_instance_and_its_records_are_reported_as_not
     assert reports[1] is None
 
 
-def test_what_each_of_two_replaced_instances_had_is_reported(cluster: MockCluster, producer: ReplaceableProducer):
+def test_records_of_two_replaced_instances_are_all_reported(cluster: MockCluster, producer: ReplaceableProducer):
     reports: list[tuple[bool, bool]] = []
 
     def note(error: Any, _message: Any) -> None:
@@ -99,7 +99,7 @@ def test_produce_that_meets_the_error_first_raises_once(producer: ReplaceablePro
     assert producer.replacements == 1
 
 
-def test_instances_that_fail_again_and_again_are_told(producer: ReplaceableProducer, made: list[Producer]):
+def test_repeatedly_failing_instances_are_reported(producer: ReplaceableProducer, made: list[Producer]):
     for number in range(1, MOST + 1):
         assert not producer.is_failing
         fail_for_good(made[-1])
@@ -107,20 +107,20 @@ def test_instances_that_fail_again_and_again_are_told(producer: ReplaceableProdu
     assert producer.is_failing
 
 
-def test_an_outbox_says_that_its_producer_is_dead_where_the_client_does(cluster: MockCluster):
+def test_tracked_producer_raises_once_its_client_is_dead(cluster: MockCluster):
     producer = lane_producer(cluster.address, "lane")
-    outbox = Outbox(producer)
+    outbox = TrackedProducer(producer)
     fail_for_good(producer)
-    with pytest.raises(ProducerDeadError, match="planted"):
+    with pytest.raises(ProducerFencedError, match="planted"):
         until(lambda: False, lambda: outbox.collect(0.01))
 
 
-def test_a_query_does_its_batch_again_and_the_next_one_has_a_new_producer(cluster: MockCluster):
-    teller = Teller(cluster.address, "c1", "dedup")
+def test_query_repeats_its_failed_batch_with_a_new_producer(cluster: MockCluster):
+    teller = QueryLedgerReporter(cluster.address, "c1", "dedup")
     cluster.kill()
     teller.produce("t", b"1")
     fail_for_good(teller._producer._producer)
-    with pytest.raises(NotStoredError):
+    with pytest.raises(ReportWriteError):
         teller.await_stored()
     cluster.start()
     teller.produce("t", b"1")

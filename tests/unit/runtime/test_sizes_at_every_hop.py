@@ -1,4 +1,4 @@
-"""Messages of every size, around each limit, at every hop: no lane ends by them, and none is without an end."""
+"""Messages of every size around each limit, at every hop: no lane crashes, and every message ends."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,54 +10,54 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
+from dataplane.causes import Cause
 from dataplane.ledger.deadletter import (
     ANSWER_BYTES,
     DETAIL_BYTES,
     NODE_BYTES,
-    Death,
+    DeathCause,
     dead_headers,
     death_of,
     original_of,
 )
-from dataplane.ledger.meta import META_HEADER, Headers, Meta, encode_meta
+from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.names import WIRE_VERSION, Purpose
 from dataplane.process.dedup import JUDGED
 from dataplane.record_limits import BODY_BYTES, CLIENT_MAX_BYTES, ENVELOPE_BYTES, HOP_BYTES, wire_bytes
-from dataplane.retrier import mover
+from dataplane.retrier import redriver
 from dataplane.retrier import work as retrier_module
-from dataplane.retrier.errand import Errand
-from dataplane.retrier.mover import Carrier
-from dataplane.retrier.pace import Name
-from dataplane.retrier.parcels import LEAVE_HEADER
+from dataplane.retrier.redrive_job import RedriveJob
+from dataplane.retrier.redriver import Redriver
+from dataplane.retrier.release_pacer import DestinationKey
+from dataplane.retrier.retry_messages import LEAVE_HEADER
 from dataplane.retrier.work import RetrierWork
-from dataplane.runtime.deadletters import TOO_LARGE
-from dataplane.runtime.lane import held_bytes
+from dataplane.runtime.lanes.lane import buffered_bytes
 from dataplane.tables.records import PipeRecord
-from dataplane.transmit.ends import Ends
-from dataplane.transmit.sends import Send
-from tests.rig.memory_lane import MemoryLane, MemoryMessage
-from tests.rig.memory_topics import MemoryNews, MemoryTopics
-from tests.rig.process_lane import opened as opened_process
-from tests.rig.process_lane import plan
-from tests.rig.transmitting import destination, opened, without_kafka
+from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.outcomes.outcomes import Outcomes
+from tests.support.memory_lane import MemoryLane, MemoryMessage
+from tests.support.memory_topics import MemoryNews, MemoryTopics
+from tests.support.process_lane import opened as opened_process
+from tests.support.process_lane import plan
+from tests.support.transmitting import destination, opened, without_kafka
 
 NEAR: Final = st.integers(-60, 60)
 LONG: Final = 2**63 - 1
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def widest(of: str = "crm") -> Meta:
-    """Our header with everything in it as large as it gets."""
+def widest(of: str = "crm") -> MessageMeta:
+    """Return our header with every field at its largest."""
     times = dict.fromkeys(("event_time_us", "ingest_time_us", "first_us", "not_before_us", "asked_us"), LONG)
     numbers = dict.fromkeys(("child", "attempt", "tried", "life", "as_of", "share"), LONG)
     fields: dict[str, Any] = {"position": LONG, "off_time": True, "paced": True, "through": True, **times, **numbers}
-    return Meta(
+    return MessageMeta(
         version=WIRE_VERSION, id="i" * 60, pipe="p", revision=1, source="s" * 40, bucket=2**31, destination=of, **fields
     )
 
 
-def headers_of(meta: Meta, envelope: int, key: bytes | None = None) -> Headers:
-    """Headers that make an envelope of so many bytes, with the key."""
+def headers_of(meta: MessageMeta, envelope: int, key: bytes | None = None) -> Headers:
+    """Return headers that make an envelope of the given size together with the key."""
     headers: Headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json"), ("ce_x", b"")]
     headers[-1] = ("ce_x", b"x" * max(0, envelope - wire_bytes(None, key, headers)))
     return headers
@@ -73,23 +73,25 @@ def record(
 def sizes(lane: MemoryLane) -> list[int]:
     return [
         wire_bytes(one["value"], one.get("key"), one.get("headers") or [])
-        for _, _, one in lane.outbox.sent
+        for _, _, one in lane.producer.sent
         if one["headers"] is not None
     ]
 
 
 def letter(lane: MemoryLane) -> dict[str, Any]:
-    (found,) = lane.outbox.of(lane.cell.topics["dead"].name)
+    (found,) = lane.producer.of(lane.cell.topics["dead"].name)
     return found
 
 
 # -- what ingest accepts fits everywhere -------------------------------------------------------------------------------
 
-HOPS: Final[dict[str, Callable[[Ends, Send], None]]] = {
-    "tried again": lambda ends, send: ends.park(send, LONG, asked_us=LONG),
+HOPS: Final[dict[str, Callable[[Outcomes, Delivery], None]]] = {
+    "tried again": lambda ends, send: ends.schedule_retry(send, LONG, asked_us=LONG),
     "held": lambda ends, send: ends.hold(send),
     "to the slow lane": lambda ends, send: ends.divert(send),
-    "dead": lambda ends, send: ends.bury(send, "c" * NODE_BYTES, "\u4e2d" * DETAIL_BYTES, "\u4e2d" * ANSWER_BYTES),
+    "dead": lambda ends, send: ends.dead_letter(
+        send, "c" * NODE_BYTES, "\u4e2d" * DETAIL_BYTES, "\u4e2d" * ANSWER_BYTES
+    ),
 }
 
 
@@ -99,8 +101,8 @@ def _no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def sent(var: Path, size: int, envelope: int, key: bytes | None = None) -> Iterator[tuple[MemoryLane, Send]]:
-    """A transmit lane that has a record of that size in hand."""
+def sent(var: Path, size: int, envelope: int, key: bytes | None = None) -> Iterator[tuple[MemoryLane, Delivery]]:
+    """Open a transmit lane that has a record of the given size in flight."""
     lane, work, _ = opened(var, destination())
     try:
         lane.take(record(lane, "egress", size, headers_of(widest(), envelope, key), key))
@@ -111,18 +113,18 @@ def sent(var: Path, size: int, envelope: int, key: bytes | None = None) -> Itera
 
 
 @pytest.mark.parametrize("hop", HOPS)
-def test_the_largest_message_that_is_accepted_is_copied_whole_by_every_hop(tmp_path: Path, hop: str):
+def test_largest_accepted_message_is_copied_whole_by_every_hop(tmp_path: Path, hop: str):
     with sent(tmp_path, BODY_BYTES, ENVELOPE_BYTES, b"k" * 300) as (lane, send):
         HOPS[hop](lane.work._ends, send)
-        (_, _, stored) = lane.outbox.sent[-1]
+        (_, _, stored) = lane.producer.sent[-1]
         assert stored["value"] == send.body
         assert stored["headers"][2] == send.headers[2]
         assert max(sizes(lane)) <= CLIENT_MAX_BYTES
         grown = max(sizes(lane)) - BODY_BYTES - ENVELOPE_BYTES
-        assert grown < HOP_BYTES // 2, "later hops have room for more than they take"
+        assert grown < HOP_BYTES // 2, "each hop needs less than half of its headroom"
 
 
-def test_the_largest_message_that_is_accepted_passes_process_dedup_and_its_entrance(tmp_path: Path):
+def test_largest_accepted_message_passes_process_dedup_and_the_hold_at_the_entrance(tmp_path: Path):
     lane = opened_process(tmp_path, plan(dedup={"paths": ["a"], "window_s": 60}))
     for offset, more in enumerate(([], [JUDGED]), 5):
         meta = widest("")
@@ -131,7 +133,7 @@ def test_the_largest_message_that_is_accepted_passes_process_dedup_and_its_entra
     lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "paused", [(1, 100)], cause="dead-rate"))
     lane.take(record(lane, "ingest", BODY_BYTES, headers_of(widest(""), ENVELOPE_BYTES), offset=7))
     names = [lane.cell.topics[purpose].name for purpose in ("dedup", "egress", "held")]
-    assert [topic for topic, *_ in lane.outbox.sent] == names
+    assert [topic for topic, *_ in lane.producer.sent] == names
     assert max(sizes(lane)) <= CLIENT_MAX_BYTES
 
 
@@ -140,19 +142,19 @@ def test_the_largest_message_that_is_accepted_passes_process_dedup_and_its_entra
 
 @quick
 @given(more=NEAR, envelope=st.integers(1_000, ENVELOPE_BYTES), hop=st.sampled_from(sorted(HOPS)), keyed=st.booleans())
-def test_a_transmit_lane_ends_every_message_whatever_its_size(
+def test_transmit_lane_ends_every_message_whatever_its_size(
     tmp_path_factory: pytest.TempPathFactory, more: int, envelope: int, hop: str, keyed: bool
 ):
     key = b"crm\0k" if keyed else None
     size = min(CLIENT_MAX_BYTES - envelope, CLIENT_MAX_BYTES - envelope - 500 + more * 20)
     with sent(tmp_path_factory.mktemp("lane"), size, envelope, key) as (lane, send):
-        assert wire_bytes(send.body, key, send.headers) <= CLIENT_MAX_BYTES, "so the topic holds it"
+        assert wire_bytes(send.body, key, send.headers) <= CLIENT_MAX_BYTES, "the topic can store it"
         HOPS[hop](lane.work._ends, send)
         assert max(sizes(lane)) <= CLIENT_MAX_BYTES
-        (topic, _, stored) = lane.outbox.sent[-1]
+        (topic, _, stored) = lane.producer.sent[-1]
         if topic == lane.cell.topics["dead"].name and not stored["value"]:
             assert original_of(stored["headers"]) == f"{lane.cell.topics['egress'].name}/0/5"
-            assert death_of(stored["headers"]).cause == (TOO_LARGE if hop != "dead" else "c" * NODE_BYTES)
+            assert death_of(stored["headers"]).cause == (Cause.TOO_LARGE if hop != "dead" else "c" * NODE_BYTES)
         else:
             assert stored["value"] == send.body
         lane.store()
@@ -162,7 +164,7 @@ def test_a_transmit_lane_ends_every_message_whatever_its_size(
 
 @quick
 @given(near=st.sampled_from([BODY_BYTES, CLIENT_MAX_BYTES - ENVELOPE_BYTES]), more=NEAR, grown=st.integers(0, 120))
-def test_a_process_lane_ends_every_message_whatever_its_size(
+def test_process_lane_ends_every_message_whatever_its_size(
     tmp_path_factory: pytest.TempPathFactory, near: int, more: int, grown: int
 ):
     steps = [{"op": "set", "path": "note", "value": "x" * grown}] if grown else []
@@ -170,7 +172,7 @@ def test_a_process_lane_ends_every_message_whatever_its_size(
     headers = headers_of(widest(""), 2_000)
     body = b'{"a":"' + b"x" * (near + more - 8) + b'"}'
     lane.take(MemoryMessage(0, 5, body, headers, None, lane.cell.topics["ingest"].name))
-    (topic, _, stored) = lane.outbox.sent[-1]
+    (topic, _, stored) = lane.producer.sent[-1]
     if topic == lane.cell.topics["egress"].name:
         assert len(stored["value"]) <= BODY_BYTES
     else:
@@ -178,13 +180,13 @@ def test_a_process_lane_ends_every_message_whatever_its_size(
             (body, ""),
             (b"", f"{lane.cell.topics['ingest'].name}/0/5"),
         ]
-        assert death_of(stored["headers"]).cause == TOO_LARGE
+        assert death_of(stored["headers"]).cause == Cause.TOO_LARGE
     assert max(sizes(lane)) <= CLIENT_MAX_BYTES
     lane.store()
     assert lane.unsettled() == 0
 
 
-def test_a_child_that_grew_too_large_before_it_died_is_dead_by_reference(tmp_path: Path):
+def test_child_that_grew_too_large_before_its_failure_is_dead_lettered_by_reference(tmp_path: Path):
     steps = [
         {"op": "set", "path": "lines", "value": [1]},
         {"op": "explode", "path": "lines"},
@@ -199,18 +201,18 @@ def test_a_child_that_grew_too_large_before_it_died_is_dead_by_reference(tmp_pat
     assert lane.unsettled() == 0
 
 
-def test_what_is_too_large_to_be_held_at_the_entrance_is_dead_by_reference(tmp_path: Path):
+def test_message_too_large_to_be_held_at_the_entrance_is_dead_lettered_by_reference(tmp_path: Path):
     lane = opened_process(tmp_path, plan())
     lane.table.apply(PipeRecord("p", 2, "t", "orders", "c1", "paused", [(1, 100)], cause="dead-rate"))
-    meta = Meta(WIRE_VERSION, "i", "p", 1, "s", 1, 1, 1)
+    meta = MessageMeta(WIRE_VERSION, "i", "p", 1, "s", 1, 1, 1)
     headers = headers_of(meta, 1_000)
     lane.take(record(lane, "ingest", CLIENT_MAX_BYTES - 1_000, headers), _second(lane, headers))
     assert original_of(letter(lane)["headers"]) == f"{lane.cell.topics['ingest'].name}/0/5"
-    assert len(lane.outbox.of(lane.cell.topics["held"].name)) == 1, "the other is held"
+    assert len(lane.producer.of(lane.cell.topics["held"].name)) == 1, "the other message is held"
     lane.store()
     assert lane.unsettled() == 0
     filed = lane.filed()
-    assert (filed["normalize", "dead", TOO_LARGE], filed["normalize", "held", "1"]) == (1, 1)
+    assert (filed["normalize", "dead", Cause.TOO_LARGE], filed["normalize", "held", "1"]) == (1, 1)
 
 
 def _second(lane: MemoryLane, headers: Headers) -> MemoryMessage:
@@ -219,12 +221,12 @@ def _second(lane: MemoryLane, headers: Headers) -> MemoryMessage:
 
 @quick
 @given(more=NEAR, tier=st.booleans(), due=st.booleans())
-def test_a_retrier_lane_ends_every_message_whatever_its_size(
+def test_retrier_lane_ends_every_message_whatever_its_size(
     tmp_path_factory: pytest.TempPathFactory, more: int, tier: bool, due: bool
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retrier_module, "NewsReader", MemoryNews)
-        patch.setattr("dataplane.retrier.floor.place_reader", MemoryTopics().reader)
+        patch.setattr(retrier_module, "SignalReader", MemoryNews)
+        patch.setattr("dataplane.retrier.low_watermarks.place_reader", MemoryTopics().reader)
         lane = MemoryLane("retrier", tmp_path_factory.mktemp("lane"))
         lane.work = RetrierWork(lane)  # type: ignore[arg-type]
     meta = widest()
@@ -234,7 +236,7 @@ def test_a_retrier_lane_ends_every_message_whatever_its_size(
         headers.append((LEAVE_HEADER, b"1"))
     body = CLIENT_MAX_BYTES - wire_bytes(None, None, headers) - max(0, more)
     lane.take(record(lane, "delay-10s" if tier else "retry-in", body, headers))
-    lane.work.turn()
+    lane.work.poll()
     assert max(sizes(lane)) <= CLIENT_MAX_BYTES
     lane.store()
     assert lane.unsettled() == 0
@@ -242,7 +244,7 @@ def test_a_retrier_lane_ends_every_message_whatever_its_size(
 
 
 @pytest.mark.parametrize("room", [0, 100])
-def test_a_record_that_is_none_of_ours_is_dead_whatever_its_size(tmp_path: Path, room: int):
+def test_foreign_record_is_dead_lettered_whatever_its_size(tmp_path: Path, room: int):
     lane = opened_process(tmp_path, plan())
     body = b"x" * (CLIENT_MAX_BYTES - wire_bytes(None, None, [("a", b"b")]) - room)
     topic = lane.cell.topics["ingest"].name
@@ -256,34 +258,34 @@ def test_a_record_that_is_none_of_ours_is_dead_whatever_its_size(tmp_path: Path,
 # -- a letter by reference is not brought back -------------------------------------------------------------------------
 
 
-def test_a_redrive_skips_a_letter_without_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_redrive_skips_a_dead_letter_without_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with sent(tmp_path, CLIENT_MAX_BYTES - 2_000, 2_000) as (lane, send):
-        lane.work._ends.bury(send, "rejected", "answered 400", "400\n" + "x" * 2_000)
+        lane.work._ends.dead_letter(send, "rejected", "answered 400", "400\n" + "x" * 2_000)
         found = letter(lane)
         assert original_of(found["headers"])
         name = lane.cell.topics["dead"].name
         topics = MemoryTopics()
         topics.add(MemoryMessage(0, 9, found["value"], found["headers"], None, name))
-        monkeypatch.setattr(mover, "place_reader", topics.reader)
-        errand = Errand(Name("p", "crm"), "redrive", {(name, 0): BitMap64([9])}, {})
-        before = len(lane.outbox.sent)
-        carrier = Carrier(lane, errand, 1_000.0)  # type: ignore[arg-type]
-        carrier._allowance = 10.0
-        carrier.turn(carrier._allowed_s + 1)
-        assert len(lane.outbox.sent) == before, "nothing is sent in its place"
-        assert errand.is_over
-        assert errand.skipped_below({(name, 0): 10}) == 1
+        monkeypatch.setattr(redriver, "place_reader", topics.reader)
+        job = RedriveJob(DestinationKey("p", "crm"), "redrive", {(name, 0): BitMap64([9])}, {})
+        before = len(lane.producer.sent)
+        worker = Redriver(lane, job, 1_000.0)  # type: ignore[arg-type]
+        worker._allowance = 10.0
+        worker.poll(worker._allowed_s + 1)
+        assert len(lane.producer.sent) == before, "nothing is sent in its place"
+        assert job.is_over
+        assert job.skipped_below({(name, 0): 10}) == 1
 
 
-def test_marks_are_cut_to_whole_characters():
-    headers = dead_headers(widest(), [(META_HEADER, b"")], Death("n", "c", "\u4e2d" * DETAIL_BYTES, "\ud800" * 5))
+def test_dead_letter_headers_are_cut_to_whole_characters():
+    headers = dead_headers(widest(), [(META_HEADER, b"")], DeathCause("n", "c", "\u4e2d" * DETAIL_BYTES, "\ud800" * 5))
     death = death_of(headers)
     assert death.detail == "\u4e2d" * (DETAIL_BYTES // 3)
     assert death.answer == "?" * 5
 
 
-def test_what_a_window_holds_counts_headers_as_well():
-    """Else many attributes beside small bodies would fill a lane's memory within its bound."""
+def test_buffered_bytes_of_a_message_include_its_headers():
+    """Otherwise many attributes with small bodies would fill a lane's memory within its bound."""
     message = MemoryMessage(0, 5, b"{}", [("ce_a", b"x" * 1_000), ("ce_b", b"x" * 500)])
-    assert held_bytes(message) == 1_502
-    assert held_bytes(MemoryMessage(0, 5, b"{}", [])) == 2
+    assert buffered_bytes(message) == 1_502
+    assert buffered_bytes(MemoryMessage(0, 5, b"{}", [])) == 2

@@ -1,20 +1,20 @@
-"""What happens to many messages is logged once a second with its count, and the log stays small."""
+"""Repeated events are logged once a second with their count, and the log stays small."""
 
 import pytest
 
-from dataplane.runtime.tally import MOST_LINES, Tally
+from dataplane.runtime.telemetry.message_tally import MOST_LINES, MessageTally
 
 
-def test_what_happens_to_many_is_one_line_with_its_count(caplog: pytest.LogCaptureFixture):
-    tally = Tally()
+def test_repeated_events_become_one_line_with_their_count(caplog: pytest.LogCaptureFixture):
+    tally = MessageTally()
     for cause in ("rejected", "rejected", "expired", "rejected"):
         tally.add(f"dead: cause={cause}")
     tally.write()
     assert caplog.messages == ["dead: cause=rejected count=3", "dead: cause=expired count=1"]
 
 
-def test_nothing_is_written_twice_or_of_nothing(caplog: pytest.LogCaptureFixture):
-    tally = Tally()
+def test_events_are_written_once_and_an_empty_tally_writes_nothing(caplog: pytest.LogCaptureFixture):
+    tally = MessageTally()
     tally.add("dead: cause=rejected")
     tally.write()
     caplog.clear()
@@ -22,12 +22,12 @@ def test_nothing_is_written_twice_or_of_nothing(caplog: pytest.LogCaptureFixture
     assert not caplog.messages
 
 
-def test_more_kinds_than_a_log_can_bear_are_counted_together(caplog: pytest.LogCaptureFixture):
-    tally = Tally()
+def test_kinds_beyond_the_limit_are_counted_together(caplog: pytest.LogCaptureFixture):
+    tally = MessageTally()
     for number in range(MOST_LINES + 7):
         tally.add(f"dead: pipe={number}")
     tally.add("dead: pipe=0")
     tally.write()
     assert len(caplog.messages) == MOST_LINES + 1
     assert caplog.messages[0] == "dead: pipe=0 count=2"
-    assert caplog.messages[-1] == "and others: count=7"
+    assert caplog.messages[-1] == "other messages: count=7"

@@ -1,4 +1,4 @@
-"""When traces are on, by OpenTelemetry's own variables; and what happens to spans that nobody takes."""
+"""OpenTelemetry's own variables enable tracing; spans that no collector accepts are dropped and counted."""
 
 import os
 import subprocess
@@ -12,16 +12,16 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
-from dataplane.runtime.spans import CLOSE_S, Spans
-from dataplane.runtime.tracing import Tracing, traceparent_of, tracing_from
+from dataplane.runtime.telemetry.spans import CLOSE_S, BoundedSpanProcessor
+from dataplane.runtime.telemetry.tracing import Tracing, traceparent_of, tracing_from
 from localbox.settings import ROOT
-from tests.rig.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, parent_of, trace_of
+from tests.support.traces import SENDER, TRACE, TRACE_ID, UNSAMPLED, Traced, parent_of, trace_of
 
 NOWHERE = "http://127.0.0.1:9"
 
 
 class Collector(SpanExporter):
-    """Takes what comes as it is told; `busy` is held while it hangs."""
+    """Exporter that returns the given result, or hangs until `go_on` is set."""
 
     def __init__(self, *, answers: SpanExportResult = SpanExportResult.SUCCESS, hangs: bool = False) -> None:
         self.took: list[ReadableSpan] = []
@@ -38,8 +38,11 @@ class Collector(SpanExporter):
         return self._answers
 
 
-def kept(collector: Collector, most: int = 100, every_s: float = 0.01) -> tuple[Tracing, Spans]:
-    provider, spans = TracerProvider(shutdown_on_exit=False), Spans(collector, most=most, every_s=every_s)
+def kept(collector: Collector, most: int = 100, every_s: float = 0.01) -> tuple[Tracing, BoundedSpanProcessor]:
+    provider, spans = (
+        TracerProvider(shutdown_on_exit=False),
+        BoundedSpanProcessor(collector, most=most, every_s=every_s),
+    )
     provider.add_span_processor(spans)
     return Tracing(provider, spans), spans
 
@@ -52,11 +55,11 @@ def kept(collector: Collector, most: int = 100, every_s: float = 0.01) -> tuple[
         pytest.param({"OTEL_EXPORTER_OTLP_ENDPOINT": NOWHERE, "OTEL_SDK_DISABLED": "true"}, id="switched off"),
     ],
 )
-def test_without_an_endpoint_there_are_no_traces(env: dict[str, str]):
+def test_tracing_is_off_without_an_endpoint(env: dict[str, str]):
     assert tracing_from("penstock-ingest", "ingest-1", env) is None
 
 
-def test_the_sdk_is_not_even_imported_where_traces_are_off():
+def test_sdk_is_not_imported_where_tracing_is_off():
     names = "dataplane.ingest.__main__, dataplane.jobs.lanes, dataplane.process.work, dataplane.transmit.work"
     script = f"import sys, {names}, dataplane.retrier.work; print([m for m in sys.modules if 'opentelemetry' in m])"
     env = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
@@ -66,13 +69,13 @@ def test_the_sdk_is_not_even_imported_where_traces_are_off():
     assert done.stdout.strip() == "[]"
 
 
-def test_variables_that_cannot_be_used_end_nobody(monkeypatch: pytest.MonkeyPatch):
+def test_invalid_variables_disable_tracing_and_end_no_process(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", NOWHERE)
     monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "no number")
     assert tracing_from("penstock-ingest", "ingest-1") is None
 
 
-def test_spans_name_the_process_and_the_environment_has_the_last_word(monkeypatch: pytest.MonkeyPatch):
+def test_spans_name_the_process_and_environment_variables_have_precedence(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", NOWHERE)
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
     tracing = tracing_from("penstock-process", "c1/process-0")
@@ -88,7 +91,7 @@ def test_spans_name_the_process_and_the_environment_has_the_last_word(monkeypatc
     tracing.close()
 
 
-def test_a_lane_follows_whoever_began_the_trace_and_begins_none(monkeypatch: pytest.MonkeyPatch):
+def test_lane_joins_existing_traces_and_starts_none(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", NOWHERE)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_on")
     tracing = tracing_from("penstock-process", "c1/process-0", follows=True)
@@ -102,7 +105,7 @@ def test_a_lane_follows_whoever_began_the_trace_and_begins_none(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("sampler", "recorded"), [("parentbased_always_off", False), ("parentbased_always_on", True)])
-def test_whoever_begins_traces_samples_as_the_variables_say(
+def test_process_that_starts_traces_samples_as_the_variables_say(
     monkeypatch: pytest.MonkeyPatch, sampler: str, recorded: bool
 ):
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", NOWHERE)
@@ -114,7 +117,7 @@ def test_whoever_begins_traces_samples_as_the_variables_say(
     tracing.close()
 
 
-def test_a_span_hangs_below_its_parent_and_is_carried_on():
+def test_span_has_its_parent_and_is_propagated():
     traced = Traced()
     span = traced.tracing.begin("x", "client", {"a": 1}, parent=TRACE, start_us=1_790_000_000_000_000)
     span.end()
@@ -124,20 +127,20 @@ def test_a_span_hangs_below_its_parent_and_is_carried_on():
 
 
 @pytest.mark.parametrize("parent", ["", "00-nonsense-01"])
-def test_without_a_parent_it_is_the_root_of_a_new_trace(parent: str):
+def test_span_without_a_parent_is_the_root_of_a_new_trace(parent: str):
     traced = Traced()
     traced.tracing.begin("x", "server", {}, parent=parent).end()
     (ended,) = traced.spans
     assert (parent_of(ended), trace_of(ended) == TRACE_ID) == ("", False)
 
 
-def test_one_that_is_not_recorded_says_so_to_whoever_comes_after():
+def test_unrecorded_span_propagates_an_unsampled_traceparent():
     span = Traced(ALWAYS_OFF).tracing.begin("x", "server", {}, parent=TRACE)
     assert traceparent_of(span).startswith(f"00-{TRACE_ID}-")
     assert traceparent_of(span).endswith("-00")
 
 
-def test_what_is_queued_is_sent_before_the_end():
+def test_queued_spans_are_sent_before_shutdown():
     collector = Collector()
     tracing, _ = kept(collector, every_s=60)
     for _ in range(3):
@@ -147,7 +150,7 @@ def test_what_is_queued_is_sent_before_the_end():
     assert tracing.dropped == 0
 
 
-def test_a_collector_that_hangs_keeps_nobody_waiting_and_what_finds_no_room_is_counted():
+def test_hanging_collector_blocks_no_caller_and_dropped_spans_are_counted():
     collector = Collector(hangs=True)
     tracing, _ = kept(collector, most=10)
     tracing.begin("x", "internal", {}).end()
@@ -163,7 +166,7 @@ def test_a_collector_that_hangs_keeps_nobody_waiting_and_what_finds_no_room_is_c
     collector.go_on.set()
 
 
-def test_what_a_collector_refuses_is_counted():
+def test_spans_refused_by_the_collector_are_counted():
     tracing, spans = kept(Collector(answers=SpanExportResult.FAILURE), every_s=60)
     for _ in range(3):
         tracing.begin("x", "internal", {}).end()
@@ -171,7 +174,7 @@ def test_what_a_collector_refuses_is_counted():
     assert (tracing.dropped, spans.dropped) == (3, 3)
 
 
-def test_the_thread_outlives_an_exporter_that_raises():
+def test_export_thread_survives_an_exporter_that_raises():
     class Broken(Collector):
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
             if not self.asked.is_set():

@@ -1,4 +1,4 @@
-"""The book of what a process spends: busy and idle apart, told when it is due, nothing told twice or left out."""
+"""Usage of a process: busy and idle CPU apart, reported when due, each part exactly once."""
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -6,21 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.jobs.lanes import make_work
-from dataplane.ledger.audit import Audit, decode_audit
-from dataplane.ledger.usage import PipeUsage, Usage
+from dataplane.ledger.audit import AuditRecord, decode_audit
+from dataplane.ledger.usage import PipeUsage, UsageReport
 from dataplane.names import AUDIT_TOPIC
-from dataplane.runtime.lane import LaneIdentity
-from dataplane.runtime.usage import TELL_S, UsageBook
+from dataplane.runtime.lanes.lane import LaneIdentity
+from dataplane.runtime.telemetry.usage import TELL_S, UsageBook
 from tests.bench import threads
 from tests.bench.client import EVENT
 from tests.bench.stand import STEPS
-from tests.rig.cluster import PIPE
+from tests.support.cluster import PIPE
 
 COUNT = 1_500
 
 
 class Clocks:
-    """The process's CPU and the time, as the test says."""
+    """CPU time and clock of the process, set by the test."""
 
     def __init__(self) -> None:
         self.cpu_ns = 5_000_000
@@ -35,41 +35,41 @@ class Clocks:
         return UsageBook(self.read, lambda: self.now_s)
 
 
-def taken(clocks: Clocks, book: UsageBook) -> Usage:
+def taken(clocks: Clocks, book: UsageBook) -> UsageReport:
     clocks.now_s += TELL_S
     usage = book.take_if_due()
     assert usage is not None
     return usage
 
 
-def test_nothing_is_told_before_it_is_due():
+def test_usage_is_not_reported_before_it_is_due():
     clocks = Clocks()
     book = clocks.book()
     book.add("p", 1, 10, 1)
     clocks.now_s += TELL_S - 0.1
     assert book.take_if_due() is None
     book.hasten()
-    assert book.take_if_due() == Usage(0, 0, [PipeUsage("p", 1, 10, 1)])
+    assert book.take_if_due() == UsageReport(0, 0, [PipeUsage("p", 1, 10, 1)])
 
 
-def test_what_was_used_before_the_book_is_not_in_it():
+def test_cpu_used_before_the_recording_starts_is_not_counted():
     clocks = Clocks()
     book = clocks.book()
     clocks.cpu_ns += 7_000
-    assert taken(clocks, book) == Usage(7, 0, [])
+    assert taken(clocks, book) == UsageReport(7, 0, [])
 
 
-def test_busy_and_idle_are_told_apart_and_the_clock_is_read_only_when_that_changes():
+def test_busy_and_idle_are_separate_and_the_clock_is_read_only_at_a_change():
     clocks = Clocks()
     book = clocks.book()
     for idle, spent_ns in ((False, 3_000), (True, 2_000), (True, 4_000), (False, 10_000)):
-        book.turn(idle=idle)
+        book.poll(idle=idle)
         clocks.cpu_ns += spent_ns
-    assert clocks.reads == 3, "at the making, and twice when it changed"
-    assert taken(clocks, book) == Usage(13, 6, [])
+    assert clocks.reads == 3, "at creation, and at two changes"
+    assert taken(clocks, book) == UsageReport(13, 6, [])
 
 
-def test_what_is_done_for_a_pipe_adds_up_and_is_told_once():
+def test_work_for_a_pipe_adds_up_and_is_reported_once():
     clocks = Clocks()
     book = clocks.book()
     book.add("p", 2, 20, 5)
@@ -80,23 +80,23 @@ def test_what_is_done_for_a_pipe_adds_up_and_is_told_once():
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3_000), st.booleans()), max_size=40))
-def test_all_that_is_told_together_is_all_that_was_used(turns: list[tuple[bool, int, bool]]):
+def test_sum_of_all_reports_is_all_cpu_used(turns: list[tuple[bool, int, bool]]):
     clocks = Clocks()
     book, began_ns = clocks.book(), clocks.cpu_ns
     told_us = 0
     for idle, spent_ns, due in turns:
-        book.turn(idle=idle)
+        book.poll(idle=idle)
         clocks.cpu_ns += spent_ns
         if due:
             usage = taken(clocks, book)
             told_us += usage.busy_us + usage.idle_us
     last = taken(clocks, book)
     told_us += last.busy_us + last.idle_us
-    assert 0 <= clocks.cpu_ns - began_ns - told_us * 1_000 < 2_000, "but for a part of a microsecond of each"
+    assert 0 <= clocks.cpu_ns - began_ns - told_us * 1_000 < 2_000, "except for a fraction of a microsecond each"
 
 
-def audits(kafka: str) -> list[Audit]:
-    """Every audit record on the broker."""
+def audits(kafka: str) -> list[AuditRecord]:
+    """Return every audit record on the broker."""
     reader = Consumer({"bootstrap.servers": kafka, "group.id": "reader", "enable.auto.commit": False})
     found = []
     for partition in reader.list_topics(AUDIT_TOPIC, timeout=10).topics[AUDIT_TOPIC].partitions:
@@ -109,12 +109,12 @@ def audits(kafka: str) -> list[Audit]:
     return found
 
 
-def test_a_lane_tells_what_it_did_for_a_pipe_at_the_latest_when_it_drains(monkeypatch: pytest.MonkeyPatch):
-    """A whole lane on librdkafka's own broker: every message, every byte, and no more CPU than the process used."""
+def test_lane_reports_its_work_for_a_pipe_at_the_latest_when_it_drains(monkeypatch: pytest.MonkeyPatch):
+    """A whole lane on librdkafka's mock broker: all messages, all bytes, and no more CPU than the process used."""
     monkeypatch.setattr(threads, "COUNT", COUNT)
     with threads.mock_cluster(STEPS) as (cluster, settings):
         threads.fill(cluster)
-        began = UsageBook()  # before the lane's own
+        began = UsageBook()  # created before the lane's own
         lane = threads.TimedLane(LaneIdentity("c1", "process", 0, 1, "test"), settings, make_work)
         assert lane.run() == "drained"
         told = [audit.usage for audit in audits(cluster.kafka) if audit.usage is not None]

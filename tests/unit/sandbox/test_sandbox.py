@@ -1,4 +1,4 @@
-"""Sandbox workers: what tenants wrote runs under limits that the kernel keeps, and nobody waits for somebody else's."""
+"""Sandbox workers run tenants' code under kernel limits, and no owner waits for the job of another."""
 
 import contextlib
 import os
@@ -14,16 +14,16 @@ import psutil
 import pytest
 
 from dataplane.plan import compile_plan
-from dataplane.plan.dryrun import Sample, dry_run
+from dataplane.plan.dryrun import SampleEvent, dry_run
 from dataplane.sandbox.jobs import CheckSpec, RefusedSpec, Tried, TryEvent
 from dataplane.spec import SpecError, parse_pipe_spec
 from dataplane.spec.schema import SchemaError
-from dataplane.stages.enrich import NoTables, TableGoneError
+from dataplane.stages.enrich import EmptyTables, TableNotFoundError
 from mgmt import sandbox
 from mgmt.sandbox import FilterCopy, FilterRefusedError, SandboxBusy, SandboxLimit, TooManyAtOnce, pool
 from mgmt.sandbox.pool import MOST_PER_OWNER, MOST_WAITING, Pool, Worker
-from tests.rig.copies import copy_at
-from tests.rig.plane import until
+from tests.support.copies import copy_at
+from tests.support.plane import until
 
 
 def spec(**more: Any) -> dict[str, Any]:
@@ -34,11 +34,11 @@ def spec(**more: Any) -> dict[str, Any]:
 
 
 def event(document: dict[str, Any], body: bytes, **more: Any) -> TryEvent:
-    return TryEvent(msgspec.json.encode(document), Sample(body, "", "m", 1, 1), b"salt", **more)
+    return TryEvent(msgspec.json.encode(document), SampleEvent(body, "", "m", 1, 1), b"salt", **more)
 
 
 def heavy(name: str) -> dict[str, Any]:
-    """A spec that takes some 0.1 s to check. Compiled expressions are kept, so each test names fields of its own."""
+    """Return a spec that needs 0.1 s to check. Compiled expressions are cached: use new field names per test."""
     some = " || ".join(f"body.{name} == {number}" for number in range(3))
     return spec(normalize=[{"op": "filter", "when": f"{some} || body.b == {number} || true"} for number in range(100)])
 
@@ -47,7 +47,7 @@ LOOKING_UP = spec(enrich=[{"table": "people", "key": "body.who", "into": "person
 
 
 class BlockedRows:
-    """Look-up tables that answer when they are let: a job that asks them stays under way for as long."""
+    """Look-up tables that block until `let` is set, and with them any job that reads a row."""
 
     def __init__(self) -> None:
         self.asked, self.let = threading.Semaphore(0), threading.Event()
@@ -65,7 +65,7 @@ def workers() -> Iterator[Pool]:
     made.close()
 
 
-def test_an_event_comes_out_as_it_does_without_a_sandbox(workers: Pool):
+def test_event_gives_the_same_result_as_without_a_sandbox(workers: Pool):
     document = spec(
         normalize=[{"op": "set", "path": "b", "value": 2}],
         routes={
@@ -76,17 +76,17 @@ def test_an_event_comes_out_as_it_does_without_a_sandbox(workers: Pool):
     found = workers.run(event(document, b'{"a":1}', follow="m"), cpu_s=2)
     assert isinstance(found, Tried)
     parsed = parse_pipe_spec(document)
-    here = dry_run(parsed, compile_plan(parsed, b"salt"), Sample(b'{"a":1}', "shop", "m", 1, 1), lambda: 0)
+    here = dry_run(parsed, compile_plan(parsed, b"salt"), SampleEvent(b'{"a":1}', "shop", "m", 1, 1), lambda: 0)
     assert [node.results for node in found.run.nodes] == [node.results for node in here.nodes]
     assert found.run.requests == here.requests
     assert found.verdicts == [True, False]
 
 
-def test_look_up_tables_are_read_by_the_parent(workers: Pool):
+def test_parent_process_reads_the_lookup_tables(workers: Pool):
     class People:
         def row(self, table: str, key: str) -> Any:
             if key == "gone":
-                raise TableGoneError(table)
+                raise TableNotFoundError(table)
             return {"name": key} if key == "ada" else None
 
     bodies = []
@@ -101,7 +101,7 @@ def test_look_up_tables_are_read_by_the_parent(workers: Pool):
     ]
 
 
-def test_a_job_over_its_cpu_time_is_killed_and_the_next_one_gets_a_fresh_worker(workers: Pool):
+def test_job_over_its_cpu_time_is_killed_and_the_next_one_gets_a_fresh_worker(workers: Pool):
     workers.run(CheckSpec(msgspec.json.encode(spec())), cpu_s=5)
     (before,) = [worker.pid for worker in workers._idle]
     job = CheckSpec(msgspec.json.encode(heavy("killed")))
@@ -111,36 +111,36 @@ def test_a_job_over_its_cpu_time_is_killed_and_the_next_one_gets_a_fresh_worker(
     assert workers.run(job, cpu_s=30) is not None
 
 
-def test_a_job_that_needs_too_much_memory_is_stopped(workers: Pool):
+def test_job_that_needs_too_much_memory_is_stopped(workers: Pool):
     wide = b"[" + b"[]," * 4_000_000 + b"[]]"  # 12 MB of text, ten times that as objects
     with pytest.raises(SandboxLimit, match="128 MB of memory"):
         workers.run(event(spec(normalize=[{"op": "set", "path": "a", "value": 1}]), wide), cpu_s=30)
 
 
-def test_an_answer_that_is_too_large_is_not_sent(workers: Pool):
+def test_oversized_result_is_not_sent(workers: Pool):
     shouting = spec(destinations={f"d{n}": {"type": "http", "url": "https://e.example.com/"} for n in range(40)})
     with pytest.raises(SandboxLimit, match="larger than 8 MB"):
         workers.run(event(shouting, b'"%s"' % (b"x" * 200_000)), cpu_s=30)
 
 
-def test_a_worker_has_no_secret_and_no_connection_of_its_parent(monkeypatch: pytest.MonkeyPatch):
+def test_worker_has_no_secret_and_no_connection_of_its_parent(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PENSTOCK_SECRET_KEY", "do not tell")
     with open(os.devnull) as kept, contextlib.closing(Worker()) as worker:  # noqa: PTH123 (a descriptor of ours)
-        worker.run(CheckSpec(msgspec.json.encode(spec())), 5, NoTables())
+        worker.run(CheckSpec(msgspec.json.encode(spec())), 5, EmptyTables())
         assert {*psutil.Process(worker.pid).environ()} <= {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "LC_CTYPE"}
         targets = {str(one.readlink()) for one in Path(f"/proc/{worker.pid}/fd").iterdir()}
-        assert sum(target.startswith("socket:") for target in targets) == 1  # the one to us
+        assert sum(target.startswith("socket:") for target in targets) == 1  # the one to the parent
         assert kept.fileno() >= 0
 
 
-def test_a_worker_ends_when_its_parent_is_gone():
+def test_worker_ends_when_its_parent_is_gone():
     with contextlib.closing(Worker()) as worker:
-        worker.run(CheckSpec(msgspec.json.encode(spec())), 5, NoTables())
+        worker.run(CheckSpec(msgspec.json.encode(spec())), 5, EmptyTables())
         worker._link.close()
         until(lambda: not worker.is_alive, "it has ended", 20)
 
 
-def test_a_worker_that_died_while_idle_is_replaced(workers: Pool):
+def test_worker_that_died_while_idle_is_replaced(workers: Pool):
     workers.warm()
     (worker,) = workers._idle
     worker._process.kill()
@@ -152,7 +152,7 @@ def hold(workers: Pool, threads: ThreadPoolExecutor, rows: BlockedRows, owner: s
     threads.submit(workers.run, event(LOOKING_UP, b'{"who":"ada"}'), cpu_s=5, owner=owner, rows=rows)
 
 
-def test_of_one_owner_one_job_runs_and_others_go_first(workers: Pool):
+def test_owner_runs_one_job_at_a_time_and_other_owners_go_first(workers: Pool):
     rows = BlockedRows()
     with ThreadPoolExecutor(8) as threads:
         hold(workers, threads, rows, "greedy")
@@ -167,7 +167,7 @@ def test_of_one_owner_one_job_runs_and_others_go_first(workers: Pool):
         rows.let.set()
 
 
-def test_more_callers_than_the_queue_holds_are_refused_at_once(workers: Pool, monkeypatch: pytest.MonkeyPatch):
+def test_callers_beyond_the_queue_size_are_refused_immediately(workers: Pool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pool, "QUEUE_S", 30.0)
     rows = BlockedRows()
     with ThreadPoolExecutor(MOST_WAITING + 2) as threads:
@@ -179,7 +179,7 @@ def test_more_callers_than_the_queue_holds_are_refused_at_once(workers: Pool, mo
         rows.let.set()
 
 
-def test_who_waits_too_long_is_refused_and_leaves_the_queue(workers: Pool, monkeypatch: pytest.MonkeyPatch):
+def test_caller_that_waits_too_long_is_refused_and_leaves_the_queue(workers: Pool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pool, "QUEUE_S", 0.05)
     rows = BlockedRows()
     with ThreadPoolExecutor(2) as threads:
@@ -192,7 +192,7 @@ def test_who_waits_too_long_is_refused_and_leaves_the_queue(workers: Pool, monke
         rows.let.set()
 
 
-# -- what the web process asks of them
+# -- requests of the web process
 
 
 @pytest.fixture
@@ -202,14 +202,14 @@ def _slow_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_slow_checks")
-def test_a_spec_that_is_too_expensive_to_check_is_refused_unparsed(monkeypatch: pytest.MonkeyPatch):
+def test_spec_that_is_too_expensive_to_check_is_refused_unparsed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sandbox, "_known", {})
     monkeypatch.setattr(sandbox, "parse_pipe_spec", lambda _: pytest.fail("it was parsed in this process"))
     with pytest.raises(SpecError, match="too expensive to check"):
         sandbox.checked_spec_of(heavy("refused"))
 
 
-def test_a_spec_is_checked_once_and_known_from_then_on(monkeypatch: pytest.MonkeyPatch):
+def test_spec_is_checked_once_and_then_cached(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sandbox, "_known", {})
     document = heavy("known")
     sandbox.checked_spec_of(document)
@@ -225,7 +225,7 @@ def test_a_spec_is_checked_once_and_known_from_then_on(monkeypatch: pytest.Monke
         pytest.param(spec(extra=1), id="an unknown field"),
     ],
 )
-def test_what_is_wrong_with_a_spec_is_told_as_without_a_sandbox(document: dict[str, Any]):
+def test_spec_error_is_the_same_as_without_a_sandbox(document: dict[str, Any]):
     with pytest.raises(SpecError) as there:
         sandbox.checked_spec_of(document)
     with pytest.raises(SpecError) as here:
@@ -233,8 +233,8 @@ def test_what_is_wrong_with_a_spec_is_told_as_without_a_sandbox(document: dict[s
     assert (there.value.path, there.value.reason) == (here.value.path, here.value.reason)
 
 
-def test_half_a_character_is_refused():
-    with pytest.raises(SpecError, match="half a character"):
+def test_unpaired_surrogate_is_refused():
+    with pytest.raises(SpecError, match="an unpaired surrogate"):
         sandbox.checked_spec_of({"sources": "\ud800"})
 
 
@@ -243,14 +243,14 @@ def copies(*bodies: Any) -> list[FilterCopy]:
     return [FilterCopy(one.peek.meta, one.peek.node, one.peek.step, one.body) for one in found]
 
 
-def test_a_filter_is_asked_about_each_copy():
+def test_filter_is_evaluated_for_each_copy():
     found = sandbox.filter_copies("body.n > 1 && meta.step == 'here'", copies({"n": 1}, {"n": 2}, {}), owner="o")
     assert found == [False, True, None]
     with pytest.raises(FilterRefusedError, match="line 1, column 1"):
         sandbox.filter_copies("payload.n > 1", [], owner="o")
 
 
-def test_a_filter_over_its_budget_for_one_message_is_stopped_with_the_limit(monkeypatch: pytest.MonkeyPatch):
+def test_filter_over_its_budget_for_one_message_is_stopped_with_the_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sandbox, "MESSAGE_S", 0.005)
     slow = copies({"l": list(range(1_000_000))})
     with pytest.raises(SandboxLimit, match="more than 5 ms of CPU time for one message"):
@@ -258,7 +258,7 @@ def test_a_filter_over_its_budget_for_one_message_is_stopped_with_the_limit(monk
     assert sandbox.filter_copies("body.n == 1", copies({"n": 1}), owner="quick") == [True]
 
 
-def test_a_slow_filter_is_asked_slice_by_slice_so_that_others_have_their_turn(monkeypatch: pytest.MonkeyPatch):
+def test_slow_filter_runs_slice_by_slice_so_that_others_have_their_turn(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sandbox, "SLICE_S", 0.02)
     many = copies(*[{"l": list(range(20_000))}] * 100)
     found = sandbox.filter_copies("body.l[0] == 0", many, owner="slow")
@@ -266,7 +266,7 @@ def test_a_slow_filter_is_asked_slice_by_slice_so_that_others_have_their_turn(mo
     assert 1 <= len(found) < len(many)
 
 
-def test_a_schema_is_checked_compared_and_tried():
+def test_schema_is_checked_compared_and_tried():
     before = {"type": "object", "properties": {"a": {"type": "integer"}}}
     after = {"type": "object", "properties": {"a": {"type": "string"}}}
     found = sandbox.check_schema(after, before=before, event=b'{"a": 1}')
@@ -277,7 +277,7 @@ def test_a_schema_is_checked_compared_and_tried():
         sandbox.check_schema([])
 
 
-def test_thirty_two_jobs_at_once_are_all_answered(workers: Pool, monkeypatch: pytest.MonkeyPatch):
+def test_thirty_two_concurrent_jobs_are_all_answered(workers: Pool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pool, "MOST_WAITING", 64)
     monkeypatch.setattr(pool, "QUEUE_S", 60.0)
     job: Callable[[int], Any] = lambda n: workers.run(event(spec(), b'{"n":%d}' % n), cpu_s=5, owner=f"{n % 16}")  # noqa: E731

@@ -1,4 +1,4 @@
-"""A schema that is called compatible takes every event that the one before took; what is breaking names the field."""
+"""A compatible schema accepts every event of the version before; a breaking one names the field."""
 
 import json
 from itertools import combinations, product
@@ -55,7 +55,7 @@ def told(old: Schema, new: Schema) -> list[tuple[str, str]]:
         pytest.param(obj(a=obj(b=STRING)), obj(a=obj(b=STRING, c=STRING)), id="a field deep inside"),
     ],
 )
-def test_what_takes_more_is_compatible(old: Schema, new: Schema):
+def test_schema_that_accepts_more_is_compatible(old: Schema, new: Schema):
     assert changes(old, new) == []
 
 
@@ -100,16 +100,16 @@ def test_what_takes_more_is_compatible(old: Schema, new: Schema):
         ),
     ],
 )
-def test_what_may_refuse_is_breaking_and_names_the_field(old: Schema, new: Schema, field: str, path: str):
+def test_schema_that_may_refuse_is_breaking_and_names_the_field(old: Schema, new: Schema, field: str, path: str):
     assert told(old, new) == [(field, path)]
 
 
-def test_the_reason_is_said_in_words():
+def test_breaking_change_gives_its_reason_in_words():
     [change] = changes(obj(amount={"type": "number"}), obj(("amount",), amount={"type": "number"}))
     assert str(change) == "amount: is required now, and could be left out"
 
 
-def test_no_more_is_told_than_anybody_reads():
+def test_number_of_reported_changes_is_limited():
     names = [f"f{number}" for number in range(2 * MOST)]
     old, new = ({"properties": {name: {"type": kind} for name in names}} for kind in ("string", "null"))
     assert len(changes(old, new)) == MOST
@@ -121,7 +121,7 @@ def test_alternatives_that_cannot_be_compared_in_time_are_breaking():
     assert changes(branches, other)
 
 
-# -- the proof
+# -- property tests
 
 SMALL = [None, True, 0, 1, 1.5, 3, "", "a", "ab"]
 SOME = [None, 1, 1.5, "a", "b", [], [1], {}, {"a": 1}]
@@ -134,7 +134,7 @@ OBJECTS = [
     for found in product(SOME, repeat=size)
 ]
 DEEPER = [{"a": inner} for inner in LISTS + OBJECTS[:200]] + [[inner] for inner in OBJECTS[:200]]
-# Every small event there is is tried with each pair: chance chooses schemas only.
+# Each pair is tried with every small event: only the schemas are random.
 EVENTS = [*PLAIN, *LISTS, *OBJECTS, *DEEPER, [1, 2, 3], {"a": 1, "b": 1, "c": 1}]
 VALUES = st.sampled_from(SMALL + SOME)
 WORDS: dict[str, SearchStrategy[Any]] = {
@@ -152,7 +152,7 @@ WORDS: dict[str, SearchStrategy[Any]] = {
     "pattern": st.sampled_from(["a", "^b"]),
     "format": st.sampled_from(["uuid", "date"]),
     "uniqueItems": st.booleans(),
-    # outside what is compared: they have to stay, or to go
+    # keywords that are not compared: they have to stay or to be removed
     "multipleOf": st.sampled_from([1, 2]),
     "minContains": st.integers(0, 2),
     "maxContains": st.integers(0, 2),
@@ -183,7 +183,7 @@ ROOTS: SearchStrategy[Schema] = SCHEMAS.filter(lambda one: isinstance(one, dict)
 
 @st.composite
 def next_versions(draw: st.DrawFn, old: Any) -> Any:
-    """The schema with a few words of it changed, gone or come, here or deeper: as people change schemas."""
+    """Draw the schema with some keywords changed, removed or added, at any depth, as people change schemas."""
     if not isinstance(old, dict) or not old or draw(st.integers(0, 9)) == 0:
         return draw(SCHEMAS)
     new = dict(old)
@@ -210,7 +210,7 @@ def pairs(draw: st.DrawFn) -> tuple[Schema, Schema]:
 
 
 def refused(old: Schema, new: Schema) -> Any:
-    """An event that fits the one and not the other, in a list; None if there is none."""
+    """Return a list with an event that fits `old` and not `new`; None if there is none."""
     before, after = (compile_schema(checked_schema(one)) for one in (old, new))
     return next(([event] for event in EVENTS if before(event) is None and after(event) is not None), None)
 
@@ -221,30 +221,30 @@ def as_many_as(examples: int) -> settings:
 
 @as_many_as(600)
 @given(pairs())
-def test_every_event_that_fitted_fits_a_schema_that_is_called_compatible(two: tuple[Schema, Schema]):
+def test_every_event_that_fitted_before_fits_a_compatible_schema(two: tuple[Schema, Schema]):
     assert changes(*two) or refused(*two) is None
 
 
-def test_a_schema_that_has_time_for_smaller_events_only_is_breaking():
+def test_schema_that_has_time_for_smaller_events_only_is_breaking():
     closed: Schema = {"additionalProperties": False, "properties": {"a": True}}
     for field in ({"pattern": "[ab]*a[ab]{200}x"}, {"items": {"anyOf": [{"const": number} for number in range(90)]}}):
         [found] = changes(closed, {**closed, "properties": {"a": True, "b": field}})
-        assert "takes events of at most" in found.reason
+        assert "accepts at most" in found.reason
     assert changes(closed, {**closed, "properties": {"a": True, "b": {"pattern": "^[a-z]+$", "maxLength": 90}}}) == []
 
 
 @as_many_as(150)
 @given(ROOTS)
-@example({"anyOf": [{"additionalProperties": False, "allOf": [False], "anyOf": [True]}]})  # one alternative in another
-def test_a_schema_is_compatible_with_itself_and_with_none(schema: Schema):
+@example({"anyOf": [{"additionalProperties": False, "allOf": [False], "anyOf": [True]}]})  # nested alternatives
+def test_schema_is_compatible_with_itself_and_with_the_empty_schema(schema: Schema):
     assert changes(schema, schema) == []
     assert changes(schema, {}) == []
 
 
 @as_many_as(150)
 @given(ROOTS, st.data())
-def test_a_schema_that_loses_a_word_that_nothing_else_leans_on_is_compatible(schema: Schema, data: st.DataObject):
-    # what holds for others depends on these
+def test_removal_of_a_keyword_that_no_other_depends_on_is_compatible(schema: Schema, data: st.DataObject):
+    # other keywords depend on these
     leaning = {"properties", "patternProperties", "prefixItems", "if", "then", "else"}
     leaning |= {"minContains", "maxContains", "maxLength"}
     free = sorted(schema.keys() - leaning) if not schema.keys() & {"unevaluatedProperties", "unevaluatedItems"} else []

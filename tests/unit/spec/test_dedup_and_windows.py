@@ -1,4 +1,4 @@
-"""What a spec may say of dedup and of windows, and where it is told that it may not."""
+"""Valid dedup and window settings of a spec, and the path that an error names."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ def spec(**fields: Any) -> dict[str, Any]:
     return {"sources": {"shop": {}}, "destinations": {"crm": {"url": "https://crm.example/"}}, **fields}
 
 
-def test_a_spec_that_asks_for_neither_means_neither():
+def test_spec_without_dedup_and_windows_has_neither():
     parsed = parse_pipe_spec(spec())
     assert (parsed.dedup, parsed.windows) == (None, {})
 
 
-def test_both_are_stored_as_they_were_given():
+def test_dedup_and_windows_are_stored_as_given():
     given = spec(dedup={"paths": ["order.id"], "window_s": 60}, windows={"per-minute": COUNT})
     parsed = parse_pipe_spec(given)
     assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
@@ -58,7 +58,7 @@ def test_both_are_stored_as_they_were_given():
         ),
     ],
 )
-def test_what_cannot_run_is_refused_where_it_stands(fields: dict[str, Any], path: str):
+def test_invalid_setting_is_refused_at_its_path(fields: dict[str, Any], path: str):
     with pytest.raises(SpecError) as told:
         parse_pipe_spec(spec(**fields))
     assert told.value.path.startswith(path)

@@ -1,4 +1,4 @@
-"""How many parts of a schema look at one value that an event may have many of."""
+"""Number of schema parts that examine one value of which an event may have many."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from dataplane.spec.effort import SLOW, crowd
 
-TWO: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "null"}]}  # and the one that holds them
+TWO: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "null"}]}  # two alternatives and the part around them
 
 
 @pytest.mark.parametrize(
@@ -29,5 +29,5 @@ TWO: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "null"}]}  # and t
         pytest.param({"items": {"minimum": 0, "maximum": 2**63}}, 1 + SLOW, id="so do very large numbers"),
     ],
 )
-def test_the_crowd_at_one_value(schema: Any, most: int):
+def test_crowd_counts_the_schema_parts_at_one_value(schema: Any, most: int):
     assert crowd(schema) == most

@@ -1,4 +1,4 @@
-"""The endpoint of a destination, to which its credential belongs: scheme, host, port and token URL, nothing else."""
+"""A credential belongs to a destination's endpoint: scheme, host, port and token URL, nothing else."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_another_scheme_host_or_port_is_another_endpoint(url: str):
     assert endpoint(url) != endpoint()
 
 
-def test_a_token_url_is_part_of_it():
+def test_token_url_is_part_of_the_endpoint():
     def oauth2(token_url: str) -> str:
         return endpoint(auth={"type": "oauth2", "token_url": token_url, "client_id": "c"})
 
@@ -47,5 +47,5 @@ def test_a_token_url_is_part_of_it():
     assert oauth2("https://login.example.com/token") != oauth2("https://login.example.com/other") != endpoint()
 
 
-def test_settings_that_send_it_nowhere_else_do_not_count():
+def test_settings_that_do_not_change_the_target_do_not_change_the_endpoint():
     assert endpoint(auth={"type": "bearer"}, timeout_s=3, headers={"X-A": "1"}) == endpoint()

@@ -1,10 +1,10 @@
-"""What a spec may not say of its look-ups, and the field that is named."""
+"""Invalid look-ups of a spec, and the field that the error names."""
 
 from typing import Any
 
 import pytest
 
-from dataplane.spec import Enrich, SpecError, parse_pipe_spec, spec_to_builtins
+from dataplane.spec import EnrichSpec, SpecError, parse_pipe_spec, spec_to_builtins
 
 STEP = {"table": "shops", "key": "body.shop", "into": "shop_row"}
 
@@ -14,9 +14,9 @@ def spec(*steps: Any) -> dict[str, Any]:
     return {"sources": {"shop": {}}, "destinations": {"crm": to}, "enrich": list(steps)}
 
 
-def test_a_look_up_survives_being_stored():
+def test_lookup_survives_a_storage_round_trip():
     parsed = parse_pipe_spec(spec(STEP))
-    assert parsed.enrich == [Enrich("shops", "body.shop", "shop_row")]
+    assert parsed.enrich == [EnrichSpec("shops", "body.shop", "shop_row")]
     assert parse_pipe_spec(spec_to_builtins(parsed)) == parsed
 
 
@@ -33,7 +33,7 @@ def test_a_look_up_survives_being_stored():
         pytest.param({"tabel": 1}, "$.enrich[0]", id="a misspelt field"),
     ],
 )
-def test_a_bad_look_up_is_refused_by_its_field(changes: dict[str, Any], path: str):
+def test_invalid_lookup_is_refused_with_its_field(changes: dict[str, Any], path: str):
     with pytest.raises(SpecError) as refused:
         parse_pipe_spec(spec(STEP | changes))
     assert refused.value.path == path

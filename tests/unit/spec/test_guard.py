@@ -25,31 +25,31 @@ ALLOWED = """
 """.split()  # noqa: SIM905 (a table of addresses reads better)
 
 
-def test_there_are_enough_forms():
+def test_forbidden_addresses_cover_at_least_sixty_forms():
     assert len(set(FORBIDDEN)) >= 60
 
 
 @pytest.mark.parametrize("address", FORBIDDEN)
-def test_an_address_that_leads_inside_is_refused(address: str):
+def test_non_public_address_is_refused(address: str):
     assert not may_connect(address)
 
 
 @pytest.mark.parametrize("address", ALLOWED)
-def test_a_public_address_is_allowed(address: str):
+def test_public_address_is_allowed(address: str):
     assert may_connect(address)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9", "fd12::1"])
-def test_a_network_named_in_the_settings_is_allowed(address: str):
+def test_network_named_in_the_settings_is_allowed(address: str):
     assert may_connect(address, parse_networks("127.0.0.0/8, fd00::/8"))
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "::1", "169.254.169.254"])
-def test_naming_one_network_opens_no_other(address: str):
+def test_allowing_one_network_allows_no_other(address: str):
     assert not may_connect(address, parse_networks("127.0.0.0/8, fd00::/8"))
 
 
 @pytest.mark.parametrize("host", ["localhost", "2130706433", "0x7f.1", "127.1", "", "\uff11\uff12\uff17.0.0.1"])
-def test_what_is_no_literal_address_is_an_error_and_never_allowed(host: str):
+def test_host_that_is_no_literal_address_is_an_error_and_never_allowed(host: str):
     with pytest.raises(ValueError, match=r"."):
         may_connect(host)

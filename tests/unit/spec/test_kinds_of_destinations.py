@@ -1,4 +1,4 @@
-"""A destination or source is told by its type; where none is named it is http, as in the specs of older days."""
+"""The type of a destination or source selects its kind; without a type it is http, as in older specs."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from dataplane.plan import compile_plan
-from dataplane.plan.dryrun import Sample, dry_run
+from dataplane.plan.dryrun import SampleEvent, dry_run
 from dataplane.spec import (
     HttpDestination,
     HttpSource,
@@ -36,14 +36,14 @@ KEPT = spec(
 )
 
 
-def test_a_spec_of_older_days_names_no_types():
+def test_older_spec_without_types_means_http():
     parsed = parse_pipe_spec(spec(crm={"url": URL}))
     assert isinstance(parsed.destinations["crm"], HttpDestination)
     assert isinstance(parsed.sources["shop"], HttpSource)
     assert isinstance(destination_of({"url": URL}), HttpDestination)
 
 
-def test_every_kind_survives_its_own_plain_form_and_the_wire():
+def test_every_kind_survives_round_trips_through_builtins_and_the_wire():
     parsed = parse_pipe_spec(KEPT)
     kinds = [type(to) for to in parsed.destinations.values()]
     assert kinds == [LakeDestination, TopicDestination, TableDestination]
@@ -73,15 +73,15 @@ def test_every_kind_survives_its_own_plain_form_and_the_wire():
         pytest.param(spec({"s": {"type": "amqp"}}, a={"url": URL}), "sources.s.type", id="unknown kind of source"),
     ],
 )
-def test_what_a_kind_lacks_is_named(document: dict[str, Any], path: str):
+def test_error_names_the_invalid_field_of_a_kind(document: dict[str, Any], path: str):
     with pytest.raises(SpecError) as refused:
         parse_pipe_spec(document)
     assert refused.value.path == f"$.{path}"
 
 
-def test_a_dry_run_says_what_would_be_stored():
+def test_dry_run_shows_what_would_be_stored():
     parsed = parse_pipe_spec(KEPT)
-    sample = Sample(b'{"id":7}', "shop", "m1", 0, 0)
+    sample = SampleEvent(b'{"id":7}', "shop", "m1", 0, 0)
     stored = dry_run(parsed, compile_plan(parsed), sample, lambda: 0).requests
     assert [(one.method, one.url, one.body) for one in stored] == [
         ("STORE", "lake", '{"id":7}'),

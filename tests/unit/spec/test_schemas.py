@@ -1,4 +1,4 @@
-"""Which schemas are taken, why others are not, and what an event is told that does not fit."""
+"""Accepted schemas, the reasons for refusals, and the error of an event that does not fit."""
 
 import json
 import time
@@ -10,8 +10,8 @@ from dataplane.spec.schema import (
     MAX_BYTES,
     MAX_LEVELS,
     MAX_PATTERNS,
-    Misfit,
     SchemaError,
+    SchemaMismatch,
     checked_schema,
     compile_schema,
     pointer_of,
@@ -44,7 +44,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def lines_of_laughs(lines: int) -> dict[str, Any]:
-    """Each names the next one ten times."""
+    """Return definitions that each reference the next one ten times."""
     defs: dict[str, Any] = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 10} for n in range(lines)}
     return {"$defs": defs | {f"d{lines}": {}}, "$ref": "#/$defs/d0"}
 
@@ -63,9 +63,11 @@ def loop(**more: Any) -> dict[str, Any]:
         pytest.param([], "", "needs an object", id="no object"),
         pytest.param({"type": "strin"}, "/type", "needs types of array, boolean", id="no type"),
         pytest.param({"properties": {"a": {"minimum": "1"}}}, "/properties/a/minimum", "not of type", id="no number"),
-        pytest.param({"requierd": ["a"]}, "/requierd", "no word that we take", id="a misspelt word"),
-        pytest.param({"items": {"$defs": {}}}, "/items/$defs", "no word that we take", id="definitions below the root"),
-        pytest.param({"$dynamicRef": "#a"}, "/$dynamicRef", "no word", id="a dynamic reference"),
+        pytest.param({"requierd": ["a"]}, "/requierd", "not a supported keyword", id="a misspelt word"),
+        pytest.param(
+            {"items": {"$defs": {}}}, "/items/$defs", "not a supported keyword", id="definitions below the root"
+        ),
+        pytest.param({"$dynamicRef": "#a"}, "/$dynamicRef", "not a supported", id="a dynamic reference"),
         pytest.param({"format": "regex"}, "/format", "needs one of date", id="a format that runs patterns of events"),
         pytest.param({"$schema": "http://json-schema.org/draft-07/schema#"}, "/$schema", "2020-12", id="another draft"),
         pytest.param({"$ref": "https://example.com/a.json"}, "/$ref", "nothing is fetched", id="a reference far away"),
@@ -75,8 +77,8 @@ def loop(**more: Any) -> dict[str, Any]:
         pytest.param(
             {"$ref": "#/$defs/a"}, "/$ref", "definition in this document", id="a definition that is not there"
         ),
-        pytest.param(loop(), "/$defs/b/not/$ref", "leads back to itself: a > b > a", id="a loop that nobody uses"),
-        pytest.param({"$defs": {"a": {"$ref": "#/$defs/a"}}}, "/$defs/a/$ref", "leads back", id="a loop of one"),
+        pytest.param(loop(), "/$defs/b/not/$ref", "is circular: a > b > a", id="a loop that nobody uses"),
+        pytest.param({"$defs": {"a": {"$ref": "#/$defs/a"}}}, "/$defs/a/$ref", "is circular", id="a loop of one"),
         pytest.param(lines_of_laughs(9), "/$defs", "at most 5000 parts", id="a billion laughs"),
         pytest.param(nested(MAX_LEVELS + 2), "", f"at most {MAX_LEVELS} levels", id="deep"),
         pytest.param({"enum": ["x" * MAX_BYTES]}, "", f"at most {MAX_BYTES} bytes", id="large"),
@@ -97,11 +99,11 @@ def loop(**more: Any) -> dict[str, Any]:
             "alternatives inside",
             id="slow comparisons",
         ),
-        pytest.param({"maximum": float("inf")}, "", "JSON cannot carry", id="infinity"),
-        pytest.param({"const": "\ud800"}, "", "JSON cannot carry", id="half a character"),
+        pytest.param({"maximum": float("inf")}, "", "JSON does not allow", id="infinity"),
+        pytest.param({"const": "\ud800"}, "", "JSON does not allow", id="half a character"),
     ],
 )
-def test_what_is_no_schema_that_we_take_is_refused_where_it_stands(document: Any, pointer: str, words: str):
+def test_unsupported_schema_is_refused_at_its_pointer(document: Any, pointer: str, words: str):
     with pytest.raises(SchemaError) as caught:
         checked_schema(document)
     assert pointer_of(caught.value.path).startswith(pointer)
@@ -112,19 +114,19 @@ def test_what_is_no_schema_that_we_take_is_refused_where_it_stands(document: Any
     ("text", "words"),
     [
         ("{", "line 1 column 2"),
-        ('{"a": 1, "a": 2}', "a key stands twice"),
+        ('{"a": 1, "a": 2}', "an object has a duplicate key"),
         ("[" * 50_000, f"at most {MAX_LEVELS} levels"),
         (" " * (MAX_BYTES + 1), f"at most {MAX_BYTES} bytes"),
         ("9" * 10_000, "needs JSON"),
         ("<schema/>", "line 1 column 1"),
     ],
 )
-def test_what_is_typed_has_to_be_json(text: str, words: str):
+def test_schema_text_has_to_be_json(text: str, words: str):
     with pytest.raises(SchemaError, match=words):
         read_schema(text)
 
 
-def test_a_schema_is_kept_in_the_order_in_which_it_was_written():
+def test_schema_keeps_the_order_in_which_it_was_written():
     assert list(json.loads(checked_schema(ORDER))) == list(ORDER)
 
 
@@ -132,25 +134,25 @@ def test_a_schema_is_kept_in_the_order_in_which_it_was_written():
     ("event", "misfit"),
     [
         ({"id": ID, "amount": 1.5}, None),
-        ({"amount": 1}, Misfit("/id", "is required, and missing")),
-        ({"id": ID, "amount": "4111-1111"}, Misfit("/amount", 'the value is not of type "number"')),
-        ({"id": ID, "amount": -1}, Misfit("/amount", "the value is less than the minimum of 0")),
-        ({"id": ID, "amount": 101}, Misfit("/amount", "the value is greater than the maximum of 100")),
-        ({"id": SECRET}, Misfit("/id", 'the value is not a "uuid"')),
-        ({"id": ID, "state": SECRET}, Misfit("/state", 'the value is not one of "new" or "paid"')),
-        ({"id": ID, "code": SECRET}, Misfit("/code", 'the value does not match "^[A-Z]+$"')),
-        ({"id": ID, "a/b": 1}, Misfit("/a~1b", "is no field that the schema knows")),
-        ([SECRET], Misfit("", 'the value is not of type "object"')),
-        (None, Misfit("", 'the value is not of type "object"')),
+        ({"amount": 1}, SchemaMismatch("/id", "is required, and missing")),
+        ({"id": ID, "amount": "4111-1111"}, SchemaMismatch("/amount", 'the value is not of type "number"')),
+        ({"id": ID, "amount": -1}, SchemaMismatch("/amount", "the value is less than the minimum of 0")),
+        ({"id": ID, "amount": 101}, SchemaMismatch("/amount", "the value is greater than the maximum of 100")),
+        ({"id": SECRET}, SchemaMismatch("/id", 'the value is not a "uuid"')),
+        ({"id": ID, "state": SECRET}, SchemaMismatch("/state", 'the value is not one of "new" or "paid"')),
+        ({"id": ID, "code": SECRET}, SchemaMismatch("/code", 'the value does not match "^[A-Z]+$"')),
+        ({"id": ID, "a/b": 1}, SchemaMismatch("/a~1b", "is not a field of the schema")),
+        ([SECRET], SchemaMismatch("", 'the value is not of type "object"')),
+        (None, SchemaMismatch("", 'the value is not of type "object"')),
     ],
 )
-def test_an_event_is_told_where_it_does_not_fit_and_never_what_stands_there(event: Any, misfit: Misfit | None):
+def test_mismatch_names_the_field_and_never_the_value(event: Any, misfit: SchemaMismatch | None):
     found = compile_schema(checked_schema(ORDER))(event)
     assert found == misfit
     assert SECRET not in str(found)
 
 
-def test_what_an_event_is_told_has_a_bound():
+def test_mismatch_pointer_has_a_maximum_length():
     check = compile_schema(checked_schema({"additionalProperties": False}))
     misfit = check({"x" * 10_000: 1})
     assert misfit is not None
@@ -173,6 +175,6 @@ def test_no_event_makes_a_check_slow(schema: dict[str, Any], event: Any):
     assert time.thread_time() - began < 2
 
 
-def test_a_schema_is_compiled_once():
+def test_schema_is_compiled_once():
     text = checked_schema(ORDER)
     assert compile_schema(text) is compile_schema(text)

@@ -1,4 +1,4 @@
-"""A spec that cannot run is refused with the path of the field that is to blame."""
+"""A spec that cannot run is refused with the path of the field at fault."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec, spec_to_builtins
-from dataplane.spec.words import in_words
+from dataplane.spec.error_texts import in_words
 
 EXPLODE = {"op": "explode", "path": "lines"}
 CRM = {"type": "http", "url": "https://crm.example/hook"}
@@ -123,7 +123,7 @@ def routed(when: str, *to: str, **more: Any) -> dict[str, Any]:
         pytest.param(b"[]", "$", id="no object"),
     ],
 )
-def test_the_error_names_the_path(document: dict[str, Any] | bytes, path: str):
+def test_error_names_the_path(document: dict[str, Any] | bytes, path: str):
     with pytest.raises(SpecError) as refused:
         parse_pipe_spec(document)
     assert refused.value.path == path
@@ -147,18 +147,18 @@ def test_text_and_mapping_give_the_same_error(as_bytes: bool):
         "https://crm.example:0/", "https://crm.example:65536/", "https://crm.example:x/", "http://[::1/",
     ],
 )  # fmt: skip
-def test_urls_that_could_mean_something_else_are_refused(url: str):
+def test_ambiguous_urls_are_refused(url: str):
     with pytest.raises(SpecError) as refused:
         parse_pipe_spec(spec(destinations={"crm": {"type": "http", "url": url}}))
     assert refused.value.path == "$.destinations.crm.url"
 
 
 @pytest.mark.parametrize("url", ["http://crm.example/", "https://crm.example:8443/a/b?c=d", "https://[2001:db8::1]/x"])
-def test_plain_urls_are_taken(url: str):
+def test_plain_urls_are_accepted(url: str):
     assert parse_pipe_spec(spec(destinations={"crm": {"type": "http", "url": url}})).destinations["crm"].url == url
 
 
-def test_a_spec_survives_its_own_plain_form():
+def test_spec_survives_a_round_trip_through_builtins():
     document = spec(
         normalize=[{"op": "set", "path": "a.b", "value": [1]}, {"op": "mask", "path": "a"}],
         transform={"crm": [{"op": "keep", "fields": ["a"]}]},
@@ -217,13 +217,13 @@ def a_destination(**fields: Any) -> dict[str, Any]:
         pytest.param(a_destination(headers={"Authorization": "Bearer x"}), "headers", id="a secret as a header"),
     ],
 )
-def test_what_a_destination_cannot_do_is_named(document: dict[str, Any], path: str):
+def test_error_names_the_invalid_setting_of_a_destination(document: dict[str, Any], path: str):
     with pytest.raises(SpecError) as refused:
         parse_pipe_spec(document)
     assert refused.value.path == f"$.destinations.crm.{path}"
 
 
-def test_a_destination_with_everything_survives_its_own_plain_form():
+def test_destination_with_every_setting_survives_a_round_trip_through_builtins():
     document = a_destination(
         rate_per_s=5.5,
         rules=[
@@ -245,7 +245,7 @@ def test_a_destination_with_everything_survives_its_own_plain_form():
     [
         pytest.param(
             spec(normalize=[{"op": "remove", "path": "a..b"}]),
-            "$.normalize[0].path: needs a path of names with dots between them, such as order.total",
+            "$.normalize[0].path: needs names separated by dots, such as order.total",
             id="path",
         ),
         pytest.param(
@@ -272,13 +272,13 @@ def test_a_destination_with_everything_survives_its_own_plain_form():
         ),
     ],
 )
-def test_the_reason_reads_as_words(document: dict[str, Any], reason: str):
+def test_error_reason_is_written_in_words(document: dict[str, Any], reason: str):
     with pytest.raises(SpecError) as refused:
         parse_pipe_spec(document)
     assert str(refused.value) == reason
 
 
-def test_every_pattern_of_the_spec_has_words():
+def test_every_pattern_of_the_spec_has_an_explanation_in_words():
     _, components = msgspec.json.schema_components((PipeSpec,))
     patterns = set(re.findall(r'"pattern":("(?:[^"\\]|\\.)*")', msgspec.json.encode(components).decode()))
     assert len(patterns) >= 4

@@ -1,4 +1,4 @@
-"""Decoding gives what it always gave, and takes about as long for any number as for any other."""
+"""Decoding gives the same values as before, and takes about the same time for every number."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.stages.decoding import decode_json
-from tests.rig.cpu import cpu_s
+from tests.support.cpu import cpu_s
 
 LARGE = 256 * 1024
 
@@ -29,7 +29,7 @@ def array_of(text: str) -> bytes:
     ],
     ids=lambda text: text[:30],
 )
-def test_no_number_takes_longer_than_any_other(text: str):
+def test_no_number_takes_much_longer_to_decode_than_any_other(text: str):
     usual_s = cpu_s(lambda: decode_json(array_of("12345.678")))
     assert cpu_s(lambda: decode_json(array_of(text)), 60 * usual_s) < 60 * usual_s  # msgspec takes 200 times as long
     assert decode_json(array_of(text))[0] == json.loads(text)
@@ -45,13 +45,13 @@ numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**3
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_a_long_text_is_decoded_as_a_short_one_is(value: Any):
+def test_value_in_a_long_text_is_decoded_as_in_a_short_one(value: Any):
     text = json.dumps(value)
     assert decode_json(f'["{long_text}",{text}]'.encode())[1] == msgspec.json.decode(text.encode()) == value
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.integers(17, 40))
-def test_a_number_between_two_doubles_is_rounded_as_python_does(number: float, digits: int):
+def test_number_between_two_doubles_is_rounded_as_in_python(number: float, digits: int):
     between = (
         (Fraction(number) + Fraction(math.nextafter(number, math.inf))) / 2 if abs(number) < 1e308 else Fraction(number)
     )
@@ -60,7 +60,7 @@ def test_a_number_between_two_doubles_is_rounded_as_python_does(number: float, d
 
 
 def _written(number: Fraction, digits: int) -> str:
-    """The first digits of a number, and its exponent."""
+    """Return the first digits of a number and its exponent."""
     sign, number = ("-" if number < 0 else ""), abs(number)
     if not number:
         return "0.0"
@@ -71,7 +71,7 @@ def _written(number: Fraction, digits: int) -> str:
 
 
 @pytest.mark.parametrize("text", [b"1e400", b"-1e999", b"NaN", b"1.", b"01", b"1e", b"[1e300", b"1e309"])
-def test_what_is_no_number_is_refused_in_a_long_text_too(text: bytes):
+def test_invalid_number_is_refused_in_a_long_text_too(text: bytes):
     for body in (text, b'["%b",1e300,%b]' % (long_text.encode(), text)):
         with pytest.raises(msgspec.DecodeError):
             decode_json(body)

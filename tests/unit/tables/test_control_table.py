@@ -1,4 +1,4 @@
-"""The control topic as a table: the highest version wins in any order, and a snapshot is the table again."""
+"""The control topic as a table: the highest version wins in any order, and a snapshot restores the table."""
 
 import errno
 import json
@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.spec import parse_pipe_spec
-from dataplane.tables.control import MAX_SNAPSHOT_AGE_S, SNAPSHOT_EVERY_S, ControlReader, ControlTable, Snapshot
+from dataplane.tables.control import MAX_SNAPSHOT_AGE_S, SNAPSHOT_EVERY_S, ControlReader, ControlTable, TableSnapshot
 from dataplane.tables.optional_files import CALM_S, OptionalFiles
 from dataplane.tables.records import (
     KINDS,
+    ApiKeyRecord,
     CellRecord,
     DestinationRecord,
-    KeyRecord,
     PipeRecord,
     PlanRecord,
     Record,
@@ -37,7 +37,7 @@ RECORDS: list[Record] = [
     CellRecord("c1", 3, 1, {"process": 2}, {"ingest": TopicRecord("penstock.c1.ingest.g1", 1, 4, "id")}),
     PipeRecord("p", 2, "t", "orders", "c1", "active", [(8, 5), (7, 95)], {9: 8}),
     PlanRecord("p", 7, SPEC),
-    KeyRecord("ab" * 32, 1, "p", "shop"),
+    ApiKeyRecord("ab" * 32, 1, "p", "shop"),
     DestinationRecord("p", "crm", 4, "active", SPEC.destinations["crm"], ["token"], "credential", 5),
     StopRecord("c1", 1_790_000_000_000, "incarnation"),
 ]
@@ -51,43 +51,43 @@ def filled(*records: Record) -> ControlTable:
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=record_key)
-def test_a_record_survives_its_json(record: Record):
+def test_record_survives_a_json_round_trip(record: Record):
     assert decode_record(encode_record(record)) == record
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=record_key)
-def test_a_field_of_the_next_release_is_read_past(record: Record):
+def test_field_of_the_next_release_is_ignored(record: Record):
     value = json.loads(encode_record(record)) | {"of_the_next_release": 1}
     assert decode_record(json.dumps(value).encode()) == record
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.booleans()), min_size=1, max_size=12), st.randoms())
-def test_the_highest_version_wins_in_whatever_order(versions: list[tuple[int, bool]], chance: random.Random):
+def test_highest_version_wins_in_any_order(versions: list[tuple[int, bool]], chance: random.Random):
     by_version = dict(versions)
-    records = [KeyRecord("d", version, "p", "shop", revoked) for version, revoked in by_version.items()] * 2
+    records = [ApiKeyRecord("d", version, "p", "shop", revoked) for version, revoked in by_version.items()] * 2
     chance.shuffle(records)
     known = filled(*records).key("d")
     assert known is not None
     assert (known.version, known.revoked) == (max(by_version), by_version[max(by_version)])
 
 
-def test_an_equal_or_older_version_changes_nothing():
-    table = filled(KeyRecord("d", 2, "p", "shop"))
-    assert not table.apply(KeyRecord("d", 2, "q", "shop"))
-    assert not table.apply(KeyRecord("d", 1, "q", "shop"))
+def test_equal_or_older_version_changes_nothing():
+    table = filled(ApiKeyRecord("d", 2, "p", "shop"))
+    assert not table.apply(ApiKeyRecord("d", 2, "q", "shop"))
+    assert not table.apply(ApiKeyRecord("d", 1, "q", "shop"))
     assert table.changes == 1
-    assert table.apply(KeyRecord("d", 3, "p", "shop", revoked=True))
+    assert table.apply(ApiKeyRecord("d", 3, "p", "shop", revoked=True))
 
 
-def test_listeners_hear_what_is_there_and_what_replaces_it_only():
-    table, heard = filled(KeyRecord("d", 2, "p", "shop")), []
+def test_listeners_receive_only_the_existing_record_and_its_replacements():
+    table, heard = filled(ApiKeyRecord("d", 2, "p", "shop")), []
     table.on_change(lambda record: heard.append(record.version))
-    table.apply(KeyRecord("d", 1, "p", "shop"))
-    table.apply(KeyRecord("d", 3, "p", "shop"))
+    table.apply(ApiKeyRecord("d", 1, "p", "shop"))
+    table.apply(ApiKeyRecord("d", 3, "p", "shop"))
     assert heard == [2, 3]
 
 
-def test_each_kind_is_found_by_its_own_key():
+def test_record_of_each_kind_is_found_by_its_own_key():
     table = filled(*RECORDS)
     found = [
         table.cell("c1"),
@@ -101,18 +101,18 @@ def test_each_kind_is_found_by_its_own_key():
     assert (table.cell("c2"), table.plan("p", 8), table.key("x"), table.destination("p", "lake")) == (None,) * 4
 
 
-def test_a_snapshot_is_the_table_again(tmp_path: Path):
+def test_snapshot_restores_the_table(tmp_path: Path):
     table = filled(*RECORDS)
     table.offset = 42
     table.save(tmp_path / "data" / "control.json")
     again = ControlTable()
     assert 0 <= again.load(tmp_path / "data" / "control.json") < 60
     assert (again.offset, list(again)) == (42, list(table))
-    assert [path.name for path in (tmp_path / "data").iterdir()] == ["control.json"], "no scratch file is left"
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["control.json"], "no temporary file is left"
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b'{"offset":1}', b"\xff"])
-def test_a_snapshot_that_is_missing_or_broken_is_none(tmp_path: Path, content: bytes | None):
+def test_missing_or_broken_snapshot_is_ignored(tmp_path: Path, content: bytes | None):
     path = tmp_path / "control.json"
     if content is not None:
         path.write_bytes(content)
@@ -123,7 +123,7 @@ def test_a_snapshot_that_is_missing_or_broken_is_none(tmp_path: Path, content: b
 
 def snapshot_of_age(path: Path, age_s: float) -> None:
     now = time.time()
-    path.write_bytes(msgspec.json.encode(Snapshot(42, now - age_s, list(RECORDS), KINDS)))
+    path.write_bytes(msgspec.json.encode(TableSnapshot(42, now - age_s, list(RECORDS), KINDS)))
 
 
 @pytest.mark.parametrize(
@@ -134,26 +134,26 @@ def snapshot_of_age(path: Path, age_s: float) -> None:
         pytest.param(MAX_SNAPSHOT_AGE_S + 60, OFFSET_BEGINNING, id="older than 12 h: read it all"),
     ],
 )
-def test_a_reader_starts_from_its_snapshot_unless_that_is_too_old(tmp_path: Path, age_s: float, start: int):
+def test_reader_starts_from_its_snapshot_unless_that_is_too_old(tmp_path: Path, age_s: float, start: int):
     path = tmp_path / "control.json"
     snapshot_of_age(path, age_s)
-    reader = ControlReader("127.0.0.1:1", path)  # no broker there
+    reader = ControlReader("127.0.0.1:1", path)  # no broker at this address
     assert [partition.offset for partition in reader._consumer.assignment()] == [start]
-    assert len(reader.table) == len(RECORDS), "usable at once, broker or not"
+    assert len(reader.table) == len(RECORDS), "usable immediately, with or without a broker"
     assert reader.refresh() == 0
     reader.close()
 
 
-def test_a_snapshot_whose_writer_read_past_a_kind_that_we_know_is_read_anew(tmp_path: Path):
+def test_snapshot_whose_writer_ignored_a_kind_that_we_know_triggers_a_full_read(tmp_path: Path):
     path = tmp_path / "control.json"
-    path.write_bytes(msgspec.json.encode(Snapshot(42, time.time(), list(RECORDS), KINDS[:-1])))
+    path.write_bytes(msgspec.json.encode(TableSnapshot(42, time.time(), list(RECORDS), KINDS[:-1])))
     reader = ControlReader("127.0.0.1:1", path)
     assert [partition.offset for partition in reader._consumer.assignment()] == [OFFSET_BEGINNING]
-    assert len(reader.table) == len(RECORDS), "usable at once all the same"
+    assert len(reader.table) == len(RECORDS), "usable immediately nevertheless"
     reader.close()
 
 
-def test_a_record_of_a_kind_only_the_next_release_knows_is_read_past():
+def test_record_of_a_kind_of_the_next_release_is_ignored():
     reader = ControlReader("127.0.0.1:1")
     assert not reader._take(5, b'{"kind":"of-the-next-release","version":1}')
     assert not reader._take(6, b"\xff\xfe")
@@ -163,7 +163,7 @@ def test_a_record_of_a_kind_only_the_next_release_knows_is_read_past():
     reader.close()
 
 
-def test_a_disk_that_takes_no_snapshot_stops_nobody_and_gets_one_as_soon_as_it_can(
+def test_failed_snapshot_stops_no_reader_and_is_written_once_the_disk_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     now_s = [100.0]
@@ -178,7 +178,7 @@ def test_a_disk_that_takes_no_snapshot_stops_nobody_and_gets_one_as_soon_as_it_c
     assert files.trouble == "the snapshot of the control table: Not a directory"
     (tmp_path / "blocked").unlink()
     reader.refresh()
-    assert not path.exists(), "not more often than it is due"
+    assert not path.exists(), "not before the next one is due"
     now_s[0] += SNAPSHOT_EVERY_S
     reader.refresh()
     assert path.exists()
@@ -187,7 +187,7 @@ def test_a_disk_that_takes_no_snapshot_stops_nobody_and_gets_one_as_soon_as_it_c
     reader.close()
 
 
-def test_a_snapshot_that_the_disk_cut_off_leaves_no_scratch_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_snapshot_cut_off_by_a_full_disk_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def half(path: Path, content: bytes) -> int:
         with path.open("wb") as file:
             file.write(content[:10])

@@ -16,7 +16,7 @@ FIRST_PURPOSES = (
 
 
 class FirstCellRecord(Struct, tag="cell", tag_field="kind", frozen=True):
-    """As the first release with this wire version declares it: it refuses a record with another kind."""
+    """Cell record as the first release of this wire version declares it: refuses any other kind."""
 
     cell: str
     version: int
@@ -30,25 +30,25 @@ def record() -> CellRecord:
     return CellRecord("c1", 9, 2, dict.fromkeys(LANE_KINDS, 1), topics)
 
 
-def test_a_record_survives_the_wire():
+def test_record_survives_the_wire():
     assert decode_record(encode_record(record())) == record()
 
 
-def test_the_first_release_reads_a_record_with_all_kinds():
+def test_first_release_reads_a_record_with_all_kinds():
     first = msgspec.json.decode(encode_record(record()), type=FirstCellRecord)
     assert (first.version, first.epoch) == (9, 2)
     assert set(first.lanes) == set(FIRST_KINDS)
     assert set(first.topics) == set(FIRST_PURPOSES)
 
 
-def test_kinds_of_a_later_release_are_left_out():
+def test_kinds_of_a_later_release_are_ignored():
     raw = msgspec.json.decode(encode_record(record()))
     raw["later_lanes"]["process-tomorrow"] = 1
     raw["later_topics"]["tomorrow"] = raw["topics"]["ingest"]
     assert decode_record(msgspec.json.encode(raw)) == record()
 
 
-def test_a_record_of_the_first_release_is_read():
+def test_record_of_the_first_release_is_read():
     raw = msgspec.json.decode(encode_record(record()))
     del raw["later_lanes"], raw["later_topics"]
     cell = decode_record(msgspec.json.encode(raw))
@@ -59,6 +59,6 @@ def test_a_record_of_the_first_release_is_read():
 def test_lanes_are_expected_only_of_a_release_that_has_them():
     wanted = {"process": 2, "process-slow": 1}
     assert expected_lanes(wanted, None) == ["process-0", "process-1", "process-slow-0"]
-    assert expected_lanes(wanted, {}) == ["process-0", "process-1"], "a release that does not tell its kinds"
+    assert expected_lanes(wanted, {}) == ["process-0", "process-1"], "a release that does not report its lane kinds"
     assert expected_lanes(wanted, {"lane_kinds": ["process"]}) == ["process-0", "process-1"]
     assert expected_lanes(wanted, {"lane_kinds": list(LANE_KINDS)}) == ["process-0", "process-1", "process-slow-0"]

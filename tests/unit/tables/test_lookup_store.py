@@ -1,4 +1,4 @@
-"""Look-up tables on disk: versions never go back, readers see one state, and the offset is stored with the rows."""
+"""Look-up tables on disk: versions never go back, readers see one state, offsets are stored with the rows."""
 
 import json
 import resource
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.tables.lookup_store import LookupsFullError, LookupStore, Position
+from dataplane.tables.lookup_store import LookupsFullError, LookupStore, StorePosition
 from dataplane.tables.lookups import (
     MAX_KEY_BYTES,
     TableRecord,
@@ -19,7 +19,7 @@ from dataplane.tables.lookups import (
     row_key,
     table_key,
 )
-from tests.rig.full_disk import full_disk
+from tests.support.full_disk import full_disk
 
 OLD, NEW = "tab_01", "tab_02"
 
@@ -57,20 +57,20 @@ def named(store: LookupStore) -> tuple[str, str] | None:
         pinned.close()
 
 
-def test_a_row_is_found_by_its_key_and_the_newest_version_wins(store: LookupStore):
+def test_row_is_found_by_its_key_and_the_newest_version_wins(store: LookupStore):
     assert store.apply([row(1, '{"a":1}'), row(3, '{"a":3}'), row(2, '{"a":2}')], 3) == 2
     assert seen(store) == {"a": 3}
     assert seen(store, "another") is None
 
 
-def test_a_removed_row_is_gone_and_an_older_record_does_not_bring_it_back(store: LookupStore):
+def test_removed_row_is_gone_and_an_older_record_does_not_restore_it(store: LookupStore):
     store.apply([row(1, '{"a":1}'), row(4, None), row(2, '{"a":2}')], 3)
     assert seen(store) is None
     store.apply([row(5, '{"a":5}')], 4)
     assert seen(store) == {"a": 5}
 
 
-def test_who_is_pinned_sees_what_was_there_when_it_began(store: LookupStore):
+def test_pinned_reader_sees_the_state_at_its_start(store: LookupStore):
     store.apply([row(1, '{"a":1}')], 1)
     pinned = store.pin()
     store.apply([row(2, '{"a":2}'), row(2, '{"b":1}', "later")], 3)
@@ -79,7 +79,7 @@ def test_who_is_pinned_sees_what_was_there_when_it_began(store: LookupStore):
     assert (seen(store), seen(store, "later")) == ({"a": 2}, {"b": 1})
 
 
-def test_a_row_belongs_to_whoever_asked(store: LookupStore):
+def test_returned_row_is_a_copy_that_its_caller_may_change(store: LookupStore):
     store.apply([row(1, '{"a":[1]}')], 1)
     pinned = store.pin()
     pinned.row(OLD, "k")["a"].append(2)
@@ -87,28 +87,28 @@ def test_a_row_belongs_to_whoever_asked(store: LookupStore):
     pinned.close()
 
 
-def test_rows_and_offset_outlive_the_process(tmp_path: Path):
+def test_rows_and_offset_survive_a_restart(tmp_path: Path):
     first = LookupStore(tmp_path)
     first.begin_topic("id-1")
     first.apply([row(1, '{"a":1}'), table(1)], 42)
     first.close()
     again = LookupStore(tmp_path)
-    assert again.position() == Position("id-1", 42)
+    assert again.position() == StorePosition("id-1", 42)
     assert (seen(again), named(again)) == ({"a": 1}, (OLD, "live"))
     again.close()
 
 
-def test_a_topic_made_anew_is_read_from_its_beginning_and_what_is_known_stays(store: LookupStore):
-    assert store.position() == Position("", 0)
+def test_recreated_topic_is_read_from_its_beginning_and_known_rows_stay(store: LookupStore):
+    assert store.position() == StorePosition("", 0)
     store.begin_topic("id-1")
     store.apply([row(7, '{"a":7}')], 99)
     store.begin_topic("id-2")
-    assert store.position() == Position("id-2", 0)
+    assert store.position() == StorePosition("id-2", 0)
     store.apply([row(6, '{"a":6}')], 1)
     assert seen(store) == {"a": 7}
 
 
-def test_a_removed_table_loses_its_rows_and_its_name_may_be_given_again(store: LookupStore):
+def test_removed_table_loses_its_rows_and_its_name_may_be_reused(store: LookupStore):
     store.apply([row(1, "{}"), row(1, '{"n":1}', table=NEW), table(1)], 3)
     store.apply([table(2, state="removed")], 4)
     assert (seen(store), named(store)) == (None, (OLD, "removed"))
@@ -116,36 +116,36 @@ def test_a_removed_table_loses_its_rows_and_its_name_may_be_given_again(store: L
     assert (seen(store, table_id=NEW), named(store)) == ({"n": 1}, (NEW, "live"))
 
 
-def test_reading_everything_again_ends_where_it_stood(store: LookupStore):
+def test_reading_all_records_again_gives_the_same_state(store: LookupStore):
     records = [row(1, "{}"), row(2, '{"a":2}', "other"), table(2), table(3, state="removed"), table(1, NEW)]
     store.apply(records, 5)
     store.apply(records, 5)
     assert (seen(store), seen(store, "other"), named(store)) == (None, None, (NEW, "live"))
 
 
-def test_records_of_a_later_release_are_read_past(store: LookupStore):
+def test_records_of_a_later_release_are_ignored(store: LookupStore):
     assert store.apply([(row_key(OLD, "k"), b'{"version":"new"}'), (table_key(OLD), b"[]")], 2) == 0
     assert store.position().offset == 2
 
 
 @pytest.mark.parametrize("key", ["x" * 2_000, "\ud800"])
-def test_a_key_that_no_row_can_have_finds_none(store: LookupStore, key: str):
+def test_impossible_key_finds_no_row(store: LookupStore, key: str):
     assert seen(store, key) is None
 
 
-def test_the_longest_key_fits(store: LookupStore):
+def test_longest_key_fits(store: LookupStore):
     key = "\u00e9" * (MAX_KEY_BYTES // 2)
     store.apply([row(1, '{"a":1}', key, "tab_" + "0" * 20)], 1)
     assert seen(store, key, "tab_" + "0" * 20) == {"a": 1}
 
 
-def test_keys_may_hold_the_separator(store: LookupStore):
+def test_keys_may_contain_the_separator(store: LookupStore):
     store.apply([row(1, '{"a":1}', "a/b/c")], 1)
     assert is_row(row_key(OLD, "a/b/c"))
     assert seen(store, "a/b/c") == {"a": 1}
 
 
-def test_a_full_store_takes_nothing_of_a_batch_and_can_still_be_read(tmp_path: Path):
+def test_full_store_rejects_the_whole_batch_and_stays_readable(tmp_path: Path):
     small = LookupStore(tmp_path, map_bytes=256 * 1024)
     small.apply([row(1, '{"a":1}')], 1)
     with pytest.raises(LookupsFullError, match="262144 bytes"):
@@ -161,7 +161,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(batches=st.lists(CHANGES, max_size=4))
-def test_whatever_the_order_the_highest_version_of_each_key_stands(
+def test_highest_version_of_each_key_wins_in_any_order(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, int, int | None]]]
 ):
     store = LookupStore(tmp_path_factory.mktemp("lookups"))
@@ -187,8 +187,8 @@ def _expected(model: dict[str, tuple[int, int | None]], key: str) -> dict[str, i
     return None if number is None else {"n": number}
 
 
-def test_a_store_that_a_full_disk_does_not_take_says_so_and_opens_once_there_is_room(tmp_path: Path):
-    """In particular it does not map pages for which there is no room: touching one would end the process."""
+def test_store_on_a_full_disk_reports_it_and_opens_once_there_is_room(tmp_path: Path):
+    """In particular it maps no pages for which there is no room: touching one would end the process."""
     with full_disk(tmp_path) as disk:
         with pytest.raises(OSError, match=r"No space left|Not a directory"):
             LookupStore(disk.folder)
@@ -198,12 +198,12 @@ def test_a_store_that_a_full_disk_does_not_take_says_so_and_opens_once_there_is_
         store.close()
 
 
-def test_what_a_full_disk_does_not_take_is_stored_once_there_is_room(tmp_path: Path):
+def test_batch_refused_by_a_full_disk_is_stored_once_there_is_room(tmp_path: Path):
     store = LookupStore(tmp_path)
     store.apply([row(1, '{"a":1}')], 1)
     large = json.dumps({"a": "x" * 500_000})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, before[1]))  # of every file of this process, for a moment
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, before[1]))  # briefly, for every file of this process
     try:
         with pytest.raises(OSError, match=r".+"):
             store.apply([row(2, large)], 2)

@@ -1,4 +1,4 @@
-"""Files that nothing depends on: what fails is reported in steady words, until it has worked for a while."""
+"""Optional files: a failure is reported in constant words until the file has worked for a while."""
 
 import errno
 import logging
@@ -23,7 +23,9 @@ def attempt(files: OptionalFiles, what: str, failure: Exception | None = None) -
             raise failure
 
 
-def test_what_fails_is_named_until_it_has_worked_for_a_while(now_s: list[float], caplog: pytest.LogCaptureFixture):
+def test_failure_is_reported_until_the_file_has_worked_for_a_while(
+    now_s: list[float], caplog: pytest.LogCaptureFixture
+):
     caplog.set_level(logging.WARNING)
     files = OptionalFiles()
     for _ in range(5):
@@ -33,19 +35,19 @@ def test_what_fails_is_named_until_it_has_worked_for_a_while(now_s: list[float],
     attempt(files, "a snapshot", OSError("read-only"))
     assert (files.failing, files.trouble) == (2, "a snapshot: read-only; notes: No space left on device")
     now_s[0] += CALM_S
-    assert files.trouble == "a snapshot: read-only", "that has not been tried since"
+    assert files.trouble == "a snapshot: read-only", "the snapshot was not tried since"
     attempt(files, "a snapshot")
     now_s[0] += CALM_S
     assert (files.failing, files.trouble) == (0, "")
     assert [record.message for record in caplog.records] == [
-        "going on without notes: No space left on device",
-        "going on without a snapshot: read-only",
+        "cannot use notes, continuing without: No space left on device",
+        "cannot use a snapshot, continuing without: read-only",
         "notes can be used again",
         "a snapshot can be used again",
     ]
 
 
-def test_a_failure_that_nothing_repeats_is_forgotten(now_s: list[float]):
+def test_failure_that_is_not_repeated_expires(now_s: list[float]):
     files = OptionalFiles()
     attempt(files, "notes", FULL)
     now_s[0] += STALE_S - 1
@@ -54,6 +56,6 @@ def test_a_failure_that_nothing_repeats_is_forgotten(now_s: list[float]):
     assert files.failing == 0
 
 
-def test_other_errors_are_none_of_its_business():
+def test_other_errors_are_not_caught():
     with pytest.raises(KeyError):
         attempt(OptionalFiles(), "notes", KeyError("x"))

@@ -1,15 +1,17 @@
-"""Signals on the wire: round trips, and records of the release before and after ours."""
+"""Signals on the wire: round trips, and records of the previous and the next release."""
 
 from typing import Any
 
 import msgspec
 
-from dataplane.tables.signals import SIGNAL_VERSION, Signal, decode_signal, encode_signal, signal_key
+from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, decode_signal, encode_signal, signal_key
 
-SIGNAL = Signal(SIGNAL_VERSION, "c1", "transmit-0", "p", "crm", 5, "open", 9, 4, True, "storm", 400, "rejected", 20)
+SIGNAL = DestinationSignal(
+    SIGNAL_VERSION, "c1", "transmit-0", "p", "crm", 5, "open", 9, 4, True, "storm", 400, "rejected", 20
+)
 
 
-def test_a_signal_survives_the_wire():
+def test_signal_survives_the_wire():
     assert decode_signal(encode_signal(SIGNAL)) == SIGNAL
     assert signal_key(SIGNAL) == "p/crm/transmit-0"
 

@@ -1,26 +1,26 @@
-"""Batches: who goes together, what goes out, and what an answer says of each member."""
+"""Batches: the choice of members, the request, and the result of each member in a response."""
 
 from typing import Any
 
 import msgspec
 import pytest
 
-from dataplane.ledger.meta import Meta
-from dataplane.spec import Batch
-from dataplane.transmit.batches import batch_body, batch_id, next_batch, read_items
-from dataplane.transmit.memory import Unit
-from dataplane.transmit.sends import Send
+from dataplane.ledger.meta import MessageMeta
+from dataplane.spec import BatchSettings
+from dataplane.transmit.deliveries.batches import batch_body, batch_id, next_batch, read_items
+from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.deliveries.settled_units import UnitRound
 
-BATCH = Batch(max_events=3, max_bytes=1_024, max_wait_ms=1_000)
+BATCH = BatchSettings(max_events=3, max_bytes=1_024, max_wait_ms=1_000)
 IDS = ["a", "b", "c"]
 
 
-def send(number: int, body: bytes = b"{}", *, taken_s: float = 0.0, together: int = 0, headers: Any = ()) -> Send:
-    meta = Meta(1, f"id-{number}", "p", 1, "shop", 0, 0, 0, position=number, destination="crm")
-    unit = Unit("p", "crm", 0, 0, number)
+def send(number: int, body: bytes = b"{}", *, taken_s: float = 0.0, together: int = 0, headers: Any = ()) -> Delivery:
+    meta = MessageMeta(1, f"id-{number}", "p", 1, "shop", 0, 0, 0, position=number, destination="crm")
+    unit = UnitRound("p", "crm", 0, 0, number)
     target: Any = None
     ours = ("penstock-meta", b"")
-    return Send(unit, meta, target, [ours, *headers], None, body, [(0, number)], taken_s, 0, together=together)
+    return Delivery(unit, meta, target, [ours, *headers], None, body, [(0, number)], taken_s, 0, together=together)
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def send(number: int, body: bytes = b"{}", *, taken_s: float = 0.0, together: in
         pytest.param([send(1), send(2, together=8)], 0.0, 1, id="nor others with them"),
     ],
 )
-def test_a_batch_goes_when_one_limit_is_reached(queue: list[Send], now_s: float, count: int):
+def test_batch_is_sent_when_one_limit_is_reached(queue: list[Delivery], now_s: float, count: int):
     assert next_batch(queue, BATCH, now_s) == queue[:count]
 
 
-def test_a_batchs_id_follows_from_its_members():
+def test_batch_id_is_derived_from_its_members():
     assert batch_id(IDS) == batch_id(list(IDS))
     assert len({batch_id(IDS), batch_id(IDS[:2]), batch_id(IDS[::-1]), batch_id(["a,b", "c"])}) == 4
 
@@ -52,12 +52,12 @@ BODIES = [b'{"a": 1}', b"[\n  1,\r\n  2\n]", b"plain \xe2\x82\xac text", b"\xff\
 AS_JSON = [{"a": 1}, [1, 2], "plain \u20ac text", {"data_base64": "/wA="}]
 
 
-def test_a_json_array_holds_every_body_as_it_was():
+def test_json_array_contains_every_body_unchanged():
     members = [send(n, body) for n, body in enumerate(BODIES)]
     assert msgspec.json.decode(batch_body(members, "json-array")) == AS_JSON
 
 
-def test_ndjson_has_a_line_for_each_whatever_its_layout():
+def test_ndjson_has_one_line_for_each_body_whatever_its_layout():
     lines = batch_body([send(n, body) for n, body in enumerate(BODIES)], "ndjson").split(b"\n")
     assert lines.pop() == b""
     assert [msgspec.json.decode(line) for line in lines] == AS_JSON
@@ -94,10 +94,10 @@ def test_cloudevents_keep_their_own_attributes():
         pytest.param({"ok": True}, None, id="nothing of items"),
     ],
 )
-def test_an_answer_may_tell_of_each(answer: Any, statuses: list[int] | None):
+def test_response_may_report_the_status_of_each_member(answer: Any, statuses: list[int] | None):
     assert read_items(msgspec.json.encode(answer), IDS) == statuses
 
 
 @pytest.mark.parametrize("body", [b"", b"fine", b"\xff", b"[" * 100_000])
-def test_an_answer_that_is_no_json_tells_of_none(body: bytes):
+def test_response_that_is_no_json_reports_no_member(body: bytes):
     assert read_items(body, IDS) is None

@@ -1,4 +1,4 @@
-"""A destination that takes batches: one request for several messages, each of them settled for itself."""
+"""A destination with batches: one request for several messages, each of which is settled separately."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +10,10 @@ from standardwebhooks import Webhook
 
 from dataplane.ledger.audit import decode_attempts
 from dataplane.ledger.meta import read_meta
-from dataplane.spec import Batch, Retry
-from dataplane.transmit.batches import batch_id
-from tests.rig.memory_lane import MemoryLane, message
-from tests.rig.transmitting import NODE, SECRET, Clock, MemorySender, destination, opened, without_kafka
+from dataplane.spec import BatchSettings, RetryPolicy
+from dataplane.transmit.deliveries.batches import batch_id
+from tests.support.memory_lane import MemoryLane, message
+from tests.support.transmitting import NODE, SECRET, Clock, MemorySender, destination, opened, without_kafka
 
 
 @pytest.fixture(autouse=True)
@@ -23,8 +23,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def batching(tmp_path: Path, *, local_tries: int = 1, **fields: Any) -> Any:
-    batch = Batch(**{"max_events": 4, "max_wait_ms": 1_000, **fields})
-    return opened(tmp_path, destination(batch=batch, retry=Retry(local_tries=local_tries)))
+    batch = BatchSettings(**{"max_events": 4, "max_wait_ms": 1_000, **fields})
+    return opened(tmp_path, destination(batch=batch, retry=RetryPolicy(local_tries=local_tries)))
 
 
 def header(sender: MemorySender, number: int, name: str) -> str:
@@ -37,32 +37,32 @@ def bodies(sender: MemorySender) -> list[Any]:
 
 def take(lane: MemoryLane, *numbers: int) -> None:
     lane.take(*(message(n, b'{"n":%d}' % n) for n in numbers))
-    lane.work.turn()
+    lane.work.poll()
 
 
 def positions_in(lane: MemoryLane, purpose: str) -> list[int]:
-    records = lane.outbox.of(lane.cell.topics[purpose].name)  # type: ignore[index]
+    records = lane.producer.of(lane.cell.topics[purpose].name)  # type: ignore[index]
     return [read_meta(record["headers"]).position for record in records]
 
 
-def test_enough_messages_go_at_once_and_the_rest_when_it_has_waited(tmp_path: Path, clock: Clock):
+def test_full_batch_is_sent_immediately_and_the_rest_after_its_maximum_wait(tmp_path: Path, clock: Clock):
     lane, work, sender = batching(tmp_path)
     take(lane, 1, 2, 3, 4, 5, 6)
     assert bodies(sender) == [[{"n": 1}, {"n": 2}, {"n": 3}, {"n": 4}]]
     clock.advance(1.01)
-    work.turn()
+    work.poll()
     assert bodies(sender)[1:] == [[{"n": 5}, {"n": 6}]]
     sender.answer(204)
-    work.turn()
+    work.poll()
     assert lane.unsettled() == 0
     assert lane.filed() == {(NODE, "delivered", ""): 6}
     work.close()
 
 
-def test_a_batch_is_signed_as_one_under_an_id_made_of_its_members(tmp_path: Path):
+def test_batch_has_one_signature_and_an_id_derived_from_its_members(tmp_path: Path):
     lane, work, sender = batching(tmp_path)
     lane.take(*(message(n, b'{"n":%d}' % n) for n in range(4)))
-    work.turn()
+    work.poll()
     headers = dict(line.split(": ", 1) for line in sender.requests[0][1] if ": " in line)
     assert headers["webhook-id"] == batch_id([f"id-0-{n}" for n in range(4)])
     assert (headers["penstock-batch"], headers["Content-Type"]) == ("4", "application/json")
@@ -72,51 +72,51 @@ def test_a_batch_is_signed_as_one_under_an_id_made_of_its_members(tmp_path: Path
     work.close()
 
 
-def test_a_batch_that_is_tried_again_is_the_same_batch(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dataplane.transmit.answers.local_pause_s", lambda *_: 0.5)
+def test_retried_batch_is_the_same_batch(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dataplane.transmit.outcomes.responses.local_pause_s", lambda *_: 0.5)
     lane, work, sender = batching(tmp_path, local_tries=3)
     take(lane, 1, 2)
     clock.advance(1.01)
-    work.turn()
+    work.poll()
     sender.answer(503)
-    work.turn()
+    work.poll()
     take(lane, 3, 4, 5, 6)
     clock.advance(0.51)
-    work.turn()
+    work.poll()
     assert header(sender, 0, "webhook-id") == header(sender, 2, "webhook-id")
     assert bodies(sender)[2] == [{"n": 1}, {"n": 2}]
     work.close()
 
 
-def test_what_fails_together_is_parked_one_by_one(tmp_path: Path):
+def test_members_of_a_failed_batch_are_scheduled_for_retry_one_by_one(tmp_path: Path):
     lane, work, sender = batching(tmp_path)
     take(lane, 1, 2, 3, 4)
     sender.answer(503)
-    work.turn()
+    work.poll()
     lane.store()
     assert lane.filed() == {(NODE, "parked", "1"): 4}
     assert positions_in(lane, "retry-in") == [1, 2, 3, 4]
     work.close()
 
 
-def test_a_partial_failure_is_settled_item_by_item(tmp_path: Path):
+def test_partial_failure_is_settled_item_by_item(tmp_path: Path):
     lane, work, sender = batching(tmp_path)
     take(lane, 1, 2, 3, 4)
     items = [{"status": 200}, {"status": 422}, {"status": 503}, {"status": 201}]
     sender.answer(207, body=msgspec.json.encode({"items": items}))
-    work.turn()
+    work.poll()
     work.report()
     lane.store()
     assert lane.filed() == {(NODE, "delivered", ""): 2, (NODE, "dead", "rejected"): 1, (NODE, "parked", "1"): 1}
     assert (positions_in(lane, "dead"), positions_in(lane, "retry-in")) == ([2], [3])
-    (told,) = lane.outbox.of(lane.cell.topics["attempts"].name)
+    (told,) = lane.producer.of(lane.cell.topics["attempts"].name)
     assert sorted((a.position, a.status) for a in decode_attempts(told["value"]).attempts) == [
         (1, 200), (2, 422), (3, 503), (4, 201),
     ]  # fmt: skip
     work.close()
 
 
-def test_a_batch_that_is_too_large_is_halved_down_to_the_one_that_is(tmp_path: Path):
+def test_413_halves_the_batch_down_to_the_oversized_message(tmp_path: Path):
     lane, work, sender = batching(tmp_path)
     take(lane, 1, 2, 3, 4)
     while sender.begun:
@@ -124,8 +124,8 @@ def test_a_batch_that_is_too_large_is_halved_down_to_the_one_that_is(tmp_path: P
         others, sender.begun = sender.begun, [parcel]
         sender.answer(413 if 3 in (send.meta.position for send in parcel.members) else 204)
         sender.begun = others
-        work.turn()
-        work.turn()
+        work.poll()
+        work.poll()
     lane.store()
     assert lane.filed() == {(NODE, "delivered", ""): 3, (NODE, "dead", "rejected"): 1}
     assert positions_in(lane, "dead") == [3]
@@ -133,48 +133,48 @@ def test_a_batch_that_is_too_large_is_halved_down_to_the_one_that_is(tmp_path: P
     work.close()
 
 
-def test_a_batch_that_is_refused_is_dead_and_not_tried_in_parts(tmp_path: Path):
+def test_refused_batch_is_dead_lettered_and_not_split(tmp_path: Path):
     lane, work, sender = batching(tmp_path)
     take(lane, 1, 2, 3, 4)
     sender.answer(400, body=b"no")
-    work.turn()
+    work.poll()
     lane.store()
     assert len(sender.requests) == 1
     assert lane.filed() == {(NODE, "dead", "rejected"): 4}
     work.close()
 
 
-def test_what_is_lost_to_another_lane_is_not_in_the_batch(tmp_path: Path, clock: Clock):
+def test_message_of_a_lost_partition_is_not_in_the_batch(tmp_path: Path, clock: Clock):
     lane, work, sender = batching(tmp_path)
     lane.take(message(1, partition=0), message(2, partition=1))
-    work.turn()
+    work.poll()
     lane.lose(0)
     clock.advance(1.01)
-    work.turn()
+    work.poll()
     assert [len(body) for body in bodies(sender)] == [1]
     assert header(sender, 0, "webhook-id") == batch_id(["id-1-2"])
     work.close()
 
 
-def test_a_drain_parks_the_members_of_a_batch_under_way(tmp_path: Path):
+def test_drain_schedules_a_retry_for_the_members_of_a_batch_in_flight(tmp_path: Path):
     lane, work, _sender = batching(tmp_path)
     take(lane, 1, 2, 3, 4, 5)
-    work.give_back()
+    work.on_drain_timeout()
     lane.store()
     assert lane.filed() == {(NODE, "parked", "1"): 4}
     assert work.in_flight() == 0
     work.close()
 
 
-def test_a_batch_may_wait_longer_than_others_would_for_their_turn(tmp_path: Path, clock: Clock):
+def test_batch_may_wait_longer_than_the_queue_limit_of_other_messages(tmp_path: Path, clock: Clock):
     lane, work, sender = batching(tmp_path, max_wait_ms=30_000)
     lane.table.apply(destination("lake"))
     lane.take(message(1), message(2, destination="lake"))
-    work.turn()
+    work.poll()
     clock.advance(20)
-    work.turn()
+    work.poll()
     assert not positions_in(lane, "retry-in")
     clock.advance(10.1)
-    work.turn()
+    work.poll()
     assert sender.requests[-1][0] == "http://crm.example/"
     work.close()

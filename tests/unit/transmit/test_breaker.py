@@ -1,4 +1,4 @@
-"""The breaker opens on a bad window, is probed after a while, and neither trips on a few nor swings."""
+"""The breaker opens on a bad window, is probed later, and neither trips on few failures nor flaps."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from dataplane.transmit.breaker import (
+from dataplane.transmit.policy.breaker import (
     CALM_S,
     FIRST_OPEN_S,
     GOOD_PROBES,
@@ -51,11 +51,11 @@ def fed(*sends: tuple[float, bool]) -> Breaker:
         pytest.param([(0.0, False)] * 6 + [(1.5 * SLICE_S, False)] * 4, "open", id="over two slices"),
     ],
 )
-def test_it_opens_when_half_of_a_window_is_bad(sends: list[tuple[float, bool]], state: str):
+def test_breaker_opens_when_half_of_a_window_fails(sends: list[tuple[float, bool]], state: str):
     assert fed(*sends).state == state
 
 
-def test_nothing_is_sent_while_it_is_open_and_probes_come_first_from_the_prober():
+def test_open_breaker_sends_nothing_and_the_prober_probes_first():
     breaker = opened()
     assert breaker.allowance(FIRST_OPEN_S - 0.1, prober=True) == 0
     assert breaker.allowance(FIRST_OPEN_S + 0.1, prober=False) == 0
@@ -63,11 +63,11 @@ def test_nothing_is_sent_while_it_is_open_and_probes_come_first_from_the_prober(
     assert breaker.state == "half-open"
 
 
-def test_whoever_is_no_prober_probes_when_the_prober_is_silent():
+def test_other_lane_probes_when_the_prober_is_silent():
     assert opened().allowance(FIRST_OPEN_S + PROBER_GRACE_S + 0.1, prober=False) == PROBES
 
 
-def test_good_probes_close_it_and_a_bad_one_opens_it_for_longer():
+def test_good_probes_close_the_breaker_and_a_bad_one_opens_it_for_longer():
     breaker, at_s = opened(), FIRST_OPEN_S + 1
     breaker.allowance(at_s, prober=True)
     breaker.failed(at_s, 0.0)
@@ -77,17 +77,17 @@ def test_good_probes_close_it_and_a_bad_one_opens_it_for_longer():
     for _ in range(GOOD_PROBES):
         breaker.succeeded(at_s)
     assert (breaker.state, breaker.allowance(at_s, prober=False)) == ("closed", UNLIMITED)
-    assert (breaker.until_s, breaker.period_s) == (0, 0), "nothing put aside from here on waits for its sake"
+    assert (breaker.until_s, breaker.period_s) == (0, 0), "messages set aside from now on do not wait for it"
 
 
-def test_an_answer_that_comes_late_closes_nothing():
+def test_late_response_does_not_close_the_breaker():
     breaker = opened()
     for _ in range(100):
         breaker.succeeded(1.0)
     assert breaker.state == "open"
 
 
-def test_after_a_calm_time_the_next_opening_is_short_again():
+def test_opening_after_a_calm_time_is_short_again():
     breaker = opened()
     breaker.close(10.0)
     for _ in range(MIN_VOLUME):
@@ -96,14 +96,14 @@ def test_after_a_calm_time_the_next_opening_is_short_again():
 
 
 @pytest.mark.parametrize(("until_s", "adopted_s"), [(7.0, 7.0), (10_000.0, OPEN_CAP_S)])
-def test_another_lanes_opening_is_adopted_but_not_for_ever(until_s: float, adopted_s: float):
+def test_opening_by_another_lane_is_adopted_for_a_limited_time(until_s: float, adopted_s: float):
     breaker = Breaker(0.0)
     breaker.adopt_open(0.0, until_s)
     assert (breaker.state, breaker.until_s) == ("open", adopted_s)
 
 
 class BreakerMachine(RuleBasedStateMachine):
-    """Any order of answers, time and gossip."""
+    """Responses, time and signals in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,12 +113,12 @@ class BreakerMachine(RuleBasedStateMachine):
         self.openings: list[float] = []
 
     def watched(self, change: Callable[[], None]) -> None:
-        """Run it; note when it opened the breaker, and what is true of every opening."""
+        """Run `change`, record an opening of the breaker, and check what holds for every opening."""
         before = self.breaker.state
         change()
         if before != "open" and self.breaker.state == "open":
             if self.openings:
-                assert self.now_s - self.openings[-1] >= FIRST_OPEN_S, "it swings"
+                assert self.now_s - self.openings[-1] >= FIRST_OPEN_S, "it flaps"
             self.openings.append(self.now_s)
 
     @rule(seconds=st.floats(0.001, 40))
@@ -138,7 +138,7 @@ class BreakerMachine(RuleBasedStateMachine):
             self.watched(lambda: self.breaker.failed(self.now_s, chance))
             if before == "closed" and self.breaker.state == "open":
                 recent = [at for at in self.bad if self.now_s - at <= 2 * SLICE_S + SLICE_S]
-                assert len(recent) >= MIN_VOLUME / 2, "opened on too few"
+                assert len(recent) >= MIN_VOLUME / 2, "opened on too few failures"
 
     @rule(prober=st.booleans())
     def somebody_asks(self, prober: bool) -> None:
@@ -154,7 +154,7 @@ class BreakerMachine(RuleBasedStateMachine):
         state = self.breaker.state
         self.breaker.adopt_open(self.now_s, self.now_s + seconds)
         if state == "closed":
-            self.openings.clear()  # the other lane's own rules hold it back
+            self.openings.clear()  # limited by the rules of the other lane
 
     @rule()
     def another_lane_closed(self) -> None:

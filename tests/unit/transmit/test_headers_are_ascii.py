@@ -1,11 +1,11 @@
-"""What customers write into attributes and addresses reaches libcurl as ASCII: other text would end the lane."""
+"""Attributes and addresses of customers reach libcurl as ASCII: other text would end the lane."""
 
 import contextlib
 
 import pytest
 
 from dataplane.plan.outbound import ascii_value
-from dataplane.transmit.sender import Ground, Post, Sender
+from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpSender
 
 
 @pytest.mark.parametrize(
@@ -17,17 +17,17 @@ from dataplane.transmit.sender import Ground, Post, Sender
         (b"\xff", "%FF"),
     ],
 )
-def test_a_value_that_is_not_ascii_is_percent_encoded(value: bytes, shown: str):
+def test_non_ascii_value_is_percent_encoded(value: bytes, shown: str):
     assert ascii_value(value) == shown
 
 
 @pytest.mark.parametrize(
     "host", ["bücher.invalid", "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "xn--.invalid"]
 )
-def test_an_address_that_is_not_ascii_is_a_failed_attempt_and_no_error(host: str):
-    with contextlib.closing(Sender(Ground())) as sender:
-        sender.begin(Post("it", f"http://{host}:1/", ["Expect:"], b"{}", 3_000))
+def test_non_ascii_address_is_a_failed_attempt_and_no_error(host: str):
+    with contextlib.closing(HttpSender(HttpPolicy())) as sender:
+        sender.begin(HttpRequest("it", f"http://{host}:1/", ["Expect:"], b"{}", 3_000))
         answers = []
         while sender.active:
-            answers += list(sender.turn(0.05))
+            answers += list(sender.poll(0.05))
     assert [(answer.token, answer.status) for answer in answers] == [("it", 0)]

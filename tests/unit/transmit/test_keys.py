@@ -1,21 +1,21 @@
-"""One message of a key at a time, in the order in which they came."""
+"""One message of a key at a time, in order of arrival."""
 
 from typing import Any
 
-from dataplane.ledger.meta import Meta
-from dataplane.transmit.keys import Keys
-from dataplane.transmit.memory import Unit
-from dataplane.transmit.sends import Send
+from dataplane.ledger.meta import MessageMeta
+from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.deliveries.settled_units import UnitRound
+from dataplane.transmit.policy.key_turns import KeyTurns
 
 
-def send(position: int) -> Send:
-    meta = Meta(1, f"id-{position}", "p", 1, "shop", 0, 0, 0, position=position, destination="crm")
+def send(position: int) -> Delivery:
+    meta = MessageMeta(1, f"id-{position}", "p", 1, "shop", 0, 0, 0, position=position, destination="crm")
     target: Any = None
-    return Send(Unit("p", "crm", 0, 0, position), meta, target, [], b"k", b"", [(0, position)], 0.0, 0)
+    return Delivery(UnitRound("p", "crm", 0, 0, position), meta, target, [], b"k", b"", [(0, position)], 0.0, 0)
 
 
-def test_a_key_has_one_turn_at_a_time_and_other_keys_have_their_own():
-    keys, one, two, three = Keys(), send(1), send(2), send(3)
+def test_key_has_one_turn_at_a_time_and_other_keys_have_their_own():
+    keys, one, two, three = KeyTurns[Delivery](), send(1), send(2), send(3)
     assert [keys.enter(one, b"a"), keys.enter(two, b"a"), keys.enter(three, b"b")] == [True, False, True]
     assert (keys.count, list(keys)) == (1, [two])
     assert keys.leave(two, b"a") is None, "it has no turn to give up"
@@ -26,8 +26,8 @@ def test_a_key_has_one_turn_at_a_time_and_other_keys_have_their_own():
     assert keys.count == 0
 
 
-def test_who_is_taken_out_waits_no_more():
-    keys, sends = Keys(), [send(n) for n in range(4)]
+def test_removed_message_no_longer_waits():
+    keys, sends = KeyTurns[Delivery](), [send(n) for n in range(4)]
     for one in sends:
         keys.enter(one, b"a")
     assert keys.take_out(lambda one: one.meta.position in (0, 2)) == [sends[2]], "the first one does not wait"
@@ -35,13 +35,13 @@ def test_who_is_taken_out_waits_no_more():
     assert keys.leave(sends[1], b"a") is sends[3]
 
 
-def test_what_comes_while_earlier_ones_are_away_follows_them():
-    keys, one, two, three = Keys(), send(1), send(2), send(3)
+def test_message_follows_the_earlier_ones_of_its_key_that_were_set_aside():
+    keys, one, two, three = KeyTurns[Delivery](), send(1), send(2), send(3)
     keys.go_round(one, b"a")
     assert keys.must_follow(two, b"a")
     keys.go_round(two, b"a")
     assert not keys.must_follow(three, b"b"), "another key"
-    assert not keys.must_follow(one, b"a"), "it is back"
-    assert keys.must_follow(three, b"a"), "two is not"
+    assert not keys.must_follow(one, b"a"), "it has returned"
+    assert keys.must_follow(three, b"a"), "the second has not"
     keys.go_round(three, b"a")
     assert [keys.must_follow(one_, b"a") for one_ in (two, three, one)] == [False, False, False]

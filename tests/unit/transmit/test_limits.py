@@ -1,18 +1,18 @@
-"""Limits of a destination: shared out over lanes, kept over any stretch of time, adapted to what it asks for."""
+"""Limits of a destination: shared by lanes, kept over any period, adapted to its responses."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.names import LaneKind
-from dataplane.transmit.limits import (
+from dataplane.transmit.policy.limits import (
     BURST_S,
     RETRIES_A_SEND,
     RETRIES_IN_HAND,
     STEP_S,
+    ConcurrencyLimit,
     RateLimit,
     RetryBudget,
-    Throttle,
     lane_share,
 )
 
@@ -31,13 +31,13 @@ def test_lanes_share_a_limit(kind: LaneKind, lanes: dict[LaneKind, int], share: 
     assert lane_share(100.0, kind, lanes) == share
 
 
-def test_no_more_than_the_whole_is_shared_out():
+def test_shares_of_all_lanes_add_up_to_the_limit():
     lanes: dict[LaneKind, int] = {"transmit": 3, "transmit-retry": 2}
     assert 3 * lane_share(10, "transmit", lanes) + 2 * lane_share(10, "transmit-retry", lanes) == pytest.approx(10)
 
 
 @given(st.floats(0.1, 5_000), st.lists(st.floats(0, 3), max_size=60))
-def test_a_rate_is_kept_over_every_stretch_of_time(rate: float, pauses: list[float]):
+def test_rate_limit_holds_over_every_period(rate: float, pauses: list[float]):
     limit, now_s, sent = RateLimit(rate, 0.0), 0.0, 0
     for pause in pauses:
         now_s += pause
@@ -47,7 +47,7 @@ def test_a_rate_is_kept_over_every_stretch_of_time(rate: float, pauses: list[flo
         assert sent <= rate * now_s + max(1.0, rate * BURST_S) + 0.01
 
 
-def test_a_slow_rate_lets_one_go_at_a_time():
+def test_slow_rate_allows_one_request_at_a_time():
     limit = RateLimit(0.5, 0.0)
     assert limit.room(0.0) == 1
     limit.take()
@@ -55,7 +55,7 @@ def test_a_slow_rate_lets_one_go_at_a_time():
 
 
 @given(st.lists(st.booleans(), max_size=400))
-def test_retries_are_a_tenth_of_the_sends_and_a_few(asked: list[bool]):
+def test_retries_are_limited_to_a_tenth_of_the_sends_and_an_initial_budget(asked: list[bool]):
     budget, retries = RetryBudget(), 0
     for number, wants in enumerate(asked, 1):
         budget.sent()
@@ -63,8 +63,8 @@ def test_retries_are_a_tenth_of_the_sends_and_a_few(asked: list[bool]):
         assert retries <= RETRIES_IN_HAND + number * RETRIES_A_SEND
 
 
-def test_429_halves_what_is_allowed_once_a_step_and_never_to_nothing():
-    throttle = Throttle(64, 0.0)
+def test_429_halves_the_concurrency_once_a_step_and_never_to_zero():
+    throttle = ConcurrencyLimit(64, 0.0)
     for _ in range(50):
         throttle.throttled(0.1)
     assert throttle.allowed == 32
@@ -74,8 +74,8 @@ def test_429_halves_what_is_allowed_once_a_step_and_never_to_nothing():
     assert throttle.allowed == 1
 
 
-def test_it_grows_again_while_all_is_well():
-    throttle = Throttle(64, 0.0)
+def test_concurrency_grows_again_while_responses_are_good():
+    throttle = ConcurrencyLimit(64, 0.0)
     throttle.throttled(0.0)
     now_s = 0.0
     while throttle.reduced:
@@ -85,8 +85,8 @@ def test_it_grows_again_while_all_is_well():
     assert throttle.allowed == 64
 
 
-def test_a_crowded_destination_is_eased_and_a_steady_slow_one_is_not():
-    slow, crowded = Throttle(64, 0.0), Throttle(64, 0.0)
+def test_overloaded_destination_is_throttled_and_a_steady_slow_one_is_not():
+    slow, crowded = ConcurrencyLimit(64, 0.0), ConcurrencyLimit(64, 0.0)
     for step in range(1, 20):
         slow.answered(step * STEP_S, 2.0)
         crowded.answered(step * STEP_S, 0.01 if step < 5 else 0.5)
@@ -94,15 +94,15 @@ def test_a_crowded_destination_is_eased_and_a_steady_slow_one_is_not():
     assert 4 <= crowded.allowed < 16
 
 
-def test_a_few_milliseconds_more_are_no_crowd():
-    throttle = Throttle(64, 0.0)
+def test_few_milliseconds_more_are_no_overload():
+    throttle = ConcurrencyLimit(64, 0.0)
     for step in range(1, 20):
         throttle.answered(step * STEP_S, 0.001 if step < 5 else 0.03)
     assert throttle.allowed == 64
 
 
 @pytest.mark.parametrize(("limit", "allowed"), [(10, 10), (100, 100), (0.2, 1)])
-def test_a_new_limit_holds_at_once(limit: float, allowed: float):
-    throttle = Throttle(64, 0.0)
+def test_new_limit_applies_immediately(limit: float, allowed: float):
+    throttle = ConcurrencyLimit(64, 0.0)
     throttle.limit(limit)
     assert throttle.allowed == allowed

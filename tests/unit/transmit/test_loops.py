@@ -1,4 +1,4 @@
-"""Events must not go round: our own ingest is no destination, and a header counts deliveries."""
+"""Events must not loop: Penstock's own ingest is no destination, and a header counts deliveries."""
 
 import asyncio
 import json
@@ -12,10 +12,10 @@ import pytest
 
 from dataplane.ledger.meta import META_HEADER, encode_meta, read_meta
 from dataplane.spec.loops import MAX_HOPS, hops_of, is_own_url, parse_endpoints
-from dataplane.transmit.sender import Answer, Ground, Post, Sender
-from dataplane.transmit.verdict import LOOP, Outcome, judge
-from tests.rig.memory_lane import message
-from tests.rig.transmitting import destination, opened, without_kafka
+from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender
+from dataplane.transmit.policy.delivery_verdict import LOOP, DeliveryOutcome, judge
+from tests.support.memory_lane import message
+from tests.support.transmitting import destination, opened, without_kafka
 from tests.unit.ingest.test_quotas import Ingest, make
 
 __all__ = ["make"]
@@ -44,7 +44,7 @@ def _without_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
         "https://203.0.113.7/v1/events",
     ],
 )
-def test_our_own_ingest_is_known_in_every_spelling(url: str):
+def test_own_ingest_is_recognized_in_every_spelling(url: str):
     own = parse_endpoints("https://in.penstock.example", "127.0.0.1:8801, 203.0.113.7", "")
     assert is_own_url(url, own)
 
@@ -52,26 +52,26 @@ def test_our_own_ingest_is_known_in_every_spelling(url: str):
 @pytest.mark.parametrize(
     "url", ["https://crm.example/", "http://127.0.0.1:8800/", "http://in.penstock.example/", "http://203.0.113.8/"]
 )
-def test_other_hosts_and_ports_are_not_our_ingest(url: str):
+def test_other_hosts_and_ports_are_not_recognized_as_own_ingest(url: str):
     assert not is_own_url(url, parse_endpoints("https://in.penstock.example,127.0.0.1:8801,203.0.113.7"))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_no_connection_to_our_own_ingest_is_opened(host: str):
+def test_sender_opens_no_connection_to_its_own_ingest(host: str):
     with socket.create_server(("127.0.0.1", 0)) as listener, listener:
         listener.settimeout(0)
         port = listener.getsockname()[1]
-        with closing(Sender(Ground(LOOPBACK, own=parse_endpoints(f"127.0.0.1:{port}")))) as sender:
-            sender.begin(Post("token", f"http://{host}:{port}/", ["Expect:"], b"{}", 5_000))
-            answers: list[Answer] = []
+        with closing(HttpSender(HttpPolicy(LOOPBACK, own=parse_endpoints(f"127.0.0.1:{port}")))) as sender:
+            sender.begin(HttpRequest("token", f"http://{host}:{port}/", ["Expect:"], b"{}", 5_000))
+            answers: list[HttpResponse] = []
             while sender.active:
-                answers += sender.turn(0.1)
+                answers += sender.poll(0.1)
         assert [answer.verdict for answer in answers] == [LOOP]
         with pytest.raises(BlockingIOError):
             listener.accept()
 
 
-def test_each_delivery_counts_in_a_header(tmp_path: Path):
+def test_each_delivery_increments_the_hop_count(tmp_path: Path):
     lane, work, sender = opened(tmp_path, destination())
     for offset, hops in enumerate((0, 3)):
         one = message(offset, b"{}")
@@ -79,13 +79,13 @@ def test_each_delivery_counts_in_a_header(tmp_path: Path):
         meta.hops = hops
         one.headers()[0] = (META_HEADER, encode_meta(meta))
         lane.take(one)
-        work.turn()
+        work.poll()
     sent = [dict(line.split(": ", 1) for line in headers if ": " in line) for _, headers, *_ in sender.requests]
     assert [headers["penstock-hops"] for headers in sent] == ["1", "4"]
     work.close()
 
 
-def test_a_message_that_goes_round_is_refused_and_dead(make: Callable[..., Ingest]):
+def test_message_above_the_hop_limit_is_refused_by_ingest_and_dead(make: Callable[..., Ingest]):
     async def story() -> None:
         ingest = make()
         accepted = await ingest.post(b"{}", penstock_hops=str(MAX_HOPS))
@@ -99,11 +99,11 @@ def test_a_message_that_goes_round_is_refused_and_dead(make: Callable[..., Inges
     asyncio.run(story())
 
 
-def test_another_508_is_tried_again():
-    assert judge(508, 0, body=b"Resource limit is reached").outcome is Outcome.RECOVERABLE
-    assert judge(500, 0, body=REFUSED).outcome is Outcome.RECOVERABLE
+def test_other_508_is_retried():
+    assert judge(508, 0, body=b"Resource limit is reached").outcome is DeliveryOutcome.RECOVERABLE
+    assert judge(500, 0, body=REFUSED).outcome is DeliveryOutcome.RECOVERABLE
 
 
 @pytest.mark.parametrize(("value", "hops"), [(None, 0), ("", 0), ("x", 0), ("-1", 0), ("7", 7), ("9" * 5_000, 0)])
-def test_a_header_that_is_no_number_counts_nothing(value: str | None, hops: int):
+def test_header_that_is_no_number_counts_as_zero(value: str | None, hops: int):
     assert hops_of(value) == hops

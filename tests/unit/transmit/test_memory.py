@@ -1,4 +1,4 @@
-"""What a host remembers of settled units survives a kill, a torn line, a rotation and another lane's turn."""
+"""A host's memory of settled units survives a kill, a torn line, a rotation and a turn of another lane."""
 
 import errno
 from io import FileIO
@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 
 from dataplane.tables.optional_files import OptionalFiles
-from dataplane.transmit import memory as module
-from dataplane.transmit.memory import Memory, Unit
+from dataplane.transmit.deliveries import settled_units as module
+from dataplane.transmit.deliveries.settled_units import SettledUnits, UnitRound
 
 
-def unit(position: int, attempt: int = 0, destination: str = "crm") -> Unit:
-    return Unit("p", destination, 0, attempt, position)
+def unit(position: int, attempt: int = 0, destination: str = "crm") -> UnitRound:
+    return UnitRound("p", destination, 0, attempt, position)
 
 
-def opened(folder: Path, files: OptionalFiles | None = None) -> Memory:
-    return Memory(folder, "penstock.c1.egress.g1-0", files or OptionalFiles())
+def opened(folder: Path, files: OptionalFiles | None = None) -> SettledUnits:
+    return SettledUnits(folder, "penstock.c1.egress.g1-0", files or OptionalFiles())
 
 
-def test_a_settled_unit_is_recalled_with_its_fact(tmp_path: Path):
+def test_settled_unit_is_recalled_with_its_fact(tmp_path: Path):
     memory = opened(tmp_path)
     memory.note(unit(1), "delivered", "")
     memory.note(unit(2), "dead", "rejected")
@@ -28,25 +28,27 @@ def test_a_settled_unit_is_recalled_with_its_fact(tmp_path: Path):
     memory.close()
 
 
-@pytest.mark.parametrize("other", [unit(2), unit(1, attempt=1), unit(1, destination="lake"), Unit("q", "crm", 0, 0, 1)])
-def test_another_unit_or_round_is_not_recalled(tmp_path: Path, other: Unit):
+@pytest.mark.parametrize(
+    "other", [unit(2), unit(1, attempt=1), unit(1, destination="lake"), UnitRound("q", "crm", 0, 0, 1)]
+)
+def test_another_unit_or_round_is_not_recalled(tmp_path: Path, other: UnitRound):
     memory = opened(tmp_path)
     memory.note(unit(1), "delivered", "")
     assert memory.recall(other) is None
     memory.close()
 
 
-def test_it_is_recalled_by_whoever_opens_the_files_after_a_kill(tmp_path: Path):
+def test_settled_unit_is_recalled_from_its_files_after_a_kill(tmp_path: Path):
     killed = opened(tmp_path)
     killed.note(unit(1), "delivered", "")
-    killed.flush()  # and no close
+    killed.flush()  # flushed, not closed
     again = opened(tmp_path)
     assert again.recall(unit(1)) == ("delivered", "")
     again.close()
     killed.close()
 
 
-def test_a_torn_last_line_is_no_verdict_and_spoils_nothing_after_it(tmp_path: Path):
+def test_torn_last_line_is_no_verdict_and_affects_no_later_line(tmp_path: Path):
     memory = opened(tmp_path)
     memory.note(unit(1), "delivered", "")
     memory.note(unit(2), "delivered", "")
@@ -65,7 +67,7 @@ def test_a_torn_last_line_is_no_verdict_and_spoils_nothing_after_it(tmp_path: Pa
     third.close()
 
 
-def test_rotation_keeps_the_newer_segment_and_forgets_the_oldest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_rotation_keeps_the_newer_segment_and_drops_the_oldest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "SEGMENT_ENTRIES", 10)
     memory = opened(tmp_path)
     for position in range(25):
@@ -77,10 +79,10 @@ def test_rotation_keeps_the_newer_segment_and_forgets_the_oldest(tmp_path: Path,
     again = opened(tmp_path)
     assert {position for position in range(25) if again.recall(unit(position))} == known
     again.close()
-    assert len(list(tmp_path.iterdir())) == 2, "nothing grows"
+    assert len(list(tmp_path.iterdir())) == 2, "the number of files does not grow"
 
 
-def test_without_a_disk_verdicts_are_remembered_in_memory_and_written_as_soon_as_they_can_be(tmp_path: Path):
+def test_verdicts_stay_in_memory_without_a_disk_and_later_ones_are_written_once_it_works(tmp_path: Path):
     (tmp_path / "blocked").write_bytes(b"")
     files = OptionalFiles()
     memory = opened(tmp_path / "blocked" / "settled", files)
@@ -96,7 +98,7 @@ def test_without_a_disk_verdicts_are_remembered_in_memory_and_written_as_soon_as
     again.close()
 
 
-def test_a_write_that_the_full_disk_cut_off_leaves_no_torn_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_write_cut_off_by_a_full_disk_leaves_no_torn_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def half(file: FileIO, data: bytes) -> None:
         file.write(data[: len(data) // 2])
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -117,7 +119,7 @@ def test_a_write_that_the_full_disk_cut_off_leaves_no_torn_line(tmp_path: Path, 
     again.close()
 
 
-def test_a_rotation_that_the_disk_refuses_bounds_memory_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_memory_stays_bounded_if_the_disk_refuses_a_rotation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "SEGMENT_ENTRIES", 2)
     (tmp_path / "blocked").write_bytes(b"")
     memory = opened(tmp_path / "blocked" / "settled")

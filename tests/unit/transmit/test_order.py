@@ -1,4 +1,4 @@
-"""A key's later messages wait behind its failed one: in the lane, across both lanes, and through crashes."""
+"""Later messages of a key wait behind its failed one: in the lane, across both lanes, and after crashes."""
 
 import itertools
 import random
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dataplane.ledger.meta import read_meta
-from dataplane.spec import Retry
+from dataplane.spec import RetryPolicy
 from dataplane.transmit.work import TransmitWork
-from tests.rig.memory_lane import MemoryLane, MemoryMessage, message
-from tests.rig.transmitting import NODE, Clock, MemorySender, MemorySignals, destination, opened, without_kafka
+from tests.support.memory_lane import MemoryLane, MemoryMessage, message
+from tests.support.transmitting import NODE, Clock, MemorySender, MemorySignals, destination, opened, without_kafka
 
 
 @pytest.fixture(autouse=True)
@@ -26,25 +26,25 @@ def ordered(**fields: Any) -> Any:
 
 
 def ready(tmp_path: Path, clock: Clock, *, kind: Any = "transmit", **fields: Any) -> Any:
-    """A lane that has owned its partition for a while."""
+    """Return a lane that has owned its partition for a while."""
     lane, work, sender = opened(tmp_path, ordered(**fields), kind=kind)
     lane.take(message(0, key=b"crm\0other"))
-    work.turn()
+    work.poll()
     clock.advance(2)
-    work.turn()
+    work.poll()
     sender.answer(204)
-    work.turn()
-    work.turn()
+    work.poll()
+    work.poll()
     lane.store()
-    work.turn()
+    work.poll()
     lane.filed()
-    lane.outbox.sent.clear()
+    lane.producer.sent.clear()
     sender.requests.clear()
     return lane, work, sender
 
 
 def positions(lane: MemoryLane, purpose: str) -> list[int]:
-    records = lane.outbox.of(lane.cell.topics[purpose].name)  # type: ignore[index]
+    records = lane.producer.of(lane.cell.topics[purpose].name)  # type: ignore[index]
     return [read_meta(record["headers"]).position for record in records]
 
 
@@ -52,100 +52,100 @@ def begun(sender: MemorySender) -> list[int]:
     return [token.meta.position for token in sender.begun]
 
 
-def test_one_message_of_a_key_is_sent_at_a_time_and_other_keys_go_on(tmp_path: Path, clock: Clock):
+def test_one_message_of_a_key_is_sent_at_a_time_and_other_keys_continue(tmp_path: Path, clock: Clock):
     lane, work, sender = ready(tmp_path, clock)
     lane.take(message(1, key=b"a"), message(2, key=b"a"), message(3, key=b"b"), message(4))
-    work.turn()
+    work.poll()
     assert sorted(begun(sender)) == [1, 3, 4]
     sender.answer(204, count=1)
-    work.turn()
-    work.turn()
+    work.poll()
+    work.poll()
     assert sorted(begun(sender)) == [2, 3, 4]
     work.close()
 
 
-def test_what_fails_goes_aside_with_all_that_follow_its_key_behind_a_record_of_that(tmp_path: Path, clock: Clock):
+def test_failed_message_and_all_followers_of_its_key_are_set_aside_behind_a_block_record(tmp_path: Path, clock: Clock):
     lane, work, sender = ready(tmp_path, clock)
     lane.take(message(1, key=b"a"), message(2, key=b"a"), message(3, key=b"b"))
-    work.turn()
+    work.poll()
     sender.answer(503, count=1)
-    work.turn()
+    work.poll()
     lane.take(message(4, key=b"a"))
     for _ in range(4):
-        work.turn()
+        work.poll()
     assert positions(lane, "retry-out") == [1, 2, 4], "in their order"
-    assert not lane.outbox.of(lane.cell.topics["retry-in"].name)
-    topics = [name for name, _, _ in lane.outbox.sent]
+    assert not lane.producer.of(lane.cell.topics["retry-in"].name)
+    topics = [name for name, _, _ in lane.producer.sent]
     assert topics[:2] == [lane.cell.topics["blocked"].name, lane.cell.topics["retry-out"].name]
     assert lane.unsettled() == 4
     sender.answer(204)
-    work.turn()
+    work.poll()
     lane.store()
     assert lane.unsettled() == 0
     assert lane.filed() == {(NODE, "parked", "1"): 3, (NODE, "released", "1"): 3, (NODE, "delivered", ""): 1}
     work.close()
 
 
-def test_one_of_two_records_is_not_enough_to_settle(tmp_path: Path, clock: Clock):
+def test_one_of_two_stored_records_is_not_enough_to_settle(tmp_path: Path, clock: Clock):
     lane, work, sender = ready(tmp_path, clock)
     lane.take(message(1, key=b"a"))
-    work.turn()
+    work.poll()
     sender.answer(503)
-    work.turn()
-    work.acked(lane.outbox.waiting.pop())
+    work.poll()
+    work.on_delivery(lane.producer.waiting.pop())
     assert lane.unsettled() == 1
     lane.store()
     assert lane.unsettled() == 0
     work.close()
 
 
-def test_the_retry_lane_waits_in_place_and_says_when_the_last_has_ended(tmp_path: Path, clock: Clock):
+def test_retry_lane_waits_in_place_and_publishes_the_end_of_the_last_message(tmp_path: Path, clock: Clock):
     lane, work, sender = ready(tmp_path, clock, kind="transmit-retry")
     lane.take(message(1, key=b"a", attempt=1), message(2, key=b"a", attempt=1))
-    work.turn()
+    work.poll()
     sender.answer(503)
-    work.turn()
-    assert not lane.outbox.of(lane.cell.topics["retry-in"].name)
+    work.poll()
+    assert not lane.producer.of(lane.cell.topics["retry-in"].name)
     assert lane.unsettled() == 2
     for number in (1, 2):
         clock.advance(61)
-        work.turn()
+        work.poll()
         assert begun(sender) == [number]
         sender.answer(204)
-        work.turn()
-        assert len(lane.outbox.of(lane.cell.topics["blocked"].name)) == number - 1
-    assert lane.unsettled() == 1, "not before the word of it is stored"
+        work.poll()
+        assert len(lane.producer.of(lane.cell.topics["blocked"].name)) == number - 1
+    assert lane.unsettled() == 1, "not before the record of it is stored"
     lane.store()
     assert lane.unsettled() == 0
     work.close()
 
 
-def test_after_a_dead_letter_the_key_goes_on_or_is_held_as_the_destination_says(tmp_path: Path, clock: Clock):
+def test_key_continues_or_is_held_after_a_dead_letter_as_the_destination_says(tmp_path: Path, clock: Clock):
     for after_dead, end in (("go-on", "delivered"), ("hold", "held")):
         lane, work, sender = ready(tmp_path / after_dead, clock, after_dead=after_dead)
         lane.take(message(1, key=b"a"), message(2, key=b"a"))
-        work.turn()
+        work.poll()
         sender.answer(422)
-        work.turn()
-        work.turn()
+        work.poll()
+        work.poll()
         sender.answer(204)
-        work.turn()
+        work.poll()
         lane.store()
         detail = "1" if end == "held" else ""
         assert lane.filed() == {(NODE, "dead", "rejected"): 1, (NODE, end, detail): 1}
         lane.table.apply(ordered(after_dead=after_dead, version=2))
         lane.take(message(3, key=b"a"))
-        work.turn()
-        assert begun(sender) == [3], "a newer record ends it"
+        work.poll()
+        assert begun(sender) == [3], "a newer record ends the hold"
         work.close()
 
 
 @pytest.mark.parametrize("kind", ["transmit", "transmit-retry"])
-def test_a_key_is_held_as_well_after_a_message_that_lanes_died_of(tmp_path: Path, clock: Clock, kind: Any):
+def test_key_is_also_held_after_a_poison_message(tmp_path: Path, clock: Clock, kind: Any):
     lane, work, sender = ready(tmp_path, clock, kind=kind, after_dead="hold")
     lane.condemn(message(1, key=b"a", attempt=1))
     lane.take(message(2, key=b"a", attempt=1))
-    work.turn()
+    work.poll()
     lane.store()
     assert begun(sender) == []
     filed = lane.filed()
@@ -160,19 +160,19 @@ def subsets(count: int) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("stored", subsets(3))
 @pytest.mark.parametrize("kind", ["transmit", "transmit-retry"])
-def test_a_crash_while_a_key_becomes_held_lets_no_later_message_of_it_out(
+def test_crash_while_a_key_becomes_held_sends_no_later_message_of_it(
     tmp_path: Path, clock: Clock, kind: Any, stored: tuple[int, ...]
 ):
-    """Of the records that a dead letter and its held key make, any may be stored when the lane dies."""
+    """Any of the records of a dead letter and its held key may be stored when the lane dies."""
     lane, work, sender = ready(tmp_path / "first", clock, kind=kind, after_dead="hold")
     lane.take(message(1, key=b"a", attempt=1), message(2, key=b"a", attempt=1))
-    work.turn()
+    work.poll()
     sender.answer(422)
     work._answers.take(*_answered(sender))
-    produced = lane.outbox.sent[:]
+    produced = lane.producer.sent[:]
     for number in stored:
         if number < len(produced):
-            work.acked(produced[number][1])
+            work.on_delivery(produced[number][1])
     committed = lane.windows[0].prefix
     work.close()
 
@@ -186,64 +186,64 @@ def test_a_crash_while_a_key_becomes_held_lets_no_later_message_of_it_out(
         sent += begun(sender)
         sender.answer(422)
         clock.advance(2)
-        work.turn()
+        work.poll()
     work.close()
     assert 2 not in sent, f"{committed} was committed, and the key is not known as held"
 
 
 def _answered(sender: MemorySender) -> tuple[Any, Any, float]:
-    (answer,) = sender.turn(0)
+    (answer,) = sender.poll(0)
     return answer.token, answer, 0.0
 
 
-def test_a_partition_that_has_just_come_waits_until_what_blocks_its_keys_is_known(tmp_path: Path, clock: Clock):
+def test_newly_assigned_partition_waits_until_its_blocked_keys_are_known(tmp_path: Path, clock: Clock):
     lane, work, sender = opened(tmp_path, ordered())
     lane.take(message(1, key=b"a"), message(2))
-    work.turn()
-    assert begun(sender) == [2], "who has no key waits for nobody"
+    work.poll()
+    assert begun(sender) == [2], "a message without a key does not wait"
     clock.advance(1.1)
-    work.turn()
-    work.turn()
+    work.poll()
+    work.poll()
     assert begun(sender) == [2, 1]
     work.close()
 
 
-def test_a_retry_lane_without_room_lets_a_keys_messages_go_round_in_order(
+def test_retry_lane_without_room_sends_messages_of_a_key_round_in_order(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("dataplane.transmit.queues.ORDERED_ROOM", 1)
     lane, work, _sender = ready(tmp_path, clock, kind="transmit-retry")
     lane.take(*(message(n, key=b"a", attempt=1) for n in (1, 2, 3, 4)), message(5, key=b"b", attempt=1))
-    work.turn()
+    work.poll()
     assert positions(lane, "retry-in") == [3, 4]
     assert work.in_flight() == 4, "one of them waits for its turn"
     work.close()
 
 
-def test_a_retry_lane_that_only_waits_neither_spins_nor_delays_a_drain(tmp_path: Path, clock: Clock):
+def test_retry_lane_that_only_waits_neither_spins_nor_delays_a_drain(tmp_path: Path, clock: Clock):
     lane, work, sender = ready(tmp_path, clock, kind="transmit-retry")
     lane.take(message(1, key=b"a", attempt=1), message(2, key=b"a", attempt=1))
-    work.turn()
-    assert (work.in_flight(), work.patience_s()) == (1, 0.0)
+    work.poll()
+    assert (work.in_flight(), work.poll_timeout_s()) == (1, 0.0)
     sender.answer(503)
-    work.turn()
-    assert (work.in_flight(), work.patience_s()) == (0, 0.1)
+    work.poll()
+    assert (work.in_flight(), work.poll_timeout_s()) == (0, 0.1)
     assert lane.unsettled() == 2
-    work.give_back()
+    work.on_drain_timeout()
     lane.store()
-    assert lane.unsettled() == 2, "left to the next lane, in its order"
+    assert lane.unsettled() == 2, "left to the next lane, in order"
     work.close()
 
 
-def test_a_busy_key_goes_aside_before_it_fills_the_window_of_others(tmp_path: Path, clock: Clock):
+def test_busy_key_is_set_aside_before_it_fills_the_ack_window_of_others(tmp_path: Path, clock: Clock):
     lane, work, sender = ready(tmp_path, clock)
     lane.table.apply(destination("lake"))
     lane.take(*(message(n, key=b"a") for n in (1, 2, 3)), message(4, destination="lake"))
-    work.turn()
+    work.poll()
     clock.advance(11)
     sender.answer(204)
     for _ in range(4):
-        work.turn()
+        work.poll()
     assert positions(lane, "retry-out") == [2, 3]
     lane.store()
     assert lane.unsettled() == 0
@@ -251,7 +251,7 @@ def test_a_busy_key_goes_aside_before_it_fills_the_window_of_others(tmp_path: Pa
 
 
 class World:
-    """A first lane and a retry lane over logs in memory; either may die at any moment and be started without memory."""
+    """A transmit and a retry lane over in-memory logs; each may die at any time and restart without memory."""
 
     def __init__(self, folder: Path, clock: Clock, chance: random.Random) -> None:
         self._folder, self._clock, self._chance = folder, clock, chance
@@ -265,7 +265,7 @@ class World:
 
     def open(self, kind: Any) -> tuple[MemoryLane, TransmitWork, MemorySender]:
         self.born += 1
-        fields = {"retry": Retry(1, span_s=600_000), "concurrency": 64}
+        fields = {"retry": RetryPolicy(1, span_s=600_000), "concurrency": 64}
         return opened(self._folder / str(self.born), ordered(**fields), kind=kind)
 
     def step(self, health: float) -> None:
@@ -276,7 +276,7 @@ class World:
         self._clock.advance(self._chance.choice([0.05, 0.6, 5.0]))
 
     def check(self, send: Any) -> None:
-        """A message is sent only when every earlier one of its key was delivered."""
+        """Check that every earlier message of the same key was delivered."""
         earlier = {m.offset() for m in self.egress if m.key() == send.key and m.offset() < send.meta.position}
         assert earlier <= self.delivered[send.key], (
             f"{send.meta.position} overtook {earlier - self.delivered[send.key]}"
@@ -284,7 +284,7 @@ class World:
 
 
 class Lane:
-    """One lane, what it reads, and how far it has come."""
+    """One lane, its input log and its progress."""
 
     def __init__(self, world: World, kind: Any, log: list[MemoryMessage]) -> None:
         self._world, self._kind, self._log = world, kind, log
@@ -297,7 +297,7 @@ class Lane:
         self._checked = 0
 
     def die(self) -> None:
-        """Nothing that is not stored survives, and no memory of verdicts either."""
+        """Restart the lane: only what is stored survives, without the memory of verdicts."""
         self.work.close()
         self._start()
 
@@ -310,14 +310,14 @@ class Lane:
         some = self._log[self._next : self._next + count]
         self._next += len(some)
         self.lane.take(*some)
-        self.work.turn()
+        self.work.poll()
         for token in self.sender.begun[self._checked :]:
             self._world.check(token)
         for token in list(self.sender.begun):
             if chance.random() < 0.7:
                 self._end(token, 204 if chance.random() < health else 503)
         self._checked = len(self.sender.begun)
-        self.work.turn()
+        self.work.poll()
         for token in self.sender.begun[self._checked :]:
             self._world.check(token)
         self._checked = len(self.sender.begun)
@@ -333,8 +333,8 @@ class Lane:
             self._world.delivered[token.key].add(token.meta.position)
 
     def _store(self) -> None:
-        """What was produced is stored, in its order; then the prefix is committed."""
-        for topic, _, record in self.lane.outbox.sent:
+        """Store the produced records in order, then commit the prefix."""
+        for topic, _, record in self.lane.producer.sent:
             if topic == self.lane.cell.topics["blocked"].name:
                 self._world.blocked.append(record["value"])
             elif topic == self.lane.cell.topics["retry-out"].name:
@@ -342,14 +342,14 @@ class Lane:
                 log.append(MemoryMessage(0, len(log), record["value"], record["headers"], record["key"]))
             else:
                 assert topic in (self.lane.cell.topics["signals"].name, self.lane.cell.topics["attempts"].name), topic
-        self.lane.outbox.sent.clear()
+        self.lane.producer.sent.clear()
         self.lane.store()
         if 0 in self.lane.windows:
             self._committed = self.lane.windows[0].prefix
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_fails_and_whoever_dies_no_message_overtakes_an_earlier_one_of_its_key(
+def test_no_message_overtakes_an_earlier_one_of_its_key_whatever_fails_or_crashes(
     tmp_path: Path, clock: Clock, seed: int
 ):
     world = World(tmp_path, clock, random.Random(seed))
@@ -360,6 +360,6 @@ def test_whatever_fails_and_whoever_dies_no_message_overtakes_an_earlier_one_of_
         if everything():
             break
         world.step(health=1.0)
-    assert everything(), "and all of them come to their end"
+    assert everything(), "all messages are delivered in the end"
     for lane in (world.first, world.again):
         lane.work.close()

@@ -1,8 +1,8 @@
-"""Retry-After: seconds or a date; junk is as good as none."""
+"""Retry-After: seconds or a date; an invalid value counts as none."""
 
 import pytest
 
-from dataplane.transmit.retry_after import retry_after_s
+from dataplane.transmit.policy.retry_after import retry_after_s
 
 NOW_S = 1_795_262_400.0  # Sat, 21 Nov 2026 12:00:00 GMT
 
@@ -18,5 +18,5 @@ NOW_S = 1_795_262_400.0  # Sat, 21 Nov 2026 12:00:00 GMT
         ("Sat, 99 Nov 2026 12:02:00 GMT", 0), ("Sat, 21 Nov 99999999 12:02:00 GMT", 0), ("x" * 10_000, 0),
     ],
 )  # fmt: skip
-def test_it_is_read_as_the_rfc_says(value: str, seconds: float):
+def test_retry_after_is_parsed_as_the_rfc_says(value: str, seconds: float):
     assert retry_after_s(value, NOW_S) == seconds

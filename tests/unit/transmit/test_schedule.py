@@ -1,15 +1,15 @@
-"""When a failed message is tried again: within bounds, never early, as asked, not past the destination's span."""
+"""Time of the next retry: within bounds, never early, as requested, not past the retry span."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.spec import Retry
-from dataplane.transmit.schedule import (
+from dataplane.spec import RetryPolicy
+from dataplane.transmit.policy.schedule import (
     ASKED_FLOOR_S,
     LOCAL_PAUSE_CAP_S,
     LOCAL_PAUSE_S,
-    NextTry,
+    RetrySchedule,
     local_pause_s,
     next_try,
 )
@@ -17,12 +17,12 @@ from dataplane.transmit.schedule import (
 S = 1_000_000
 NOW = 1_790_000_000 * S
 DAY_S = 86_400
-DELAYS = Retry().delays_s
+DELAYS = RetryPolicy().delays_s
 delays = st.lists(st.integers(1, DAY_S), min_size=1, max_size=20)
 
 
 @given(st.integers(0, 1_000), st.floats(0, 1))
-def test_a_local_pause_stays_within_its_doubling_bound(tries: int, chance: float):
+def test_local_pause_stays_within_its_doubling_bound(tries: int, chance: float):
     assert 0 <= local_pause_s(tries, chance) <= min(LOCAL_PAUSE_CAP_S, LOCAL_PAUSE_S * 2.0**tries)
 
 
@@ -31,7 +31,7 @@ def test_full_jitter_uses_the_whole_bound():
     assert local_pause_s(2, 1.0) == 4 * LOCAL_PAUSE_S
 
 
-def test_unless_said_otherwise_the_waits_are_those_of_the_design():
+def test_default_delays_are_those_of_the_design():
     assert DELAYS == (10, 60, 300, 1_800, 7_200, 18_000, 36_000)
 
 
@@ -52,16 +52,18 @@ def test_unless_said_otherwise_the_waits_are_those_of_the_design():
         pytest.param(1, DAY_S + 1, 3_600, None, id="asked after it"),
     ],
 )
-def test_the_next_try(round_: int, since_first_s: int, asked_s: float, wait_s: int | None):
+def test_next_retry_follows_from_round_requested_wait_and_span(
+    round_: int, since_first_s: int, asked_s: float, wait_s: int | None
+):
     found = next_try(
         round_, delays_s=DELAYS, span_s=DAY_S, first_us=NOW - since_first_s * S, now_us=NOW, asked_s=asked_s
     )
     due_us = None if wait_s is None else NOW + wait_s * S
-    assert found == (None if due_us is None else NextTry(due_us, due_us if asked_s else 0))
+    assert found == (None if due_us is None else RetrySchedule(due_us, due_us if asked_s else 0))
 
 
 @given(st.integers(1, 50), delays, st.integers(0, 8 * DAY_S), st.integers(1, 7 * DAY_S), st.floats(0, 1e10))
-def test_the_next_try_is_never_early_and_never_past_the_span(
+def test_next_retry_is_never_early_and_never_past_the_span(
     round_: int, waits_s: list[int], since_first_s: int, span_s: int, asked_s: float
 ):
     first_us = NOW - since_first_s * S
@@ -76,10 +78,10 @@ def test_the_next_try_is_never_early_and_never_past_the_span(
 
 
 @given(delays, st.integers(1, 7 * DAY_S))
-def test_retrying_ends_within_the_span(waits_s: list[int], span_s: int):
+def test_retries_end_within_the_span(waits_s: list[int], span_s: int):
     now_us, round_ = NOW, 1
     while found := next_try(round_, delays_s=waits_s, span_s=span_s, first_us=NOW, now_us=now_us):
         now_us, round_ = found.due_us, round_ + 1
         if round_ > 100:
-            break  # a wait of a second for a week
+            break  # a delay of one second for a week
     assert now_us - NOW <= span_s * S

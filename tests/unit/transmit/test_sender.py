@@ -1,4 +1,4 @@
-"""The sender over real sockets on this machine: what it keeps of an answer, and what it never reads."""
+"""The sender over real local sockets: what it keeps of a response, and what it never reads."""
 
 import socket
 import threading
@@ -9,14 +9,21 @@ from ipaddress import ip_network
 import pycurl
 import pytest
 
-from dataplane.transmit.sender import KEPT_BYTES, MAX_ANSWER_BYTES, Answer, Ground, Post, Sender
+from dataplane.transmit.http.sender import (
+    KEPT_BYTES,
+    MAX_ANSWER_BYTES,
+    HttpPolicy,
+    HttpRequest,
+    HttpResponse,
+    HttpSender,
+)
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
 @contextmanager
 def answering(*parts: bytes) -> Iterator[str]:
-    """A server of one connection that sends these parts, whatever is asked, and closes."""
+    """Serve one connection: send these parts, whatever the request is, and close."""
 
     def serve() -> None:
         connection, _ = listener.accept()
@@ -26,7 +33,7 @@ def answering(*parts: bytes) -> Iterator[str]:
                 for part in parts:
                     connection.sendall(part)
             except OSError:
-                return  # the other side has had enough
+                return  # the client closed the connection
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve, daemon=True)
@@ -35,18 +42,18 @@ def answering(*parts: bytes) -> Iterator[str]:
         thread.join(10)
 
 
-def posted(*parts: bytes, keep: int = KEPT_BYTES, timeout_ms: int = 5_000) -> Answer:
-    sender = Sender(Ground(LOOPBACK))
+def posted(*parts: bytes, keep: int = KEPT_BYTES, timeout_ms: int = 5_000) -> HttpResponse:
+    sender = HttpSender(HttpPolicy(LOOPBACK))
     with answering(*parts) as url:
-        sender.begin(Post("token", url, ["Expect:"], b"{}", timeout_ms, keep))
+        sender.begin(HttpRequest("token", url, ["Expect:"], b"{}", timeout_ms, keep))
         while sender.active:
-            for answer in sender.turn(0.1):
+            for answer in sender.poll(0.1):
                 sender.close()
                 return answer
     raise AssertionError("no answer")
 
 
-def test_the_beginning_of_the_body_is_kept():
+def test_beginning_of_the_body_is_kept():
     answer = posted(b"HTTP/1.1 400 Bad\r\ncontent-length: 9\r\n\r\n", b"no ", b"such x")
     assert (answer.token, answer.status, answer.body) == ("token", 400, b"no such x")
 
@@ -59,46 +66,48 @@ def test_the_beginning_of_the_body_is_kept():
         (b"", ""),
     ],
 )
-def test_retry_after_is_handed_on_as_it_came(line: bytes, value: str):
+def test_retry_after_is_returned_unchanged(line: bytes, value: str):
     assert posted(b"HTTP/1.1 429 Slow\r\n" + line + b"content-length: 0\r\n\r\n").retry_after == value
 
 
-def test_a_body_without_end_is_cut_off_and_the_status_counts():
+def test_endless_body_is_cut_off_and_the_status_counts():
     endless = [b"x" * 65_536] * 200
     answer = posted(b"HTTP/1.1 200 OK\r\n\r\n", *endless)
     assert (answer.status, len(answer.body)) == (200, KEPT_BYTES)
     assert answer.curl_code
 
 
-def test_a_timeout_below_a_millisecond_is_not_taken_for_none():
-    """A spec may say 0.0001 s: a destination that accepts and never answers would keep its transfers for ever."""
-    sender = Sender(Ground(LOOPBACK))
+def test_timeout_below_a_millisecond_is_not_treated_as_none():
+    """A spec may set 0.0001 s: as no timeout, a destination that never answers would keep its transfers."""
+    sender = HttpSender(HttpPolicy(LOOPBACK))
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        sender.begin(Post("token", f"http://127.0.0.1:{silent.getsockname()[1]}/", ["Expect:"], b"{}", timeout_ms=0))
-        answers = [answer.curl_code for _ in range(100) if sender.active for answer in sender.turn(0.1)]
+        sender.begin(
+            HttpRequest("token", f"http://127.0.0.1:{silent.getsockname()[1]}/", ["Expect:"], b"{}", timeout_ms=0)
+        )
+        answers = [answer.curl_code for _ in range(100) if sender.active for answer in sender.poll(0.1)]
         sender.close()
     assert answers == [pycurl.E_OPERATION_TIMEDOUT]
 
 
-def test_a_rule_may_ask_for_more_of_the_body():
+def test_rule_may_request_more_of_the_body():
     answer = posted(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 10_000, keep=MAX_ANSWER_BYTES)
     assert len(answer.body) == 10_000
 
 
-def test_headers_without_end_are_cut_off_and_the_status_counts():
+def test_endless_headers_are_cut_off_and_the_status_counts():
     answer = posted(b"HTTP/1.1 503 No\r\n", *[b"x-filler: " + b"y" * 1_000 + b"\r\n"] * 5_000)
     assert answer.status == 503
     assert answer.curl_code
 
 
-def test_compressed_bodies_are_not_unpacked():
+def test_compressed_bodies_are_not_decompressed():
     bomb = b"\x1f\x8b\x08\x00" + b"\x00" * 100
     answer = posted(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 104\r\n\r\n", bomb)
     assert answer.body == bomb
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_an_answer_and_nobody_goes_where_it_points(status: int):
+def test_redirect_is_a_response_and_is_not_followed(status: int):
     with socket.create_server(("127.0.0.1", 0)) as elsewhere:
         elsewhere.settimeout(0)
         to = f"http://127.0.0.1:{elsewhere.getsockname()[1]}/"

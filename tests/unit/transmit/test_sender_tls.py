@@ -1,4 +1,4 @@
-"""The sender over real TLS on this machine: whom it trusts, what it shows, and that nothing goes out in the clear."""
+"""The sender over real local TLS: trusted CAs, client certificates, and nothing sent in clear text."""
 
 import contextlib
 import socket
@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.transmit.sender import Answer, Ground, Identity, Post, Sender
-from dataplane.transmit.verdict import judge
-from tests.rig.trust import Trust
+from dataplane.transmit.http.sender import ClientIdentity, HttpPolicy, HttpRequest, HttpResponse, HttpSender
+from dataplane.transmit.policy.delivery_verdict import judge
+from tests.support.trust import Trust
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
 class Server:
-    """Answers 200 with the name in the client's certificate, over and over."""
+    """Server that answers each request with 200 and the name in the client's certificate."""
 
     def __init__(self, trust: Trust, *, asks: bool) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -63,44 +63,44 @@ def asking(trust: Trust) -> Iterator[Server]:
         yield server
 
 
-def posted(sender: Sender, url: str, identity: Identity | None = None) -> Answer:
-    sender.begin(Post("token", url, ["Expect:"], b"{}", 5_000, identity=identity))
+def posted(sender: HttpSender, url: str, identity: ClientIdentity | None = None) -> HttpResponse:
+    sender.begin(HttpRequest("token", url, ["Expect:"], b"{}", 5_000, identity=identity))
     while True:
-        for answer in sender.turn(0.1):
+        for answer in sender.poll(0.1):
             return answer
 
 
-def identity(trust: Trust, name: str) -> Identity:
+def identity(trust: Trust, name: str) -> ClientIdentity:
     key, certificate = trust.made(name)
-    return Identity(certificate, key)
+    return ClientIdentity(certificate, key)
 
 
-def test_a_certificate_of_ours_is_shown_and_no_connection_is_shared_between_identities(trust: Trust, asking: Server):
+def test_client_certificate_is_presented_and_identities_share_no_connection(trust: Trust, asking: Server):
     alice, bob = identity(trust, "alice"), identity(trust, "bob")
-    with contextlib.closing(Sender(Ground(LOOPBACK, ca_file=str(trust.ca_file)))) as sender:
+    with contextlib.closing(HttpSender(HttpPolicy(LOOPBACK, ca_file=str(trust.ca_file)))) as sender:
         for _ in range(2):
             assert b"'alice'" in posted(sender, asking.url, alice).body
             assert b"'bob'" in posted(sender, asking.url, bob).body
-        assert posted(sender, asking.url).status == 0, "without a certificate there is no answer"
+        assert posted(sender, asking.url).status == 0, "no response without a certificate"
 
 
-def test_a_certificate_that_cannot_be_used_is_a_failed_attempt(trust: Trust, asking: Server):
-    with contextlib.closing(Sender(Ground(LOOPBACK, ca_file=str(trust.ca_file)))) as sender:
-        answer = posted(sender, asking.url, Identity("junk", "junk"))
+def test_unusable_client_certificate_is_a_failed_attempt(trust: Trust, asking: Server):
+    with contextlib.closing(HttpSender(HttpPolicy(LOOPBACK, ca_file=str(trust.ca_file)))) as sender:
+        answer = posted(sender, asking.url, ClientIdentity("junk", "junk"))
     assert judge(answer.status, answer.curl_code).cause == "tls"
 
 
-def test_an_authority_that_the_host_does_not_know_is_not_trusted(asking: Server):
-    with contextlib.closing(Sender(Ground(LOOPBACK))) as sender:
+def test_ca_that_the_host_does_not_know_is_not_trusted(asking: Server):
+    with contextlib.closing(HttpSender(HttpPolicy(LOOPBACK))) as sender:
         answer = posted(sender, asking.url)
     assert judge(answer.status, answer.curl_code).cause == "tls-certificate"
 
 
-def test_where_only_https_is_spoken_http_is_refused_before_a_connection(trust: Trust):
+def test_http_is_refused_before_a_connection_where_only_https_is_allowed(trust: Trust):
     with contextlib.closing(Server(trust, asks=False)) as server:
-        ground = Ground(LOOPBACK, https_only=True, ca_file=str(trust.ca_file))
-        with contextlib.closing(Sender(ground)) as sender:
+        ground = HttpPolicy(LOOPBACK, https_only=True, ca_file=str(trust.ca_file))
+        with contextlib.closing(HttpSender(ground)) as sender:
             refused = posted(sender, server.url.replace("https", "http"))
             assert (refused.status, refused.address) == (0, "")
-            assert "http" in refused.message, "the attempt's reason says it"
+            assert "http" in refused.message, "the reason of the attempt names it"
             assert posted(sender, server.url).status == 200

@@ -1,8 +1,8 @@
-"""What of an answer is kept can be shown to anyone who may see the pipe."""
+"""The kept part of a response can be shown to anyone who may see the pipe."""
 
 import pytest
 
-from dataplane.transmit.shown import shown
+from dataplane.transmit.http.answer_excerpt import transmit_readings
 
 
 @pytest.mark.parametrize(
@@ -15,10 +15,10 @@ from dataplane.transmit.shown import shown
         pytest.param(b"\xff\xfe", 20, "\ufffd\ufffd", id="no UTF-8"),
     ],
 )
-def test_it_is_short_and_printable(body: bytes, limit: int, text: str):
-    assert shown(body, limit) == text
+def test_excerpt_is_short_and_printable(body: bytes, limit: int, text: str):
+    assert transmit_readings(body, limit) == text
 
 
 @pytest.mark.parametrize("limit", [30, 12], ids=["whole", "cut inside the secret"])
-def test_a_secret_that_was_echoed_is_masked(limit: int):
-    assert "hunt" not in shown(b"you said hunter2!", limit, ["hunter2"])
+def test_echoed_secret_is_masked(limit: int):
+    assert "hunt" not in transmit_readings(b"you said hunter2!", limit, ["hunter2"])

@@ -1,4 +1,4 @@
-"""Signatures as the published Standard Webhooks package checks them."""
+"""Signatures verify with the published Standard Webhooks package."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from dataplane.transmit.signature import sign, signer
+from dataplane.transmit.http.signature import sign, signer
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + base64.b64encode(b"another secret of 24 byt").decode()
@@ -21,7 +21,7 @@ def headers(signature: str, at_s: int, id_: str = "msg_1") -> dict[str, str]:
     return {"webhook-id": id_, "webhook-timestamp": str(at_s), "webhook-signature": signature}
 
 
-def test_the_specifications_own_example():
+def test_signature_matches_the_example_of_the_specification():
     signature = sign([signer(SECRET)], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, BODY)
     assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
@@ -31,14 +31,14 @@ def now_s() -> int:
 
 
 @given(st.from_regex(r"[0-9a-f-]{36}(\.[0-9]+)?", fullmatch=True), st.text(max_size=200))
-def test_the_package_accepts_what_we_sign(id_: str, text: str):
+def test_package_accepts_our_signatures(id_: str, text: str):
     at_s, body = now_s(), json.dumps(text).encode()
     signature = sign([signer(SECRET)], id_, at_s, body)
     assert Webhook(SECRET).verify(body, headers(signature, at_s, id_)) == text
 
 
 @pytest.mark.parametrize("secret", [SECRET, OTHER])
-def test_while_a_secret_is_changed_both_verify(secret: str):
+def test_both_secrets_verify_during_a_rotation(secret: str):
     at_s = now_s()
     signature = sign([signer(OTHER), signer(SECRET)], "msg_1", at_s, BODY)
     assert Webhook(secret).verify(BODY, headers(signature, at_s)) == {"test": 2432232314}
@@ -49,7 +49,7 @@ def test_while_a_secret_is_changed_both_verify(secret: str):
     [(BODY + b" ", "msg_1", 0), (BODY, "msg_2", 0), (BODY, "msg_1", 1)],
     ids=["another body", "another id", "another time"],
 )
-def test_a_signature_holds_for_nothing_else(body: bytes, id_: str, shift_s: int):
+def test_signature_is_valid_for_no_other_body_id_or_time(body: bytes, id_: str, shift_s: int):
     at_s = now_s()
     signature = sign([signer(SECRET)], "msg_1", at_s, BODY)
     with pytest.raises(WebhookVerificationError):
@@ -59,12 +59,12 @@ def test_a_signature_holds_for_nothing_else(body: bytes, id_: str, shift_s: int)
 @pytest.mark.parametrize(
     "secret", ["MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_***", "whsec_abc", "psk_MfKQ9r8G", "whsk_AAAA"]
 )
-def test_what_is_no_secret_is_refused(secret: str):
+def test_invalid_secret_is_refused(secret: str):
     with pytest.raises(ValueError, match=r"."):
         signer(secret)
 
 
-def test_an_asymmetric_secret_signs_so_that_its_public_half_verifies():
+def test_signature_of_an_asymmetric_secret_verifies_with_its_public_key():
     private = Ed25519PrivateKey.generate()
     seed, public = private.private_bytes_raw(), private.public_key()
     for key in (seed, seed + public.public_bytes_raw()):
@@ -74,7 +74,7 @@ def test_an_asymmetric_secret_signs_so_that_its_public_half_verifies():
         public.verify(base64.b64decode(text), b"msg_1.5." + BODY)
 
 
-def test_one_of_each_kind_may_be_active():
+def test_one_secret_of_each_kind_may_be_active():
     private = "whsk_" + base64.b64encode(bytes(32)).decode()
     signature = sign([signer(private), signer(SECRET)], "msg_1", now_s(), BODY)
     assert [one.partition(",")[0] for one in signature.split(" ")] == ["v1a", "v1"]

@@ -1,4 +1,4 @@
-"""Every kind of auth: what goes out, what is masked, and what happens while there is nothing to sign in with."""
+"""Every kind of auth: what is sent, what is masked, and behaviour without a usable credential."""
 
 import base64
 from pathlib import Path
@@ -11,10 +11,10 @@ from cryptography.fernet import Fernet
 from dataplane.ledger.audit import decode_attempts
 from dataplane.spec import Auth, BasicAuth, BearerAuth, HeaderAuth, MutualTls, OAuth2
 from dataplane.tables.sealed import bind, credential_place
-from dataplane.transmit.signin import TokenFetch
-from dataplane.transmit.targets import LOCKED_WAIT_S
-from tests.rig.memory_lane import MemoryLane, message
-from tests.rig.transmitting import KEY, NODE, Clock, destination, opened, without_kafka
+from dataplane.transmit.destinations.targets import LOCKED_WAIT_S
+from dataplane.transmit.destinations.token_requests import TokenRequest
+from tests.support.memory_lane import MemoryLane, message
+from tests.support.transmitting import KEY, NODE, Clock, destination, opened, without_kafka
 
 OAUTH = OAuth2("https://id.example/token", "shop")
 
@@ -40,7 +40,7 @@ def token_answer(token: str, life_s: int = 600) -> bytes:
 
 def told_answer(lane: MemoryLane) -> str:
     lane.work.report()
-    (record,) = lane.outbox.of(lane.cell.topics["attempts"].name)
+    (record,) = lane.producer.of(lane.cell.topics["attempts"].name)
     return decode_attempts(record["value"]).attempts[0].answer
 
 
@@ -55,16 +55,16 @@ def told_answer(lane: MemoryLane) -> str:
         ),
     ],
 )  # fmt: skip
-def test_a_secret_goes_out_in_its_header_and_is_masked_where_it_is_echoed(
+def test_secret_is_sent_in_its_header_and_masked_where_it_is_echoed(
     tmp_path: Path, auth: Auth, credential: dict[str, str], header: str
 ):
     lane, work, sender = opened(tmp_path, destination(auth=auth, credential=sealed(**credential)))
     lane.take(message(5))
-    work.turn()
+    work.poll()
     assert header in sender.requests[0][1]
     sender.answer(400, body=f"you sent {header} and {next(iter(credential.values()))}".encode())
-    work.turn()
-    (letter,) = lane.outbox.of(lane.cell.topics["dead"].name)
+    work.poll()
+    (letter,) = lane.producer.of(lane.cell.topics["dead"].name)
     secret = header.rpartition(" ")[2]
     for text in (told_answer(lane), dict(letter["headers"])["penstock-answer"].decode()):
         assert secret not in text
@@ -85,26 +85,24 @@ def test_a_secret_goes_out_in_its_header_and_is_masked_where_it_is_echoed(
         pytest.param(BearerAuth(), sealed(value="x", endpoint="https://other.example:443"), id="of another endpoint"),
     ],
 )
-def test_a_credential_that_cannot_be_used_keeps_its_messages_from_going_out_without(
-    tmp_path: Path, clock: Clock, auth: Auth, credential: str
-):
+def test_no_message_is_sent_without_a_usable_credential(tmp_path: Path, clock: Clock, auth: Auth, credential: str):
     lane, work, sender = opened(tmp_path, destination(auth=auth, credential=credential))
     lane.take(message(5))
-    work.turn()
+    work.poll()
     clock.advance(LOCKED_WAIT_S + 1)
-    work.turn()
+    work.poll()
     lane.store()
     assert not sender.requests
     assert lane.filed() == {(NODE, "parked", "1"): 1}
     work.close()
 
 
-def test_a_client_certificate_goes_with_the_post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_client_certificate_is_passed_with_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lane, work, sender = opened(tmp_path, destination(auth=MutualTls(), credential=sealed(certificate="c", key="k")))
     posts: list[Any] = []
     monkeypatch.setattr(sender, "begin", posts.append)
     lane.take(message(5))
-    work.turn()
+    work.poll()
     assert (posts[0].identity.certificate, posts[0].identity.key) == ("c", "k")
     work.close()
 
@@ -116,45 +114,45 @@ def oauth(tmp_path: Path, **fields: Any) -> Any:
     return opened(tmp_path, destination(auth=OAUTH, credential=sealed(client_secret="s3cret"), **fields))
 
 
-def test_a_token_is_fetched_once_and_used_by_all(tmp_path: Path):
+def test_token_is_fetched_once_and_used_by_all_requests(tmp_path: Path):
     lane, work, sender = oauth(tmp_path)
     lane.take(message(5), message(6))
-    work.turn()
-    work.turn()
+    work.poll()
+    work.poll()
     assert [request[0] for request in sender.requests] == ["https://id.example/token"]
     sender.answer(200, body=token_answer("t0ken"))
-    work.turn()
-    work.turn()
+    work.poll()
+    work.poll()
     assert len(sender.requests) == 3
     assert all("Authorization: Bearer t0ken" in request[1] for request in sender.requests[1:])
     sender.answer(422, body=b"your t0ken is fine, your order is not", count=1)
-    work.turn()
+    work.poll()
     assert told_answer(lane) == "your *** is fine, your order is not"
     work.close()
 
 
-def test_it_is_renewed_before_it_ends_while_sends_go_on(tmp_path: Path, clock: Clock):
+def test_token_is_renewed_before_it_expires_while_sends_continue(tmp_path: Path, clock: Clock):
     lane, work, sender = oauth(tmp_path)
     lane.take(message(5))
-    work.turn()
+    work.poll()
     sender.answer(200, body=token_answer("one"))
-    work.turn()
-    work.turn()
+    work.poll()
+    work.poll()
     clock.advance(545)
     lane.take(message(6))
-    work.turn()
-    assert any(isinstance(token, TokenFetch) for token in sender.begun)
-    assert sum(request[0] == "http://crm.example/" for request in sender.requests) == 2, "with the old one meanwhile"
+    work.poll()
+    assert any(isinstance(token, TokenRequest) for token in sender.begun)
+    assert sum(request[0] == "http://crm.example/" for request in sender.requests) == 2, "with the old token meanwhile"
     work.close()
 
 
-def test_without_a_token_messages_are_parked_and_nobody_asks_in_a_storm(tmp_path: Path, clock: Clock):
+def test_messages_without_a_token_are_scheduled_for_retry_and_fetches_stay_rare(tmp_path: Path, clock: Clock):
     lane, work, sender = oauth(tmp_path)
     for number in range(100):
         lane.take(message(number))
-        work.turn()
+        work.poll()
         sender.answer(401, body=b"no")
-        work.turn()
+        work.poll()
         lane.store()
         clock.advance(1)
     fetches = [request for request in sender.requests if request[0] == "https://id.example/token"]
@@ -164,28 +162,26 @@ def test_without_a_token_messages_are_parked_and_nobody_asks_in_a_storm(tmp_path
     work.close()
 
 
-def test_a_revoked_token_is_fetched_anew_and_its_message_tried_again(tmp_path: Path, clock: Clock):
+def test_revoked_token_is_fetched_again_and_its_message_retried(tmp_path: Path, clock: Clock):
     lane, work, sender = oauth(tmp_path)
     lane.take(message(5))
-    work.turn()
+    work.poll()
     sender.answer(200, body=token_answer("one"))
-    work.turn()
+    work.poll()
     clock.advance(120)
-    work.turn()
+    work.poll()
     sender.answer(401)
-    work.turn()
+    work.poll()
     lane.store()
     assert lane.filed() == {(NODE, "parked", "1"): 1}
     lane.take(message(6))
-    work.turn()
+    work.poll()
     sender.answer(200, body=token_answer("two"))
-    work.turn()
-    work.turn()
+    work.poll()
+    work.poll()
     assert "Authorization: Bearer two" in sender.requests[-1][1]
     sender.answer(401)
-    work.turn()
+    work.poll()
     lane.store()
-    assert lane.filed() == {(NODE, "dead", "rejected"): 1}, (
-        "a fresh token that is refused will not be mended by another"
-    )
+    assert lane.filed() == {(NODE, "dead", "rejected"): 1}, "another token does not help if a fresh one is refused"
     work.close()

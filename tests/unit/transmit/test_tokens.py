@@ -1,4 +1,4 @@
-"""Access tokens are kept, renewed before they end, and never fetched in a storm."""
+"""Access tokens are kept, renewed before they expire, and never fetched in a storm."""
 
 import base64
 from typing import Any
@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from dataplane.spec import OAuth2
-from dataplane.transmit.tokens import (
+from dataplane.transmit.policy.tokens import (
     DEFAULT_LIFE_S,
     FRESH_S,
     MAX_LIFE_S,
     PAUSE_CAP_S,
     RENEW_S,
+    OAuthTokens,
     TokenError,
-    Tokens,
     read_token,
 )
 
@@ -25,40 +25,40 @@ def answer(**fields: Any) -> bytes:
     return msgspec.json.encode({"access_token": "abc", "token_type": "Bearer", **fields})
 
 
-def with_token(now_s: float = 0.0, life_s: float = 600) -> Tokens:
-    tokens = Tokens(AUTH, "s&cret")
+def with_token(now_s: float = 0.0, life_s: float = 600) -> OAuthTokens:
+    tokens = OAuthTokens(AUTH, "s&cret")
     tokens.request()
     tokens.fetched(200, answer(expires_in=life_s), now_s, 0.0)
     return tokens
 
 
-def test_the_request_is_as_the_rfc_says():
-    headers, body = Tokens(AUTH, "s&cret").request()
+def test_token_request_is_as_the_rfc_says():
+    headers, body = OAuthTokens(AUTH, "s&cret").request()
     assert body == b"grant_type=client_credentials&scope=send+read"
     assert base64.b64decode(headers[0].removeprefix("Authorization: Basic ")) == b"shop%3A1:s%26cret"
 
 
-def test_a_token_is_used_until_shortly_before_its_end_and_renewed_before_that():
+def test_token_is_used_until_shortly_before_its_expiry_and_renewed_before_that():
     tokens = with_token()
     assert tokens.header == "Authorization: Bearer abc"
     assert [tokens.usable(at_s) for at_s in (1, 594, 596)] == [True, True, False]
     assert [tokens.due(at_s) for at_s in (1, 600 - RENEW_S - 1, 600 - RENEW_S + 1)] == [False, False, True]
 
 
-def test_a_short_life_is_renewed_when_a_fifth_is_left():
+def test_short_lived_token_is_renewed_when_a_fifth_of_its_life_is_left():
     tokens = with_token(life_s=50)
     assert [tokens.due(at_s) for at_s in (39, 41)] == [False, True]
 
 
-def test_one_fetch_at_a_time():
-    tokens = Tokens(AUTH, "x")
+def test_only_one_fetch_runs_at_a_time():
+    tokens = OAuthTokens(AUTH, "x")
     assert tokens.due(0.0)
     tokens.request()
     assert not tokens.due(0.0)
 
 
-def test_after_failures_it_waits_longer_and_longer_and_a_token_ends_that():
-    tokens, now_s, waits = Tokens(AUTH, "x"), 0.0, []
+def test_failures_back_off_and_a_token_ends_the_backoff():
+    tokens, now_s, waits = OAuthTokens(AUTH, "x"), 0.0, []
     for _ in range(10):
         tokens.request()
         with pytest.raises(TokenError):
@@ -72,13 +72,13 @@ def test_after_failures_it_waits_longer_and_longer_and_a_token_ends_that():
     assert tokens.wait_s(now_s) == 0
 
 
-def test_a_refused_token_is_dropped_unless_it_is_fresh():
+def test_refused_token_is_dropped_unless_it_is_fresh():
     tokens = with_token()
     assert not tokens.refused(FRESH_S - 1)
     assert tokens.refused(FRESH_S + 1)
     assert not tokens.usable(FRESH_S + 1)
     assert tokens.due(FRESH_S + 1)
-    assert not tokens.refused(FRESH_S + 1), "said by every answer still on its way, dropped once"
+    assert not tokens.refused(FRESH_S + 1), "refused by every response in flight, dropped once"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_refused_token_is_dropped_unless_it_is_fresh():
         ({"expires_in": "\u00b2"}, DEFAULT_LIFE_S),
     ],
 )  # fmt: skip
-def test_its_life_is_what_the_endpoint_says_within_bounds(fields: dict[str, Any], life_s: float):
+def test_token_lifetime_is_that_of_the_endpoint_within_bounds(fields: dict[str, Any], life_s: float):
     assert read_token(200, answer(**fields)) == ("abc", life_s)
 
 
@@ -102,7 +102,7 @@ def test_its_life_is_what_the_endpoint_says_within_bounds(fields: dict[str, Any]
         (200, answer(token_type="mac")), (204, b""), (302, answer()),
     ],
 )  # fmt: skip
-def test_what_is_no_token_is_refused_without_telling_what_it_was(status: int, body: bytes):
+def test_invalid_token_response_is_refused_without_revealing_it(status: int, body: bytes):
     with pytest.raises(TokenError) as refused:
         read_token(status, body)
     assert "abc" not in str(refused.value)

@@ -1,24 +1,25 @@
-"""The verdict on an attempt: every status and every libcurl code gives delivered, worth a retry, or dead."""
+"""The verdict on an attempt: each status and libcurl code is delivered, recoverable, gone or dead."""
 
 import pycurl
 import pytest
 
-from dataplane.transmit.verdict import CAUSES, CURL_CAUSES, Outcome, judge
+from dataplane.causes import Cause
+from dataplane.transmit.policy.delivery_verdict import CURL_CAUSES, DeliveryOutcome, judge
 
 
 @pytest.mark.parametrize("status", range(200, 300))
 def test_every_2xx_is_delivered(status: int):
-    assert judge(status, 0).outcome is Outcome.DELIVERED
+    assert judge(status, 0).outcome is DeliveryOutcome.DELIVERED
 
 
 @pytest.mark.parametrize("status", [status for status in range(400, 500) if status not in (410, 429)])
 def test_every_4xx_but_410_and_429_is_dead_and_never_retried(status: int):
     verdict = judge(status, 0)
-    assert (verdict.outcome, verdict.cause) == (Outcome.DEAD, "rejected")
+    assert (verdict.outcome, verdict.cause) == (DeliveryOutcome.DEAD, "rejected")
 
 
-def test_a_410_is_the_end_of_the_destination():
-    assert judge(410, 0).outcome is Outcome.GONE
+def test_410_means_that_the_destination_is_gone():
+    assert judge(410, 0).outcome is DeliveryOutcome.GONE
 
 
 @pytest.mark.parametrize(
@@ -31,17 +32,17 @@ def test_a_410_is_the_end_of_the_destination():
         pytest.param([600, 999, 42], "protocol", id="no status of HTTP"),
     ],
 )
-def test_what_the_receiver_may_mend_is_tried_again(statuses: list[int], cause: str):
+def test_recoverable_status_is_retried_with_its_cause(statuses: list[int], cause: str):
     for status in statuses:
         verdict = judge(status, 0)
-        assert (verdict.outcome, verdict.cause) == (Outcome.RECOVERABLE, cause), status
+        assert (verdict.outcome, verdict.cause) == (DeliveryOutcome.RECOVERABLE, cause), status
 
 
 @pytest.mark.parametrize("code", range(1, 102))
-def test_no_answer_is_worth_a_retry_whatever_libcurl_says(code: int):
+def test_missing_response_is_recoverable_whatever_the_libcurl_code(code: int):
     verdict = judge(0, code)
-    assert verdict.outcome is Outcome.RECOVERABLE
-    assert verdict.cause in CAUSES
+    assert verdict.outcome is DeliveryOutcome.RECOVERABLE
+    assert isinstance(verdict.cause, Cause)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +61,16 @@ def test_no_answer_is_worth_a_retry_whatever_libcurl_says(code: int):
         (pycurl.E_TOO_MANY_REDIRECTS, "transport"),
     ],
 )
-def test_causes_are_words_a_customer_can_act_on(code: int, cause: str):
+def test_libcurl_code_gives_a_cause_that_a_customer_can_act_on(code: int, cause: str):
     assert judge(0, code).cause == cause
 
 
 @pytest.mark.parametrize("code", sorted(CURL_CAUSES))
-def test_an_answer_that_was_cut_after_its_status_counts_by_its_status(code: int):
-    assert judge(200, code).outcome is Outcome.DELIVERED
-    assert judge(400, code).outcome is Outcome.DEAD
-    assert judge(503, code).outcome is Outcome.RECOVERABLE
+def test_response_cut_off_after_its_status_counts_by_its_status(code: int):
+    assert judge(200, code).outcome is DeliveryOutcome.DELIVERED
+    assert judge(400, code).outcome is DeliveryOutcome.DEAD
+    assert judge(503, code).outcome is DeliveryOutcome.RECOVERABLE
 
 
-def test_an_address_the_guard_refused_is_named_whatever_else_happened():
+def test_address_refused_by_the_guard_is_the_cause_whatever_else_happened():
     assert judge(0, 7, forbidden=True).cause == "destination-forbidden"

@@ -1,4 +1,4 @@
-"""A message of which no request can be made is dead, with its cause; the lane goes on, and nothing else is sent."""
+"""A message without a valid request is dead with its cause; the lane continues and sends nothing else."""
 
 import socket
 import threading
@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from dataplane.ledger.meta import read_meta
 from dataplane.plan.outbound import message_headers
 from dataplane.plan.stage import StageError
-from dataplane.spec import Batch, TopicDestination
+from dataplane.spec import BatchSettings, TopicDestination
 from dataplane.tables.records import DestinationRecord
 from dataplane.transmit import queues
-from dataplane.transmit.batches import read_items
-from dataplane.transmit.sender import Answer, Ground, Post, Sender, are_safe
-from dataplane.transmit.tokens import MAX_LIFE_S, read_token
-from dataplane.transmit.verdict import Outcome
-from tests.rig.cpu import grows_faster
-from tests.rig.memory_lane import MemoryLane, message
-from tests.rig.transmitting import NODE, MemoryProducer, destination, opened, without_kafka
+from dataplane.transmit.deliveries.batches import read_items
+from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender, are_safe
+from dataplane.transmit.policy.delivery_verdict import DeliveryOutcome
+from dataplane.transmit.policy.tokens import MAX_LIFE_S, read_token
+from tests.support.cpu import grows_faster
+from tests.support.memory_lane import MemoryLane, message
+from tests.support.transmitting import NODE, MemoryProducer, destination, opened, without_kafka
 
 INJECTIONS = [
     pytest.param("ce_x\r\nhost: evil", id="another header"),
@@ -39,7 +39,7 @@ INJECTIONS = [
 
 @contextmanager
 def recording() -> Iterator[tuple[str, list[bytes]]]:
-    """A server that answers 200 to whatever comes, one connection after the other, and keeps what it read."""
+    """Serve 200 to any request, one connection after the other, and record what was read."""
     seen: list[bytes] = []
 
     def serve() -> None:
@@ -60,13 +60,13 @@ def recording() -> Iterator[tuple[str, list[bytes]]]:
     thread.join(10)
 
 
-def sent(*posts: Post) -> dict[Any, Answer]:
-    answers: dict[Any, Answer] = {}
-    with closing(Sender(Ground((ip_network("127.0.0.0/8"),)))) as sender:
+def sent(*posts: HttpRequest) -> dict[Any, HttpResponse]:
+    answers: dict[Any, HttpResponse] = {}
+    with closing(HttpSender(HttpPolicy((ip_network("127.0.0.0/8"),)))) as sender:
         for post in posts:
             sender.begin(post)
         while sender.active:
-            answers |= {answer.token: answer for answer in sender.turn(0.1)}
+            answers |= {answer.token: answer for answer in sender.poll(0.1)}
     return answers
 
 
@@ -83,12 +83,14 @@ def sent(*posts: Post) -> dict[Any, Answer]:
         "x: \ud800",
     ],
 )
-def test_a_line_that_is_more_than_one_header_never_leaves_the_sender(line: str):
+def test_line_with_more_than_one_header_never_leaves_the_sender(line: str):
     with recording() as (url, seen):
-        answers = sent(Post("bad", url, ["a: 1", line], b"{}", 5_000), Post("good", url, ["a: 1"], b"{}", 5_000))
+        answers = sent(
+            HttpRequest("bad", url, ["a: 1", line], b"{}", 5_000), HttpRequest("good", url, ["a: 1"], b"{}", 5_000)
+        )
     verdict = answers["bad"].verdict
     assert verdict is not None
-    assert (verdict.outcome, verdict.cause) == (Outcome.DEAD, "header-invalid")
+    assert (verdict.outcome, verdict.cause) == (DeliveryOutcome.DEAD, "header-invalid")
     assert answers["good"].status == 200
     assert len(seen) == 1
 
@@ -96,35 +98,35 @@ def test_a_line_that_is_more_than_one_header_never_leaves_the_sender(line: str):
 @pytest.mark.parametrize(
     "post",
     [
-        pytest.param(Post("bad", "http://\ud800/", [], b"{}", 5_000), id="half a character in the address"),
-        pytest.param(Post("bad", "http://a/", [], None, 5_000), id="a body of another type"),  # type: ignore[arg-type]
-        pytest.param(Post("bad", "http://a/", [], b"{}", 10**400), id="a timeout that is no int of C"),
+        pytest.param(HttpRequest("bad", "http://\ud800/", [], b"{}", 5_000), id="half a character in the address"),
+        pytest.param(HttpRequest("bad", "http://a/", [], None, 5_000), id="a body of another type"),  # type: ignore[arg-type]
+        pytest.param(HttpRequest("bad", "http://a/", [], b"{}", 10**400), id="a timeout that is no int of C"),
     ],
 )
-def test_no_post_makes_the_sender_raise(post: Post):
+def test_no_request_makes_the_sender_raise(post: HttpRequest):
     with recording() as (url, seen):
-        answers = sent(post, Post("good", url, [], b"{}", 5_000))
+        answers = sent(post, HttpRequest("good", url, [], b"{}", 5_000))
     assert answers["bad"].verdict is not None
-    assert answers["bad"].verdict.outcome is not Outcome.DELIVERED
+    assert answers["bad"].verdict.outcome is not DeliveryOutcome.DELIVERED
     assert (answers["good"].status, len(seen)) == (200, 1)
 
 
 @given(st.lists(st.text()))
-def test_lines_are_safe_only_if_each_is_one_line_of_ascii(headers: list[str]):
+def test_header_lines_are_safe_only_if_each_is_one_line_of_ascii(headers: list[str]):
     one_line = all(line.isascii() and not set(line) & set("\r\n\0") for line in headers)
     assert are_safe(headers) == one_line
 
 
-def test_what_could_not_begin_can_be_cancelled():
-    with closing(Sender(Ground())) as sender:
-        sender.begin(Post("bad", "http://a/", ["\n"], b"", 1_000))
+def test_request_that_could_not_start_can_be_cancelled():
+    with closing(HttpSender(HttpPolicy())) as sender:
+        sender.begin(HttpRequest("bad", "http://a/", ["\n"], b"", 1_000))
         assert sender.active == 1
         assert sender.cancel_all() == ["bad"]
-        assert (sender.active, list(sender.turn(0))) == (0, [])
+        assert (sender.active, list(sender.poll(0))) == (0, [])
 
 
 @pytest.mark.parametrize("name", INJECTIONS)
-def test_an_attribute_that_could_be_another_header_makes_no_request(name: str):
+def test_attribute_that_could_inject_a_header_makes_no_request(name: str):
     with pytest.raises(StageError, match="header-invalid"):
         message_headers([], read_meta(message(5).headers()), [(name, b"v")], 0, "")
 
@@ -138,27 +140,27 @@ def _memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def causes(lane: MemoryLane) -> list[bytes]:
-    return [dict(record["headers"])["penstock-cause"] for record in lane.outbox.of(lane.cell.topics["dead"].name)]
+    return [dict(record["headers"])["penstock-cause"] for record in lane.producer.of(lane.cell.topics["dead"].name)]
 
 
 @pytest.mark.parametrize("name", INJECTIONS)
 @pytest.mark.usefixtures("_memory")
-def test_a_message_with_such_an_attribute_is_dead_and_the_next_is_sent(tmp_path: Path, name: str):
+def test_message_with_an_injecting_attribute_is_dead_and_the_next_is_sent(tmp_path: Path, name: str):
     lane, work, sender = opened(tmp_path, destination())
     lane.take(message(5, more=[(name, b"v")]), message(6, more=[("ce_x", b"v")]))
-    work.turn()
+    work.poll()
     assert causes(lane) == [b"header-invalid"]
     assert len(sender.requests) == 1
     assert "ce-x: v" in sender.requests[0][1]
     lane.store()
     sender.answer(200)
-    work.turn()
+    work.poll()
     assert lane.filed() == {(NODE, "dead", "header-invalid"): 1, (NODE, "delivered", ""): 1}
     work.close()
 
 
 @pytest.mark.usefixtures("_memory")
-def test_a_message_whose_request_meets_an_error_of_ours_is_dead_and_the_next_is_sent(
+def test_message_whose_request_raises_an_internal_error_is_dead_and_the_next_is_sent(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     lane, work, sender = opened(tmp_path, destination())
@@ -171,15 +173,15 @@ def test_a_message_whose_request_meets_an_error_of_ours_is_dead_and_the_next_is_
 
     work._queues.request_of = request_of
     lane.take(message(5, b'"bad"'), message(6, b'"good"'))
-    work.turn()
+    work.poll()
     assert causes(lane) == [b"request-invalid"]
     assert [body for _, _, body, _ in sender.requests] == [b'"good"']
-    assert "no request can be made" in caplog.text
+    assert "could not build a request" in caplog.text
     work.close()
 
 
 @pytest.mark.usefixtures("_memory")
-def test_of_a_batch_only_the_message_that_is_to_blame_is_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_only_the_faulty_message_of_a_batch_is_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def batch_body(members: Any, _format: str) -> bytes:
         bodies = [send.body for send in members]
         if b'"bad"' in bodies:
@@ -187,17 +189,17 @@ def test_of_a_batch_only_the_message_that_is_to_blame_is_dead(tmp_path: Path, mo
         return b",".join(bodies)
 
     monkeypatch.setattr(queues, "batch_body", batch_body)
-    lane, work, sender = opened(tmp_path, destination(batch=Batch(max_events=4, max_wait_ms=0)))
+    lane, work, sender = opened(tmp_path, destination(batch=BatchSettings(max_events=4, max_wait_ms=0)))
     lane.take(*(message(offset, body) for offset, body in enumerate([b"1", b"2", b'"bad"', b"4"], 5)))
     for _ in range(4):
-        work.turn()
+        work.poll()
     assert causes(lane) == [b"request-invalid"]
     assert b",".join(body for _, _, body, _ in sender.requests).split(b",") == [b"1", b"2", b"4"]
     work.close()
 
 
 @pytest.mark.usefixtures("_memory")
-def test_a_record_that_no_producer_takes_is_dead_and_the_next_is_written(
+def test_record_that_the_producer_refuses_is_dead_and_the_next_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     class Picky(MemoryProducer):
@@ -210,8 +212,8 @@ def test_a_record_that_no_producer_takes_is_dead_and_the_next_is_written(
     lane, work, _ = opened(tmp_path, DestinationRecord("p", "crm", 1, "active", TopicDestination(), []))
     monkeypatch.setattr(work._writer, "_open", lambda: producer)
     lane.take(message(5, b'"bad"'), message(6, b'"good"'))
-    work.turn()
-    work.turn()
+    work.poll()
+    work.poll()
     assert causes(lane) == [b"request-invalid"]
     assert [record.value for record in producer.sent] == [b'"good"']
     work.close()
@@ -221,7 +223,7 @@ def test_a_record_that_no_producer_takes_is_dead_and_the_next_is_written(
 
 
 @pytest.mark.parametrize("life", [b"1" + b"0" * 400, b"1e308", b"-1" + b"0" * 400, b'"1"', b'"' + b"9" * 400 + b'"'])
-def test_no_life_of_a_token_is_too_long(life: bytes):
+def test_token_lifetime_never_exceeds_the_maximum(life: bytes):
     _, life_s = read_token(200, b'{"access_token": "t", "expires_in": %b}' % life)
     assert 0 < life_s <= MAX_LIFE_S
 
@@ -240,7 +242,7 @@ def test_no_life_of_a_token_is_too_long(life: bytes):
         b"HTTP/1.1 302 Found\r\nlocation: http://\xff\r\ncontent-length: 0\r\n\r\n",
     ],
 )
-def test_no_answer_makes_the_sender_raise(answer: bytes):
+def test_no_response_makes_the_sender_raise(answer: bytes):
     def serve() -> None:
         connection, _ = listener.accept()
         with connection:
@@ -250,12 +252,12 @@ def test_no_answer_makes_the_sender_raise(answer: bytes):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        answers = sent(Post("it", f"http://127.0.0.1:{listener.getsockname()[1]}/", ["Expect:"], b"{}", 5_000))
+        answers = sent(HttpRequest("it", f"http://127.0.0.1:{listener.getsockname()[1]}/", ["Expect:"], b"{}", 5_000))
         thread.join(10)
     assert list(answers) == ["it"]
 
 
-def test_the_time_of_reading_an_answer_about_items_grows_with_its_bytes():
+def test_time_to_read_item_results_grows_with_their_bytes():
     ids = [f"id-{number:04}" for number in range(1_000)]
 
     def answer(size: int) -> bytes:

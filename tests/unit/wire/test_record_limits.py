@@ -1,4 +1,4 @@
-"""How large a record may be: one module says it, and clients, topics and brokers agree."""
+"""Size limits of a record: one module defines them, and clients, topics and brokers agree."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ from dataplane.runtime.settings import settings_from
 from dataplane.spec import TopicDestination
 from localbox.services.kafka import properties
 from localbox.settings import ROOT
-from mgmt.provisioning.topics import RETENTION_MS, TopicShape, cell_plans, output_plan
+from mgmt.pipes.topics import RETENTION_MS, TopicShape, cell_plans, output_plan
 
 SHAPE = TopicShape(partitions=4, replication=1, min_isr=1, retention_ms=dict(RETENTION_MS))
 NOBODY = "127.0.0.1:1"
@@ -32,7 +32,7 @@ NOBODY = "127.0.0.1:1"
 
 @pytest.fixture(scope="module")
 def producer() -> Iterator[Producer]:
-    """A client with the lanes' limit. It holds a record against that before it needs a broker."""
+    """Client with the limit of the lanes, which it checks before it needs a broker."""
     made = Producer({"bootstrap.servers": NOBODY, "message.max.bytes": CLIENT_MAX_BYTES, "log_level": 0})
     yield made
     made.purge()
@@ -51,7 +51,7 @@ def is_accepted(producer: Producer, value: bytes, key: bytes | None, headers: li
     return True
 
 
-def test_every_topic_takes_what_a_broker_takes_and_more_than_a_client_sends():
+def test_every_topic_accepts_the_limit_of_a_broker_and_more_than_a_client_sends():
     to = TopicDestination(partitions=1)
     plans = [*cell_plans("c1", 1, SHAPE).values(), *cluster_plans(SHAPE), output_plan("p", "feed", to, SHAPE)]
     assert {plan.config["max.message.bytes"] for plan in plans} == {str(TOPIC_MAX_BYTES)}
@@ -89,11 +89,11 @@ def test_wire_bytes_is_at_least_what_the_client_counts(
         assert is_accepted(producer, b"x" * body, b"k" * key, headers)
 
 
-def test_the_parts_of_a_message_add_up_to_what_a_client_sends():
+def test_parts_of_a_message_add_up_to_the_limit_of_a_client():
     assert BODY_BYTES + ENVELOPE_BYTES + HOP_BYTES == CLIENT_MAX_BYTES
 
 
-def test_an_event_limit_above_what_topics_store_is_refused():
+def test_event_limit_above_the_limit_of_topics_is_refused():
     assert settings_from({"PENSTOCK_MAX_EVENT_BYTES": str(BODY_BYTES)}).max_event_bytes == BODY_BYTES
     with pytest.raises(ValueError, match=r"PENSTOCK_MAX_EVENT_BYTES: needs 1 to \d+"):
         settings_from({"PENSTOCK_MAX_EVENT_BYTES": str(BODY_BYTES + 1)})

@@ -1,8 +1,8 @@
-"""What a release says, the releases next to it understand.
+"""Each release understands the records of the releases next to it.
 
-v<N>.json holds records as the releases of wire version N write them: the bytes, and what they say. It is never written
-anew; a new version gets a file of its own. While a release is rolled out, its applications and those of the one before
-read each other's records, and after a rollback the old one reads what the new one left.
+v<N>.json holds records as the releases of wire version N write them: their bytes and their meaning. A file is
+never rewritten; a new version gets its own file. During a rollout the applications of both releases read each
+other's records, and after a rollback the old release reads what the new one left.
 """
 
 import base64
@@ -18,15 +18,15 @@ from dataplane.ledger.audit import decode_attempts, decode_audit
 from dataplane.ledger.breakdown import Breakdown
 from dataplane.ledger.heartbeat import decode_heartbeat
 from dataplane.ledger.meta import META_HEADER, decode_meta
-from dataplane.ledger.sketch import Sketch
+from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.stopwatch import decode_stamp
 from dataplane.names import WIRE_VERSION
 from dataplane.plan.taps import decode_clock, decode_tap
 from dataplane.process.dedup import ASK_HEADER, read_question
 from dataplane.tables.blocks import decode_block
 from dataplane.tables.lookups import decode_row, decode_table
-from dataplane.tables.moves import decode_ahead, decode_progress
 from dataplane.tables.records import Record, decode_record
+from dataplane.tables.redrives import decode_early_release, decode_progress
 from dataplane.tables.signals import decode_signal
 
 HERE = Path(__file__).parent
@@ -35,7 +35,7 @@ JSON_KINDS = ("control", "heartbeat", "table", "row")
 
 
 def quantiles(value: bytes) -> list[int]:
-    sketch = Sketch.decode(value)
+    sketch = LagSketch.decode(value)
     return [sketch.count, sketch.min_us, sketch.max_us, *map(sketch.quantile, QUANTILES)]
 
 
@@ -55,7 +55,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "signal": decode_signal,
     "block": decode_block,
     "progress": decode_progress,
-    "ahead": decode_ahead,
+    "ahead": decode_early_release,
     "table": decode_table,
     "row": decode_row,
     "tap": decode_tap,
@@ -68,12 +68,12 @@ READERS: dict[str, Callable[[bytes], Any]] = {
 
 
 def said(name: str, value: bytes) -> Any:
-    """What we take a record to say, as plain JSON."""
+    """Return the meaning of a record as plain JSON."""
     return json.loads(msgspec.json.encode(READERS[name](value)))
 
 
 def still_says(then: Any, now: Any) -> bool:
-    """Whether everything that was said is said: fields may have come since, none has gone or changed."""
+    """Return True if `now` says all that `then` says: fields may be added, none removed or changed."""
     if isinstance(then, dict):
         return isinstance(now, dict) and all(key in now and still_says(then[key], now[key]) for key in then)
     if isinstance(then, list):
@@ -82,17 +82,17 @@ def still_says(then: Any, now: Any) -> bool:
 
 
 def grown(name: str, value: bytes) -> bytes:
-    """The record as a release may write it that adds to it: a field more, or an element more at its end."""
+    """Return the record as a later release may extend it: one more field, or one more element at its end."""
     if name.partition("/")[0] in JSON_KINDS:
         return msgspec.json.encode(msgspec.json.decode(value) | {"of_the_next": {"deep": [1]}})
     elements, now = msgspec.msgpack.decode(value), READERS[name](value)
-    if isinstance(now, msgspec.Struct):  # elements that came since it was frozen stand before those of the next release
+    if isinstance(now, msgspec.Struct):  # elements added since it was frozen precede those of the next release
         elements += [getattr(now, field) for field in now.__struct_fields__[len(elements) :]]
     return msgspec.msgpack.encode([*elements, {"of the next": [1]}])
 
 
 def frozen() -> list[Any]:
-    """Every record of our version and of the one before."""
+    """Return every record of this wire version and of the one before."""
     versions = [version for version in (WIRE_VERSION - 1, WIRE_VERSION) if version]
     files = {version: json.loads((HERE / f"v{version}.json").read_text()) for version in versions}
     return [
@@ -103,12 +103,12 @@ def frozen() -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "value", "says"), frozen())
-def test_a_record_of_this_version_or_the_one_before_still_says_what_it_said(name: str, value: bytes, says: Any):
+def test_record_of_this_version_or_the_one_before_keeps_its_meaning(name: str, value: bytes, says: Any):
     assert still_says(says, said(name, value)), said(name, value)
 
 
 @pytest.mark.parametrize(("name", "value", "says"), frozen())
-def test_a_record_that_a_later_release_added_to_is_understood(name: str, value: bytes, says: Any):
+def test_record_that_a_later_release_extended_is_understood(name: str, value: bytes, says: Any):
     assert still_says(says, said(name, grown(name, value)))
 
 
@@ -125,5 +125,5 @@ def test_every_kind_of_record_is_frozen():
         pytest.param([1, 2], [0, 1, 2], id="a field was put in between"),
     ],
 )
-def test_what_says_something_else_is_noticed(then: Any, now: Any):
+def test_changed_meaning_is_detected(then: Any, now: Any):
     assert not still_says(then, now)

@@ -1,0 +1,1 @@
+"""Send the test requests to destinations that DestinationTest rows ask for."""

@@ -1,1 +1,0 @@
-"""Sends test requests to destinations, as rows ask for them."""

@@ -1,0 +1,60 @@
+"""Causes for which a message is retried, held, dead or rejected. Pure."""
+
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """Cause of a failure, as stored in records and rows and shown to customers.
+
+    The list is closed: each cause has a help page (mgmt.deliveries.causes). A code is never changed or used again for
+    something else, because dead letters of earlier releases carry it.
+    """
+
+    ADMISSION = "admission"
+    ANSWER_CUT = "answer-cut"
+    BY_RULE = "by-rule"
+    CONNECT = "connect"
+    CRASHES_LANE = "crashes-lane"
+    CREDENTIAL = "credential"
+    CREDENTIAL_MISSING = "credential-missing"
+    DEAD_RATE = "dead-rate"
+    DECODE = "decode"
+    DEPENDENCY_MISSING = "dependency-missing"
+    DESTINATION_FORBIDDEN = "destination-forbidden"
+    DNS = "dns"
+    ENCODE = "encode"
+    EXPIRED = "expired"
+    GONE = "gone"
+    HEADER_INVALID = "header-invalid"
+    HELD_TOO_LONG = "held-too-long"
+    INFORMATIONAL = "informational"
+    INTERNAL_ERROR = "internal-error"
+    LAKE_UNWRITABLE = "lake-unwritable"
+    LOOKUP = "lookup"
+    LOOP_DETECTED = "loop-detected"
+    NO_ANSWER = "no-answer"
+    NO_ROW = "no-row"
+    NO_TABLE = "no-table"
+    PROTOCOL = "protocol"
+    QUOTA_EXCEEDED = "quota-exceeded"
+    REDIRECT = "redirect"
+    REJECTED = "rejected"
+    REQUEST_INVALID = "request-invalid"
+    RESET = "reset"
+    ROUTE = "route"
+    ROW = "row"
+    SECRET_UNREADABLE = "secret-unreadable"  # noqa: S105 (a code)
+    SERVER_ERROR = "server-error"
+    STEP = "step"
+    STORM = "storm"
+    TEMPLATE = "template"
+    THROTTLED = "throttled"
+    TIMEOUT = "timeout"
+    TLS = "tls"
+    TLS_CERTIFICATE = "tls-certificate"
+    TOO_LARGE = "too-large"
+    TOPIC_UNWRITABLE = "topic-unwritable"
+    TRANSFORM_LIMIT = "transform-limit"
+    TRANSPORT = "transport"
+    UNKNOWN_DESTINATION = "unknown-destination"
+    URL_INVALID = "url-invalid"

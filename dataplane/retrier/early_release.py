@@ -1,0 +1,209 @@
+"""Early release: returns the waiting messages of a healthy destination from the delay tiers at once, at a limited rate.
+
+It scans the tiers once for all destinations that have recovered, then returns their messages in order, about as fast
+as they came in. It reports what it has returned, so that the tiers' own lanes skip these messages. A cell's first
+retrier lane does this.
+"""
+
+import logging
+import time
+from typing import Any, Final
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from msgspec import Struct, field
+from pyroaring import BitMap64
+
+from dataplane.ledger.meta import read_meta
+from dataplane.names import DELAYS_S, PartitionKey, lane_group
+from dataplane.retrier.redrive_job import RedriveJob
+from dataplane.retrier.redriver import Redriver, place_reader
+from dataplane.retrier.release_pacer import DestinationKey
+from dataplane.retrier.signal_state import SignalReader, highest
+from dataplane.runtime.lanes.lane import Lane
+from dataplane.tables.redrives import (
+    REDRIVES_VERSION,
+    EarlyReleaseProgress,
+    early_release_key,
+    encode_progress,
+    format_place,
+)
+
+log = logging.getLogger(__name__)
+
+A_TURN: Final = 2_000
+EVERY_S: Final = 5.0  # between scans, because a scan reads everything in the tiers, of all destinations
+LEAST_RATE_PER_S: Final = 10.0
+SHARE: Final = 0.9
+ASK_S: Final = 2.0
+
+
+class WaitingByDestination(Struct):
+    """Messages that wait for one destination, and the ingest times of the first and the last."""
+
+    offsets: dict[PartitionKey, BitMap64] = field(default_factory=dict)
+    count: int = 0
+    first_us: int = 1 << 62
+    last_us: int = 0
+
+    def add(self, place: PartitionKey, offset: int, ingest_time_us: int) -> None:
+        """Add one message."""
+        self.offsets.setdefault(place, BitMap64()).add(offset)
+        self.count += 1
+        self.first_us = min(self.first_us, ingest_time_us)
+        self.last_us = max(self.last_us, ingest_time_us)
+
+    def rate_per_s(self, most: float) -> float:
+        """Return the release rate, at most `most`: SHARE of the rate at which the messages came in.
+
+        New messages come on top, so the destination gets less than twice its usual load.
+        """
+        took_s = max(1.0, (self.last_us - self.first_us) / 1_000_000)
+        return min(most, max(LEAST_RATE_PER_S, SHARE * self.count / took_s))
+
+
+class TierScan:
+    """One scan of the tiers, from the offsets that their lanes have committed to the end of each partition."""
+
+    def __init__(self, lane: Lane, names: set[DestinationKey]) -> None:
+        """Start the scan. Raises KafkaException if the committed offsets cannot be read now."""
+        self.found = {name: WaitingByDestination() for name in names}
+        self.ends: dict[PartitionKey, int] = {}
+        self._consumer: Any = place_reader(lane.settings.kafka)
+        try:
+            partitions = committed(lane)
+        except KafkaException:
+            self._consumer.close()
+            raise
+        self._open = {(place.topic, place.partition) for place in partitions}
+        self._consumer.assign(partitions)
+
+    def poll(self) -> bool:
+        """Read on without waiting; return True when all partitions have been read to their ends."""
+        for message in self._consumer.consume(A_TURN, 0):
+            self._see(message)
+        return not self._open
+
+    def close(self) -> None:
+        """Close the Kafka consumers."""
+        self._consumer.close()
+
+    def _see(self, message: Any) -> None:
+        place, error = (message.topic(), message.partition()), message.error()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF and place in self._open:
+                self._open.discard(place)
+                self.ends[place] = message.offset()
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # out of range: never read from another offset
+                self._open.discard(place)
+            return
+        if place not in self._open:
+            return  # arrived after the partition was read to its end
+        try:
+            meta = read_meta(message.headers() or [])
+        except (KeyError, msgspec.DecodeError):
+            return  # the partition's owner dead-letters it
+        found = self.found.get(DestinationKey(meta.pipe, meta.destination))
+        if found is not None and not meta.asked_us:
+            found.add(place, message.offset(), meta.ingest_time_us)
+
+
+class EarlyRelease:
+    """Early releases of a lane: call `poll` on every pass and `report` before every checkpoint."""
+
+    def __init__(self, lane: Lane, reader: SignalReader) -> None:
+        self._lane = lane
+        self._reader = reader
+        self._signals = lane.cell.topics["signals"].name
+        self._due_s = 0.0
+        self._scan: TierScan | None = None
+        self._redrivers: dict[DestinationKey, Redriver] = {}
+        self._ends: dict[DestinationKey, dict[PartitionKey, int]] = {}
+        self._recovered: set[DestinationKey] = set()
+
+    def poll(self, now_s: float) -> None:
+        """Scan the tiers for destinations that have recovered, and return their messages."""
+        if self._reader.at_end:
+            self._recovered |= self._reader.state.take_recovered() - self._redrivers.keys()
+        if self._scan is not None:
+            self._continue(self._scan)
+        elif self._recovered and now_s >= self._due_s:
+            self._due_s = now_s + EVERY_S
+            self._begin()
+        for name, redriver in self._redrivers.items():
+            if self._is_well(name):
+                redriver.poll(now_s)
+
+    def report(self) -> None:
+        """Report the progress that the ledger already knows; close the releases that are complete."""
+        for name, redriver in list(self._redrivers.items()):
+            if (known := redriver.reached()) is None:
+                continue
+            is_complete = redriver.is_over and known == redriver.job.reached()
+            self._report_progress(name, self._ends[name] if is_complete else known, running=not is_complete)
+            if is_complete:
+                log.info("early release finished: pipe=%s destination=%s messages=%d", *name, redriver.job.total)
+                redriver.close()
+                del self._redrivers[name], self._ends[name]
+
+    def close(self) -> None:
+        """Close the Kafka consumers."""
+        if self._scan is not None:
+            self._scan.close()
+        for redriver in self._redrivers.values():
+            redriver.close()
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a scan or a release is in progress."""
+        return self._scan is not None or bool(self._redrivers)
+
+    def _is_well(self, name: DestinationKey) -> bool:
+        """Return True if the breaker is still closed; otherwise the rest waits for the next recovery."""
+        record = self._lane.table.destination(*name)
+        return self._reader.state.shut_until_us(name, record.version if record else 0) is None
+
+    def _begin(self) -> None:
+        try:
+            self._scan = TierScan(self._lane, self._recovered)
+        except KafkaException as exc:
+            log.warning("early release postponed: %s", exc)  # coordinator unavailable; retried after EVERY_S
+            return
+        self._recovered = set()
+
+    def _continue(self, scan: TierScan) -> None:
+        if not scan.poll():
+            return
+        scan.close()
+        self._scan = None
+        for name, found in scan.found.items():
+            if not found.count:
+                self._report_progress(name, scan.ends)
+                continue
+            self._report_progress(name, {}, running=True)
+            job = RedriveJob(name, "ahead", found.offsets, {})
+            self._ends[name] = scan.ends
+            self._redrivers[name] = Redriver(self._lane, job, found.rate_per_s(self._lane.settings.retry_rate_per_s))
+
+    def _report_progress(self, name: DestinationKey, known: dict[PartitionKey, int], *, running: bool = False) -> None:
+        before = self._reader.state.early_releases.get(name)
+        reached = highest(before.reached if before else {}, {format_place(p): offset for p, offset in known.items()})
+        progress = EarlyReleaseProgress(REDRIVES_VERSION, *name, time.time_ns() // 1_000, reached, running)
+        self._lane.producer.send(
+            self._signals, None, key=early_release_key(*name).encode(), value=encode_progress(progress)
+        )
+
+
+def committed(lane: Lane) -> list[TopicPartition]:
+    """Return the partitions of all tiers with the offsets that their lanes have committed. Raises KafkaException."""
+    topics = [lane.cell.topics[tier] for tier in DELAYS_S]
+    group = lane_group(lane.identity.cell, "retrier")
+    consumer = Consumer({"bootstrap.servers": lane.settings.kafka, "group.id": group, "log_level": 3})
+    try:
+        partitions = [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]
+        found: list[TopicPartition] = consumer.committed(partitions, timeout=ASK_S)
+    finally:
+        consumer.close()
+    if error := next((place.error for place in found if place.error), None):
+        raise KafkaException(error)
+    return found

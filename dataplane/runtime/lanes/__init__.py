@@ -1,0 +1,1 @@
+"""Lane loop and its parts: ack windows, checkpoints, poison detection, fairness."""

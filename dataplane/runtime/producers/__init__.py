@@ -1,0 +1,1 @@
+"""Kafka producers that settle or replace."""

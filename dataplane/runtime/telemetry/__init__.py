@@ -1,0 +1,1 @@
+"""Logs, metrics, traces, heartbeats and usage of data-plane processes."""

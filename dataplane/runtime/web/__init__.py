@@ -1,0 +1,1 @@
+"""ASGI helpers for HTTP servers of Penstock."""

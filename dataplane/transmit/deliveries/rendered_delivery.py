@@ -1,0 +1,61 @@
+"""Render an attempt: its URL, its headers with signature and credentials, and its body."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dataplane.ledger.meta import Headers
+from dataplane.plan.outbound import as_json, message_headers
+from dataplane.spec.loops import HOPS_HEADER
+from dataplane.transmit.deliveries.batches import batch_id
+from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.destinations.targets import DestinationTarget
+from dataplane.transmit.http.signature import sign
+
+
+def batch_headers(
+    target: DestinationTarget, members: Sequence[Delivery], body: bytes, content_type: str, now_s: int
+) -> list[str]:
+    """Return the header lines of a batch request; `now_s` is the Unix time that is signed."""
+    id_ = batch_id([send.meta.id for send in members])
+    headers = [
+        *_fixed(target),
+        f"webhook-id: {id_}",
+        f"webhook-timestamp: {now_s}",
+        f"penstock-batch: {len(members)}",
+        f"{HOPS_HEADER}: {max(send.meta.hops for send in members) + 1}",
+        f"Content-Type: {content_type}",
+    ]
+    if target.signers:
+        headers.append(f"webhook-signature: {sign(target.signers, id_, now_s, body)}")
+    return headers
+
+
+class RenderedDelivery(NamedTuple):
+    """URL, header lines and body of one attempt of one message."""
+
+    url: str
+    headers: list[str]
+    body: bytes
+
+
+def request_of(send: Delivery, carried: Headers, now_s: int) -> RenderedDelivery:
+    """Render an attempt of one message; `carried` are the message's headers, `now_s` is the Unix time.
+
+    Each attempt has a signature of its own, because the timestamp is signed, too. Raises StageError if the
+    destination's template cannot render the message.
+    """
+    meta, target = send.meta, send.target
+    url, fixed, body = target.record.to.url, _fixed(target), send.body
+    if target.template is not None:
+        rendered = target.template(meta, body)
+        url, fixed = rendered.url, [*fixed, *rendered.headers]
+        body, carried = (body, carried) if rendered.body is None else (rendered.body, as_json(carried))
+    signature = sign(target.signers, meta.id, now_s, body) if target.signers else ""
+    return RenderedDelivery(url, message_headers(fixed, meta, carried, now_s, signature), body)
+
+
+RequestOf = Callable[[Delivery, Headers, int], RenderedDelivery]
+
+
+def _fixed(target: DestinationTarget) -> Sequence[str]:
+    return target.fixed_headers if target.tokens is None else [*target.fixed_headers, target.tokens.header]

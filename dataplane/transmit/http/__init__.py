@@ -1,0 +1,1 @@
+"""HTTP requests: the sender, signatures, secrets, and excerpts of answers."""

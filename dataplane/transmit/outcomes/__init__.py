@@ -1,0 +1,1 @@
+"""Outcomes of deliveries: answers, attempts, retries and dead letters."""

@@ -1,0 +1,87 @@
+"""Attempt log of a transmit lane: every failure and a sample of successes with their count, reported per checkpoint."""
+
+from typing import Final
+
+from dataplane.ledger.audit import AUDIT_VERSION, AttemptBatch, AttemptRecord, encode
+from dataplane.ledger.report_parts import packed
+from dataplane.record_limits import REPORT_BYTES
+from dataplane.runtime.lanes.lane import Lane
+from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.http.answer_excerpt import ATTEMPT_CHARS, transmit_readings
+from dataplane.transmit.http.sender import HttpResponse
+
+SAMPLE: Final = 20  # delivered attempts reported in detail per checkpoint; all failures are reported
+
+
+class AttemptBook:
+    """Collect attempts between two checkpoints."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._topic = lane.cell.topics["attempts"].name
+        self._attempts: list[AttemptRecord] = []
+        self._delivered = 0
+
+    @property
+    def samples(self) -> bool:
+        """Return True if the next success will be part of the sample."""
+        return self._delivered < SAMPLE
+
+    def delivered(self, send: Delivery, answer: HttpResponse) -> None:
+        """Count a delivered attempt, and keep its details if it is part of the sample."""
+        self._delivered += 1
+        self._lane.usage.add(send.meta.pipe, 1, len(send.body), 1)
+        if self._delivered <= SAMPLE:
+            self._attempts.append(_attempt(send, answer, "delivered", "", 0))
+
+    def failed(self, send: Delivery, answer: HttpResponse, outcome: str, reason: str, next_us: int = 0) -> None:
+        """Record a failed attempt; `next_us` is the Unix time in microseconds of the next one, 0 if there is none."""
+        self._lane.usage.add(send.meta.pipe, 1, len(send.body), 1)
+        self._attempts.append(_attempt(send, answer, outcome, reason, next_us))
+
+    def report(self) -> None:
+        """Produce the attempts since the last checkpoint; many failures (a broker was away) need several records."""
+        if not self._delivered and not self._attempts:
+            return
+        identity = self._lane.identity
+        key, delivered = identity.writer.encode(), self._delivered
+        for chunk in packed(self._attempts, REPORT_BYTES) if self._attempts else [[]]:
+            record = AttemptBatch(AUDIT_VERSION, identity.cell, identity.writer, delivered, chunk)
+            self._lane.producer.send(self._topic, None, key=key, value=encode(record))
+            delivered = 0
+        self._attempts, self._delivered = [], 0
+
+
+def number_of(send: Delivery, tries: int) -> int:
+    """Return the number, from 1, of an attempt of its message: the `tries`th of this round, after all earlier rounds.
+
+    Each earlier round counts as `local_tries` attempts, even if it made fewer.
+    """
+    return send.meta.tried * send.target.record.to.retry.local_tries + tries
+
+
+def _attempt(send: Delivery, answer: HttpResponse, outcome: str, reason: str, next_us: int) -> AttemptRecord:
+    meta, retry = send.meta, send.target.record.to.retry
+    will_retry = outcome in ("retry", "parked")
+    return AttemptRecord(
+        message_id=meta.id,
+        position=meta.position,
+        pipe=meta.pipe,
+        revision=meta.revision,
+        destination=meta.destination,
+        bucket=meta.bucket,
+        number=number_of(send, send.tries),
+        started_us=send.began_us,
+        dns_us=answer.dns_us,
+        connect_us=answer.connect_us,
+        tls_us=answer.tls_us,
+        first_byte_us=answer.first_byte_us,
+        total_us=answer.total_us,
+        status=answer.status,
+        outcome=outcome,
+        reason=reason,
+        address=answer.address,
+        next_us=next_us,
+        answer=transmit_readings(answer.body, ATTEMPT_CHARS, send.target.secret_texts),
+        gives_up_us=meta.first_us + retry.span_s * 1_000_000 if will_retry else 0,
+    )

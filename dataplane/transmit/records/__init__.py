@@ -1,0 +1,1 @@
+"""Deliveries to Penstock's own topics: topic, table and lake destinations."""

@@ -1,0 +1,66 @@
+"""Records for destinations on Penstock's own topics: the topic, key, body and headers that a message becomes."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dataplane.ledger.breakdown import Slice
+from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
+from dataplane.ledger.units import format_position
+from dataplane.names import LOOKUP_TOPIC, output_topic
+from dataplane.spec import LakeDestination, TableDestination
+from dataplane.tables.lookups import encode_row, row_key
+from dataplane.tables.records import DestinationRecord
+from dataplane.transmit.deliveries.delivery import Delivery
+from dataplane.transmit.records.table_row import RowMaker
+
+KEY_END: Final = b"\0"  # ends the destination's name in an egress key
+
+
+class KeptRecord(NamedTuple):
+    """Record to produce."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    headers: Headers
+
+
+Maker = Callable[[Delivery], KeptRecord]
+
+
+def record_maker(record: DestinationRecord, lake_topic: str) -> Maker:
+    """Return a function that builds a destination's records; it raises StageError for a message it cannot write."""
+    match record.to:
+        case LakeDestination():
+            return lambda send: KeptRecord(lake_topic, send.key, send.body, _lake_headers(send))
+        case TableDestination():
+            return _row_maker(record.table, RowMaker(record.to))
+    topic = output_topic(record.pipe, record.name)
+    return lambda send: KeptRecord(topic, _own_key(send.key), send.body, _own_headers(send))
+
+
+def _row_maker(table: str, to_row: RowMaker) -> Maker:
+    def maker(send: Delivery) -> KeptRecord:
+        row = to_row(send.body, send.meta)
+        return KeptRecord(LOOKUP_TOPIC, row_key(table, row.key), encode_row(row.version, row.row), [])
+
+    return maker
+
+
+def _own_key(key: bytes | None) -> bytes | None:
+    """Return the customer's key, without the destination's name that precedes it in egress."""
+    return key.partition(KEY_END)[2] if key is not None else None
+
+
+def _lake_headers(send: Delivery) -> Headers:
+    """Return the headers as read, with a stopwatch up to the request that writes the record."""
+    meta = msgspec.structs.replace(send.meta, stopwatch=send.stamp(Slice.LAKE, send.request_s))
+    return [(META_HEADER, encode_meta(meta)), *send.headers[1:]]
+
+
+def _own_headers(send: Delivery) -> Headers:
+    """Return the customer's own headers, after the id and position by which a repeat can be recognised."""
+    position = format_position(send.meta.position).encode()
+    return [("penstock-id", send.meta.id.encode()), ("penstock-position", position), *send.headers[1:]]

@@ -1,0 +1,160 @@
+"""Models of alerts (one open row per destination and cause), notification channels, notifications and incidents."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from mgmt.ids import id_maker
+from mgmt.pipes.models import Pipe
+from mgmt.tenancy.models.tenancy import Tenant
+
+
+class Alert(models.Model):
+    """Alert about the failures of one destination for one cause; at most one of these is open at a time.
+
+    opened -> acknowledged | snoozed -> resolved; an alert whose snooze ends is opened again. `sample` describes one
+    failure: message_id, position, request (method, url, headers), status, answer, reason, curl; secrets are masked.
+    """
+
+    class State(models.TextChoices):
+        OPENED = "opened"
+        ACKNOWLEDGED = "acknowledged"
+        SNOOZED = "snoozed"
+        RESOLVED = "resolved"
+
+    class Probe(models.TextChoices):
+        NONE = ""
+        RUNNING = "running"
+        ACCEPTED = "accepted"
+        REFUSED = "refused"
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("alert"), editable=False)
+    pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="alerts")
+    destination = models.CharField(max_length=40, blank=True, help_text="Empty if the alert is about the whole pipe.")
+    cause = models.CharField(max_length=40)
+    suspended = models.BooleanField(
+        default=False, help_text="True if the destination was suspended for this cause; its messages are held."
+    )
+    state = models.CharField(max_length=12, choices=State, default=State.OPENED)
+    opened_at = models.DateTimeField()
+    last_at = models.DateTimeField(help_text="Time of the newest failure.")
+    count = models.PositiveIntegerField(default=0)
+    sample = models.JSONField(default=dict)
+    acknowledged_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+    acknowledged_at = models.DateTimeField(null=True)
+    snoozed_until = models.DateTimeField(null=True)
+    resolved_at = models.DateTimeField(null=True)
+    resolved_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
+    resolution = models.CharField(max_length=200, blank=True, help_text="Why it was resolved, in words.")
+    probe = models.CharField(max_length=8, choices=Probe, blank=True)
+    probe_unit = models.JSONField(
+        default=dict, help_text="{message_id, position, bucket, child} of the probe's message."
+    )
+    probe_at = models.DateTimeField(null=True)
+    probe_says = models.CharField(max_length=200, blank=True, help_text="Result of the probe, in words.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pipe", "destination", "cause"],
+                condition=~Q(state="resolved"),
+                name="one_open_alert_per_destination_and_cause",
+            ),
+        ]
+        indexes = [models.Index(fields=["pipe", "-id"], name="alerts_of_a_pipe")]
+
+    def __str__(self) -> str:
+        return f"{self.cause} at {self.destination}: {self.state}"
+
+
+class AlertChannel(models.Model):
+    """Notification channel of a tenant: an e-mail address, or a webhook that is signed with its own secret.
+
+    An e-mail address gets alerts only after its owner has confirmed it (docs/decisions/0312).
+    """
+
+    class Kind(models.TextChoices):
+        MAIL = "mail"
+        WEBHOOK = "webhook"
+
+    id = models.CharField(primary_key=True, max_length=32, default=id_maker("chan"), editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="alert_channels")
+    kind = models.CharField(max_length=7, choices=Kind)
+    target = models.CharField(max_length=2_000, help_text="E-mail address or URL.")
+    secret = models.TextField(blank=True, help_text="Sealed signing secret of a webhook.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    digest_at = models.DateTimeField(null=True, help_text="When its next digest is due; e-mail addresses only.")
+    confirmed_at = models.DateTimeField(null=True, help_text="When its owner confirmed it; e-mail addresses only.")
+    confirmation_asked_at = models.DateTimeField(null=True, help_text="When the newest confirmation was requested.")
+    confirmation_due_at = models.DateTimeField(
+        null=True, help_text="When to send a confirmation e-mail; empty if none is due."
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "target"], name="one_channel_per_target")]
+        indexes = [
+            models.Index(
+                fields=["confirmation_due_at"],
+                condition=Q(confirmation_due_at__isnull=False),
+                name="confirmations_due",
+            )
+        ]
+
+    # Condition of the channels that alerts are sent to.
+    ACTIVE = Q(kind=Kind.WEBHOOK) | Q(confirmed_at__isnull=False)
+
+    def __str__(self) -> str:
+        return self.target
+
+    @property
+    def is_active(self) -> bool:
+        """True if alerts are sent to this channel: a webhook, or a confirmed e-mail address."""
+        return self.kind == self.Kind.WEBHOOK or self.confirmed_at is not None
+
+
+class Notification(models.Model):
+    """Notification of one alert to one channel. The row is stored before the message is sent, so that none is lost."""
+
+    class State(models.TextChoices):
+        DUE = "due"
+        SENT = "sent"
+        FAILED = "failed"  # after the last try
+
+    alert = models.ForeignKey(Alert, models.CASCADE, related_name="notices")
+    channel = models.ForeignKey(AlertChannel, models.CASCADE, related_name="notices")
+    what = models.CharField(max_length=8)  # opened | resolved
+    state = models.CharField(max_length=6, choices=State, default=State.DUE)
+    tries = models.PositiveIntegerField(default=0)
+    next_at = models.DateTimeField()
+    error = models.CharField(max_length=200, blank=True)
+    sent_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "mgmt_notice"
+        constraints = [
+            models.UniqueConstraint(fields=["alert", "channel", "what"], name="told_once_per_channel"),
+        ]
+        indexes = [models.Index(fields=["next_at"], condition=Q(state="due"), name="notices_due")]
+
+    def __str__(self) -> str:
+        return f"{self.what} to {self.channel_id}: {self.state}"
+
+
+class Incident(models.Model):
+    """Incident: one cause that affects several tenants at once. Only staff see it; tenants have their own alerts."""
+
+    cause = models.CharField(max_length=40)
+    tenants = models.PositiveIntegerField()
+    opened_at = models.DateTimeField()
+    resolved_at = models.DateTimeField(null=True)
+    told_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cause"], condition=Q(resolved_at=None), name="one_open_incident_per_cause"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cause} at {self.tenants} tenants"

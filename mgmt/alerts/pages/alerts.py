@@ -1,0 +1,151 @@
+"""Alerts, one per destination and cause: list, details, acknowledge, snooze, resolve and probe."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from mgmt import services
+from mgmt.alerts.queries.alerts import alerts_of, open_alerts_by_need
+from mgmt.deliveries.presenters import AlertDetails, alert_details, alert_line
+from mgmt.deliveries.queries.message_selection import waiting
+from mgmt.models import Alert, OffsetSet, Tenant
+from mgmt.pipes.page_context import pipe_context
+from mgmt.web import access
+from mgmt.web.export import KINDS, MOST_ROWS, export
+from mgmt.web.rendering import act_and_report, as_curl, for_members, once, part_of, show, tenant_of, viewer_of
+
+MOST: Final = 100
+SNOOZES: Final = {"1 h": 3_600, "4 h": 14_400, "1 d": 86_400, "7 d": 604_800}
+STATES: Final = {"open": "Open", "resolved": "Resolved"}
+_COLUMNS: Final = (
+    "id", "pipe_id", "destination", "cause", "state", "suspended", "count", "opened_at", "last_at", "resolved_at",
+    "resolution",
+)  # fmt: skip
+
+
+@for_members
+@require_safe
+def alerts(request: HttpRequest) -> HttpResponseBase:
+    """List the tenant's alerts, unacknowledged ones first."""
+    tenant = tenant_of(request)
+    if tenant is None:
+        raise Tenant.DoesNotExist
+    state = request.GET.get("state", "")
+    state = state if state in STATES else "open"
+    rows = _rows(request, tenant, state)
+    if (kind := request.GET.get("format", "")) in KINDS:
+        found = ({name: getattr(row, name) for name in _COLUMNS} for row in rows[:MOST_ROWS])
+        return export(kind, found, _COLUMNS, name=f"alerts-{tenant.id}")
+    context = {
+        "state": state,
+        "views": list(STATES.items()),
+        "most": MOST,
+        "get_alerts": once(lambda: [alert_line(row) for row in rows[:MOST]]),
+        "curl": as_curl(request, "alerts/"),
+    }
+    template, part = part_of(request, {"list": "alerts/alerts.html"}) or ("alerts/alerts.html", "")
+    return show(request, template, context, tenant=tenant, part=part)
+
+
+@for_members
+@require_safe
+def alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Show one alert: what happened, a sample and the possible actions."""
+    row = access.get_alert(viewer_of(request), pipe_id, alert_id)
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    context = pipe_context(pipe, "alerts") | {
+        "get_alert": once(partial(_shown, row, timezone.now())),
+        "snoozes": list(SNOOZES),
+        "curl": as_curl(request, f"pipes/{pipe.id}/alerts/{row.id}/"),
+    }
+    template, part = part_of(request, {"now": "alerts/alert.html"}) or ("alerts/alert.html", "")
+    return show(request, template, context, tenant=pipe.tenant, part=part)
+
+
+@for_members
+@require_POST
+def acknowledge_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Acknowledge an alert."""
+    by = viewer_of(request)
+    return _done(
+        request,
+        pipe_id,
+        alert_id,
+        lambda row: services.acknowledge_alert(alert=row, by=by, now=timezone.now()),
+        "Alert acknowledged. It stays in the list until it is resolved.",
+    )
+
+
+@for_members
+@require_POST
+def snooze_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Snooze an alert; it reopens afterwards unless it is resolved."""
+    wanted = request.POST.get("for", "")
+    wanted = wanted if wanted in SNOOZES else next(iter(SNOOZES))
+    now = timezone.now()
+    until = now + timedelta(seconds=SNOOZES[wanted])
+    return _done(
+        request,
+        pipe_id,
+        alert_id,
+        lambda row: services.snooze_alert(alert=row, until=until, now=now),
+        f"Alert snoozed for {wanted}. It reopens afterwards unless it is resolved.",
+    )
+
+
+@for_members
+@require_POST
+def resolve_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Resolve an alert by hand."""
+    by = viewer_of(request)
+    return _done(
+        request,
+        pipe_id,
+        alert_id,
+        lambda row: services.resolve_alert(alert=row, by=by, now=timezone.now()),
+        "Alert resolved. A new failure opens a new alert.",
+    )
+
+
+@for_members
+@require_POST
+def probe_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Send one message as a probe; if it is accepted, the rest is released automatically."""
+    by = viewer_of(request)
+    return _done(
+        request,
+        pipe_id,
+        alert_id,
+        lambda row: services.probe_alert(alert=row, by=by, now=timezone.now()),
+        "Sending one message. If it is accepted, the rest is released automatically.",
+    )
+
+
+def _done(
+    request: HttpRequest, pipe_id: str, alert_id: str, action: Callable[[Alert], Any], words: str
+) -> HttpResponse:
+    """Run an action on the alert, report its result and redirect to the alert."""
+    row = access.get_alert(viewer_of(request), pipe_id, alert_id, access.HANDLE_ALERT)
+    act_and_report(request, partial(action, row), words)
+    return redirect("console:alert", pipe_id, alert_id)
+
+
+def _rows(request: HttpRequest, tenant: Tenant, state: str) -> QuerySet[Alert]:
+    ids = list(access.pipes_of(viewer_of(request)).filter(tenant=tenant).values_list("id", flat=True))
+    if state == "resolved":
+        return alerts_of(pipe_ids=ids, state=Alert.State.RESOLVED)
+    return open_alerts_by_need(pipe_ids=ids).select_related("pipe")
+
+
+def _shown(row: Alert, now: datetime) -> AlertDetails:
+    found = waiting(pipe_ids=[row.pipe_id], destination=row.destination)
+    kinds = {kind: sum(one.count for one in found if one.kind == kind) for kind in OffsetSet.Kind.values}
+    return alert_details(row, held=kinds[OffsetSet.Kind.HELD], dead=kinds[OffsetSet.Kind.DEAD], now=now)

@@ -1,0 +1,30 @@
+"""Queries of alerts for pages and API."""
+
+from collections.abc import Iterable
+
+from django.db.models import Case, IntegerField, QuerySet, Value, When
+
+from mgmt.models import Alert
+
+OPEN: list[str] = [Alert.State.OPENED, Alert.State.ACKNOWLEDGED, Alert.State.SNOOZED]
+
+
+def alerts_of(*, pipe_ids: Iterable[str], state: str = "", only_open: bool = False) -> QuerySet[Alert]:
+    """Return the alerts of these pipes, newest first. `only_open`: opened, acknowledged and snoozed alerts."""
+    rows = Alert.objects.filter(pipe_id__in=list(pipe_ids)).select_related("pipe", "acknowledged_by", "resolved_by")
+    if only_open:
+        rows = rows.filter(state__in=OPEN)
+    if state:
+        rows = rows.filter(state=state)
+    return rows.order_by("-id")
+
+
+def open_alerts_by_need(*, pipe_ids: Iterable[str]) -> QuerySet[Alert]:
+    """Return open alerts: unacknowledged ones first, then acknowledged and snoozed ones; each by number of messages."""
+    need = Case(
+        When(state=Alert.State.OPENED, then=Value(0)),
+        When(state=Alert.State.ACKNOWLEDGED, then=Value(1)),
+        default=Value(2),
+        output_field=IntegerField(),
+    )
+    return alerts_of(pipe_ids=pipe_ids, only_open=True).annotate(need=need).order_by("need", "-count", "id")

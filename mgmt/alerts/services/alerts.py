@@ -1,0 +1,224 @@
+"""Services of alerts: failures open them, people acknowledge, snooze and resolve them.
+
+Successful deliveries resolve them automatically.
+
+A constraint permits one open row per destination and cause; repeated failures raise its count and send nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Greatest
+from msgspec import Struct
+
+from dataplane.causes import Cause
+from mgmt.errors import InvalidValue, NotOpenError
+from mgmt.models import Alert, AlertChannel, DeliveryAttempt, Destination, Notification, Pipe, Redrive, User
+
+log = structlog.get_logger(__name__)
+AlertState = Alert.State
+
+# The first e-mail waits for the first burst of failures, so that it counts them; it is sent well within a minute.
+TELL_AFTER: Final = timedelta(seconds=10)
+# An alert that is opened again this soon after its end sends no second e-mail.
+QUIET_FOR: Final = timedelta(minutes=30)
+WELL_AFTER: Final = timedelta(minutes=5)
+MOST_SNOOZE: Final = timedelta(days=30)
+WITHIN_QUOTA_AFTER: Final = timedelta(hours=1)
+
+
+class FailureGroup(Struct, frozen=True):
+    """Failures of one destination and cause.
+
+    count: how many   at: time of the newest   sample: one of them, for people
+    suspended: True if the destination was suspended for this cause
+    """
+
+    pipe_id: str
+    destination: str
+    cause: str
+    count: int
+    at: datetime
+    sample: Mapping[str, Any]
+    suspended: bool = False
+
+
+@transaction.atomic
+def note_failures(*, failures: Iterable[FailureGroup], now: datetime) -> None:
+    """Open an alert for each group of failures, or add the group to the open alert. Unknown pipes are skipped."""
+    wanted = [failure for failure in failures if failure.count or failure.suspended]
+    pipes = {pipe.id: pipe for pipe in Pipe.objects.filter(id__in={failure.pipe_id for failure in wanted})}
+    for failure in wanted:
+        if failure.pipe_id in pipes:
+            _note(pipes[failure.pipe_id], failure, now)
+
+
+def acknowledge_alert(*, alert: Alert, by: User, now: datetime) -> bool:
+    """Acknowledge an alert. Returns False if it was acknowledged already. Raises NotOpenError if it is resolved."""
+    return _move(
+        alert,
+        [AlertState.OPENED, AlertState.SNOOZED],
+        AlertState.ACKNOWLEDGED,
+        acknowledged_by=by,
+        acknowledged_at=now,
+        snoozed_until=None,
+    )
+
+
+def snooze_alert(*, alert: Alert, until: datetime, now: datetime) -> bool:
+    """Snooze an alert for 30 days at most. Raises InvalidValue for `until`, NotOpenError if it is resolved."""
+    if not now < until <= now + MOST_SNOOZE:
+        raise InvalidValue("until", f"needs a time in the next {MOST_SNOOZE.days} days")
+    open_states = [AlertState.OPENED, AlertState.ACKNOWLEDGED, AlertState.SNOOZED]
+    return _move(alert, open_states, AlertState.SNOOZED, snoozed_until=until)
+
+
+def resolve_alert(*, alert: Alert, now: datetime, by: User | None = None, resolution: str = "") -> bool:
+    """Resolve an alert and notify the channels that were notified of it. Returns False if it was resolved already."""
+    words = resolution or (f"resolved by {by.username}" if by else "resolved")
+    with transaction.atomic():
+        moved = (
+            open_alerts()
+            .filter(id=alert.id)
+            .update(
+                state=AlertState.RESOLVED, resolved_at=now, resolved_by=by, resolution=words[:200], snoozed_until=None
+            )
+        )
+        if moved:
+            _notify_end(alert, now)
+    alert.refresh_from_db()
+    if moved:
+        log.info("alert resolved", alert=alert.id, destination=alert.destination, cause=alert.cause, why=words)
+    return moved == 1
+
+
+def wake_snoozed(*, now: datetime) -> int:
+    """Open alerts whose snooze has ended and notify their channels again. Returns their number."""
+    woken = list(Alert.objects.filter(state=AlertState.SNOOZED, snoozed_until__lte=now))
+    for alert in woken:
+        with transaction.atomic():
+            if Alert.objects.filter(id=alert.id, state=AlertState.SNOOZED).update(
+                state=AlertState.OPENED, snoozed_until=None
+            ):
+                Notification.objects.filter(alert=alert, what="opened").delete()
+                _notify(alert, "opened", now)
+    return len(woken)
+
+
+def resolve_recovered(*, now: datetime) -> int:
+    """Resolve alerts whose destination is active and accepted a message after the last failure. Returns their number.
+
+    The last failure must be five minutes old, and each release or redrive of the alert must have ended. An alert about
+    a whole pipe is resolved when the pipe is resumed, an hour after the last refusal for a quota, or a day after its
+    last failure.
+    """
+    resolved = 0
+    for alert in open_alerts().exclude(probe=Alert.Probe.RUNNING).filter(last_at__lt=now - WELL_AFTER):
+        if why := _why_recovered(alert, now):
+            resolved += resolve_alert(alert=alert, now=now, resolution=why)
+    return resolved
+
+
+def resolve_released(*, now: datetime) -> int:
+    """Resolve alerts whose probe was accepted and whose redrives have ended, without the wait of five minutes."""
+    resolved = 0
+    for alert in open_alerts().filter(probe=Alert.Probe.ACCEPTED):
+        if alert.moves.filter(state__in=Redrive.UNDER_WAY).exists() or alert.last_at > (alert.probe_at or now):
+            continue
+        moved = sum(alert.moves.values_list("moved", flat=True))
+        words = f"the probe was accepted, {moved} message{'s' if moved != 1 else ''} brought back"
+        resolved += resolve_alert(alert=alert, now=now, resolution=words)
+    return resolved
+
+
+def open_alerts() -> QuerySet[Alert]:
+    """Return all alerts that are not resolved."""
+    return Alert.objects.exclude(state=AlertState.RESOLVED)
+
+
+def _note(pipe: Pipe, failure: FailureGroup, now: datetime) -> None:
+    """Add failures to the open alert, or open one.
+
+    Safe against concurrent calls: the constraint admits one of two inserts, and the other caller's next update then
+    adds to that alert. If the alert is resolved between the two, the next round opens a new one.
+    """
+    same = {"pipe": pipe, "destination": failure.destination, "cause": failure.cause}
+    last = Alert.objects.filter(**same, resolved_at__gte=now - QUIET_FOR)
+    while not _raise(open_alerts().filter(**same), failure):
+        fresh = Alert(
+            **same,
+            opened_at=failure.at,
+            last_at=failure.at,
+            count=failure.count,
+            suspended=failure.suspended,
+            sample=dict(failure.sample),
+        )
+        Alert.objects.bulk_create([fresh], ignore_conflicts=True)
+        if Alert.objects.filter(id=fresh.id).exists():
+            log.info("alert opened", alert=fresh.id, pipe=pipe.id, destination=failure.destination, cause=failure.cause)
+            if not last.exists():
+                _notify(fresh, "opened", now + TELL_AFTER)
+            return
+
+
+def _raise(rows: QuerySet[Alert], failure: FailureGroup) -> int:
+    changed: dict[str, Any] = {"count": F("count") + failure.count, "last_at": Greatest("last_at", failure.at)}
+    if failure.suspended:
+        changed["suspended"] = True
+    return rows.update(**changed)
+
+
+def _move(alert: Alert, was: list[AlertState], becomes: AlertState, **more: Any) -> bool:
+    moved = Alert.objects.filter(id=alert.id, state__in=was).update(state=becomes, **more)
+    alert.refresh_from_db()
+    if not moved and alert.state == AlertState.RESOLVED:
+        raise NotOpenError("This alert is resolved. A new failure opens a new one.")
+    return moved == 1
+
+
+def _notify(alert: Alert, what: str, at: datetime) -> None:
+    channels = AlertChannel.objects.filter(AlertChannel.ACTIVE, tenant=alert.pipe.tenant_id)
+    Notification.objects.bulk_create(
+        [Notification(alert=alert, channel=channel, what=what, next_at=at) for channel in channels],
+        ignore_conflicts=True,
+    )
+
+
+def _notify_end(alert: Alert, now: datetime) -> None:
+    """Notify the channels that were notified of the opening, and drop notifications of it that were not tried yet."""
+    begun = Notification.objects.filter(alert=alert, what="opened")
+    begun.filter(state=Notification.State.DUE, tries=0).delete()
+    Notification.objects.bulk_create(
+        [
+            Notification(alert=alert, channel=row.channel, what="resolved", next_at=now)
+            for row in begun.select_related("channel")
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def _why_recovered(alert: Alert, now: datetime) -> str:
+    if not alert.destination:
+        return _why_pipe_recovered(alert, now)
+    row = Destination.objects.filter(pipe=alert.pipe_id, name=alert.destination).first()
+    if row is None or row.state == Destination.State.REMOVED:
+        return "the destination was removed"
+    if row.state != Destination.State.ACTIVE or alert.moves.filter(state__in=Redrive.UNDER_WAY).exists():
+        return ""
+    good = DeliveryAttempt.objects.filter(
+        pipe_id=alert.pipe_id, destination=alert.destination, outcome="delivered", at__gt=alert.last_at
+    )
+    return "deliveries succeed again" if good.exists() else ""
+
+
+def _why_pipe_recovered(alert: Alert, now: datetime) -> str:
+    """Return why an alert about a whole pipe can be resolved; "" if it cannot."""
+    if alert.suspended:
+        return "the pipe was resumed" if alert.pipe.state != Pipe.State.PAUSED else ""
+    if alert.cause == Cause.QUOTA_EXCEEDED:
+        return "nothing was refused for an hour" if alert.last_at < now - WITHIN_QUOTA_AFTER else ""
+    return "nothing failed for a day" if alert.last_at < now - timedelta(days=1) else ""

@@ -1,0 +1,126 @@
+"""Services of notification channels: e-mail addresses, which their owners confirm, and signed webhooks."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from django.core import signing
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+
+from dataplane.spec import SpecError
+from dataplane.spec.destination import check_url
+from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError, TooManyConfirmationsError
+from mgmt.models import AlertChannel, Tenant, User
+from mgmt.pipes.spec_check import check_outbound
+from mgmt.tenancy.secrets import encrypt, new_signing_secret
+from mgmt.tenancy.services.rate_limits import TryLimit, hit
+from mgmt.tenancy.services.rotation import channel_place
+
+MOST_CHANNELS: Final = 20
+CONFIRMATION_MAX_AGE: Final = timedelta(days=7)
+# Per day, over all tenants: nobody can flood an address that is not theirs with e-mail.
+CONFIRMATIONS_PER_ADDRESS: Final = TryLimit("alert confirmation: address", 5, timedelta(days=1))
+CONFIRMATIONS_PER_TENANT: Final = TryLimit("alert confirmation: tenant", 40, timedelta(days=1))
+_SALT: Final = "penstock.alert-address"
+log = structlog.get_logger(__name__)
+
+
+def add_alert_channel(*, tenant: Tenant, kind: str, target: str, now: datetime) -> tuple[AlertChannel, str]:
+    """Add a channel; return it and a webhook's signing secret ("" for an e-mail address), which is not shown again.
+
+    An e-mail address gets a confirmation e-mail first, unless it is that of a member's account.
+    Raises InvalidValue, DestinationForbidden, NameTakenError, LimitReachedError, TooManyConfirmationsError.
+    """
+    target = target.strip()
+    _check(kind, target)
+    channel = AlertChannel(tenant=tenant, kind=kind, target=target)
+    secret = new_signing_secret() if kind == AlertChannel.Kind.WEBHOOK else ""
+    if secret:
+        channel.secret = encrypt(secret, channel_place(channel))
+    elif is_member_address(tenant, target):
+        channel.confirmed_at = now
+    try:
+        with transaction.atomic():
+            # A lock, because a count cannot be a constraint.
+            Tenant.objects.select_for_update().get(id=tenant.id)
+            if tenant.alert_channels.count() >= MOST_CHANNELS:
+                raise LimitReachedError(f"A tenant may have {MOST_CHANNELS} notification channels. Remove one first.")
+            channel.save(force_insert=True)
+            if not channel.is_active:
+                _ask(channel, now)
+    except IntegrityError as exc:
+        raise NameTakenError("This tenant already has a channel with this address or URL.") from exc
+    return channel, secret
+
+
+def remove_alert_channel(*, channel: AlertChannel) -> None:
+    """Remove a channel and its notifications."""
+    AlertChannel.objects.filter(id=channel.id).delete()
+
+
+def ask_for_confirmation(*, channel: AlertChannel, now: datetime) -> None:
+    """Request another confirmation e-mail; no effect on an active channel. Raises TooManyConfirmationsError."""
+    if not channel.is_active:
+        _ask(channel, now)
+
+
+def confirmation_token(channel: AlertChannel) -> str:
+    """Return the signed token of a confirmation link, which names the channel and its address."""
+    return signing.dumps([channel.id, channel.target], salt=_SALT)
+
+
+def channel_of_token(*, token: str) -> AlertChannel | None:
+    """Return the channel of a confirmation link; None if the link is forged or too old, or the channel was removed."""
+    try:
+        channel_id, target = signing.loads(token, salt=_SALT, max_age=CONFIRMATION_MAX_AGE)
+    except (signing.BadSignature, ValueError, TypeError):
+        return None
+    rows = AlertChannel.objects.select_related("tenant")
+    return rows.filter(id=channel_id, target=target, kind=AlertChannel.Kind.MAIL).first()
+
+
+def confirm_channel(*, channel: AlertChannel, now: datetime) -> None:
+    """Mark a channel as confirmed: alerts are sent to it from now on. Safe to repeat: the first time counts."""
+    changes = {"confirmed_at": now, "confirmation_due_at": None}
+    if AlertChannel.objects.filter(id=channel.id, confirmed_at=None).update(**changes):
+        log.info("alert channel confirmed", tenant=channel.tenant_id, channel=channel.id)
+
+
+def is_member_address(tenant: Tenant, address: str) -> bool:
+    """Return True if a member who has signed in has this address. Only staff enter accounts' addresses."""
+    members = User.objects.filter(tenants=tenant, is_active=True, last_login__isnull=False)
+    return members.filter(email__iexact=address).exists()
+
+
+def _ask(channel: AlertChannel, now: datetime) -> None:
+    for limit, subject in (
+        (CONFIRMATIONS_PER_ADDRESS, channel.target.casefold()),
+        (CONFIRMATIONS_PER_TENANT, channel.tenant_id),
+    ):
+        if hit(limit, subject, now):
+            raise TooManyConfirmationsError(
+                "Too many confirmation e-mails were sent today. Look for the newest one, or try again tomorrow."
+            )
+    waiting = AlertChannel.objects.filter(id=channel.id, confirmed_at=None)
+    waiting.update(confirmation_asked_at=now, confirmation_due_at=now)
+    channel.refresh_from_db()
+
+
+def _check(kind: str, target: str) -> None:
+    if kind == AlertChannel.Kind.MAIL:
+        try:
+            validate_email(target)
+        except ValidationError as exc:
+            raise InvalidValue("target", "needs an e-mail address") from exc
+        if len(target) > 254 or not target.isascii():
+            raise InvalidValue("target", "needs an e-mail address of at most 254 ASCII characters")
+        return
+    try:
+        check_url("$.target", target[:2_000])
+    except SpecError as exc:
+        raise InvalidValue("target", exc.reason) from exc
+    if len(target) > 2_000 or not target.isascii():
+        raise InvalidValue("target", "needs a URL of at most 2000 ASCII characters")
+    check_outbound("target", target)

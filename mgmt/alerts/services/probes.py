@@ -1,0 +1,152 @@
+"""Services of an alert's probe: one real message is sent; if it is accepted, the other messages are released."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+from django.db import transaction
+from django.db.models import F
+from pyroaring import BitMap64
+
+from dataplane.ledger.facts import Fact
+from dataplane.names import transmit_node
+from mgmt.alerts.services.alerts import open_alerts
+from mgmt.deliveries.queries.message_selection import MessageSelection, first_of
+from mgmt.deliveries.services.destinations import resume_destination
+from mgmt.deliveries.services.redrives import start_redrive
+from mgmt.errors import NothingToProbeError, NothingToRedriveError, NotOpenError
+from mgmt.messages.queries.records import RecordUnavailableError, read_record
+from mgmt.models import Alert, DeadLetter, DeliveryAttempt, Destination, FactRow, OffsetSet, Redrive, User
+
+log = structlog.get_logger(__name__)
+PROBE_FOR: Final = timedelta(seconds=120)
+_JUDGED: Final = ("dead", "parked", "held", "cancelled")
+
+
+def probe_alert(*, alert: Alert, by: User | None, now: datetime) -> Redrive:
+    """Send one message of the alert's destination: a dead one of its cause, or else the oldest held one.
+
+    A suspended or paused destination keeps its state: only this message is sent. Returns its redrive.
+    Raises NotOpenError, NothingToProbeError.
+    """
+    if alert.state == Alert.State.RESOLVED or alert.probe == Alert.Probe.RUNNING:
+        raise NotOpenError(
+            "The alert is resolved." if alert.resolved_at else "A probe is in progress. Wait for its result."
+        )
+    found = _dead_unit(alert) or _held_unit(alert)
+    if found is None:
+        raise NothingToProbeError(f"{alert.destination or 'The pipe'} has no message to send. Resume it instead.")
+    chosen, unit = found
+    with transaction.atomic():
+        _let_through(alert, unit["message_id"])
+        move = start_redrive(pipe=alert.pipe, chosen=chosen, by=by, alert=alert, most=1, probe=True)
+        begun = open_alerts().filter(id=alert.id).exclude(probe=Alert.Probe.RUNNING)
+        if not begun.update(probe=Alert.Probe.RUNNING, probe_unit=unit, probe_at=now, probe_says=""):
+            raise NotOpenError("Another user's probe is in progress. Wait for its result.")
+    alert.refresh_from_db()
+    log.info("probe started", alert=alert.id, destination=alert.destination, message=unit["message_id"])
+    return move
+
+
+def judge_probes(*, now: datetime) -> int:
+    """Check the running probes and store the results that are known. Returns the number of probes decided."""
+    decided = 0
+    for alert in open_alerts().filter(probe=Alert.Probe.RUNNING).select_related("pipe"):
+        if _was_delivered(alert):
+            _accept(alert)
+        elif why := _why_refused(alert, now):
+            _end_probe(alert, Alert.Probe.REFUSED, why)
+        else:
+            continue
+        decided += 1
+    return decided
+
+
+def _dead_unit(alert: Alert) -> tuple[MessageSelection, dict[str, Any]] | None:
+    letter = (
+        DeadLetter.objects.filter(
+            pipe_id=alert.pipe_id,
+            destination=alert.destination,
+            node=transmit_node(alert.destination),
+            cause=alert.cause,
+            move=None,
+        )
+        .order_by("id")
+        .first()
+    )
+    if letter is None:
+        return None
+    chosen = MessageSelection(alert.destination, OffsetSet.Kind.DEAD, cause=alert.cause, ids=(letter.message_id,))
+    unit = {"message_id": letter.message_id, "position": letter.position}
+    return chosen, unit | {"bucket": letter.bucket, "child": letter.child}
+
+
+def _held_unit(alert: Alert) -> tuple[MessageSelection, dict[str, Any]] | None:
+    rows = OffsetSet.objects.filter(pipe_id=alert.pipe_id, destination=alert.destination, kind=OffsetSet.Kind.HELD)
+    row = rows.order_by("hour", "topic", "partition", "id").first()
+    if row is None:
+        return None
+    try:
+        record = read_record(row.topic, row.partition, first_of(row), pipes=(alert.pipe_id,))
+    except RecordUnavailableError as exc:
+        raise NothingToProbeError(f"The held messages cannot be read now: {exc}. Try again.") from exc
+    meta = record.meta
+    unit = {"message_id": meta.id, "position": meta.position, "bucket": meta.bucket, "child": meta.child}
+    return MessageSelection(alert.destination, OffsetSet.Kind.HELD), unit
+
+
+def _let_through(alert: Alert, message_id: str) -> None:
+    """Let this one message pass a destination that holds its messages."""
+    Destination.objects.filter(
+        pipe=alert.pipe_id, name=alert.destination, state__in=[Destination.State.SUSPENDED, Destination.State.PAUSED]
+    ).update(probe=message_id[:64], version=F("version") + 1)
+
+
+def _was_delivered(alert: Alert) -> bool:
+    unit = alert.probe_unit
+    rows = FactRow.objects.filter(
+        pipe_id=alert.pipe_id,
+        bucket=unit["bucket"],
+        node=transmit_node(alert.destination),
+        fact=Fact.DELIVERED,
+        child=unit["child"],
+    )
+    return any(
+        unit["position"] in BitMap64.deserialize(bytes(sent)) for sent in rows.values_list("positions", flat=True)
+    )
+
+
+def _why_refused(alert: Alert, now: datetime) -> str:
+    """Return why the probe failed, from the newest attempt or after a timeout; "" while there is no result."""
+    began = alert.probe_at or now
+    tries = DeliveryAttempt.objects.filter(
+        pipe_id=alert.pipe_id, destination=alert.destination, position=alert.probe_unit["position"], at__gte=began
+    )
+    last = tries.filter(outcome__in=_JUDGED).order_by("-at").first()
+    if last is not None:
+        return f"{last.reason or last.outcome}"
+    return f"no answer within {PROBE_FOR.seconds} s" if now > began + PROBE_FOR else ""
+
+
+@transaction.atomic
+def _accept(alert: Alert) -> None:
+    """Accept the probe: resume the destination, release its held messages, redrive its dead letters of this cause."""
+    _end_probe(alert, Alert.Probe.ACCEPTED, "accepted")
+    row = Destination.objects.filter(pipe=alert.pipe_id, name=alert.destination).first()
+    if row is not None and row.state != Destination.State.REMOVED:
+        resume_destination(destination=row)
+    for chosen in (
+        MessageSelection(alert.destination, OffsetSet.Kind.HELD),
+        MessageSelection(alert.destination, OffsetSet.Kind.DEAD, cause=alert.cause),
+    ):
+        try:
+            start_redrive(pipe=alert.pipe, chosen=chosen, alert=alert)
+        except NothingToRedriveError:
+            continue
+
+
+def _end_probe(alert: Alert, outcome: Alert.Probe, says: str) -> None:
+    Alert.objects.filter(id=alert.id).update(probe=outcome, probe_says=says[:200])
+    rows = Destination.objects.filter(pipe=alert.pipe_id, name=alert.destination).exclude(probe="")
+    rows.update(probe="", version=F("version") + 1)
+    log.info("probe ended", alert=alert.id, outcome=outcome, says=says)

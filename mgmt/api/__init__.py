@@ -1,1 +1,0 @@
-"""The REST API under /api/v1/. Reads through mgmt.access, writes through mgmt.services, decides nothing itself."""

@@ -1,0 +1,187 @@
+"""Routes of the REST API. An id with a wrong format matches no route and gives 404, like a missing row."""
+
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
+
+from mgmt.alerts.api import (
+    AcknowledgeAlertView,
+    AlertsView,
+    AlertView,
+    ChannelConfirmationView,
+    ChannelsView,
+    ChannelView,
+    PipeAlertsView,
+    ProbeAlertView,
+    ResolveAlertView,
+    SnoozeAlertView,
+)
+from mgmt.cells.api.control import CellsView, ControlActionsView, EndPauseView, KeepCellView, PausesView
+from mgmt.cells.api.pipe_migrations import GiveUpRelocationView, RelocationsView
+from mgmt.deliveries.api import (
+    AbortMoveView,
+    HeldMessagesView,
+    LettersView,
+    LetterView,
+    MovesView,
+    MoveView,
+    PreviewView,
+)
+from mgmt.delivery_tests.api import DestinationTestsView, DestinationTestView
+from mgmt.ledger.api import TimingView
+from mgmt.lookups.api import LookupTablesView, LookupTableView, RowView, UploadView
+from mgmt.patterns.api import PatternsView
+from mgmt.pipes.api.dry_run import DryRunView
+from mgmt.pipes.api.endpoints import (
+    DestinationsView,
+    DestinationView,
+    KeysView,
+    RevokeKeyView,
+    RotateSecretView,
+    SourcesView,
+)
+from mgmt.pipes.api.pipes import ClosePipeView, PipeDetail, PipesView, ReopenPipeView
+from mgmt.pipes.api.revisions import RevisionDetail, RevisionsView
+from mgmt.pipes.api.states import (
+    CredentialView,
+    PauseDestinationView,
+    PausePipeView,
+    ResumeDestinationView,
+    ResumePipeView,
+    StandingsView,
+)
+from mgmt.quotas.api import StaffQuotasView, TenantQuotasView
+from mgmt.ramps.api.admission import AdmissionDetail, HoldAdmissionView, ResumeAdmissionView
+from mgmt.ramps.api.ramps import HoldRampView, RampDetail, ResumeRampView, RollBackRampView, TakenView
+from mgmt.schemas.api import SchemasView, SchemaView
+from mgmt.tenancy.api import DocumentView, MeView, ProblemView
+from mgmt.usage.api import AllUsageView, PipeUsageView
+from mgmt.windows.api import CurrentView, WindowsView
+
+
+class RowId(StringConverter):
+    """Path converter of a row's id: a prefix and 20 characters (mgmt.ids)."""
+
+    regex = r"[a-z]{2,6}_[0-9a-z]{20}"
+
+
+class SpecName(StringConverter):
+    """Path converter of a name in a spec."""
+
+    regex = r"[a-z0-9][a-z0-9-]{0,39}"
+
+
+class Number(StringConverter):
+    """Path converter of a positive number that fits the column, such as a revision's."""
+
+    regex = r"[1-9][0-9]{0,8}"
+
+    def to_python(self, value: str) -> int:  # type: ignore[override]
+        """Return the path segment as an integer."""
+        return int(value)
+
+
+register_converter(RowId, "row_id")
+register_converter(SpecName, "spec_name")
+register_converter(Number, "number")
+
+app_name = "api"
+urlpatterns = [
+    path("me/", MeView.as_view(), name="me"),
+    path("pipes/", PipesView.as_view(), name="pipes"),
+    path("pipes/dry-run/", DryRunView.as_view(), name="dry-run"),
+    path("pipes/<row_id:pipe>/", PipeDetail.as_view(), name="pipe"),
+    path("pipes/<row_id:pipe>/close/", ClosePipeView.as_view(), name="close-pipe"),
+    path("pipes/<row_id:pipe>/reopen/", ReopenPipeView.as_view(), name="reopen-pipe"),
+    path("pipes/<row_id:pipe>/admission/", AdmissionDetail.as_view(), name="admission"),
+    path("pipes/<row_id:pipe>/admission/hold/", HoldAdmissionView.as_view(), name="hold-admission"),
+    path("pipes/<row_id:pipe>/admission/resume/", ResumeAdmissionView.as_view(), name="resume-admission"),
+    path("pipes/<row_id:pipe>/revisions/", RevisionsView.as_view(), name="revisions"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/", RevisionDetail.as_view(), name="revision"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/", RampDetail.as_view(), name="ramp"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/taken/", TakenView.as_view(), name="taken"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/hold/", HoldRampView.as_view(), name="hold-ramp"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/resume/", ResumeRampView.as_view(), name="resume-ramp"),
+    path(
+        "pipes/<row_id:pipe>/revisions/<number:number>/ramp/roll-back/",
+        RollBackRampView.as_view(),
+        name="roll-back-ramp",
+    ),
+    path("pipes/<row_id:pipe>/sources/", SourcesView.as_view(), name="sources"),
+    path("pipes/<row_id:pipe>/sources/<spec_name:source>/schemas/", SchemasView.as_view(), name="source-schemas"),
+    path(
+        "pipes/<row_id:pipe>/sources/<spec_name:source>/schemas/<number:number>/",
+        SchemaView.as_view(),
+        name="source-schema",
+    ),
+    path("pipes/<row_id:pipe>/keys/", KeysView.as_view(), name="keys"),
+    path("pipes/<row_id:pipe>/keys/<row_id:key>/revoke/", RevokeKeyView.as_view(), name="revoke-key"),
+    path("pipes/<row_id:pipe>/destinations/", DestinationsView.as_view(), name="destinations"),
+    path("pipes/<row_id:pipe>/destinations/<spec_name:name>/", DestinationView.as_view(), name="destination"),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/rotate-secret/",
+        RotateSecretView.as_view(),
+        name="rotate-secret",
+    ),
+    path("staff/cells/", CellsView.as_view(), name="cells"),
+    path("staff/cells/<str:cell>/keep/", KeepCellView.as_view(), name="keep-cell"),
+    path("staff/pauses/", PausesView.as_view(), name="pauses"),
+    path("staff/pauses/<number:pause>/end/", EndPauseView.as_view(), name="end-pause"),
+    path("staff/relocations/", RelocationsView.as_view(), name="relocations"),
+    path("staff/relocations/<number:relocation>/give-up/", GiveUpRelocationView.as_view(), name="give-up-relocation"),
+    path("staff/usage/", AllUsageView.as_view(), name="all-usage"),
+    path("staff/quotas/<str:tenant>/", StaffQuotasView.as_view(), name="tenant-quotas"),
+    path("staff/actions/", ControlActionsView.as_view(), name="control-actions"),
+    path("lookup-tables/", LookupTablesView.as_view(), name="lookup-tables"),
+    path("lookup-tables/<row_id:table>/", LookupTableView.as_view(), name="lookup-table"),
+    path("lookup-tables/<row_id:table>/upload/", UploadView.as_view(), name="upload-lookup-rows"),
+    path("lookup-tables/<row_id:table>/rows/<path:key>/", RowView.as_view(), name="lookup-row"),
+    path("pipes/<row_id:pipe>/pause/", PausePipeView.as_view(), name="pause-pipe"),
+    path("pipes/<row_id:pipe>/resume/", ResumePipeView.as_view(), name="resume-pipe"),
+    path("pipes/<row_id:pipe>/standings/", StandingsView.as_view(), name="standings"),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/pause/",
+        PauseDestinationView.as_view(),
+        name="pause-destination",
+    ),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/resume/",
+        ResumeDestinationView.as_view(),
+        name="resume-destination",
+    ),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/credential/",
+        CredentialView.as_view(),
+        name="credential",
+    ),
+    path("pipes/<row_id:pipe>/patterns/", PatternsView.as_view(), name="patterns"),
+    path("pipes/<row_id:pipe>/timing/", TimingView.as_view(), name="timing"),
+    path("pipes/<row_id:pipe>/usage/", PipeUsageView.as_view(), name="usage"),
+    path("pipes/<row_id:pipe>/windows/", WindowsView.as_view(), name="windows"),
+    path("pipes/<row_id:pipe>/windows/<spec_name:name>/", CurrentView.as_view(), name="window"),
+    path("pipes/<row_id:pipe>/dead-letters/", LettersView.as_view(), name="dead-letters"),
+    path("pipes/<row_id:pipe>/dead-letters/<number:number>/", LetterView.as_view(), name="dead-letter"),
+    path("pipes/<row_id:pipe>/held-messages/", HeldMessagesView.as_view(), name="held-messages"),
+    path("pipes/<row_id:pipe>/moves/", MovesView.as_view(), name="moves"),
+    path("pipes/<row_id:pipe>/moves/preview/", PreviewView.as_view(), name="preview-move"),
+    path("pipes/<row_id:pipe>/moves/<row_id:move>/", MoveView.as_view(), name="move"),
+    path("pipes/<row_id:pipe>/moves/<row_id:move>/abort/", AbortMoveView.as_view(), name="abort-move"),
+    path("destination-tests/", DestinationTestsView.as_view(), name="destination-tests"),
+    path("destination-tests/<row_id:test>/", DestinationTestView.as_view(), name="destination-test"),
+    path("alerts/", AlertsView.as_view(), name="alerts"),
+    path("pipes/<row_id:pipe>/alerts/", PipeAlertsView.as_view(), name="alerts-of-pipe"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/", AlertView.as_view(), name="alert"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/acknowledge/", AcknowledgeAlertView.as_view(), name="acknowledge"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/snooze/", SnoozeAlertView.as_view(), name="snooze"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/resolve/", ResolveAlertView.as_view(), name="resolve"),
+    path("pipes/<row_id:pipe>/alerts/<row_id:alert>/probe/", ProbeAlertView.as_view(), name="probe"),
+    path("tenants/<row_id:tenant>/quotas/", TenantQuotasView.as_view(), name="quotas"),
+    path("tenants/<row_id:tenant>/alert-channels/", ChannelsView.as_view(), name="alert-channels"),
+    path("tenants/<row_id:tenant>/alert-channels/<row_id:channel>/", ChannelView.as_view(), name="alert-channel"),
+    path(
+        "tenants/<row_id:tenant>/alert-channels/<row_id:channel>/confirmation/",
+        ChannelConfirmationView.as_view(),
+        name="alert-channel-confirmation",
+    ),
+    path("problems/<slug:code>/", ProblemView.as_view(), name="problem"),
+    path("schema/", DocumentView.as_view(), name="schema"),
+]

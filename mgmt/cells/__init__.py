@@ -1,0 +1,1 @@
+"""Cells of the data plane and their controllers; for staff."""

@@ -1,0 +1,90 @@
+"""Services of releases: register one, request its rollout or rollback. The Deployer finds the rows."""
+
+from datetime import datetime
+from typing import Final
+
+import structlog
+from django.db import IntegrityError, transaction
+from django.db.models import Count, QuerySet
+
+from mgmt.cells.services.control import note
+from mgmt.errors import InvalidValue, NothingToRollOutError, RolloutOpenError, WireIncompatibleError
+from mgmt.models import Cell, ControlAction, Release, Rollout, RolloutStep, User
+
+LONGEST: Final = 200
+log = structlog.get_logger(__name__)
+
+
+def register_release(*, release: str, wire: int, about: str, now: datetime) -> Release:
+    """Register a build. Only cells without a release get it at once, because nothing runs there yet. Safe to repeat.
+
+    Raises InvalidValue for a note that is too long.
+    """
+    if len(about) > LONGEST:
+        raise InvalidValue("note", f"needs at most {LONGEST} characters, got {len(about)}")
+    with transaction.atomic():
+        row, made = Release.objects.get_or_create(
+            id=release, defaults={"wire": wire, "note": about, "registered_at": now}
+        )
+        first = Cell.objects.filter(release=None).update(release=row)
+    if made or first:
+        log.info("release registered", release=release, wire=wire, given_to=first)
+    return row
+
+
+def request_rollout(*, release: Release, author: User | None, now: datetime) -> Rollout:
+    """Request the rollout of a release to every cell that has another one, the cell with the fewest pipes first.
+
+    Raises NothingToRollOutError, WireIncompatibleError, and RolloutOpenError while another rollout is in progress.
+    """
+    cells = list(_cells_of_another(release).select_related("release"))
+    if not cells:
+        raise NothingToRollOutError(f"Every cell has release {release.id} already.")
+    for cell in cells:
+        _check_wire(release, cell)
+    try:
+        with transaction.atomic():
+            rollout = _store(release, author, now)
+    except IntegrityError as exc:
+        raise RolloutOpenError("Another rollout is under way. Wait for its end, or roll it back.") from exc
+    log.info("rollout requested", release=release.id, by=author.username if author else "")
+    return rollout
+
+
+def roll_back(*, rollout: Rollout, why: str, author: User | None, now: datetime) -> bool:
+    """Roll back a rollout: each cell that it changed gets its former release. Returns False if it is not running."""
+    with transaction.atomic():
+        running = Rollout.objects.filter(id=rollout.id, state=Rollout.State.RUNNING)
+        if not running.update(state=Rollout.State.ROLLING_BACK, why=why[:300]):
+            return False
+        _audit("roll-back", rollout.release_id, author, now, why)
+    log.warning("rollout rolling back", release=rollout.release_id, why=why)
+    return True
+
+
+def _cells_of_another(release: Release) -> QuerySet[Cell]:
+    """Return the cells with another release, in rollout order."""
+    cells = Cell.objects.exclude(release=release).exclude(release=None)
+    return cells.annotate(size=Count("pipes")).order_by("size", "id")
+
+
+def _check_wire(release: Release, cell: Cell) -> None:
+    """Raise WireIncompatibleError: during a rollout, applications of both releases read each other's records."""
+    if cell.release is not None and abs(cell.release.wire - release.wire) > 1:
+        raise WireIncompatibleError(
+            f"Cell {cell.id} speaks wire version {cell.release.wire}, release {release.id} speaks {release.wire}. "
+            "Roll out a release of the version between them first."
+        )
+
+
+def _store(release: Release, author: User | None, now: datetime) -> Rollout:
+    rollout = Rollout.objects.create(release=release, author=author, created_at=now)
+    for number, cell in enumerate(_cells_of_another(release), start=1):
+        RolloutStep.objects.create(rollout=rollout, number=number, cell=cell, came_from_id=str(cell.release_id))
+    _audit("roll-out", release.id, author, now, "")
+    return rollout
+
+
+def _audit(action: str, release: str, author: User | None, now: datetime, why: str) -> None:
+    who = ControlAction.PERSON if author else "deploy"
+    note(who, action, outcome="done", at=now, reason=why, author=author, detail={"release": release})

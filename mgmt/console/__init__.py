@@ -1,1 +1,0 @@
-"""The console: pages for people."""

@@ -1,1 +1,0 @@
-"""Views are functions; each serves its page and, to htmx, the named fragments of that page."""

@@ -1,0 +1,1 @@
+"""Deliveries: destinations, attempts, dead letters, held messages, redrives."""

@@ -1,0 +1,230 @@
+"""View models of dead letters, redrives and alerts: rows in, words and colours out."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from dataplane.ledger.units import format_position
+from mgmt.deliveries.cause_wording import capitalised, cause_in_words, problem_in_words
+from mgmt.deliveries.causes import BY_CODE
+from mgmt.deliveries.queries.delivery import DeliveryState
+from mgmt.deliveries.queries.message_selection import WaitingMessages
+from mgmt.models import Alert, DeadLetter, Destination, Redrive
+from mgmt.web.durations import typed_duration
+
+_MOVES: Final = {
+    Redrive.State.RUNNING: ("wait", "running"),
+    Redrive.State.ABORTING: ("wait", "stopping"),
+    Redrive.State.ABORTED: ("off", "aborted"),
+    Redrive.State.DONE: ("fine", "done"),
+}
+_ALERTS: Final = {
+    Alert.State.OPENED: "bad",
+    Alert.State.ACKNOWLEDGED: "wait",
+    Alert.State.SNOOZED: "off",
+    Alert.State.RESOLVED: "fine",
+}
+STATES: Final = {
+    Destination.State.ACTIVE: "fine",
+    Destination.State.PAUSED: "wait",
+    Destination.State.SUSPENDED: "bad",
+    Destination.State.REMOVED: "off",
+}
+
+
+@dataclass(frozen=True)
+class DeadLetterLine:
+    """Dead letter in words; `code` is "" if its cause has no help page."""
+
+    row: DeadLetter
+    words: str
+    detail: str
+    code: str
+    position: str
+
+
+@dataclass(frozen=True)
+class MessageContent:
+    """Message as stored in its topic; `reason` says why it cannot be shown."""
+
+    headers: Sequence[tuple[str, str]] = ()
+    body: str = ""
+    shown: int = 0
+    size: int = 0
+    reason: str = ""
+
+    @property
+    def cut(self) -> bool:
+        """True if only a part of the body is shown."""
+        return self.shown < self.size
+
+
+@dataclass(frozen=True)
+class DeadLetterGroup:
+    """Dead letters of one destination and cause that were not redriven."""
+
+    fact: WaitingMessages
+    words: str
+    code: str
+
+
+@dataclass(frozen=True)
+class HeldGroup:
+    """Held messages of a destination, with the reason."""
+
+    fact: DeliveryState
+    row: Destination
+    colour: str
+    words: str
+    code: str
+
+
+@dataclass(frozen=True)
+class RedriveLine:
+    """Redrive or release with its progress."""
+
+    row: Redrive
+    colour: str
+    words: str
+    handled: int
+    running: bool
+
+
+@dataclass(frozen=True)
+class AlertLine:
+    """Alert in words."""
+
+    row: Alert
+    colour: str
+    words: str
+    code: str
+
+
+@dataclass(frozen=True)
+class AlertDetails:
+    """Alert with the further data of its page."""
+
+    line: AlertLine
+    sentence: str
+    todo: Sequence[str]
+    open_for: str
+    held: int
+    dead: int
+    position: str
+    answer: str
+    curl: str
+    probe: tuple[str, str] | None
+
+
+def dead_letter_line(row: DeadLetter) -> DeadLetterLine:
+    """Return a dead letter in words."""
+    detail = _without_cause(row.detail)
+    words = cause_in_words(row.cause)
+    if detail.startswith("answered "):  # the status includes the information of the cause
+        words, detail = detail, ""
+    return DeadLetterLine(row, capitalised(words), detail, _code(row.cause), format_position(row.position))
+
+
+def readable_body(body: bytes) -> str:
+    """Return JSON indented, anything else as text."""
+    text = body.decode("utf-8", "replace")
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def dead_letter_group(fact: WaitingMessages) -> DeadLetterGroup:
+    """Return a group of dead letters in words."""
+    return DeadLetterGroup(fact, cause_in_words(fact.cause), _code(fact.cause))
+
+
+def held_group(fact: DeliveryState) -> HeldGroup:
+    """Return a destination's held messages in words."""
+    row = fact.destination
+    words = state_in_words(row) or ("the pipe is paused" if fact.pipe_paused else "")
+    return HeldGroup(fact, row, STATES[Destination.State(row.state)], words, _code(row.state_cause))
+
+
+def state_in_words(row: Destination) -> str:
+    """Return the reason for a destination's state; "" for an active one."""
+    if row.state == Destination.State.PAUSED:
+        return f"paused by {row.state_by.get_username()}" if row.state_by else "paused"
+    if row.state == Destination.State.SUSPENDED:
+        words = cause_in_words(row.state_cause)
+        return f"{words} ({_without_cause(row.state_reason)})" if row.state_reason else words
+    return ""
+
+
+def redrive_line(row: Redrive) -> RedriveLine:
+    """Return a redrive or release in words."""
+    colour, words = _MOVES[Redrive.State(row.state)]
+    if row.state == Redrive.State.DONE and row.skipped:
+        colour, words = "wait", "done, some skipped"
+    running = row.state in Redrive.UNDER_WAY
+    return RedriveLine(row, colour, words, row.moved + row.skipped, running)
+
+
+def alert_line(row: Alert) -> AlertLine:
+    """Return an alert in words."""
+    status = row.sample.get("status") or 0
+    words = problem_in_words(bin_="", where=row.destination, cause=row.cause, reason="", status=status)
+    return AlertLine(row, _ALERTS[Alert.State(row.state)], words, _code(row.cause))
+
+
+def alert_details(row: Alert, *, held: int, dead: int, now: datetime) -> AlertDetails:
+    """Return an alert with its details; `held` and `dead` count the messages at its destination now."""
+    known = BY_CODE.get(row.cause)
+    return AlertDetails(
+        line=alert_line(row),
+        sentence=_sentence(row),
+        todo=known.todo if known else ("Check the attempts for the reason.",),
+        open_for=_rounded((row.resolved_at or now) - row.opened_at),
+        held=held,
+        dead=dead,
+        position=str(row.sample.get("position") or ""),
+        answer=str(row.sample.get("answer") or ""),
+        curl=str(row.sample.get("curl") or ""),
+        probe=_probe(row),
+    )
+
+
+def _sentence(row: Alert) -> str:
+    where = row.destination or "The pipe"
+    if row.state == Alert.State.RESOLVED:
+        return f"{capitalised(row.resolution or 'resolved')}."
+    if row.suspended:
+        return f"{where} is suspended. New messages are held and delivered in order once it is resumed. None is lost."
+    messages = f"{row.count} message{'s' if row.count != 1 else ''}"
+    return f"{messages} failed at {row.destination or 'the pipe'} with this cause. They are kept as dead letters."
+
+
+def _probe(row: Alert) -> tuple[str, str] | None:
+    """Return the state of the probe message as (colour, words)."""
+    words = {
+        Alert.Probe.RUNNING: ("wait", "One message was sent. Waiting for the response."),
+        Alert.Probe.ACCEPTED: ("fine", "The message was accepted. The rest is released automatically."),
+        Alert.Probe.REFUSED: ("bad", f"The message was not accepted: {row.probe_says or 'no reason recorded'}."),
+    }
+    return words.get(Alert.Probe(row.probe)) if row.probe else None
+
+
+def _rounded(span: timedelta) -> str:
+    """Format a duration in its largest whole unit."""
+    whole_s = max(int(span.total_seconds()), 0)
+    for size in (86_400, 3_600, 60):
+        if whole_s >= size:
+            return typed_duration(whole_s - whole_s % size)
+    return typed_duration(whole_s)
+
+
+def _without_cause(reason: str) -> str:
+    """Return a reason without its leading cause."""
+    cause, _, detail = reason.partition(": ")
+    return detail if cause in BY_CODE and detail else reason
+
+
+def _code(cause: str) -> str:
+    return cause if cause in BY_CODE else ""

@@ -1,0 +1,227 @@
+"""Bodies of the API's delivery: states, dead letters, held messages, redrives ("moves"), alerts and channels."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from mgmt.deliveries.services.redrives import MOST_IDS, MOST_RATE_PER_S, RATE_PER_S
+from mgmt.models import Alert, AlertChannel, OffsetSet, Redrive
+from mgmt.pipes.serializers import NAME, DestinationOut
+from mgmt.web.parsers import StrictSerializer
+from mgmt.web.serializers import PageOut
+
+# -- in
+
+
+class ChosenIn(StrictSerializer):
+    """Selection of messages; an omitted field matches all. Times are whole minutes: `since` <= time < `until`."""
+
+    destination = serializers.RegexField(NAME)
+    kind = serializers.ChoiceField(OffsetSet.Kind.choices, default=OffsetSet.Kind.DEAD)
+    cause = serializers.CharField(required=False, max_length=40, default="")
+    since = serializers.DateTimeField(required=False, allow_null=True, default=None)
+    until = serializers.DateTimeField(required=False, allow_null=True, default=None)
+    key = serializers.CharField(required=False, max_length=200, default="")
+    ids = serializers.ListField(
+        child=serializers.CharField(max_length=64),
+        required=False,
+        max_length=MOST_IDS,
+        default=list,
+        help_text="Message ids (`webhook-id`). For held messages of an ordered destination, select a `key` instead.",
+    )
+
+
+class MoveIn(ChosenIn):
+    """Move to start: a redrive of dead letters, or a release of held messages."""
+
+    rate_per_s = serializers.FloatField(
+        required=False,
+        default=RATE_PER_S,
+        min_value=0.01,
+        max_value=MOST_RATE_PER_S,
+        help_text="Messages per second, at most.",
+    )
+
+
+class SnoozeIn(StrictSerializer):
+    """Time until which an alert is snoozed."""
+
+    until = serializers.DateTimeField(help_text="At most 30 days from now.")
+
+
+class ChannelIn(StrictSerializer):
+    """Notification channel to add."""
+
+    kind = serializers.ChoiceField(AlertChannel.Kind.choices)
+    target = serializers.CharField(max_length=2_000, help_text="An e-mail address or a URL.")
+
+
+# -- out
+
+
+class WaitingOut(serializers.Serializer[Any]):
+    """Dead letters of one cause that can be redriven."""
+
+    cause = serializers.CharField()
+    count = serializers.IntegerField()
+    oldest = serializers.DateTimeField()
+
+
+class MoveOut(serializers.Serializer[Any]):
+    """A move (a redrive of dead letters, or a release of held messages) and its progress."""
+
+    id = serializers.CharField()
+    destination = serializers.CharField()
+    what = serializers.ChoiceField(Redrive.What.choices)
+    state = serializers.ChoiceField(Redrive.State.choices)
+    chosen = serializers.DictField()
+    total = serializers.IntegerField()
+    moved = serializers.IntegerField()
+    skipped = serializers.IntegerField(help_text="Messages that were no longer on the topic, or could not be read.")
+    rate_per_s = serializers.FloatField()
+    probe = serializers.BooleanField()
+    error = serializers.CharField(help_text="Reason why it waits.")
+    by = serializers.CharField(source="by.username", allow_null=True, default=None)
+    created_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class StandingOut(serializers.Serializer[Any]):
+    """Delivery state of a destination, with its held messages, dead letters and running moves."""
+
+    destination = DestinationOut()
+    holds = serializers.BooleanField(
+        help_text="True if its messages are held, because the destination or its pipe is paused or suspended."
+    )
+    held = serializers.IntegerField()
+    held_since = serializers.DateTimeField(allow_null=True)
+    dead = WaitingOut(many=True)
+    moves = MoveOut(many=True, help_text="Moves in progress.")
+
+
+class PreviewOut(serializers.Serializer[Any]):
+    """Messages that match a selection now. A move takes the oldest `most` of `count`."""
+
+    count = serializers.IntegerField()
+    causes = serializers.DictField(child=serializers.IntegerField())
+    oldest = serializers.DateTimeField(allow_null=True)
+    newest = serializers.DateTimeField(allow_null=True)
+    unready = serializers.IntegerField(
+        help_text="Dead letters that failed in a step, before they were ready to be sent. A move does not include them."
+    )
+    most = serializers.IntegerField()
+
+
+class LetterOut(serializers.Serializer[Any]):
+    """A dead letter and its cause. Its body is kept for the retention time of the topic."""
+
+    id = serializers.IntegerField()
+    destination = serializers.CharField()
+    node = serializers.CharField()
+    cause = serializers.CharField()
+    detail = serializers.CharField()
+    answer = serializers.CharField(help_text="Status and beginning of the response, secrets masked.")
+    message_id = serializers.CharField()
+    key = serializers.CharField()
+    revision = serializers.IntegerField()
+    attempts = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    move = serializers.CharField(
+        source="move_id", allow_null=True, help_text="Id of the move that includes it; null if none does."
+    )
+
+
+class HeldOut(serializers.Serializer[Any]):
+    """A held message. Its body is kept until it is released, or for the retention time of the topic."""
+
+    id = serializers.IntegerField()
+    destination = serializers.CharField()
+    message_id = serializers.CharField()
+    key = serializers.CharField()
+    at = serializers.DateTimeField(help_text="Time at which it was held.")
+
+
+class StoredOut(serializers.Serializer[Any]):
+    """A stored message; a long body is cut."""
+
+    headers = serializers.DictField(child=serializers.CharField())
+    body = serializers.CharField()
+    body_bytes = serializers.IntegerField()
+
+
+class OneLetterOut(LetterOut):
+    """A dead letter with its message, or null and the reason if the message cannot be read."""
+
+    message = StoredOut(allow_null=True)
+    message_missing = serializers.CharField()
+
+
+class AlertOut(serializers.Serializer[Any]):
+    """An alert. There is one per destination and cause, with a count of the messages."""
+
+    id = serializers.CharField()
+    pipe = serializers.CharField(source="pipe_id")
+    destination = serializers.CharField()
+    cause = serializers.CharField()
+    suspended = serializers.BooleanField()
+    state = serializers.ChoiceField(Alert.State.choices)
+    opened_at = serializers.DateTimeField()
+    last_at = serializers.DateTimeField()
+    count = serializers.IntegerField()
+    sample = serializers.DictField(
+        help_text="One failure: the request, the response and a curl command; secrets masked."
+    )
+    acknowledged_by = serializers.CharField(source="acknowledged_by.username", allow_null=True, default=None)
+    snoozed_until = serializers.DateTimeField(allow_null=True)
+    resolved_at = serializers.DateTimeField(allow_null=True)
+    resolution = serializers.CharField()
+    probe = serializers.ChoiceField(Alert.Probe.choices)
+    probe_says = serializers.CharField()
+
+
+class ChannelOut(serializers.Serializer[Any]):
+    """A notification channel of alerts."""
+
+    id = serializers.CharField()
+    kind = serializers.ChoiceField(AlertChannel.Kind.choices)
+    target = serializers.CharField()
+    is_active = serializers.BooleanField(
+        help_text="False for an e-mail address that is not confirmed and gets no alerts."
+    )
+    confirmed_at = serializers.DateTimeField(
+        allow_null=True, help_text="Null for webhooks, which need no confirmation."
+    )
+    confirmation_asked_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time of the newest request for a confirmation e-mail."
+    )
+    created_at = serializers.DateTimeField()
+
+
+class NewChannelOut(ChannelOut):
+    """A new channel. The `secret` of a webhook is returned only here; it is empty for e-mail."""
+
+    secret = serializers.CharField()
+
+
+class LetterPageOut(PageOut):
+    """A page of dead letters, newest first."""
+
+    results = LetterOut(many=True)
+
+
+class HeldPageOut(PageOut):
+    """A page of held messages, newest first."""
+
+    results = HeldOut(many=True)
+
+
+class MovePageOut(PageOut):
+    """A page of moves, newest first."""
+
+    results = MoveOut(many=True)
+
+
+class AlertPageOut(PageOut):
+    """A page of alerts, newest first."""
+
+    results = AlertOut(many=True)

@@ -1,0 +1,1 @@
+"""Test requests to destinations."""

@@ -1,0 +1,1 @@
+"""The ledger's rows: facts, seals, and the figures derived from them."""

@@ -1,0 +1,193 @@
+"""Models of the ledger, which the Observer writes: facts, lags, progress, seals and attempts.
+
+Pipes and cells are named by id, without foreign keys, so that a checkpoint can be stored whatever else happened to its
+pipe.
+
+One Observer owns an audit partition; each row belongs to one partition, and queries merge the rows. Tables that grow
+with each minute of a pipe are partitioned by day (controlplane.observer.days) and have only their natural key.
+"""
+
+from django.contrib.postgres.indexes import BrinIndex
+from django.db import models
+
+
+class AuditOffset(models.Model):
+    """The Observer's position in an audit partition; advanced in the transaction that stores the records it read."""
+
+    topic = models.CharField(max_length=120)
+    partition = models.PositiveIntegerField()
+    next_offset = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["topic", "partition"], name="one_audit_offset_per_partition")]
+
+
+class ReportRun(models.Model):
+    """Last audit record counted of one run of a writer, so that a repeated record adds no lags and no usage.
+
+    Written in the transaction that stores the records. The row of an ended run is deleted after a day.
+    """
+
+    pk = models.CompositePrimaryKey("audit_partition", "cell", "writer", "run")
+    audit_partition = models.PositiveIntegerField()
+    cell = models.CharField(max_length=20, blank=True, help_text='"" for reports about no cell.')
+    writer = models.CharField(max_length=60)
+    run = models.CharField(max_length=40)
+    sequence = models.BigIntegerField(help_text="Sequence number of the last record that was counted.")
+    at = models.DateTimeField()
+
+
+class FactRow(models.Model):
+    """Set of units with one fact (dataplane.ledger.audit.FactSet)."""
+
+    pk = models.CompositePrimaryKey("pipe_id", "bucket", "node", "fact", "detail", "child", "audit_partition")
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField(help_text="Minutes since the epoch.")
+    node = models.CharField(max_length=60)
+    fact = models.CharField(max_length=10)
+    detail = models.CharField(max_length=60, blank=True)
+    child = models.PositiveIntegerField(default=0)
+    audit_partition = models.PositiveIntegerField()
+    positions = models.BinaryField(help_text="Serialized 64-bit roaring bitmap.")
+    count = models.PositiveIntegerField()
+
+    class Meta:
+        indexes = [BrinIndex(fields=["bucket"], name="facts_by_minute", autosummarize=True)]
+
+
+class LagRow(models.Model):
+    """Timing of the messages of one (pipe, bucket) that left one node, merged from audit records.
+
+    Rows from lanes of an earlier release have no `own`, and their `lag_in` and `lag_out` are of different messages.
+    """
+
+    pk = models.CompositePrimaryKey("pipe_id", "bucket", "node", "audit_partition")
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField()
+    node = models.CharField(max_length=60)
+    audit_partition = models.PositiveIntegerField()
+    lag_in = models.BinaryField(null=True, help_text="Sketch of lags on arrival.")
+    lag_out = models.BinaryField(null=True, help_text="Sketch of lags on departure.")
+    own = models.BinaryField(null=True, help_text="Sketch of the time between the two, message by message.")
+    breakdown = models.BinaryField(null=True, help_text="Breakdown of the time of messages that the node delivered.")
+
+    class Meta:
+        indexes = [BrinIndex(fields=["bucket"], name="lags_by_minute", autosummarize=True)]
+
+
+class HighOffset(models.Model):
+    """Highest offset in a topic partition that carries a unit of the bucket; lanes pass the bucket by settling it."""
+
+    pk = models.CompositePrimaryKey("pipe_id", "bucket", "topic", "partition")
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField()
+    topic = models.CharField(max_length=120)
+    partition = models.PositiveIntegerField()
+    offset = models.BigIntegerField()
+
+    class Meta:
+        db_table = "mgmt_reach"
+
+
+class SettledOffset(models.Model):
+    """Settled prefix of a topic partition: its lanes have settled every offset below `offset`."""
+
+    topic = models.CharField(max_length=120)
+    partition = models.PositiveIntegerField()
+    offset = models.BigIntegerField()
+
+    class Meta:
+        db_table = "mgmt_passed"
+        constraints = [models.UniqueConstraint(fields=["topic", "partition"], name="one_mark_per_partition")]
+
+
+class Seal(models.Model):
+    """The final account of one pipe's bucket. Never updated; facts that arrive afterwards are counted as late.
+
+    `bins`: {destination: {bin: count}}; `nodes`: [{node, arrived, lost}] in order of travel.
+    """
+
+    pk = models.CompositePrimaryKey("pipe_id", "bucket")
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField()
+    sealed_at = models.DateTimeField()
+    accepted = models.PositiveIntegerField()
+    unacked = models.PositiveIntegerField()
+    lost = models.PositiveIntegerField()
+    bins = models.JSONField()
+    nodes = models.JSONField()
+
+    class Meta:
+        indexes = [BrinIndex(fields=["bucket"], name="seals_by_minute", autosummarize=True)]
+
+
+class LedgerDay(models.Model):
+    """A day of the ledger. It is closed when each of its buckets is sealed, and opened again by new facts."""
+
+    day = models.DateField(primary_key=True)
+    closed_at = models.DateTimeField(null=True)
+
+
+class CloseMark(models.Model):
+    """End offsets of a cell's ingest topics at a time when no unit of the bucket could arrive any more.
+
+    `ends`: [[topic, partition, offset]]
+    """
+
+    cell = models.CharField(max_length=20)
+    bucket = models.IntegerField()
+    ends = models.JSONField()
+    noted_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cell", "bucket"], name="bucket_closed_once_per_cell")]
+
+
+class LateCount(models.Model):
+    """Number of units that gained a fact after their bucket was sealed; FactRow has the facts themselves."""
+
+    pipe_id = models.CharField(max_length=32)
+    bucket = models.IntegerField()
+    node = models.CharField(max_length=60)
+    fact = models.CharField(max_length=10)
+    count = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["pipe_id", "bucket", "node", "fact"], name="one_late_count_per_fact"),
+        ]
+
+
+class DeliveryAttempt(models.Model):
+    """One attempt: all failed ones, and a sample of the successful (dataplane.ledger.audit.AttemptRecord)."""
+
+    pipe_id = models.CharField(max_length=32)
+    destination = models.CharField(max_length=40)
+    message_id = models.CharField(max_length=64)
+    position = models.BigIntegerField()
+    revision = models.PositiveIntegerField()
+    bucket = models.IntegerField()
+    number = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    status = models.PositiveIntegerField()
+    outcome = models.CharField(max_length=10)
+    reason = models.CharField(max_length=200, blank=True)
+    address = models.CharField(max_length=64, blank=True)
+    timing_us = models.JSONField(help_text="{dns, connect, tls, first_byte, total}")
+    next_at = models.DateTimeField(null=True)
+    gives_up_at = models.DateTimeField(null=True)
+    answer = models.CharField(
+        max_length=512, blank=True, help_text="The beginning of the response, with secrets masked."
+    )
+
+    class Meta:
+        db_table = "mgmt_attempt"
+        indexes = [
+            models.Index(fields=["pipe_id", "-at"], name="latest_attempts_of_a_pipe"),
+            models.Index(fields=["pipe_id", "destination", "outcome", "-at"], name="latest_outcomes"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pipe_id", "destination", "position", "number", "at"], name="attempt_stored_once"
+            ),
+        ]

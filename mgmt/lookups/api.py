@@ -1,0 +1,174 @@
+"""Look-up tables: create, list, read, upload, delete; and single rows."""
+
+import json
+from typing import Any, cast
+
+from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mgmt.lookups.row_files import RowFileError, checked_row, read_rows
+from mgmt.lookups.serializers import LookupTableIn, LookupTableOut, LookupTablePageOut, UploadOut
+from mgmt.lookups.services import Mode
+from mgmt.models import LookupRow
+from mgmt.services import create_lookup_table, delete_lookup_table, put_row, remove_row, upload_rows
+from mgmt.web import access
+from mgmt.web.api_view import View, body_of, tenant_for
+from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
+from mgmt.web.pagination import KeysetPage, page_of
+from mgmt.web.parsers import BoundedJSONParser, CsvParser, JsonLinesParser, RowFile
+from mgmt.web.problems import ProblemError
+
+# Codes of the problems that storing one or many rows can cause.
+ROWS_REFUSED = (
+    "role-too-low",
+    "not-found",
+    "limit-reached",
+    "table-in-use",
+    "table-removed",
+    "body-too-large",
+    "media-type",
+    "row-invalid",
+)
+UPLOAD_PARAMETERS = [
+    OpenApiParameter("key", str, description="Column or field that contains the row's key. Default: `key`."),
+    OpenApiParameter(
+        "mode", str, enum=["merge", "replace"], description="`replace` removes all rows that are not in the file."
+    ),
+]
+
+
+class LookupTablesView(View):
+    """All look-up tables of the user's tenants."""
+
+    @operation(
+        "list_lookup_tables",
+        parameters=PAGE_PARAMETERS,
+        responses=answers(200, LookupTablePageOut, "parameter-invalid"),
+    )
+    def get(self, request: Request) -> Response:
+        """List the look-up tables of all your tenants, newest first."""
+        rows, paginator = page_of(access.lookup_tables_of(self.user), request, KeysetPage())
+        return paginator.get_paginated_response(LookupTableOut(rows, many=True).data)
+
+    @operation(
+        "create_lookup_table",
+        request=LookupTableIn,
+        responses=answers(
+            201,
+            LookupTableOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "name-taken",
+            "limit-reached",
+            "body-too-large",
+            "media-type",
+        ),
+    )
+    def post(self, request: Request) -> Response:
+        """Create an empty look-up table. Pipes of its tenant refer to it by name in their `enrich` steps."""
+        body = body_of(request, LookupTableIn)
+        tenant = tenant_for(self.user, body.get("tenant"), access.CHANGE_LOOKUPS)
+        table = create_lookup_table(tenant=tenant, name=body["name"])
+        location = reverse("api:lookup-table", args=[table.id])
+        return Response(LookupTableOut(table).data, status=201, headers={"Location": location})
+
+
+class LookupTableView(View):
+    """One look-up table."""
+
+    @operation("get_lookup_table", responses=answers(200, LookupTableOut, "not-found"))
+    def get(self, _request: Request, table: str) -> Response:
+        """Return a look-up table."""
+        return Response(LookupTableOut(access.get_lookup_table(self.user, table)).data)
+
+    @operation(
+        "delete_lookup_table", request=None, responses=answers(204, None, "role-too-low", "not-found", "table-in-use")
+    )
+    def delete(self, _request: Request, table: str) -> Response:
+        """Delete a look-up table and its rows. Refused while a revision in use reads the table."""
+        delete_lookup_table(table=access.get_lookup_table(self.user, table, access.CHANGE_LOOKUPS))
+        return Response(status=204)
+
+
+class UploadView(View):
+    """Upload of many rows."""
+
+    parser_classes = [CsvParser, JsonLinesParser]
+
+    @operation(
+        "upload_lookup_rows",
+        parameters=UPLOAD_PARAMETERS,
+        request=dict.fromkeys(("text/csv", "application/x-ndjson"), OpenApiTypes.STR),
+        responses=answers(
+            200,
+            UploadOut,
+            "parameter-invalid",
+            *ROWS_REFUSED,
+        ),
+    )
+    def post(self, request: Request, table: str) -> Response:
+        """Store all rows of a CSV file with a header line, or of JSON lines, or none. `errors` names the bad row."""
+        row = access.get_lookup_table(self.user, table, access.CHANGE_LOOKUPS)
+        mode = request.query_params.get("mode", "merge")
+        if mode not in ("merge", "replace"):
+            reason = "needs merge or replace"
+            error = {"parameter": "mode", "detail": reason, "code": "parameter-invalid"}
+            raise ProblemError("parameter-invalid", f"mode: {reason}", [error])
+        file: object = request.data
+        if not isinstance(file, RowFile):  # DRF calls no parser for an empty body
+            raise RowFileError(0, "needs rows, got an empty body")
+        rows = read_rows(file.stream, file.form, request.query_params.get("key", "key"))
+        held = upload_rows(table=row, rows=rows, mode=cast("Mode", mode))
+        row.refresh_from_db()
+        return Response({"rows": held, "table": LookupTableOut(row).data})
+
+
+class RowView(View):
+    """One row of a look-up table."""
+
+    parser_classes = [BoundedJSONParser]
+
+    @operation("get_lookup_row", responses=answers(200, OpenApiTypes.OBJECT, "not-found"))
+    def get(self, _request: Request, table: str, key: str) -> Response:
+        """Return a row as it was stored."""
+        row = access.get_lookup_table(self.user, table)
+        text = LookupRow.objects.values_list("row", flat=True).get(table=row, key=_storable(key), row__isnull=False)
+        return Response(json.loads(text or "null"))
+
+    @operation(
+        "put_lookup_row",
+        request=OpenApiTypes.OBJECT,
+        responses=answers(
+            200,
+            OpenApiTypes.OBJECT,
+            "invalid",
+            *ROWS_REFUSED,
+        ),
+    )
+    def put(self, request: Request, table: str, key: str) -> Response:
+        """Store a row, a JSON object, under its key; 201 if it is new. Running pipes use it within seconds."""
+        row = access.get_lookup_table(self.user, table, access.CHANGE_LOOKUPS)
+        body: Any = request.data
+        if not isinstance(body, dict):
+            raise ProblemError("invalid", errors=[{"pointer": "#", "detail": "needs an object", "code": "invalid"}])
+        is_new = put_row(table=row, row=checked_row(1, key, body))
+        return Response(body, status=201 if is_new else 200)
+
+    @operation(
+        "delete_lookup_row",
+        request=None,
+        responses=answers(204, None, "role-too-low", "not-found", "table-in-use", "table-removed"),
+    )
+    def delete(self, _request: Request, table: str, key: str) -> Response:
+        """Delete a row."""
+        row = access.get_lookup_table(self.user, table, access.CHANGE_LOOKUPS)
+        remove_row(table=row, key=_storable(key))
+        return Response(status=204)
+
+
+def _storable(key: str) -> str:
+    return key.replace("\x00", "\ufffd")

@@ -1,0 +1,191 @@
+"""Services of look-up tables and their rows. Each write raises the table's version under the lock of its row."""
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+import msgspec
+import structlog
+from django.db import IntegrityError, connection, transaction
+from django.db.models import BooleanField, F, Func, Q, Value
+from django.utils import timezone
+
+from dataplane.spec import PipeSpec, SpecError, TableDestination
+from dataplane.spec.names import NAME_PATTERN
+from mgmt.errors import InvalidValue, LimitReachedError, NameTakenError, TableInUseError, TableRemovedError
+from mgmt.lookups.row_files import NewRow, RowFileError
+from mgmt.models import LookupRow, LookupTable, PipeRevision, Tenant
+
+log = structlog.get_logger(__name__)
+
+MAX_TABLES: Final = 100
+MAX_ROWS: Final = 2_000_000
+Mode = Literal["merge", "replace"]
+
+
+def create_lookup_table(*, tenant: Tenant, name: str) -> LookupTable:
+    """Create an empty table. Raises InvalidValue, NameTakenError, LimitReachedError."""
+    if not NAME_PATTERN.search(name):
+        raise InvalidValue("name", "needs 1-40 of a-z, 0-9 and '-', not '-' first")
+    if LookupTable.objects.filter(tenant=tenant, state=LookupTable.State.LIVE).count() >= MAX_TABLES:
+        raise LimitReachedError(f"A tenant may have {MAX_TABLES} look-up tables. Remove one first.")
+    try:
+        with transaction.atomic():
+            table = LookupTable.objects.create(tenant=tenant, name=name)
+    except IntegrityError as exc:
+        raise NameTakenError(f"A look-up table named {name!r} exists in this tenant. Choose another name.") from exc
+    log.info("look-up table created", tenant=tenant.id, table=table.id)
+    return table
+
+
+@transaction.atomic
+def upload_rows(*, table: LookupTable, rows: Iterable[NewRow], mode: Mode) -> int:
+    """Store all rows or none; return their number. `replace` also removes the rows that the upload does not contain.
+
+    Raises RowFileError (also for a repeated key), LimitReachedError, TableRemovedError, TableInUseError, and the
+    exceptions of the iterator `rows`.
+    """
+    _refuse_fed(table)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TEMPORARY TABLE uploaded (number bigint, key text NOT NULL, row text NOT NULL) ON COMMIT DROP"
+        )
+        with cursor.copy("COPY uploaded (number, key, row) FROM STDIN") as copy:
+            for count, row in enumerate(rows, 1):
+                if count > MAX_ROWS:
+                    raise LimitReachedError(f"A look-up table may have {MAX_ROWS} rows.")
+                copy.write_row(row)
+        _refuse_duplicates(cursor)
+        cursor.execute("SELECT count(*), coalesce(max(number), 0) FROM uploaded")
+        held, highest = cursor.fetchone()
+        removed = _remove_others(cursor, table) if mode == "replace" else 0
+        base = _raise_version(table, by=highest) - highest
+        cursor.execute(
+            "INSERT INTO mgmt_lookuprow (table_id, key, version, row) SELECT %s, key, %s + number, row FROM uploaded "
+            "ON CONFLICT (table_id, key) DO UPDATE SET version = excluded.version, row = excluded.row",
+            [table.id, base],
+        )
+        cursor.execute("DROP TABLE uploaded")
+    _recount(table)
+    log.info("rows uploaded", tenant=table.tenant_id, table=table.id, rows=held, removed=removed)
+    return int(held)
+
+
+@transaction.atomic
+def put_row(*, table: LookupTable, row: NewRow) -> bool:
+    """Store one row; return True if its key is new. Raises LimitReachedError, TableRemovedError, TableInUseError."""
+    _refuse_fed(table)
+    version = _raise_version(table, by=1)
+    known = LookupRow.objects.filter(table=table, key=row.key).values_list("row", flat=True).first()
+    if known is None:
+        _grow(table, 1)
+    LookupRow.objects.update_or_create(table=table, key=row.key, defaults={"version": version, "row": row.text})
+    return known is None
+
+
+@transaction.atomic
+def remove_row(*, table: LookupTable, key: str) -> None:
+    """Remove one row; its removal is published.
+
+    Raises LookupRow.DoesNotExist, TableRemovedError, TableInUseError.
+    """
+    _refuse_fed(table)
+    version = _raise_version(table, by=1)
+    if not LookupRow.objects.filter(table=table, key=key, row__isnull=False).update(version=version, row=None):
+        raise LookupRow.DoesNotExist
+    _grow(table, -1)
+
+
+@transaction.atomic
+def delete_lookup_table(*, table: LookupTable) -> None:
+    """Delete the table and its rows. Raises TableInUseError while a live, ramping or requested revision uses it.
+
+    Locks the row, as publishing a revision does, because no constraint reaches into a spec.
+    """
+    LookupTable.objects.select_for_update().get(id=table.id)
+    if revision := _using(table, Q(spec__enrich__contains=[{"table": table.name}]) | Q(_feeds(table.name))):
+        raise TableInUseError(f"{revision} uses {table.name}. Publish a revision without it first.")
+    _raise_version(table, by=1)
+    LookupTable.objects.filter(id=table.id).update(state=LookupTable.State.REMOVED, row_count=0)
+    log.info("look-up table removed", tenant=table.tenant_id, table=table.id)
+
+
+def _using(table: LookupTable, condition: Q) -> PipeRevision | None:
+    """Return the first live, ramping or requested revision of the tenant that matches the condition."""
+    used = PipeRevision.objects.filter(condition, pipe__tenant_id=table.tenant_id, state__in=PipeRevision.IN_USE)
+    return used.select_related("pipe").order_by("pipe__name", "-number").first()
+
+
+def _refuse_fed(table: LookupTable) -> None:
+    """Raise TableInUseError if a pipe writes the table: its rows take precedence, and a row by hand has no effect."""
+    if revision := _using(table, Q(_feeds(table.name))):
+        raise TableInUseError(f"{revision} writes the rows of {table.name}. Publish a revision without it first.")
+
+
+def check_tables(tenant_id: str, spec: PipeSpec) -> None:
+    """Lock the tables of a spec until the transaction ends. Raises SpecError for a table that the tenant lacks."""
+    wanted = {
+        to.table: f"$.destinations.{name}.table"
+        for name, to in spec.destinations.items()
+        if isinstance(to, TableDestination)
+    }
+    wanted |= {step.table: f"$.enrich[{number}].table" for number, step in reversed(list(enumerate(spec.enrich)))}
+    if not wanted:
+        return
+    held = LookupTable.objects.select_for_update(no_key=True).filter(
+        tenant_id=tenant_id, state=LookupTable.State.LIVE, name__in=wanted
+    )
+    missing = wanted.keys() - {table.name for table in held.order_by("id")}
+    for name in sorted(missing, key=lambda name: wanted[name]):
+        raise SpecError(wanted[name], f"needs one of your look-up tables, got {name}")
+
+
+def _feeds(table: str) -> Func:
+    """Return the SQL condition that a revision's spec has a destination of this table."""
+    path = '$.destinations.* ? (@.type == "table" && @.table == $name)'
+    named = Value(msgspec.json.encode({"name": table}).decode())
+    return Func(F("spec"), Value(path), named, function="jsonb_path_exists", output_field=BooleanField())
+
+
+def _raise_version(table: LookupTable, *, by: int) -> int:
+    """Give the table `by` more versions and return the newest. Raises TableRemovedError."""
+    live = LookupTable.objects.filter(id=table.id, state=LookupTable.State.LIVE)
+    if not live.update(version=F("version") + by, changed_at=timezone.now()):
+        raise TableRemovedError("The look-up table was removed.")
+    return int(LookupTable.objects.values_list("version", flat=True).get(id=table.id))
+
+
+def _remove_others(cursor: Any, table: LookupTable) -> int:
+    _raise_version(table, by=0)  # takes the lock
+    cursor.execute(
+        "SELECT id FROM mgmt_lookuprow r WHERE table_id = %s AND row IS NOT NULL "
+        "AND NOT EXISTS (SELECT FROM uploaded u WHERE u.key = r.key)",
+        [table.id],
+    )
+    gone = [id_ for (id_,) in cursor.fetchall()]
+    if gone:
+        base = _raise_version(table, by=len(gone)) - len(gone)
+        cursor.execute(
+            "UPDATE mgmt_lookuprow r SET row = NULL, version = %s + g.place "
+            "FROM unnest(%s::bigint[]) WITH ORDINALITY AS g(id, place) WHERE r.id = g.id",
+            [base, gone],
+        )
+    return len(gone)
+
+
+def _refuse_duplicates(cursor: Any) -> None:
+    cursor.execute("SELECT min(number), max(number) FROM uploaded GROUP BY key HAVING count(*) > 1 ORDER BY 2 LIMIT 1")
+    if duplicate := cursor.fetchone():
+        raise RowFileError(duplicate[1], f"has the same key as row {duplicate[0]}")
+
+
+def _recount(table: LookupTable) -> None:
+    count = LookupRow.objects.filter(table=table, row__isnull=False).count()
+    if count > MAX_ROWS:
+        raise LimitReachedError(f"A look-up table may have {MAX_ROWS} rows; with this upload it would have {count}.")
+    LookupTable.objects.filter(id=table.id).update(row_count=count)
+
+
+def _grow(table: LookupTable, by: int) -> None:
+    grown = LookupTable.objects.filter(id=table.id, row_count__lte=MAX_ROWS - by)
+    if not grown.update(row_count=F("row_count") + by):
+        raise LimitReachedError(f"A look-up table may have {MAX_ROWS} rows.")

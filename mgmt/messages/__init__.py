@@ -1,0 +1,1 @@
+"""Messages: search, journey, receipt."""

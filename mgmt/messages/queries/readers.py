@@ -1,0 +1,109 @@
+"""Pool of Kafka consumers for pages that read records; each is used by one reader at a time."""
+
+import atexit
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from django.conf import settings
+
+AT_ONCE: Final = 2_000
+A_MOMENT_S: Final = 0.05
+MOST_IDLE: Final = 2  # of each kind; further concurrent readers create their own consumer
+
+
+class RecordUnavailableError(Exception):
+    """The record cannot be read now, or no longer exists; the message says which."""
+
+
+class BrokersUnavailableError(RecordUnavailableError):
+    """Kafka does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__("the brokers do not answer")
+
+
+class RecordReader:
+    """Consumer of assigned partitions that fails at once if all brokers refuse its connections."""
+
+    def __init__(self, kafka: str, reset: str) -> None:
+        self.is_away = False
+        self.client = Consumer(
+            {
+                "bootstrap.servers": kafka,
+                "group.id": "penstock.show",  # the client requires a group; nothing is ever committed
+                "enable.auto.commit": False,
+                "auto.offset.reset": reset,
+                "fetch.wait.max.ms": 10,
+                "enable.partition.eof": True,
+                "error_cb": self._note,
+                "log_level": 0,
+            }
+        )
+
+    def read(self, wait_s: float) -> list[Message]:
+        """Return the available messages. Raises BrokersUnavailableError."""
+        if self.is_away:
+            raise BrokersUnavailableError
+        found: list[Message] = self.client.consume(AT_ONCE, min(wait_s, A_MOMENT_S))
+        return found
+
+    def is_usable(self) -> bool:
+        """Return False if it lost its brokers since its last use: a new consumer notices their return sooner."""
+        self.client.poll(0)
+        return not self.is_away
+
+    def _note(self, error: KafkaError) -> None:
+        self.is_away = self.is_away or error.code() == KafkaError._ALL_BROKERS_DOWN
+
+
+# By process, as a forked child cannot use its parent's consumers; by brokers; and by `auto.offset.reset`.
+_idle: Final[dict[tuple[int, str, str], list[RecordReader]]] = defaultdict(list)
+
+
+@contextmanager
+def reading(reset: str) -> Iterator[RecordReader]:
+    """Provide a reader without assigned partitions, and return it to the pool afterwards.
+
+    Raises BrokersUnavailableError for Kafka's errors; the reader is then closed.
+
+    reset: `auto.offset.reset` for an offset that no longer exists: `earliest`, `latest` or `error`
+    """
+    idle = _idle[os.getpid(), settings.PENSTOCK_KAFKA, reset]
+    reader = _usable(idle) or RecordReader(settings.PENSTOCK_KAFKA, reset)
+    failed = False
+    try:
+        yield reader
+    except KafkaException as exc:
+        failed = True
+        raise BrokersUnavailableError from exc
+    except BrokersUnavailableError:
+        failed = True
+        raise
+    finally:
+        if failed or len(idle) >= MOST_IDLE:
+            reader.client.close()
+        else:
+            reader.client.unassign()
+            idle.append(reader)
+
+
+@atexit.register
+def close_readers() -> None:
+    """Close this process's idle readers. The next read creates new ones."""
+    for (pid, *_), idle in _idle.items():
+        if pid == os.getpid():
+            while idle:
+                idle.pop().client.close()
+
+
+def _usable(idle: list[RecordReader]) -> RecordReader | None:
+    """Return an idle reader that is usable, or None."""
+    with suppress(IndexError):  # none is left
+        while not (reader := idle.pop()).is_usable():
+            reader.client.close()
+        return reader
+    return None

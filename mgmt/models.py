@@ -1,0 +1,97 @@
+"""Models of the management plane, and of the rows in which the control plane and the Observer report back."""
+
+from mgmt.alerts.models import Alert, AlertChannel, Incident, Notification
+from mgmt.cells.models.capacity_results import CapacityResult
+from mgmt.cells.models.cells import Cell, Heartbeat, Topic
+from mgmt.cells.models.control import CellVerdict, ControlAction, Controller, Lease, Pause, TaskRun
+from mgmt.cells.models.pipe_migrations import PipeMigration
+from mgmt.cells.models.releases import Release, Rollout, RolloutStep
+from mgmt.cells.models.scaling import ScaleGroup, ScaleSample
+from mgmt.cells.models.signals import LaneSignal
+from mgmt.deliveries.models import DeadLetter, HeldMessage, ListedMessage, OffsetSet, Redrive
+from mgmt.delivery_tests.models import DestinationTest
+from mgmt.ledger.models import (
+    AuditOffset,
+    CloseMark,
+    DeliveryAttempt,
+    FactRow,
+    HighOffset,
+    LagRow,
+    LateCount,
+    LedgerDay,
+    ReportRun,
+    Seal,
+    SettledOffset,
+)
+from mgmt.lookups.models import LookupRow, LookupTable
+from mgmt.patterns.models import FieldHour, FieldSample, Finding, PatternHour, PatternMark
+from mgmt.pipes.models import ApiKey, Destination, Pipe, PipeRevision, Source, SourceSchema
+from mgmt.quotas.models import TenantQuota
+from mgmt.ramps.models.admission import Admission
+from mgmt.ramps.models.ramps import Ramp, RampStep
+from mgmt.tenancy.models.limits import LimitCount
+from mgmt.tenancy.models.tenancy import Membership, Tenant, User
+from mgmt.usage.models import Usage
+
+__all__ = [
+    "Admission",
+    "Alert",
+    "AlertChannel",
+    "ApiKey",
+    "AuditOffset",
+    "CapacityResult",
+    "Cell",
+    "CellVerdict",
+    "CloseMark",
+    "ControlAction",
+    "Controller",
+    "DeadLetter",
+    "DeliveryAttempt",
+    "Destination",
+    "DestinationTest",
+    "FactRow",
+    "FieldHour",
+    "FieldSample",
+    "Finding",
+    "Heartbeat",
+    "HeldMessage",
+    "HighOffset",
+    "Incident",
+    "LagRow",
+    "LaneSignal",
+    "LateCount",
+    "Lease",
+    "LedgerDay",
+    "LimitCount",
+    "ListedMessage",
+    "LookupRow",
+    "LookupTable",
+    "Membership",
+    "Notification",
+    "OffsetSet",
+    "PatternHour",
+    "PatternMark",
+    "Pause",
+    "Pipe",
+    "PipeMigration",
+    "PipeRevision",
+    "Ramp",
+    "RampStep",
+    "Redrive",
+    "Release",
+    "ReportRun",
+    "Rollout",
+    "RolloutStep",
+    "ScaleGroup",
+    "ScaleSample",
+    "Seal",
+    "SettledOffset",
+    "Source",
+    "SourceSchema",
+    "TaskRun",
+    "Tenant",
+    "TenantQuota",
+    "Topic",
+    "Usage",
+    "User",
+]

@@ -1,0 +1,110 @@
+"""Routes of the console."""
+
+from django.urls import path
+
+from mgmt.alerts.pages import alerts, channels
+from mgmt.cells.pages import audit, cells, controllers, pipe_migrations, releases, scaling
+from mgmt.deliveries.pages import (
+    attempts,
+    causes,
+    dead_letters,
+    delivery,
+    destination,
+    held,
+    message_selection,
+    redrives,
+)
+from mgmt.delivery_tests import pages as delivery_test_pages
+from mgmt.lookups import pages as lookup_pages
+from mgmt.messages.pages import message, receipt
+from mgmt.patterns import pages as pattern_pages
+from mgmt.pipes.pages import edit, home, pipe, settings, status
+from mgmt.quotas import pages as quota_pages
+from mgmt.ramps.pages import admission, ramp
+from mgmt.schemas import pages as schema_pages
+from mgmt.tail import pages as tail_pages
+from mgmt.tenancy import pages as tenancy_pages
+from mgmt.usage.pages import spending, usage
+from mgmt.windows import pages as window_pages
+
+app_name = "console"
+urlpatterns = [
+    path("", home.home, name="home"),
+    path("sign-in/", tenancy_pages.sign_in, name="sign_in"),
+    path("sign-in/<str:token>/", tenancy_pages.sign_in_by_link, name="sign_in_by_link"),
+    path("sign-out/", tenancy_pages.sign_out, name="sign_out"),
+    path("theme/", tenancy_pages.switch_theme, name="switch_theme"),
+    path("tenant/", tenancy_pages.switch_tenant, name="switch_tenant"),
+    path("alerts/", alerts.alerts, name="alerts"),
+    path("alerts/channels/", channels.channels, name="channels"),
+    path("alerts/confirm/<str:token>/", channels.confirm, name="confirm_channel"),
+    path("help/causes/", causes.causes, name="causes"),
+    path("help/causes/<slug:code>/", causes.cause, name="cause"),
+    path("tests/<str:test_id>/", delivery_test_pages.destination_test, name="destination_test"),
+    path("usage/", usage.usage, name="usage"),
+    path("tables/", lookup_pages.tables, name="tables"),
+    path("tables/<str:table_id>/", lookup_pages.table, name="table"),
+    path("tables/<str:table_id>/upload/", lookup_pages.upload, name="upload_rows"),
+    path("tables/<str:table_id>/remove/", lookup_pages.delete_table, name="delete_table"),
+    path("staff/", controllers.controllers, name="staff"),
+    path("staff/pause/", controllers.pause, name="pause_controller"),
+    path("staff/pauses/<int:number>/end/", controllers.end, name="end_pause"),
+    path("staff/cells/", cells.cells, name="cells"),
+    path("staff/cells/<str:cell_id>/", cells.cell, name="cell"),
+    path("staff/cells/<str:cell_id>/keep/", cells.keep, name="keep_cell"),
+    path("staff/cells/<str:cell_id>/move/", pipe_migrations.relocate, name="relocate"),
+    path("staff/relocations/<int:number>/give-up/", pipe_migrations.give_up, name="give_up_relocation"),
+    path("staff/audit/", audit.audit, name="audit"),
+    path("staff/scaling/", scaling.scaling, name="scaling"),
+    path("staff/scaling/<slug:cell>/<slug:kind>/", scaling.scale_group, name="scale_group"),
+    path("staff/quotas/", quota_pages.quotas, name="quotas"),
+    path("staff/quotas/<str:tenant_id>/", quota_pages.tenant_quota, name="tenant_quota"),
+    path("staff/usage/", spending.spending, name="spending"),
+    path("staff/releases/", releases.releases, name="releases"),
+    path("staff/releases/<slug:release>/roll-out/", releases.roll_out, name="roll_out"),
+    path("staff/rollouts/<int:number>/roll-back/", releases.roll_back, name="roll_back"),
+    path("find/", message.find, name="find"),
+    path("receipts/<str:message_id>/", receipt.receipt, name="receipt"),
+    path("pipes/new/", edit.new_pipe, name="new_pipe"),
+    path("pipes/<str:pipe_id>/", pipe.overview, name="pipe"),
+    path("pipes/<str:pipe_id>/attempts/", attempts.attempts, name="attempts"),
+    path("pipes/<str:pipe_id>/messages/<str:position>/", message.message, name="message"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/", destination.destination, name="destination"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/delivery/", delivery.delivery, name="delivery"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/pause/", destination.pause, name="pause_destination"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/resume/", destination.resume, name="resume_destination"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/credential/", destination.credential, name="credential"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/test/", delivery_test_pages.ask_test, name="test_destination"),
+    path("pipes/<str:pipe_id>/dead/", dead_letters.dead, name="dead"),
+    path("pipes/<str:pipe_id>/dead/<int:number>/", dead_letters.dead_letter, name="dead_letter"),
+    path("pipes/<str:pipe_id>/redrive/", message_selection.redrive, name="redrive"),
+    path("pipes/<str:pipe_id>/held/", held.held, name="held"),
+    path("pipes/<str:pipe_id>/release/", message_selection.release, name="release"),
+    path("pipes/<str:pipe_id>/moves/<str:move_id>/abort/", redrives.abort_move, name="abort_move"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/", alerts.alert, name="alert"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/acknowledge/", alerts.acknowledge_alert, name="acknowledge_alert"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/snooze/", alerts.snooze_alert, name="snooze_alert"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/resolve/", alerts.resolve_alert, name="resolve_alert"),
+    path("pipes/<str:pipe_id>/alerts/<str:alert_id>/probe/", alerts.probe_alert, name="probe_alert"),
+    path("pipes/<str:pipe_id>/patterns/", pattern_pages.patterns, name="patterns"),
+    path("pipes/<str:pipe_id>/windows/", window_pages.windows, name="windows"),
+    path("pipes/<str:pipe_id>/revisions/", pipe.revisions, name="revisions"),
+    path("pipes/<str:pipe_id>/admission/hold/", admission.hold_admission, name="hold_admission"),
+    path("pipes/<str:pipe_id>/admission/resume/", admission.resume_admission, name="resume_admission"),
+    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/", ramp.ramp, name="ramp"),
+    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/hold/", ramp.hold_ramp, name="hold_ramp"),
+    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/resume/", ramp.resume_ramp, name="resume_ramp"),
+    path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/roll-back/", ramp.roll_back_ramp, name="roll_back_ramp"),
+    path("pipes/<str:pipe_id>/minutes/<int:bucket>/", pipe.minute, name="minute"),
+    path("pipes/<str:pipe_id>/tail/", tail_pages.tail, name="tail"),
+    path("pipes/<str:pipe_id>/edit/", edit.edit_pipe, name="edit_pipe"),
+    path("pipes/<str:pipe_id>/close/", status.close_pipe, name="close_pipe"),
+    path("pipes/<str:pipe_id>/reopen/", status.reopen_pipe, name="reopen_pipe"),
+    path("pipes/<str:pipe_id>/pause/", status.pause_pipe, name="pause_pipe"),
+    path("pipes/<str:pipe_id>/resume/", status.resume_pipe, name="resume_pipe"),
+    path("pipes/<str:pipe_id>/settings/", settings.settings, name="settings"),
+    path("pipes/<str:pipe_id>/sources/<str:name>/schema/", schema_pages.schema, name="schema"),
+    path("pipes/<str:pipe_id>/keys/", settings.create_key, name="create_key"),
+    path("pipes/<str:pipe_id>/keys/<str:key_id>/revoke/", settings.revoke_key, name="revoke_key"),
+    path("pipes/<str:pipe_id>/destinations/<str:name>/secret/", settings.rotate_secret, name="rotate_secret"),
+]

@@ -1,0 +1,1 @@
+"""Pipes: their specs, revisions, sources, keys, and the editor."""

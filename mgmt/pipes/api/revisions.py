@@ -1,0 +1,73 @@
+"""Revisions of a pipe: list, read, publish."""
+
+from django.urls import reverse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mgmt.models import PipeRevision
+from mgmt.pipes.serializers import RevisionIn, RevisionOut, RevisionPageOut
+from mgmt.services import publish_revision
+from mgmt.web import access
+from mgmt.web.api_view import View, body_of
+from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
+from mgmt.web.pagination import RevisionPage, page_of
+from mgmt.web.problems import ProblemError
+
+
+class RevisionsView(View):
+    """Revisions of a pipe."""
+
+    @operation(
+        "list_revisions",
+        parameters=PAGE_PARAMETERS,
+        responses=answers(200, RevisionPageOut, "parameter-invalid", "not-found"),
+    )
+    def get(self, request: Request, pipe: str) -> Response:
+        """List a pipe's revisions, newest first."""
+        revisions = access.get_pipe(self.user, pipe).revisions.select_related("author")
+        rows, paginator = page_of(revisions, request, RevisionPage())
+        return paginator.get_paginated_response(RevisionOut(rows, many=True).data)
+
+    @operation(
+        "publish_revision",
+        request=RevisionIn,
+        responses=answers(
+            201,
+            RevisionOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "revision-conflict",
+            "body-too-large",
+            "media-type",
+            "spec-invalid",
+            "credential-needed",
+        ),
+    )
+    def post(self, request: Request, pipe: str) -> Response:
+        """Publish the next revision. Fails with `revision-conflict` if `based_on` is not the newest revision."""
+        row = access.get_pipe(self.user, pipe, access.PUBLISH_REVISION)
+        body = body_of(request, RevisionIn)
+        try:
+            revision = publish_revision(
+                pipe=row,
+                spec=body["spec"],
+                based_on=body["based_on"],
+                author=self.user,
+                credentials=body.get("credentials", {}),
+            )
+        except PipeRevision.DoesNotExist as exc:
+            reason = "needs the number of a revision of this pipe"
+            error = {"pointer": "#/based_on", "detail": reason, "code": "does-not-exist"}
+            raise ProblemError("invalid", errors=[error]) from exc
+        location = reverse("api:revision", args=[row.id, revision.number])
+        return Response(RevisionOut(revision).data, status=201, headers={"Location": location})
+
+
+class RevisionDetail(View):
+    """One revision."""
+
+    @operation("get_revision", responses=answers(200, RevisionOut, "not-found"))
+    def get(self, _request: Request, pipe: str, number: int) -> Response:
+        """Return a revision as it was published."""
+        return Response(RevisionOut(access.get_revision(self.user, pipe, number)).data)

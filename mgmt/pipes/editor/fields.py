@@ -1,0 +1,213 @@
+"""Rows of the editor for its template: fields with name, label, value and error. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from mgmt.pipes.editor.draft import KINDS, DestinationRow, Draft, EnrichRow, RouteRuleRow, SourceRow
+from mgmt.pipes.editor.steps import OPS, StepRow
+
+_PLACE: Final = re.compile(r"^line (\d+), column (\d+): ")
+_SLOT_NAMES: Final = "abc"
+_TITLES: Final = {"source": "Source", "enrich": "Look-up", "rule": "Rule", "destination": "Destination"}
+ON_MISSING: Final = (
+    ("keep", "pass event unchanged"),
+    ("default", "use a constant"),
+    ("dead", "dead-letter event"),
+)
+DESTINATIONS: Final = (
+    ("http", "HTTP endpoint"),
+    ("topic", "Kafka topic"),
+    ("lake", "Lake table"),
+    ("table", "Look-up table"),
+)
+
+
+@dataclass(frozen=True)
+class FormField:
+    """Form field. `said` is its full accessible name; `pointed` the line with the error, and a caret."""
+
+    name: str
+    id: str
+    label: str
+    said: str
+    value: str
+    kind: str = "text"
+    choices: Sequence[tuple[str, str]] = ()
+    example: str = ""
+    error: str = ""
+    redraws: bool = False
+
+    @property
+    def pointed(self) -> tuple[str, str] | None:
+        """The line of an expression with the error, and a caret under the column."""
+        found = _PLACE.match(self.error)
+        lines = self.value.strip().splitlines()
+        if found is None or int(found[1]) > len(lines):
+            return None
+        return lines[int(found[1]) - 1], " " * (int(found[2]) - 1) + "^"
+
+
+@dataclass(frozen=True)
+class FormRow:
+    """Row of a list. `focus` names the button that was used on it."""
+
+    list: str
+    place: int
+    title: str
+    fields: Sequence[FormField]
+    hidden: Sequence[tuple[str, str]] = ()
+    error: str = ""
+    is_first: bool = False
+    is_last: bool = False
+    focus: str = ""
+    extra: Any = None
+
+    @property
+    def id(self) -> str:
+        """Element id of the row."""
+        return f"{self.list}-{self.place}"
+
+
+@dataclass(frozen=True)
+class DestinationChoices:
+    """Checkboxes of a rule or of `otherwise`: (index, name, selected)."""
+
+    name: str
+    id: str
+    choices: Sequence[tuple[int, str, bool]]
+    error: str = ""
+
+
+def source_rows(draft: Draft) -> list[FormRow]:
+    """Return the rows of the sources."""
+    return _ended([_source(_Maker(draft, "source", place), row) for place, row in enumerate(draft.sources)])
+
+
+def step_rows(draft: Draft, of: str, steps: Sequence[StepRow], whose: str = "") -> list[FormRow]:
+    """Return the rows of a stage's steps."""
+    return _ended([_step(_Maker(draft, of, place, whose), row) for place, row in enumerate(steps)])
+
+
+def enrich_rows(draft: Draft, tables: Sequence[str]) -> list[FormRow]:
+    """Return the rows of the look-ups."""
+    return _ended([_enrich(_Maker(draft, "enrich", place), row, tables) for place, row in enumerate(draft.enrich)])
+
+
+def rule_rows(draft: Draft) -> list[FormRow]:
+    """Return the rows of the rules."""
+    return _ended([_rule(_Maker(draft, "rule", place), draft, row) for place, row in enumerate(draft.rules)])
+
+
+def otherwise(draft: Draft) -> DestinationChoices:
+    """Return the destination choices for messages that match no rule."""
+    return DestinationChoices(
+        "otherwise", "otherwise", _destination_choices(draft, draft.otherwise), draft.errors.get("otherwise", "")
+    )
+
+
+def destination_rows(draft: Draft) -> list[FormRow]:
+    """Return the rows of the destinations, each with the rows of its own steps."""
+    rows = enumerate(draft.destinations)
+    return _ended([_destination(_Maker(draft, "destination", place), draft, row) for place, row in rows])
+
+
+class _Maker:
+    """Builder of the fields of one row, and of the row."""
+
+    def __init__(self, draft: Draft, of: str, place: int, whose: str = "") -> None:
+        self._errors, self._focus, self._of, self.place = draft.errors, draft.focus, of, place
+        self._id = f"{of}-{place}"
+        self._title = f"{_TITLES.get(of, 'Step')} {place + 1}{whose}"
+
+    def field(self, name: str, label: str, value: str, *, of: str = "", **more: Any) -> FormField:
+        """Build a field; `of` is its name in the form if that differs from its key in the document."""
+        id_, said = f"{self._id}-{name}", f"{label} of {self._title[0].lower()}{self._title[1:]}"
+        return FormField(f"{self._of}.{of or name}", id_, label, said, value, error=self._errors.get(id_, ""), **more)
+
+    def row(self, fields: Sequence[FormField], hidden: Mapping[str, str] | None = None, extra: Any = None) -> FormRow:
+        """Build the row; `hidden` values are kept but not shown."""
+        kept = [(f"{self._of}.{name}", value) for name, value in (hidden or {}).items()]
+        focus = {self._id: "new", f"{self._id}-up": "up", f"{self._id}-down": "down"}.get(self._focus, "")
+        error = self._errors.get(self._id, "")
+        return FormRow(self._of, self.place, self._title, fields, kept, error, focus=focus, extra=extra)
+
+
+def _ended(rows: Sequence[FormRow]) -> list[FormRow]:
+    last = len(rows) - 1
+    return [replace(row, is_first=not row.place, is_last=row.place == last, focus=_usable(row, last)) for row in rows]
+
+
+def _usable(row: FormRow, last: int) -> str:
+    """Return the button that gets the focus: at either end of the list only one can be used."""
+    return {("up", 0): "down", ("down", last): "up"}.get((row.focus, row.place), row.focus)
+
+
+def _source(make: _Maker, row: SourceRow) -> FormRow:
+    fields = [
+        make.field("name", "Name", row.name, example="web"),
+        make.field("event_time", "Event time path", row.event_time, example="created_at"),
+        make.field("key", "Key path", row.key, example="customer.id"),
+        make.field("id", "Event id path", row.id, example="id"),
+    ]
+    return make.row(fields, {"was": row.was})
+
+
+def _step(make: _Maker, row: StepRow) -> FormRow:
+    fields = [make.field("op", "Operation", row.op, kind="choice", choices=[(op, op) for op in OPS], redraws=True)]
+    hidden = dict(zip(_SLOT_NAMES, row.typed, strict=True))
+    for number, slot in row.slots:
+        letter = _SLOT_NAMES[number]
+        choices = [(one, one) for one in slot.choices]
+        more = {"kind": slot.kind, "choices": choices, "example": slot.example}
+        fields.append(make.field(slot.key, slot.label, hidden.pop(letter), of=letter, **more))
+    return make.row(fields, hidden)
+
+
+def _enrich(make: _Maker, row: EnrichRow, tables: Sequence[str]) -> FormRow:
+    names = dict.fromkeys([*([row.table] if row.table else []), *tables])
+    fields = [
+        make.field("table", "Table", row.table, kind="choice", choices=[(name, name) for name in names]),
+        make.field("key", "Row key", row.key, kind="expression", example="body.customer.id"),
+        make.field("into", "Target path", row.into, example="customer"),
+        make.field("on_missing", "If no row is found", row.on_missing, kind="choice", choices=ON_MISSING, redraws=True),
+    ]
+    if row.on_missing != "default":
+        return make.row(fields, {"default": row.default})
+    return make.row([*fields, make.field("default", "Constant (JSON)", row.default, kind="json", example="null")])
+
+
+def _rule(make: _Maker, draft: Draft, row: RouteRuleRow) -> FormRow:
+    when = make.field("when", "When", row.when, kind="expression", example="body.order.total > 100.0")
+    id_ = f"rule-{make.place}-to"
+    choices = DestinationChoices(
+        f"rule-{make.place}.to", id_, _destination_choices(draft, row.to), draft.errors.get(id_, "")
+    )
+    return make.row([when], extra=choices)
+
+
+def _destination(make: _Maker, draft: Draft, row: DestinationRow) -> FormRow:
+    fields = [
+        make.field("name", "Name", row.name, example="crm"),
+        make.field("kind", "Type", row.kind, kind="choice", choices=DESTINATIONS, redraws=True),
+    ]
+    shown = {
+        "url": ("URL", "url", "https://example.com/hooks"),
+        "table": ("Look-up table", "text", "customers"),
+        "key": ("Row key", "expression", "body.customer.id"),
+        "remove_when": ("Remove the row when (optional)", "expression", "body.deleted"),
+    }
+    own = KINDS.get(row.kind, ())
+    for name in own:
+        label, kind, example = shown[name]
+        fields.append(make.field(name, label, getattr(row, name), kind=kind, example=example))
+    hidden = {"was": row.was} | {name: getattr(row, name) for name in shown if name not in own}
+    hidden["test"] = row.test
+    return make.row(fields, hidden, step_rows(draft, f"transform-{make.place}", row.steps, f" for {row.name}"))
+
+
+def _destination_choices(draft: Draft, chosen: Sequence[int]) -> list[tuple[int, str, bool]]:
+    return [
+        (place, row.name or f"destination {place + 1}", place in chosen) for place, row in enumerate(draft.destinations)
+    ]

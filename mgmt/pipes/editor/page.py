@@ -1,0 +1,128 @@
+"""Template context of the editor: a draft with its dry run."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from dataplane.spec import SpecError
+from dataplane.stages.decoding import decode_json
+from mgmt.delivery_tests.presenters import tests_of
+from mgmt.messages.queries.last_event import NoEventError, RecordUnavailableError, last_event
+from mgmt.models import LookupTable, Pipe, Tenant
+from mgmt.pipes.editor import fields
+from mgmt.pipes.editor.draft import Draft
+from mgmt.pipes.editor.dry_run import DryRunPanels, dry_run_panels, pretty
+from mgmt.pipes.editor.errors import with_error
+from mgmt.pipes.editor.steps import HELP
+from mgmt.pipes.queries.dry_run import dry_run_spec
+from mgmt.sandbox import SandboxRefused
+
+EXAMPLE: Final = json.dumps(
+    {
+        "id": "ord-4711",
+        "created_at": "2026-03-14T09:26:53Z",
+        "customer": {"id": "c-42", "email": "ada@example.com"},
+        "order": {"total": 129.9, "lines": [{"sku": "A-1", "count": 2}, {"sku": "B-7", "count": 1}]},
+    },
+    indent=2,
+)
+_MOST_SAMPLE: Final = 256 * 1024  # characters
+
+
+@dataclass(frozen=True)
+class EditorContext:
+    """Tenant, pipe and base revision of an edit; `pipe` is None for a new one."""
+
+    tenant: Tenant
+    pipe: Pipe | None = None
+    based_on: int = 0
+    conflict: str = ""
+
+
+def with_newest_event(draft: Draft, pipe: Pipe) -> Draft:
+    """Return the draft with the pipe's newest event as sample; with an example and the reason if there is none."""
+    try:
+        record = last_event(pipe)
+    except (NoEventError, RecordUnavailableError) as exc:
+        note = f"Example event. The newest event of the pipe is not available: {exc}."
+        return replace(draft.with_sample(draft.sample or EXAMPLE), sample_note=note)
+    note = f"Newest event of the pipe, from source {record.meta.source}."
+    return replace(
+        draft.with_sample(pretty(record.body.decode("utf-8", "replace")), record.meta.source), sample_note=note
+    )
+
+
+def page_context(editing: EditorContext, draft: Draft) -> dict[str, Any]:
+    """Return the context of the editor's template."""
+    draft, trial = _tried(editing, draft)
+    rows = fields.destination_rows(draft)
+    tables = LookupTable.objects.filter(tenant=editing.tenant, state=LookupTable.State.LIVE).order_by("name")
+    names = list(tables.values_list("name", flat=True))
+    tests = tests_of(editing.tenant, [row.test for row in draft.destinations if row.test])
+    return {
+        "editing": editing,
+        "pipe": editing.pipe,
+        "draft": draft,
+        "trial": trial,
+        "sources": fields.source_rows(draft),
+        "normalize": fields.step_rows(draft, "normalize", draft.normalize),
+        "enrich": fields.enrich_rows(draft, names),
+        "tables": names,
+        "rules": fields.rule_rows(draft),
+        "otherwise": fields.otherwise(draft),
+        "destinations": [
+            (row, trial.panels.get(f"destination-{row.place}"), tests.get(draft.destinations[row.place].test))
+            for row in rows
+        ],
+        "ways": _titled_panels(draft, trial),
+        "helped": HELP,
+        "next_number": editing.based_on + 1,
+        "base_text": json.dumps(draft.base) if draft.base else "",
+        "whole_error": draft.errors.get("", ""),
+    }
+
+
+def _tried(editing: EditorContext, draft: Draft) -> tuple[Draft, DryRunPanels]:
+    """Return the draft with the errors of a dry run, and the panels."""
+    try:
+        body = event_of(draft)
+        document = draft.document_to_try()
+        run = dry_run_spec(
+            document,
+            body,
+            source=draft.sample_source if draft.sample_source in document.get("sources", {}) else "",
+            tenant=editing.tenant,
+            pipe_id=editing.pipe.id if editing.pipe else "",
+        )
+    except SpecError as exc:
+        marked = draft if draft.errors else with_error(draft, exc.path, exc.reason)
+        return marked, DryRunPanels(failed=f"{exc.path.removeprefix('$.')}: {exc.reason}", at=next(iter(marked.errors)))
+    except ValueError as exc:
+        marked = draft if draft.errors else replace(draft, errors={"spec": f"Not valid JSON: {exc}"})
+        return marked, DryRunPanels(failed="the spec is not valid JSON")
+    except SandboxRefused as exc:
+        return draft, DryRunPanels(failed=str(exc))
+    return draft, dry_run_panels(run, draft, list(document["destinations"]))
+
+
+def event_of(draft: Draft) -> bytes:
+    """Return the sample as bytes. Raises SpecError with path `source` (the field of the sample) if it is not JSON."""
+    if len(draft.sample) > _MOST_SAMPLE:
+        raise SpecError("source", f"needs an event of at most {_MOST_SAMPLE} characters, got {len(draft.sample)}")
+    sample = draft.sample.encode("utf-8", "replace")
+    try:
+        decode_json(sample)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise SpecError("source", f"needs JSON: {exc}") from exc
+    return sample
+
+
+def _titled_panels(draft: Draft, trial: DryRunPanels) -> list[tuple[str, Any]]:
+    """Return (title, panel) pairs in order, for JSON mode."""
+    names: Mapping[str, str] = {}
+    if draft.as_json and not trial.failed:
+        names = {f"destination-{place}": name for place, name in enumerate(draft.document()["destinations"])}
+    return [(names.get(name, name), panel) for name, panel in trial.panels.items()]

@@ -1,0 +1,86 @@
+"""Draft from a posted editor form. No database."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from django.http import QueryDict
+
+from dataplane.spec import SpecError
+from mgmt.pipes.editor.draft import (
+    EVERYTHING,
+    DestinationRow,
+    Draft,
+    EnrichRow,
+    RouteRuleRow,
+    SourceRow,
+    fits_form,
+    read_object,
+)
+from mgmt.pipes.editor.steps import StepRow
+from mgmt.sandbox import checked_spec_of
+
+_OF_DESTINATION: Final = ("name", "was", "kind", "url", "table", "key", "remove_when", "test")
+MODES: Final = (EVERYTHING, "first", "all")
+
+
+def draft_from_post(post: QueryDict, base: Mapping[str, Any], *, name: str = "") -> Draft:
+    """Return the posted draft; `name` is that of an existing pipe, whose form has no name field."""
+    common = Draft(
+        name=name or post.get("name", "").strip(),
+        text=post.get("spec", ""),
+        sample=post.get("sample", ""),
+        sample_source=post.get("sample_source", ""),
+        as_json=post.get("mode") == "json",
+        base=base,
+    )
+    return common if common.as_json else _with_form(common, post)
+
+
+def _with_form(common: Draft, post: QueryDict) -> Draft:
+    mode = post.get("routes", EVERYTHING)
+    destinations = enumerate(_rows(post, "destination", *_OF_DESTINATION))
+    return replace(
+        common,
+        sources=tuple(SourceRow(*row) for row in _rows(post, "source", "name", "was", "event_time", "key", "id")),
+        normalize=_steps(post, "normalize"),
+        enrich=tuple(EnrichRow(*row) for row in _rows(post, "enrich", "table", "key", "into", "on_missing", "default")),
+        mode=mode if mode in MODES else EVERYTHING,
+        rules=tuple(
+            RouteRuleRow(when, _places(post, f"rule-{place}.to"))
+            for place, when in enumerate(post.getlist("rule.when"))
+        ),
+        otherwise=_places(post, "otherwise"),
+        destinations=tuple(
+            DestinationRow(
+                named, was, kind or "http", url, table, key, remove_when, _steps(post, f"transform-{place}"), test
+            )
+            for place, (named, was, kind, url, table, key, remove_when, test) in destinations
+        ),
+        base=_carried(common.text, common.base),
+    )
+
+
+def _rows(post: QueryDict, of: str, *fields: str) -> list[tuple[str, ...]]:
+    """Return the rows of a list, each with all of `fields`."""
+    columns = [post.getlist(f"{of}.{field}") for field in fields]
+    rows = max(map(len, columns))
+    return list(zip(*(column + [""] * (rows - len(column)) for column in columns), strict=True))
+
+
+def _steps(post: QueryDict, of: str) -> tuple[StepRow, ...]:
+    return tuple(StepRow(op, (a, b, c)) for op, a, b, c in _rows(post, of, "op", "a", "b", "c"))
+
+
+def _places(post: QueryDict, name: str) -> tuple[int, ...]:
+    return tuple(int(text) for text in post.getlist(name) if text.isascii() and text.isdigit() and len(text) < 4)
+
+
+def _carried(text: str, stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the base document of the form: the posted text, which may have been edited as JSON, if it is valid."""
+    try:
+        document = read_object(text)
+        checked_spec_of(document)
+    except (ValueError, SpecError):
+        return stored
+    return document if fits_form(document) else stored

@@ -1,0 +1,29 @@
+"""Context that every page of a pipe needs."""
+
+from functools import partial
+from typing import Any
+
+from django.utils import timezone
+
+from mgmt.cells.queries.overdue_tasks import is_overdue
+from mgmt.cells.schedule import PROVISION
+from mgmt.models import Pipe, PipeRevision
+from mgmt.patterns.queries import told_now
+from mgmt.pipes.queries.pipes import pipe_statuses
+from mgmt.web.rendering import once
+
+
+def pipe_context(pipe: Pipe, tab: str) -> dict[str, Any]:
+    """Return the context that every tab of a pipe needs."""
+    return {
+        "pipe": pipe,
+        "tab": tab,
+        "standing": pipe_statuses([pipe])[pipe.id],
+        "get_unusual": once(lambda: list(told_now([pipe.id]))),
+        "get_behind": once(partial(is_overdue, PROVISION, timezone.now())),
+    }
+
+
+def newest_revision(pipe: Pipe) -> PipeRevision:
+    """Return the live revision, or the newest one if none is live yet."""
+    return pipe.revisions.filter(state=PipeRevision.State.LIVE).first() or pipe.revisions.latest("number")

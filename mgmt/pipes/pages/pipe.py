@@ -1,0 +1,199 @@
+"""Read-only pages of a pipe: overview, revisions, one minute."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive
+from dataplane.ledger.trace import sightings
+from dataplane.ledger.units import format_position
+from dataplane.plan.outbound import address_of
+from dataplane.spec import destination_of
+from mgmt.deliveries.attempt_views import attempt_views
+from mgmt.deliveries.cause_wording import BINS
+from mgmt.ledger.queries.bucket_range import SPANS, BucketRange, span_until, start_of
+from mgmt.ledger.queries.ledger import MinuteKey, books_of
+from mgmt.ledger.queries.minutes import MinuteLoss, loss_table, minute_lines
+from mgmt.ledger.queries.timing import Timing, timing
+from mgmt.messages.presenters import last_seen
+from mgmt.models import Pipe, PipeRevision
+from mgmt.pipes.editor.draft import readable
+from mgmt.pipes.page_context import newest_revision, pipe_context
+from mgmt.pipes.queries.first_delivery import first_delivery
+from mgmt.pipes.queries.pipes import rates_of
+from mgmt.web import access
+from mgmt.web.export import KINDS, MOST_ROWS, export
+from mgmt.web.rendering import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
+from mgmt.web.snippets import endpoint, send_snippets
+
+MOST_MINUTES: Final = 60
+MOST_ATTEMPTS_HERE: Final = 10
+MOST_UNITS: Final = 200
+TABS: Final = ("overview", "attempts", "dead", "held", "tail", "windows", "patterns", "revisions", "settings")
+_LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late")
+_REVISION_COLUMNS: Final = ("number", "state", "state_reason", "created_at", "author", "spec")
+_PARTS: Final = {
+    "head": "pipes/base.html",
+    "waiting": "pipes/waiting.html",
+    **dict.fromkeys(("listening", "flow", "pie", "shares", "lag", "loss", "attempts"), "pipes/pipe.html"),
+}
+
+
+@dataclass(frozen=True)
+class PipeDiagram:
+    """Diagram from sources through nodes to destinations."""
+
+    sources: list[str]
+    steps: int
+    transforms: int
+    destinations: list[dict[str, str]]
+    per_s: float
+
+
+@dataclass(frozen=True)
+class UnitLine:
+    """Unit in a bin; `last_seen` is set for lost ones."""
+
+    position: str
+    destination: str
+    child: int
+    last_seen: str
+
+
+@for_members
+@require_safe
+def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
+    """Show flow, delivery time by stage, lag and loss of a pipe; `format` exports the loss table."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    now = timezone.now()
+    span = span_until(request.GET.get("range", ""), now)
+    if (kind := request.GET.get("format", "")) in KINDS:
+        table = loss_table(pipe_id=pipe.id, span=span, most=MOST_ROWS)
+        return export(kind, map(_loss_row, table.lines), _LOSS_COLUMNS, name=f"minutes-{pipe.id}")
+    get_timing = once(partial(timing, pipe_id=pipe.id, span=span))
+    context = pipe_context(pipe, _tab(request)) | {
+        "span": span,
+        "spans": list(SPANS),
+        "endpoint": endpoint(ingest_url()),
+        "snippets": send_snippets(ingest_url=ingest_url()),
+        "get_first": once(partial(first_delivery, pipe.id)),
+        "get_flow": once(lambda: _flow(pipe, rates_of([pipe.id], now).get(pipe.id, 0.0))),
+        "get_timing": get_timing,
+        "get_series_rows": once(lambda: _series_rows(get_timing())),
+        "get_loss": once(partial(loss_table, pipe_id=pipe.id, span=span, most=MOST_MINUTES)),
+        "get_attempts": once(partial(attempt_views, pipe.id, MOST_ATTEMPTS_HERE)),
+        "several": len(newest_revision(pipe).spec["destinations"]) > 1,
+        "curl": as_curl(request, f"pipes/{pipe.id}/"),
+    }
+    template, part = part_of(request, _PARTS) or ("pipes/pipe.html", "")
+    return show(request, template, context, tenant=pipe.tenant, part=part)
+
+
+@for_members
+@require_safe
+def revisions(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
+    """List the revisions with state, author and spec; `format` exports them."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    rows = list(pipe.revisions.select_related("author", "ramp"))
+    if (kind := request.GET.get("format", "")) in KINDS:
+        return export(kind, map(_revision_row, rows), _REVISION_COLUMNS, name=f"revisions-{pipe.id}")
+    for row in rows:
+        row.spec_text = readable(row.spec)  # type: ignore[attr-defined]
+    context = pipe_context(pipe, "revisions") | {
+        "revisions": rows,
+        "curl": as_curl(request, f"pipes/{pipe.id}/revisions/"),
+    }
+    return show(request, "pipes/revisions.html", context, tenant=pipe.tenant)
+
+
+@for_members
+@require_safe
+def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponseBase:
+    """Show one minute: units by destination and bin, and the positions in a bin; `format` exports the positions."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    chosen = request.GET.get("bin", "")
+    if (kind := request.GET.get("format", "")) in KINDS and chosen in BINS:
+        found, _ = _units(pipe.id, bucket, Bin(chosen), MOST_ROWS)
+        rows = ({**asdict(unit), "bin": chosen} for unit in found)
+        columns = ("position", "destination", "bin", *(("last_seen",) if chosen == Bin.LOST else ()))
+        return export(kind, rows, columns, name=f"units-{pipe.id}-{bucket}")
+    lines = minute_lines([pipe.id], BucketRange("", bucket, bucket)).get(pipe.id, [])
+    units, more = _units(pipe.id, bucket, Bin(chosen), MOST_UNITS) if chosen in BINS else ([], 0)
+    context = pipe_context(pipe, "overview") | {
+        "bucket": bucket,
+        "starts": start_of(bucket),
+        "line": lines[0] if lines else None,
+        "timing": timing(pipe_id=pipe.id, span=BucketRange("", bucket, bucket)),
+        "bins": list(BINS),
+        "chosen": chosen if chosen in BINS else "",
+        "meaning": BINS.get(chosen, ""),
+        "units": units,
+        "more": more,
+    }
+    return show(request, "pipes/minute.html", context, tenant=pipe.tenant)
+
+
+def _tab(request: HttpRequest) -> str:
+    """Return the tab of the request; the head fragment is shared by all tabs."""
+    tab = request.GET.get("tab", "")
+    return tab if tab in TABS else "overview"
+
+
+def _flow(pipe: Pipe, per_s: float) -> PipeDiagram:
+    spec: Mapping[str, Any] = newest_revision(pipe).spec
+    states = dict(pipe.destinations.values_list("name", "state"))
+    return PipeDiagram(
+        sources=list(spec["sources"]),
+        steps=len(spec.get("normalize", [])),
+        transforms=sum(len(steps) for steps in spec.get("transform", {}).values()),
+        destinations=[
+            {"name": name, "url": address_of(to), "host": urlsplit(to.url).netloc, "state": states.get(name, "active")}
+            for name, one in spec["destinations"].items()
+            for to in [destination_of(one)]
+        ],
+        per_s=per_s,
+    )
+
+
+def _series_rows(measured: Timing) -> list[tuple[Any, tuple[float | None, ...]]]:
+    series = measured.series
+    rows = zip(map(start_of, series.buckets), series.values, strict=True)
+    return [row for row in rows if series.names]
+
+
+def _revision_row(row: PipeRevision) -> dict[str, Any]:
+    fields = {name: getattr(row, name) for name in _REVISION_COLUMNS}
+    return fields | {"author": row.author.get_username() if row.author else ""}
+
+
+def _loss_row(line: MinuteLoss) -> dict[str, Any]:
+    row = {"minute": line.starts, "sealed_at": line.sealed_at, "accepted": line.accepted}
+    return row | {name: line.bins.get(name, 0) for name in BINS} | {"unacked": line.unacked, "late": line.late}
+
+
+def _units(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[UnitLine], int]:
+    """Return the first `most` units of a bin and the number of further ones; lost units with `last_seen`."""
+    facts = books_of([MinuteKey(pipe_id, bucket)])[MinuteKey(pipe_id, bucket)]
+    account = derive(facts)
+    found: list[UnitLine] = []
+    total = 0
+    for where, bins in {"": account.upstream, **account.destinations}.items():
+        total += len(bins[bin_])
+        for position, child in islice(bins[bin_], most - len(found)):
+            seen = _last_seen(facts, position, child, where) if bin_ is Bin.LOST else ""
+            found.append(UnitLine(format_position(position), where, max(child, 0), seen))
+    return found, total - len(found)
+
+
+def _last_seen(facts: BucketFacts, position: int, child: int, where: str) -> str:
+    if child == OVERWRITTEN:
+        return "accepted by ingest. Kafka lost the record and reused its offset for another message."
+    return last_seen(sightings(facts, position, child, where))

@@ -1,0 +1,81 @@
+"""Settings of a pipe: sources with API keys, destinations with signing secrets."""
+
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Max, Prefetch
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_POST, require_safe
+
+from mgmt import services
+from mgmt.ledger.presenters import skew_view
+from mgmt.models import ApiKey, Pipe
+from mgmt.pipes.page_context import pipe_context
+from mgmt.pipes.pages.edit import NewKeyView
+from mgmt.web import access
+from mgmt.web.rendering import as_curl, for_members, ingest_url, once, show, viewer_of
+from mgmt.web.snippets import endpoint, send_snippets
+
+
+@for_members
+@require_safe
+def settings(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Show the endpoint, sources with keys, and destinations."""
+    return _page(request, access.get_pipe(viewer_of(request), pipe_id))
+
+
+@for_members
+@require_POST
+@sensitive_variables("secret")
+def create_key(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Create an API key and render the page that shows it once."""
+    source = access.get_source(viewer_of(request), pipe_id, request.POST.get("source", ""), access.MAKE_KEY)
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    try:
+        _, secret = services.create_api_key(source=source, label=request.POST.get("label", ""))
+    except (services.InvalidValue, services.PipeClosedError, services.QuotaExceededError) as exc:
+        messages.error(request, str(exc), extra_tags="bad")
+        return redirect("console:settings", pipe_id)
+    return _page(request, pipe, key=NewKeyView(source.name, secret))
+
+
+@for_members
+@require_POST
+def revoke_key(request: HttpRequest, pipe_id: str, key_id: str) -> HttpResponse:
+    """Revoke an API key permanently."""
+    key = access.get_key(viewer_of(request), pipe_id, key_id, access.REVOKE_KEY)
+    services.revoke_api_key(key=key)
+    messages.success(request, f"Key {key.prefix}… revoked. Senders that use it get 401.", extra_tags="fine")
+    return redirect("console:settings", pipe_id)
+
+
+@for_members
+@require_POST
+@sensitive_variables("secret")
+def rotate_secret(request: HttpRequest, pipe_id: str, name: str) -> HttpResponse:
+    """Create a new signing secret, keep the previous one valid, and render the page that shows the new one once."""
+    destination = access.get_destination(viewer_of(request), pipe_id, name, access.ROTATE_SECRET)
+    _, secret = services.rotate_signing_secret(destination=destination)
+    return _page(request, access.get_pipe(viewer_of(request), pipe_id), signing=[(name, secret)])
+
+
+def _page(
+    request: HttpRequest, pipe: Pipe, *, key: NewKeyView | None = None, signing: list[tuple[str, str]] | None = None
+) -> HttpResponse:
+    keys = Prefetch("keys", ApiKey.objects.order_by("-created_at"), to_attr="all_keys")
+    context: dict[str, Any] = pipe_context(pipe, "settings") | {
+        "endpoint": endpoint(ingest_url()),
+        "snippets": send_snippets(ingest_url=ingest_url(), key=key.secret if key else ""),
+        "sources": pipe.sources.annotate(schema=Max("schemas__number")).order_by("name").prefetch_related(keys),
+        "destinations": pipe.destinations.order_by("name"),
+        "keys": [key] if key else [],
+        "signing": signing or [],
+        "rotated": bool(signing),
+        "get_skew": once(partial(skew_view, pipe, timezone.now())),
+        "curl": as_curl(request, f"pipes/{pipe.id}/sources/"),
+    }
+    return show(request, "pipes/settings.html", context, tenant=pipe.tenant)

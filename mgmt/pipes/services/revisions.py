@@ -1,0 +1,184 @@
+"""Services of revisions: publish one, and adopt its spec when it becomes live."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+import structlog
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from dataplane.spec import HttpDestination, PipeSpec, spec_to_builtins
+from dataplane.tables.sealed import signing_place
+from mgmt.deliveries.services.destinations import (
+    check_credential,
+    move_destination,
+    needed_credential,
+    store_credential,
+)
+from mgmt.errors import (
+    CredentialNeededError,
+    InvalidValue,
+    NeededCredential,
+    PipeClosedError,
+    RevisionConflictError,
+)
+from mgmt.lookups.services import check_tables
+from mgmt.models import Destination, Pipe, PipeRevision, Source, User
+from mgmt.pipes.services.publishing import republish_pipe
+from mgmt.pipes.spec_check import check_sources, checked_spec
+from mgmt.quotas.services import check_spec_within_quota
+from mgmt.tenancy.secrets import encrypt, new_signing_secret
+
+RevisionState = PipeRevision.State
+log = structlog.get_logger(__name__)
+
+
+Credentials = Mapping[str, Mapping[str, str]]  # by destination, the fields of its auth's secret
+_NONE_GIVEN: Final[Credentials] = {}
+
+
+def publish_revision(
+    *, pipe: Pipe, spec: Mapping[str, Any], based_on: int, author: User, credentials: Credentials = _NONE_GIVEN
+) -> PipeRevision:
+    """Store `spec` as the revision after `based_on`, and credentials for its addresses.
+
+    Nothing is deployed here: the Provisioner finds the requested row. Of two people who edit the same revision, the
+    later one violates the unique constraint and gets RevisionConflictError instead of overwriting the earlier.
+    Raises SpecError, PipeClosedError, RevisionConflictError, PipeRevision.DoesNotExist (no such `based_on`);
+    CredentialNeededError if a destination's endpoint changes and no credential for the new one is stored or given;
+    InvalidValue for a given credential that does not fit.
+    """
+    checked = checked_spec(spec, owner=pipe.tenant_id)
+    pipe.revisions.get(number=based_on)
+    try:
+        with transaction.atomic():
+            # First the tenant's lock, then the pipe's: `reopen_pipe` takes them in the same order.
+            check_for_tenant(pipe.tenant_id, checked, pipe.id)
+            # The conditional update also locks the row, so that the pipe cannot be closed in between.
+            if not Pipe.objects.filter(id=pipe.id).exclude(state=Pipe.State.CLOSED).update(version=F("version") + 1):
+                raise PipeClosedError(f"{pipe.name} is closed. Open it again before you publish a revision.")
+            _check_credentials(checked, credentials)
+            if needed := [one for one in needed_credentials(pipe, checked) if one.destination not in credentials]:
+                raise CredentialNeededError(needed)
+            revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author)
+            _store_credentials(revision, credentials)
+    except IntegrityError as exc:
+        raise RevisionConflictError(
+            f"{pipe.name} is already past revision {based_on}. Read the newest one and make your change to it."
+        ) from exc
+    log.info("revision published", tenant=pipe.tenant_id, pipe=pipe.id, revision=revision.number, by=author.username)
+    return revision
+
+
+def needed_credentials(pipe: Pipe, spec: PipeSpec) -> list[NeededCredential]:
+    """Return the destinations with a stored credential whose new endpoint has no credential yet."""
+    found = []
+    for row in pipe.destinations.exclude(credentials=[]).order_by("name"):
+        to = spec.destinations.get(row.name)
+        if not isinstance(to, HttpDestination):
+            continue
+        config = msgspec.to_builtins(to)
+        if (fields := needed_credential(config)) and not row.credential_for(config):
+            found.append(NeededCredential(row.name, fields, to.url))
+    return found
+
+
+def _check_credentials(spec: PipeSpec, credentials: Credentials) -> None:
+    for name, credential in credentials.items():
+        to = spec.destinations.get(name)
+        if to is None or not needed_credential(config := msgspec.to_builtins(to)):
+            raise InvalidValue(
+                "credentials", f"{name}: there is no destination of this name whose auth needs a credential"
+            )
+        try:
+            check_credential(config, credential)
+        except InvalidValue as exc:
+            raise InvalidValue("credentials", f"{name}: {exc.field} {exc.reason}") from exc
+
+
+def _store_credentials(revision: PipeRevision, credentials: Credentials) -> None:
+    rows = dict(revision.pipe.destinations.filter(name__in=credentials).values_list("name", "id"))
+    for name, credential in credentials.items():
+        store_credential(row_id=rows[name], config=revision.spec["destinations"][name], credential=credential)
+
+
+def check_revision(*, pipe: Pipe, spec: Mapping[str, Any]) -> PipeSpec:
+    """Return the checked spec of a revision that could be published now. Stores nothing; raises SpecError."""
+    checked = checked_spec(spec, owner=pipe.tenant_id)
+    check_for_tenant(pipe.tenant_id, checked, pipe.id)
+    return checked
+
+
+@transaction.atomic
+def check_for_tenant(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
+    """Raise SpecError for a table or a topic that the tenant does not have, or for more than its quota allows.
+
+    The tables stay locked until the transaction ends. `pipe_id`: the pipe whose next revision it is.
+    """
+    check_tables(tenant_id, spec)
+    check_sources(tenant_id, spec)
+    check_spec_within_quota(tenant_id, spec, pipe_id)
+
+
+@transaction.atomic
+def store_revision(*, pipe: Pipe, number: int, spec: PipeSpec, author: User) -> PipeRevision:
+    """Create the revision's row, and rows for sources and destinations that the pipe names for the first time."""
+    document = spec_to_builtins(spec)
+    revision = PipeRevision.objects.create(pipe=pipe, number=number, spec=document, author=author)
+    Source.objects.bulk_create([Source(pipe=pipe, name=name) for name in spec.sources], ignore_conflicts=True)
+    known = set(pipe.destinations.values_list("name", flat=True))
+    Destination.objects.bulk_create(
+        [
+            Destination(
+                pipe=pipe,
+                name=name,
+                config=config,
+                secrets=[encrypt(new_signing_secret(), signing_place(pipe.id, name))],
+            )
+            for name, config in document["destinations"].items()
+            if name not in known
+        ],
+        ignore_conflicts=True,
+    )
+    return revision
+
+
+@transaction.atomic
+def adopt_live_spec(*, revision: PipeRevision, now: datetime | None = None) -> bool:
+    """Make a ramping revision its pipe's live one; destinations adopt its addresses. Called by the Provisioner.
+
+    Safe to repeat: states change by conditional update, and a destination that has its config already keeps its
+    version. Returns False, without any change, if the revision was neither ramping nor live.
+    """
+    others = PipeRevision.objects.filter(pipe_id=revision.pipe_id, state=RevisionState.LIVE).exclude(id=revision.id)
+    mine = PipeRevision.objects.filter(id=revision.id)
+    if not mine.filter(state__in=[RevisionState.RAMPING, RevisionState.LIVE]).exists():
+        return False
+    others.update(state=RevisionState.RETIRED)
+    mine.filter(state=RevisionState.RAMPING).update(
+        state=RevisionState.LIVE, state_reason="", live_at=now or timezone.now()
+    )
+    republish_pipe(pipe_id=revision.pipe_id)
+    take_over(revision.pipe_id, revision.spec["destinations"])
+    revision.refresh_from_db()
+    return True
+
+
+def take_over(pipe_id: str, wanted: Mapping[str, Any], *, remove: bool = True) -> None:
+    """Set the configs of the pipe's destinations; destinations that `wanted` lacks are removed if `remove` is true.
+
+    A paused or suspended destination keeps its state: a person who corrects its address still decides when to resume.
+    """
+    active, removed = Destination.State.ACTIVE, Destination.State.REMOVED
+    for row in Destination.objects.filter(pipe_id=pipe_id):
+        if row.name not in wanted and not remove:
+            continue
+        config = wanted.get(row.name, row.config)
+        state = removed if row.name not in wanted else active if row.state == removed else row.state
+        if moved := row.state != state:
+            move_destination(row=row, was=[row.state], becomes=state)
+        if row.config != config:
+            Destination.objects.filter(id=row.id).update(config=config, version=F("version") + (0 if moved else 1))

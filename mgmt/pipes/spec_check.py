@@ -1,0 +1,87 @@
+"""Checks of a spec before it is stored: its types and limits, and the addresses of its sources and destinations."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from django.conf import settings
+
+from dataplane.spec import (
+    DestinationSpec,
+    HttpDestination,
+    KafkaSource,
+    LakeDestination,
+    OAuth2,
+    PipeSpec,
+    SpecError,
+    parse_pipe_spec,
+)
+from dataplane.spec.clusters import why_not_readable
+from dataplane.spec.guard import parse_networks, why_forbidden
+from dataplane.spec.loops import is_own_url
+from mgmt.sandbox import checked_spec_of
+
+
+class DestinationForbidden(SpecError):  # noqa: N818 named for what the caller answers
+    """The platform does not connect to this address. `path` names the field, `reason` says what is needed."""
+
+
+def check_destinations(spec: PipeSpec) -> None:
+    """Raise DestinationForbidden for the first address of the spec that is not permitted."""
+    for name, destination in spec.destinations.items():
+        for field, url in _urls(destination):
+            check_outbound(f"$.destinations.{name}.{field}", url)
+        if isinstance(destination, LakeDestination) and destination.root not in (None, *settings.PENSTOCK_LAKES):
+            wanted = f"needs one of the platform's stores, {', '.join(settings.PENSTOCK_LAKES)}"
+            raise DestinationForbidden(f"$.destinations.{name}.root", wanted)
+
+
+def check_sources(tenant_id: str, spec: PipeSpec) -> None:
+    """Raise SpecError for a Kafka source that this tenant may not read."""
+    for name, source in spec.sources.items():
+        if isinstance(source, KafkaSource) and (why := _unreadable(source, tenant_id)):
+            raise SpecError(f"$.sources.{name}.{why[0]}", why[1])
+
+
+def _unreadable(source: KafkaSource, tenant_id: str) -> tuple[str, str] | None:
+    return why_not_readable(settings.PENSTOCK_KAFKA_CLUSTERS, source, tenant_id)
+
+
+def check_outbound(path: str, url: str) -> None:
+    """Raise DestinationForbidden, naming the field, for a URL to which the platform does not connect."""
+    allowed = parse_networks(settings.PENSTOCK_DESTINATION_ALLOW)
+    if is_own_url(url, settings.PENSTOCK_OWN_INGEST):
+        raise DestinationForbidden(path, "must not be the address of Penstock's own ingest: events would loop")
+    if reason := why_forbidden(url, allowed, https_only=settings.PRODUCTION):
+        raise DestinationForbidden(path, reason)
+
+
+def _urls(destination: DestinationSpec) -> Iterator[tuple[str, str]]:
+    if isinstance(destination, HttpDestination):
+        yield "url", destination.url
+    if isinstance(destination.auth, OAuth2):
+        yield "auth.token_url", destination.auth.token_url
+
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def checked_spec(document: Mapping[str, Any], *, owner: str = "") -> PipeSpec:
+    """Parse and check a document. Raises SpecError, also for a spec that parses but cannot be stored or published.
+
+    A sandbox worker checks it first, for `owner`, because the cost of expressions and patterns is up to their author.
+    Raises DestinationForbidden for a destination to which no lane would connect; SandboxRefused.
+    """
+    spec = checked_spec_of(document, owner=owner)
+    try:
+        text = msgspec.json.encode(spec)
+        whole = parse_pipe_spec(text) == spec  # infinity, for one, is written as null
+    except (OverflowError, UnicodeEncodeError, RecursionError) as exc:
+        raise SpecError(
+            "$", "holds a value that JSON cannot carry: an unpaired surrogate, or too many levels of nesting"
+        ) from exc
+    if not whole or _NUL.search(text):
+        raise SpecError("$", "must not carry infinite numbers or the character U+0000")
+    check_destinations(spec)
+    return spec

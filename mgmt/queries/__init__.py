@@ -1,1 +1,0 @@
-"""Reading: rows of the truth turned into plain values for pages, API and checks. Nothing here writes."""

@@ -1,0 +1,105 @@
+"""Services of quotas: set a tenant's quotas, and refuse writes that would exceed them.
+
+A service that creates a counted row locks the tenant's row until its transaction ends (`hold_tenant`), so that
+concurrent calls cannot exceed the limit together.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+import structlog
+from django.db import transaction
+from django.db.models import F
+
+from dataplane.spec import PipeSpec, SpecError, TopicDestination
+from dataplane.tables.quotas import KINDS, QuotaError, checked_limits
+from mgmt.cells.services.control import note
+from mgmt.errors import InvalidValue, QuotaExceededError
+from mgmt.models import ControlAction, Tenant, TenantQuota, User
+from mgmt.quotas.queries import SET_QUOTA, live_keys, open_pipes, quotas_for, topics_of
+
+LONGEST: Final = 200
+log = structlog.get_logger(__name__)
+
+
+@transaction.atomic
+def set_quota(*, tenant: Tenant, limits: Mapping[str, int | None], reason: str, by: User, now: datetime) -> TenantQuota:
+    """Set limits of a tenant by kind; None resets one to the default. Other limits are unchanged.
+
+    The data plane gets the change with the next control record. Existing rows stay, also above a lower limit.
+    Raises InvalidValue, naming the kind.
+    """
+    reason = reason.strip()
+    if not 1 <= len(reason) <= LONGEST:
+        raise InvalidValue("reason", f"needs 1 to {LONGEST} characters; the control audit shows it")
+    try:
+        given = checked_limits(limits)
+    except QuotaError as exc:
+        raise InvalidValue(exc.kind, exc.reason) from exc
+    hold_tenant(tenant.id)
+    row, _ = TenantQuota.objects.get_or_create(
+        tenant=tenant, defaults={"changed_at": now, "changed_by": by, "version": 0}
+    )
+    before = dict(row.limits)
+    kept = {name: limit for name, limit in before.items() if name not in limits}
+    TenantQuota.objects.filter(tenant=tenant).update(
+        limits=kept | given, version=F("version") + 1, changed_at=now, changed_by=by
+    )
+    row.refresh_from_db()
+    detail = {"tenant": tenant.id, "before": before, "after": row.limits}
+    words = f"{tenant.name}: {_difference(before, row.limits)}. {reason}"
+    note(ControlAction.PERSON, SET_QUOTA, outcome="done", at=now, reason=words, author=by, detail=detail)
+    log.info("quota set", by=by.username, **detail)
+    return row
+
+
+def hold_tenant(tenant_id: str) -> None:
+    """Lock the tenant's row: until this transaction ends no other one can create counted rows of the tenant."""
+    Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+
+
+def check_room_for_pipe(tenant_id: str) -> None:
+    """Raise QuotaExceededError if the tenant may not have one more open pipe."""
+    limit, used = quotas_for(tenant_id).pipes, open_pipes(tenant_id).count()
+    if used >= limit:
+        raise QuotaExceededError(
+            f"You have {used} of {limit} pipes. Close one, or ask the operator for a higher quota."
+        )
+
+
+def check_room_for_key(tenant_id: str) -> None:
+    """Raise QuotaExceededError if the tenant may not have one more API key."""
+    limit, used = quotas_for(tenant_id).api_keys, live_keys(tenant_id).count()
+    if used >= limit:
+        raise QuotaExceededError(
+            f"You have {used} of {limit} API keys. Revoke one, or ask the operator for a higher quota."
+        )
+
+
+def check_spec_within_quota(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
+    """Raise SpecError if a spec has more destinations, or topics, than the tenant may have.
+
+    `pipe_id`: the pipe whose revision it is; its present topics are not counted.
+    """
+    quotas = quotas_for(tenant_id)
+    if len(spec.destinations) > quotas.destinations_per_pipe:
+        reason = f"needs at most {quotas.destinations_per_pipe}, which is your quota, got {len(spec.destinations)}"
+        raise SpecError("$.destinations", reason)
+    mine = {name: to for name, to in spec.destinations.items() if isinstance(to, TopicDestination)}
+    if not mine:
+        return
+    hold_tenant(tenant_id)
+    others, last = topics_of(tenant_id, but=pipe_id), next(reversed(mine))
+    if len(others) + len(mine) > quotas.topics:
+        reason = f"is one too many: your quota is {quotas.topics} destinations of type topic"
+        raise SpecError(f"$.destinations.{last}", reason)
+    if sum(others) + sum(to.partitions for to in mine.values()) > quotas.partitions:
+        reason = f"is one too many: your quota is {quotas.partitions} partitions of topics"
+        raise SpecError(f"$.destinations.{last}.partitions", reason)
+
+
+def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    changed = [name for name in KINDS if before.get(name) != after.get(name)]
+    words = [f"{name} {before.get(name, 'default')} to {after.get(name, 'default')}" for name in changed]
+    return ", ".join(words) or "nothing changed"

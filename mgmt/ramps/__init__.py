@@ -1,0 +1,1 @@
+"""Ramps of revisions and admissions of pipes."""

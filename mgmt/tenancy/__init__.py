@@ -1,0 +1,1 @@
+"""Tenants, users, sign-in and secrets."""

@@ -1,0 +1,55 @@
+"""Authentication backend: the only place that checks passwords, so that each check counts against the limits.
+
+The sign-in page, the API and each later caller of django.contrib.auth.authenticate are covered without code of theirs.
+"""
+
+from typing import Any, Final
+
+import structlog
+from django.contrib.auth.backends import ModelBackend
+from django.core.exceptions import PermissionDenied
+from django.utils import timezone
+
+from mgmt.models import User
+from mgmt.tenancy.services.sign_in_limits import attempt_of, note_failure, note_success, wait_for_attempt_s
+
+DEVICE_COOKIE: Final = "penstock_device"
+BACKEND: Final = "mgmt.tenancy.authentication.LimitedBackend"
+log = structlog.get_logger(__name__)
+
+
+class LimitedBackend(ModelBackend):
+    """Django's ModelBackend with the limits of mgmt.tenancy.services.sign_in_limits."""
+
+    def authenticate(
+        self, request: Any, username: str | None = None, password: str | None = None, **kwargs: Any
+    ) -> User | None:
+        """Return the user; None for a wrong name, a wrong password or an account that is not active.
+
+        Over a limit no password is checked, for any account; `wait_of(request)` then returns the remaining seconds.
+        Raises PermissionDenied over a limit.
+        """
+        if username is None or password is None:
+            return None
+        username, now = username.replace("\0", "\ufffd"), timezone.now()
+        meta, cookies = getattr(request, "META", {}), getattr(request, "COOKIES", {})
+        attempt = attempt_of(
+            username=username, address=meta.get("REMOTE_ADDR", ""), device=cookies.get(DEVICE_COOKIE, "")
+        )
+        if seconds := wait_for_attempt_s(attempt, now):
+            if request is not None:
+                request.sign_in_wait_s = seconds
+            log.warning("sign-in refused: over the limit", address=attempt.address, wait_s=seconds)
+            raise PermissionDenied  # Django then asks no other backend
+        user = super().authenticate(request, username=username, password=password, **kwargs)
+        if user is None:
+            note_failure(attempt, now)
+        else:
+            note_success(attempt)
+        return user
+
+
+def wait_of(request: Any) -> int:
+    """Return the seconds until a password of this request would be checked again; 0 if the limit did not refuse it."""
+    seconds: int = getattr(request, "sign_in_wait_s", 0)
+    return seconds

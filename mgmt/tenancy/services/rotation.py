@@ -1,0 +1,60 @@
+"""Re-encryption of each stored secret with the first key, so that an old key can leave PENSTOCK_FERNET_KEYS."""
+
+from django.db import transaction
+from django.db.models import F
+
+from dataplane.tables.sealed import credential_place, salt_place, signing_place
+from mgmt.deliveries.services.destinations import with_endpoint
+from mgmt.models import AlertChannel, Destination, Pipe, Tenant
+from mgmt.tenancy.secrets import decrypt, encrypt, reencrypt
+
+
+def rotate_secrets() -> int:
+    """Re-encrypt all secrets with the first key; return the number of rows. Safe to repeat and to interrupt.
+
+    Each row is a transaction of its own. The data plane gets the new tokens as new versions of its records. Raises as
+    `decrypt` does for the first token that cannot be decrypted; that row is unchanged.
+    """
+    destinations = list(Destination.objects.order_by("id").values_list("id", flat=True))
+    channels = list(AlertChannel.objects.exclude(secret="").order_by("id").values_list("id", flat=True))
+    tenants = list(Tenant.objects.exclude(mask_salt="").order_by("id").values_list("id", flat=True))
+    for tenant in tenants:
+        _rotate_salt(tenant)
+    for destination in destinations:
+        _rotate_destination(destination)
+    for channel in channels:
+        _rotate_channel(channel)
+    return len(tenants) + len(destinations) + len(channels)
+
+
+@transaction.atomic
+def _rotate_destination(row_id: int) -> None:
+    """Take a lock for the same reason as rotate_signing_secret."""
+    row = Destination.objects.select_for_update().get(id=row_id)
+    row.secrets = [reencrypt(token, signing_place(row.pipe_id, row.name)) for token in row.secrets]
+    place = credential_place(row.pipe_id, row.name)
+    opened = [(endpoint, with_endpoint(decrypt(token, place), endpoint)) for endpoint, token in row.credentials]
+    row.credentials = [[endpoint, encrypt(text, place)] for endpoint, text in opened]
+    row.version = F("version") + 1
+    row.save(update_fields=["secrets", "credentials", "version"])
+
+
+@transaction.atomic
+def _rotate_salt(tenant_id: str) -> None:
+    """Also raise the version of the tenant's pipes, whose records carry the salt."""
+    row = Tenant.objects.select_for_update().get(id=tenant_id)
+    row.mask_salt = reencrypt(row.mask_salt, salt_place(row.id))
+    row.save(update_fields=["mask_salt"])
+    Pipe.objects.filter(tenant=row).update(version=F("version") + 1)
+
+
+@transaction.atomic
+def _rotate_channel(row_id: str) -> None:
+    row = AlertChannel.objects.select_for_update().get(id=row_id)
+    row.secret = reencrypt(row.secret, channel_place(row))
+    row.save(update_fields=["secret"])
+
+
+def channel_place(channel: AlertChannel) -> str:
+    """Return the location to which the signing secret of an alert webhook is bound (dataplane.tables.sealed)."""
+    return f"{channel.tenant_id}/{channel.id}/secret"

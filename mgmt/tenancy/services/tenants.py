@@ -1,0 +1,30 @@
+"""Services of tenants: create one, add members."""
+
+from django.db import IntegrityError, transaction
+
+from dataplane.tables.sealed import salt_place
+from mgmt.errors import AlreadyMemberError
+from mgmt.models import Membership, Tenant, User
+from mgmt.tenancy.names import checked_name
+from mgmt.tenancy.secrets import encrypt, new_mask_salt
+
+
+@transaction.atomic
+def create_tenant(*, name: str, owner: User) -> Tenant:
+    """Create a tenant with its first owner. Raises InvalidValue for the name."""
+    tenant = Tenant(name=checked_name("name", name))
+    tenant.mask_salt = encrypt(new_mask_salt(), salt_place(tenant.id))
+    tenant.save(force_insert=True)
+    add_member(tenant=tenant, user=owner, role=Membership.Role.OWNER)
+    return tenant
+
+
+def add_member(*, tenant: Tenant, user: User, role: Membership.Role) -> Membership:
+    """Add a user to a tenant with a role. Raises AlreadyMemberError if they have one."""
+    try:
+        with transaction.atomic():
+            return Membership.objects.create(tenant=tenant, user=user, role=role)
+    except IntegrityError as exc:
+        raise AlreadyMemberError(
+            f"{user} is a member of {tenant} already. Change the role of that membership."
+        ) from exc

@@ -1,0 +1,1 @@
+"""Usage of pipes and tenants."""

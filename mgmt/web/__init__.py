@@ -1,0 +1,1 @@
+"""Shared by the pages and the API: access control, rendering, problems, pagination."""

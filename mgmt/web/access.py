@@ -1,0 +1,201 @@
+"""Access control: the only path by which tenants' rows reach a request, and the only table of required roles.
+
+Another tenant's row raises DoesNotExist, exactly as a missing row does; views answer 404. A row of the user's own
+tenant that needs a higher role raises Forbidden; views answer 403. The getters bind the tenant and the pipe to the
+log context, so that each log line of the request names them.
+"""
+
+from typing import Final
+
+from django.db.models import F, QuerySet
+from structlog.contextvars import bind_contextvars
+
+from mgmt.models import (
+    Admission,
+    Alert,
+    AlertChannel,
+    ApiKey,
+    DeadLetter,
+    Destination,
+    DestinationTest,
+    LookupTable,
+    Membership,
+    Pipe,
+    PipeRevision,
+    Ramp,
+    Redrive,
+    Source,
+    SourceSchema,
+    Tenant,
+    User,
+)
+
+Role = Membership.Role
+
+# Each role may do all that the ones before it may.
+_ORDER: Final = (Role.VIEWER, Role.OPERATOR, Role.EDITOR, Role.OWNER)
+
+# The role that each action needs. Both the API's checks and the console's buttons use these constants.
+READ: Final = Role.VIEWER
+CREATE_PIPE: Final = Role.EDITOR
+RENAME_PIPE: Final = Role.EDITOR
+PUBLISH_REVISION: Final = Role.EDITOR
+REGISTER_SCHEMA: Final = Role.EDITOR
+MAKE_KEY: Final = Role.EDITOR
+REVOKE_KEY: Final = Role.EDITOR
+ROTATE_SECRET: Final = Role.EDITOR
+PAUSE: Final = Role.OPERATOR  # also resume; of a pipe or a destination
+STEER_RAMP: Final = Role.OPERATOR  # hold, resume, roll back
+MOVE_MESSAGES: Final = Role.OPERATOR  # release, redrive, abort
+HANDLE_ALERT: Final = Role.OPERATOR  # acknowledge, snooze, resolve, probe
+SEND_TEST: Final = Role.EDITOR  # the user chooses the body, and it is signed like a message
+SET_CREDENTIAL: Final = Role.EDITOR
+CHANGE_CHANNELS: Final = Role.EDITOR
+CHANGE_LOOKUPS: Final = Role.EDITOR  # tables and their rows
+CLOSE_PIPE: Final = Role.OWNER
+MANAGE_MEMBERS: Final = Role.OWNER
+
+
+class Forbidden(Exception):  # noqa: N818 named for what the caller answers
+    """The user is a member of the tenant, but their role is too low. `need`: the required role; `role`: theirs."""
+
+    def __init__(self, *, need: str, role: str) -> None:
+        super().__init__(f"This needs the role {need}; you are {role}. Ask an owner of the tenant for the role.")
+        self.need = need
+        self.role = role
+
+
+def may(role: str | None, need: str) -> bool:
+    """Return True if `role` (None: not a member) includes the role `need`."""
+    return role is not None and _ORDER.index(Role(role)) >= _ORDER.index(Role(need))
+
+
+def role_in(user: User, tenant_id: str) -> str | None:
+    """Return the user's role in the tenant; None if they are not a member."""
+    return Membership.objects.filter(user=user, tenant_id=tenant_id).values_list("role", flat=True).first()
+
+
+def tenants_of(user: User) -> QuerySet[Tenant]:
+    """Return the user's tenants, ordered by name."""
+    return Tenant.objects.filter(memberships__user_id=user.pk).order_by("name", "id")
+
+
+def pipes_of(user: User) -> QuerySet[Pipe]:
+    """Return the pipes of all the user's tenants, newest first."""
+    return Pipe.objects.filter(tenant__memberships__user_id=user.pk).order_by("-created_at", "-id")
+
+
+def get_tenant(user: User, tenant_id: str, need: str = READ) -> Tenant:
+    """Return one of the user's tenants. Raises Tenant.DoesNotExist, Forbidden."""
+    tenant = tenants_of(user).get(id=_storable(tenant_id))
+    bind_contextvars(tenant=tenant.id)
+    _require(user, tenant.id, need)
+    return tenant
+
+
+def get_pipe(user: User, pipe_id: str, need: str = READ) -> Pipe:
+    """Return one of the user's pipes, with its tenant. Raises Pipe.DoesNotExist, Forbidden."""
+    pipe = pipes_of(user).select_related("tenant", "admission__held_by").get(id=_storable(pipe_id))
+    bind_contextvars(tenant=pipe.tenant_id, pipe=pipe.id)
+    _require(user, pipe.tenant_id, need)
+    return pipe
+
+
+def get_revision(user: User, pipe_id: str, number: int, need: str = READ) -> PipeRevision:
+    """Return a revision of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    return PipeRevision.objects.select_related("pipe", "author").get(pipe=get_pipe(user, pipe_id, need), number=number)
+
+
+def get_ramp(user: User, pipe_id: str, number: int, need: str = READ) -> Ramp:
+    """Return the ramp of a revision. Raises ObjectDoesNotExist, also for a revision without a ramp; Forbidden."""
+    about = ("revision__pipe__tenant", "revision__pipe__admission__held_by", "stable__pipe", "held_by", "ended_by")
+    rows = Ramp.objects.select_related(*about)
+    return rows.get(revision__pipe=get_pipe(user, pipe_id, need), revision__number=number)
+
+
+def get_admission(user: User, pipe_id: str, need: str = READ) -> Admission:
+    """Return the admission of a pipe. Raises ObjectDoesNotExist, also for a pipe without an admission; Forbidden."""
+    return get_pipe(user, pipe_id, need).admission
+
+
+def get_source(user: User, pipe_id: str, name: str, need: str = READ) -> Source:
+    """Return a source of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Source.objects.select_related("pipe__tenant", "pipe__admission__held_by")
+    return rows.get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
+
+
+def get_schema(user: User, pipe_id: str, name: str, number: int, need: str = READ) -> SourceSchema:
+    """Return one version of the schema of a source. Raises ObjectDoesNotExist, Forbidden."""
+    source = get_source(user, pipe_id, name, need)
+    return SourceSchema.objects.select_related("author").get(source=source, number=number)
+
+
+def get_key(user: User, pipe_id: str, key_id: str, need: str = READ) -> ApiKey:
+    """Return an API key of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    return ApiKey.objects.select_related("source").get(source__pipe=get_pipe(user, pipe_id, need), id=_storable(key_id))
+
+
+def get_destination(user: User, pipe_id: str, name: str, need: str = READ) -> Destination:
+    """Return a destination of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    return Destination.objects.select_related("pipe").get(pipe=get_pipe(user, pipe_id, need), name=_storable(name))
+
+
+def get_destination_test(user: User, test_id: str, need: str = READ) -> DestinationTest:
+    """Return a test request of one of the user's tenants. Raises DestinationTest.DoesNotExist, Forbidden."""
+    mine = DestinationTest.objects.filter(tenant__memberships__user_id=user.pk)
+    row = mine.select_related("tenant", "pipe", "by").get(id=_storable(test_id))
+    _require(user, row.tenant_id, need)
+    return row
+
+
+def get_dead_letter(user: User, pipe_id: str, number: int, need: str = READ) -> DeadLetter:
+    """Return a dead letter of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    return DeadLetter.objects.select_related("move").get(pipe_id=get_pipe(user, pipe_id, need).id, id=number)
+
+
+def get_redrive(user: User, pipe_id: str, move_id: str, need: str = READ) -> Redrive:
+    """Return a release or redrive of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Redrive.objects.select_related("pipe", "by")
+    return rows.get(pipe=get_pipe(user, pipe_id, need), id=_storable(move_id))
+
+
+def get_alert(user: User, pipe_id: str, alert_id: str, need: str = READ) -> Alert:
+    """Return an alert of one of the user's pipes. Raises ObjectDoesNotExist, Forbidden."""
+    rows = Alert.objects.select_related("pipe", "acknowledged_by", "resolved_by")
+    return rows.get(pipe=get_pipe(user, pipe_id, need), id=_storable(alert_id))
+
+
+def get_channel(user: User, tenant_id: str, channel_id: str, need: str = READ) -> AlertChannel:
+    """Return a notification channel of one of the user's tenants. Raises ObjectDoesNotExist, Forbidden."""
+    return AlertChannel.objects.get(tenant=get_tenant(user, tenant_id, need), id=_storable(channel_id))
+
+
+def lookup_tables_of(user: User) -> QuerySet[LookupTable]:
+    """Return the live look-up tables of all the user's tenants, newest first."""
+    mine = LookupTable.objects.filter(tenant__memberships__user_id=user.pk, state=LookupTable.State.LIVE)
+    return mine.order_by("-created_at", "-id")
+
+
+def get_lookup_table(user: User, table_id: str, need: str = READ) -> LookupTable:
+    """Return a live look-up table of one of the user's tenants. Raises LookupTable.DoesNotExist, Forbidden."""
+    table = lookup_tables_of(user).get(id=_storable(table_id))
+    _require(user, table.tenant_id, need)
+    return table
+
+
+def with_roles(rows: QuerySet[Pipe]) -> QuerySet[Pipe]:
+    """Annotate the rows of `pipes_of` with the user's role as `my_role`, in the same query: for lists with buttons."""
+    return rows.annotate(my_role=F("tenant__memberships__role"))
+
+
+def _storable(text: str) -> str:
+    """Replace U+0000, which Postgres cannot even compare, by U+FFFD, which no row's id contains."""
+    return text.replace("\x00", "\ufffd")
+
+
+def _require(user: User, tenant_id: str, need: str) -> None:
+    if need == READ:
+        return  # the query finds rows of members only, and each member is at least a viewer
+    role = role_in(user, tenant_id)
+    if not may(role, need):
+        raise Forbidden(need=need, role=role or "no member")

@@ -1,0 +1,190 @@
+"""Errors as application/problem+json (RFC 9457): the list of codes, and the only function that builds a body."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.http import HttpRequest, JsonResponse
+from rest_framework.exceptions import APIException
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 5
+_WAIT_S: Final = {
+    "unavailable": RETRY_AFTER_S,
+    "busy": RETRY_AFTER_S,
+    "too-many-at-once": 2,
+    "too-many-tests": 60,
+    "too-many-confirmations": 3_600,
+}
+
+
+@dataclass(frozen=True)
+class ProblemType:
+    """Kind of error. `meaning` is the text of its help page: the reason and the next action."""
+
+    status: int
+    title: str
+    meaning: str
+
+
+PROBLEMS: Final[dict[str, ProblemType]] = {
+    "invalid": ProblemType(
+        400,
+        "The request is not valid",
+        "`errors` names each field and what it needs. Correct them and send the request again.",
+    ),
+    "json-invalid": ProblemType(
+        400, "The body is not JSON", "`detail` says at which line and column parsing stopped. Send one JSON object."
+    ),
+    "parameter-invalid": ProblemType(
+        400, "A query parameter is not valid", "`errors` names the parameter and what it needs."
+    ),
+    "bad-request": ProblemType(400, "The request cannot be read", "Check the host, path and headers of the request."),
+    "not-authenticated": ProblemType(
+        401, "You are not signed in", "Sign in, or send a user name and password with Basic authentication."
+    ),
+    "authentication-failed": ProblemType(
+        401, "The user name or password is wrong", "Check both. After ten failed attempts, wait before you try again."
+    ),
+    "csrf-failed": ProblemType(
+        403,
+        "The CSRF token is missing or wrong",
+        "Send the token of the CSRF cookie as X-CSRFToken, together with the session cookie.",
+    ),
+    "role-too-low": ProblemType(
+        403, "Your role does not allow this", "Ask an owner of the tenant for the role that `detail` names."
+    ),
+    "forbidden": ProblemType(403, "This is not allowed", "`detail` says why."),
+    "not-found": ProblemType(
+        404, "Not found", "Check the id. A resource of another tenant is also reported as not found."
+    ),
+    "method-not-allowed": ProblemType(405, "The method is not allowed", "The Allow header lists the allowed methods."),
+    "not-acceptable": ProblemType(406, "Only JSON is available", "Send `Accept: application/json`."),
+    "conflict": ProblemType(
+        409, "The request conflicts with the stored state", "Read the newest state, then decide again."
+    ),
+    "revision-conflict": ProblemType(
+        409,
+        "Another user published a revision first",
+        "Read the newest revision, apply your change to it, and publish with `based_on` set to its number.",
+    ),
+    "name-taken": ProblemType(409, "The name is already in use", "Choose another name."),
+    "pipe-closed": ProblemType(409, "The pipe is closed", "Reopen the pipe first."),
+    "limit-reached": ProblemType(409, "The limit is reached", "First remove one that you no longer need."),
+    "quota-exceeded": ProblemType(
+        409,
+        "Your quota is used up",
+        "Remove what you no longer need, or ask the operator of Penstock for a higher quota.",
+    ),
+    "table-in-use": ProblemType(
+        409, "The look-up table is in use", "`detail` names the revision. First publish one without the table."
+    ),
+    "table-removed": ProblemType(409, "The look-up table was removed", "Create the table again, or use another one."),
+    "destination-removed": ProblemType(
+        409, "The destination was removed", "Publish a revision that contains it again."
+    ),
+    "schema-breaking": ProblemType(
+        409,
+        "The schema would refuse events that are accepted now",
+        "`errors` names each field and the reason. Relax the schema there, or create a new source for the new events.",
+    ),
+    "schema-conflict": ProblemType(
+        409, "Another user registered a schema first", "Read the newest version, then register yours."
+    ),
+    "ramp-over": ProblemType(
+        409, "The ramp has ended", "The revision is live or was rolled back. Read the ramp again."
+    ),
+    "admission-over": ProblemType(
+        409, "The pipe's admission has ended", "All its keys are admitted. There is nothing left to hold or resume."
+    ),
+    "nothing-to-move": ProblemType(
+        409,
+        "No message matches the selection",
+        "The messages are already in a redrive or release, or none match. Preview the selection.",
+    ),
+    "alert-not-open": ProblemType(409, "The alert is resolved, or its probe is in progress", "Read the alert again."),
+    "nothing-to-send": ProblemType(
+        409, "The event leads to no request to this destination", "Send an event that reaches the destination."
+    ),
+    "nothing-to-probe": ProblemType(409, "There is no message to send as a probe", "Resume the destination instead."),
+    "paused-already": ProblemType(409, "The controller is already paused there", "End that pause first."),
+    "not-movable": ProblemType(409, "The pipe cannot be migrated to another cell", "`detail` gives the reason."),
+    "relocation-under-way": ProblemType(
+        409, "A migration of the pipe is in progress", "Wait until it ends, or cancel it."
+    ),
+    "already-member": ProblemType(409, "The user is already a member", "Change the role of the existing membership."),
+    "body-too-large": ProblemType(413, "The body is too large", "Send at most 1 MiB."),
+    "media-type": ProblemType(415, "The media type is not supported", "Send application/json."),
+    "spec-invalid": ProblemType(
+        422, "The spec cannot run", "`errors` names the field and what it needs. Nothing was stored."
+    ),
+    "schema-invalid": ProblemType(
+        422, "The schema cannot be used", "`errors` points to the keyword and says what it needs. Nothing was stored."
+    ),
+    "row-invalid": ProblemType(
+        422, "A row is not valid", "`errors` gives the row's number and what the row needs. No row was stored."
+    ),
+    "credential-needed": ProblemType(
+        422,
+        "A credential must be entered again",
+        "Send it in `credentials`: a stored credential is sent only to the address it was entered for. "
+        "Nothing was stored.",
+    ),
+    "destination-forbidden": ProblemType(
+        422, "The destination's address is not allowed", "Use a public address. `errors` names the field."
+    ),
+    "too-expensive": ProblemType(
+        422,
+        "The dry run or schema check exceeds a limit",
+        "`detail` names the limit. Use simpler steps or a smaller event.",
+    ),
+    "too-many-at-once": ProblemType(
+        429, "Too many dry runs or schema checks at once", "Wait until one of yours has ended."
+    ),
+    "throttled": ProblemType(429, "Too many requests", "Wait for the number of seconds in Retry-After."),
+    "too-many-tests": ProblemType(429, "Too many test requests", "Wait for the number of seconds in Retry-After."),
+    "too-many-confirmations": ProblemType(
+        429,
+        "Too many confirmation e-mails",
+        "Look for the e-mail that was sent, also in the spam folder, or wait a day.",
+    ),
+    "internal": ProblemType(500, "Internal error", "Try again. If the error persists, report `request_id`."),
+    "body-slow": ProblemType(408, "The body arrived too slowly", "Send the whole body at once."),
+    "busy": ProblemType(503, "The server is busy", "Nothing was stored. Try again after Retry-After."),
+    "unavailable": ProblemType(
+        503, "A required service is unavailable", "Nothing was stored. Try again after Retry-After."
+    ),
+}
+
+
+class ProblemError(APIException):
+    """Exception for one of PROBLEMS, by its code."""
+
+    def __init__(self, code: str, detail: str = "", errors: list[dict[str, str]] | None = None) -> None:
+        super().__init__(detail or PROBLEMS[code].meaning, code)
+        self.code = code
+        self.status_code = PROBLEMS[code].status
+        self.errors = errors or []
+        self.wait = _WAIT_S.get(code)
+
+
+def problem_body(
+    request: HttpRequest, code: str, detail: str = "", errors: list[dict[str, str]] | None = None
+) -> dict[str, Any]:
+    """Return the body for one of PROBLEMS. It names the request's fields and never repeats their values."""
+    problem = PROBLEMS[code]
+    return {
+        "type": f"{settings.PENSTOCK_WEB_URL}/api/v1/problems/{code}/",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": detail or problem.meaning,
+        "instance": request.path,
+        "code": code,
+        "request_id": request.META.get("penstock.request_id", ""),
+        "errors": errors or [],
+    }
+
+
+def problem_response(request: HttpRequest, code: str) -> JsonResponse:
+    """Return a problem response for a request that reached no view of the API."""
+    return JsonResponse(problem_body(request, code), status=PROBLEMS[code].status, content_type=MEDIA_TYPE)

@@ -1,0 +1,180 @@
+"""Rendering of pages and fragments for a viewer, in a tenant, with the permissions of the viewer's role."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, wraps
+from typing import Any, Final, TypeVar
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
+
+from mgmt import services
+from mgmt.alerts.queries.open_alert_count import open_alert_count
+from mgmt.models import Tenant, User
+from mgmt.sandbox import SandboxRefused
+from mgmt.web import access
+from mgmt.web.snippets import api_curl
+
+THEME_COOKIE: Final = "penstock_theme"
+THEMES: Final = ("light", "dark")
+_TENANT_KEY: Final = "tenant"
+_T = TypeVar("_T")
+_View = Callable[..., HttpResponseBase]
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """Permissions of the viewer in the tenant; routes and their buttons use the same rule."""
+
+    create: bool  # pipes
+    edit: bool  # revisions, keys, secrets
+    close: bool
+    pause: bool  # and resume
+    steer: bool  # a ramp: hold, resume, roll back
+    move: bool  # release, redrive, abort
+    handle: bool  # alerts
+    credential: bool
+    test: bool  # test requests
+    channels: bool
+    tables: bool  # look-up tables and their rows
+
+
+def for_members(view: _View) -> _View:
+    """Require a signed-in user: another tenant's row gives 404 like a missing one, too low a role 403 with why."""
+
+    @wraps(view)
+    @login_required
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return view(request, *args, **kwargs)
+        except ObjectDoesNotExist as exc:
+            raise Http404 from exc
+        except access.Forbidden as exc:
+            raise PermissionDenied(str(exc)) from exc
+        except SandboxRefused as exc:
+            return render(request, "web/not_now.html", {"why": str(exc)}, status=503)
+
+    return guarded
+
+
+def for_staff(view: _View) -> _View:
+    """Require a staff user; anybody else gets 404."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not viewer_of(request).is_staff:
+            raise Http404
+        return view(request, *args, **kwargs)
+
+    return for_members(guarded)
+
+
+def viewer_of(request: HttpRequest) -> User:
+    """Return the signed-in user. Raises TypeError if there is none: the view lacks `login_required`."""
+    user = request.user
+    if not isinstance(user, User):
+        raise TypeError("needs a signed-in user: the view lacks login_required")
+    return user
+
+
+def tenant_of(request: HttpRequest) -> Tenant | None:
+    """Return the tenant selected in this session, else the viewer's first; None for a user without tenants."""
+    tenants = list(access.tenants_of(viewer_of(request)))
+    chosen = request.session.get(_TENANT_KEY)
+    return next((tenant for tenant in tenants if tenant.id == chosen), tenants[0] if tenants else None)
+
+
+def choose_tenant(request: HttpRequest, tenant: Tenant) -> None:
+    """Store the selected tenant in the session."""
+    request.session[_TENANT_KEY] = tenant.id
+
+
+def show(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    tenant: Tenant | None,
+    part: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """Render a page, or its fragment `part` if that is not empty."""
+    role = access.role_in(viewer_of(request), tenant.id) if tenant else None
+    full = {
+        "tenant": tenant,
+        "tenants": once(lambda: list(access.tenants_of(viewer_of(request)))),
+        "role_label": role or "",
+        "may": permissions_of(role),
+        "theme": theme_of(request),
+        "fragment": bool(part),
+        "get_opened": once(lambda: open_alert_count(tenant.id) if tenant else 0),
+        **context,
+    }
+    response = render(request, f"{template}#{part}" if part else template, full, status=status)
+    patch_vary_headers(response, ["HX-Request", "Cookie"])
+    response["Cache-Control"] = "no-store"  # pages contain data of a tenant, some also a secret
+    return response
+
+
+def act_and_report(request: HttpRequest, action: Callable[[], object], words: str) -> None:
+    """Run an action and queue `words` as a flash message, or the error text if it was refused."""
+    try:
+        action()
+        messages.success(request, words, "fine")
+    except (services.ServiceError, services.InvalidValue) as exc:
+        messages.error(request, str(exc), "bad")
+
+
+def part_of(request: HttpRequest, known: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the (template, fragment) that htmx requests; None for the whole page."""
+    name = request.GET.get("part", "")
+    return (known[name], name) if "HX-Request" in request.headers and name in known else None
+
+
+def permissions_of(role: str | None) -> Permissions:
+    """Return the permissions of a role, from the same table as the API."""
+    return Permissions(
+        create=access.may(role, access.CREATE_PIPE),
+        edit=access.may(role, access.PUBLISH_REVISION),
+        close=access.may(role, access.CLOSE_PIPE),
+        pause=access.may(role, access.PAUSE),
+        steer=access.may(role, access.STEER_RAMP),
+        move=access.may(role, access.MOVE_MESSAGES),
+        handle=access.may(role, access.HANDLE_ALERT),
+        credential=access.may(role, access.SET_CREDENTIAL),
+        test=access.may(role, access.SEND_TEST),
+        channels=access.may(role, access.CHANGE_CHANNELS),
+        tables=access.may(role, access.CHANGE_LOOKUPS),
+    )
+
+
+def theme_of(request: HttpRequest) -> str:
+    """Return the selected theme; "" means that of the operating system."""
+    theme = request.COOKIES.get(THEME_COOKIE, "")
+    return theme if theme in THEMES else ""
+
+
+def number_of(text: str | None) -> int:
+    """Parse the number of a query or form field; 0 for anything else and for numbers of 18 or more digits."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 18 else 0
+
+
+def once(read: Callable[[], _T]) -> Callable[[], _T]:
+    """Return a lazy, cached `read`: a template may call it several times, and it runs at most once."""
+    return cache(read)
+
+
+def ingest_url() -> str:
+    """Return the base URL for events."""
+    return str(settings.PENSTOCK_INGEST_URL)
+
+
+def as_curl(request: HttpRequest, path: str, body: Mapping[str, Any] | None = None) -> str:
+    """Return the curl command for the REST call that matches this page."""
+    return api_curl(web_url=settings.PENSTOCK_WEB_URL, user=viewer_of(request).get_username(), path=path, body=body)

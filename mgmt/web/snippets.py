@@ -1,0 +1,74 @@
+"""Code snippets for sending events and for API calls, with the user's own endpoint and key."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+SAMPLE: Final = '{"type": "order.created", "order": {"id": 4711, "total": 129.90}}'
+KEY_PLACEHOLDER: Final = "$PENSTOCK_KEY"
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Command or a few lines of code; `slug` is part of the element id."""
+
+    slug: str
+    language: str
+    text: str
+
+
+def endpoint(ingest_url: str) -> str:
+    """Return the URL for events."""
+    return f"{ingest_url}/v1/events"
+
+
+def send_snippets(*, ingest_url: str, key: str = "") -> list[Snippet]:
+    """Return snippets that send one event; without `key` they read it from the environment."""
+    url = endpoint(ingest_url)
+    python_key = repr(key) if key else 'os.environ["PENSTOCK_KEY"]'
+    script_key = f'"{key}"' if key else "process.env.PENSTOCK_KEY"
+    return [
+        Snippet(
+            "curl",
+            "curl",
+            f"curl -sS {url} \\\n"
+            f'  -H "Authorization: Bearer {key or KEY_PLACEHOLDER}" \\\n'
+            f'  -H "Content-Type: application/json" \\\n'
+            f"  -d {shlex.quote(SAMPLE)}",
+        ),
+        Snippet(
+            "python",
+            "Python",
+            "import json"
+            + ("" if key else ", os")
+            + ", urllib.request\n\n"
+            + f'request = urllib.request.Request(\n    "{url}",\n    data=json.dumps({SAMPLE}).encode(),\n'
+            + f'    headers={{"Authorization": "Bearer " + {python_key}, "Content-Type": "application/json"}},\n)\n'
+            + "print(urllib.request.urlopen(request, timeout=10).read().decode())",
+        ),
+        Snippet(
+            "javascript",
+            "JavaScript",
+            f'const answer = await fetch("{url}", {{\n  method: "POST",\n'
+            f'  headers: {{ Authorization: `Bearer ${{{script_key}}}`, "Content-Type": "application/json" }},\n'
+            f"  body: JSON.stringify({SAMPLE}),\n}});\nconsole.log(await answer.json());",
+        ),
+        Snippet("url", "Webhook URL for services without custom headers", _with_key(url, key or KEY_PLACEHOLDER)),
+    ]
+
+
+def _with_key(url: str, key: str) -> str:
+    """Return the URL with embedded credentials: services without custom headers send these as HTTP Basic."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://events:{key}@{rest}"
+
+
+def api_curl(*, web_url: str, user: str, path: str, body: Mapping[str, Any] | None = None) -> str:
+    """Return the curl command for the REST call of a page; curl prompts for the password."""
+    lines = [f"curl -sS -u {shlex.quote(user)} {web_url}/api/v1/{path}"]
+    if body is not None:
+        text = json.dumps(body, indent=1, ensure_ascii=False)
+        lines += ['-H "Content-Type: application/json"', f"-d {shlex.quote(text)}"]
+    return " \\\n  ".join(lines)

@@ -1,0 +1,32 @@
+"""Rate limits of the API, by user, or by address if nobody is signed in. Requests are counted in Postgres."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from django.utils import timezone
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+
+from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
+
+PER_USER: Final = TryLimit("api: user", 1_200, timedelta(minutes=1))
+PER_ADDRESS: Final = TryLimit("api: address", 120, timedelta(minutes=1))
+
+
+class ApiThrottle(BaseThrottle):
+    """Throttle that counts each request once."""
+
+    def __init__(self) -> None:
+        self._wait_s = 0
+
+    def allow_request(self, request: Request, _view: Any) -> bool:
+        """Count the request. Return False if it is over the limit."""
+        if request.user.is_authenticated:
+            self._wait_s = hit(PER_USER, str(request.user.pk), timezone.now())
+        else:
+            self._wait_s = hit(PER_ADDRESS, network_of(request.META.get("REMOTE_ADDR", "")), timezone.now())
+        return not self._wait_s
+
+    def wait(self) -> float:
+        """Return the seconds until the window of the limit ends."""
+        return float(self._wait_s)

@@ -1,1 +1,0 @@
-"""The data plane alone: topics and control records made directly, without management or control plane."""

@@ -1,0 +1,63 @@
+"""Measure CPU time on a busy machine: the thread's own clock, no garbage collector, the best of a few runs."""
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+NOISE_NS = 5.0  # per byte; a shorter run cannot be distinguished from its own overhead
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """Disable Python's cyclic collector: its time depends on everything else that the test process holds."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def cpu_s(work: Callable[[], object], bound_s: float = 0.0, tries: int = 5) -> float:
+    """Return the minimum CPU time of up to `tries` runs, in seconds.
+
+    One run within `bound_s` is enough, and so is one that exceeds it beyond any noise.
+    """
+    best = float("inf")
+    with no_collector():
+        for _ in range(tries):
+            began = time.thread_time()
+            work()
+            best = min(best, time.thread_time() - began)
+            if best <= bound_s or best > 5 * bound_s > 0:
+                break
+    return best
+
+
+def grows_faster(
+    work: Callable[[bytes], object], body_of: Callable[[int], bytes], sizes: Sequence[int], factor: float = 5.0
+) -> str:
+    """Return "" if the CPU time per byte stays within `factor` of that at the first size, else the excess as text.
+
+    Stops at the first size over the limit, so that quadratic work fails instead of hanging. Other processes of
+    the machine slow a run down through shared caches and cores, for a second or more: a size is too slow only
+    when three comparisons with the first size agree.
+    """
+    first = body_of(sizes[0])
+    limit_ns = _limit_ns(work, first, factor)
+    for size in sizes[1:]:
+        body, tries = body_of(size), 3
+        while (spent_ns := _ns_per_byte(work, body, limit_ns)) > limit_ns:
+            tries -= 1
+            if not tries:
+                return f"{spent_ns:.0f} ns a byte at {len(body)} bytes, needs at most {limit_ns:.0f}"
+            limit_ns = _limit_ns(work, first, factor)
+    return ""
+
+
+def _limit_ns(work: Callable[[bytes], object], first: bytes, factor: float) -> float:
+    return factor * max(NOISE_NS, _ns_per_byte(work, first))
+
+
+def _ns_per_byte(work: Callable[[bytes], object], body: bytes, bound_ns: float = 0.0) -> float:
+    return cpu_s(lambda: work(body), bound_ns * len(body) / 1e9) * 1e9 / len(body)

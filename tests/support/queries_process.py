@@ -1,0 +1,45 @@
+"""A cell's queries alone, without lanes, in a separate process that a test kills and restarts."""
+
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from dataplane.jobs import lake_writer
+from dataplane.jobs.lake import LakeQuery
+from dataplane.jobs.queries import QuerySupervisor
+from dataplane.runtime.lake_conf import LAKE_CONF
+from dataplane.runtime.settings import settings_from
+from dataplane.tables.control import ControlReader
+
+COMPACT_EVERY: Final = 3  # batches, so that a test does not wait for twenty
+
+
+def main() -> None:
+    """Run `queries_process.py <cell>`: everything else comes from the environment."""
+    cell_name, jars = sys.argv[1], os.environ["PENSTOCK_SPARK_JARS"]
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO)
+    lake_writer.COMPACT_EVERY = COMPACT_EVERY
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    builder = SparkSession.builder.master("local[4]").appName("queries")
+    builder = builder.config("spark.jars", ",".join(map(str, Path(jars).glob("*.jar"))))
+    for name, value in {**LAKE_CONF, "spark.ui.enabled": "false", "spark.scheduler.mode": "FAIR"}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    settings = settings_from(os.environ)
+    reader = ControlReader(settings.kafka)
+    keeper = QuerySupervisor(spark, settings, reader.table, (LakeQuery(),))
+    while True:
+        reader.refresh()
+        if cell := reader.table.cell(cell_name):
+            keeper.poll(cell, "here")
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main()

@@ -56,7 +56,7 @@ class Stand:
 
         Raises RuntimeError if the process has ended by then.
         """
-        name = command[-1].replace("/", "-")
+        name = command[-1].replace("/", "-").replace(" ", "-")
         with (self.box.var / f"{name}.log").open("ab") as log:
             process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.env, stdout=log, stderr=log)
         try:

@@ -7,13 +7,8 @@ kinds.
 from collections.abc import Mapping
 from typing import Any, Final
 
-FIRST_KINDS: Final = (
-    "process",
-    "transmit",
-    "transmit-retry",
-    "retrier",
-    "transmit-slow",
-)  # of drivers that report none
+# Kinds of lanes of a driver that does not report them: all that the first release had.
+FIRST_KINDS: Final = ("process", "transmit", "transmit-retry", "retrier", "transmit-slow")
 
 
 def expected_lanes(wanted: Mapping[str, int], driver: Mapping[str, Any] | None) -> list[str]:

@@ -64,7 +64,7 @@ def about_pipe(pipe: Pipe, now: datetime) -> list[str]:
     lines += [_of_revision(row) for row in _current_revisions(pipe)]
     admission = Admission.objects.filter(pipe=pipe, ended_at=None).first()
     if admission is not None:
-        lines.append(f"it is let in by shares: {admission.reason or f'{admission.share} % of its keys are let in'}")
+        lines.append(f"it is admitted by shares: {admission.reason or f'{admission.share} % of its keys are admitted'}")
     lines += [
         _of_destination(row) for row in pipe.destinations.exclude(state__in=["active", "removed"]).order_by("name")
     ]

@@ -221,7 +221,7 @@ class AlertChannelAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Notification)
-class NoticeAdmin(ReadOnlyAdmin):
+class NotificationAdmin(ReadOnlyAdmin):
     """Notifications that are due, sent or failed."""
 
     list_display = ["alert", "channel", "what", "state", "tries", "next_at", "error"]
@@ -230,7 +230,7 @@ class NoticeAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Redrive)
-class MoveAdmin(ReadOnlyAdmin):
+class RedriveAdmin(ReadOnlyAdmin):
     """Releases and redrives, without their offset lists."""
 
     list_display = ["id", "what", "destination", "pipe", "state", "total", "moved", "skipped", "created_at"]

@@ -94,7 +94,7 @@ def _redrive(cell: Cell) -> str:
 
 def _admission(cell: Cell) -> str:
     row = Admission.objects.filter(pipe__in=cell.pipes.all(), ended_at=None).first()
-    return f"pipe {row.pipe_id} is being let in by shares" if row else ""
+    return f"pipe {row.pipe_id} is still being admitted by shares" if row else ""
 
 
 def _revision(cell: Cell) -> str:

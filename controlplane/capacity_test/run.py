@@ -136,7 +136,7 @@ def _search(cell: Cell, wish: CapacityTestRequest, say: Say) -> list[tuple[Searc
 def _check(cell: Cell, wish: CapacityTestRequest, watch: CellWatch) -> None:
     if missing := watch.missing():
         raise CapacityTestError(f"no heartbeats from {', '.join(missing)} of cell {cell.id}: is it running?")
-    if far := watch.far_hosts():
+    if far := watch.remote_hosts():
         raise CapacityTestError(
             f"lanes run on {', '.join(sorted(far))} and cannot reach a receiver on this host's loopback"
         )

@@ -18,7 +18,9 @@ from dataplane.names import INPUTS_OF, LaneKind, lane_group
 from mgmt.cells.queries.cells import places_of
 from mgmt.models import Heartbeat
 
-HEARD: Final = timedelta(seconds=15)  # heartbeats of a busy machine are late; each clock carries its own time
+HEARTBEAT_MAX_AGE: Final = timedelta(
+    seconds=15
+)  # heartbeats of a busy machine are late; each clock carries its own time
 
 
 class GroupCounters(Struct, frozen=True):
@@ -55,7 +57,7 @@ class CellWatch:
         """Return the number of messages that wait for the cell's lanes."""
         return sum(max(0, one.came - one.settled) for one in self._progress().values())
 
-    def far_hosts(self) -> set[str]:
+    def remote_hosts(self) -> set[str]:
         """Return the other hosts that run lanes of the cell; they cannot reach this host's loopback."""
         bodies = self._beats().filter(cell=self._cell, kind__in=LANES).values_list("body", flat=True)
         return {body["host"] for body in bodies} - {socket.gethostname()}
@@ -75,7 +77,7 @@ class CellWatch:
         return found
 
     def _beats(self) -> QuerySet[Heartbeat]:
-        since = datetime.now(UTC) - HEARD
+        since = datetime.now(UTC) - HEARTBEAT_MAX_AGE
         return Heartbeat.objects.filter(
             cell__in=["", self._cell], kind__in=["ingest", *LANES], state="running", at__gte=since
         )

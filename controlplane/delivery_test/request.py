@@ -28,7 +28,7 @@ class DeliveryTestRequest(Struct, frozen=True):
     to: HttpDestination
 
 
-def post_of(request: DeliveryTestRequest, secrets: OpenedSecrets, now_s: int) -> HttpRequest:
+def http_request_of(request: DeliveryTestRequest, secrets: OpenedSecrets, now_s: int) -> HttpRequest:
     """Return the HTTP request, signed at `now_s` (Unix time).
 
     Its timeout is the destination's own, at most LONGEST_MS.
@@ -41,7 +41,7 @@ def post_of(request: DeliveryTestRequest, secrets: OpenedSecrets, now_s: int) ->
     return HttpRequest(request.id, request.url, lines, body, timeout_ms, identity=secrets.identity)
 
 
-def answer_of(answer: HttpResponse, to: HttpDestination, secrets: Iterable[str]) -> dict[str, Any]:
+def result_of(answer: HttpResponse, to: HttpDestination, secrets: Iterable[str]) -> dict[str, Any]:
     """Return the row's fields for an answer: the outcome that a message would have had, and the timings.
 
     secrets: texts to mask in the answer
@@ -65,6 +65,6 @@ def answer_of(answer: HttpResponse, to: HttpDestination, secrets: Iterable[str])
     }
 
 
-def locked(cause: str) -> dict[str, Any]:
+def unsent_result(cause: str) -> dict[str, Any]:
     """Return the row's fields for a request that was not sent: its secrets are missing or cannot be decrypted."""
     return {"outcome": "recoverable", "cause": cause, "reason": cause}

@@ -10,7 +10,13 @@ import structlog
 from django.conf import settings
 from msgspec import Struct
 
-from controlplane.delivery_test.request import LONGEST_MS, DeliveryTestRequest, answer_of, locked, post_of
+from controlplane.delivery_test.request import (
+    LONGEST_MS,
+    DeliveryTestRequest,
+    http_request_of,
+    result_of,
+    unsent_result,
+)
 from dataplane.causes import Cause
 from dataplane.spec import HttpDestination, destination_of
 from dataplane.spec.guard import parse_networks
@@ -51,7 +57,7 @@ def has_requests() -> bool:
 def give_up_on_lost(now: datetime) -> int:
     """End test requests whose sender crashed; return how many."""
     lost = DestinationTest.objects.filter(state=DeliveryTestState.SENDING, began_at__lt=now - CUT_SHORT_AFTER)
-    return lost.update(state=DeliveryTestState.DONE, **locked(Cause.TRANSPORT))
+    return lost.update(state=DeliveryTestState.DONE, **unsent_result(Cause.TRANSPORT))
 
 
 def send_requested(clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> int:
@@ -76,10 +82,10 @@ def _begin_asked(sender: HttpSender, in_flight: dict[str, _Sent], now: datetime)
         assert isinstance(to, HttpDestination)  # noqa: S101 - the service takes no others
         sent = _Sent(row, to, _secrets_of(row, to))
         if sent.secrets.locked:
-            _store_result(row, locked(sent.secrets.locked))
+            _store_result(row, unsent_result(sent.secrets.locked))
             continue
         request = DeliveryTestRequest(row.id, row.url, row.headers, row.body, to)
-        sender.begin(post_of(request, sent.secrets, int(time.time())))
+        sender.begin(http_request_of(request, sent.secrets, int(time.time())))
         in_flight[row.id] = sent
     return bool(claimed)
 
@@ -104,7 +110,7 @@ def _secrets_of(row: DestinationTest, to: HttpDestination) -> OpenedSecrets:
 
 
 def _store_answer(sent: _Sent, answer: HttpResponse) -> None:
-    _store_result(sent.row, answer_of(answer, sent.to, sent.secrets.texts))
+    _store_result(sent.row, result_of(answer, sent.to, sent.secrets.texts))
 
 
 def _store_result(row: DestinationTest, result: Mapping[str, Any]) -> None:

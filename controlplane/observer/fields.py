@@ -68,10 +68,8 @@ def judge_fields(pipes: Mapping[str, Pipe], number: int, around: KnownCauses, op
     kept: list[tuple[str, str, int, bytes]] = []
     drifts: dict[str, dict[str, FieldDrifts]] = defaultdict(dict)
     for (pipe, source), observations in samples.items():
-        sample, known = (
-            merged(observations),
-            {hour: _hour_decoder.decode(row) for hour, row in hours[pipe, source].items()},
-        )
+        sample = merged(observations)
+        known = {hour: _hour_decoder.decode(row) for hour, row in hours[pipe, source].items()}
         watched = [field for drift in DRIFTS if (row := open_.get((pipe, drift))) for field in row.watch]
         drifts[pipe][source] = read_fields(sample, known, hour_of(number), watched_of(source, watched))
         hour = with_sample(known.get(hour_of(number)), place_in_hour(number), sample)
@@ -79,9 +77,8 @@ def judge_fields(pipes: Mapping[str, Pipe], number: int, around: KnownCauses, op
     execute_in_columns(_KEEP, kept)
     for pipe, sources in drifts.items():
         for drift in DRIFTS:
-            silenced = (
-                {} if drift == "skew" else around.schemas.get(pipe, {})
-            )  # a schema says little about how often a field occurs
+            # A schema says little about how often a field occurs.
+            silenced = {} if drift == "skew" else around.schemas.get(pipe, {})
             row = open_.get((pipe, drift)) or Finding(pipe=pipes[pipe], kind=drift)
             yield from _followed(row, number, sources, silenced)
 

@@ -104,7 +104,7 @@ def _take_step(view: PipeAdmission, state: CellState | None, policy: AdmissionPo
         case AdmitShare() | ReduceAdmission():
             refusal = refusal_of("provision", state, protective=isinstance(step, ReduceAdmission)) if state else None
             if refusal:
-                _annotate(view, f"{view.share} % of its keys are let in; {refusal.why}")
+                _annotate(view, f"{view.share} % of its keys are admitted; {refusal.why}")
                 return False
             return _change(view, step, now)
 

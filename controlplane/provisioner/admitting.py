@@ -74,15 +74,13 @@ def next_step(
         return StartAdmission()
     if why := _why_keep(view, policy, now):
         return KeepAdmission(why)
-    return (
-        AdmitShare(next(step for step in policy.steps if step > view.share))
-        if view.share < ALL_KEYS_PERCENT
-        else FinishAdmission()
-    )
+    if view.share == ALL_KEYS_PERCENT:
+        return FinishAdmission()
+    return AdmitShare(next(step for step in policy.steps if step > view.share))
 
 
 def _why_keep(view: PipeAdmission, policy: AdmissionPolicy, now: datetime) -> str:
-    here = f"{view.share} % of its keys are let in"
+    here = f"{view.share} % of its keys are admitted"
     if view.held_by:
         return view.reason if view.held_by == PENSTOCK else f"{here}: held by {view.held_by}"
     if not view.active:
@@ -98,16 +96,16 @@ def _why_step_is_open(view: PipeAdmission, step_at: datetime, policy: AdmissionP
         return f"{here} until {due:%H:%M:%S} UTC"
     if view.figures.taken < policy.evidence and now < latest:
         return f"{here} until {policy.evidence} messages have passed; at the latest until {latest:%H:%M:%S} UTC"
-    return f"{here}; what was held of them is on its way" if view.waiting else ""
+    return f"{here}; their held messages are being released" if view.waiting else ""
 
 
 def _why_reduce(view: PipeAdmission, policy: AdmissionPolicy) -> str:
     figures = view.figures
     of_all = f"of {figures.taken} messages"
     if figures.failed > max(policy.few, policy.failing * figures.taken):
-        return f"{figures.failed} {of_all} failed while {view.share} % of its keys were let in"
+        return f"{figures.failed} {of_all} failed while {view.share} % of its keys were admitted"
     if figures.lost:
-        return f"{figures.lost} {of_all} were lost while {view.share} % of its keys were let in"
+        return f"{figures.lost} {of_all} were lost while {view.share} % of its keys were admitted"
     if figures.stuck > max(policy.few, policy.failing * figures.taken):
-        return f"{figures.stuck} {of_all} wait before the route while {view.share} % of its keys were let in"
+        return f"{figures.stuck} {of_all} wait before the route while {view.share} % of its keys were admitted"
     return ""

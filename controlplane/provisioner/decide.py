@@ -27,16 +27,7 @@ from msgspec import Struct
 from controlplane.compute.port import DesiredApplication
 from controlplane.control_topic import missing_records
 from controlplane.interlocks import refusal_of
-from controlplane.provisioner.desired_state import (
-    OPEN,
-    DesiredState,
-    cell_key,
-    destination_key,
-    digest_key,
-    pipe_key,
-    plan_key,
-    wanted_versions,
-)
+from controlplane.provisioner.desired_state import OPEN, DesiredState, wanted_versions
 from controlplane.provisioner.ramping import AdvanceRamp, KeepShare, figures_to_keep, next_step, rollback_reason
 from controlplane.provisioner.snapshot import (
     BelievedHeartbeat,
@@ -45,6 +36,7 @@ from controlplane.provisioner.snapshot import (
     ProvisionerSnapshot,
     RevisionSnapshot,
 )
+from dataplane.tables.records import api_key_key, cell_key, destination_key, pipe_key, plan_key
 from mgmt.cells.placement import place
 from mgmt.ramps.schedule import first_share
 
@@ -289,7 +281,7 @@ def _needed(
     needed = [cell_key(cell.id), plan_key(pipe.id, revision.number)]
     needed += [destination_key(d.pipe, d.name) for d in snapshot.destinations if d.pipe == pipe.id]
     if revision.state == "ramping":
-        needed += [pipe_key(pipe.id), *(digest_key(k.name) for k in snapshot.keys if k.pipe == pipe.id)]
+        needed += [pipe_key(pipe.id), *(api_key_key(k.name) for k in snapshot.keys if k.pipe == pipe.id)]
     return needed
 
 

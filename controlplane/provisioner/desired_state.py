@@ -7,48 +7,18 @@ from msgspec import Struct
 from controlplane.control_topic import end_of
 from controlplane.provisioner.snapshot import ProvisionerSnapshot, RevisionSnapshot
 from dataplane.names import ALL_KEYS_PERCENT
+from dataplane.tables.records import (
+    api_key_key,
+    cell_key,
+    destination_key,
+    pipe_key,
+    plan_key,
+    quota_key,
+    redrive_key,
+    schema_key,
+)
 
 OPEN = ("requested", "ramping")
-
-
-def cell_key(cell: str) -> str:
-    """Return the key of a cell's record."""
-    return f"cell/{cell}"
-
-
-def pipe_key(pipe: str) -> str:
-    """Return the key of a pipe's record."""
-    return f"pipe/{pipe}"
-
-
-def plan_key(pipe: str, number: int) -> str:
-    """Return the key of a revision's plan."""
-    return f"plan/{pipe}@{number}"
-
-
-def destination_key(pipe: str, name: str) -> str:
-    """Return the key of a destination's record."""
-    return f"destination/{pipe}/{name}"
-
-
-def schema_key(pipe: str, source: str) -> str:
-    """Return the key of the record of a source's schema."""
-    return f"schema/{pipe}/{source}"
-
-
-def digest_key(digest: str) -> str:
-    """Return the key of an API key's record."""
-    return f"key/{digest}"
-
-
-def redrive_key(move: str) -> str:
-    """Return the key of the record of a redrive or release."""
-    return f"move/{move}"
-
-
-def quota_key(tenant: str) -> str:
-    """Return the key of the record of a tenant's own limits."""
-    return f"quota/{tenant}"
 
 
 def wanted_versions(snapshot: ProvisionerSnapshot) -> dict[str, int]:
@@ -67,7 +37,7 @@ def wanted_versions(snapshot: ProvisionerSnapshot) -> dict[str, int]:
     wanted |= {schema_key(s.pipe, s.name): s.version for s in snapshot.schemas if s.pipe in placed}
     wanted |= {destination_key(d.pipe, d.name): d.version for d in snapshot.destinations if d.pipe in placed}
     wanted |= {pipe_key(p.id): p.version for p in snapshot.pipes if p.id in placed and p.id in routed}
-    wanted |= {digest_key(k.name): k.version for k in snapshot.keys if k.pipe in placed}
+    wanted |= {api_key_key(k.name): k.version for k in snapshot.keys if k.pipe in placed}
     wanted |= {redrive_key(m.name): m.version for m in snapshot.redrives if m.pipe in placed}
     return wanted
 

@@ -19,16 +19,9 @@ from msgspec import Struct
 
 from controlplane.interlocks import BELIEVED, clock, pauses_of, refusal_of
 from controlplane.provisioner.decide import HOLDING_STATES, NO_INGEST, why_behind, why_not_held
-from controlplane.provisioner.desired_state import (
-    DesiredState,
-    cell_key,
-    destination_key,
-    digest_key,
-    pipe_key,
-    plan_key,
-    wanted_versions,
-)
+from controlplane.provisioner.desired_state import DesiredState, wanted_versions
 from controlplane.provisioner.snapshot import MigrationView, ProvisionerSnapshot
+from dataplane.tables.records import api_key_key, cell_key, destination_key, pipe_key, plan_key
 
 PATIENCE: Final = timedelta(minutes=30)  # a migration that cannot be switched within it is cancelled
 LAST_REQUESTS: Final = timedelta(seconds=10)  # ingest waits 5 s for a report
@@ -134,7 +127,7 @@ def _needed(snapshot: ProvisionerSnapshot, row: MigrationView) -> list[str]:
         plan_key(one.pipe, one.number) for one in snapshot.revisions if one.pipe == row.pipe and one.state != "failed"
     ]
     destinations = [destination_key(one.pipe, one.name) for one in snapshot.destinations if one.pipe == row.pipe]
-    keys = [digest_key(one.name) for one in snapshot.keys if one.pipe == row.pipe]
+    keys = [api_key_key(one.name) for one in snapshot.keys if one.pipe == row.pipe]
     return [cell_key(row.target), *plans, *destinations, pipe_key(row.pipe), *keys]
 
 

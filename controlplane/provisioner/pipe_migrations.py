@@ -23,8 +23,8 @@ def open_migrations() -> list[MigrationView]:
 
 
 def _view(row: PipeMigration) -> MigrationView:
-    is_asked = row.state == PipeMigration.State.REQUESTED
-    in_order = is_asked and must_keep_order(row.pipe)
+    needs_query = row.state == PipeMigration.State.REQUESTED
+    in_order = needs_query and must_keep_order(row.pipe)
     return MigrationView(
         id=row.id,
         pipe=row.pipe_id,
@@ -36,8 +36,8 @@ def _view(row: PipeMigration) -> MigrationView:
         is_way_back=row.back_of_id is not None,
         in_order=in_order,
         held=row.held_at is not None,
-        unfit=why_unfit(row.pipe, row.target_id) if is_asked else "",
-        busy=why_busy(row.pipe) or (_left_on(row, [IN_ORDER]) if in_order else "") if is_asked else "",
+        unfit=why_unfit(row.pipe, row.target_id) if needs_query else "",
+        busy=why_busy(row.pipe) or (_left_on(row, [IN_ORDER]) if in_order else "") if needs_query else "",
         left_at=row.left_at,
         ends=bool(row.ends),
         behind=_behind(row) if row.ends else "",

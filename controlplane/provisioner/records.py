@@ -7,17 +7,7 @@ from typing import Any, Final, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from controlplane.provisioner.desired_state import (
-    cell_key,
-    destination_key,
-    digest_key,
-    pipe_key,
-    plan_key,
-    quota_key,
-    redrive_key,
-    schema_key,
-    weights_by_pipe,
-)
+from controlplane.provisioner.desired_state import weights_by_pipe
 from controlplane.provisioner.snapshot import RevisionSnapshot
 from dataplane.names import ALL_KEYS_PERCENT
 from dataplane.spec import SpecError, TableDestination, destination_of, parse_pipe_spec
@@ -33,6 +23,14 @@ from dataplane.tables.records import (
     RedriveRecord,
     SchemaRecord,
     TopicRecord,
+    api_key_key,
+    cell_key,
+    destination_key,
+    pipe_key,
+    plan_key,
+    quota_key,
+    redrive_key,
+    schema_key,
 )
 from dataplane.tables.redrives import encode_offsets
 from mgmt.deliveries.services.offset_sets import united
@@ -193,7 +191,7 @@ def _build_keys(names: list[str], found: dict[str, Record], _broken: dict[str, s
     for digest, version, pipe, source, revoked in rows.values_list(
         "digest", "version", "source__pipe_id", "source__name", "revoked_at"
     ):
-        found[digest_key(digest)] = ApiKeyRecord(digest, version, pipe, source, revoked is not None)
+        found[api_key_key(digest)] = ApiKeyRecord(digest, version, pipe, source, revoked is not None)
 
 
 def _build_redrives(names: list[str], found: dict[str, Record], _broken: dict[str, str]) -> None:

@@ -101,7 +101,7 @@ class IngestReplica:
         self._journal = AckJournal(settings.var / "data" / "acks", name)
         self._usage = UsageBook()
         self._quiet = False  # no request since the last background pass
-        self._teller = LedgerReporter(self._producer, self._journal, name, self._usage)
+        self._reporter = LedgerReporter(self._producer, self._journal, name, self._usage)
         self._pulse = HeartbeatSender(
             self._producer, cell="", writer=name, kind="ingest", epoch=0, incarnation=str(os.getpid())
         )
@@ -129,7 +129,7 @@ class IngestReplica:
         await self._feeds.close()
         for task in self._background:
             task.cancel()
-        is_reported = await asyncio.to_thread(self._teller.finish, 5.0)
+        is_reported = await asyncio.to_thread(self._reporter.finish, 5.0)
         self._pulse.beat("drained", self.table.offset)
         self._producer.flush(2)
         self._journal.close()
@@ -153,8 +153,8 @@ class IngestReplica:
         """Empty if events can be taken, else the reason why not."""
         if not (len(self.table) or self._reader.at_end):
             return "the control topic has not been read yet"
-        if self._teller.is_full:
-            return self._teller.trouble or "ledger reports are far behind"
+        if self._reporter.is_full:
+            return self._reporter.trouble or "ledger reports are far behind"
         return self._producer.trouble
 
     def readings(self) -> Iterator[MetricReading]:
@@ -164,8 +164,8 @@ class IngestReplica:
         yield MetricReading("penstock_ingest_waiting_requests", self._waiting)
         yield MetricReading("penstock_ingest_ready", not self.ready)
         yield MetricReading("penstock_ingest_journal_failing", bool(self._trouble))
-        yield MetricReading("penstock_ingest_unreported_events", self._teller.unreported)
-        yield MetricReading("penstock_ingest_report_late_seconds", self._teller.late_s)
+        yield MetricReading("penstock_ingest_unreported_events", self._reporter.unreported)
+        yield MetricReading("penstock_ingest_report_late_seconds", self._reporter.late_s)
         yield MetricReading("penstock_ingest_dropped_headers_total", self._feeds.dropped_headers)
         yield MetricReading("penstock_ingest_producer_replacements_total", self._producer.replacements)
 
@@ -272,7 +272,7 @@ class IngestReplica:
         While too many ACKed events are not reported to the ledger, none is taken: 503 for each.
         """
         self._quiet = False
-        if self._teller.is_full:
+        if self._reporter.is_full:
             items = (_unavailable() for _ in items)
         self._usage.poll(idle=False)
         now_us = time.time_ns() // 1_000
@@ -369,8 +369,8 @@ class IngestReplica:
         self._note_journal("")
         done_us = _monotonic_us()
         for units in stored:
-            self._teller.passed(units.ack, units.lags_in_us, [done_us - began_us for began_us in units.began_us])
-        self._teller.on_delivery(acks)
+            self._reporter.passed(units.ack, units.lags_in_us, [done_us - began_us for began_us in units.began_us])
+        self._reporter.on_delivery(acks)
 
     def _stored(self, batches: list[RequestRecords]) -> Collection[StoredUnits]:
         """Return the events of these requests that are stored, by cell, pipe, bucket and producer. A hot path."""
@@ -411,7 +411,7 @@ class IngestReplica:
         for partition, offset in batch.reused:
             position = partition_base(generation, partition) + offset
             for bucket in {request.metas[number].bucket for number in batch.numbers[partition]}:
-                self._teller.reused(pipe.cell, pipe.pipe, bucket, [position])
+                self._reporter.reused(pipe.cell, pipe.pipe, bucket, [position])
 
     def _note_journal(self, trouble: str) -> None:
         """Remember whether the journal can be written: heartbeats say so, the log only on a change."""
@@ -425,7 +425,7 @@ class IngestReplica:
         self._quiet = True
 
     def _beat(self) -> None:
-        troubles = (self._producer.trouble, self._trouble, self._teller.trouble, self._files.trouble)
+        troubles = (self._producer.trouble, self._trouble, self._reporter.trouble, self._files.trouble)
         dropped = self._tracing.dropped if self._tracing is not None else 0
         self._pulse.beat(
             "running",
@@ -446,7 +446,7 @@ class IngestReplica:
                 self._feeds.poll()
                 self._producer.poll(0)  # delivery reports of audit records and heartbeats while no request waits
                 self._note_idleness()
-                self._teller.report_if_due(self.settings.checkpoint_ms / 1_000)
+                self._reporter.report_if_due(self.settings.checkpoint_ms / 1_000)
                 if self._pulse.due():
                     self._beat()
                 if self._producer.is_failing:

@@ -20,7 +20,7 @@ from dataplane.ledger.meta import Headers, read_meta
 from dataplane.ledger.units import format_position, place_of
 from dataplane.names import Purpose
 from dataplane.plan.dedup import SeenEvent, judge
-from dataplane.plan.queries import is_asked
+from dataplane.plan.queries import needs_query
 from dataplane.process.dedup import VERDICT_HEADER, read_question
 from dataplane.record_limits import CLIENT_MAX_BYTES
 from dataplane.spec import PipeSpec
@@ -98,15 +98,15 @@ class DedupQuery:
     tasks = 2
 
     def __init__(self) -> None:
-        self._teller: QueryLedgerReporter | None = None
+        self._reporter: QueryLedgerReporter | None = None
 
     def is_needed_by(self, spec: PipeSpec) -> bool:
         """Return True if the spec has dedup."""
-        return is_asked(self.name, spec)
+        return needs_query(self.name, spec)
 
     def start(self, spark: SparkSession, start: QueryStart) -> Any:
         """Start the query and return Spark's StreamingQuery."""
-        self._teller = QueryLedgerReporter(start.settings.kafka, start.cell.cell, self.name)
+        self._reporter = QueryLedgerReporter(start.settings.kafka, start.cell.cell, self.name)
         rows = kafka_rows(spark, start, self.reads, MOST_ROWS)
         slots = rows.withColumn("slot", f.expr(f"cast(pmod(crc32(key), {SLOTS}) as int)"))
         judged = slots.groupBy("slot").transformWithState(DedupProcessor(), JUDGED_ROW, "append", "processingTime")
@@ -114,21 +114,21 @@ class DedupQuery:
             judged.writeStream.queryName(f"{start.cell.cell}-{self.name}")
             .option("checkpointLocation", start.checkpoint)
             .outputMode("append")
-            .foreachBatch(DedupWriter(start, self._teller))
+            .foreachBatch(DedupWriter(start, self._reporter))
             .start()
         )
 
     def close(self) -> None:
         """Close the Kafka clients."""
-        if self._teller is not None:
-            self._teller.close()
+        if self._reporter is not None:
+            self._reporter.close()
 
 
 class DedupWriter:
     """Sink of a batch: returns judged messages in order, then reports to the ledger; this completes the batch."""
 
     def __init__(self, start: QueryStart, reporter: QueryLedgerReporter) -> None:
-        self._kafka, self._teller = start.settings.kafka, reporter
+        self._kafka, self._reporter = start.settings.kafka, reporter
         self._asked, self._ingest = start.cell.topics["dedup"], start.cell.topics["ingest"]
 
     def __call__(self, batch: DataFrame, _number: int) -> None:
@@ -148,7 +148,7 @@ class DedupWriter:
         for row in rows:
             facts.add(row.pipe, row.bucket, _JUDGED, row.position)
         inputs = [OffsetMark(self._asked.name, 0, max(row.offset for row in rows) + 1)]
-        self._teller.report(facts, inputs, self._teller.highs(self._ingest), DedupQuery.name)
+        self._reporter.report(facts, inputs, self._reporter.highs(self._ingest), DedupQuery.name)
 
 
 def kafka_rows(spark: SparkSession, start: QueryStart, purpose: Purpose, most_rows: int) -> DataFrame:

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dataplane.jobs.lake_writer import LakeWriter
 from dataplane.jobs.queries import QueryStart
 from dataplane.names import Purpose
-from dataplane.plan.queries import is_asked
+from dataplane.plan.queries import needs_query
 from dataplane.spec import PipeSpec
 
 MOST_RECORDS: Final = 50_000  # of a batch: their headers pass through the driver, their bodies do not
@@ -26,7 +26,7 @@ class LakeQuery:
 
     def is_needed_by(self, spec: PipeSpec) -> bool:
         """Return True if the spec has a lake destination."""
-        return is_asked(self.name, spec)
+        return needs_query(self.name, spec)
 
     def start(self, spark: SparkSession, start: QueryStart) -> Any:
         """Start the query from its checkpoint, or else from the journal's offsets."""

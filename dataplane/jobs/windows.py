@@ -26,7 +26,7 @@ from dataplane.ledger.facts import ACKED, INGEST, Fact, FactBook, FactKey, log_k
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
 from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
-from dataplane.plan.queries import is_asked
+from dataplane.plan.queries import needs_query
 from dataplane.plan.taps import TapClock, decode_clock, encode_clock, pane_place
 from dataplane.spec import PipeSpec
 from dataplane.spec.windows import WINDOW_SOURCE
@@ -80,16 +80,16 @@ class WindowsQuery:
     tasks = 2
 
     def __init__(self) -> None:
-        self._teller: QueryLedgerReporter | None = None
+        self._reporter: QueryLedgerReporter | None = None
         self._ticking: TapTicker | None = None
 
     def is_needed_by(self, spec: PipeSpec) -> bool:
         """Return True if the spec has windows."""
-        return is_asked(self.name, spec)
+        return needs_query(self.name, spec)
 
     def start(self, spark: SparkSession, start: QueryStart) -> Any:
         """Start the query and its clock; return Spark's StreamingQuery."""
-        self._teller = QueryLedgerReporter(start.settings.kafka, start.cell.cell, self.name)
+        self._reporter = QueryLedgerReporter(start.settings.kafka, start.cell.cell, self.name)
         rows = kafka_rows(spark, start, self.reads, MOST_ROWS).select("key", "value", "offset")
         all_slots = f"sequence(0, {SLOTS - 1})"
         own_slot = f"array(cast(pmod(crc32(key), {SLOTS}) as int))"
@@ -99,7 +99,7 @@ class WindowsQuery:
             results.writeStream.queryName(f"{start.cell.cell}-{self.name}")
             .option("checkpointLocation", start.checkpoint)
             .outputMode("append")
-            .foreachBatch(WindowWriter(start, self._teller))
+            .foreachBatch(WindowWriter(start, self._reporter))
             .start()
         )
         self._ticking = TapTicker(start)
@@ -109,8 +109,8 @@ class WindowsQuery:
         """Stop the clock and close the Kafka clients."""
         if self._ticking is not None:
             self._ticking.close()
-        if self._teller is not None:
-            self._teller.close()
+        if self._reporter is not None:
+            self._reporter.close()
 
 
 class WindowWriter:
@@ -120,7 +120,7 @@ class WindowWriter:
     """
 
     def __init__(self, start: QueryStart, reporter: QueryLedgerReporter) -> None:
-        self._teller, self._ingest = reporter, start.cell.topics["ingest"]
+        self._reporter, self._ingest = reporter, start.cell.topics["ingest"]
         self._panes = start.cell.topics.get("panes")
         self._grace_us = start.settings.grace_s * 1_000_000
 
@@ -129,24 +129,24 @@ class WindowWriter:
         facts = FactBook()
         for row in batch.toLocalIterator():
             if row.id is None:
-                self._show(row)
+                self._produce_current(row)
             else:
-                self._enter(row, facts, time.time_ns() // 1_000)
-        self._teller.await_stored()
+                self._produce_result(row, facts, time.time_ns() // 1_000)
+        self._reporter.await_stored()
         if len(facts):
-            self._teller.report(facts, [], [], WindowsQuery.name)
+            self._reporter.report(facts, [], [], WindowsQuery.name)
 
-    def _show(self, row: Row) -> None:
+    def _produce_current(self, row: Row) -> None:
         if self._panes is not None:
             key, body = bytes(row.key), None if row.body is None else bytes(row.body)
             partition = pane_place(key, self._panes.partitions)
-            self._teller.produce(self._panes.name, body, key=key, partition=partition)
+            self._reporter.produce(self._panes.name, body, key=key, partition=partition)
 
-    def _enter(self, row: Row, facts: FactBook, now_us: int) -> None:
+    def _produce_result(self, row: Row, facts: FactBook, now_us: int) -> None:
         stamp = bucket_of(row.end_us, now_us, self._grace_us)
         source = f"{WINDOW_SOURCE}{row.window}"
         meta = MessageMeta(WIRE_VERSION, row.id, row.pipe, row.revision, source, row.end_us, now_us, *stamp)
-        meta.producer = self._teller.producer
+        meta.producer = self._reporter.producer
         headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
 
         def stored(message: Any) -> None:
@@ -155,7 +155,7 @@ class WindowWriter:
             facts.add(row.pipe, stamp.bucket, log_key(ACKED, meta.producer), position)
 
         key = key_bytes(row.pipe, bytes(row.key).decode())
-        self._teller.produce(self._ingest.name, bytes(row.body), stored, key=key, headers=headers)
+        self._reporter.produce(self._ingest.name, bytes(row.body), stored, key=key, headers=headers)
 
 
 class TapTicker:
@@ -167,7 +167,7 @@ class TapTicker:
 
     def __init__(self, start: QueryStart) -> None:
         self._cell, kafka = start.cell, start.settings.kafka
-        self._teller = QueryLedgerReporter(kafka, self._cell.cell, "windows-clock")
+        self._reporter = QueryLedgerReporter(kafka, self._cell.cell, "windows-clock")
         self._readers = {group: _reader(kafka, group) for group in self._groups()}
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="windows-clock", daemon=True)
@@ -187,11 +187,11 @@ class TapTicker:
                 now_us = time.time_ns() // 1_000
                 if self._all_settled():
                     clock = encode_clock(TapClock(now_us - BEHIND_US))
-                    self._teller.produce(self._cell.topics["taps"].name, clock, partition=0)
-                    self._teller.await_stored()
+                    self._reporter.produce(self._cell.topics["taps"].name, clock, partition=0)
+                    self._reporter.await_stored()
             except (KafkaException, ReportWriteError) as exc:
                 log.warning("the windows clock is delayed: %s", exc)
-        self._teller.close()
+        self._reporter.close()
         for reader in self._readers.values():
             reader.close()
 

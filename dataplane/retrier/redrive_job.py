@@ -138,7 +138,7 @@ def is_for(job: RedriveJob, meta: MessageMeta, node: str) -> bool:
     return job.what != "redrive" or node == transmit_node(meta.destination)
 
 
-def brought_back(
+def returned_record(
     what: What, meta: MessageMeta, headers: Headers, *, through: bool = False, as_of: int = 0
 ) -> tuple[MessageMeta, Headers]:
     """Return the meta and the headers of a record that returns: the same id, and the next round if it is redriven.

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from dataplane.ledger.deadletter import death_of, original_of
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.names import PartitionKey
-from dataplane.retrier.redrive_job import FAR, RedriveJob, brought_back, fact_of, is_for
+from dataplane.retrier.redrive_job import FAR, RedriveJob, fact_of, is_for, returned_record
 from dataplane.retrier.retry_messages import ingest_partition, retry_out_partition
 from dataplane.retrier.traces import traced
 from dataplane.runtime.lanes.deadletters import fits
@@ -23,7 +23,7 @@ from dataplane.runtime.lanes.lane import Lane
 
 log = logging.getLogger(__name__)
 
-A_READ: Final = 500
+READ_SIZE: Final = 500
 ASK_S: Final = 1.0
 MOST_IN_FLIGHT: Final = 1_000
 BURST_S: Final = 0.25  # a burst is what the rate allows in this time
@@ -60,7 +60,7 @@ class Redriver:
         while self._allowance >= 1 and self.job.in_flight < MOST_IN_FLIGHT:
             if not self._read and not self._fetch():
                 return
-            self._look_at(self._read.pop())
+            self._examine(self._read.pop())
 
     def stored(self, token: RedrivenToken) -> None:
         """Report to the ledger that a record is stored on its new topic."""
@@ -96,12 +96,12 @@ class Redriver:
             (topic, partition), offset = wanted
             self._consumer.assign([TopicPartition(topic, partition, offset)])
             self._at = wanted
-        for message in self._consumer.consume(A_READ, 0):
+        for message in self._consumer.consume(READ_SIZE, 0):
             self._read.append(message)
         self._read.reverse()
         return bool(self._read)
 
-    def _look_at(self, message: Message) -> None:
+    def _examine(self, message: Message) -> None:
         error = message.error()
         place = (str(message.topic()), int(message.partition()))
         if self._at is None or place != self._at[0]:
@@ -115,7 +115,7 @@ class Redriver:
         offset = int(message.offset())
         self._at = (place, offset + 1)
         if self.job.wants(place, offset):
-            self._bring_back(message, place, offset)
+            self._return_record(message, place, offset)
 
     def _leave_out_of_range(self, place: PartitionKey) -> None:
         """Skip offsets that retention has deleted, or that are past the end because the broker has lost them.
@@ -134,7 +134,7 @@ class Redriver:
             self.job.gone_below(place, low)
         self._at = None
 
-    def _bring_back(self, message: Message, place: PartitionKey, offset: int) -> None:
+    def _return_record(self, message: Message, place: PartitionKey, offset: int) -> None:
         headers: Headers = message.headers() or []
         try:
             meta = read_meta(headers)
@@ -148,7 +148,7 @@ class Redriver:
         meta.revision = self._revision_of(meta)
         job, record = self.job, self._lane.table.destination(meta.pipe, meta.destination)
         as_of = record.version if record is not None else 0
-        meta, headers = brought_back(job.what, meta, headers, through=job.through, as_of=as_of)
+        meta, headers = returned_record(job.what, meta, headers, through=job.through, as_of=as_of)
         if self._lane.tracing is not None:
             headers = traced(self._lane.tracing, job.what, meta, headers)
         topic = self._lane.cell.topics["retry-out" if meta.destination else "ingest"]

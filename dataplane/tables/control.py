@@ -28,9 +28,17 @@ from dataplane.tables.records import (
     Record,
     SchemaRecord,
     StopRecord,
+    api_key_key,
+    cell_key,
     decode_record,
+    destination_key,
     encode_record,
+    pipe_key,
+    plan_key,
+    quota_key,
     record_key,
+    schema_key,
+    stop_key,
 )
 
 MAX_SNAPSHOT_AGE_S: Final = 12 * 3600
@@ -86,35 +94,35 @@ class ControlTable:
 
     def cell(self, cell: str) -> CellRecord | None:
         """Return the record of a cell; None if there is none."""
-        return self._get(f"cell/{cell}", CellRecord)
+        return self._get(cell_key(cell), CellRecord)
 
     def pipe(self, pipe: str) -> PipeRecord | None:
         """Return the record of a pipe; None if there is none."""
-        return self._get(f"pipe/{pipe}", PipeRecord)
+        return self._get(pipe_key(pipe), PipeRecord)
 
     def plan(self, pipe: str, revision: int) -> PlanRecord | None:
         """Return the plan record of a revision; None if there is none."""
-        return self._get(f"plan/{pipe}@{revision}", PlanRecord)
+        return self._get(plan_key(pipe, revision), PlanRecord)
 
     def key(self, digest: str) -> ApiKeyRecord | None:
         """Return the record of an API key by its digest; None if there is none."""
-        return self._get(f"key/{digest}", ApiKeyRecord)
+        return self._get(api_key_key(digest), ApiKeyRecord)
 
     def schema(self, pipe: str, source: str) -> SchemaRecord | None:
         """Return the schema of a source; None if its events are not checked."""
-        return self._get(f"schema/{pipe}/{source}", SchemaRecord)
+        return self._get(schema_key(pipe, source), SchemaRecord)
 
     def destination(self, pipe: str, name: str) -> DestinationRecord | None:
         """Return the current record of a destination; None if there is none."""
-        return self._get(f"destination/{pipe}/{name}", DestinationRecord)
+        return self._get(destination_key(pipe, name), DestinationRecord)
 
     def quota(self, tenant: str) -> QuotaRecord | None:
         """Return the tenant's own limits; None if it has the defaults."""
-        return self._get(f"quota/{tenant}", QuotaRecord)
+        return self._get(quota_key(tenant), QuotaRecord)
 
     def stop(self, cell: str) -> StopRecord | None:
         """Return the last request that an incarnation of the cell's application drain; None if there is none."""
-        return self._get(f"stop/{cell}", StopRecord)
+        return self._get(stop_key(cell), StopRecord)
 
     def _get(self, key: str, kind: type[_R]) -> _R | None:
         record = self._records.get(key)

@@ -191,27 +191,72 @@ KINDS: Final = [str(kind.__struct_config__.tag) for kind in get_args(Record)]
 _decoder: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
+def cell_key(cell: str) -> str:
+    """Return the key of a cell's record."""
+    return f"cell/{cell}"
+
+
+def pipe_key(pipe: str) -> str:
+    """Return the key of a pipe's record."""
+    return f"pipe/{pipe}"
+
+
+def plan_key(pipe: str, revision: int) -> str:
+    """Return the key of a revision's plan."""
+    return f"plan/{pipe}@{revision}"
+
+
+def api_key_key(digest: str) -> str:
+    """Return the key of an API key's record."""
+    return f"key/{digest}"
+
+
+def schema_key(pipe: str, source: str) -> str:
+    """Return the key of the record of a source's schema."""
+    return f"schema/{pipe}/{source}"
+
+
+def destination_key(pipe: str, name: str) -> str:
+    """Return the key of a destination's record."""
+    return f"destination/{pipe}/{name}"
+
+
+def redrive_key(redrive: str) -> str:
+    """Return the key of the record of a redrive or release."""
+    return f"move/{redrive}"
+
+
+def stop_key(cell: str) -> str:
+    """Return the key of a cell's stop record."""
+    return f"stop/{cell}"
+
+
+def quota_key(tenant: str) -> str:
+    """Return the key of the record of a tenant's own limits."""
+    return f"quota/{tenant}"
+
+
 def record_key(record: Record) -> str:
     """Return the record's key in the compacted topic."""
     match record:
         case CellRecord():
-            key = f"cell/{record.cell}"
+            key = cell_key(record.cell)
         case PipeRecord():
-            key = f"pipe/{record.pipe}"
+            key = pipe_key(record.pipe)
         case PlanRecord():
-            key = f"plan/{record.pipe}@{record.revision}"
+            key = plan_key(record.pipe, record.revision)
         case ApiKeyRecord():
-            key = f"key/{record.digest}"
+            key = api_key_key(record.digest)
         case SchemaRecord():
-            key = f"schema/{record.pipe}/{record.source}"
+            key = schema_key(record.pipe, record.source)
         case DestinationRecord():
-            key = f"destination/{record.pipe}/{record.name}"
+            key = destination_key(record.pipe, record.name)
         case RedriveRecord():
-            key = f"move/{record.move}"
+            key = redrive_key(record.move)
         case StopRecord():
-            key = f"stop/{record.cell}"
+            key = stop_key(record.cell)
         case QuotaRecord():
-            key = f"quota/{record.tenant}"
+            key = quota_key(record.tenant)
     return key
 
 

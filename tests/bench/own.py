@@ -192,7 +192,7 @@ def _ingest(var: Path, kafka: str, sampler: Sampler) -> Passes:
                 begun_s = time.thread_time()
                 runner.run(requests())
                 yield time.thread_time() - begun_s, REQUESTS * 100
-            replica._teller._books.clear()
+            replica._reporter._books.clear()
     replica._journal.close()
     replica._reader.close()
 

@@ -13,11 +13,10 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from controlplane.control_topic import ControlTopic
-from controlplane.provisioner.desired_state import schema_key
 from controlplane.provisioner.records import desired_records
 from dataplane.ledger.bins import Bin
 from dataplane.spec import PipeSpec, parse_pipe_spec
-from dataplane.tables.records import PipeRecord, PlanRecord
+from dataplane.tables.records import PipeRecord, PlanRecord, schema_key
 from mgmt.models import Pipe, User
 from mgmt.services import create_pipe, create_tenant
 from tests.support.cluster import TENANT

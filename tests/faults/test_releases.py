@@ -16,10 +16,10 @@ from controlplane.compute.releases import ReleaseStore
 from controlplane.deployer.health import health_before
 from controlplane.deployer.snapshot import CellErrorRate, RolloutPolicy
 from controlplane.deployer.tasks import rounds
-from controlplane.provisioner.desired_state import destination_key, redrive_key
 from controlplane.provisioner.records import desired_records
 from dataplane.ledger.bins import Bin
 from dataplane.names import LANE_KINDS, WIRE_VERSION
+from dataplane.tables.records import destination_key, redrive_key
 from localbox.settings import ROOT
 from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.models import Cell, Destination, OffsetSet, Pipe, Redrive, Release, Rollout, RolloutStep, Topic, User

@@ -10,9 +10,8 @@ from controlplane.observer.main import main
 class Command(BaseCommand):
     """Run the Observer in this process."""
 
-    requires_system_checks: list[
-        str
-    ] = []  # the checks load every page, and the Observer must run while a page is broken
+    # The checks load every page, and the Observer must run while a page is broken.
+    requires_system_checks: list[str] = []
     help = "Read audits, attempts and heartbeats into rows, and seal minutes, until SIGTERM."
 
     def handle(self, *_args: Any, **_options: Any) -> None:

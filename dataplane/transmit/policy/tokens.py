@@ -15,7 +15,7 @@ from dataplane.stages.decoding import decode_json
 DEFAULT_LIFE_S: Final = 300.0  # if the endpoint sends no expires_in
 MAX_LIFE_S: Final = 86_400.0
 RENEW_S: Final = 60.0  # before expiry, or a fifth of the token's life if that is less
-UNSURE_S: Final = 5.0  # before expiry a token is no longer used: requests take time
+EXPIRY_MARGIN_S: Final = 5.0  # before expiry a token is no longer used: requests take time
 FRESH_S: Final = 60.0  # if a token younger than this is refused, a new one will not help
 FIRST_PAUSE_S: Final = 1.0
 PAUSE_CAP_S: Final = 60.0
@@ -39,8 +39,8 @@ class OAuthTokens:
         self._failures = 0
 
     def usable(self, now_s: float) -> bool:
-        """Return True if there is a token that will not expire within UNSURE_S."""
-        return bool(self.header) and now_s < self._ends_s - UNSURE_S
+        """Return True if there is a token that will not expire within EXPIRY_MARGIN_S."""
+        return bool(self.header) and now_s < self._ends_s - EXPIRY_MARGIN_S
 
     def due(self, now_s: float) -> bool:
         """Return True if a token should be fetched now; a failure delays the next fetch."""
@@ -79,7 +79,7 @@ class OAuthTokens:
         self._failures = 0
         self.header = f"Authorization: Bearer {self.text}"
         self._fetched_s, self._ends_s = now_s, now_s + life_s
-        self._renew_s = self._ends_s - max(UNSURE_S, min(RENEW_S, life_s / 5))
+        self._renew_s = self._ends_s - max(EXPIRY_MARGIN_S, min(RENEW_S, life_s / 5))
 
     def refused(self, now_s: float) -> bool:
         """Drop a token that the destination refused; return False if it is so new that another one would not help."""

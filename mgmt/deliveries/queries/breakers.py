@@ -9,7 +9,7 @@ from dataplane.names import LaneKind
 from mgmt.models import LaneSignal
 
 # A breaker opens for a minute at most and is probed within another half minute: an older signal is stale.
-HEEDED_FOR: Final = timedelta(minutes=5)
+SIGNAL_MAX_AGE: Final = timedelta(minutes=5)
 _WORST: Final = ("open", "half-open", "closed")
 _SLOW_LANE: Final[LaneKind] = "transmit-slow"
 
@@ -29,13 +29,13 @@ class BreakerView:
 
 
 def breaker_of(*, pipe_id: str, destination: str, now: datetime) -> BreakerView:
-    """Return the worst breaker state in the signals of the last HEEDED_FOR.
+    """Return the worst breaker state in the signals of the last SIGNAL_MAX_AGE.
 
     `slow` is read from the slow lane's newest signal, however old that is.
     """
     rows = list(LaneSignal.objects.filter(pipe_id=pipe_id, destination=destination))
     slow = any(row.slow and row.writer.startswith(_SLOW_LANE) for row in rows)
-    return replace(worst(row for row in rows if row.at >= now - HEEDED_FOR), slow=slow)
+    return replace(worst(row for row in rows if row.at >= now - SIGNAL_MAX_AGE), slow=slow)
 
 
 def worst(rows: Iterable[LaneSignal]) -> BreakerView:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from dataplane.names import LANE_KINDS, QUERY_INPUTS
-from dataplane.plan.queries import is_asked
+from dataplane.plan.queries import needs_query
 from dataplane.spec import HttpDestination, PipeSpec, TopicDestination
 from mgmt.cells.placement import place
 from mgmt.cells.policies import placing_policy, ramp_policy, topic_shape
@@ -110,7 +110,7 @@ def plan_preview(*, tenant: Tenant, spec: PipeSpec, pipe: Pipe | None, now: date
         placing=placing,
         topics=_topics(placing.cell),
         outputs=_outputs(pipe, spec, known),
-        queries=[(name, is_asked(name, spec)) for name in QUERY_INPUTS],
+        queries=[(name, needs_query(name, spec)) for name in QUERY_INPUTS],
         ramp=_ramp(pipe, now),
         keys=list(spec.sources) if pipe is None else [],
         secrets=[line.name for line in posted] if pipe is None else [],

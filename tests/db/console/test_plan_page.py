@@ -14,13 +14,13 @@ from pytest_django.fixtures import DjangoAssertNumQueries
 from controlplane.compute.memory import MemoryCompute
 from controlplane.provisioner.act import output_plans
 from controlplane.provisioner.decide import PlacePipe, decide
-from controlplane.provisioner.desired_state import destination_key
 from controlplane.provisioner.records import desired_records
 from controlplane.provisioner.snapshot import ProvisionerSnapshot
 from controlplane.provisioner.snapshot_queries import take_snapshot
 from controlplane.settings import control_settings
 from dataplane.names import PURPOSES
 from dataplane.spec import parse_pipe_spec
+from dataplane.tables.records import destination_key
 from mgmt.cells.placement import PlacementPolicy, shard_of
 from mgmt.cells.policies import cell_master
 from mgmt.cells.queries.placement_inputs import placement_inputs

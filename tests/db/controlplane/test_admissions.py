@@ -89,7 +89,7 @@ def test_pipe_with_low_expected_traffic_is_admitted_at_once(pipe: Pipe):
 def test_pipe_with_high_expected_traffic_begins_with_a_share(gentle: Pipe):
     assert (way_of(gentle).share, admitted(gentle)) == (20, 20)
     let_in(NOW, POLICY)
-    assert way_of(gentle).reason == "20 % of its keys are let in; it waits for its first messages"
+    assert way_of(gentle).reason == "20 % of its keys are admitted; it waits for its first messages"
 
 
 def test_share_is_raised_stepwise_once_the_admitted_messages_are_released(gentle: Pipe, store: LedgerStore):
@@ -111,7 +111,7 @@ def test_share_is_raised_stepwise_once_the_admitted_messages_are_released(gentle
     taken(gentle, 50, 40)
     much_later = LATER + timedelta(seconds=45)
     let_in(much_later, POLICY)
-    assert way_of(gentle).reason == "50 % of its keys are let in; what was held of them is on its way"
+    assert way_of(gentle).reason == "50 % of its keys are admitted; their held messages are being released"
     note_progress(progress=ended(move), now=much_later)
     let_in(much_later, POLICY)
     assert (way_of(gentle).share, release_leftovers()) == (100, 1)
@@ -146,7 +146,7 @@ def test_failing_admission_is_rolled_back_and_alerts_a_person(gentle: Pipe, stor
     taken(gentle, 20, 40, dead=10)
     assert let_in(NOW, POLICY) == 1
     why = (
-        "10 of 40 messages failed while 20 % of its keys were let in; "
+        "10 of 40 messages failed while 20 % of its keys were admitted; "
         "0 % of the keys are admitted now, the rest is held"
     )
     way = way_of(gentle)
@@ -170,7 +170,7 @@ def test_person_holds_the_admission_at_its_share(gentle: Pipe, store: LedgerStor
     assert hold_admission(admission=way_of(gentle), by=bob, now=NOW)
     assert not hold_admission(admission=way_of(gentle), by=bob, now=NOW)
     let_in(LATER, POLICY)
-    assert (way_of(gentle).share, way_of(gentle).reason) == (20, "20 % of its keys are let in: held by bob")
+    assert (way_of(gentle).share, way_of(gentle).reason) == (20, "20 % of its keys are admitted: held by bob")
     Admission.objects.update(ended_at=NOW)
     with pytest.raises(AdmissionCompleteError):
         resume_admission(admission=way_of(gentle), by=bob, now=NOW)
@@ -184,12 +184,12 @@ def test_pages_and_explain_show_the_admission_and_a_person_controls_it(
     let_in(NOW + timedelta(seconds=1), POLICY)
     client.force_login(bob)
     page = client.get(f"/pipes/{gentle.id}/").content.decode()
-    assert "Gradual admission by key: 20 % of its keys are let in until 12:00:40 UTC" in page
+    assert "Gradual admission by key: 20 % of its keys are admitted until 12:00:40 UTC" in page
     assert (
         "The pipe is being admitted gradually: 20 % of the keys are processed now"
         in client.get(f"/pipes/{gentle.id}/held/").content.decode()
     )
-    assert "it is let in by shares: 20 % of its keys are let in until 12:00:40 UTC" in explain(gentle.id, NOW)
+    assert "it is admitted by shares: 20 % of its keys are admitted until 12:00:40 UTC" in explain(gentle.id, NOW)
     answer = client.get(f"/api/v1/pipes/{gentle.id}/admission/").json()
     assert (answer["share"], answer["expected_per_s"], answer["held"]) == (20, 2_000, 1)
     assert client.get(f"/api/v1/pipes/{gentle.id}/").json()["admitted"] == 20

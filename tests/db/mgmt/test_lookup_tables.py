@@ -7,9 +7,8 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from controlplane.provisioner.desired_state import destination_key
 from controlplane.provisioner.records import desired_records
-from dataplane.tables.records import DestinationRecord
+from dataplane.tables.records import DestinationRecord, destination_key
 from mgmt.api_urls import urlpatterns
 from mgmt.lookups import services as lookups
 from mgmt.models import LookupRow, LookupTable, Membership, Pipe, PipeRevision, Tenant, User

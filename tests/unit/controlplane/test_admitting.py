@@ -33,25 +33,25 @@ VIEW = PipeAdmission("p", "c1", True, 20, NOW - timedelta(seconds=40), "", "", W
         pytest.param({"share": 100, "beyond": 0}, FinishAdmission(), id="and is over"),
         pytest.param(
             {"share": 100, "waiting": 7},
-            KeepAdmission("100 % of its keys are let in; what was held of them is on its way"),
+            KeepAdmission("100 % of its keys are admitted; their held messages are being released"),
             id="when all has come back",
         ),
         pytest.param({"step_at": None, "figures": RampFigures()}, StartAdmission(), id="something is held"),
         pytest.param({"step_at": None, "beyond": 0}, StartAdmission(), id="something has passed"),
         pytest.param(
             {"step_at": None, "beyond": 0, "figures": RampFigures()},
-            KeepAdmission("20 % of its keys are let in; it waits for its first messages"),
+            KeepAdmission("20 % of its keys are admitted; it waits for its first messages"),
             id="nothing has come",
         ),
         pytest.param(
             {"step_at": NOW - timedelta(seconds=10)},
-            KeepAdmission("20 % of its keys are let in until 12:00:20 UTC"),
+            KeepAdmission("20 % of its keys are admitted until 12:00:20 UTC"),
             id="its time is not over",
         ),
         pytest.param(
             {"figures": RampFigures(taken=19)},
             KeepAdmission(
-                "20 % of its keys are let in until 20 messages have passed; at the latest until 12:04:20 UTC"
+                "20 % of its keys are admitted until 20 messages have passed; at the latest until 12:04:20 UTC"
             ),
             id="too few to tell",
         ),
@@ -63,22 +63,22 @@ VIEW = PipeAdmission("p", "c1", True, 20, NOW - timedelta(seconds=40), "", "", W
         pytest.param({"figures": RampFigures(taken=100, failed=5)}, AdmitShare(50), id="a few fail"),
         pytest.param(
             {"figures": RampFigures(taken=100, failed=6), "share": 50},
-            ReduceAdmission(20, "6 of 100 messages failed while 50 % of its keys were let in"),
+            ReduceAdmission(20, "6 of 100 messages failed while 50 % of its keys were admitted"),
             id="too many fail",
         ),
         pytest.param(
             {"figures": RampFigures(taken=3, failed=3), "step_at": NOW},
-            ReduceAdmission(0, "3 of 3 messages failed while 20 % of its keys were let in"),
+            ReduceAdmission(0, "3 of 3 messages failed while 20 % of its keys were admitted"),
             id="too many fail at once",
         ),
         pytest.param(
             {"figures": RampFigures(taken=100, lost=1)},
-            ReduceAdmission(0, "1 of 100 messages were lost while 20 % of its keys were let in"),
+            ReduceAdmission(0, "1 of 100 messages were lost while 20 % of its keys were admitted"),
             id="one is lost",
         ),
         pytest.param(
             {"figures": RampFigures(taken=100, stuck=9)},
-            ReduceAdmission(0, "9 of 100 messages wait before the route while 20 % of its keys were let in"),
+            ReduceAdmission(0, "9 of 100 messages wait before the route while 20 % of its keys were admitted"),
             id="some are stuck",
         ),
         pytest.param(
@@ -87,11 +87,13 @@ VIEW = PipeAdmission("p", "c1", True, 20, NOW - timedelta(seconds=40), "", "", W
             id="went back",
         ),
         pytest.param(
-            {"held_by": "bob"}, KeepAdmission("20 % of its keys are let in: held by bob"), id="a person holds it"
+            {"held_by": "bob"}, KeepAdmission("20 % of its keys are admitted: held by bob"), id="a person holds it"
         ),
         pytest.param({"share": 0}, AdmitShare(20), id="resumed from nothing"),
         pytest.param(
-            {"active": False}, KeepAdmission("20 % of its keys are let in until the pipe is active again"), id="paused"
+            {"active": False},
+            KeepAdmission("20 % of its keys are admitted until the pipe is active again"),
+            id="paused",
         ),
     ],
 )

@@ -156,10 +156,10 @@ def test_replica_accepts_no_events_while_reports_to_the_ledger_are_late(
         readings = {reading.name: reading.value for reading in replica.readings()}
         assert readings["penstock_ingest_ready"] == 0
         assert readings["penstock_ingest_unreported_events"] == 2
-        replica._teller.report_if_due(0)
+        replica._reporter.report_if_due(0)
         for report in producer.waiting:
             report(None, Place(0))
-        replica._teller.report_if_due(0)
+        replica._reporter.report_if_due(0)
         assert replica.ready == ""
         task = await taken(replica, events("3"))
         assert not task.done(), "the event is accepted"

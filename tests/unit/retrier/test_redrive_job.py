@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 from dataplane.ledger.deadletter import DeathCause, dead_headers
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import MessageMeta, read_meta
-from dataplane.retrier.redrive_job import RedriveJob, What, brought_back, fact_of, is_for
+from dataplane.retrier.redrive_job import RedriveJob, What, fact_of, is_for, returned_record
 from dataplane.retrier.release_pacer import DestinationKey
 from tests.support.memory_lane import message
 
@@ -147,7 +147,7 @@ def test_job_returns_only_messages_of_its_kind(what: What, node: str, changes: d
 
 def test_dead_letter_begins_a_new_life_with_its_old_id():
     meta, headers = letter()
-    back, alive = brought_back("redrive", meta, headers)
+    back, alive = returned_record("redrive", meta, headers)
     assert (back.id, back.attempt, back.life, back.first_us, back.tried, back.not_before_us) == (meta.id, 4, 4, 0, 0, 0)
     assert alive[0][0] == "penstock-meta"
     assert alive[1:] == [("content-type", b"application/json")], "without the headers of the dead letter"
@@ -156,23 +156,23 @@ def test_dead_letter_begins_a_new_life_with_its_old_id():
 
 def test_second_redrive_of_a_dead_letter_gives_the_same_unit():
     meta, headers = letter()
-    assert brought_back("redrive", meta, headers)[0] == brought_back("redrive", meta, headers)[0]
+    assert returned_record("redrive", meta, headers)[0] == returned_record("redrive", meta, headers)[0]
 
 
 def test_held_message_keeps_its_round_and_restarts_its_retry_horizon():
     meta, headers = letter()
-    back, _ = brought_back("release", meta, headers)
+    back, _ = returned_record("release", meta, headers)
     assert (back.attempt, back.life, back.first_us, back.tried) == (3, 0, 0, 0)
     assert fact_of("release", back) == ("transmit:crm", Fact.RELEASED, "3", 0)
     assert not back.through
 
 
 def test_held_message_that_a_person_selected_is_let_through():
-    back, _ = brought_back("release", *letter(), through=True)
+    back, _ = returned_record("release", *letter(), through=True)
     assert back.through
 
 
 def test_early_released_message_keeps_its_retry_horizon():
     meta, headers = letter()
-    back, _ = brought_back("ahead", meta, headers)
+    back, _ = returned_record("ahead", meta, headers)
     assert (back.attempt, back.first_us, back.tried) == (3, 5, 2)

@@ -96,7 +96,7 @@ def asked(
     return RedriveRecord(move, version, "c1", "p", "crm", what, places, rate, state)  # type: ignore[arg-type]
 
 
-def brought_back(lane: MemoryLane) -> list[MessageMeta]:
+def returned(lane: MemoryLane) -> list[MessageMeta]:
     return [read_meta(record["headers"]) for record in lane.producer.of(lane.cell.topics["retry-out"].name)]
 
 
@@ -130,7 +130,7 @@ def test_held_messages_return_in_order_and_the_ledger_and_the_requester_get_repo
         held(lane, topics, offset, partition=1)
     lane.table.apply(asked(lane, {0: [1, 2, 4], 1: [0, 5]}))
     go(lane, clock)
-    assert [meta.id for meta in brought_back(lane)] == ["id-0-1", "id-0-2", "id-0-4", "id-1-0", "id-1-5"]
+    assert [meta.id for meta in returned(lane)] == ["id-0-1", "id-0-2", "id-0-4", "id-1-0", "id-1-5"]
     told = progress(lane)
     assert (told.moved, told.skipped, told.total, told.done, told.error) == (5, 0, 5, True, "")
     name = lane.cell.topics["held"].name
@@ -148,7 +148,7 @@ def test_message_held_before_normalize_returns_to_its_ingest_partition_and_the_l
     lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", weights))
     lane.table.apply(msgspec.structs.replace(asked(lane, {0: [0]}), destination=""))
     go(lane, clock)
-    assert brought_back(lane) == []
+    assert returned(lane) == []
     (record,) = lane.producer.of(lane.cell.topics["ingest"].name)
     meta = read_meta(record["headers"])
     assert (meta.position, meta.revision, meta.attempt) == (place, 2, 1)
@@ -174,7 +174,7 @@ def test_progress_is_published_only_after_its_audit_record_is_stored(
         lane.work.poll()
         lane.store()
         lane.work.report()  # the checkpoint's audit record is in flight, not yet stored
-    assert brought_back(lane)
+    assert returned(lane)
     told = [r for r in lane.producer.of(lane.cell.topics["signals"].name) if decode_progress(r["value"]).moved]
     assert told == []
 
@@ -185,7 +185,10 @@ def test_redrive_returns_only_dead_letters_of_its_transmit_node(lane: MemoryLane
     dead(lane, topics, 2)
     lane.table.apply(asked(lane, {0: [0, 1, 2, 99]}, "redrive"))
     go(lane, clock)
-    assert [(meta.id, meta.attempt, meta.life) for meta in brought_back(lane)] == [("id-0-0", 3, 3), ("id-0-2", 3, 3)]
+    assert [(meta.id, meta.attempt, meta.life) for meta in returned(lane)] == [
+        ("id-0-0", 3, 3),
+        ("id-0-2", 3, 3),
+    ]
     assert {(f.node, f.fact, f.detail) for f in lane.told} == {(NODE, "redriven", "3")}
     told = progress(lane)
     assert (told.moved, told.skipped, told.total, told.done) == (2, 2, 4, True)
@@ -196,9 +199,9 @@ def test_redrive_job_keeps_its_rate(lane: MemoryLane, topics: MemoryTopics, cloc
         held(lane, topics, offset)
     lane.table.apply(asked(lane, {0: list(range(200))}, rate=20))
     go(lane, clock, rounds=1)
-    before = len(brought_back(lane))
+    before = len(returned(lane))
     go(lane, clock, rounds=8)
-    assert len(brought_back(lane)) - before == pytest.approx(40, abs=2)
+    assert len(returned(lane)) - before == pytest.approx(40, abs=2)
 
 
 def test_aborted_redrive_job_stops_and_reports_its_progress(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
@@ -208,7 +211,7 @@ def test_aborted_redrive_job_stops_and_reports_its_progress(lane: MemoryLane, to
     go(lane, clock, rounds=4)
     lane.table.apply(asked(lane, {}, state="aborted", version=2))
     go(lane, clock)
-    moved = len(brought_back(lane))
+    moved = len(returned(lane))
     assert 10 <= moved <= 30
     told = progress(lane)
     assert (told.moved, told.total, told.done) == (moved, 200, True)
@@ -221,7 +224,7 @@ def test_finished_redrive_job_does_not_run_again(lane: MemoryLane, topics: Memor
     again = restarted(lane, tmp_path)
     again.table.apply(asked(lane, {0: [0]}, version=2))
     go(again, clock)
-    assert brought_back(again) == []
+    assert returned(again) == []
 
 
 def restarted(lane: MemoryLane, var: Path) -> MemoryLane:
@@ -247,13 +250,13 @@ def test_restarted_lane_resumes_a_redrive_job_from_the_progress_in_the_ledger(
     clock.advance(0.25)
     lane.work.poll()  # killed here: a few are stored, and none of them is reported
     known = progress(lane).moved
-    assert 0 < known < len(brought_back(lane)) < 100
+    assert 0 < known < len(returned(lane)) < 100
     again = restarted(lane, tmp_path)
     again.table.apply(move)
     go(again, clock, rounds=20)
-    both = brought_back(lane) + brought_back(again)
+    both = returned(lane) + returned(again)
     assert {meta.id for meta in both} == {f"id-0-{offset}" for offset in range(100)}
-    assert brought_back(again)[0].id == f"id-0-{known}", "not from the beginning"
+    assert returned(again)[0].id == f"id-0-{known}", "not from the beginning"
     repeats = {(meta.id, meta.attempt) for meta in both}
     assert len(repeats) == 100, "a repeat is the same unit in the same round"
     assert (progress(again).moved, progress(again).done) == (100, True)
@@ -278,7 +281,7 @@ def test_redrive_jobs_of_one_destination_run_one_after_another(lane: MemoryLane,
     lane.table.apply(asked(lane, {0: list(range(20, 40))}, rate=10))
     lane.table.apply(asked(lane, {0: list(range(20))}, rate=10, move="m2"))
     go(lane, clock, rounds=40)
-    assert [meta.id for meta in brought_back(lane)] == [f"id-0-{n}" for n in [*range(20, 40), *range(20)]]
+    assert [meta.id for meta in returned(lane)] == [f"id-0-{n}" for n in [*range(20, 40), *range(20)]]
 
 
 def test_slow_redrive_jobs_of_one_tenant_do_not_delay_other_tenants(
@@ -305,7 +308,7 @@ def test_released_message_carries_the_version_of_its_destination_record(
     lane.table.apply(destination(version=7))
     lane.table.apply(asked(lane, {0: [0]}))
     go(lane, clock)
-    assert [meta.as_of for meta in brought_back(lane)] == [7]
+    assert [meta.as_of for meta in returned(lane)] == [7]
 
 
 # -- early release -----------------------------------------------------------------------------------------------------
@@ -329,10 +332,10 @@ def test_recovery_releases_the_waiting_messages_of_its_destination_and_no_others
     waiting(lane, topics, 0, "delay-10h", partition=2)
     hear(lane, "open", clock)
     go(lane, clock)
-    assert brought_back(lane) == []
+    assert returned(lane) == []
     hear(lane, "closed", clock)
     go(lane, clock, rounds=40)
-    assert sorted(meta.id for meta in brought_back(lane)) == ["id-0-0", "id-2-0"]
+    assert sorted(meta.id for meta in returned(lane)) == ["id-0-0", "id-2-0"]
     reached = ahead_of(lane)[-1].reached
     assert reached[format_place((lane.cell.topics["delay-5m"].name, 0))] == 3
     assert reached[format_place((lane.cell.topics["delay-10h"].name, 2))] == 1
@@ -346,9 +349,9 @@ def test_early_release_runs_at_about_the_original_ingest_rate(lane: MemoryLane, 
     clock.advance(1)
     hear(lane, "closed", clock)
     go(lane, clock, rounds=3)
-    before = len(brought_back(lane))
+    before = len(returned(lane))
     go(lane, clock, rounds=20)
-    assert len(brought_back(lane)) - before == pytest.approx(5 * 20 * SHARE, rel=0.1)
+    assert len(returned(lane)) - before == pytest.approx(5 * 20 * SHARE, rel=0.1)
 
 
 def test_early_release_stops_at_a_new_failure_and_continues_after_the_next_recovery(
@@ -361,12 +364,12 @@ def test_early_release_stops_at_a_new_failure_and_continues_after_the_next_recov
     go(lane, clock, rounds=8)
     clock.advance(1)
     hear(lane, "open", clock)
-    before = len(brought_back(lane))
+    before = len(returned(lane))
     go(lane, clock, rounds=8)
-    assert len(brought_back(lane)) == before
+    assert len(returned(lane)) == before
     hear(lane, "closed", clock)
     go(lane, clock, rounds=8)
-    assert len(brought_back(lane)) > before
+    assert len(returned(lane)) > before
 
 
 def test_interrupted_early_release_starts_again(lane: MemoryLane, topics: MemoryTopics, clock: Clock, tmp_path: Path):
@@ -380,7 +383,7 @@ def test_interrupted_early_release_starts_again(lane: MemoryLane, topics: Memory
     apply_signals(lane, again)
     hear(again, "closed", clock)
     go(again, clock, rounds=8)
-    assert brought_back(again)
+    assert returned(again)
 
 
 def test_due_message_is_delayed_while_an_early_release_runs(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
@@ -393,7 +396,7 @@ def test_due_message_is_delayed_while_an_early_release_runs(lane: MemoryLane, to
     apply_signals(lane, lane)
     due = message(0, topic=lane.cell.topics["retry-in"].name, id="due", attempt=2, not_before_us=clock.wall_us)
     lane.take(due)
-    assert "due" not in [meta.id for meta in brought_back(lane)]
+    assert "due" not in [meta.id for meta in returned(lane)]
     (delayed,) = lane.producer.of(lane.cell.topics["delay-10s"].name)
     assert read_meta(delayed["headers"]).id == "due"
 
@@ -404,14 +407,14 @@ def test_recovery_while_no_lane_ran_starts_one_early_release_later(
     waiting(lane, topics, 0, "delay-5m")
     hear(lane, "closed", clock)
     go(lane, clock)
-    assert len(brought_back(lane)) == 1
+    assert len(returned(lane)) == 1
     again = restarted(lane, tmp_path)
     hear(again, "closed", clock)
     assert ahead_of(lane)[-1].at_us < clock.wall_us
     again.work._signal_state.take_recovered()
     hear(again, "closed", clock)
     go(again, clock)
-    assert brought_back(again) == [], "a breaker that stays closed has not recovered"
+    assert returned(again) == [], "a breaker that stays closed has not recovered"
 
 
 def test_redrive_job_with_offsets_past_the_end_gives_up_and_reads_nothing_else(
@@ -421,7 +424,7 @@ def test_redrive_job_with_offsets_past_the_end_gives_up_and_reads_nothing_else(
         held(lane, topics, offset)
     lane.table.apply(asked(lane, {0: [8, 9]}))
     go(lane, clock)
-    assert brought_back(lane) == []
+    assert returned(lane) == []
     said = progress(lane)
     assert (said.moved, said.skipped, said.done) == (0, 2, True)
 
@@ -433,6 +436,6 @@ def test_redrive_job_with_offsets_below_the_low_watermark_skips_the_missing_reco
         held(lane, topics, offset)
     lane.table.apply(asked(lane, {0: [1, 2, 6]}))
     go(lane, clock)
-    assert [meta.position for meta in brought_back(lane)] == [6]
+    assert [meta.position for meta in returned(lane)] == [6]
     said = progress(lane)
     assert (said.moved, said.skipped, said.done) == (1, 2, True)

@@ -1,5 +1,6 @@
 """The Observer's Celery tasks: periodic work on its rows that does not read Kafka."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from celery import shared_task
@@ -19,18 +20,28 @@ from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.pipes.services.pipes import resume_complete_pipes
 
 LOCK = "observer.tend"
+NOTIFY_LOCK = "observer.notify"
 PATTERNS_LOCK = "observer.watch_patterns"
 
 
 @shared_task(name="observer.tend")
 def tend() -> str:
-    """Judge cells and probes, release messages no longer held, and resolve, wake and send alerts.
+    """Judge cells and probes, release messages no longer held, and resolve and wake alerts.
 
-    Safe to run twice and to kill at any point: offsets are taken and rows changed by conditional updates and row locks,
-    and notices are claimed before they are sent. Overlapping runs skip, by a lock that Postgres frees if its holder
-    crashes.
+    Safe to run twice and to kill at any point: offsets are taken and rows changed by conditional updates and row locks.
+    Overlapping runs skip, by a lock that Postgres frees if its holder crashes.
     """
     return alone(LOCK, _tend)
+
+
+@shared_task(name="observer.notify")
+def notify() -> str:
+    """Send notices, digests and confirmations. Apart from `tend`, which must not wait for slow receivers.
+
+    Safe to run twice and to kill at any point: each is claimed by a conditional update before it is sent. Overlapping
+    runs skip.
+    """
+    return alone(NOTIFY_LOCK, _notify)
 
 
 @shared_task(name="observer.watch_patterns")
@@ -58,8 +69,14 @@ def _tend() -> str:
         "woken": wake_snoozed(now=now),
         "long held": warn_of_long_held(now, control_settings().ends_keep),
         "incidents": watch_incidents(now),
-        "notices": send_due(now),
-        "digests": send_digests(now),
-        "confirmations": send_confirmations(now),
     }
+    return _summary(done)
+
+
+def _notify() -> str:
+    now = datetime.now(UTC)
+    return _summary({"notices": send_due(now), "digests": send_digests(now), "confirmations": send_confirmations(now)})
+
+
+def _summary(done: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in done.items() if count) or "nothing to do"

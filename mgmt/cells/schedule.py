@@ -14,5 +14,6 @@ EVERY_S: Final[Mapping[str, float]] = {
     "deployer.tick": 2.0,
     "observer.tend": 2.0,
     "autoscaler.tick": 5.0,
+    "observer.notify": 5.0,
     "observer.watch_patterns": 30.0,
 }

@@ -67,7 +67,7 @@ def _setup() -> list[Program]:
 
 def _control(settings: BoxSettings) -> list[Program]:
     web = (sys.executable, "-m", "config.serve")
-    worker = ["--pool", "threads", "--concurrency", "2", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    worker = ["--pool", "threads", "--concurrency", "3", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     beat = ["--pidfile=", "--schedule", str(settings.var / "celerybeat-schedule")]
     celery = (_tool("celery"), "-A", "config")
     ready = ("bootstrap",)

@@ -14,10 +14,11 @@ from pytest_django import Settings
 from standardwebhooks import Webhook
 
 from controlplane.compute.memory import MemoryCompute
+from controlplane.observer import notices
 from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import MOST_TRIES, send_due
-from controlplane.observer.tasks import tend
+from controlplane.observer.tasks import notify, tend
 from controlplane.provisioner import snapshot_queries
 from mgmt.alerts.services.alerts import FailureGroup, note_failures, resolve_released
 from mgmt.alerts.services.probes import PROBE_FOR, judge_probes
@@ -334,3 +335,28 @@ def test_message_held_for_half_its_retention_raises_one_alert(placed: Pipe):
 def test_task_runs_with_nothing_to_do():
     assert tend() == "nothing to do"
     assert not Destination.objects.exists()
+
+
+def test_tenant_with_many_slow_webhooks_does_not_delay_the_notices_of_others(
+    pipe: Pipe, tenant: Tenant, alice: UserRow, a_spec: MakeSpec, hook: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(notices, "AT_ONCE", 3)
+    for number in range(5):
+        add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/{number}")
+    other = create_tenant(name="Other", owner=alice)
+    add_active_channel(tenant=other, kind="mail", target="bob@example.com")
+    later = create_pipe(tenant=other, name="later", spec=a_spec(), author=alice)
+    fail(pipe)
+    fail(later, at=NOW + timedelta(seconds=5))
+    assert send_due(SOON + timedelta(seconds=10)) == 3
+    assert [message.to for message in mail.outbox] == [["bob@example.com"]]
+
+
+@pytest.mark.usefixtures("db")
+def test_task_that_judges_cells_calls_no_webhook(pipe: Pipe, tenant: Tenant, hook: Any):
+    add_active_channel(tenant=tenant, kind="webhook", target=f"http://127.0.0.1:{hook.server_port}/")
+    fail(pipe)
+    tend()
+    assert hook.got == []
+    assert notify() == "notices 1"
+    assert len(hook.got) == 1

@@ -6,7 +6,7 @@ A receiver may therefore get a notice twice, with the same webhook-id.
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from smtplib import SMTPException
 from typing import Any, Final
@@ -113,7 +113,7 @@ def _mail(row: Notification) -> str:
     return ""
 
 
-def _call(rows: list[Notification], now: datetime) -> dict[int, str]:
+def _call(rows: Sequence[Notification], now: datetime) -> dict[int, str]:
     """Send webhooks concurrently through the address guard, each for at most WEBHOOK_MS.
 
     Returns the error by id of the notice, "" for one that the receiver accepted.

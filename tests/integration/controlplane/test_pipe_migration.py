@@ -1,6 +1,7 @@
 """Migration of a pipe under load while lanes die: nothing is lost, and the messages that waited on the old cell
 are delivered as well."""
 
+import http.client
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import uuid
 from asyncio import StreamWriter
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -53,6 +54,7 @@ from tests.support.sender import Acked, Sender
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(1_500)]
 RELEASE: Final = "0123456789abcdef"
 RATE: Final = 150.0
+JSON: Final = {"content-type": "application/json"}
 WAITING: Final = ("late", "dead", "held")
 
 
@@ -101,6 +103,19 @@ class Cells:
         self.provisioner.tick()
         end = max(one.offset for one in self.provisioner._hands.control.published.values()) + 1
         until(lambda: not Heartbeat.objects.filter(cell=cell, table_offset__lt=end).exists())
+
+    def wait_accepting(self, key: str) -> None:
+        """Wait until ingest runs and knows this API key: it then refuses only the body."""
+
+        def knows_key() -> bool:
+            with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)) as connection:
+                try:
+                    connection.request("POST", "/v1/events", b"not json", {"authorization": f"Bearer {key}"} | JSON)
+                    return connection.getresponse().status == 400
+                except OSError:
+                    return False
+
+        until(knows_key, 60)
 
     def close(self) -> None:
         self.server.close()
@@ -187,6 +202,7 @@ def test_migration_under_load_also_delivers_messages_that_waited_on_the_old_cell
         story = Story(cells, receiver)
         pipe = story.pipe
         cells.ticks_until(lambda: pipe.revisions.filter(state="live").exists(), 90)
+        cells.wait_accepting(story.key)
         pipe.refresh_from_db()
         old, new = cells.names
         assert pipe.cell_id == old
@@ -254,6 +270,7 @@ def test_each_key_keeps_its_order_while_its_pipe_is_migrated_and_lanes_die(cells
     key = create_api_key(source=pipe.sources.get())[1]
     with observing():
         cells.ticks_until(lambda: pipe.revisions.filter(state="live").exists(), 90)
+        cells.wait_accepting(key)
         with Keyed(cells.port, key) as sender:
             until(lambda: sum(sender.acked.values()) > 10 * KEYS)
             request_migration(

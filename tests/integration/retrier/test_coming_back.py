@@ -350,14 +350,15 @@ def breaker_closes(retrier: Retrier) -> None:
     time.sleep(3)
     assert not retrier.ids()
     retrier.tell("well", "closed")
-    began = time.monotonic()
+    began, patience = time.monotonic(), Patience()
     until(retrier.ids, "the first", 20)
-    first_s = time.monotonic() - began
+    first_s = patience.counted_s
     until(lambda: ids <= retrier.ids(), "all of them", 60)
-    took_s = time.monotonic() - began
+    at_least_s, took_s = time.monotonic() - began, patience.counted_s
     print(f"the first after {first_s:.1f} s, all 5 000 after {took_s:.1f} s")  # noqa: T201
     assert first_s < 10
-    assert 8 < took_s < 30, "the messages had come in within ten seconds"
+    assert at_least_s > 8, "the messages had come in within ten seconds"
+    assert took_s < 30
     assert not others & retrier.ids()
 
 

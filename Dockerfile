@@ -1,4 +1,4 @@
-# One image for every process of ours; which one it is stands in the command.
+# One image for every process; the command selects the process.
 FROM python:3.11.14-slim-bookworm
 RUN apt-get update -q && apt-get install -y -q --no-install-recommends openjdk-17-jre-headless procps \
     && rm -rf /var/lib/apt/lists/* && useradd --create-home penstock && install -d -o penstock /var/penstock

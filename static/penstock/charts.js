@@ -1,4 +1,4 @@
-// Draws charts from the tables that hold their figures, so that chart and table can never differ.
+// Draw charts from the tables with their figures, so that chart and table cannot differ.
 (() => {
   "use strict";
   const charts = new Map();

@@ -1,10 +1,10 @@
-// What the console does beyond plain pages: live blocks, local times, keys, copy, theme. Nothing here is needed to work.
+// Enhancements of the console: live blocks, local times, keys, copy, theme. The pages work without them.
 (() => {
   "use strict";
   const TICK_MS = 4000;
   const all = (selector, root = document) => root.querySelectorAll(selector);
 
-  // Live blocks refresh on a tick, but not in a hidden tab, nor under the hands of whoever reads or selects in them.
+  // Live blocks refresh on a tick, but not in a hidden tab, nor while the user selects text or types in them.
   const inUse = (block) => {
     const selection = document.getSelection();
     const selected = selection && !selection.isCollapsed && block.contains(selection.anchorNode);
@@ -17,7 +17,7 @@
   window.setInterval(tick, TICK_MS);
   document.addEventListener("visibilitychange", tick);
 
-  // Times come as UTC and are shown in the viewer's zone; headings marked data-zone name the offset.
+  // Times are sent in UTC and shown in the viewer's zone; headings marked data-zone name the offset.
   const offset = () => {
     const minutes = -new Date().getTimezoneOffset();
     const sign = minutes < 0 ? "-" : "+";
@@ -71,8 +71,8 @@
     document.dispatchEvent(new Event("penstock:theme"));
   });
 
-  // Keys: an element says in data-keys how it is reached, such as "g h" or "/"; the help lists those of the page. Whoever
-  // speaks or types by other means turns single keys off (WCAG 2.1.4); this browser remembers it.
+  // Keys: data-keys names the shortcut of an element, such as "g h" or "/"; the help lists those of the page. Users of
+  // speech input can turn off single-key shortcuts (WCAG 2.1.4); the setting is stored in this browser.
   const NO_KEYS = "penstock.no-keys";
   const help = () => document.getElementById("help");
   const withKeys = (pressed) => [...all("[data-keys]")].find((element) => element.dataset.keys === pressed);
@@ -141,31 +141,31 @@
   };
   document.addEventListener("change", fitting);
 
-  // Rows move by Alt and an arrow as by their buttons; in a list of choices these keys open the list.
+  // Alt and an arrow key move a row, as its buttons do; in a select element these keys open the list.
   document.addEventListener("keydown", (event) => {
     if (!event.altKey || !["ArrowUp", "ArrowDown"].includes(event.key) || event.target.matches("select")) return;
     const row = event.target.closest("[data-row]");
     const button = row && row.querySelector(`[data-move=${event.key === "ArrowUp" ? "up" : "down"}]`);
     if (!button) return;
     event.preventDefault();
-    button.focus(); // what is typed on keeps its focus by its id, which is then another row's
+    button.focus(); // htmx restores the focus by id, and that id now belongs to another row
     button.click();
   });
-  // Errors come and go without their fields being drawn again.
+  // Errors appear and disappear without a redraw of their fields.
   const markInvalid = () => {
     for (const slot of all("[data-error-of]")) {
       document.getElementById(slot.dataset.errorOf).setAttribute("aria-invalid", String(slot.textContent.trim() !== ""));
     }
   };
-  // A new row is typed into at once, unless somebody is typing elsewhere by now.
+  // Focus a new row, unless the user is typing elsewhere.
   const enter = () => {
     const row = document.querySelector("[data-new]");
     if (!row) return;
     row.removeAttribute("data-new");
     if (!document.activeElement.matches("input, select, textarea")) row.querySelector("input:not([type=hidden]), select, textarea").focus();
   };
-  // A part of a form is drawn anew from what was sent; whoever went on typing since then would lose it. Such an answer is left
-  // out and asked for again, so that it is drawn from what stands there now. The button's own value is only in what is sent.
+  // A part of a form is redrawn from the sent values, which would discard input typed since then. Such a response is dropped
+  // and requested again with the current values. The value of the button itself is only in the request.
   const written = (values) => new URLSearchParams([...values].filter(([name]) => name !== "action")).toString();
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { elt, formData, triggeringEvent } = event.detail.requestConfig;
@@ -191,5 +191,5 @@
   });
   document.addEventListener("htmx:afterSettle", () => { prepare(document); markInvalid(); enter(); });
   document.addEventListener("htmx:oobAfterSwap", markInvalid);
-  document.addEventListener("penstock:added", (event) => prepare(event.detail)); // by what streams into a page
+  document.addEventListener("penstock:added", (event) => prepare(event.detail)); // from streams that add to a page
 })();

@@ -1,4 +1,4 @@
-// The live tail: server-sent events into the table's top. Pausing leaves the stream and keeps its place.
+// The live tail: add server-sent events to the top of the table. Pausing closes the stream and keeps the position.
 (() => {
   "use strict";
   const MOST_ROWS = 200;
@@ -69,7 +69,7 @@
         say(JSON.parse(event.data).reason);
       });
       source.onerror = () => {
-        if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+        if (source.readyState !== EventSource.CLOSED) return; // the browser reconnects automatically
         say(`Connection lost. Reconnecting in ${AGAIN_MS / 1000} s.`);
         source = null;
         window.setTimeout(() => { if (!source && !paused) open(); }, AGAIN_MS);

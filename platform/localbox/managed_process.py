@@ -191,7 +191,7 @@ class ManagedProcess:
             raise BoxError(f"{self.program.name} does not start. The end of {self._log}:\n{self.log_tail()}")
         wait_s = backoff_s(self._failures)
         self.state, self._next = "backoff", time.monotonic() + wait_s
-        self.why = f"ended with {_in_words(code)}, again in {wait_s:g} s"
+        self.why = f"ended with {_in_words(code)}, restarts in {wait_s:g} s"
 
     def _ask(self) -> None:
         if self.program.probe is None:

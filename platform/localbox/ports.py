@@ -17,7 +17,8 @@ def check_free(ports: Mapping[str, int], host: str = "127.0.0.1") -> None:
     taken = [(name, port) for name, port in ports.items() if not is_free(port, host)]
     if taken:
         lines = (
-            f"port {port} is held by {_holder(port)}: end that, or set {name} to another port" for name, port in taken
+            f"port {port} is in use by {_holder(port)}: stop that process, or set {name} to another port"
+            for name, port in taken
         )
         raise BoxError("\n".join(lines))
 

@@ -45,7 +45,9 @@ PORTS: Final = (
     ),
 )
 VARIABLES: Final = (
-    Variable("DATABASE_URL", "", "Postgres that is not the box's own, such as postgresql://user:word@host:5432/name"),
+    Variable(
+        "DATABASE_URL", "", "Postgres that is not the box's own, such as postgresql://user:password@host:5432/name"
+    ),
     Variable("REDIS_URL", "", "Redis that is not the box's own, such as redis://host:6379/0"),
     Variable("PENSTOCK_KAFKA", "", "Kafka that is not the box's own: bootstrap servers, host:port[,host:port]"),
     Variable("PENSTOCK_VAR", "var", "directory of all files that the box writes"),
@@ -55,7 +57,7 @@ VARIABLES: Final = (
     Variable(
         "PENSTOCK_FERNET_KEYS", "", "encrypt destinations' secrets, the first key is used to write; generated as above"
     ),
-    Variable("PENSTOCK_WEB_HOST", "127.0.0.1", "address the pages listen on"),
+    Variable("PENSTOCK_WEB_HOST", "127.0.0.1", "address on which the pages are served"),
     Variable("PENSTOCK_WEB_URL", "", "how browsers reach the pages; follows host and port"),
     Variable("PENSTOCK_ALLOWED_HOSTS", "", "host names that pages answer to, comma-separated"),
     Variable(
@@ -114,11 +116,15 @@ VARIABLES: Final = (
         "more addresses of our own ingest, host:port or URL, comma-separated: no destination may be there",
     ),
     Variable("PENSTOCK_DESTINATION_ALLOW", defaults.DEFAULT_ALLOW, "private networks to which delivery is allowed"),
-    Variable("PENSTOCK_DESTINATION_CA", "", "file of CA certificates to trust at destinations instead of the system's"),
+    Variable(
+        "PENSTOCK_DESTINATION_CA",
+        "",
+        "file of CA certificates that are trusted at destinations, instead of the system's",
+    ),
     Variable(
         "PENSTOCK_MAIL_URL",
         "consolemail://",
-        "mail server for alerts: smtp+tls://user:word@host:587, or printed (not in production)",
+        "mail server for alerts: smtp+tls://user:password@host:587, or printed (not in production)",
     ),
     Variable("PENSTOCK_MAIL_FROM", "penstock@localhost", "the sender of these mails"),
     Variable("PENSTOCK_OPERATOR_MAIL", "", "address that is notified of incidents that affect several tenants"),

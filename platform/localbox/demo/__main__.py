@@ -4,7 +4,7 @@ import os
 import sys
 
 from localbox.demo.full import run_full
-from localbox.demo.request import wish_from
+from localbox.demo.request import demo_request_from
 from localbox.demo.run import run_endless, run_once
 from localbox.errors import BoxError
 from localbox.settings import settings_from
@@ -13,10 +13,10 @@ from localbox.settings import settings_from
 def main() -> int:
     """Entry point of `make demo`."""
     try:
-        wish = wish_from(os.environ)
-        if not wish.once:
+        request = demo_request_from(os.environ)
+        if not request.once:
             return run_endless(settings_from())
-        return run_full(wish) if wish.full else run_once(wish)
+        return run_full(request) if request.full else run_once(request)
     except (BoxError, RuntimeError) as exc:
         print(f"penstock: {exc}", file=sys.stderr)
         return 1

@@ -111,9 +111,9 @@ def _minute(account: BucketAccount, acked: BitMap64, received: BitMap64, destina
     bins = account.destinations.get(destination, {})
     delivered = bins[Bin.DELIVERED].positions() if bins else BitMap64()
     checks = [
-        ("ACKed to the sender, not so in the ledger", acked - account.acked.positions()),
-        ("delivered by the receiver's log, not by the ledger", received - delivered),
-        ("delivered by the ledger, not by the receiver's log", delivered - received),
+        ("ACKed to the sender, but not in the ledger", acked - account.acked.positions()),
+        ("delivered according to the receiver's log, but not the ledger", received - delivered),
+        ("delivered according to the ledger, but not the receiver's log", delivered - received),
         *((f"{name} in the ledger", _bin_of(account, name)) for name in (Bin.LOST, Bin.QUEUED, Bin.RETRYING, Bin.HELD)),
         *((f"lost at {line.node}", line.lost.positions()) for line in account.nodes),
         *_arrivals(account, destination),

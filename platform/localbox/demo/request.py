@@ -22,7 +22,7 @@ class DemoRequest(Struct, frozen=True):
     var: Path
 
 
-def wish_from(env: Mapping[str, str]) -> DemoRequest:
+def demo_request_from(env: Mapping[str, str]) -> DemoRequest:
     """Read the request from the environment. Raises BoxError, naming the variable, for an invalid value."""
     once = env.get("ONCE", "") not in ("", "0")
     return DemoRequest(

@@ -16,7 +16,7 @@ from localbox.demo import ledger
 from localbox.demo.compare import DeliveryCounts, DemoResult, differences, read_books, result_of
 from localbox.demo.logs import read_received, read_sent
 from localbox.demo.payloads import read_payloads
-from localbox.demo.request import DemoRequest, wish_from
+from localbox.demo.request import DemoRequest, demo_request_from
 from localbox.demo.sender import DemoSender, DemoTarget
 from localbox.errors import BoxError
 from localbox.settings import BoxSettings
@@ -30,20 +30,20 @@ SETTLE_LIMIT_S: Final = 180.0
 
 def run_endless(settings: BoxSettings) -> int:
     """Run the whole box with receiver and sender in the foreground, until Ctrl-C. Raises BoxError."""
-    wish = wish_from(os.environ)
-    read_payloads(wish.events)  # fails early if the file cannot be read
+    request = demo_request_from(os.environ)
+    read_payloads(request.events)  # fails early if the file cannot be read
     if living(settings):
         raise BoxError(f"a box is already running at {settings.var}: `make down` first, then `make demo`")
     return up(settings, extra=["receiver", "demo-pipe", "sender"])
 
 
 @contextmanager
-def live_box(wish: DemoRequest, env: Mapping[str, str] | None = None) -> Iterator[tuple[Box, dict[str, Any]]]:
+def live_box(request: DemoRequest, env: Mapping[str, str] | None = None) -> Iterator[tuple[Box, dict[str, Any]]]:
     """Run a box of its own with a live pipe; yield it with the output of the step that made the pipe and its keys."""
     extra = ["receiver", "demo-pipe"]
-    Box(wish.var, extra=extra).stop()  # remains of an interrupted run
-    shutil.rmtree(wish.var, ignore_errors=True)
-    box = Box(wish.var, extra=extra, env=env)
+    Box(request.var, extra=extra).stop()  # remains of an interrupted run
+    shutil.rmtree(request.var, ignore_errors=True)
+    box = Box(request.var, extra=extra, env=env)
     began = time.monotonic()
     say("starting a box of its own ...")
     with box:
@@ -52,17 +52,19 @@ def live_box(wish: DemoRequest, env: Mapping[str, str] | None = None) -> Iterato
         pipe = last_json_line(box.settings.logs / "demo-pipe.log")
         if not ledger.wait_live(pipe["pipe"], limit_s=LIVE_LIMIT_S):
             raise BoxError(f"the pipe is not live after {LIVE_LIMIT_S:.0f} s: see {box.settings.logs}")
-        say(f"the pipe is live after {time.monotonic() - began:.1f} s; sending {wish.count} events")
+        say(f"the pipe is live after {time.monotonic() - began:.1f} s; sending {request.count} events")
         yield box, pipe
 
 
-def run_once(wish: DemoRequest) -> int:
+def run_once(request: DemoRequest) -> int:
     """Run a box of its own: start, send, wait until all is settled, compare, stop, print one JSON line."""
-    payloads = read_payloads(wish.events)
-    with live_box(wish) as (box, pipe):
-        demo = wish.var / "demo"
+    payloads = read_payloads(request.events)
+    with live_box(request) as (box, pipe):
+        demo = request.var / "demo"
         target = DemoTarget.of(box.env["PENSTOCK_INGEST_URL"], pipe["key"])
-        sender = DemoSender(target, payloads, log=demo / "sent.log", rate=wish.rate, count=wish.count, batch=wish.batch)
+        sender = DemoSender(
+            target, payloads, log=demo / "sent.log", rate=request.rate, count=request.count, batch=request.batch
+        )
         accepted = sender.run()
         say(f"{accepted} ACKed; waiting until every unit is settled")
         accounts = ledger.wait_settled(pipe["pipe"], expected=accepted, limit_s=SETTLE_LIMIT_S)
@@ -70,15 +72,15 @@ def run_once(wish: DemoRequest) -> int:
         result = result_of(books, accounts)
         wrong = ledger.timing_problems(pipe["pipe"], result.delivered)
     wrong += differences(books, accounts, destination=DESTINATION)
-    return _verdict(result, wrong, books, wish)
+    return _verdict(result, wrong, books, request)
 
 
-def _verdict(result: DemoResult, wrong: list[str], books: DeliveryCounts, wish: DemoRequest) -> int:
+def _verdict(result: DemoResult, wrong: list[str], books: DeliveryCounts, request: DemoRequest) -> int:
     for text in wrong:
         say(text)
-    if len(books.acked) != wish.count:
+    if len(books.acked) != request.count:
         wrong.append("")
-        say(f"{wish.count} events were to be sent, {len(books.acked)} were ACKed")
+        say(f"{request.count} events expected, {len(books.acked)} ACKed")
     print(msgspec.json.encode(result).decode(), flush=True)
     return 1 if wrong or result.lost else 0
 

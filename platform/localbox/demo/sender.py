@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from localbox.demo.logs import ACCEPTED, UNKNOWN
 from localbox.demo.payloads import Payload, read_payloads
-from localbox.demo.request import wish_from
+from localbox.demo.request import demo_request_from
 from localbox.errors import BoxError
 from localbox.settings import settings_from
 from localbox.state import last_json_line
@@ -324,11 +324,11 @@ def _verdicts(status: int, body: bytes, count: int) -> list[DemoResponse]:
 
 def endless_senders(env: Mapping[str, str], *, stop: Callable[[], bool]) -> list[DemoSender]:
     """Return the box's endless senders, one per source; their keys are in the log of the step that made them."""
-    wish, settings = wish_from(env), settings_from(env)
+    request, settings = demo_request_from(env), settings_from(env)
     keys = last_json_line(settings.logs / "demo-pipe.log")["keys"]
-    payloads, folder, rate = read_payloads(wish.events), settings.var / "demo", wish.rate / len(keys)
+    payloads, folder, rate = read_payloads(request.events), settings.var / "demo", request.rate / len(keys)
     return [
-        DemoSender(target, payloads, log=folder / f"sent-{name}.log", rate=rate, batch=wish.batch, stop=stop)
+        DemoSender(target, payloads, log=folder / f"sent-{name}.log", rate=rate, batch=request.batch, stop=stop)
         for name, key in keys.items()
         for target in [DemoTarget.of(env["PENSTOCK_INGEST_URL"], key)]
     ]

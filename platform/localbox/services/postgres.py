@@ -66,7 +66,9 @@ def find_binaries(data: Path) -> Path:
     for folder in found:
         if major(folder) == made_by:
             return folder
-    raise BoxError(f"{data} was made by Postgres {made_by}, which is no longer here: install it, or remove {data}.")
+    raise BoxError(
+        f"{data} was created by Postgres {made_by}, which is no longer installed: install it, or remove {data}."
+    )
 
 
 def major(binaries: Path) -> str:
@@ -106,7 +108,7 @@ def prepare(*, binaries: Path, data: Path, user: str | None) -> None:
         extra_groups=[] if user else None,  # with root's groups it could not enter some directories
     )
     if answer.returncode:
-        raise BoxError(f"Postgres could not make {data}: {answer.stderr.strip()}")
+        raise BoxError(f"Postgres could not create {data}: {answer.stderr.strip()}")
 
 
 def _candidates() -> list[Path]:

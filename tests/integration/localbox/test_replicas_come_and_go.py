@@ -39,9 +39,9 @@ def programs(box: Box) -> list[str]:
 def test_replica_is_added_and_removed_again_under_load(box: Box, cluster: Cluster):
     files, books = ComputeFiles(box.var), AuditReader(cluster.kafka, cluster.topics)
     with Sender(box.settings.ports["PENSTOCK_INGEST_PORT"], KEY, 200.0) as sender:
-        files.wish_replicas(3)
+        files.request_replicas(3)
         box.wait_ready("ingest-3")
-        files.wish_replicas(2)
+        files.request_replicas(2)
         until(lambda: "ingest-3" not in programs(box), "the third has drained and gone", 40)
         until(lambda: len(sender.acked) > 200, "events were ACKed", 30)
     assert sender.refusals == [], "neither a new nor a draining replica refuses a request"

@@ -110,7 +110,7 @@ def test_port_in_use_is_reported_with_its_holder_and_nothing_is_started(box: Box
     with socket.create_server(("127.0.0.1", box.settings.ports["PENSTOCK_REDIS_PORT"])):
         answer = box.command("up", "--detach", "--only", "redis")
     assert answer.returncode == 1
-    assert f"is held by {psutil.Process().name()} (pid {os.getpid()})" in answer.stdout
+    assert f"is in use by {psutil.Process().name()} (pid {os.getpid()})" in answer.stdout
     assert "PENSTOCK_REDIS_PORT" in answer.stdout
     assert living(box.settings) is None
 

@@ -64,7 +64,7 @@ def test_lag_is_measured_from_the_post_to_the_receivers_response():
 def test_missing_unit_is_lost_and_listed_even_if_the_ledger_has_it_as_delivered():
     result, wrong = compare(sent(), received(ALL[:-1]))
     assert (result.delivered, result.lost) == (9, 1)
-    assert wrong == [f"minute {BUCKET}: delivered by the ledger, not by the receiver's log: 1 (1-1-4)"]
+    assert wrong == [f"minute {BUCKET}: delivered according to the ledger, but not the receiver's log: 1 (1-1-4)"]
 
 
 def test_dead_unit_is_accounted_for_and_not_lost():
@@ -95,7 +95,7 @@ def test_ledger_may_have_more_units_than_were_acked_only_if_the_sender_is_in_dou
 
 def test_acked_unit_missing_from_the_ledger_is_a_difference():
     _, wrong = compare(sent(), received(), account(acked=ALL[:-1]))
-    assert any("ACKed to the sender, not so in the ledger: 1 (1-1-4)" in text for text in wrong)
+    assert any("ACKed to the sender, but not in the ledger: 1 (1-1-4)" in text for text in wrong)
 
 
 def test_minute_missing_from_the_ledger_is_a_difference():

@@ -68,7 +68,7 @@ INPUTS_OF: Final[dict[LaneKind, tuple[Purpose, ...]]] = {
     "retrier": ("retry-in", *DELAYS_S),
 }
 
-# The Structured Streaming queries that may run beside a cell's lanes, and the topic that each reads.
+# The Structured Streaming queries that may run next to a cell's lanes, and the topic that each reads.
 QUERY_INPUTS: Final[dict[str, Purpose]] = {"dedup": "dedup", "windows": "taps", "lake": "lake"}
 
 ALL_KEYS_PERCENT: Final = 100  # share of a pipe's keys, in percent

@@ -31,7 +31,7 @@ class LakeHour(NamedTuple):
     hour: int
 
 
-class LakeLot(Struct):
+class LakeGroup(Struct):
     """Messages of one destination in a batch, by partition and offset; a message that came twice has two entries."""
 
     pipe: str
@@ -60,12 +60,12 @@ class LakeLot(Struct):
         return sorted((min(positions), max(positions)) for positions in by_partition.values())
 
 
-def lots_of(records: Iterable[tuple[int, int, bytes]]) -> tuple[list[LakeLot], list[Where]]:
+def groups_of(records: Iterable[tuple[int, int, bytes]]) -> tuple[list[LakeGroup], list[Where]]:
     """Group records of (partition, offset, meta header) by destination.
 
-    Returns the lots, and the partition and offset of each record whose header cannot be decoded.
+    Returns the groups, and the partition and offset of each record whose header cannot be decoded.
     """
-    lots: dict[tuple[str, str], LakeLot] = {}
+    groups: dict[tuple[str, str], LakeGroup] = {}
     unreadable = []
     for partition, offset, header in records:
         try:
@@ -73,9 +73,9 @@ def lots_of(records: Iterable[tuple[int, int, bytes]]) -> tuple[list[LakeLot], l
         except (msgspec.DecodeError, TypeError):
             unreadable.append((partition, offset))
             continue
-        lot = lots.setdefault((meta.pipe, meta.destination), LakeLot(meta.pipe, meta.destination))
-        lot.metas[partition, offset] = meta
-    return list(lots.values()), unreadable
+        group = groups.setdefault((meta.pipe, meta.destination), LakeGroup(meta.pipe, meta.destination))
+        group.metas[partition, offset] = meta
+    return list(groups.values()), unreadable
 
 
 def key_of(meta: MessageMeta) -> Key:
@@ -100,7 +100,7 @@ def ends_of(records: Iterable[tuple[int, int, bytes]]) -> dict[int, int]:
     return ends
 
 
-def file_lot(
+def file_facts(
     metas: Iterable[MessageMeta], fact: Fact, facts: FactBook, *, detail: Mapping[int, str] | str = ""
 ) -> None:
     """Add one fact for the messages of one destination; `detail` is the same for all, or a mapping by round."""

@@ -64,7 +64,7 @@ class RecomputeRequest(NamedTuple):
 class RecomputeTask(Struct, frozen=True):
     """Input of one Spark task, which compiles its own plan and opens the host's look-up tables."""
 
-    wish: RecomputeRequest
+    request: RecomputeRequest
     spec: PipeSpec
     salt: bytes
     tenant: str
@@ -73,18 +73,18 @@ class RecomputeTask(Struct, frozen=True):
 
     def rows(self, records: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield the table rows of these records of the ingest topic."""
-        wish, plan = self.wish, compile_plan(self.spec, self.salt)
+        request, plan = self.request, compile_plan(self.spec, self.salt)
         store = LookupStore(self.lookups)
         pinned = store.pin()
         try:
             tables = TenantRows(pinned, self.tenant)
             for record in records:
                 meta = decode_meta(bytes(record.header))
-                if meta.pipe != wish.pipe or not wish.since_us <= meta.ingest_time_us < wish.until_us:
+                if meta.pipe != request.pipe or not request.since_us <= meta.ingest_time_us < request.until_us:
                     continue
                 meta.position = position_of(self.generation, record.partition, record.offset)
-                for unit, body in through(plan, wish.destination, meta, bytes(record.value or b""), tables):
-                    names = (unit.id, unit.position, unit.child, unit.pipe, wish.revision, unit.source)
+                for unit, body in through(plan, request.destination, meta, bytes(record.value or b""), tables):
+                    names = (unit.id, unit.position, unit.child, unit.pipe, request.revision, unit.source)
                     hour = hour_of(unit.ingest_time_us)
                     yield (*names, unit.event_time_us, unit.ingest_time_us, *hour, body)
         finally:
@@ -93,33 +93,35 @@ class RecomputeTask(Struct, frozen=True):
 
 
 def recompute(
-    spark: SparkSession, settings: DataPlaneSettings, table: ControlTable, wish: RecomputeRequest
+    spark: SparkSession, settings: DataPlaneSettings, table: ControlTable, request: RecomputeRequest
 ) -> RecomputeRequest:
     """Recompute the rows and return the request with the range that was written.
 
     The range starts no earlier than the data that Kafka still retains. Raises CannotRecomputeError if the request
     cannot be carried out, and Spark's own errors.
     """
-    pipe, plan = table.pipe(wish.pipe), table.plan(wish.pipe, wish.revision)
+    pipe, plan = table.pipe(request.pipe), table.plan(request.pipe, request.revision)
     cell = table.cell(pipe.cell) if pipe is not None else None
     if pipe is None or plan is None or cell is None:
-        raise CannotRecomputeError(f"needs a pipe and a revision that are published, got {wish.pipe}@{wish.revision}")
-    destination = plan.spec.destinations.get(wish.destination)
+        raise CannotRecomputeError(
+            f"needs a pipe and a revision that are published, got {request.pipe}@{request.revision}"
+        )
+    destination = plan.spec.destinations.get(request.destination)
     if not isinstance(destination, LakeDestination):
-        raise CannotRecomputeError(f"needs a lake destination of that revision, got {wish.destination}")
+        raise CannotRecomputeError(f"needs a lake destination of that revision, got {request.destination}")
     if any(
-        isinstance(record, PlanRecord) and record.pipe == wish.pipe and _needs_state(record.spec) for record in table
+        isinstance(record, PlanRecord) and record.pipe == request.pipe and _needs_state(record.spec) for record in table
     ):
         raise CannotRecomputeError("needs a pipe without dedup and windows: their results depend on more than the plan")
-    salt = PlanCache(table, settings.fernet_keys).salt(wish.pipe) if compile_plan(plan.spec).needs_salt else b""
+    salt = PlanCache(table, settings.fernet_keys).salt(request.pipe) if compile_plan(plan.spec).needs_salt else b""
     if salt is None:
         raise CannotRecomputeError("needs the tenant's salt and PENSTOCK_FERNET_KEYS: a step of the revision hashes")
     topic = cell.topics["ingest"]
     records = _ingested(spark, settings, topic)
-    span = wish._replace(since_us=max(wish.since_us, _retained_since_us(records)))
+    span = request._replace(since_us=max(request.since_us, _retained_since_us(records)))
     task = RecomputeTask(span, plan.spec, salt, pipe.tenant, topic.generation, lookup_folder(settings.var))
     recomputed = spark.createDataFrame(records.rdd.mapPartitions(task.rows), _RECOMPUTED)
-    path = table_path(settings.lakes, destination, pipe.tenant, wish.pipe, wish.destination)
+    path = table_path(settings.lakes, destination, pipe.tenant, request.pipe, request.destination)
     micros = "unix_micros(ingest_time)"
     where = f"{micros} >= {span.since_us} AND {micros} < {span.until_us}"
     LakeTable(spark, path).replace(table_rows(recomputed), where)
@@ -189,9 +191,9 @@ def main(arguments: list[str] | None = None) -> int:
     settings = settings_from()
     reader = ControlReader(settings.kafka, snapshot_path(settings.var))
     try:
-        wish = _parsed(arguments)
+        request = _parsed(arguments)
         reader.catch_up(READ_WITHIN_S)
-        span = recompute(_session(), settings, reader.table, wish)
+        span = recompute(_session(), settings, reader.table, request)
     except CannotRecomputeError as exc:
         print(f"penstock: {exc}", file=sys.stderr)  # noqa: T201 (output of a command)
         return 2

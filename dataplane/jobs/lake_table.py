@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from dataplane.jobs.lake_batch import Key, LakeHour, LakeLot, Where, hour_of, key_of
+from dataplane.jobs.lake_batch import Key, LakeGroup, LakeHour, Where, hour_of, key_of
 from dataplane.ledger.meta import MessageMeta
 
 _ROWS: Final = (
@@ -33,16 +33,16 @@ class LakeTable:
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark, self._path = spark, path
 
-    def known(self, lot: LakeLot) -> set[Key]:
+    def known(self, group: LakeGroup) -> set[Key]:
         """Return the keys of the messages that the table holds already: after a kill, a lane may send a message twice.
 
         Delta skips files by partition and by their range of positions, so normally no file is read.
         """
         if not self._exists():
             return set()
-        keys = self._spark.createDataFrame([key_of(meta) for meta in lot.metas.values()], "position long, child int")
-        in_ranges = reduce(or_, [F.col("position").between(low, high) for low, high in lot.ranges()])
-        held = self._spark.read.format("delta").load(self._path).where(_in_hours(lot.hours()) & in_ranges)
+        keys = self._spark.createDataFrame([key_of(meta) for meta in group.metas.values()], "position long, child int")
+        in_ranges = reduce(or_, [F.col("position").between(low, high) for low, high in group.ranges()])
+        held = self._spark.read.format("delta").load(self._path).where(_in_hours(group.hours()) & in_ranges)
         found = held.select("position", "child").join(F.broadcast(keys), ["position", "child"], "left_semi")
         return {(row.position, row.child) for row in found.collect()}
 

@@ -18,15 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from dataplane.causes import Cause
-from dataplane.jobs.lake_batch import LakeLot, ends_of, file_lot, lots_of, note_lags
+from dataplane.jobs.lake_batch import LakeGroup, ends_of, file_facts, groups_of, note_lags
 from dataplane.jobs.lake_table import LakeTable, LakeWrite
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.deadletter import DeathCause
+from dataplane.ledger.deadletter import DeadLetterReason
 from dataplane.ledger.facts import Fact, FactBook, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.report_parts import encode_parts
-from dataplane.ledger.stopwatch import passed_on
+from dataplane.ledger.stopwatch import forward_stamp
 from dataplane.names import AUDIT_TOPIC, transmit_node
 from dataplane.runtime.kafka import lane_producer
 from dataplane.runtime.lanes.deadletters import DeadLetterWriter
@@ -81,37 +81,37 @@ class LakeWriter:
         try:
             header = F.col("headers")[0]["value"].alias("header")
             heads = [tuple(row) for row in records.select("partition", "offset", header).collect()]
-            lots, unreadable = lots_of(heads)
-            for lot in lots:
-                self._put(lot, records, LakeWrite(query, batch))
+            groups, unreadable = groups_of(heads)
+            for group in groups:
+                self._put(group, records, LakeWrite(query, batch))
         finally:
             records.unpersist()
         for where in unreadable:
             log.error("skipped a record with an unreadable envelope: partition %s, offset %s of the lake topic", *where)
         self._report(ends_of(heads))
 
-    def _put(self, lot: LakeLot, records: DataFrame, writing: LakeWrite) -> None:
-        record = self._table.destination(lot.pipe, lot.destination)
+    def _put(self, group: LakeGroup, records: DataFrame, writing: LakeWrite) -> None:
+        record = self._table.destination(group.pipe, group.destination)
         to = record.to if record is not None else None
         if record is not None and record.state == "removed":
-            file_lot(lot.metas.values(), Fact.CANCELLED, self._facts)
+            file_facts(group.metas.values(), Fact.CANCELLED, self._facts)
             return
         if not isinstance(to, LakeDestination):
-            self._fail(lot, records, RetryPolicy(), "the destination is no longer a lake table")
+            self._fail(group, records, RetryPolicy(), "the destination is no longer a lake table")
             return
         try:
-            self._store(LakeTable(self._spark, self._path(lot, to)), lot, records, writing)
+            self._store(LakeTable(self._spark, self._path(group, to)), group, records, writing)
         except (PySparkException, Py4JJavaError, UnknownLakeError) as exc:
             if any(text in str(exc) for text in _ENDING):
                 raise
-            log.warning("pipe=%s destination=%s not written: %s", lot.pipe, lot.destination, str(exc)[:2_000])
-            self._fail(lot, records, to.retry, _first_line(exc))
+            log.warning("pipe=%s destination=%s not written: %s", group.pipe, group.destination, str(exc)[:2_000])
+            self._fail(group, records, to.retry, _first_line(exc))
         else:
-            file_lot(lot.metas.values(), Fact.DELIVERED, self._facts)
-            note_lags(list(lot.metas.values()), self._lags, _now_us())
+            file_facts(group.metas.values(), Fact.DELIVERED, self._facts)
+            note_lags(list(group.metas.values()), self._lags, _now_us())
 
-    def _store(self, table: LakeTable, lot: LakeLot, records: DataFrame, writing: LakeWrite) -> None:
-        rows = lot.rows(table.known(lot))
+    def _store(self, table: LakeTable, group: LakeGroup, records: DataFrame, writing: LakeWrite) -> None:
+        rows = group.rows(table.known(group))
         if rows:
             table.append(records, rows, writing)
         if writing.batch % COMPACT_EVERY == COMPACT_EVERY - 1:
@@ -119,25 +119,25 @@ class LakeWriter:
         if writing.batch % SWEEP_EVERY == SWEEP_EVERY - 1:
             table.sweep()
 
-    def _path(self, lot: LakeLot, to: LakeDestination) -> str:
+    def _path(self, group: LakeGroup, to: LakeDestination) -> str:
         """Return the table's path. Raises UnknownLakeError."""
-        pipe = self._table.pipe(lot.pipe)
+        pipe = self._table.pipe(group.pipe)
         if pipe is None:
             raise UnknownLakeError("the pipe's control record has not arrived yet")
-        return table_path(self._settings.lakes, to, pipe.tenant, lot.pipe, lot.destination)
+        return table_path(self._settings.lakes, to, pipe.tenant, group.pipe, group.destination)
 
     # -- failed messages -------------------------------------------------------------------------------------------
 
-    def _fail(self, lot: LakeLot, records: DataFrame, retry: RetryPolicy, reason: str) -> None:
+    def _fail(self, group: LakeGroup, records: DataFrame, retry: RetryPolicy, reason: str) -> None:
         """Send each message to retry-in, or to dead if its retry span is over; one by one, as bodies may be large."""
-        failed = {where: _failed(meta, retry, _now_us()) for where, meta in lot.metas.items()}
+        failed = {where: _failed(meta, retry, _now_us()) for where, meta in group.metas.items()}
         offsets = self._spark.createDataFrame(list(failed), "partition int, offset long")
         chosen = records.join(F.broadcast(offsets), ["partition", "offset"])
         for row in chosen.select("partition", "offset", "key", "value", "headers").toLocalIterator():
             headers = [(header.key, bytes(header.value)) for header in row.headers]
             self._put_aside(failed[row.partition, row.offset], row, headers, reason)
         retried = [message.meta for message in failed.values() if message.next_try is not None]
-        file_lot(retried, Fact.PARKED, self._facts, detail={meta.attempt: str(meta.attempt + 1) for meta in retried})
+        file_facts(retried, Fact.PARKED, self._facts, detail={meta.attempt: str(meta.attempt + 1) for meta in retried})
         self._file_dead([message.meta for message in failed.values() if message.next_try is None])
 
     def _put_aside(self, failed: FailedMessage, row: Any, headers: Headers, reason: str) -> None:
@@ -148,13 +148,13 @@ class LakeWriter:
             self._outbox.send(self._cell.topics["retry-in"].name, None, value=value, key=key, headers=headers)
             return
         dead = msgspec.structs.replace(failed.meta, stopwatch=_stamp(failed.meta, Slice.DEAD_LETTER))
-        death = DeathCause(transmit_node(dead.destination), Cause.EXPIRED, f"retry span exhausted: {reason}")
+        death = DeadLetterReason(transmit_node(dead.destination), Cause.EXPIRED, f"retry period ended: {reason}")
         original = (self._cell.topics["lake"].name, row.partition, row.offset)
         self._letters.send(None, death, meta=dead, headers=headers, value=value, original=original, key=key)
 
     def _file_dead(self, metas: Sequence[MessageMeta]) -> None:
         for meta in metas:
-            file_lot([meta], Fact.DEAD, self._facts, detail=dead_detail(Cause.EXPIRED, meta.life))
+            file_facts([meta], Fact.DEAD, self._facts, detail=dead_detail(Cause.EXPIRED, meta.life))
 
     # -- ledger ----------------------------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ def _next_round(failed: FailedMessage) -> MessageMeta:
 
 
 def _stamp(meta: MessageMeta, waiting: Slice) -> bytes:
-    return passed_on(meta, _now_us(), waiting)
+    return forward_stamp(meta, _now_us(), waiting)
 
 
 def _first_line(exc: BaseException) -> str:

@@ -83,7 +83,7 @@ def spent_until(meta: MessageMeta, arrived_us: int) -> list[int] | None:
     return spent
 
 
-def handed_on(meta: MessageMeta, spent_us: Sequence[int] | None, waiting: Slice) -> bytes:
+def departure_stamp(meta: MessageMeta, spent_us: Sequence[int] | None, waiting: Slice) -> bytes:
     """Return the stamp of a message whose time is known in full; b"" if it arrived without a stamp."""
     if spent_us is None:
         return b""
@@ -103,9 +103,9 @@ def delivery(meta: MessageMeta, spent_us: list[int]) -> tuple[int, list[int]]:
     return source_us, spent_us
 
 
-def passed_on(meta: MessageMeta, now_us: int, waiting: Slice) -> bytes:
+def forward_stamp(meta: MessageMeta, now_us: int, waiting: Slice) -> bytes:
     """Return the stamp of a message that is forwarded unchanged and waits in slice `waiting` from now on."""
-    return handed_on(meta, spent_until(meta, now_us), waiting)
+    return departure_stamp(meta, spent_until(meta, now_us), waiting)
 
 
 def decode_stamp(encoded: bytes) -> Stamp:

@@ -13,7 +13,7 @@ _IN_A_ROUND: Final = (Fact.REDRIVEN, Fact.PARKED, Fact.HELD, Fact.RELEASED)
 _LAST: Final = 1 << 31
 
 
-def sightings(books: BucketFacts, position: int, child: int, destination: str) -> list[FactKey]:
+def facts_in_order(books: BucketFacts, position: int, child: int, destination: str) -> list[FactKey]:
     """Return the facts of a unit up to and at one destination, in order of travel; "" means up to the route only."""
     nodes = [*_UPSTREAM, transform_node(destination), transmit_node(destination)] if destination else [*_UPSTREAM]
     found = [

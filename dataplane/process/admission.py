@@ -138,7 +138,7 @@ class ProcessAdmission:
                     entries.append(entry)
                 else:
                     self._lane.tally.add(
-                        f"admission: pipe={pipe} does not fit in the note: too many pipes are admitted by shares"
+                        f"admission: pipe={pipe} does not fit in the commit metadata: too many admissions"
                     )
             elif gate.is_idle:
                 del self._gates[pipe, number]
@@ -156,7 +156,7 @@ class ProcessAdmission:
     def _open(self, pipe: str, partition: int, shut: list[int], first: int) -> OrderGate[ProcessItem]:
         """Create the gate that receives all messages from the offset `first` on."""
         earlier = partial(self._owes_below, partition, first)
-        gate = self._gates[pipe, partition] = OrderGate(shut, partial(self._owes, partition), earlier)
+        gate = self._gates[pipe, partition] = OrderGate(shut, partial(self._is_unsettled, partition), earlier)
         self._watch()
         return gate
 
@@ -164,9 +164,9 @@ class ProcessAdmission:
         window = self._lane.windows.get(partition)
         return window is not None and window.prefix < offset
 
-    def _owes(self, partition: int, offset: int) -> bool:
+    def _is_unsettled(self, partition: int, offset: int) -> bool:
         window = self._lane.windows.get(partition)
-        return window is not None and window.owes(offset)
+        return window is not None and window.is_unsettled(offset)
 
     def _admitted(self, pipe: str) -> int:
         if pipe in self._closed:

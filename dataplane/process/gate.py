@@ -44,18 +44,21 @@ class OrderGate(Generic[T]):
     """
 
     def __init__(
-        self, shut: Iterable[int], owes: Callable[[int], bool], owes_earlier: Callable[[], bool] = lambda: False
+        self,
+        shut: Iterable[int],
+        is_unsettled: Callable[[int], bool],
+        has_earlier_unsettled: Callable[[], bool] = lambda: False,
     ) -> None:
         """Create a gate.
 
         shut:         lots of which an earlier owner held messages that may not have returned
-        owes:         True if the message at an offset is not settled yet
-        owes_earlier: True if a message from before this gate's first one is not settled yet
+        is_unsettled:         True if the message at an offset is not settled yet
+        has_earlier_unsettled: True if a message from before this gate's first one is not settled yet
         """
         self.near = False
         self.kept: list[WaitingMessage[T]] = []
-        self._owes = owes
-        self._owes_earlier = owes_earlier
+        self._is_unsettled = is_unsettled
+        self._has_earlier_unsettled = has_earlier_unsettled
         self._last: dict[int, int] = dict.fromkeys(shut, UNKNOWN)  # by lot: position of the last held message
         self._opened: dict[int, int] = {}  # by lot: offset at which that message returned
         self._ran: dict[int, list[int]] = defaultdict(list)  # by lot: offsets that passed and may not be settled
@@ -122,10 +125,10 @@ class OrderGate(Generic[T]):
         return taken
 
     def _has_unsettled(self, lot: int) -> bool:
-        left = [offset for offset in self._ran.pop(lot, ()) if self._owes(offset)]
+        left = [offset for offset in self._ran.pop(lot, ()) if self._is_unsettled(offset)]
         if left:
             self._ran[lot] = left
-        return bool(left) or self._owes_earlier()
+        return bool(left) or self._has_earlier_unsettled()
 
 
 def lots_in(bits: int) -> list[int]:

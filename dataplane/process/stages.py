@@ -5,7 +5,7 @@ The messages of a run pass the stages together, so each stage takes the same tim
 
 from dataplane.ledger.breakdown import SLICES, Slice
 from dataplane.ledger.meta import MessageMeta
-from dataplane.ledger.stopwatch import handed_on, spent_until, stamp
+from dataplane.ledger.stopwatch import departure_stamp, spent_until, stamp
 
 
 class StageTimes:
@@ -33,7 +33,7 @@ class StageTimes:
         if before is None:
             return b""
         here = self._until(waiting, now_us)
-        return handed_on(meta, [before[n] + here[n] for n in range(SLICES)], waiting)
+        return departure_stamp(meta, [before[n] + here[n] for n in range(SLICES)], waiting)
 
     def _until(self, waiting: Slice, now_us: int) -> list[int]:
         """Count the time since the last stage as transform, including the transforms of earlier destinations."""

@@ -19,10 +19,10 @@ from confluent_kafka import Message
 
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.deadletter import DeathCause
+from dataplane.ledger.deadletter import DeadLetterReason
 from dataplane.ledger.facts import Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
-from dataplane.ledger.stopwatch import passed_on
+from dataplane.ledger.stopwatch import forward_stamp
 from dataplane.names import transmit_node
 from dataplane.retrier.early_release import EarlyRelease
 from dataplane.retrier.low_watermarks import LowWatermarks
@@ -222,9 +222,9 @@ class RetrierWork:
         fact = FactKey(node, Fact.DEAD, dead_detail(cause, meta.life), meta.child)
         token = PassedOnToken(retry.slot, message.offset(), meta, fact)
         original = (*self._lane.slots.place(retry.slot), message.offset())
-        death = DeathCause(node, cause, detail)
+        death = DeadLetterReason(node, cause, detail)
         headers = without_leave_header(retry.headers)
-        dead = msgspec.structs.replace(meta, stopwatch=passed_on(meta, _wall_us(), Slice.DEAD_LETTER))
+        dead = msgspec.structs.replace(meta, stopwatch=forward_stamp(meta, _wall_us(), Slice.DEAD_LETTER))
         self._letters.send(token, death, meta=dead, headers=headers, value=message.value(), original=original)
 
     def _send(

@@ -52,7 +52,7 @@ def check_constant(path: str, value: Any) -> None:
     try:
         size_bytes = len(msgspec.json.encode(value))
     except (OverflowError, UnicodeEncodeError, RecursionError, TypeError) as exc:
-        raise SpecError(path, "holds a value that cannot be encoded as JSON") from exc
+        raise SpecError(path, "contains a value that cannot be encoded as JSON") from exc
     if size_bytes > MAX_CONSTANT_BYTES:
         raise SpecError(path, f"needs at most {MAX_CONSTANT_BYTES} bytes as JSON, got {size_bytes}")
 
@@ -82,7 +82,7 @@ def _check_step(where: str, step: Step) -> None:
         case SetStep(_, value) | DefaultStep(_, value):
             check_constant(f"{where}.value", value)
         case CastStep(_, to, currency) if currency is not None and to != "money":
-            raise SpecError(f"{where}.currency", f"needs to be left out of a cast to {to}")
+            raise SpecError(f"{where}.currency", f"must be omitted for a cast to {to}")
 
 
 def _check_paths(where: str, step: Step) -> None:

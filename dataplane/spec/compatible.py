@@ -148,7 +148,7 @@ def _missing(before: Iterable[Any], now: Iterable[Any]) -> list[Any]:
 
 def _required(_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:
     for name in _missing(new[word], old.get(word, ())):
-        yield at.property(name)._replace(path=(*at.path, word)).breaks("is required now, and could be left out")
+        yield at.property(name)._replace(path=(*at.path, word)).breaks("is required now, but was optional")
 
 
 def _object(with_: _Comparison, old: dict[str, Any], new: dict[str, Any], word: str, at: _Place) -> Found:

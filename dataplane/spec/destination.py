@@ -157,9 +157,9 @@ def check_url(path: str, url: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok:
         raise SpecError(path, "needs an absolute http or https URL with a host")
     if parts.username is not None or parts.password is not None:
-        raise SpecError(path, "must not carry a user name or password")
+        raise SpecError(path, "must not contain a user name or password")
     if parts.fragment or any(c.isspace() or ord(c) < 32 or c == "\\" for c in url):
-        raise SpecError(path, "must not carry a fragment, white space, a backslash or control characters")
+        raise SpecError(path, "must not contain a fragment, white space, a backslash or control characters")
 
 
 def status_bounds(status: str) -> tuple[int, int]:
@@ -195,7 +195,7 @@ def _check_headers(path: str, headers: Mapping[str, str]) -> None:
 def _check_own_header(path: str, name: str) -> None:
     _check_header_name(path, name)
     if name.lower() in ("authorization", "cookie"):
-        raise SpecError(path, f"must not carry {name}: a secret belongs to the destination's auth")
+        raise SpecError(path, f"must not contain {name}: a secret belongs to the destination's auth")
 
 
 def _check_header_name(path: str, name: str) -> None:

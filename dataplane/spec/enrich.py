@@ -37,4 +37,4 @@ def check_enrich(steps: Sequence[EnrichSpec]) -> None:
             raise SpecError(f"{where}.into", "needs a path below the body, without *")
         check_constant(f"{where}.default", step.default)
         if step.default is not None and step.on_missing != "default":
-            raise SpecError(f"{where}.default", f"needs to be left out when on_missing is {step.on_missing}")
+            raise SpecError(f"{where}.default", f"must be omitted if on_missing is {step.on_missing}")

@@ -40,7 +40,7 @@ def in_words(reason: str, path: str) -> str:
     if found := _MISSING.match(reason):
         return f"needs the field {found[1]}"
     if found := _UNKNOWN.match(reason):
-        return f"holds the unknown field {found[1]}"
+        return f"contains the unknown field {found[1]}"
     if (found := _VALUE.match(reason)) and path.endswith(".op"):
         return f"needs one of {', '.join(OPS)}, got {found[1]}"
     return reason

@@ -112,7 +112,7 @@ def checked_schema(document: Any) -> str:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         size = len(text.encode())
     except ValueError as exc:  # also a lone surrogate
-        raise SchemaError((), "holds a number or a character that JSON does not allow") from exc
+        raise SchemaError((), "contains a number or a character that JSON does not allow") from exc
     if size > MAX_BYTES:
         raise SchemaError((), f"needs at most {MAX_BYTES} bytes, got {size}")
     _check_shape(document)
@@ -160,7 +160,7 @@ def _misfit(error: jsonschema_rs.ValidationError) -> SchemaMismatch:
     path, kind = tuple(map(str, error.instance_path)), error.kind
     match kind.name:
         case "required":
-            return _shown((*path, kind.as_dict()["property"]), "is required, and missing")
+            return _shown((*path, kind.as_dict()["property"]), "is required, but missing")
         case "additionalProperties" | "unevaluatedProperties":
             return _shown((*path, kind.as_dict()["unexpected"][0]), "is not a field of the schema")
         case "propertyNames":

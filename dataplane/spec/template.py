@@ -75,7 +75,7 @@ def check_template(where: str, template: RequestTemplate) -> None:
 def _check_path(where: str, text: str) -> None:
     literal = _check_text(where, text)
     if not text.startswith("/") or not _PATH.fullmatch(literal) or "\\" in literal or "#" in literal:
-        raise SpecError(where, "needs a path that begins with / and holds no white space, backslash or fragment")
+        raise SpecError(where, "needs a path that begins with / and contains no white space, backslash or fragment")
 
 
 def _check_text(where: str, text: str) -> str:

@@ -387,7 +387,7 @@ class DeliveryQueues:
         asked_us = due_us if target.shut_until_s > now_s else 0
         in_span = due_us - meta.first_us <= target.record.to.retry.span_s * 1_000_000
         if not in_span:
-            detail = target.last_reason or "destination unavailable for the whole retry span"
+            detail = target.last_reason or "destination unavailable for the whole retry period"
             self._ends.dead_letter(send, target.locked or Cause.EXPIRED, detail)
         elif send.is_ordered and self._order.retries:
             # It waits in this lane, so that nothing overtakes it, and only briefly: the breaker may close early.

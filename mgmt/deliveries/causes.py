@@ -404,7 +404,7 @@ ALL: Final = (
     ),
     _final(
         Cause.CRASHES_LANE,
-        "it crashed the process that handled it",
+        "crashed the process that handled it",
         "This message repeatedly crashed its lane, so only this message was dead-lettered.",
         "Contact the operator: this is a defect of Penstock. The message is kept.",
         whose=OPERATOR,

@@ -96,7 +96,7 @@ class StandingOut(serializers.Serializer[Any]):
     held = serializers.IntegerField()
     held_since = serializers.DateTimeField(allow_null=True)
     dead = WaitingOut(many=True)
-    moves = MoveOut(many=True, help_text="Moves in progress.")
+    moves = MoveOut(many=True, help_text="Redrives and releases in progress.")
 
 
 class PreviewOut(serializers.Serializer[Any]):
@@ -107,7 +107,7 @@ class PreviewOut(serializers.Serializer[Any]):
     oldest = serializers.DateTimeField(allow_null=True)
     newest = serializers.DateTimeField(allow_null=True)
     unready = serializers.IntegerField(
-        help_text="Dead letters that failed in a step, before they were ready to be sent. A move does not include them."
+        help_text="Dead letters that failed in a step, before a request was built; not part of a redrive."
     )
     most = serializers.IntegerField()
 
@@ -127,7 +127,7 @@ class LetterOut(serializers.Serializer[Any]):
     attempts = serializers.IntegerField()
     at = serializers.DateTimeField()
     move = serializers.CharField(
-        source="move_id", allow_null=True, help_text="Id of the move that includes it; null if none does."
+        source="move_id", allow_null=True, help_text="Id of the redrive or release that includes it; null if none does."
     )
 
 

@@ -96,7 +96,7 @@ def _ask(
     row = DestinationTest(tenant=tenant, pipe=pipe, destination=name, config=dict(config), by=by, created_at=now)
     row.url, row.headers, row.body = request.url, _headers(request, config), request.body
     if "\0" in f"{row.url}{row.headers}{row.body}":
-        raise SpecError("event", "must not carry the character U+0000")
+        raise SpecError("event", "must not contain the character U+0000")
     with transaction.atomic():
         # A lock, because a count cannot be a constraint.
         Tenant.objects.select_for_update().get(id=tenant.id)

@@ -18,7 +18,7 @@ _text = msgspec.json.Encoder().encode
 
 
 class RowFileError(Exception):
-    """A row is invalid. `number` counts, from 1, the rows of a CSV below its heading or the lines of JSON lines."""
+    """A row is invalid. `number` counts, from 1, the rows of a CSV below its header or the lines of JSON lines."""
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(f"row {number}: {reason}")
@@ -50,12 +50,12 @@ def checked_row(number: int, key: object, row: Mapping[str, Any], text: str = ""
     if not isinstance(key, str) or not key:
         raise RowFileError(number, "needs a key: text that is not empty, or a whole number")
     if "\x00" in key:
-        raise RowFileError(number, "the key must not hold the character U+0000")
+        raise RowFileError(number, "the key must not contain the character U+0000")
     try:
         text = text or _text(row).decode()
         size, key_size = len(text.encode()), len(key.encode())
     except (UnicodeEncodeError, OverflowError, TypeError, RecursionError) as exc:
-        raise RowFileError(number, "holds a value that JSON cannot carry") from exc
+        raise RowFileError(number, "contains a value that JSON cannot represent") from exc
     if key_size > MAX_KEY_BYTES:
         raise RowFileError(number, f"the key may have {MAX_KEY_BYTES} bytes, got {key_size}")
     if size > MAX_ROW_BYTES:
@@ -64,28 +64,28 @@ def checked_row(number: int, key: object, row: Mapping[str, Any], text: str = ""
 
 
 def _csv_rows(stream: IO[bytes], key_field: str) -> Iterator[NewRow]:
-    """Read RFC 4180 CSV with a heading. Each value is text; an empty one is the empty text."""
+    """Read RFC 4180 CSV with a header. Each value is text; an empty one is the empty text."""
     number = 0
     reader = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), strict=True)
     try:
-        heading = _checked_heading(next(reader, []), key_field)
-        key_index = heading.index(key_field)
+        header = _checked_header(next(reader, []), key_field)
+        key_index = header.index(key_field)
         for number, values in enumerate(reader, 1):
-            if len(values) != len(heading):
-                raise RowFileError(number, f"needs {len(heading)} values as the heading has, got {len(values)}")
-            yield checked_row(number, values[key_index], dict(zip(heading, values, strict=True)))
+            if len(values) != len(header):
+                raise RowFileError(number, f"needs {len(header)} values, as in the header row, got {len(values)}")
+            yield checked_row(number, values[key_index], dict(zip(header, values, strict=True)))
     except csv.Error as exc:
         raise RowFileError(number + 1, f"is not CSV: {exc}") from exc
     except UnicodeDecodeError as exc:
         raise RowFileError(number + 1, "needs UTF-8, in this row or one of the next") from exc
 
 
-def _checked_heading(heading: list[str], key_field: str) -> list[str]:
-    if key_field not in heading:
-        raise RowFileError(0, f"the heading needs the key's column {key_field!r}")
-    if len(set(heading)) < len(heading) or "" in heading:
-        raise RowFileError(0, "the heading needs different names that are not empty")
-    return heading
+def _checked_header(header: list[str], key_field: str) -> list[str]:
+    if key_field not in header:
+        raise RowFileError(0, f"the header row needs the key column {key_field!r}")
+    if len(set(header)) < len(header) or "" in header:
+        raise RowFileError(0, "the header row needs unique names that are not empty")
+    return header
 
 
 def _jsonl_rows(stream: IO[bytes], key_field: str) -> Iterator[NewRow]:
@@ -102,7 +102,7 @@ def _jsonl_rows(stream: IO[bytes], key_field: str) -> Iterator[NewRow]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
             raise RowFileError(number, "needs a JSON object on one line") from exc
         if key_field not in row:
-            raise RowFileError(number, f"needs the key's field {key_field!r}")
+            raise RowFileError(number, f"needs the key field {key_field!r}")
         yield checked_row(number, row[key_field], row, plain)
 
 

@@ -106,15 +106,15 @@ def in_order_of_need(legs: Iterable[JourneyLeg]) -> list[JourneyLeg]:
     return sorted(legs, key=lambda leg: (_NEEDS.index(leg.bin) if leg.bin in _NEEDS else len(_NEEDS), leg.destination))
 
 
-def summary(passport: Journey) -> tuple[str, str]:
+def summary(journey: Journey) -> tuple[str, str]:
     """Return the state of the message as (colour, words)."""
-    if not passport.legs:
-        return BIN_COLOURS.get(passport.bin, "off"), passport.bin or "not in the ledger yet"
-    delivered = sum(leg.bin == "delivered" for leg in passport.legs)
-    if delivered == len(passport.legs):
+    if not journey.legs:
+        return BIN_COLOURS.get(journey.bin, "off"), journey.bin or "not in the ledger yet"
+    delivered = sum(leg.bin == "delivered" for leg in journey.legs)
+    if delivered == len(journey.legs):
         return "fine", "delivered" if delivered == 1 else f"delivered to all {delivered}"
-    worst = next((bin_ for bin_ in _NEEDS if _any_in(passport, bin_)), "")
-    words = f"delivered to {delivered} of {len(passport.legs)}" if len(passport.legs) > 1 else worst or "not known yet"
+    worst = next((bin_ for bin_ in _NEEDS if _any_in(journey, bin_)), "")
+    words = f"delivered to {delivered} of {len(journey.legs)}" if len(journey.legs) > 1 else worst or "not known yet"
     return BIN_COLOURS.get(worst, "off"), words
 
 
@@ -209,8 +209,8 @@ def _count(lines: Iterable[DiffLine]) -> str:
     return f"lines: {', '.join(counts)}"
 
 
-def _any_in(passport: Journey, bin_: str) -> bool:
-    return any(leg.bin == bin_ for leg in passport.legs)
+def _any_in(journey: Journey, bin_: str) -> bool:
+    return any(leg.bin == bin_ for leg in journey.legs)
 
 
 def _attempts(leg: JourneyLeg) -> list[JourneyStep]:
@@ -229,5 +229,5 @@ def _facts(leg: JourneyLeg) -> list[JourneyStep]:
         colour, words = _FACTS.get(Fact(key.fact), ("off", key.fact))
         if key.fact == Fact.DEAD:
             words = f"dead: {cause_in_words(cause_of(key.detail))}"
-        steps.append(JourneyStep(leg.told.get(key), colour, words, is_about=True))
+        steps.append(JourneyStep(leg.reported_at.get(key), colour, words, is_about=True))
     return steps

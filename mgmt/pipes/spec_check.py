@@ -79,9 +79,9 @@ def checked_spec(document: Mapping[str, Any], *, owner: str = "") -> PipeSpec:
         whole = parse_pipe_spec(text) == spec  # infinity, for one, is written as null
     except (OverflowError, UnicodeEncodeError, RecursionError) as exc:
         raise SpecError(
-            "$", "holds a value that JSON cannot carry: an unpaired surrogate, or too many levels of nesting"
+            "$", "contains a value that JSON cannot represent: an unpaired surrogate, or too many levels of nesting"
         ) from exc
     if not whole or _NUL.search(text):
-        raise SpecError("$", "must not carry infinite numbers or the character U+0000")
+        raise SpecError("$", "must not contain infinite numbers or the character U+0000")
     check_destinations(spec)
     return spec

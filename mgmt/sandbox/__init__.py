@@ -119,7 +119,7 @@ def _json(document: Mapping[str, Any]) -> bytes:
         return msgspec.json.encode(dict(document))
     except (OverflowError, UnicodeEncodeError, RecursionError) as exc:
         raise SpecError(
-            "$", "holds a value that JSON cannot carry: an unpaired surrogate, or too many levels of nesting"
+            "$", "contains a value that JSON cannot represent: an unpaired surrogate, or too many levels of nesting"
         ) from exc
 
 

@@ -68,7 +68,7 @@ def see_its_hops(page: Page) -> None:
     attempt = page.locator("#attempts tbody tr").first
     expect(attempt).to_contain_text("delivered", timeout=ARRIVES_MS)
     attempt.locator("td a").first.click()
-    expect(page.locator("#passport")).to_contain_text("delivered to all 2", timeout=ARRIVES_MS)
+    expect(page.locator("#journey")).to_contain_text("delivered to all 2", timeout=ARRIVES_MS)
     way = page.locator(".way").first.locator(".way-what > strong")
     assert way.all_inner_texts()[1:] == HOPS  # the first is the source's own clock
     leg = page.locator("section.card", has=page.get_by_role("heading", name="books", exact=True))

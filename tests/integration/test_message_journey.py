@@ -215,7 +215,7 @@ def test_times_and_bins_are_those_of_the_broker_the_attempts_and_the_ledger(stor
     came_at = datetime.fromtimestamp(meta.ingest_time_us // 1_000 / 1_000, UTC)
     assert legs["crm"].left_at is not None
     assert came_at <= found.record.stored_at <= legs["crm"].left_at
-    told = {key.fact: at for key, at in legs["crm"].told.items()}
+    told = {key.fact: at for key, at in legs["crm"].reported_at.items()}
     assert told.keys() == {"released", "delivered"}, "facts without an attempt come from the audit records"
 
 

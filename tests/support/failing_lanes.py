@@ -41,7 +41,7 @@ from dataplane.transmit.http.sender import HttpRequest, HttpResponse
 from dataplane.transmit.work import TransmitWork
 from localbox.settings import ROOT
 from tests.support.memory_kafka import MemoryGroupConsumer, MemoryKafka, MemoryKafkaProducer, MemoryTopicReader, Place
-from tests.support.memory_topics import MemoryNews
+from tests.support.memory_topics import MemorySignalReader
 from tests.support.steps import Step
 from tests.support.transmitting import KEY, TOKEN, MemorySignals
 
@@ -386,7 +386,7 @@ def in_memory(world: World) -> Iterator[None]:
         patch.setattr(lane_module, "lane_consumer", lambda _k, _g, _n, done: MemoryGroupConsumer(world.kafka, done))
         patch.setattr(lane_module, "CONTROL_EVERY_S", 0.0)
         patch.setattr(checkpoint.Checkpointer.__init__, "__kwdefaults__", {"report_bytes": REPORT_BYTES})
-        patch.setattr(retrier_module, "SignalReader", MemoryNews)
+        patch.setattr(retrier_module, "SignalReader", MemorySignalReader)
         patch.setattr(key_order, "topic_reader", lambda _kafka, topic: MemoryTopicReader(world.kafka, topic))
         patch.setattr(key_order, "NEW_SLOT_S", 0.0)
         patch.setattr(key_order, "READ_EVERY_S", 0.0)

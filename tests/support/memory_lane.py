@@ -89,14 +89,14 @@ class MemoryOutbox:
     def show(self, topic: str, value: bytes, key: bytes, headers: Headers) -> None:
         self.sent.append((topic, None, {"value": value, "key": key, "headers": headers}))
 
-    def shipment(self, topic: str, token: Any) -> "MemoryShipment":
-        return MemoryShipment(self, topic, token)
+    def shipment(self, topic: str, token: Any) -> "MemoryProduceGroup":
+        return MemoryProduceGroup(self, topic, token)
 
     def of(self, topic: str) -> list[dict[str, Any]]:
         return [record for name, _, record in self.sent if name == topic]
 
 
-class MemoryShipment:
+class MemoryProduceGroup:
     """Group of records under one token, which waits for storage once, from `close` on."""
 
     def __init__(self, outbox: MemoryOutbox, topic: str, token: Any) -> None:

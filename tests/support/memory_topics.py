@@ -10,7 +10,7 @@ from dataplane.retrier.signal_state import SignalState
 from tests.support.memory_lane import MemoryMessage
 
 
-class MemoryNews:
+class MemorySignalReader:
     """Signals topic, read to its end; a test applies records to `state`."""
 
     def __init__(self, *_: Any) -> None:

@@ -378,7 +378,7 @@ class Lane:
             return
         self._work.process([message])
         deadline = time.monotonic() + ALONE_S
-        while (window := self.windows.get(slot)) and window.owes(offset) and time.monotonic() < deadline:
+        while (window := self.windows.get(slot)) and window.is_unsettled(offset) and time.monotonic() < deadline:
             self._watchdog.pat()
             self._work.poll()
             self._collect(BUSY_WAIT_S)

@@ -2,7 +2,7 @@
 
 A lane that crashes leaves its committed offset unchanged, and the next one reads the same messages. After the third
 restart at one committed offset messages are processed one at a time, each recorded before it is passed to the work; one
-that crashed a lane twice, alone, is dead-lettered. Twice, because the first crash may have been somebody's SIGKILL.
+that crashed a lane twice, alone, is dead-lettered. Twice, because the first crash may have been a SIGKILL by hand.
 
 The record is a file per (topic, partition) on this host; correctness never depends on it. If the lanes run on several
 hosts in turn, each host counts separately, which takes longer and has the same result.

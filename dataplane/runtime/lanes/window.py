@@ -61,7 +61,7 @@ class AckWindow:
             taken.popleft()
             self.bytes -= sizes.popleft()
 
-    def owes(self, offset: int) -> bool:
+    def is_unsettled(self, offset: int) -> bool:
         """Return True if this message was taken and is not settled."""
         return offset in self._open
 

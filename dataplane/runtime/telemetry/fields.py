@@ -39,7 +39,7 @@ class ObservedMessage(Protocol):
 
 
 class FieldBook:
-    """Field counters per pipe and source: `look` samples a message, `take_if_due` returns the finished observations.
+    """Field counters per pipe and source: `observe` samples a message, `take_if_due` returns the finished observations.
 
     mode: `values` counts categories, too, `names` only fields and types, `off` nothing
     """
@@ -60,7 +60,7 @@ class FieldBook:
         self._span = self._span_now()
         self._hastened = False
 
-    def look(self, pipe: str, items: Sequence[ObservedMessage], now_ns: int, *, masks: bool) -> None:
+    def observe(self, pipe: str, items: Sequence[ObservedMessage], now_ns: int, *, masks: bool) -> None:
         """Sample one of a pipe's messages, if one is due. `masks`: the pipe masks fields, so no values are counted.
 
         now_ns: a recent reading of the monotonic clock. A hot loop.

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from dataplane.ledger.breakdown import Slice
 from dataplane.ledger.meta import Headers, MessageMeta
-from dataplane.ledger.stopwatch import handed_on, spent_until
+from dataplane.ledger.stopwatch import departure_stamp, spent_until
 from dataplane.transmit.deliveries.settled_units import UnitRound
 from dataplane.transmit.destinations.targets import DestinationTarget
 
@@ -90,7 +90,7 @@ class Delivery(Struct, eq=False):
 
     def stamp(self, waiting: Slice, now_s: float) -> bytes:
         """Return its stopwatch for another topic, in which it will wait in slice `waiting`."""
-        return handed_on(self.meta, self.time_in_lane(now_s)[1], waiting)
+        return departure_stamp(self.meta, self.time_in_lane(now_s)[1], waiting)
 
 
 class DeliveryBatch(Struct, eq=False):

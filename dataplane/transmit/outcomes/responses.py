@@ -146,7 +146,7 @@ class ResponseHandler:
             asked_s=asked_s,
         )
         if next_ is None:
-            self._dead_letter(send, answer, Cause.EXPIRED, f"retry span exceeded; last attempt: {reason}")
+            self._dead_letter(send, answer, Cause.EXPIRED, f"retry period ended; last attempt: {reason}")
         elif send.is_ordered and self._order.retries:
             self._wait_in_place(send, answer, reason, next_)
         else:

@@ -130,7 +130,7 @@ def resolve_released(*, now: datetime) -> int:
         if alert.moves.filter(state__in=Redrive.UNDER_WAY).exists() or alert.last_at > (alert.probe_at or now):
             continue
         moved = sum(alert.moves.values_list("moved", flat=True))
-        words = f"the probe was accepted, {moved} message{'s' if moved != 1 else ''} brought back"
+        words = f"the probe was accepted; {moved} message{'s' if moved != 1 else ''} released or redriven"
         resolved += resolve_alert(alert=alert, now=now, resolution=words)
     return resolved
 

@@ -30,8 +30,8 @@ RATE_PER_S: Final = 200.0
 MOST_RATE_PER_S: Final = 10_000.0
 MOST_IDS: Final = 1_000
 UNREADY: Final = (
-    "These messages failed in a step, before there was a request to send: there is nothing to send again. Correct the "
-    "pipe's steps and publish them, then post the events again with the same ids."
+    "These messages failed in a step, before a request was built, so they cannot be redriven. Fix the pipe's steps, "
+    "publish a revision, then send the events again with the same ids."
 )
 _LEFTOVERS_AT_ONCE: Final = 50
 
@@ -166,7 +166,7 @@ def _why_nothing(pipe: Pipe, chosen: MessageSelection) -> str:
     if chosen.kind == OffsetSet.Kind.DEAD and unready(pipe_id=pipe.id, chosen=chosen):
         return UNREADY
     where = chosen.destination or "The pipe"  # messages held before the steps have no destination yet
-    return f"{where} has no such message, or it is on its way already. Preview your selection."
+    return f"{where} has no such message, or it is already being sent. Preview your selection."
 
 
 def _check(pipe: Pipe, chosen: MessageSelection, rate_per_s: float) -> None:

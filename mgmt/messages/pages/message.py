@@ -39,7 +39,7 @@ def message(request: HttpRequest, pipe_id: str, position: str) -> HttpResponse:
     arrival = arrival_of(found.record) if found.record else None
     legs = [leg_line(leg, arrival.came_at if arrival else None) for leg in in_order_of_need(found.legs)]
     context = pipe_context(pipe, "attempts") | {
-        "passport": found,
+        "journey": found,
         "position": format_position(found.position),
         "colour": colour,
         "words": words,
@@ -54,7 +54,7 @@ def message(request: HttpRequest, pipe_id: str, position: str) -> HttpResponse:
         "children": range(min(found.children, MOST_CHILDREN)),
         "is_open": not _is_settled(found),
     }
-    template, part = part_of(request, {"passport": "messages/message.html"}) or ("messages/message.html", "")
+    template, part = part_of(request, {"journey": "messages/message.html"}) or ("messages/message.html", "")
     return show(request, template, context, tenant=pipe.tenant, part=part)
 
 

@@ -113,13 +113,13 @@ def _page(request: HttpRequest, found: Receipt) -> HttpResponse:
         "colour": _COLOURS[found.standing],
         "lines": [(bin_, count, BINS[bin_]) for bin_, count in sorted(found.bins.items())],
         "causes": [CAUSES.get(cause, cause) for cause in found.causes],
-        "passport": _passport(request, found),
+        "journey": _journey_url(request, found),
         "theme": theme_of(request),
     }
     return _private(render(request, "messages/receipt.html", context))
 
 
-def _passport(request: HttpRequest, found: Receipt) -> str:
+def _journey_url(request: HttpRequest, found: Receipt) -> str:
     """Return the path of the journey page for members of the pipe's tenant, "" for others."""
     user, place = request.user, found.found
     if not isinstance(user, User) or not access.pipes_of(user).filter(id=place.pipe_id).exists():

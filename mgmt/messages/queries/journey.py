@@ -15,7 +15,7 @@ import msgspec
 from dataplane.ledger.bins import BucketFacts
 from dataplane.ledger.facts import Fact, FactKey
 from dataplane.ledger.meta import read_meta
-from dataplane.ledger.trace import bins_of, sightings
+from dataplane.ledger.trace import bins_of, facts_in_order
 from dataplane.ledger.units import place_of
 from dataplane.names import transform_node, transmit_node
 from dataplane.plan.dryrun import OutboundRequest
@@ -45,13 +45,13 @@ class MessageNotFoundError(Exception):
 class JourneyLeg:
     """Path of a message to one destination. `left_at`: time at which the broker stored the output of its transform.
 
-    told: time at which each fact was first reported
+    reported_at: time at which each fact was first reported
     """
 
     destination: str
     bin: str
     facts: list[FactKey]
-    told: Mapping[FactKey, datetime]
+    reported_at: Mapping[FactKey, datetime]
     attempts: list[AttemptLine]
     left_at: datetime | None = None
     transform: RecomputedStage | None = None
@@ -106,13 +106,13 @@ def message_journey(pipe: Pipe, position: int, *, child: int = 0, bucket: int | 
         message_id=id_,
         bucket=found,
         bin=str(bins.get("", "")),
-        facts=sightings(books, position, child, ""),
+        facts=facts_in_order(books, position, child, ""),
         legs=[
             JourneyLeg(
                 destination=name,
                 bin=str(bins.get(name, "")),
                 facts=_facts_at(unit, name),
-                told=reported_at,
+                reported_at=reported_at,
                 attempts=[line for line in attempts if line.destination == name],
                 left_at=left_at.get(name),
                 transform=recomputed.transform(name) if recomputed else None,
@@ -173,7 +173,7 @@ def original(pipe: Pipe, position: int) -> tuple[StoredRecord | None, str]:
 
 def _facts_at(unit: _Unit, destination: str) -> list[FactKey]:
     """Return the unit's facts at one destination."""
-    known = sightings(unit.books, unit.position, unit.child, destination)
+    known = facts_in_order(unit.books, unit.position, unit.child, destination)
     return [key for key in known if key.node in (transform_node(destination), transmit_node(destination))]
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive
-from dataplane.ledger.trace import sightings
+from dataplane.ledger.trace import facts_in_order
 from dataplane.ledger.units import format_position
 from dataplane.plan.outbound import address_of
 from dataplane.spec import destination_of
@@ -196,4 +196,4 @@ def _units(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[UnitLi
 def _last_seen(facts: BucketFacts, position: int, child: int, where: str) -> str:
     if child == OVERWRITTEN:
         return "accepted by ingest. Kafka lost the record and reused its offset for another message."
-    return last_seen(sightings(facts, position, child, where))
+    return last_seen(facts_in_order(facts, position, child, where))

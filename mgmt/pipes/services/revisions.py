@@ -67,7 +67,7 @@ def publish_revision(
             _store_credentials(revision, credentials)
     except IntegrityError as exc:
         raise RevisionConflictError(
-            f"{pipe.name} is already past revision {based_on}. Read the newest one and make your change to it."
+            f"{pipe.name} has a newer revision than {based_on}. Read the newest one and apply your change to it."
         ) from exc
     log.info("revision published", tenant=pipe.tenant_id, pipe=pipe.id, revision=revision.number, by=author.username)
     return revision

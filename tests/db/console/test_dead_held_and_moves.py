@@ -109,7 +109,7 @@ def test_redrive_is_previewed_and_started_once(alices: Client, storm: Pipe, alic
     assert (move.total, move.rate_per_s, move.by, move.what) == (5, 20.0, alice, "redrive")
     again = alices.post(url, chosen | {"rate_per_s": "20"})
     assert again.status_code == 422
-    assert "on its way already" in again.content.decode()
+    assert "already being sent" in again.content.decode()
     assert Redrive.objects.count() == 1
     page = alices.get(url_of("dead", storm)).content.decode()
     assert "running" in page
@@ -164,7 +164,7 @@ def test_selected_held_messages_are_previewed_and_released_once(
     assert (move.total, move.what, move.through, move.by) == (2, "release", True, alice)
     again = alices.post(url, chosen)
     assert (again.status_code, Redrive.objects.count()) == (422, 1)
-    assert "is on its way already" in again.content.decode()
+    assert "is already being sent" in again.content.decode()
 
 
 def test_redrive_of_step_failures_is_refused_with_a_remedy(alices: Client, storm: Pipe):

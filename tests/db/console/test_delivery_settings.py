@@ -119,7 +119,7 @@ def test_every_field_reaches_the_spec(alices: Client, pipe: Pipe, url: str):
         ({"rule_status": ["504-500"], "rule_body": [""], "rule_then": ["retry"]}, "needs the lower status first"),
         ({"header_key": ["Content-Length"], "header_value": ["3"]}, "which Penstock sets"),
         ({"auth": "header", "header_name": "Host"}, "which Penstock sets"),
-        ({"auth": "oauth2", "token_url": "https://a.example.com/\\", "client_id": "x"}, "must not carry"),
+        ({"auth": "oauth2", "token_url": "https://a.example.com/\\", "client_id": "x"}, "must not contain"),
         ({"auth": "oauth2", "token_url": "https://a.example.com/"}, "must not be empty"),
         ({"batch": "ndjson", "max_events": "0"}, ">= 1"),
     ],

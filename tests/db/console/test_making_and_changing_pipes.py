@@ -167,7 +167,7 @@ def test_concurrent_edit_conflicts_and_keeps_the_input(alices: Client, pipe: Pip
     answer = alices.post(url, typed(based_on="1", destination__url="https://mine.example.com/in"))
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "already past revision 1" in page
+    assert "has a newer revision than 1" in page
     assert 'value="https://mine.example.com/in"' in page
     assert 'name="based_on" value="2"' in page
     assert pipe.revisions.count() == 2

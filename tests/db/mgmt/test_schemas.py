@@ -81,7 +81,7 @@ def test_breaking_change_is_refused_naming_each_field(editor: APIClient, url: st
     told = {error["pointer"]: error["detail"] for error in answer.json()["errors"]}
     assert told == {
         "#/schema/properties/amount/type": "amount: needs to be integer now, and could be number",
-        "#/schema/required": "note: is required now, and could be left out",
+        "#/schema/required": "note: is required now, but was optional",
     }
     assert "a second source" in answer.json()["detail"]
     assert SourceSchema.objects.count() == 1
@@ -94,7 +94,7 @@ def newest(source: str, body: bytes) -> StoredRecord:
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (newest("shop", b'{"id": "a", "amount": 1.5}'), "msg-7, would be refused: /note: is required, and missing"),
+        (newest("shop", b'{"id": "a", "amount": 1.5}'), "msg-7, would be refused: /note: is required, but missing"),
         (newest("shop", b'{"id": "a", "amount": 1, "note": "x"}'), "msg-7, fits"),
         (newest("other", b"{}"), ""),
         (newest("shop", b"no json"), ""),

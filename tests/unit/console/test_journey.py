@@ -46,7 +46,7 @@ def leg(
     return JourneyLeg("crm", bin_, list(facts), told or {}, list(attempts), left_at=NOON)
 
 
-def passport_of(*legs: JourneyLeg, bin_: str = "") -> Journey:
+def journey_of(*legs: JourneyLeg, bin_: str = "") -> Journey:
     return Journey(1, 0, "m", 1, bin_, [], list(legs))
 
 
@@ -108,12 +108,12 @@ def test_lost_message_names_where_it_was_last_seen(facts: tuple[FactKey, ...], w
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (passport_of(leg("delivered")), "delivered"),
-        (passport_of(leg("delivered"), leg("delivered")), "delivered to all 2"),
-        (passport_of(leg("delivered"), leg("dead")), "delivered to 1 of 2"),
-        (passport_of(leg("retrying")), "retrying"),
-        (passport_of(bin_="filtered"), "filtered"),
-        (passport_of(), "not in the ledger yet"),
+        (journey_of(leg("delivered")), "delivered"),
+        (journey_of(leg("delivered"), leg("delivered")), "delivered to all 2"),
+        (journey_of(leg("delivered"), leg("dead")), "delivered to 1 of 2"),
+        (journey_of(leg("retrying")), "retrying"),
+        (journey_of(bin_="filtered"), "filtered"),
+        (journey_of(), "not in the ledger yet"),
     ],
 )
 def test_summary_describes_the_journey_in_one_phrase(found: Journey, words: str):

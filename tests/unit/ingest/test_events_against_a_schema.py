@@ -100,7 +100,7 @@ def test_batch_keeps_events_that_fit_and_reports_where_the_others_do_not(
     assert [verdict.status for verdict in verdicts] == [202, 422, 422, 202]
     assert [(one.code, one.pointer, one.detail) for one in verdicts[1:3]] == [
         ("schema", "/n", '/n: the value is not of type "integer"'),
-        ("schema", "/n", "/n: is required, and missing"),
+        ("schema", "/n", "/n: is required, but missing"),
     ]
     assert producer.bodies == [b'{"n": 1}', b'{"n": 2}']
 

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from dataplane.jobs.lake_batch import LakeHour, ends_of, file_lot, hour_of, lots_of, note_lags
+from dataplane.jobs.lake_batch import LakeHour, ends_of, file_facts, groups_of, hour_of, note_lags
 from dataplane.jobs.lake_writer import UnknownLakeError, table_path
 from dataplane.ledger.breakdown import Breakdown, Slice
 from dataplane.ledger.facts import Fact, FactBook, FactKey, count_positions
@@ -32,24 +32,29 @@ def record(at: int, message: MessageMeta) -> tuple[int, int, bytes]:
 
 
 def test_batch_is_grouped_by_destination_and_invalid_records_are_listed():
-    lots, strange = lots_of([record(0, meta(1)), record(1, meta(1, destination="old")), (1, 7, b"junk")])
-    assert [(lot.pipe, lot.destination, len(lot.metas)) for lot in lots] == [("p", "lake", 1), ("p", "old", 1)]
+    groups, strange = groups_of([record(0, meta(1)), record(1, meta(1, destination="old")), (1, 7, b"junk")])
+    assert [(group.pipe, group.destination, len(group.metas)) for group in groups] == [
+        ("p", "lake", 1),
+        ("p", "old", 1),
+    ]
     assert strange == [(1, 7)]
 
 
 def test_repeated_or_known_message_is_one_row():
-    (lot,), _ = lots_of([record(0, meta(1)), record(1, meta(1)), record(2, meta(2)), record(3, meta(1, child=1))])
-    assert list(lot.rows()) == [(0, 0), (0, 2), (0, 3)]
-    assert list(lot.rows({(position_of(1, 0, 1), 0)})) == [(0, 2), (0, 3)]
+    (group,), _ = groups_of([record(0, meta(1)), record(1, meta(1)), record(2, meta(2)), record(3, meta(1, child=1))])
+    assert list(group.rows()) == [(0, 0), (0, 2), (0, 3)]
+    assert list(group.rows({(position_of(1, 0, 1), 0)})) == [(0, 2), (0, 3)]
 
 
 def test_look_up_of_existing_rows_uses_few_and_narrow_ranges():
-    (lot,), _ = lots_of(record(at, meta(offset, partition=at % 2)) for at, offset in enumerate((10, 1_000, 12, 1_007)))
-    assert lot.ranges() == [
+    (group,), _ = groups_of(
+        record(at, meta(offset, partition=at % 2)) for at, offset in enumerate((10, 1_000, 12, 1_007))
+    )
+    assert group.ranges() == [
         (position_of(1, 0, 10), position_of(1, 0, 12)),
         (position_of(1, 1, 1_000), position_of(1, 1, 1_007)),
     ]
-    assert lot.hours() == {LakeHour(date(2026, 11, 21), 12)}
+    assert group.hours() == {LakeHour(date(2026, 11, 21), 12)}
 
 
 @pytest.mark.parametrize(("second", "hour"), [(0, 12), (3_599, 12), (3_600, 13)])
@@ -64,7 +69,7 @@ def test_end_offsets_are_after_the_last_record_of_each_partition():
 def test_facts_and_lags_are_recorded_for_every_unit():
     facts, lags = FactBook(), LagBook()
     units = [meta(1), meta(2), meta(2, child=1)]
-    file_lot(units, Fact.DELIVERED, facts)
+    file_facts(units, Fact.DELIVERED, facts)
     note_lags(units, lags, NOON_US + 5)
     filed = {FactKey(one.node, one.fact, one.detail, one.child): one.positions for one in facts.take()}
     assert {key: count_positions(positions) for key, positions in filed.items()} == {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dataplane.ledger.breakdown import SLICES, Slice
 from dataplane.ledger.meta import MessageMeta
-from dataplane.ledger.stopwatch import delivery, handed_on, passed_on, spent_until, stamp
+from dataplane.ledger.stopwatch import delivery, departure_stamp, forward_stamp, spent_until, stamp
 from dataplane.names import WIRE_VERSION
 
 CAME = 1_790_000_000_000_000  # a whole millisecond
@@ -66,7 +66,7 @@ def test_host_with_a_slow_clock_adds_no_negative_wait_and_loses_no_time():
     one = meta(stopwatch=stamp(Slice.TRANSMIT_QUEUE, CAME + 9_000, NOTHING))
     behind = spent_until(one, CAME - 60_000_000)
     assert named(behind) == {"PROCESS_QUEUE": 9_000}
-    one.stopwatch = handed_on(one, behind, Slice.RETRY)
+    one.stopwatch = departure_stamp(one, behind, Slice.RETRY)
     assert named(spent_until(one, CAME + 9_700)) == {"PROCESS_QUEUE": 9_000, "RETRY": 700}
 
 
@@ -88,19 +88,19 @@ def test_slices_add_up_to_the_whole_time_for_any_clock_skew(
         assert min(spent) >= 0
         own = max(own, moment + off_us)
         assert one.ingest_time_us + sum(spent) == own
-        one.stopwatch = handed_on(one, spent, waiting)
+        one.stopwatch = departure_stamp(one, spent, waiting)
 
 
 def test_forwarding_host_names_the_slice_in_which_the_message_waits_next():
     one = meta(stopwatch=stamp(Slice.RETRY, CAME + 5, NOTHING))
-    one.stopwatch = passed_on(one, CAME + 15, Slice.DEAD_LETTER)
+    one.stopwatch = forward_stamp(one, CAME + 15, Slice.DEAD_LETTER)
     assert named(spent_until(one, CAME + 1_015)) == {"PROCESS_QUEUE": 5, "RETRY": 10, "DEAD_LETTER": 1_000}
 
 
 def test_message_of_an_earlier_release_has_no_stopwatch_and_gets_none():
     unstamped = meta()
     assert spent_until(unstamped, CAME + 9) is None
-    assert passed_on(unstamped, CAME + 9, Slice.HELD) == b""
+    assert forward_stamp(unstamped, CAME + 9, Slice.HELD) == b""
 
 
 @pytest.mark.parametrize("junk", [b"junk", msgspec.msgpack.encode([1]), msgspec.msgpack.encode({"a": 1})])

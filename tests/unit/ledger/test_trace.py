@@ -9,7 +9,7 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin, BucketFacts
 from dataplane.ledger.facts import ACKED, EXPLODED, INGEST, PROCESS, SEEN, Fact, FactKey, dead_detail
-from dataplane.ledger.trace import bins_of, sightings
+from dataplane.ledger.trace import bins_of, facts_in_order
 
 TRANSFORM, TRANSMIT = "transform:crm", "transmit:crm"
 UP_TO_THE_ROUTE = [FactKey(INGEST, Fact.SENT, ACKED), FactKey(INGEST, Fact.SENT, SEEN), FactKey(PROCESS, Fact.SENT)]
@@ -51,20 +51,20 @@ def books_of(way: list[FactKey], *, passed: int = 0) -> BucketFacts:
 def test_journey_is_in_chronological_order(way: list[FactKey], chance: random.Random):
     mixed = list(way)
     chance.shuffle(mixed)
-    assert sightings(books_of(mixed), 7, 0, "crm") == way
+    assert facts_in_order(books_of(mixed), 7, 0, "crm") == way
 
 
 def test_journey_contains_no_other_unit_and_no_other_destination():
     books = books_of(LEFT)
-    assert sightings(books, 8, 0, "crm") == []
-    assert sightings(books, 7, 0, "") == UP_TO_THE_ROUTE
-    assert sightings(books, 7, 0, "audit")[-1] == FactKey("transmit:audit", Fact.DELIVERED)
+    assert facts_in_order(books, 8, 0, "crm") == []
+    assert facts_in_order(books, 7, 0, "") == UP_TO_THE_ROUTE
+    assert facts_in_order(books, 7, 0, "audit")[-1] == FactKey("transmit:audit", Fact.DELIVERED)
 
 
 def test_journey_of_a_child_is_that_of_its_message_followed_by_its_own():
     exploded = [FactKey("normalize", Fact.SENT, EXPLODED, 2), FactKey(TRANSFORM, Fact.SENT, "", 2)]
     books = books_of([*LEFT, *exploded])
-    assert sightings(books, 7, 2, "crm") == [*UP_TO_THE_ROUTE[:2], *exploded]
+    assert facts_in_order(books, 7, 2, "crm") == [*UP_TO_THE_ROUTE[:2], *exploded]
 
 
 def test_unit_is_in_one_bin_at_each_destination_or_upstream():

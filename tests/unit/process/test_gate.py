@@ -43,7 +43,9 @@ class Partition(RuleBasedStateMachine):
     def own(self) -> None:
         """Start a new owner from the committed offset and its note."""
         self.window = AckWindow(self.committed)
-        self.gate: OrderGate[int] | None = OrderGate(lots_in(self.note), self.window.owes) if self.note else None
+        self.gate: OrderGate[int] | None = (
+            OrderGate(lots_in(self.note), self.window.is_unsettled) if self.note else None
+        )
         self.next = self.committed
         self.egress: list[tuple[Event, int]] = []  # in flight: (event, the offset that it settles)
         self.to_held: list[tuple[Event, int]] = []
@@ -67,7 +69,7 @@ class Partition(RuleBasedStateMachine):
         if self.gate is None and admitted == LOTS:  # no gate is needed, as all keys are admitted
             self.egress.append((event, offset))
             return
-        gate = self.gate = self.gate or OrderGate([], self.window.owes, lambda: self.window.prefix < offset)
+        gate = self.gate = self.gate or OrderGate([], self.window.is_unsettled, lambda: self.window.prefix < offset)
         gate.near = self.near
         if back:
             passage = gate.returns(event.lot, event.position, offset, offset)

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import DeathCause, dead_headers
+from dataplane.ledger.deadletter import DeadLetterReason, dead_headers
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import Purpose
@@ -31,7 +31,7 @@ from dataplane.tables.redrives import (
 )
 from dataplane.tables.signals import SIGNAL_VERSION, BreakerState, DestinationSignal, encode_signal, signal_key
 from tests.support.memory_lane import MemoryLane, message
-from tests.support.memory_topics import MemoryNews, MemoryTopics
+from tests.support.memory_topics import MemorySignalReader, MemoryTopics
 from tests.support.transmitting import Clock, destination
 
 S = 1_000_000
@@ -54,7 +54,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> MemoryTopics:
 
 @pytest.fixture
 def lane(tmp_path: Path, clock: Clock, topics: MemoryTopics, monkeypatch: pytest.MonkeyPatch) -> MemoryLane:
-    monkeypatch.setattr(work_module, "SignalReader", MemoryNews)
+    monkeypatch.setattr(work_module, "SignalReader", MemorySignalReader)
     monkeypatch.setattr(ahead_module, "committed", from_the_start)
     return a_lane(tmp_path)
 
@@ -76,7 +76,9 @@ def held(lane: MemoryLane, topics: MemoryTopics, offset: int, purpose: Purpose =
 
 def dead(lane: MemoryLane, topics: MemoryTopics, offset: int, node: str = NODE) -> None:
     found = message(offset, topic=lane.cell.topics["dead"].name, attempt=2, first_us=7)
-    headers = dead_headers(read_meta(found.headers()), found.headers(), DeathCause(node, "rejected", "answered 400"))
+    headers = dead_headers(
+        read_meta(found.headers()), found.headers(), DeadLetterReason(node, "rejected", "answered 400")
+    )
     found._parts = (*found._parts[:3], headers, None)
     topics.add(found)
 

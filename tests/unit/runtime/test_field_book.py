@@ -57,7 +57,7 @@ def test_pipe_is_sampled_five_times_a_second_with_another_message_of_each_batch(
     one, clock = book()
     for _ in range(3):
         for _ in range(4):
-            one.look("p", [item(b'{"n":%d}' % number) for number in range(3)], clock.now_ns, masks=False)
+            one.observe("p", [item(b'{"n":%d}' % number) for number in range(3)], clock.now_ns, masks=False)
         clock.now_ns += EVERY_NS
     (sample,) = told(one)
     assert (sample.pipe, sample.source, sample.events) == ("p", "shop", 3)
@@ -67,7 +67,7 @@ def test_sampling_uses_no_more_than_its_share_of_time_whatever_a_sample_costs():
     one, clock = book(clock=Clock(look_ns=50_000))
     while clock.now_ns < 100 * SECOND_NS:
         for number in range(50):
-            one.look(f"p{number}", [item(pipe=f"p{number}")], clock.now_ns, masks=False)
+            one.observe(f"p{number}", [item(pipe=f"p{number}")], clock.now_ns, masks=False)
         clock.now_ns += 10_000_000
     looks = 0
     while samples := told(one):
@@ -86,14 +86,14 @@ def test_sampling_uses_no_more_than_its_share_of_time_whatever_a_sample_costs():
 )
 def test_window_results_messages_back_from_dedup_and_large_bodies_are_not_sampled(passed_over: ProcessItem):
     one, clock = book()
-    one.look("p", [passed_over], clock.now_ns, masks=False)
+    one.observe("p", [passed_over], clock.now_ns, masks=False)
     assert told(one) == []
 
 
 def test_sources_are_counted_separately_and_the_message_stays_unchanged():
     one, clock = book()
     for source in ("shop", "app"):
-        one.look("p", [seen := item(b'{"n": 1}', source)], clock.now_ns, masks=False)
+        one.observe("p", [seen := item(b'{"n": 1}', source)], clock.now_ns, masks=False)
         clock.now_ns += EVERY_NS
         assert seen.body == b'{"n": 1}'
     assert {sample.source for sample in told(one)} == {"shop", "app"}
@@ -101,7 +101,7 @@ def test_sources_are_counted_separately_and_the_message_stays_unchanged():
 
 def test_body_that_is_no_json_is_counted():
     one, clock = book()
-    one.look("p", [item(b"n=1")], clock.now_ns, masks=False)
+    one.observe("p", [item(b"n=1")], clock.now_ns, masks=False)
     (sample,) = told(one)
     assert sample.fields[0].types == {"no JSON": 1}
 
@@ -112,7 +112,7 @@ def test_body_that_is_no_json_is_counted():
 def test_values_of_a_pipe_with_masks_are_not_reported(mode: str, masks: bool, known: Any):
     one, clock = book(mode)
     for number in range(3):
-        one.look("p", [item(b'{"x":"DE"}')], clock.now_ns, masks=masks and number == 2)
+        one.observe("p", [item(b'{"x":"DE"}')], clock.now_ns, masks=masks and number == 2)
         clock.now_ns += EVERY_NS
     (sample,) = told(one)
     assert [field.values for field in sample.fields if field.path == "x"] == [known]
@@ -120,7 +120,7 @@ def test_values_of_a_pipe_with_masks_are_not_reported(mode: str, masks: bool, kn
 
 def test_nothing_is_sampled_when_switched_off():
     one, clock = book("off")
-    one.look("p", [item()], clock.now_ns, masks=False)
+    one.observe("p", [item()], clock.now_ns, masks=False)
     assert told(one) == []
 
 
@@ -128,10 +128,10 @@ def test_samples_are_reported_after_five_minutes_a_few_at_a_time():
     one, clock = book()
     clock.now_ns = 3 * MINUTE_NS
     for number in range(MOST_SOURCES + 10):
-        one.look(f"p{number}", [item(pipe=f"p{number}")], clock.now_ns, masks=False)
+        one.observe(f"p{number}", [item(pipe=f"p{number}")], clock.now_ns, masks=False)
     assert one.take_if_due() == []
     clock.now_ns = TELL_MINUTES * MINUTE_NS
-    one.look("p1", [item(pipe="p1")], clock.now_ns, masks=False)  # counts for the earlier, unreported period
+    one.observe("p1", [item(pipe="p1")], clock.now_ns, masks=False)  # counts for the earlier, unreported period
     records = []
     while record := one.take_if_due():
         records.append(record)
@@ -144,7 +144,7 @@ def test_large_samples_are_split_over_several_records(monkeypatch: pytest.Monkey
     one, clock = book()
     body = msgspec.json.encode({"ü" * 36 + f"{name:04}": {"ä" * 40: 1} for name in range(49)})
     for number in range(10):
-        one.look(f"p{number}", [item(body, pipe=f"p{number}")], clock.now_ns, masks=False)
+        one.observe(f"p{number}", [item(body, pipe=f"p{number}")], clock.now_ns, masks=False)
     monkeypatch.setattr(fields, "MOST_BYTES", 20_000)  # a sample has 13 kB
     one.hasten()
     sizes = []

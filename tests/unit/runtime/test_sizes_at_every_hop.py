@@ -15,9 +15,9 @@ from dataplane.ledger.deadletter import (
     ANSWER_BYTES,
     DETAIL_BYTES,
     NODE_BYTES,
-    DeathCause,
+    DeadLetterReason,
     dead_headers,
-    death_of,
+    dead_letter_reason,
     original_of,
 )
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
@@ -36,7 +36,7 @@ from dataplane.tables.records import PipeRecord
 from dataplane.transmit.deliveries.delivery import Delivery
 from dataplane.transmit.outcomes.outcomes import Outcomes
 from tests.support.memory_lane import MemoryLane, MemoryMessage
-from tests.support.memory_topics import MemoryNews, MemoryTopics
+from tests.support.memory_topics import MemorySignalReader, MemoryTopics
 from tests.support.process_lane import opened as opened_process
 from tests.support.process_lane import plan
 from tests.support.transmitting import destination, opened, without_kafka
@@ -154,7 +154,9 @@ def test_transmit_lane_ends_every_message_whatever_its_size(
         (topic, _, stored) = lane.producer.sent[-1]
         if topic == lane.cell.topics["dead"].name and not stored["value"]:
             assert original_of(stored["headers"]) == f"{lane.cell.topics['egress'].name}/0/5"
-            assert death_of(stored["headers"]).cause == (Cause.TOO_LARGE if hop != "dead" else "c" * NODE_BYTES)
+            assert dead_letter_reason(stored["headers"]).cause == (
+                Cause.TOO_LARGE if hop != "dead" else "c" * NODE_BYTES
+            )
         else:
             assert stored["value"] == send.body
         lane.store()
@@ -180,7 +182,7 @@ def test_process_lane_ends_every_message_whatever_its_size(
             (body, ""),
             (b"", f"{lane.cell.topics['ingest'].name}/0/5"),
         ]
-        assert death_of(stored["headers"]).cause == Cause.TOO_LARGE
+        assert dead_letter_reason(stored["headers"]).cause == Cause.TOO_LARGE
     assert max(sizes(lane)) <= CLIENT_MAX_BYTES
     lane.store()
     assert lane.unsettled() == 0
@@ -225,7 +227,7 @@ def test_retrier_lane_ends_every_message_whatever_its_size(
     tmp_path_factory: pytest.TempPathFactory, more: int, tier: bool, due: bool
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retrier_module, "SignalReader", MemoryNews)
+        patch.setattr(retrier_module, "SignalReader", MemorySignalReader)
         patch.setattr("dataplane.retrier.low_watermarks.place_reader", MemoryTopics().reader)
         lane = MemoryLane("retrier", tmp_path_factory.mktemp("lane"))
         lane.work = RetrierWork(lane)  # type: ignore[arg-type]
@@ -278,8 +280,10 @@ def test_redrive_skips_a_dead_letter_without_its_message(tmp_path: Path, monkeyp
 
 
 def test_dead_letter_headers_are_cut_to_whole_characters():
-    headers = dead_headers(widest(), [(META_HEADER, b"")], DeathCause("n", "c", "\u4e2d" * DETAIL_BYTES, "\ud800" * 5))
-    death = death_of(headers)
+    headers = dead_headers(
+        widest(), [(META_HEADER, b"")], DeadLetterReason("n", "c", "\u4e2d" * DETAIL_BYTES, "\ud800" * 5)
+    )
+    death = dead_letter_reason(headers)
     assert death.detail == "\u4e2d" * (DETAIL_BYTES // 3)
     assert death.answer == "?" * 5
 

@@ -106,7 +106,7 @@ def test_schema_that_may_refuse_is_breaking_and_names_the_field(old: Schema, new
 
 def test_breaking_change_gives_its_reason_in_words():
     [change] = changes(obj(amount={"type": "number"}), obj(("amount",), amount={"type": "number"}))
-    assert str(change) == "amount: is required now, and could be left out"
+    assert str(change) == "amount: is required now, but was optional"
 
 
 def test_number_of_reported_changes_is_limited():

@@ -134,7 +134,7 @@ def test_schema_keeps_the_order_in_which_it_was_written():
     ("event", "misfit"),
     [
         ({"id": ID, "amount": 1.5}, None),
-        ({"amount": 1}, SchemaMismatch("/id", "is required, and missing")),
+        ({"amount": 1}, SchemaMismatch("/id", "is required, but missing")),
         ({"id": ID, "amount": "4111-1111"}, SchemaMismatch("/amount", 'the value is not of type "number"')),
         ({"id": ID, "amount": -1}, SchemaMismatch("/amount", "the value is less than the minimum of 0")),
         ({"id": ID, "amount": 101}, SchemaMismatch("/amount", "the value is greater than the maximum of 100")),

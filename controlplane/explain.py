@@ -17,7 +17,7 @@ from mgmt.cells.queries.overdue_tasks import OverdueTask, overdue_tasks
 from mgmt.ledger.queries.bucket_range import span_until
 from mgmt.ledger.queries.timing import Timing, timing
 from mgmt.models import Admission, Cell, ControlAction, Destination, Pipe, PipeMigration, PipeRevision, ScaleGroup
-from mgmt.patterns.queries import told_now
+from mgmt.patterns.queries import reported_findings
 
 ACTIONS: Final = 5
 SPAN: Final = "15m"
@@ -64,23 +64,23 @@ def about_pipe(pipe: Pipe, now: datetime) -> list[str]:
     lines += [_of_revision(row) for row in _current_revisions(pipe)]
     admission = Admission.objects.filter(pipe=pipe, ended_at=None).first()
     if admission is not None:
-        lines.append(f"it is admitted by shares: {admission.reason or f'{admission.share} % of its keys are admitted'}")
+        lines.append(f"it is admitted gradually: {admission.reason or f'{admission.share} % of its keys are admitted'}")
     lines += [
         _of_destination(row) for row in pipe.destinations.exclude(state__in=["active", "removed"]).order_by("name")
     ]
-    lines += [f"unusual since {clock(found.since)}: {found.words}" for found in told_now([pipe.id])]
+    lines += [f"unusual since {clock(found.since)}: {found.words}" for found in reported_findings([pipe.id])]
     lines.append(_of_time(timing(pipe_id=pipe.id, span=span_until(SPAN, now))))
-    return [*lines, *(about_cell(pipe.cell_id, now) if pipe.cell_id else ["it waits for a cell to be placed on"])]
+    return [*lines, *(about_cell(pipe.cell_id, now) if pipe.cell_id else ["it waits for its placement on a cell"])]
 
 
 def _of_migration(row: PipeMigration) -> str:
     where = f"from cell {row.source_id} to {row.target_id}"
     if row.switched_at is None:
-        return f"it is to be moved {where} since {clock(row.asked_at)}: {row.says or 'its turn comes'}"
-    waits = ", and wait there so that each key keeps its order" if row.held_at else ""
-    new = f"new events go to {row.target_id} since {clock(row.switched_at)}{waits}"
-    drains = f"{new}, {row.source_id} works off what it has"
-    return f"it is being moved {where}: {drains}{f': {row.says}' if row.says else ''}"
+        return f"migration {where} requested at {clock(row.asked_at)}: {row.says or 'waiting for its turn'}"
+    waits = ", where they wait so that the order of each key is kept" if row.held_at else ""
+    new = f"new events are sent to {row.target_id} since {clock(row.switched_at)}{waits}"
+    drains = f"{new}; {row.source_id} finishes its backlog"
+    return f"it is being migrated {where}: {drains}{f': {row.says}' if row.says else ''}"
 
 
 def _current_revisions(pipe: Pipe) -> Iterable[PipeRevision]:
@@ -92,21 +92,21 @@ def _current_revisions(pipe: Pipe) -> Iterable[PipeRevision]:
 
 def _of_revision(row: PipeRevision) -> str:
     waits = f": {row.state_reason}" if row.state_reason and row.state != PipeRevision.State.LIVE else ""
-    next_check = "; the Provisioner looks again every second" if row.state in ("requested", "ramping") else ""
+    next_check = "; the Provisioner checks again every second" if row.state in ("requested", "ramping") else ""
     return f"revision {row.number} is {row.state}{waits}{next_check}"
 
 
 def _of_destination(row: Destination) -> str:
-    why = row.state_reason or row.state_cause
-    return f"destination {row.name} is {row.state} since {clock(row.state_since)}{f': {why}' if why else ''}; it holds"
+    why = f": {row.state_reason or row.state_cause}" if row.state_reason or row.state_cause else ""
+    return f"destination {row.name} is {row.state} since {clock(row.state_since)}{why}; its messages are held"
 
 
 def _of_time(found: Timing) -> str:
     if found.end_to_end_us is None:
         return "nothing was delivered in the last 15 minutes"
     slowest = max(found.pie, key=lambda one: one.share, default=None)
-    most = f"; most of the time since ingest: {slowest.name} ({slowest.share:.0%})" if slowest else ""
-    return f"of the last 15 minutes' messages 95 of 100 arrived within {found.end_to_end_us / 1000:.1f} ms{most}"
+    most = f"; largest share of the time since ingest: {slowest.name} ({slowest.share:.0%})" if slowest else ""
+    return f"end to end p95 of the last 15 minutes: {found.end_to_end_us / 1000:.1f} ms{most}"
 
 
 def _of_state(state: CellState) -> list[str]:
@@ -125,8 +125,8 @@ def _of_controller(controller: ControllerName, state: CellState) -> str:
     refusal = refusal_of(controller, state)
     if refusal is None:
         return f"{WORDS[controller]}: allowed now"
-    protects = "" if refusal_of(controller, state, protective=True) else "; to protect the cell it may all the same"
-    return f"{WORDS[controller]}: not now, for {refusal.why}; again {refusal.again}{protects}"
+    protects = "" if refusal_of(controller, state, protective=True) else "; protective actions are allowed"
+    return f"{WORDS[controller]}: not now: {refusal.why}; retried {refusal.again}{protects}"
 
 
 def _of_group(row: ScaleGroup) -> str:
@@ -135,4 +135,4 @@ def _of_group(row: ScaleGroup) -> str:
 
 def _of_action(row: ControlAction) -> str:
     who = row.author.username if row.author else row.get_controller_display()
-    return f"{clock(row.at)} {who}: {row.action} {row.outcome}{f', for {row.reason}' if row.reason else ''}"
+    return f"{clock(row.at)} {who}: {row.action} {row.outcome}{f': {row.reason}' if row.reason else ''}"

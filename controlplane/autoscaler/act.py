@@ -78,7 +78,7 @@ def _change(cell: str, changes: list[ScaleChange], now: datetime, *, protective:
             for change in changes:
                 _note(cell, change, now)
     except LeaseLostError as exc:
-        return Refusal(str(exc), "at the next look")
+        return Refusal(str(exc), "at the next tick")
     log.info("scaled", cell=cell, lanes=lanes, what=lease.what)
     return None
 
@@ -98,8 +98,8 @@ def _store_decision(cell: str, change: ScaleChange) -> None:
 def _store_delay(cell: str, change: ScaleChange, now: datetime, refused: Refusal | None) -> None:
     """Store why a change has to wait, but not the decision's memory, because the change was not made."""
     lanes = change.decision.lanes
-    first = refused.why if refused else "lanes of another kind come first"
-    why = f"{lanes} {change.unit}s are wanted, but {first}"[:300]
+    first = refused.why if refused else "lanes of another kind are added or removed first"
+    why = f"{lanes} {change.unit}s are needed, but {first}"[:300]
     row = ScaleGroup.objects.filter(cell=cell, kind=change.kind)
     if row.exclude(why=why).update(why=why) and refused:
         detail = {"kind": change.kind, "lanes": lanes}
@@ -126,4 +126,4 @@ def finish(cell: str, lanes: Mapping[str, int], reporting: Mapping[str, int], no
     if release(lease) and behind:
         reason = "; ".join(f"{there} of {count} {group_words(kind)} report" for kind, (there, count) in behind.items())
         note("scale", "scale", outcome="unfinished", at=now, cell=cell, reason=f"after {lease.what}: {reason}")
-        log.warning("lanes did not follow", cell=cell, reason=reason)
+        log.warning("lane count not reached in time", cell=cell, reason=reason)

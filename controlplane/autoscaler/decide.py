@@ -91,7 +91,7 @@ class LaneGroup(Struct, frozen=True):
     memory: DecisionMemory
     figures: Sequence[GroupRates]
     unit: str = "lane"
-    beyond: str = "another cell comes next"
+    beyond: str = "the next step is another cell"
 
 
 class ScaleDecision(Struct, frozen=True):
@@ -110,14 +110,14 @@ def decide(group: LaneGroup, turn: SleepChange | None = None) -> ScaleDecision:
         lanes = 0 if turn.asleep else max(1, group.policy.minimum)
         return _keep(group, turn.why) if lanes == group.lanes else _change(group, lanes, turn.why)
     if not group.lanes:
-        return _keep(group, f"no {group.unit}s are wanted")
+        return _keep(group, f"no {group.unit}s are needed")
     within = _within(group)
     if within != group.lanes:
         return _change(group, within, f"the policy allows {group.policy.minimum} to {group.policy.maximum}")
     if not group.figures or group.figures[-1].at_s < group.now_s - STALE_S:
-        return _keep(group, "no figures of the last seconds")
+        return _keep(group, "no measurements in the last seconds")
     if (reporting := group.figures[-1].lanes) < group.lanes:
-        return _keep(group, f"{reporting} of {group.lanes} wanted report; waiting for the others")
+        return _keep(group, f"{reporting} of {group.lanes} {group.unit}s report; waiting for the others")
     load = mean(latest(group.figures, SOON_S))
     group = _judge_trial(group, load)
     needed = lanes_for(group, load)
@@ -161,8 +161,8 @@ def _scale_out(group: LaneGroup, load: GroupLoad, needed: int) -> ScaleDecision 
         return None
     lanes = min(needed, group.policy.maximum)
     if lanes == group.lanes:
-        return _keep(group, f"{needed} are asked for, and {lanes} is the most: {group.beyond}")
-    return _change(group, lanes, f"the work asks for {load.work:.2f} cores; {_summary(group, load)}")
+        return _keep(group, f"{needed} are needed, but the maximum is {lanes}: {group.beyond}")
+    return _change(group, lanes, f"the load needs {load.work:.2f} cores; {_summary(group, load)}")
 
 
 def _try(group: LaneGroup, load: GroupLoad) -> ScaleDecision | None:
@@ -172,20 +172,21 @@ def _try(group: LaneGroup, load: GroupLoad) -> ScaleDecision | None:
     is_unchanged = steady.span_s > LATE_S / 2 and {figure.lanes for figure in known} == {group.lanes}
     is_late = known[0].backlog > group.policy.goal_s * steady.settled
     if _trial_failed(group):
-        return _keep(group, f"a trial has shown that more {group.unit}s do not help now; {_summary(group, load)}")
+        return _keep(group, f"a trial showed that more {group.unit}s do not help; {_summary(group, load)}")
     if not is_unchanged or not is_late or steady.growth <= 0:
         return None
     words = f"lag rises while CPU stays flat ({_summary(group, load)})"
     if not steady.settled:
         return _keep(
-            group, f"nothing is settled: {group.unit}s are stuck, and more would be, too ({_summary(group, load)})"
+            group,
+            f"no message is settled: the {group.unit}s are stuck, and more would not help ({_summary(group, load)})",
         )
     if group.memory.trial is not None:
-        return _keep(group, f"{words}; a trial of one {group.unit} more is under way")
+        return _keep(group, f"{words}; a trial of one more {group.unit} is in progress")
     if group.lanes >= group.policy.maximum:
-        return _keep(group, f"{words}; {group.lanes} is the most")
+        return _keep(group, f"{words}; the maximum is {group.lanes}")
     trial = LaneTrial(group.now_s, group.lanes, steady.settled, steady.cpu / group.lanes)
-    return _change(_remember(group, trial=trial), group.lanes + 1, f"trial of one {group.unit} more: {words}")
+    return _change(_remember(group, trial=trial), group.lanes + 1, f"trial of one more {group.unit}: {words}")
 
 
 def _trial_failed(group: LaneGroup) -> bool:
@@ -228,14 +229,14 @@ def _scale_in(group: LaneGroup, load: GroupLoad) -> ScaleDecision | None:
     if needed >= group.lanes:
         return None
     return _change(
-        group, needed, f"the busiest minute of the last ten took {busiest:.2f} cores; {_summary(group, load)}"
+        group, needed, f"the busiest minute of the last ten needed {busiest:.2f} cores; {_summary(group, load)}"
     )
 
 
 def _summary(group: LaneGroup, load: GroupLoad) -> str:
     cpu = f"CPU {load.cpu / max(load.lanes, 1):.0%} of a core in each {group.unit}, target {target_of(group):.0%}"
     if not (load.settled or load.backlog):
-        return f"{cpu}; nothing waits"
+        return f"{cpu}; no backlog"
     lag = f"{load.lag_s:.1f} s" if load.settled else f"{load.backlog} messages, none settled"
     return f"{cpu}; lag {lag}, goal {group.policy.goal_s:g} s"
 

@@ -27,7 +27,7 @@ from mgmt.pipes.queries.pipes import rates_of
 from mgmt.services import ServiceError, add_cell, request_migration
 
 LOOKED_AT: Final = 20  # busiest pipes of a cell; a twenty-first has less than a twentieth of its traffic
-NOT_ASKED: Final = "others have more"
+NOT_ASKED: Final = "other pipes of the cell have more traffic"
 log = structlog.get_logger(__name__)
 
 
@@ -99,11 +99,11 @@ def _do(step: SpreadingStep, now: datetime) -> str:
                 return why
             case AddCell(name=name, why=why):
                 add_cell(name=name, by=None, now=now, why=why)
-                return f"cell {name} is being made"
+                return f"cell {name} is being created"
             case MigratePipe(pipe=id_, target=target, why=why):
                 pipe = Pipe.objects.get(id=id_)
                 request_migration(pipe=pipe, target=Cell.objects.get(id=target), reason=why, by=None, now=now)
-                return f"pipe {pipe.name} is to be moved to cell {target}"
+                return f"a migration of pipe {pipe.name} to cell {target} was requested"
     except ServiceError as exc:  # a person was faster, or messages of the two cells could not be distinguished
         log.warning("not relieved", cell=step.cell, why=str(exc))
         return str(exc)

@@ -84,33 +84,33 @@ def _rollout(cell: Cell) -> str:
 def _migration(cell: Cell) -> str:
     either = Q(source=cell) | Q(target=cell)
     row = PipeMigration.objects.filter(either, state__in=PipeMigration.UNDER_WAY).first()
-    return f"pipe {row.pipe_id} is being moved" if row else ""
+    return f"pipe {row.pipe_id} is being migrated" if row else ""
 
 
 def _redrive(cell: Cell) -> str:
     row = Redrive.objects.filter(pipe__in=cell.pipes.all(), state__in=Redrive.UNDER_WAY).first()
-    return f"messages of pipe {row.pipe_id} are being released or sent again" if row else ""
+    return f"messages of pipe {row.pipe_id} are being released or redriven" if row else ""
 
 
 def _admission(cell: Cell) -> str:
     row = Admission.objects.filter(pipe__in=cell.pipes.all(), ended_at=None).first()
-    return f"pipe {row.pipe_id} is still being admitted by shares" if row else ""
+    return f"pipe {row.pipe_id} is still being admitted gradually" if row else ""
 
 
 def _revision(cell: Cell) -> str:
     row = PipeRevision.objects.filter(pipe__in=cell.pipes.all(), state__in=["requested", "ramping"]).first()
-    return f"revision {row.number} of pipe {row.pipe_id} is on its way to live" if row else ""
+    return f"revision {row.number} of pipe {row.pipe_id} is being rolled out" if row else ""
 
 
 def _held(cell: Cell) -> str:
     rows = OffsetSet.objects.filter(pipe_id__in=cell.pipes.values("id"), kind=OffsetSet.Kind.HELD)
     count = rows.aggregate(n=Sum("count"))["n"]
-    return f"{count} messages are held, and go out as soon as somebody lets them" if count else ""
+    return f"{count} messages are held and may be released at any time" if count else ""
 
 
 def _query(cell: Cell) -> str:
     found = ((one.id, query_in_use(specs_in_use(one), destinations_in_use(one))) for one in cell.pipes.all())
-    return next((f"pipe {pipe}: {query}, and its query runs on" for pipe, query in found if query), "")
+    return next((f"pipe {pipe}: {query}, which requires a running query" for pipe, query in found if query), "")
 
 
 OPEN_WORK_CHECKS: Final = (_rollout, _migration, _redrive, _admission, _revision, _held, _query)

@@ -18,7 +18,7 @@ FRESH: Final = timedelta(seconds=5)
 WINDOW: Final = timedelta(seconds=IN_WINDOW_S + 10)
 KEPT: Final = timedelta(hours=2)
 GROWING: Final[tuple[GroupKind, ...]] = ("process", "transmit", INGEST_GROUP)
-NEXT_LEVEL: Final = "another cell comes next"
+NEXT_LEVEL: Final = "the next step is another cell"
 INGEST_LEAST: Final = 2  # one replica may crash
 INGEST_TARGET: Final = 0.6  # low, because senders have to wait while another replica starts
 INGEST_GOAL_S: Final = 1.0
@@ -97,7 +97,7 @@ def groups_of(
             memory=msgspec.convert(row.memory, DecisionMemory),
             figures=figures(row.cell_id, row.kind, now - WINDOW),
             unit=row.unit,
-            beyond=beyond if row.unit == "lane" else "the policy allows no more",
+            beyond=beyond if row.unit == "lane" else "the policy allows no more replicas",
         )
         for row in rows
     }

@@ -43,17 +43,17 @@ def next_turn(rest: SleepCandidate) -> SleepChange | None:
     """Return the desired state of the cell; None if it is awake and stays awake."""
     if rest.is_asleep:
         why = _why_wake(rest)
-        return SleepChange(asleep=not why, why=why or "nothing comes: it sleeps, and the next message wakes it")
+        return SleepChange(asleep=not why, why=why or "no messages arrive: it sleeps until the next one")
     if rest.sleeps_after_s is None or rest.open_work or rest.backlog or rest.idle_s < rest.sleeps_after_s:
         return None
-    return SleepChange(asleep=True, why=f"nothing came for {rest.sleeps_after_s} s: it sleeps until something does")
+    return SleepChange(asleep=True, why=f"no message arrived for {rest.sleeps_after_s} s: it sleeps until the next one")
 
 
 def _why_wake(rest: SleepCandidate) -> str:
     if rest.backlog:
-        return f"{rest.backlog} {'message has' if rest.backlog == 1 else 'messages have'} come"
+        return f"{rest.backlog} {'message has' if rest.backlog == 1 else 'messages have'} arrived"
     if rest.open_work:
         return rest.open_work
     if rest.sleeps_after_s is None:
-        return "it is not to sleep any more"
-    return "it wakes once a day, to be seen to start" if rest.asleep_s >= WAKES_EVERY_S else ""
+        return "its policy no longer allows sleep"
+    return "it wakes once a day, to check that it can start" if rest.asleep_s >= WAKES_EVERY_S else ""

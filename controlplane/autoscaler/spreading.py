@@ -99,7 +99,7 @@ def spread(fleet: CellFleet) -> Iterator[SpreadingStep]:
     for cell in sorted((cell for cell in fleet.cells if cell.short_s > 0), key=lambda cell: -cell.short_s):
         step = _step(fleet, cell)
         if done and not isinstance(step, NoAction):
-            step = NoAction(cell.id, "another cell is relieved first")
+            step = NoAction(cell.id, "another cell is handled first")
         done = done or not isinstance(step, NoAction)
         yield step
 
@@ -111,12 +111,10 @@ def _step(fleet: CellFleet, cell: CellLoad) -> SpreadingStep:
     fitting = sorted(movable, key=lambda pipe: (-pipe.per_s, pipe.id))
     for pipe in fitting:
         if target := _target(fleet, cell, pipe):
-            return MigratePipe(
-                cell.id, pipe.id, target, f"cell {cell.id} has all the lanes it may have, and needs more"
-            )
+            return MigratePipe(cell.id, pipe.id, target, f"cell {cell.id} has its maximum of lanes and needs more")
     if why := _why_no_cell(fleet, cell) if fitting else _why_none(cell):
         return NoAction(cell.id, why)
-    why = f"cell {cell.id} has all the lanes it may have, and no other has room for one of its pipes"
+    why = f"cell {cell.id} has its maximum of lanes, and no other cell has room for one of its pipes"
     return AddCell(cell.id, _name(fleet, fitting), why)
 
 
@@ -124,8 +122,8 @@ def _why_not_yet(cell: CellLoad) -> str:
     if cell.refused:
         return cell.refused
     if cell.rests_s < SETTLES_S:
-        return "a pipe has been moved from or to it, and what that brings is not seen yet"
-    return f"a pipe leaves it if that lasts for {PATIENCE_S / 60:.0f} min" if cell.short_s < PATIENCE_S else ""
+        return "a pipe was migrated recently, and the effect is not measurable yet"
+    return f"a pipe is migrated if this lasts for {PATIENCE_S / 60:.0f} min" if cell.short_s < PATIENCE_S else ""
 
 
 def _target(fleet: CellFleet, source: CellLoad, pipe: PipeLoad) -> str:
@@ -148,18 +146,18 @@ def _target(fleet: CellFleet, source: CellLoad, pipe: PipeLoad) -> str:
 def _why_none(cell: CellLoad) -> str:
     busy = [pipe for pipe in cell.pipes if pipe.per_s > 0]
     if len(busy) <= 1:
-        return "it has one busy pipe, which another cell would not make less"
+        return "it has one busy pipe, and a migration would not reduce the load of that pipe"
     unfit = next((f"{pipe.id}: {pipe.unfit}" for pipe in busy if pipe.unfit), "")
-    return f"none of its pipes can leave it ({unfit})" if unfit else "nearly all that comes is one pipe's"
+    return f"none of its pipes can be migrated ({unfit})" if unfit else "one pipe has nearly all of the traffic"
 
 
 def _why_no_cell(fleet: CellFleet, cell: CellLoad) -> str:
     if cell.id in fleet.dedicated:
-        return "no other cell that is kept for its tenant has room: add one"
+        return "no other cell dedicated to the tenant has room: add one"
     if len(fleet.open_to_all) >= fleet.most:
-        return f"no other cell has room, and {fleet.most} is the most there may be (PENSTOCK_CELLS_MAX)"
+        return f"no other cell has room, and the maximum of cells is {fleet.most} (PENSTOCK_CELLS_MAX)"
     empty = [one.id for one in fleet.cells if not one.pipes and one.id in fleet.open_to_all]
-    return f"cell {empty[0]} is not ready yet, or in the shard of none of its tenants" if empty else ""
+    return f"cell {empty[0]} is not ready yet, or not in the shard of any of its tenants" if empty else ""
 
 
 def _name(fleet: CellFleet, pipes: Sequence[PipeLoad]) -> str:

@@ -40,7 +40,7 @@ class IngestSupervisor(Struct, frozen=True):
         with contextlib.suppress(StateFileError):
             if self.files.replicas() == count:
                 return
-        self.files.wish_replicas(count)
+        self.files.request_replicas(count)
 
 
 class ScaleLimits(Struct, frozen=True):

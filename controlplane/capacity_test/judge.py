@@ -104,7 +104,9 @@ def bottleneck_of(step: RateStep) -> Bottleneck:
     if step.machine >= MACHINE_FULL:
         used = ", ".join(f"{group} {step.groups[group].cpu:.2f}" for group in GROUPS)
         ends = f"sender {step.sender_cpu:.2f}, receiver {step.receiver_cpu:.2f}"
-        words = f"the machine: its {step.cores} cores are {step.machine:.0%} busy ({used}, {ends}, rest: others)"
+        words = (
+            f"the machine: its {step.cores} cores are {step.machine:.0%} busy ({used}, {ends}, rest: other processes)"
+        )
         return Bottleneck(MACHINE, words)
     used = _cores(_cpu_per_unit(step.groups[late[0]]))
     words = (

@@ -63,7 +63,7 @@ class CapacityReport(Struct, frozen=True):
     seconds: float
 
 
-def run_capacity_test(wish: CapacityTestRequest, by: User | None, say: Say) -> CapacityReport:
+def run_capacity_test(request: CapacityTestRequest, by: User | None, say: Say) -> CapacityReport:
     """Measure the capacity of a cell and store it. Raises CapacityTestError if there is no result.
 
     However the test ends, its pipe is closed, its key revoked, and the pause of scaling ended. If the process is killed
@@ -71,14 +71,14 @@ def run_capacity_test(wish: CapacityTestRequest, by: User | None, say: Say) -> C
 
     by:  the user who started the test; say: called with progress lines
     """
-    began, cell = time.monotonic(), Cell.objects.filter(id=wish.cell).first()
+    began, cell = time.monotonic(), Cell.objects.filter(id=request.cell).first()
     if cell is None:
-        raise CapacityTestError(f"cell {wish.cell!r} does not exist")
+        raise CapacityTestError(f"cell {request.cell!r} does not exist")
     with held(LOCK) as ours:
         if not ours:
             raise CapacityTestError("another capacity test is running: two at once would measure each other")
         try:
-            done = _search(cell, wish, say)
+            done = _search(cell, request, say)
         except KafkaException as exc:
             raise CapacityTestError(f"waiting for Kafka: {exc}") from exc
         found, bottleneck, groups = _conclude(done)
@@ -87,7 +87,7 @@ def run_capacity_test(wish: CapacityTestRequest, by: User | None, say: Say) -> C
             master=control_settings().cell_master,
             rated=[msgspec.to_builtins(one) for one in groups],
             bottleneck=bottleneck.words,
-            batch=wish.batch,
+            batch=request.batch,
             by=by,
             now=datetime.now(UTC),
         )
@@ -104,13 +104,13 @@ def run_capacity_test(wish: CapacityTestRequest, by: User | None, say: Say) -> C
     )
 
 
-def _search(cell: Cell, wish: CapacityTestRequest, say: Say) -> list[tuple[SearchStep, RateStep]]:
+def _search(cell: Cell, request: CapacityTestRequest, say: Say) -> list[tuple[SearchStep, RateStep]]:
     now = datetime.now(UTC)
     watch = CellWatch(cell.id, OffsetReader(control_settings().kafka))
-    _check(cell, wish, watch)
+    _check(cell, request, watch)
     earlier = capacity_test_pipe(cell)
     port = int(capacity_test_url(earlier).rsplit(":", 1)[1].strip("/")) if earlier else 0
-    until = now + timedelta(seconds=wish.limit_s) + MARGIN
+    until = now + timedelta(seconds=request.limit_s) + MARGIN
     try:
         with both_ends(port) as ends:
             pipe, key = _open_pipe(cell, ends.url, until, now)
@@ -119,9 +119,9 @@ def _search(cell: Cell, wish: CapacityTestRequest, say: Say) -> list[tuple[Searc
                 LIVE_S,
                 f"its pipe {pipe.id} did not become live: run `manage.py explain {pipe.id}`",
             )
-            ends.aim(settings.PENSTOCK_INGEST_URL, key, wish.batch)
+            ends.aim(settings.PENSTOCK_INGEST_URL, key, request.batch)
             try:
-                return search(wish, watch, ends, say)
+                return search(request, watch, ends, say)
             except EOFError as exc:
                 raise CapacityTestError("the sender exited during the test") from exc
             finally:
@@ -133,14 +133,14 @@ def _search(cell: Cell, wish: CapacityTestRequest, say: Say) -> list[tuple[Searc
         end_capacity_test(cell=cell, now=datetime.now(UTC))
 
 
-def _check(cell: Cell, wish: CapacityTestRequest, watch: CellWatch) -> None:
+def _check(cell: Cell, request: CapacityTestRequest, watch: CellWatch) -> None:
     if missing := watch.missing():
         raise CapacityTestError(f"no heartbeats from {', '.join(missing)} of cell {cell.id}: is it running?")
     if far := watch.remote_hosts():
         raise CapacityTestError(
             f"lanes run on {', '.join(sorted(far))} and cannot reach a receiver on this host's loopback"
         )
-    if wish.beside:
+    if request.beside:
         return
     first = watch.moment()
     time.sleep(2)

@@ -40,7 +40,7 @@ class CapacityTestRequest(Struct, frozen=True):
 
 
 def search(
-    wish: CapacityTestRequest, watch: CellWatch, ends: TrafficProcesses, say: Say
+    request: CapacityTestRequest, watch: CellWatch, ends: TrafficProcesses, say: Say
 ) -> list[tuple[SearchStep, RateStep]]:
     """Run the search; return every step with its measurement.
 
@@ -48,7 +48,7 @@ def search(
     Raises CapacityTestError if ingest does not accept the key, or processes of the cell change during a step.
     """
     done: list[tuple[SearchStep, RateStep]] = []
-    ends.send(wish.bounds.least)
+    ends.send(request.bounds.least)
     ends.reported()
     wait(
         lambda: _answered(ends),
@@ -56,11 +56,11 @@ def search(
         "ingest does not accept the test's API key: check the heartbeats of the ingest replicas",
     )
     began = time.monotonic()
-    while (rate := next_rate([tried for tried, _ in done], wish.bounds)) is not None:
-        if done and time.monotonic() - began > wish.limit_s:
-            say(f"time limit of {wish.limit_s:.0f} s reached: stopping the search")
+    while (rate := next_rate([tried for tried, _ in done], request.bounds)) is not None:
+        if done and time.monotonic() - began > request.limit_s:
+            say(f"time limit of {request.limit_s:.0f} s reached: stopping the search")
             break
-        step = _step(rate, wish, watch, ends)
+        step = _step(rate, request, watch, ends)
         outcome = outcome_of(step)
         done.append((SearchStep(min(step.acked, rate) if outcome == "sender" else rate, outcome), step))
         say(_line(step, outcome))
@@ -75,13 +75,13 @@ def _answered(ends: TrafficProcesses) -> bool:
     return report.acked > 0 and not report.refused
 
 
-def _step(rate: float, wish: CapacityTestRequest, watch: CellWatch, ends: TrafficProcesses) -> RateStep:
+def _step(rate: float, request: CapacityTestRequest, watch: CellWatch, ends: TrafficProcesses) -> RateStep:
     """Send at a rate, let it settle, and measure it."""
     ends.send(rate)
     time.sleep(SETTLE_S)
     ends.reported()
     before, receiver_s = watch.moment(), ends.receiver_cpu_s()
-    time.sleep(wish.hold_s)
+    time.sleep(request.hold_s)
     report, after = ends.reported(), watch.moment()
     figures, machine = between(before, after, report.acked)
     if _replaced(before, after):

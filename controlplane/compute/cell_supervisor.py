@@ -1,13 +1,12 @@
 """Supervises one cell's application for the keeper: starts it, adopts it, drains it, ends it, restarts it.
 
-nothing runs  --wish, back-off over-->  RUN  --wish gone or of another epoch-->  DRAIN (stop record, 45 s)
-     ^                                   |                                         |
-     |                                   | its first process is gone               v
-     +------ no process is left ---------+------------------>  TERM (5 s)  -->  KILL
+nothing runs  --desired, back-off over-->  RUN  --not desired, or another epoch-->  DRAIN (stop record, 45 s)
+     ^                                      |                                       |
+     |                                      | its first process is gone             v
+     +------ no process is left ------------+------------------>  TERM (5 s)  -->  KILL
 
-The wish is the desired application. An application that has begun no lane yet is not drained: RUN changes to TERM at
-once. A wish of another epoch waits for no back-off: the failures were not its own, and may be those of a release that
-it replaces.
+An application that has begun no lane yet is not drained: RUN changes to TERM at once. A desired application of another
+epoch waits for no back-off: the failures were not its own, and may be those of a release that it replaces.
 """
 
 import signal
@@ -87,15 +86,15 @@ class CellSupervisor:
         self.running = self._adopt()
         self._epoch = self.running.epoch if self.running else 0  # of the application that was started last
 
-    def step(self, wish: DesiredApplication | None, now: float) -> None:
-        """Check the application and take the next step towards `wish`; None: no application. `now` is monotonic."""
+    def step(self, desired: DesiredApplication | None, now: float) -> None:
+        """Check the application and take the next step towards `desired`; None: no application. `now` is monotonic."""
         if self.running is None:
-            if wish is not None and (now >= self._not_before or wish.epoch != self._epoch):
-                self._start(wish, now)
+            if desired is not None and (now >= self._not_before or desired.epoch != self._epoch):
+                self._start(desired, now)
         elif not self._leader_lives(self.running):
             self._sweep(self.running, now)
         elif self._stage is StopStage.RUN:
-            self._watch(self.running, wish, now)
+            self._watch(self.running, desired, now)
         elif self._stage is StopStage.DRAIN and now - self._since > DRAIN_S:
             self._signal(StopStage.TERM, self.running, now)
         elif self._stage is not StopStage.DRAIN and now - self._since > TERM_S:
@@ -117,18 +116,18 @@ class CellSupervisor:
         log.info("adopted", cell=self._cell, epoch=stored.epoch, incarnation=stored.incarnation, pid=stored.pid)
         return stored
 
-    def _start(self, wish: DesiredApplication, now: float) -> None:
+    def _start(self, desired: DesiredApplication, now: float) -> None:
         incarnation = uuid.uuid4().hex
         self.starts += 1
-        if wish.epoch != self._epoch:
-            self._epoch, self._failures = wish.epoch, 0
+        if desired.epoch != self._epoch:
+            self._epoch, self._failures = desired.epoch, 0
         fresh = RunningApplication(
-            self._cell, wish.epoch, incarnation, 0, 0.0, self.starts, master=wish.master, release=wish.release
+            self._cell, desired.epoch, incarnation, 0, 0.0, self.starts, master=desired.master, release=desired.release
         )
         # Written before the start as well: a keeper killed in between finds the application by its incarnation.
         self._files.started(fresh)
         try:
-            self._child = self._launcher.start(wish, incarnation)
+            self._child = self._launcher.start(desired, incarnation)
         except OSError as exc:
             self._failed(now)
             log.error("cannot be started", cell=self._cell, error=str(exc))
@@ -137,15 +136,17 @@ class CellSupervisor:
         self.running = msgspec.structs.replace(fresh, pid=pid, created=created_at(pid))
         self._files.started(self.running)
         self._stage, self._since, self._asked = StopStage.RUN, now, False
-        log.info("started", cell=self._cell, epoch=wish.epoch, release=wish.release, incarnation=incarnation, pid=pid)
+        log.info(
+            "started", cell=self._cell, epoch=desired.epoch, release=desired.release, incarnation=incarnation, pid=pid
+        )
 
     def _leader_lives(self, running: RunningApplication) -> bool:
         if self._child is not None:
             return self._child.poll() is None
         return is_alive(running.pid, running.created)
 
-    def _watch(self, running: RunningApplication, wish: DesiredApplication | None, now: float) -> None:
-        if wish is None or wish.epoch != running.epoch:
+    def _watch(self, running: RunningApplication, desired: DesiredApplication | None, now: float) -> None:
+        if desired is None or desired.epoch != running.epoch:
             self._end(running, now)
         elif now - self._since > STABLE_S:
             self._failures = 0

@@ -1,8 +1,8 @@
 """The files through which the local adapter and the keeper communicate: desired and started applications.
 
-compute/<cell>.json is the wish (the desired application), compute/running/<cell>.json the application that the keeper
-started; compute/ingest/replicas.json is a wish for the box's supervisor. Each file is replaced as a whole, so a reader
-sees the old or the new one, whenever the writer crashes.
+compute/<cell>.json is the desired application, compute/running/<cell>.json the application that the keeper started;
+compute/ingest/replicas.json is a request to the box's supervisor. Each file is replaced as a whole, so a reader sees
+the old or the new one, whenever the writer crashes.
 """
 
 import os
@@ -33,37 +33,37 @@ class ComputeFiles:
     """Reader and writer of these files under PENSTOCK_VAR."""
 
     def __init__(self, var: Path) -> None:
-        self._wishes = var / "compute"
-        self._running = self._wishes / "running"
-        self._replicas = self._wishes / "ingest" / "replicas.json"
+        self._folder = var / "compute"
+        self._running = self._folder / "running"
+        self._replicas = self._folder / "ingest" / "replicas.json"
 
     def cells(self) -> list[str]:
         """Return the cells that have either file."""
-        found = {path.stem for folder in (self._wishes, self._running) for path in folder.glob("*.json")}
+        found = {path.stem for folder in (self._folder, self._running) for path in folder.glob("*.json")}
         return sorted(cell for cell in found if CELL_NAME.fullmatch(cell))
 
     def desired(self, cell: str) -> DesiredApplication | None:
         """Return the desired application, or None. Raises StateFileError."""
-        return _read(self._wishes / f"{cell}.json", DesiredApplication)
+        return _read(self._folder / f"{cell}.json", DesiredApplication)
 
     def running(self, cell: str) -> RunningApplication | None:
         """Return the application started last, or None. Raises StateFileError."""
         return _read(self._running / f"{cell}.json", RunningApplication)
 
-    def wish(self, desired: DesiredApplication) -> None:
+    def request(self, desired: DesiredApplication) -> None:
         """Ask for an application. Raises ValueError if the cell's name is malformed."""
-        _write(self._wishes / f"{_checked(desired.cell)}.json", desired)
+        _write(self._folder / f"{_checked(desired.cell)}.json", desired)
 
-    def unwish(self, cell: str) -> None:
+    def withdraw(self, cell: str) -> None:
         """Ask for no application of the cell."""
-        (self._wishes / f"{_checked(cell)}.json").unlink(missing_ok=True)
+        (self._folder / f"{_checked(cell)}.json").unlink(missing_ok=True)
 
     def replicas(self) -> int | None:
         """Return the desired number of ingest replicas; None if none was requested. Raises StateFileError."""
         found = _read(self._replicas, DesiredReplicas)
         return found.count if found else None
 
-    def wish_replicas(self, count: int) -> None:
+    def request_replicas(self, count: int) -> None:
         """Ask for so many ingest replicas."""
         _write(self._replicas, DesiredReplicas(count))
 

@@ -11,7 +11,7 @@ def spark_home() -> Path:
     """Return the directory of the running interpreter's PySpark. Raises RuntimeError if it has none."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise RuntimeError("pyspark is not installed for this interpreter")
+        raise RuntimeError("pyspark is not installed in this Python environment")
     return Path(spec.origin).parent
 
 

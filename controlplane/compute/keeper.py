@@ -40,17 +40,17 @@ class ApplicationKeeper:
         self._launcher = launcher
         self._kafka = kafka
         self._cells: dict[str, CellSupervisor] = {}
-        self._wishes: dict[str, DesiredApplication | None] = {}
+        self._desired_by_cell: dict[str, DesiredApplication | None] = {}
 
-    def look(self, now: float) -> None:
+    def step(self, now: float) -> None:
         """Take one step for each cell. `now` is monotonic."""
         for cell in self._files.cells():
             if cell not in self._cells:
                 self._cells[cell] = CellSupervisor(cell, self._files, self._launcher, self._ask, random.random)
         for cell, supervisor in self._cells.items():
-            supervisor.step(self._wish(cell), now)
+            supervisor.step(self._desired(cell), now)
 
-    def look_to_the_end(self, now: float) -> bool:
+    def step_to_the_end(self, now: float) -> bool:
         """Take one step towards stopping for each cell; return True if all applications have ended."""
         for supervisor in self._cells.values():
             supervisor.step(None, now)
@@ -60,20 +60,21 @@ class ApplicationKeeper:
         """Return the numbers of desired and of running applications."""
         return [
             MetricReading(
-                "penstock_keeper_wanted_applications", sum(wish is not None for wish in self._wishes.values())
+                "penstock_keeper_wanted_applications",
+                sum(desired is not None for desired in self._desired_by_cell.values()),
             ),
             MetricReading(
                 "penstock_keeper_applications", sum(cell.running is not None for cell in self._cells.values())
             ),
         ]
 
-    def _wish(self, cell: str) -> DesiredApplication | None:
+    def _desired(self, cell: str) -> DesiredApplication | None:
         """Return the desired application; a file that cannot be read leaves it unchanged."""
         try:
-            self._wishes[cell] = self._files.desired(cell)
+            self._desired_by_cell[cell] = self._files.desired(cell)
         except StateFileError as exc:
-            log.warning("wish cannot be read", cell=cell, error=str(exc))
-        return self._wishes.get(cell)
+            log.warning("desired application cannot be read", cell=cell, error=str(exc))
+        return self._desired_by_cell.get(cell)
 
     def _ask(self, cell: str, incarnation: str) -> None:
         ask_to_stop(self._kafka, cell, incarnation)
@@ -111,7 +112,7 @@ def main(argv: list[str] | None = None) -> int:
     """Keep the cells' applications until SIGTERM or Ctrl-C; then stop each by its stop record, and exit."""
     parser = argparse.ArgumentParser(prog="python -m controlplane.compute.keeper", description=__doc__)
     parser.add_argument("--wish", help="the desired application as JSON, if no controller writes files here")
-    wish = parser.parse_args(argv).wish
+    desired = parser.parse_args(argv).wish
     settings = settings_from_environment()
     lock = take_lock(settings.var)
     if lock is None:
@@ -121,16 +122,16 @@ def main(argv: list[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
     files = ComputeFiles(settings.var)
-    if wish:
-        files.wish(msgspec.json.decode(wish, type=DesiredApplication))
+    if desired:
+        files.request(msgspec.json.decode(desired, type=DesiredApplication))
     launcher = SparkLauncher(settings.var, settings.jars, pod_from(os.environ))
     keeper = ApplicationKeeper(files, launcher, settings.kafka)
     registry = MetricsRegistry()
     registry.reads(keeper.readings)
     registry.serve()
     while not ending.wait(LOOK_S):
-        keeper.look(time.monotonic())
-    while not keeper.look_to_the_end(time.monotonic()):
+        keeper.step(time.monotonic())
+    while not keeper.step_to_the_end(time.monotonic()):
         time.sleep(LOOK_S)
     lock.close()
     return 0

@@ -6,7 +6,7 @@ import yaml
 from msgspec import Struct
 
 from controlplane.compute.api_server import ApiServer
-from controlplane.compute.pods import TEMPLATES, PodContext, deployment, name_of, wish_in
+from controlplane.compute.pods import TEMPLATES, PodContext, deployment, desired_in, name_of
 from controlplane.compute.port import ComputeObservation, DesiredApplication
 
 
@@ -36,7 +36,7 @@ class KubernetesCompute(Struct, frozen=True):
     def observe(self, cell: str) -> ComputeObservation:
         """Read the Deployment. Raises ComputeError."""
         found = self.api.get(self._path(cell))
-        return ComputeObservation(wish_in(found) if found else None, None)
+        return ComputeObservation(desired_in(found) if found else None, None)
 
     def _path(self, cell: str) -> str:
         return f"/apis/apps/v1/namespaces/{self.pod.namespace}/deployments/{name_of(cell)}"

@@ -15,11 +15,11 @@ class LocalCompute:
     def submit(self, desired: DesiredApplication) -> None:
         """Write the desired application, unless it is there already."""
         if self.observe(desired.cell).desired != desired:
-            self._files.wish(desired)
+            self._files.request(desired)
 
     def stop(self, cell: str) -> None:
         """Remove the desired application."""
-        self._files.unwish(cell)
+        self._files.withdraw(cell)
 
     def observe(self, cell: str) -> ComputeObservation:
         """Read both files; a malformed file counts as none, so that the next submit replaces it."""

@@ -49,24 +49,24 @@ def deployment(template: Mapping[str, Any], desired: DesiredApplication, pod: Po
     old pod drains before the next one starts.
     """
     filled: dict[str, Any] = deepcopy(dict(template))
-    wish = msgspec.json.encode(desired).decode()
+    encoded = msgspec.json.encode(desired).decode()
     label = {CELL_LABEL: desired.cell}
     inner = filled["spec"]["template"]
     filled["metadata"] |= {
         "name": name_of(desired.cell),
         "namespace": pod.namespace,
-        "annotations": {WISH: wish},
+        "annotations": {WISH: encoded},
         "labels": filled["metadata"]["labels"] | label,
     }
     filled["spec"]["selector"]["matchLabels"] |= label
     inner["metadata"]["labels"] |= label
     container = inner["spec"]["containers"][0]
-    container |= {"image": pod.image, "args": ["--wish", wish]}
+    container |= {"image": pod.image, "args": ["--wish", encoded]}
     container["env"].append({"name": "POD_IMAGE", "value": pod.image})
     return filled
 
 
-def wish_in(manifest: Mapping[str, Any]) -> DesiredApplication | None:
+def desired_in(manifest: Mapping[str, Any]) -> DesiredApplication | None:
     """Return the desired application of a Deployment; None if it is not valid, so that the next submit replaces it."""
     try:
         return msgspec.json.decode(manifest["metadata"]["annotations"][WISH], type=DesiredApplication)

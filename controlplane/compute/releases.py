@@ -43,9 +43,9 @@ class ReleaseStore:
         try:
             content = path.read_bytes()
         except FileNotFoundError as exc:
-            raise ReleaseError(f"release {release}: {path} is not there") from exc
+            raise ReleaseError(f"release {release}: {path} does not exist") from exc
         if _id_of(content) != release:
-            raise ReleaseError(f"release {release}: {path} was changed since it was built")
+            raise ReleaseError(f"release {release}: {path} was changed after the build")
         return path
 
     def application(self, release: str) -> Path:

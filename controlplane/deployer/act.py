@@ -82,7 +82,7 @@ def start_step(*, step: RolloutStep, now: datetime) -> None:
     before = msgspec.to_builtins(health_before(step.cell_id, now))
     release = step.rollout.release_id
     with transaction.atomic():
-        lease = acquire(step.cell_id, CONTROLLER, f"release {release} takes the place of {step.came_from_id}", now)
+        lease = acquire(step.cell_id, CONTROLLER, f"release {release} replaces {step.came_from_id}", now)
         if isinstance(lease, Refusal):
             return  # the cell's state has changed since the snapshot: the next tick stores the reason
         fields = {"token": lease.token, "began_at": now, "touched_at": now, "before": before, "why": ""}
@@ -92,7 +92,7 @@ def start_step(*, step: RolloutStep, now: datetime) -> None:
 
 def revert_step(*, step: RolloutStep, now: datetime) -> None:
     """Move to returning: give the cell its earlier release, under the step's lease or a protective one."""
-    why = f"back to release {step.came_from_id}"
+    why = f"return to release {step.came_from_id}"
     with transaction.atomic():
         lease = lease_of(step) or acquire(step.cell_id, CONTROLLER, why, now, protective=True)
         if isinstance(lease, Refusal):

@@ -98,7 +98,7 @@ def decide(snapshot: DeployerSnapshot) -> list[DeployerAction]:
     if step is None:
         return [FinishRollout(rollout.id, "rolled back" if is_reverting else "done")]
     if snapshot.blind:
-        return list(_annotate(step, "no heartbeat comes from anywhere: nothing is changed until one does"))
+        return list(_annotate(step, "no heartbeats arrive: nothing is changed until one does"))
     return list((_revert if is_reverting else _advance)(snapshot, step, snapshot.cells[step.cell]))
 
 
@@ -129,7 +129,7 @@ def _advance(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus
     elif _seconds_since(step.up_at, snapshot) >= snapshot.policy.watch_s:
         yield FinishStep(step.id)
     else:
-        yield from _annotate(step, f"up, and watched for {snapshot.policy.watch_s:g} s")
+        yield from _annotate(step, f"running; observed for {snapshot.policy.watch_s:g} s")
 
 
 def _revert(_snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus) -> Iterator[DeployerAction]:
@@ -137,7 +137,7 @@ def _revert(_snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus
         yield from _annotate(step, cell.occupied) if cell.occupied else [RevertStep(step.id)]
     else:
         yield from (
-            _annotate(step, f"waiting for {cell.missing} to be back") if cell.missing else [FinishRevert(step.id)]
+            _annotate(step, f"waiting for {cell.missing} to return") if cell.missing else [FinishRevert(step.id)]
         )
 
 
@@ -146,7 +146,7 @@ def why_bad(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus)
     policy = snapshot.policy
     if step.state == "starting":
         late = cell.missing and _seconds_since(step.touched_at, snapshot) > policy.up_s
-        return f"{cell.missing} did not come up within {policy.up_s:g} s" if late else ""
+        return f"{cell.missing} did not start within {policy.up_s:g} s" if late else ""
     if cell.silent_s > policy.silent_s:
         return f"{cell.missing} has not reported for more than {policy.silent_s:g} s"
     if cell.deaths > policy.deaths:
@@ -156,7 +156,7 @@ def why_bad(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus)
 
 def _why_worse(before: CellErrorRate, found: CellErrorRate, policy: RolloutPolicy) -> str:
     if found.accepted >= policy.enough and found.ended < found.accepted / 2:
-        return f"only {found.ended} of {found.accepted} accepted messages came through"
+        return f"only {found.ended} of {found.accepted} accepted messages were settled"
     if found.ended < policy.enough:
         return ""
     if found.failed_share > before.failed_share + policy.failed_more:

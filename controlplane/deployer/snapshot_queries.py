@@ -90,7 +90,7 @@ def _interlocks(step: RolloutStep, now: datetime) -> tuple[str, str]:
     if lease_of(step) is not None:
         return "", ""
     if step.cell.is_asleep:
-        return f"cell {step.cell_id} sleeps, and is woken for this first", ""
+        return f"cell {step.cell_id} is asleep and is woken first", ""
     state = cell_states(now, [step.cell_id])[step.cell_id]
     refusal, occupied = refusal_of("deploy", state), refusal_of("deploy", state, protective=True)
     return refusal.why if refusal else "", occupied.why if occupied else ""

@@ -30,11 +30,11 @@ log = structlog.get_logger(__name__)
 def judge_cells(now: datetime) -> int:
     """Update the verdict on every cell that has ever sent a heartbeat; return how many states changed."""
     before = {row.cell_id: row for row in CellVerdict.objects.all()}
-    heard = [look for look in looks(now) if look.beats or look.cell in before]
-    return sum(_store(look, before.get(look.cell), now) for look in heard)
+    heard = [observation for observation in observations(now) if observation.beats or observation.cell in before]
+    return sum(_store(observation, before.get(observation.cell), now) for observation in heard)
 
 
-def looks(now: datetime) -> list[CellObservation]:
+def observations(now: datetime) -> list[CellObservation]:
     """Return the observation of every cell, with at most ten queries for any number of cells."""
     beats, anything_heard = _beats(now)
     holders = dict(Lease.objects.filter(until__gt=now).values_list("cell_id", "holder"))
@@ -123,16 +123,16 @@ def _by_cell(of_pipes: Mapping[str, int], combine: Callable[[Iterable[int]], int
     return {cell: combine(values) for cell, values in found.items()}
 
 
-def _store(look: CellObservation, row: CellVerdict | None, now: datetime) -> bool:
+def _store(observation: CellObservation, row: CellVerdict | None, now: datetime) -> bool:
     before = (
         CellJudgement(cast(CellStability, row.state), row.reasons, row.silenced, row.since, row.turning)
         if row
         else None
     )
-    after = judge(before, look)
+    after = judge(before, observation)
     fields = {name: getattr(after, name) for name in after.__struct_fields__}
-    CellVerdict.objects.update_or_create(cell_id=look.cell, defaults=fields | {"at": now})
+    CellVerdict.objects.update_or_create(cell_id=observation.cell, defaults=fields | {"at": now})
     turned = before is None or before.state != after.state
     if turned:
-        log.info("verdict", cell=look.cell, state=after.state, reasons=after.reasons)
+        log.info("verdict", cell=observation.cell, state=after.state, reasons=after.reasons)
     return turned

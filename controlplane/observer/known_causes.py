@@ -12,7 +12,7 @@ from mgmt.models import CellVerdict, ControlAction, Lease, Pipe, Ramp, SourceSch
 from mgmt.patterns.judge import KnownChange, UnusualSignal
 
 SETTLES: Final = timedelta(minutes=5)  # the effects of a change are over by this time after it
-SCHEMA_TELLS: Final = timedelta(days=1)  # events of a new schema are usual after this time
+SCHEMA_EXPLAINS: Final = timedelta(days=1)  # events of a new schema are usual after this time
 _CHANGES: Final[Mapping[str, str]] = {"deploy": "a release was deployed on", "scale": "lanes were changed on"}
 Causes = dict[KnownChange, str]
 
@@ -38,7 +38,7 @@ class KnownCauses(Struct, frozen=True):
         return next((words for cause, words in causes.items() if cause in pattern.caused_by), "")
 
 
-def circumstances(start: datetime, end: datetime) -> KnownCauses:
+def known_causes(start: datetime, end: datetime) -> KnownCauses:
     """Return the known causes from `start` to `end`. Five queries."""
     verdicts = list(CellVerdict.objects.all())
     return KnownCauses(
@@ -77,14 +77,14 @@ def _ramps(start: datetime, end: datetime) -> Mapping[str, Causes]:
     under_way = Ramp.objects.filter(Q(ended_at=None) | Q(ended_at__gt=start - SETTLES), began_at__lte=end)
     rows = under_way.values_list("revision__pipe_id", "revision__number")
     return {
-        pipe: {"ramp": f"during the ramp of revision {number}, which has its own comparison"} for pipe, number in rows
+        pipe: {"ramp": f"during the ramp of revision {number}, which compares both revisions"} for pipe, number in rows
     }
 
 
 def _schemas(start: datetime, end: datetime) -> Mapping[str, Mapping[str, str]]:
     """Return the schemas registered recently: events may differ after each."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    rows = SourceSchema.objects.filter(created_at__gt=start - SCHEMA_TELLS, created_at__lte=end).order_by("number")
+    rows = SourceSchema.objects.filter(created_at__gt=start - SCHEMA_EXPLAINS, created_at__lte=end).order_by("number")
     for pipe, source, number in rows.values_list("source__pipe_id", "source__name", "number"):
         found[pipe][source] = f"after schema {number} of source {source} was registered"
     return found

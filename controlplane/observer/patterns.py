@@ -10,7 +10,7 @@ from django.db import transaction
 from msgspec import Struct
 
 from controlplane.observer.fields import FollowedFinding, Open, judge_fields
-from controlplane.observer.known_causes import KnownCauses, circumstances
+from controlplane.observer.known_causes import KnownCauses, known_causes
 from controlplane.observer.seal import closing_s
 from mgmt.deliveries.queries.blocks import blocks_of, hours_of, with_block
 from mgmt.models import Finding, PatternHour, PatternMark, Pipe
@@ -49,7 +49,7 @@ def watch_patterns(now: datetime, grace_s: int) -> int:
 def _watch_block(number: int, now: datetime) -> int:
     """Judge one block of all pipes whose cells reported throughout; end the findings of closed pipes."""
     Finding.objects.filter(pipe__state=Pipe.State.CLOSED, ended_at=None).update(ended_at=now)
-    around = circumstances(start_of(number), start_of(number + 1))
+    around = known_causes(start_of(number), start_of(number + 1))
     pipes = list(Pipe.objects.filter(cell__in=around.heard).exclude(state=Pipe.State.CLOSED).order_by("id"))
     batches = (pipes[first : first + AT_ONCE] for first in range(0, len(pipes), AT_ONCE))
     return sum(_watch_batch(batch, number, around, now) for batch in batches)

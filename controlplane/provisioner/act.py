@@ -107,7 +107,7 @@ def act(effects: Effects, action: ProvisionerAction, now: datetime) -> None:
         case GoLive():
             change_cell(action.revision, CellChange("go-live", partial(go_live, figures=action.figures)), now)
         case SupersedeRevision():
-            fail_revision(revision=action.revision, reason=f"revision {action.by} overtook it before it was live")
+            fail_revision(revision=action.revision, reason=f"superseded by revision {action.by} before it was live")
         case AnnotateRevision():
             annotate_revision(action, now)
 

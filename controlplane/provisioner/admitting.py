@@ -95,7 +95,7 @@ def _why_step_is_open(view: PipeAdmission, step_at: datetime, policy: AdmissionP
     if now < due:
         return f"{here} until {due:%H:%M:%S} UTC"
     if view.figures.taken < policy.evidence and now < latest:
-        return f"{here} until {policy.evidence} messages have passed; at the latest until {latest:%H:%M:%S} UTC"
+        return f"{here} until {policy.evidence} messages have been processed, or until {latest:%H:%M:%S} UTC"
     return f"{here}; their held messages are being released" if view.waiting else ""
 
 
@@ -107,5 +107,5 @@ def _why_reduce(view: PipeAdmission, policy: AdmissionPolicy) -> str:
     if figures.lost:
         return f"{figures.lost} {of_all} were lost while {view.share} % of its keys were admitted"
     if figures.stuck > max(policy.few, policy.failing * figures.taken):
-        return f"{figures.stuck} {of_all} wait before the route while {view.share} % of its keys were admitted"
+        return f"{figures.stuck} {of_all} have not reached the route while {view.share} % of its keys were admitted"
     return ""

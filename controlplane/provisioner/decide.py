@@ -266,12 +266,12 @@ def _change(
 
 def _not_ready(cell: CellSnapshot | None) -> str:
     if cell is None:
-        return "waiting for a cell to be placed on"
+        return "waiting for a cell with room"
     if cell.problem:
         return f"cell {cell.id}: {cell.problem}"
     if not cell.bound:
         return f"waiting for the topics of cell {cell.id}"
-    return "" if cell.release else f"waiting for cell {cell.id} to be given a release of the data plane"
+    return "" if cell.release else f"waiting until cell {cell.id} has a release of the data plane"
 
 
 def _needed(
@@ -305,7 +305,7 @@ def why_behind(heartbeats: Sequence[BelievedHeartbeat], end: int) -> str:
     slowest = min(heartbeats, key=lambda b: b.table_offset, default=None)
     if slowest is None or slowest.table_offset >= end:
         return ""
-    return f"waiting for {slowest.writer}: it holds control records up to {slowest.table_offset} of {end}"
+    return f"waiting for {slowest.writer}: it has read control records up to {slowest.table_offset} of {end}"
 
 
 def _serves(beat: BelievedHeartbeat, cell: CellSnapshot) -> bool:

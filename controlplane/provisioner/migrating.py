@@ -134,7 +134,7 @@ def _needed(snapshot: ProvisionerSnapshot, row: MigrationView) -> list[str]:
 def _refused(desired: DesiredState, row: MigrationView) -> str:
     source, target = desired.snapshot.states[row.source], desired.snapshot.states[row.target]
     if refusal := refusal_of("provision", target) or refusal_of("provision", source, protective=True):
-        return f"{refusal.why}; again {refusal.again}"
+        return f"{refusal.why}; retried {refusal.again}"
     return f"provisioning is paused on cell {row.source}" if any(pauses_of("provision", source)) else ""
 
 
@@ -157,8 +157,9 @@ def _drain(desired: DesiredState, row: MigrationView) -> MigrationStep:
 def _why_revert(snapshot: ProvisionerSnapshot, row: MigrationView) -> str:
     """Return why the migration must turn back, or "".
 
-    A migration back is not reverted again: the pipe would go to and fro. Nor is one of a pipe that keeps an order: the
-    target has delivered nothing yet, and the messages that it holds would come after new ones sent to the source.
+    A migration back is not reverted again: the pipe would alternate between the two cells. Nor is one of a pipe
+    that keeps an order: the target has delivered nothing yet, and the messages that it holds would come after new
+    ones sent to the source.
     """
     source, target = (snapshot.states[cell].verdict for cell in (row.source, row.target))
     is_unstable = target is not None and target.state == "unstable" and snapshot.now - target.at <= BELIEVED
@@ -175,12 +176,12 @@ def _not_left(snapshot: ProvisionerSnapshot, end: int) -> str:
 
 
 def _unless_leased(desired: DesiredState, row: MigrationView, step: MigrationStep) -> MigrationStep:
-    """Return the step, unless another change of either cell is under way: nothing else stops a revert or a finish."""
+    """Return the step, unless another change of either cell is in progress: nothing else stops a revert or a finish."""
     refusals = [
         refusal_of("provision", desired.snapshot.states[cell], protective=True) for cell in (row.source, row.target)
     ]
     refusal = next((one for one in refusals if one is not None), None)
-    return step if refusal is None else _annotate(row, f"{refusal.why}; again {refusal.again}")
+    return step if refusal is None else _annotate(row, f"{refusal.why}; retried {refusal.again}")
 
 
 def _annotate(row: MigrationView, why: str) -> AnnotateMigration:

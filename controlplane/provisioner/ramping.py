@@ -57,14 +57,14 @@ def rollback_reason(ramp: RampProgress, policy: RampPolicy) -> str:
     ours, theirs = ramp.ramping, ramp.stable
     here = f"at {ramp.share} % of the keys"
     if ours.failed > most_failures(ours.taken, theirs, policy):
-        return f"{ours.failed} of its {ours.taken} messages failed {here}; {_stable(ramp, theirs.failed)} did"
+        return f"{ours.failed} of its {ours.taken} messages failed {here}; {_stable(ramp, theirs.failed)}"
     if ours.lost > ours.taken * _rate(theirs.lost, theirs.taken):
-        return f"{ours.lost} of its {ours.taken} messages were lost {here}; {_stable(ramp, theirs.lost)} were"
+        return f"{ours.lost} of its {ours.taken} messages were lost {here}; {_stable(ramp, theirs.lost)}"
     if ours.stuck and not theirs.stuck:
-        return f"{ours.stuck} of its {ours.taken} messages wait before the route {here}; {_stable(ramp, 0)} do"
+        return f"{ours.stuck} of its {ours.taken} messages have not reached the route {here}; {_stable(ramp, 0)}"
     if _is_slow(ours, theirs, policy):
         return (
-            f"its p95 from ingest through the steps is {_ms(ours.p95_us)} {here}; "
+            f"its p95 from ingest to the end of the steps is {_ms(ours.p95_us)} {here}; "
             f"that of revision {ramp.stable_number} is {_ms(theirs.p95_us)}"
         )
     return ""
@@ -80,8 +80,8 @@ def next_step(ramp: RampProgress, policy: RampPolicy, now: datetime) -> AdvanceR
     latest = ramp.began_at + policy.patience
     if ramp.ramping.taken < policy.evidence and now < latest:
         return KeepShare(
-            f"at {ramp.share} % of the keys, until it has taken {policy.evidence} messages; "
-            f"at the latest until {_clock(latest)}"
+            f"at {ramp.share} % of the keys until it has processed {policy.evidence} messages, "
+            f"or until {_clock(latest)}"
         )
     return AdvanceRamp(next((share for share in policy.steps if share > ramp.share), None))
 
@@ -112,7 +112,7 @@ def _rate(count: int, of: int) -> float:
 
 
 def _stable(ramp: RampProgress, count: int) -> str:
-    return f"of revision {ramp.stable_number} {count} of {ramp.stable.taken}"
+    return f"with revision {ramp.stable_number}, {count} of {ramp.stable.taken}"
 
 
 def _ms(microseconds: int | None) -> str:

@@ -26,7 +26,7 @@ class SignalStatus:
     label: str
     now: str
     usual: str
-    told: str
+    threshold: str
     basis: str
 
 
@@ -55,7 +55,7 @@ def findings_of(pipe: Pipe) -> QuerySet[Finding]:
     return Finding.objects.filter(~Q(told_at=None) | ~Q(silenced=""), pipe=pipe).order_by("-since", "kind")
 
 
-def told_now(pipe_ids: Iterable[str]) -> QuerySet[Finding]:
+def reported_findings(pipe_ids: Iterable[str]) -> QuerySet[Finding]:
     """Return the reported findings that have not ended, oldest first."""
     rows = Finding.objects.filter(pipe_id__in=list(pipe_ids), ended_at=None).exclude(told_at=None)
     return rows.order_by("since", "kind")

@@ -13,7 +13,9 @@ class SignalOut(serializers.Serializer[Any]):
     name = serializers.CharField()
     now = serializers.CharField(help_text="Value in the newest five minutes that were judged.")
     usual = serializers.CharField(help_text="Range that contains eight of ten blocks of five minutes.")
-    told = serializers.CharField(help_text="Values that become a finding if they occur in two blocks in a row.")
+    told = serializers.CharField(
+        source="threshold", help_text="Values that become a finding if they occur in two blocks in a row."
+    )
     basis = serializers.CharField(help_text="Hours with which the value is compared.")
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 from mgmt.cells.queries.overdue_tasks import is_overdue
 from mgmt.cells.schedule import PROVISION
 from mgmt.models import Pipe, PipeRevision
-from mgmt.patterns.queries import told_now
+from mgmt.patterns.queries import reported_findings
 from mgmt.pipes.queries.pipes import pipe_statuses
 from mgmt.web.rendering import once
 
@@ -19,7 +19,7 @@ def pipe_context(pipe: Pipe, tab: str) -> dict[str, Any]:
         "pipe": pipe,
         "tab": tab,
         "standing": pipe_statuses([pipe])[pipe.id],
-        "get_unusual": once(lambda: list(told_now([pipe.id]))),
+        "get_unusual": once(lambda: list(reported_findings([pipe.id]))),
         "get_behind": once(partial(is_overdue, PROVISION, timezone.now())),
     }
 

@@ -49,7 +49,7 @@ def test_paused_provisioner_informs_admin_and_customer_and_continues_when_resume
     head = customer.locator("#pipe-head")
     expect(head).to_contain_text(f"provisioning is paused by admin: {REASON}", timeout=SAID_MS)
     said = whole_box.run(sys.executable, "manage.py", "explain", "waits")
-    assert f"not now, for provisioning is paused by admin: {REASON}; again when the pause ends" in said.stdout
+    assert f"not now: provisioning is paused by admin: {REASON}; retried when the pause ends" in said.stdout
 
     admin.get_by_role("button", name="Resume provisioning on all cells").click()
     expect(provisioning).not_to_contain_text("paused on all cells")

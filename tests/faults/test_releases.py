@@ -184,7 +184,7 @@ def test_release_that_fails_at_its_start_is_rolled_back_and_nothing_is_lost(plan
     bad = build(plane, scratch, JOB, before=AT_START)
     with rolling.sends() as sender, observing():
         rollout, took = rolling.out(bad, RolloutPolicy(up_s=15, watch_s=90))
-    assert (rollout.state, rollout.why) == ("rolled back", "cell c1: driver did not come up within 15 s")
+    assert (rollout.state, rollout.why) == ("rolled back", "cell c1: driver did not start within 15 s")
     assert Cell.objects.get().release == rolling.old
     assert took <= allowed_s()
     nothing_is_lost(plane, "bad-start", sender)
@@ -196,7 +196,7 @@ def test_release_that_fails_at_its_start_is_rolled_back_and_nothing_is_lost(plan
     [
         pytest.param(JOB, {"before": AFTER_A_WHILE}, "cell c1: a lane crashed 2 times", id="crash loop"),
         pytest.param(REQUEST, {"after": REFUSES}, "of its messages failed, 0.0% before", id="errors"),
-        pytest.param(REQUEST, {"after": STALLS}, "accepted messages came through", id="cannot keep up"),
+        pytest.param(REQUEST, {"after": STALLS}, "accepted messages were settled", id="cannot keep up"),
         pytest.param(PROCESS, {"after": DAWDLES}, "the 95th percentile of its lag is", id="slow"),
     ],
 )

@@ -123,14 +123,14 @@ class DataPlane(Plane):
 
     def ask_for(self, epoch: int, release: str) -> None:
         """Submit an application of this epoch and publish the cell, as the Provisioner does for a new epoch."""
-        self.files.wish(DesiredApplication(self.cluster.cell, epoch, MASTER, release))
+        self.files.request(DesiredApplication(self.cluster.cell, epoch, MASTER, release))
         if epoch != self.cluster.epoch:
             self.cluster.epoch = epoch
             self.cluster.publish_cell()
 
     def drain_cell(self) -> str:
         """Withdraw the application and wait for its end; return the keeper's log line about it."""
-        self.files.unwish(self.cluster.cell)
+        self.files.withdraw(self.cluster.cell)
         until(lambda: self.files.running(self.cluster.cell) is None, "the end of the application", 60)
         until(self._ends, "the keeper's line about it")  # the keeper logs the line after it has seen the end
         return self._ends()[-1]
@@ -184,7 +184,7 @@ class DataPlane(Plane):
     def close(self) -> None:
         """End everything in order, and kill what is left."""
         running = self.files.running(self.cluster.cell)
-        self.files.unwish(self.cluster.cell)
+        self.files.withdraw(self.cluster.cell)
         self._keeper.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._keeper.wait(60)

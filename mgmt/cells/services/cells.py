@@ -32,7 +32,7 @@ def add_cell(*, name: str, by: User | None, now: datetime, why: str = "") -> Cel
             cell = Cell.objects.create(id=name, release_id=release)
             _note(cell, "add-cell", by, now, why)
     except IntegrityError as exc:
-        raise InvalidValue("name", f"a cell named {name} exists already") from exc
+        raise InvalidValue("name", f"a cell named {name} already exists") from exc
     return cell
 
 
@@ -51,11 +51,11 @@ def keep_cell_for(*, cell: Cell, tenant: Tenant | None, sleeps_after_s: int | No
     others = Pipe.objects.filter(cell=row).exclude(state=Pipe.State.CLOSED).exclude(tenant=tenant)
     if tenant is not None and (foreign := others.select_related("tenant").first()):
         raise InvalidValue(
-            "tenant", f"pipe {foreign.name} of {foreign.tenant.name} is on this cell: move it to another cell first"
+            "tenant", f"pipe {foreign.name} of {foreign.tenant.name} is on this cell: migrate it to another cell first"
         )
     row.dedicated_to, row.sleeps_after_s = tenant, sleeps_after_s
     row.save(update_fields=["dedicated_to", "sleeps_after_s"])
-    sleep = f", and sleeps after {sleeps_after_s // 60} min without work" if sleeps_after_s else ""
+    sleep = f", and sleeps after {sleeps_after_s // 60} idle minutes" if sleeps_after_s else ""
     _note(row, "keep-cell", by, now, f"dedicated to {tenant.name}{sleep}" if tenant else "open to all tenants")
     return row
 

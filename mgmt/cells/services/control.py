@@ -40,7 +40,7 @@ def pause_controller(
                 )
         except IntegrityError as exc:
             raise AlreadyPausedError(
-                f"{Controller(controller).label} is paused there already. End that pause first."
+                f"{Controller(controller).label} is already paused there. End that pause first."
             ) from exc
         _note(pause, "pause", by, now, reason)
     log.info("controller paused", controller=controller, cell=pause.cell_id, by=by.username, reason=reason)

@@ -41,10 +41,10 @@ def request_migration(*, pipe: Pipe, target: Cell, reason: str, by: User | None,
         raise InvalidValue("cell", "needs a cell other than the pipe's own, and a pipe that has been placed")
     if under_way := pipe.relocations.filter(state__in=PipeMigration.UNDER_WAY).first():
         raise MigrationInProgressError(
-            f"{pipe.name} is being moved to {under_way.target_id} already. Wait for its end, or cancel it."
+            f"{pipe.name} is already being migrated to {under_way.target_id}. Wait until that ends, or cancel it."
         )
     if why := why_unfit(pipe, target.id):
-        raise NotMigratableError(f"{pipe.name} cannot be moved: {why}.")
+        raise NotMigratableError(f"{pipe.name} cannot be migrated: {why}.")
     row = PipeMigration.objects.create(
         pipe=pipe, source_id=str(pipe.cell_id), target=target, reason=reason, by=by, asked_at=now
     )
@@ -135,13 +135,13 @@ def why_unfit(pipe: Pipe, target: str = "") -> str:
 def why_busy(pipe: Pipe) -> str:
     """Return what must end before the pipe can be switched; "" if nothing."""
     if pipe.revisions.filter(state__in=["requested", "ramping"]).exists():
-        return "waiting for a revision of the pipe that is not live yet"
+        return "waiting until the pipe's newest revision is live"
     if not pipe.revisions.filter(state=PipeRevision.State.LIVE).exists():
         return "waiting for a live revision of the pipe"
     if pipe.moves.filter(state__in=Redrive.UNDER_WAY).exists():
         return "waiting for the end of a release or redrive"
     if Admission.objects.filter(pipe=pipe, ended_at=None).exists():
-        return "waiting for the end of the pipe's admission: the held messages of its keys are on its cell"
+        return "waiting for the end of the pipe's admission: the messages that it holds are on this cell"
     return ""
 
 

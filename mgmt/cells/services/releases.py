@@ -39,14 +39,14 @@ def request_rollout(*, release: Release, author: User | None, now: datetime) -> 
     """
     cells = list(_cells_of_another(release).select_related("release"))
     if not cells:
-        raise NothingToRollOutError(f"Every cell has release {release.id} already.")
+        raise NothingToRollOutError(f"Every cell already has release {release.id}.")
     for cell in cells:
         _check_wire(release, cell)
     try:
         with transaction.atomic():
             rollout = _store(release, author, now)
     except IntegrityError as exc:
-        raise RolloutOpenError("Another rollout is under way. Wait for its end, or roll it back.") from exc
+        raise RolloutOpenError("Another rollout is in progress. Wait until it ends, or roll it back.") from exc
     log.info("rollout requested", release=release.id, by=author.username if author else "")
     return rollout
 

@@ -130,7 +130,7 @@ def _end(
 
 
 def _overtake(revision: PipeRevision, now: datetime) -> None:
-    reason = f"revision {revision.number} overtook it before it was live"
+    reason = f"superseded by revision {revision.number} before it was live"
     older = PipeRevision.objects.filter(pipe_id=revision.pipe_id, state=State.RAMPING, number__lt=revision.number)
     for row in older.select_related("ramp"):
         ramp = Ramp.objects.filter(revision=row, ended_at=None).first()
@@ -160,7 +160,7 @@ def _refuse_over(ramp: Ramp) -> None:
 
 
 def _is_over(ramp: Ramp) -> RampCompleteError:
-    return RampCompleteError(f"The ramp of revision {ramp.revision.number} is over: {ramp.outcome}.")
+    return RampCompleteError(f"The ramp of revision {ramp.revision.number} has ended: {ramp.outcome}.")
 
 
 def _note(ramp: Ramp, action: str, by: User, now: datetime, reason: str = "") -> None:

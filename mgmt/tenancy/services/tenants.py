@@ -26,5 +26,5 @@ def add_member(*, tenant: Tenant, user: User, role: Membership.Role) -> Membersh
             return Membership.objects.create(tenant=tenant, user=user, role=role)
     except IntegrityError as exc:
         raise AlreadyMemberError(
-            f"{user} is a member of {tenant} already. Change the role of that membership."
+            f"{user} is already a member of {tenant}. Change the role of that membership."
         ) from exc

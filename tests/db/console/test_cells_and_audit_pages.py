@@ -75,7 +75,7 @@ def test_pipe_is_migrated_from_the_page_of_its_cell(admin: Client, pipe: Pipe):
     assert "already" in admin.post("/staff/cells/c1/move/", asked | {"reason": "again"}).content.decode()
     row = PipeMigration.objects.get()
     assert "Migration cancelled." in admin.post(f"/staff/relocations/{row.id}/give-up/", follow=True).content.decode()
-    assert "given up by admin" in admin.get("/staff/cells/c2/").content.decode()
+    assert "cancelled by admin" in admin.get("/staff/cells/c2/").content.decode()
     assert admin.post("/staff/cells/c2/move/", asked).status_code == 404, "the pipe is not on this cell"
 
 

@@ -56,7 +56,7 @@ def test_missing_field_is_reported_and_input_is_kept(admin: Client, fields: dict
 
 def test_duplicate_pause_is_refused_with_the_reason(admin: Client):
     answer = paused(admin).post("/staff/pause/", {"controller": "provision", "reason": "again"})
-    assert "paused there already" in answer.content.decode()
+    assert "already paused there" in answer.content.decode()
     assert Pause.objects.count() == 1
 
 

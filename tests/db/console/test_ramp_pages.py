@@ -84,7 +84,7 @@ def test_editor_holds_resumes_and_rolls_back_the_ramp(browser_of: BrowserOf, bob
 def test_action_on_an_ended_ramp_says_that_it_is_over(alices: Client, ramp: Ramp, now: datetime):
     roll_back_ramp(ramp=ramp, reason="bad", now=now)
     answer = alices.post(url(ramp, "hold_ramp"), follow=True)
-    assert "The ramp of revision 2 is over: rolled back." in answer.content.decode()
+    assert "The ramp of revision 2 has ended: rolled back." in answer.content.decode()
 
 
 def test_viewer_sees_the_ramp_without_buttons(browser_of: BrowserOf, viewer: User, ramp: Ramp):

@@ -44,14 +44,14 @@ def test_rollout_is_requested_and_its_progress_shown(admin: Client):
     assert rollout.author == User.objects.get(username="admin")
     RolloutStep.objects.update(
         state="watching",
-        why="up, and watched for 90 s",
+        why="running; observed for 90 s",
         touched_at=timezone.now(),
         before={"ended": 1_000, "failed": 5, "p95_us": 20_000},
         found={"ended": 400, "failed": 10, "p95_us": 38_000},
     )
     shown = page(admin)
     measured = ("0.5\u202f%", "2.5\u202f%", "20\u202fms", "38\u202fms")
-    for words in ("running", "canary", "up, and watched for 90 s", *measured):
+    for words in ("running", "canary", "running; observed for 90 s", *measured):
         assert words in shown, words
 
 
@@ -59,7 +59,7 @@ def test_second_rollout_is_refused_with_a_remedy(admin: Client):
     admin.post(f"/staff/releases/{NEW}/roll-out/")
     answer = admin.post(f"/staff/releases/{NEW}/roll-out/")
     assert answer.status_code == 422
-    assert "Another rollout is under way. Wait for its end, or roll it back." in answer.content.decode()
+    assert "Another rollout is in progress. Wait until it ends, or roll it back." in answer.content.decode()
     assert Rollout.objects.count() == 1
 
 

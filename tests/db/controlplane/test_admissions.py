@@ -189,7 +189,7 @@ def test_pages_and_explain_show_the_admission_and_a_person_controls_it(
         "The pipe is being admitted gradually: 20 % of the keys are processed now"
         in client.get(f"/pipes/{gentle.id}/held/").content.decode()
     )
-    assert "it is admitted by shares: 20 % of its keys are admitted until 12:00:40 UTC" in explain(gentle.id, NOW)
+    assert "it is admitted gradually: 20 % of its keys are admitted until 12:00:40 UTC" in explain(gentle.id, NOW)
     answer = client.get(f"/api/v1/pipes/{gentle.id}/admission/").json()
     assert (answer["share"], answer["expected_per_s"], answer["held"]) == (20, 2_000, 1)
     assert client.get(f"/api/v1/pipes/{gentle.id}/").json()["admitted"] == 20

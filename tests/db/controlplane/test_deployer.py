@@ -152,7 +152,7 @@ def test_release_that_never_starts_is_rolled_back_and_reaches_no_other_cell(cell
     assert at(90, "c1") == "FinishRevert, FinishRollout"
     rollout = Rollout.objects.get()
     assert rollout.state == "rolled back"
-    assert rollout.why == "cell c1: driver did not come up within 75 s"
+    assert rollout.why == "cell c1: driver did not start within 75 s"
     assert (runs("c2"), holder("c1")) == ((OLD, 1), "")
     assert ControlAction.objects.filter(outcome="rolled back", reason=rollout.why).count() == 1
 

@@ -32,8 +32,8 @@ def test_paused_controller_names_the_person_and_the_next_check(placed: Pipe, ali
     placed.revisions.update(state_reason=reason)
     pause_controller(controller="provision", cell=None, reason="audit", until=None, by=alice, now=timezone.now())
     said = explained("orders")
-    assert f"revision 1 is requested: {reason}; the Provisioner looks again every second" in said
-    assert "provisioning: not now, for provisioning is paused by alice: audit; again when the pause ends" in said
+    assert f"revision 1 is requested: {reason}; the Provisioner checks again every second" in said
+    assert "provisioning: not now: provisioning is paused by alice: audit; retried when the pause ends" in said
     assert "deploying: allowed now" in said
     assert "nothing was delivered in the last 15 minutes" in said
 
@@ -43,17 +43,17 @@ def test_unstable_cell_shows_its_reasons_and_allows_protective_changes(placed: P
     CellVerdict.objects.create(cell_id="c1", state="unstable", reasons=["process-0 is silent"], since=now, at=now)
     said = explained("c1")
     assert ": process-0 is silent\n" in said
-    assert "again when the cell is stable again; to protect the cell it may all the same" in said
+    assert "retried when the cell is stable again; protective actions are allowed" in said
 
 
 def test_cell_under_change_names_the_controller(placed: Pipe):
     acquire("c1", "deploy", "release 7", timezone.now())
-    assert "scaling: not now, for deploying is changing cell c1: release 7; again when that is done" in explained("c1")
+    assert "scaling: not now: deploying is changing cell c1: release 7; retried when that is done" in explained("c1")
 
 
 def test_lane_count_is_explained(placed: Pipe):
-    ScaleGroup.objects.create(cell_id="c1", kind="process", maximum=4, why="a trial has shown that more do not help")
-    assert "process lanes, 1 to 4 of them: a trial has shown that more do not help" in explained("orders")
+    ScaleGroup.objects.create(cell_id="c1", kind="process", maximum=4, why="a trial showed that more do not help")
+    assert "process lanes, 1 to 4 of them: a trial showed that more do not help" in explained("orders")
 
 
 def test_holding_destination_and_slowest_hop_are_named(placed: Pipe):
@@ -64,9 +64,9 @@ def test_holding_destination_and_slowest_hop_are_named(placed: Pipe):
     placed.destinations.update(state="suspended", state_cause="rejected", state_reason="answered 401")
     said = explained(placed.id)
     assert "destination crm is suspended since" in said
-    assert "answered 401; it holds" in said
-    assert "95 of 100 arrived within 4" in said
-    assert "most of the time since ingest: retry wait (75%)" in said
+    assert "answered 401; its messages are held" in said
+    assert "end to end p95 of the last 15 minutes: 4" in said
+    assert "largest share of the time since ingest: retry wait (75%)" in said
     assert "revision 1 is live\n" in said
 
 

@@ -7,7 +7,7 @@ import pytest
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from controlplane.leases import acquire
-from controlplane.observer.judging import judge_cells, looks
+from controlplane.observer.judging import judge_cells, observations
 from dataplane.ledger.facts import SLOW, Fact
 from dataplane.names import ENTRANCE
 from mgmt.models import Cell, CellVerdict, FactRow, Heartbeat, Pipe, Seal
@@ -94,7 +94,7 @@ def test_recent_losses_count_for_their_cell(placed: Pipe):
             bins={},
             nodes=[],
         )
-    assert [one.lost for one in looks(NOW)] == [3]
+    assert [one.lost for one in observations(NOW)] == [3]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_delay_of_process_is_reported_only_when_it_is_certain(
 ):
     lag(placed, "ingest", "out", round(left_s * 1_000_000))
     lag(placed, "normalize", "in", round(arrived_s * 1_000_000))
-    (one,) = looks(NOW)
+    (one,) = observations(NOW)
     assert max(0, one.behind_us) == pytest.approx(behind_s * 1_000_000, rel=0.05)
 
 
@@ -117,15 +117,15 @@ def test_pipe_in_the_slow_lane_makes_no_cell_appear_behind(placed: Pipe):
     place = {"pipe_id": placed.id, "bucket": BUCKET, "node": ENTRANCE}
     where = {**place, "audit_partition": 0, "positions": b"", "count": 1}
     FactRow.objects.create(**where, fact=Fact.SENT, detail=SLOW)
-    (one,) = looks(NOW)
+    (one,) = observations(NOW)
     assert one.behind_us == 0
 
 
 def test_judging_has_a_constant_query_count(placed: Pipe, django_assert_num_queries: DjangoAssertNumQueries):
     with django_assert_num_queries(LOOKS):
-        looks(NOW)
+        observations(NOW)
     for number in range(2, 8):
         Cell.objects.create(id=f"c{number}")
         beat(f"c{number}", "driver")
     with django_assert_num_queries(LOOKS):
-        assert len(looks(NOW)) == 7
+        assert len(observations(NOW)) == 7

@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 
 from controlplane.explain import explain
 from controlplane.leases import acquire
-from controlplane.observer.judging import looks
+from controlplane.observer.judging import observations
 from controlplane.observer.sealing import Sealer
 from controlplane.provisioner.act import Effects
 from controlplane.provisioner.apply_step import apply_step
@@ -323,12 +323,12 @@ def test_source_is_drained_only_when_the_pipes_last_records_are_settled(placed: 
 
 def test_explain_shows_what_the_migration_waits_for(placed: Pipe, alice: User):
     row = do(ask(placed, alice), AnnotateMigration, "waiting for process-0")
-    assert "it is to be moved from cell c1 to c2 since 2026-11-21 12:00:00 UTC: waiting for process-0" in explain(
+    assert "migration from cell c1 to c2 requested at 2026-11-21 12:00:00 UTC: waiting for process-0" in explain(
         placed.id, NOW
     )
     do(do(row, SwitchToTarget), AnnotateMigration, "t/0 is read up to 1 of 2")
     said = "\n".join(explain(placed.id, NOW))
-    assert "new events go to c2 since 2026-11-21 12:00:00 UTC, c1 works off what it has: t/0 is read up" in said
+    assert "new events are sent to c2 since 2026-11-21 12:00:00 UTC; c1 finishes its backlog: t/0 is read up" in said
     assert do(ask_again(row, alice), AbandonMigration, "too late").says == "too late"
 
 
@@ -399,11 +399,11 @@ def test_loss_during_a_migration_counts_for_the_source_cell(placed: Pipe, alice:
     Seal.objects.create(
         pipe_id=placed.id, bucket=MINUTE - 5, sealed_at=NOW, accepted=9, unacked=0, lost=3, bins={}, nodes=[]
     )
-    assert {look.cell: look.lost for look in looks(NOW)} == {"c1": 3, "c2": 0}
+    assert {look.cell: look.lost for look in observations(NOW)} == {"c1": 3, "c2": 0}
     do(row, FinishMigration)
-    assert {look.cell: look.lost for look in looks(NOW + timedelta(minutes=9))} == {"c1": 3, "c2": 0}
+    assert {look.cell: look.lost for look in observations(NOW + timedelta(minutes=9))} == {"c1": 3, "c2": 0}
     PipeMigration.objects.update(finished_at=NOW - timedelta(minutes=11))
-    assert {look.cell: look.lost for look in looks(NOW)} == {"c1": 0, "c2": 3}
+    assert {look.cell: look.lost for look in observations(NOW)} == {"c1": 0, "c2": 3}
 
 
 def test_command_requests_a_migration(placed: Pipe, alice: User):

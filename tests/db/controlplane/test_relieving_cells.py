@@ -18,7 +18,7 @@ from tests.db.console.truth import Truth, go_live
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 PLACING = PlacementPolicy(shard=9)
-FULL = "no other cell has room, and 1 is the most there may be (PENSTOCK_CELLS_MAX)"
+FULL = "no other cell has room, and the maximum of cells is 1 (PENSTOCK_CELLS_MAX)"
 MakePipe = Callable[[str, int], Pipe]
 
 
@@ -60,13 +60,11 @@ def test_pipe_leaves_a_cell_short_of_lanes_for_one_with_capacity(cell: Cell, mak
     make_pipe("small", 60)
     large = make_pipe("large", 600)
     make_pipe("middle", 300)
-    assert relieve(PLACING, 1, NOW) == {"c1": "pipe large is to be moved to cell c2"}
+    assert relieve(PLACING, 1, NOW) == {"c1": "a migration of pipe large to cell c2 was requested"}
     row = PipeMigration.objects.get()
     assert (row.pipe, row.target_id, row.by) == (large, "c2", None)
-    assert row.reason == "cell c1 has all the lanes it may have, and needs more"
-    assert relieve(PLACING, 1, NOW) == {
-        "c1": "a pipe has been moved from or to it, and what that brings is not seen yet"
-    }
+    assert row.reason == "cell c1 has its maximum of lanes and needs more"
+    assert relieve(PLACING, 1, NOW) == {"c1": "a pipe was migrated recently, and the effect is not measurable yet"}
     done = NOW - timedelta(seconds=SETTLES_S + 1)
     PipeMigration.objects.update(state="done", switched_at=done, finished_at=done)
     Pipe.objects.filter(id=large.id).update(cell="c2")
@@ -78,10 +76,10 @@ def test_cell_is_added_if_none_has_capacity_and_the_limit_allows_it(cell: Cell, 
     make_pipe("b", 300)
     assert relieve(PLACING, 1, NOW) == {"c1": FULL}
     assert not ControlAction.objects.exists()
-    assert relieve(PLACING, 2, NOW) == {"c1": "cell c2 is being made"}
+    assert relieve(PLACING, 2, NOW) == {"c1": "cell c2 is being created"}
     told = ControlAction.objects.get()
     assert (told.controller, told.action, told.cell_id) == ("scale", "add-cell", "c2")
-    assert relieve(PLACING, 3, NOW) == {"c1": "cell c2 is not ready yet, or in the shard of none of its tenants"}
+    assert relieve(PLACING, 3, NOW) == {"c1": "cell c2 is not ready yet, or not in the shard of any of its tenants"}
 
 
 def test_paused_scaling_migrates_nothing(cell: Cell, make_pipe: MakePipe, alice: User):

@@ -123,7 +123,7 @@ def test_paused_scaling_changes_nothing_and_names_the_person_once(cell: Cell, al
     assert turn(cell) == ""
     cell.refresh_from_db()
     assert cell.lanes["process"] == 1
-    assert group(cell).why == "4 lanes are wanted, but scaling is paused by alice: a rehearsal"
+    assert group(cell).why == "4 lanes are needed, but scaling is paused by alice: a rehearsal"
     assert ControlAction.objects.filter(outcome="refused").count() == 1
     assert group(cell).memory == {}, "a refused change is not remembered as done"
 
@@ -147,12 +147,12 @@ class TestOfAnUnstableCell:
     def test_lanes_of_an_unstable_cell_are_not_removed(self, cell: Cell):
         Cell.objects.filter(id=cell.id).update(lanes=cell.lanes | {"process": 3})
         assert decided(cell, {"process": 2}) == ""
-        assert "2 lanes are wanted, but cell c1 is unstable" in group(cell).why
+        assert "2 lanes are needed, but cell c1 is unstable" in group(cell).why
 
     def test_adding_one_kind_precedes_removing_another(self, cell: Cell):
         Cell.objects.filter(id=cell.id).update(lanes=cell.lanes | {"process": 3})
         assert decided(cell, {"process": 2, "transmit": 2}) == "transmit 1 -> 2"
-        assert group(cell).why == "2 lanes are wanted, but lanes of another kind come first"
+        assert group(cell).why == "2 lanes are needed, but lanes of another kind are added or removed first"
 
 
 def decided(cell: Cell, wanted: Mapping[GroupKind, int]) -> str:
@@ -173,7 +173,7 @@ def test_two_changes_in_the_same_direction_are_one_transaction(cell: Cell):
 def test_cell_without_lanes_stays_without_lanes(cell: Cell):
     Cell.objects.filter(id=cell.id).update(lanes=dict.fromkeys(LANE_KINDS, 0))
     assert turn(cell) == ""
-    assert group(cell).why == "no lanes are wanted"
+    assert group(cell).why == "no lanes are needed"
 
 
 def test_figures_are_differences_and_a_new_process_counts_from_its_second_heartbeat(cell: Cell):
@@ -233,7 +233,7 @@ class TestOfIngest:
         pause_controller(controller="scale", cell=ingest, reason="a rehearsal", until=None, by=alice, now=NOW)
         busy_ingest()
         assert turn(ingest) == ""
-        said = "4 replicas are wanted, but scaling is paused on ingest by alice: a rehearsal"
+        said = "4 replicas are needed, but scaling is paused on ingest by alice: a rehearsal"
         assert ScaleGroup.objects.get().why == said
 
 
@@ -242,7 +242,7 @@ def test_group_at_its_maximum_records_since_when_it_is_short_and_clears_it_later
     busy(cell)
     assert turn(cell) == ""
     assert group(cell).memory["short_since_s"] == NOW.timestamp()
-    assert "is the most: another cell comes next" in group(cell).why
+    assert "the maximum is 1: the next step is another cell" in group(cell).why
     busy(cell, later := NOW + timedelta(seconds=90))
     turn(cell, later)
     assert group(cell).memory["short_since_s"] == NOW.timestamp()

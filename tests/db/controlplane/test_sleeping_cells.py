@@ -86,9 +86,9 @@ def test_idle_cell_sleeps_and_the_next_message_wakes_it_with_a_new_application(c
     asleep()
     before = Cell.objects.get(id="own")
     assert (before.is_asleep, before.epoch) == (True, cell.epoch)
-    assert ScaleGroup.objects.get(cell=cell, kind="process").why.startswith("nothing came for 300 s")
+    assert ScaleGroup.objects.get(cell=cell, kind="process").why.startswith("no message arrived for 300 s")
     assert look(later(5)) == ""
-    assert "the next message wakes it" in ScaleGroup.objects.get(cell=cell, kind="process").why
+    assert "it sleeps until the next one" in ScaleGroup.objects.get(cell=cell, kind="process").why
     something_comes(later(9))
     look(later(10))
     after = Cell.objects.get(id="own")
@@ -96,8 +96,8 @@ def test_idle_cell_sleeps_and_the_next_message_wakes_it_with_a_new_application(c
     assert after.version > before.version, "the cell's record notifies the lanes"
     told = ControlAction.objects.filter(controller="scale", cell=cell, detail__kind="process").order_by("id")
     assert [(row.action, row.reason) for row in told] == [
-        ("scale-in", "nothing came for 300 s: it sleeps until something does"),
-        ("scale-out", "1 message has come"),
+        ("scale-in", "no message arrived for 300 s: it sleeps until the next one"),
+        ("scale-out", "1 message has arrived"),
     ]
 
 
@@ -108,7 +108,7 @@ def test_sleeping_cell_wakes_once_a_day_for_as_long_as_it_needs_to_fall_asleep(c
     look(later(a_day))
     assert lanes() == {1}
     told = ControlAction.objects.filter(controller="scale", action="scale-out").values_list("reason", flat=True)
-    assert set(told) == {"it wakes once a day, to be seen to start"}
+    assert set(told) == {"it wakes once a day, to check that it can start"}
     quiet(later(a_day + 200), for_s=200)
     look(later(a_day + 200))
     assert lanes() == {1}, "its lanes must join their consumer groups first"
@@ -122,7 +122,7 @@ def test_unstable_cell_is_woken_but_not_put_to_sleep(cell: Cell):
     CellVerdict.objects.update(state="unstable", reasons=["process-0 is silent"])
     assert look(NOW) == ""
     assert lanes() == {1}
-    assert "0 lanes are wanted, but" in ScaleGroup.objects.get(cell=cell, kind="process").why
+    assert "0 lanes are needed, but" in ScaleGroup.objects.get(cell=cell, kind="process").why
     CellVerdict.objects.update(state="stable", reasons=[])
     look(later(1))
     assert lanes() == {0}
@@ -196,11 +196,11 @@ def open_work_lake(pipe: Pipe) -> None:
 @pytest.mark.parametrize(
     ("open_work", "why"),
     [
-        (open_work_held, "5 messages are held, and go out as soon as somebody lets them"),
-        (open_work_move, "are being released or sent again"),
+        (open_work_held, "5 messages are held and may be released at any time"),
+        (open_work_move, "are being released or redriven"),
         (open_work_revision, "revision 1 of pipe"),
-        (open_work_dedup, "revision 2 has dedup, and its query runs on"),
-        (open_work_lake, "destination lake is a lake, and its query runs on"),
+        (open_work_dedup, "revision 2 has dedup, which requires a running query"),
+        (open_work_lake, "destination lake is a lake, which requires a running query"),
     ],
 )
 def test_open_work_besides_messages_keeps_the_cell_awake_and_wakes_it(
@@ -231,7 +231,7 @@ def test_release_waits_until_the_cell_is_woken_for_it_and_is_watched_there(cell:
     finish("own", Cell.objects.get().lanes, {}, NOW)
     request_rollout(release=new, author=None, now=NOW)
     list(rounds(POLICY, NOW))
-    assert RolloutStep.objects.get().why == "cell own sleeps, and is woken for this first"
+    assert RolloutStep.objects.get().why == "cell own is asleep and is woken first"
     look(later(1))
     assert lanes() == {1}
     finish("own", Cell.objects.get().lanes, Cell.objects.get().lanes, later(2))
@@ -244,7 +244,7 @@ def test_release_waits_until_the_cell_is_woken_for_it_and_is_watched_there(cell:
 def test_cell_is_dedicated_to_a_tenant_only_without_pipes_of_others(cell: Cell, pipe: Pipe, alice: User):
     stranger = Tenant.objects.create(id="ten_other", name="Other")
     Pipe.objects.update(cell=cell)
-    with pytest.raises(InvalidValue, match=r"pipe orders of .* is on this cell: move it to another cell first"):
+    with pytest.raises(InvalidValue, match=r"pipe orders of .* is on this cell: migrate it to another cell first"):
         keep_cell_for(cell=cell, tenant=stranger, sleeps_after_s=None, by=alice, now=NOW)
     with pytest.raises(InvalidValue, match="needs 1 to 60 minutes"):
         keep_cell_for(cell=cell, tenant=pipe.tenant, sleeps_after_s=30, by=alice, now=NOW)

@@ -189,8 +189,8 @@ def shakes(pipe: Pipe) -> None:
     [
         (deploys, SLOW, "while a release was deployed on cell c1"),
         (scales, SLOW, "while lanes were changed on cell c1"),
-        (ramps, SLOW, "during the ramp of revision 2, which has its own comparison"),
-        (ramps, FAILING, "during the ramp of revision 2, which has its own comparison"),
+        (ramps, SLOW, "during the ramp of revision 2, which compares both revisions"),
+        (ramps, FAILING, "during the ramp of revision 2, which compares both revisions"),
         (pauses, SLOW, "while the pipe is paused"),
         (shakes, SLOW, "while cell c1 is unstable"),
         (deploys, FAILING, None),

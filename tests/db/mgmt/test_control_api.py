@@ -107,7 +107,7 @@ def test_pipe_migration_is_requested_and_given_up(admin: APIClient, pipe: Pipe):
     assert posted(admin, "relocations/", body | {"cell": "none"}).status_code == 404
     assert [one["id"] for one in admin.get(f"{BASE}/relocations/").json()["results"]] == [said["id"]]
     for _ in range(2):
-        assert posted(admin, f"relocations/{said['id']}/give-up/").json()["says"] == "given up by admin"
+        assert posted(admin, f"relocations/{said['id']}/give-up/").json()["says"] == "cancelled by admin"
 
 
 def test_refused_migration_names_the_reason_that_binds_the_pipe_to_its_cell(admin: APIClient, pipe: Pipe):

@@ -32,7 +32,7 @@ def test_second_open_pause_is_refused_globally_and_per_cell(alice: User):
     pause(alice)
     pause(alice, cell=cell)
     for where in (None, cell):
-        with pytest.raises(AlreadyPausedError, match="provisioning is paused there already"):
+        with pytest.raises(AlreadyPausedError, match="provisioning is already paused there"):
             pause(alice, cell=where)
 
 
@@ -69,6 +69,6 @@ def test_invalid_pause_is_refused_naming_its_field(alice: User, changed: dict[st
 
 def test_audit_rows_cannot_be_changed_or_deleted(alice: User):
     pause(alice)
-    for deed in (lambda: ControlAction.objects.update(reason="no"), lambda: ControlAction.objects.all().delete()):
+    for action in (lambda: ControlAction.objects.update(reason="no"), lambda: ControlAction.objects.all().delete()):
         with pytest.raises(IntegrityError, match="control_action_is_kept"), transaction.atomic():
-            deed()
+            action()

@@ -66,7 +66,7 @@ class Keepers:
         return self.process
 
     def wish(self, epoch: int) -> None:
-        self.files.wish(DesiredApplication("c1", epoch, "local[1]", self._release))
+        self.files.request(DesiredApplication("c1", epoch, "local[1]", self._release))
 
     def running(self) -> RunningApplication | None:
         running = self.files.running("c1")

@@ -54,8 +54,8 @@ def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_pat
     shutil.rmtree(checkout)
     launcher = SparkLauncher(tmp_path)
     kept = CellSupervisor("c1", ComputeFiles(tmp_path), launcher, lambda *_: None, lambda: 0.5)
-    wish = DesiredApplication("c1", 1, "local[2,10]", release)
-    kept.step(wish, 0.0)
+    desired = DesiredApplication("c1", 1, "local[2,10]", release)
+    kept.step(desired, 0.0)
     assert kept.running is not None
     incarnation = kept.running.incarnation
     try:
@@ -67,7 +67,7 @@ def test_spark_submit_runs_the_release_and_a_killed_jvm_leaves_no_orphan(tmp_pat
         jvm = next(process for process in members(incarnation) if process.pid == kept.running.pid)
         assert "java" in jvm.name()
         jvm.kill()
-        until(lambda: kept.running is None, lambda: kept.step(wish, 10.0))
+        until(lambda: kept.running is None, lambda: kept.step(desired, 10.0))
         assert members(incarnation) == []
     finally:
         signal_all(members(incarnation), signal.SIGKILL)

@@ -50,9 +50,7 @@ VIEW = PipeAdmission("p", "c1", True, 20, NOW - timedelta(seconds=40), "", "", W
         ),
         pytest.param(
             {"figures": RampFigures(taken=19)},
-            KeepAdmission(
-                "20 % of its keys are admitted until 20 messages have passed; at the latest until 12:04:20 UTC"
-            ),
+            KeepAdmission("20 % of its keys are admitted until 20 messages have been processed, or until 12:04:20 UTC"),
             id="too few to tell",
         ),
         pytest.param(
@@ -78,7 +76,7 @@ VIEW = PipeAdmission("p", "c1", True, 20, NOW - timedelta(seconds=40), "", "", W
         ),
         pytest.param(
             {"figures": RampFigures(taken=100, stuck=9)},
-            ReduceAdmission(0, "9 of 100 messages wait before the route while 20 % of its keys were admitted"),
+            ReduceAdmission(0, "9 of 100 messages have not reached the route while 20 % of its keys were admitted"),
             id="some are stuck",
         ),
         pytest.param(

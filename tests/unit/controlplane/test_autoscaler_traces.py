@@ -78,7 +78,7 @@ def test_autoscaler_keeps_lanes_for_bursts_that_recur_within_its_patience():
 def test_lane_with_a_lock_shows_its_ceiling_and_the_target_falls_below_it():
     scaled = run_scaled(steps(400, 1500), 1, LOCKED, POLICY)
     whys = [why for _, _, why in scaled.changes]
-    assert whys[0].startswith("trial of one lane more: lag rises while CPU stays flat")
+    assert whys[0].startswith("trial of one more lane: lag rises while CPU stays flat")
     assert "target 45%" in whys[1]
     assert scaled.changes[-1][1] >= 4, "1500 a second need three lanes at the ceiling, four below it"
 

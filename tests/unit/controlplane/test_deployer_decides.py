@@ -82,7 +82,7 @@ def test_cell_is_watched_only_when_every_lane_has_reported():
 
 
 def test_cell_is_done_after_the_watch_time():
-    assert decided(step(1, "watching", up_at=ago(89))) == [AnnotateStep(1, "up, and watched for 90 s")]
+    assert decided(step(1, "watching", up_at=ago(89))) == [AnnotateStep(1, "running; observed for 90 s")]
     assert decided(step(1, "watching", up_at=ago(90))) == [FinishStep(1)]
 
 
@@ -94,7 +94,7 @@ BAD = [
     pytest.param(
         step(1, "starting", touched_at=ago(76)),
         CellStatus(missing="driver", silent_s=inf),
-        "driver did not come up within 75 s",
+        "driver did not start within 75 s",
         id="it never comes up",
     ),
     pytest.param(
@@ -119,7 +119,7 @@ BAD = [
     pytest.param(
         step(1, "watching"),
         CellStatus(found=CellErrorRate(1_000, 499, 0, 20_000)),
-        "only 499 of 1000 accepted messages came through",
+        "only 499 of 1000 accepted messages were settled",
         id="it takes and does not give",
     ),
 ]
@@ -178,7 +178,7 @@ def test_rollback_ignores_instability_and_pauses_but_waits_for_a_lease():
 def test_cell_is_rolled_back_when_every_lane_reports_again_without_a_time_limit():
     late = CellStatus(missing="process-0", silent_s=inf)
     returning = step(1, "returning", touched_at=ago(3_600))
-    assert decided(returning, state="rolling back", c1=late) == [AnnotateStep(1, "waiting for process-0 to be back")]
+    assert decided(returning, state="rolling back", c1=late) == [AnnotateStep(1, "waiting for process-0 to return")]
 
 
 def test_rollout_without_changed_cells_is_rolled_back_at_once():
@@ -189,4 +189,4 @@ def test_rollout_without_changed_cells_is_rolled_back_at_once():
 def test_silence_of_all_processes_does_not_blame_the_release(state: str):
     gone = CellStatus(missing="driver", silent_s=inf)
     found = decided(step(1, "starting", touched_at=ago(500)), state=state, blind=True, c1=gone)
-    assert found == [AnnotateStep(1, "no heartbeat comes from anywhere: nothing is changed until one does")]
+    assert found == [AnnotateStep(1, "no heartbeats arrive: nothing is changed until one does")]

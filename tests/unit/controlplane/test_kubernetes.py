@@ -17,7 +17,7 @@ from controlplane.compute.installed import spark_home
 from controlplane.compute.kubernetes import KubernetesCompute
 from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.local import LocalCompute
-from controlplane.compute.pods import PodContext, deployment, pod_from, spark_conf, wish_in
+from controlplane.compute.pods import PodContext, deployment, desired_in, pod_from, spark_conf
 from controlplane.compute.port import ComputeError, DesiredApplication
 from controlplane.compute.processes import INCARNATION_VARIABLE
 from controlplane.compute.releases import ReleaseStore
@@ -58,7 +58,7 @@ def known_to_spark(class_name: str, jar: str = "spark-kubernetes") -> bytes:
 def test_deployment_stores_its_desired_application_and_runs_the_image_of_the_caller():
     made = deployment(CELL, DESIRED, POD)
     container = made["spec"]["template"]["spec"]["containers"][0]
-    assert wish_in(made) == DESIRED
+    assert desired_in(made) == DESIRED
     assert container["image"] == POD.image
     assert {"name": "POD_IMAGE", "value": POD.image} in container["env"]
     assert made["metadata"]["name"] == "cell-a"
@@ -74,8 +74,8 @@ def test_cells_differ_by_a_label_that_selector_and_pod_share():
 def test_new_epoch_or_release_is_a_new_pod_and_leaves_the_template_unchanged():
     before = yaml.safe_dump(CELL)
     pods = [
-        yaml.safe_dump(deployment(CELL, wish, POD)["spec"]["template"])
-        for wish in (
+        yaml.safe_dump(deployment(CELL, desired, POD)["spec"]["template"])
+        for desired in (
             DESIRED,
             DesiredApplication("a", 4, MASTER, DESIRED.release),
             DesiredApplication("a", 3, MASTER, "fedcba9876543210"),
@@ -100,8 +100,8 @@ def test_pod_arguments_are_the_desired_application_of_its_keeper(tmp_path: Path)
 
 @pytest.mark.parametrize("annotations", [{}, {"penstock-wish": "{"}, {"penstock-wish": '{"cell": 1}'}])
 def test_deployment_with_an_unreadable_desired_application_counts_as_none(annotations: dict[str, str]):
-    assert wish_in({"metadata": {"annotations": annotations}}) is None
-    assert wish_in({"metadata": {}}) is None
+    assert desired_in({"metadata": {"annotations": annotations}}) is None
+    assert desired_in({"metadata": {}}) is None
 
 
 def test_submit_of_an_unchanged_application_only_reads(there: Cluster):
@@ -179,8 +179,8 @@ def test_executor_names_of_the_longest_cell_name_fit_the_limit_of_spark():
 
 def test_command_names_master_and_executors_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PENSTOCK_FERNET_KEYS", "canary")
-    wish = DesiredApplication("a", 3, MASTER, ReleaseStore(tmp_path).pack(ROOT))
-    command = SparkLauncher(tmp_path, pod=POD).command(wish, "0" * 32)
+    desired = DesiredApplication("a", 3, MASTER, ReleaseStore(tmp_path).pack(ROOT))
+    command = SparkLauncher(tmp_path, pod=POD).command(desired, "0" * 32)
     assert command[command.index("--master") + 1] == MASTER
     assert f"spark.kubernetes.container.image={POD.image}" in command
     assert "spark.dynamicAllocation.enabled=true" in command, "executors follow lanes, as on any cluster"

@@ -90,7 +90,7 @@ STEPS: list[tuple[str, ProvisionerSnapshot, MigrationStep]] = [
         snapshot(structs.replace(DRAINING, held=True), states=unwell("c2", "c1")),
         RecordIngestLeft(1),
     ),
-    ("it cannot be moved", snapshot(structs.replace(ASKED, unfit="has dedup")), AbandonMigration(1, "has dedup")),
+    ("it cannot be migrated", snapshot(structs.replace(ASKED, unfit="has dedup")), AbandonMigration(1, "has dedup")),
     (
         "it has waited too long",
         snapshot(structs.replace(ASKED, busy="waiting for a move", asked_at=NOW - PATIENCE - timedelta(seconds=1))),
@@ -141,7 +141,7 @@ WAITS: list[tuple[str, ProvisionerSnapshot, str]] = [
     (
         "a lane is behind",
         snapshot(ASKED, heartbeats=heartbeats(held=1)),
-        "waiting for process-0: it holds control records up to 1 of",
+        "waiting for process-0: it has read control records up to 1 of",
     ),
     ("the target is unwell", snapshot(ASKED, states=unwell("c2", "c1")), "cell c2 is unstable"),
     (
@@ -157,7 +157,7 @@ WAITS: list[tuple[str, ProvisionerSnapshot, str]] = [
     (
         "a replica is behind",
         snapshot(DRAINING, heartbeats=heartbeats(held=0)),
-        "waiting for ingest-1: it holds control records up to 0 of",
+        "waiting for ingest-1: it has read control records up to 0 of",
     ),
     ("no replica beats", snapshot(DRAINING, heartbeats=heartbeats()[:2]), "waiting for ingest: no replica"),
     ("a request may be under way", snapshot(structs.replace(LEFT, left_at=NOW)), "requests that began before"),

@@ -133,7 +133,7 @@ def test_no_lane_has_to_hold_records_published_to_a_sleeping_cell():
 
 def test_pipe_without_a_cell_waits_and_reports_it():
     found = decide(snapshot(cells=[], pipes=[PipePlacement("p1", 1, True, None)], revisions=[revision(1, "requested")]))
-    assert found == [AnnotateRevision(1, "waiting for a cell to be placed on")]
+    assert found == [AnnotateRevision(1, "waiting for a cell with room")]
 
 
 def test_unbound_cell_gets_topics_and_is_not_submitted_yet():
@@ -158,7 +158,7 @@ def test_compute_gets_the_application_of_the_row(desired: DesiredApplication | N
 def test_cell_without_a_release_runs_nothing_and_reports_the_reason():
     cell = CellSnapshot("c1", 1, 1, bound=True, desired=None, release="")
     found = decide(snapshot(cells=[cell], revisions=[revision(1, "requested")]))
-    assert AnnotateRevision(1, "waiting for cell c1 to be given a release of the data plane") in found
+    assert AnnotateRevision(1, "waiting until cell c1 has a release of the data plane") in found
     assert not [a for a in found if isinstance(a, SubmitApplication | StartRamp)]
 
 
@@ -189,7 +189,7 @@ def test_second_revision_waits_until_all_hold_its_plan():
     found = decide(all_published(snapshot(revisions=rows, heartbeats=all_hold(3))))
     assert found == [
         MarkPublished(2, 4),
-        AnnotateRevision(2, "waiting for process-0: it holds control records up to 3 of 4"),
+        AnnotateRevision(2, "waiting for process-0: it has read control records up to 3 of 4"),
     ]
     found = decide(all_published(snapshot(revisions=rows, heartbeats=all_hold(4), recently_ramped=BUSY)))
     assert found == [MarkPublished(2, 4), StartRamp(2, share=1)]
@@ -278,7 +278,7 @@ def test_ramp_with_failing_messages_is_rolled_back(changes: dict[str, Any]):
         ),
         pytest.param(
             [*all_hold(9), beat("ingest-2", "ingest", 1)],
-            "waiting for ingest-2: it holds control records up to 1 of 5",
+            "waiting for ingest-2: it has read control records up to 1 of 5",
             id="one replica is behind",
         ),
         pytest.param(
@@ -293,7 +293,7 @@ def test_ramp_with_failing_messages_is_rolled_back(changes: dict[str, Any]):
         ),
         pytest.param(
             [*all_hold(9), beat("process-1", "process", 0, state="starting")],
-            "waiting for process-1: it holds control records up to 0 of 5",
+            "waiting for process-1: it has read control records up to 0 of 5",
             id="but a starting lane must hold it too",
         ),
     ],

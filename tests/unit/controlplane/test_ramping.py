@@ -43,22 +43,22 @@ def test_equally_good_revisions_give_no_reason_for_a_rollback():
     [
         pytest.param(
             RampFigures(taken=40, failed=12),
-            "12 of its 40 messages failed at 5 % of the keys; of revision 7 0 of 1000 did",
+            "12 of its 40 messages failed at 5 % of the keys; with revision 7, 0 of 1000",
             id="messages fail",
         ),
         pytest.param(
             RampFigures(taken=40, lost=1),
-            "1 of its 40 messages were lost at 5 % of the keys; of revision 7 0 of 1000 were",
+            "1 of its 40 messages were lost at 5 % of the keys; with revision 7, 0 of 1000",
             id="one is lost",
         ),
         pytest.param(
             RampFigures(taken=40, stuck=3),
-            "3 of its 40 messages wait before the route at 5 % of the keys; of revision 7 0 of 1000 do",
+            "3 of its 40 messages have not reached the route at 5 % of the keys; with revision 7, 0 of 1000",
             id="they wait for something that does not come",
         ),
         pytest.param(
             RampFigures(taken=40, p95_us=900_000),
-            "its p95 from ingest through the steps is 900 ms at 5 % of the keys; that of revision 7 is 40 ms",
+            "its p95 from ingest to the end of the steps is 900 ms at 5 % of the keys; that of revision 7 is 40 ms",
             id="it is slow",
         ),
     ],
@@ -125,7 +125,7 @@ def test_step_that_was_held_long_enough_is_followed_by_the_next(share: int, foll
         pytest.param({"began_at": NOW}, "at 5 % of the keys until 12:00:30 UTC", id="it has just begun"),
         pytest.param(
             {"ramping": RampFigures(taken=3)},
-            "at 5 % of the keys, until it has taken 20 messages; at the latest until 12:04:30 UTC",
+            "at 5 % of the keys until it has processed 20 messages, or until 12:04:30 UTC",
             id="it has taken too little to say anything",
         ),
     ],

@@ -51,7 +51,7 @@ def test_modified_build_is_not_run_until_it_is_rebuilt(tmp_path: Path, old: byte
     release = releases.pack(code(tmp_path, "x = 1"))
     archive = releases.archive(release)
     archive.write_bytes(archive.read_bytes().replace(old, new, 1))
-    with pytest.raises(ReleaseError, match="was changed since it was built"):
+    with pytest.raises(ReleaseError, match="was changed after the build"):
         releases.application(release)
     assert releases.pack(tmp_path) == release
     assert releases.application(release).read_text() == "x = 1"
@@ -64,5 +64,5 @@ def test_invalid_release_name_is_refused(tmp_path: Path, release: str):
 
 
 def test_missing_release_is_named_in_the_error(tmp_path: Path):
-    with pytest.raises(ReleaseError, match=r"release 0123456789abcdef: .* is not there"):
+    with pytest.raises(ReleaseError, match=r"release 0123456789abcdef: .* does not exist"):
         ReleaseStore(tmp_path).archive("0123456789abcdef")

@@ -24,7 +24,9 @@ def but(rest: SleepCandidate, **changes: object) -> SleepCandidate:
 
 
 def test_idle_cell_sleeps_after_its_time():
-    assert next_turn(AWAKE) == SleepChange(asleep=True, why="nothing came for 900 s: it sleeps until something does")
+    assert next_turn(AWAKE) == SleepChange(
+        asleep=True, why="no message arrived for 900 s: it sleeps until the next one"
+    )
 
 
 @pytest.mark.parametrize("busy", [{"idle_s": 899}, {"backlog": 1}, {"open_work": "x"}, {"sleeps_after_s": None}])
@@ -35,15 +37,15 @@ def test_cell_stays_awake_while_it_has_work_or_has_no_sleep_time(busy: dict[str,
 @pytest.mark.parametrize(
     ("come", "why"),
     [
-        ({"backlog": 1}, "1 message has come"),
-        ({"backlog": 2}, "2 messages have come"),
+        ({"backlog": 1}, "1 message has arrived"),
+        ({"backlog": 2}, "2 messages have arrived"),
         ({"open_work": "release x is being rolled out"}, "release x is being rolled out"),
-        ({"sleeps_after_s": None}, "it is not to sleep any more"),
-        ({"asleep_s": WAKES_EVERY_S}, "it wakes once a day, to be seen to start"),
+        ({"sleeps_after_s": None}, "its policy no longer allows sleep"),
+        ({"asleep_s": WAKES_EVERY_S}, "it wakes once a day, to check that it can start"),
     ],
 )
 def test_any_reason_to_run_wakes_a_sleeping_cell(come: dict[str, object], why: str):
-    assert next_turn(ASLEEP) == SleepChange(asleep=True, why="nothing comes: it sleeps, and the next message wakes it")
+    assert next_turn(ASLEEP) == SleepChange(asleep=True, why="no messages arrive: it sleeps until the next one")
     assert next_turn(but(ASLEEP, **come)) == SleepChange(asleep=False, why=why)
 
 

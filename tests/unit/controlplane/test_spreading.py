@@ -65,18 +65,21 @@ def test_unsuitable_cell_is_no_target_of_a_migration(other: dict[str, Any], why:
     fields: dict[str, Any] = {"id": "c2", "pipes": [pipe("y", 1)]}
     cells = [BUSY, CellLoad(**fields | other)]
     steps = list(spread(CellFleet(cells, placing=ALL)))
-    assert NoAction("c1", "no other cell has room, and 1 is the most there may be (PENSTOCK_CELLS_MAX)") in steps, why
+    assert NoAction("c1", "no other cell has room, and the maximum of cells is 1 (PENSTOCK_CELLS_MAX)") in steps, why
 
 
 @pytest.mark.parametrize(
     ("cell", "why"),
     [
-        (short(*BUSY.pipes, short_s=60.0), "a pipe leaves it if that lasts for 5 min"),
-        (short(*BUSY.pipes, rests_s=60.0), "a pipe has been moved from or to it, and what that brings is not seen yet"),
+        (short(*BUSY.pipes, short_s=60.0), "a pipe is migrated if this lasts for 5 min"),
+        (short(*BUSY.pipes, rests_s=60.0), "a pipe was migrated recently, and the effect is not measurable yet"),
         (short(*BUSY.pipes, refused="scaling is paused by ann"), "scaling is paused by ann"),
-        (short(pipe("a", 500), pipe("b", 0)), "it has one busy pipe, which another cell would not make less"),
-        (short(pipe("a", 500), pipe("b", 5)), "nearly all that comes is one pipe's"),
-        (short(pipe("a", 5, unfit="dedup"), pipe("b", 5, unfit="x")), "none of its pipes can leave it (a: dedup)"),
+        (
+            short(pipe("a", 500), pipe("b", 0)),
+            "it has one busy pipe, and a migration would not reduce the load of that pipe",
+        ),
+        (short(pipe("a", 500), pipe("b", 5)), "one pipe has nearly all of the traffic"),
+        (short(pipe("a", 5, unfit="dedup"), pipe("b", 5, unfit="x")), "none of its pipes can be migrated (a: dedup)"),
     ],
 )
 def test_cell_without_relief_reports_the_reason(cell: CellLoad, why: str):
@@ -89,7 +92,7 @@ def test_cell_is_added_where_none_has_room_and_the_maximum_allows_it():
     assert step.name == "c2"
     made = CellLoad("c2", stable=False)
     assert only(BUSY, made, most=3) == NoAction(
-        "c1", "cell c2 is not ready yet, or in the shard of none of its tenants"
+        "c1", "cell c2 is not ready yet, or not in the shard of any of its tenants"
     )
     assert isinstance(only(BUSY, CellLoad("c2"), most=3), MigratePipe)
 
@@ -97,7 +100,7 @@ def test_cell_is_added_where_none_has_room_and_the_maximum_allows_it():
 def test_pipe_stays_within_the_dedicated_cells_of_its_tenant():
     own = {"c1": "t1", "c2": "t2"}
     assert only(BUSY, CellLoad("c2"), CellLoad("c3"), dedicated=own) == NoAction(
-        "c1", "no other cell that is kept for its tenant has room: add one"
+        "c1", "no other cell dedicated to the tenant has room: add one"
     )
     step = only(BUSY, CellLoad("c2"), dedicated={"c1": "t1", "c2": "t1"})
     assert isinstance(step, MigratePipe)

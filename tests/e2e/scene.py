@@ -229,11 +229,11 @@ def _make(tenant: Any, author: User, name: str, urls: dict[str, str], steps: lis
 
 
 if __name__ == "__main__":
-    deeds: dict[str, Callable[..., dict[str, Any]]] = {
+    actions: dict[str, Callable[..., dict[str, Any]]] = {
         "all": everything,
         "people": people,
         "pipe": one_pipe,
         "after": after,
         "go-on": go_on,
     }
-    sys.stdout.write(json.dumps(deeds[sys.argv[1]](*sys.argv[2:])))
+    sys.stdout.write(json.dumps(actions[sys.argv[1]](*sys.argv[2:])))

@@ -121,10 +121,10 @@ def actions(world: World) -> Iterator[Action]:
     for controller in PAUSABLE:
         yield Action("resume" if controller in world.paused else "pause", to=controller)
     for number, process in enumerate(world.processes):
-        deeds: tuple[Kind, ...] = ("take", "protect")
+        kinds: tuple[Kind, ...] = ("take", "protect")
         if process.token != IDLE:
-            deeds = ("write", "keep", "give back", "crash")
-        yield from (Action(kind, number) for kind in deeds)
+            kinds = ("write", "keep", "give back", "crash")
+        yield from (Action(kind, number) for kind in kinds)
 
 
 def happen(rules: Rules, world: World, action: Action) -> tuple[bool, World]:

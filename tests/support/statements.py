@@ -10,7 +10,7 @@ from django.db import connection
 
 
 @contextmanager
-def before(statement: int, deed: Callable[[], object], *, after: str = "") -> Iterator[None]:
+def before(statement: int, action: Callable[[], object], *, after: str = "") -> Iterator[None]:
     """Run the action before our connection's statement of that number.
 
     `after`: the table whose first change precedes the counting of statements.
@@ -20,7 +20,7 @@ def before(statement: int, deed: Callable[[], object], *, after: str = "") -> It
     def wrapper(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         nonlocal counted
         if counted == statement:
-            deed()
+            action()
         if counted >= 0 or (f'"{after}"' in sql and not sql.startswith("SELECT")):
             counted += 1
         return execute(sql, params, many, context)
@@ -30,11 +30,11 @@ def before(statement: int, deed: Callable[[], object], *, after: str = "") -> It
 
 
 @contextmanager
-def meanwhile(statement: int, deed: Callable[[], object], *, after: str) -> Iterator[None]:
+def meanwhile(statement: int, action: Callable[[], object], *, after: str) -> Iterator[None]:
     """Run the action on another connection before ours sends its statement of that number (see `before`)."""
 
     def elsewhere() -> None:
-        deed()
+        action()
         connection.close()
 
     with ThreadPoolExecutor(1) as other, before(statement, lambda: other.submit(elsewhere).result(), after=after):

@@ -87,8 +87,8 @@ def test_resolved_alert_refuses_further_actions(alices: Client, alert: Alert):
 def test_viewer_reads_an_alert_and_may_not_act_on_it(browser_of: BrowserOf, viewer: User, charlie: User, alert: Alert):
     vera = browser_of(viewer)
     assert "Send one message, then release the rest" not in vera.get(url_of("alert", alert)).content.decode()
-    for deed in ("acknowledge_alert", "snooze_alert", "resolve_alert", "probe_alert"):
-        assert vera.post(url_of(deed, alert)).status_code == 403
+    for action in ("acknowledge_alert", "snooze_alert", "resolve_alert", "probe_alert"):
+        assert vera.post(url_of(action, alert)).status_code == 403
     charlies = browser_of(charlie)
     assert charlies.get(url_of("alert", alert)).status_code == 404
     assert "crm" not in charlies.get(reverse("console:alerts")).content.decode()

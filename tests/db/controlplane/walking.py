@@ -15,7 +15,7 @@ from mgmt.cells.queries.control import open_pauses
 from mgmt.models import Cell, Lease, PipeMigration, PipeRevision, Ramp, Rollout, RolloutStep, ScaleGroup
 from mgmt.services import InvalidValue, ServiceError
 from tests.db.cast import MakeSpec
-from tests.db.controlplane.happenings import BROKEN, OPEN_TO_ALL, Happenings
+from tests.db.controlplane.scenario import BROKEN, OPEN_TO_ALL, Scenario
 from tests.support import audit_trigger
 from tests.support.controllers import NAMES, Controllers, Name, Processes
 from tests.support.statements import Killer, before, hang_up
@@ -33,24 +33,24 @@ class World:
         self._chance, self._happened = chance, happened
         self._controllers = Controllers()
         self._processes = Processes(self._controllers, broken={BROKEN})
-        self._happenings = Happenings(chance, spec, self._processes)
+        self._scenario = Scenario(chance, spec, self._processes)
         self._killer, self._other = Killer(), ThreadPoolExecutor(1)
         self._lengths: Counter[Name] = Counter(dict.fromkeys(NAMES, 20))  # statements in each one's last tick
         ticks = {self._ticks(name): 25 for name in NAMES}
-        self._deeds: dict[Callable[[], str], int] = {self.time: 50, **ticks, **self._happenings.deeds}
+        self._actions: dict[Callable[[], str], int] = {self.time: 50, **ticks, **self._scenario.actions}
 
     @property
     def _now(self) -> datetime:
-        return self._happenings.now
+        return self._scenario.now
 
     def step(self) -> None:
         """Perform one random action and check the fences."""
-        (deed,) = self._chance.choices(list(self._deeds), list(self._deeds.values()))
+        (action,) = self._chance.choices(list(self._actions), list(self._actions.values()))
         try:
-            said = deed()
+            said = action()
         except (ServiceError, InvalidValue) as exc:
             said = type(exc).__name__
-        self._happened[f"{deed.__name__}: {said}"] += 1
+        self._happened[f"{action.__name__}: {said}"] += 1
         torn = Cell.objects.filter(lease__isnull=False).exclude(fence=F("lease__token"))
         assert not torn.exists(), "each cell's fence equals its newest lease number"
 
@@ -69,7 +69,7 @@ class World:
         return ""
 
     def _pass(self, span_s: float) -> None:
-        self._happenings.now += timedelta(seconds=span_s)
+        self._scenario.now += timedelta(seconds=span_s)
         self._processes.run(span_s, self._now)
 
     def _ticks(self, name: Name) -> Callable[[], str]:
@@ -126,7 +126,7 @@ class World:
             self._tick(name, self._now)
         if not said:
             return "whole"
-        self._happenings.now = at
+        self._scenario.now = at
         return "crossed"
 
     def _tick_beside(self, name: Name, now: datetime) -> str:
@@ -160,7 +160,7 @@ class World:
                 if last is not None and last.state in UNDONE and last.cell_id not in held:
                     yield f"release {last.rollout_id} stays on {last.cell_id}"
             case "provision":
-                for ramp in Ramp.objects.filter(ended_at=None, revision__in=self._happenings.spoiled).select_related(
+                for ramp in Ramp.objects.filter(ended_at=None, revision__in=self._scenario.spoiled).select_related(
                     "revision__pipe"
                 ):
                     if ramp.revision.pipe.cell_id not in held:
@@ -176,7 +176,7 @@ class World:
 
     def calm(self) -> None:
         """Stop all requests, make everything healthy and wait until all work has ended."""
-        self._happenings.calm_down()
+        self._scenario.calm_down()
         calm_at = self._now
         while left := self._left():
             assert self._now - calm_at < timedelta(seconds=CALM_S), left

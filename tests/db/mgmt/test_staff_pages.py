@@ -39,7 +39,7 @@ def test_rows_open_without_their_secrets(staff: Client, pipe: Pipe):
 def test_revision_cannot_be_changed_or_deleted(staff: Client, pipe: Pipe):
     revision = pipe.revisions.get()
     answers = [
-        staff.post(reverse(f"admin:mgmt_piperevision_{deed}", args=[revision.pk])) for deed in ("change", "delete")
+        staff.post(reverse(f"admin:mgmt_piperevision_{action}", args=[revision.pk])) for action in ("change", "delete")
     ]
     assert [answer.status_code for answer in answers] == [403, 403]
     assert PipeRevision.objects.get() == revision

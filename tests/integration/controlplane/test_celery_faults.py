@@ -105,8 +105,8 @@ def made_once(cell: str, pipes: list[Pipe]) -> None:
     assert Topic.objects.filter(cell=cell).count() == len(PURPOSES)
     kinds = Counter((record.pipe, type(record)) for record in control_records() if hasattr(record, "pipe"))
     assert {kinds[key] for key in kinds if key[0] in {pipe.id for pipe in pipes}} == {1}
-    deeds = Counter(ControlAction.objects.values_list("pipe_id", "action"))
-    assert deeds == {(pipe.id, "start-ramp"): 1 for pipe in pipes}
+    actions = Counter(ControlAction.objects.values_list("pipe_id", "action"))
+    assert actions == {(pipe.id, "start-ramp"): 1 for pipe in pipes}
 
 
 def last_tick() -> object:

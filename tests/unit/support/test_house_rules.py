@@ -20,7 +20,8 @@ NAMED_BY_DJANGO: Final = frozenset({"Command", "Meta", "Migration"})
 # Words that were dialect here; a reader who knows Kafka, Django and webhooks expects others (report, publish ...).
 DIALECT: Final = re.compile(
     r"\b(anew|mend(?:s|ed|ing)?|deeds?|errands?|told|tells|whoever|befalls?|hears|by itself|thief|crew"
-    r"|bur(?:y|ied|ies))\b",
+    r"|bur(?:y|ied|ies)|wish(?:es)?|(?<!--)beside|of late(?! events| messages)|somebody|to and fro|all the same"
+    r"|stands? still)\b",
     re.IGNORECASE,
 )
 # Code, tags, and names of fields before their description.
@@ -63,8 +64,11 @@ def test_no_plane_imports_another_through_a_string():
 
 
 def prose_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a template, or of the comments and texts of a module, with their numbers."""
+    """Yield the lines of a page, or of the comments and texts of a module, with their numbers."""
     text = path.read_text()
+    if path.suffix in (".css", ".js", ".yaml", ".yml"):
+        yield from enumerate(text.splitlines(), 1)
+        return
     if path.suffix != ".py":
         yield from enumerate(NOT_PROSE.sub(lambda tag: "\n" * tag[0].count("\n"), text).splitlines(), 1)
         return
@@ -76,6 +80,10 @@ def prose_of(path: Path) -> Iterator[tuple[int, str]]:
 def test_texts_comments_and_templates_are_plain_english():
     paths = [path for plane in PLANES for path in (ROOT / plane).rglob("*.py") if "migrations" not in path.parts]
     paths += (path for path in (ROOT / "templates").rglob("*") if path.is_file())
+    paths += (path for path in (ROOT / "docs").rglob("*.md") if "decisions" not in path.parts)
+    paths += (path for suffix in ("yaml", "yml") for path in (ROOT / "deploy").rglob(f"*.{suffix}"))
+    paths += (path for suffix in ("css", "js") for path in (ROOT / "static" / "penstock").rglob(f"*.{suffix}"))
+    paths += [*ROOT.glob("*.md"), ROOT / "docker-compose.yml"]
     found = [
         f"{path.relative_to(ROOT)}:{number}: {match[0]}"
         for path in paths

@@ -33,7 +33,7 @@ KEPT: Final = "c3"
 TAKEN: Final = 100_000  # messages of each pipe in the last day, enough for its revisions to ramp
 
 
-class Happenings:
+class Scenario:
     """Two shared cells and one that sleeps, their pipes, and the actions on them.
 
     Each action returns its result as a short text; refusals of the services are raised.
@@ -46,7 +46,7 @@ class Happenings:
         self._settle()
 
     @property
-    def deeds(self) -> dict[Callable[[], str], int]:
+    def actions(self) -> dict[Callable[[], str], int]:
         """Actions with their relative frequency."""
         return {
             self.pause: 2,

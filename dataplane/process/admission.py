@@ -155,12 +155,12 @@ class ProcessAdmission:
 
     def _open(self, pipe: str, partition: int, shut: list[int], first: int) -> OrderGate[ProcessItem]:
         """Create the gate that receives all messages from the offset `first` on."""
-        earlier = partial(self._owes_below, partition, first)
+        earlier = partial(self._has_unsettled_below, partition, first)
         gate = self._gates[pipe, partition] = OrderGate(shut, partial(self._is_unsettled, partition), earlier)
         self._watch()
         return gate
 
-    def _owes_below(self, partition: int, offset: int) -> bool:
+    def _has_unsettled_below(self, partition: int, offset: int) -> bool:
         window = self._lane.windows.get(partition)
         return window is not None and window.prefix < offset
 

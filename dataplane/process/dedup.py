@@ -56,7 +56,7 @@ class DedupRequests:
         rest: list[ProcessItem] = []
         run.owed += 1
         stopwatch = run.leave(Slice.DEDUP)
-        produce_group = self._outbox.shipment(self.topic, run)
+        produce_group = self._outbox.begin_group(self.topic, run)
         for item in items:
             key = None if item.judged else _identity(run.pipe, identity, item)
             if key is None:

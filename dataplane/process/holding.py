@@ -43,7 +43,7 @@ class HoldPolicy:
         run.through = []
         run.owed += 1
         stopwatch = run.leave(Slice.HELD)
-        produce_group = self._lane.producer.shipment(self._held.name, run)
+        produce_group = self._lane.producer.begin_group(self._held.name, run)
         partition = run.origin % self._held.partitions  # always the same one: messages return in their order
         for item in items:
             item.meta.attempt += 1

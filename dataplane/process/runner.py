@@ -148,7 +148,7 @@ class Runner:
         run.through = []
         run.owed += 1
         stopwatch = run.leave(Slice.PROCESS_QUEUE)
-        produce_group = self._lane.producer.shipment(self._slow, run)
+        produce_group = self._lane.producer.begin_group(self._slow, run)
         for item in items:
             item.meta.stopwatch = run.leave_again(item, Slice.PROCESS_QUEUE) if item.back else stopwatch
             judged = [JUDGED] if item.judged else []
@@ -302,7 +302,7 @@ class Runner:
         prefix = f"{destination}\0".encode()
         arrived_us, stopwatch = run.transform_begins(node), run.leave(Slice.TRANSMIT_QUEUE)
         run.owed += 1
-        produce_group = self._lane.producer.shipment(self._egress.name, run)
+        produce_group = self._lane.producer.begin_group(self._egress.name, run)
         for item in items:
             meta, headers, key = item.meta, item.headers, item.message.key()
             meta.destination = destination

@@ -24,7 +24,7 @@ class TapWriter:
     def tap(self, run: MessageRun, windows: Iterable[CompiledTap], items: Iterable[ProcessItem]) -> None:
         """Send the tap of each event for each window; events that are not JSON, too large or too deep are left out."""
         run.owed += 1
-        produce_group = self._outbox.shipment(self.topic, run)
+        produce_group = self._outbox.begin_group(self.topic, run)
         for item in items:
             try:
                 body = item.read()

@@ -343,7 +343,7 @@ class DeliveryQueues:
         for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
             if now_s - target.queue[0].taken_s <= target.patience_s:
                 return
-            self._park(target.queue.popleft(), AWAY_DELAY_S, now_s)
+            self._schedule_retry(target.queue.popleft(), AWAY_DELAY_S, now_s)
 
     def _put_away(self, target: DestinationTarget, action: QueueAction, now_s: float) -> None:
         for _ in range(min(len(target.queue), PUT_AWAY_A_TURN)):
@@ -358,7 +358,7 @@ class DeliveryQueues:
                 case QueueAction.DIVERT:
                     self._ends.divert(send)
                 case _:
-                    self._park(send, LOCKED_DELAY_S if target.locked else target.wait_s(now_s), now_s)
+                    self._schedule_retry(send, LOCKED_DELAY_S if target.locked else target.wait_s(now_s), now_s)
 
     def _let_through(self, target: DestinationTarget, send: Delivery, now_s: float) -> None:
         """Send a single message of a held destination as soon as it has an access token and the limits allow it."""
@@ -373,7 +373,7 @@ class DeliveryQueues:
             else:
                 self._begin_batch(target, [send], batch)
 
-    def _park(self, send: Delivery, wait_s: float, now_s: float) -> None:
+    def _schedule_retry(self, send: Delivery, wait_s: float, now_s: float) -> None:
         """Schedule a retry after `wait_s` and a jitter, or dead-letter a message whose retry span would be exceeded.
 
         The jitter keeps messages that were rescheduled together from returning together.

@@ -99,7 +99,7 @@ class TransmitWork:
             if isinstance(token, Delivery):
                 self._answers.take(token, answer, now_s)
             elif isinstance(token, DeliveryBatch):
-                self._answers.take_parcel(token, answer, now_s)
+                self._answers.take_batch(token, answer, now_s)
             else:
                 token.ended(answer, now_s)  # a TokenRequest
         self._relief.poll(now_s)

@@ -89,7 +89,7 @@ class MemoryOutbox:
     def show(self, topic: str, value: bytes, key: bytes, headers: Headers) -> None:
         self.sent.append((topic, None, {"value": value, "key": key, "headers": headers}))
 
-    def shipment(self, topic: str, token: Any) -> "MemoryProduceGroup":
+    def begin_group(self, topic: str, token: Any) -> "MemoryProduceGroup":
         return MemoryProduceGroup(self, topic, token)
 
     def of(self, topic: str) -> list[dict[str, Any]]:

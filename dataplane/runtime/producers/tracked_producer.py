@@ -100,7 +100,7 @@ class TrackedProducer:
         self._highs: dict[str, dict[int, int]] = {}
         self.in_flight = 0
 
-    def shipment(self, topic: str, token: Any) -> ProduceGroup:
+    def begin_group(self, topic: str, token: Any) -> ProduceGroup:
         """Return a group for many records under one token; close it after the last one."""
         return ProduceGroup(self, self._producer, topic, token)
 
@@ -184,6 +184,6 @@ class TrackedProducer:
             raise ProducerFencedError(exc.args[0].str()) from exc
 
     def _post(self, record: PendingRecord) -> None:
-        shipment = self.shipment(record.topic, record)
-        shipment.send(record.value, record.key, record.partition, record.headers)
-        shipment.close()
+        group = self.begin_group(record.topic, record)
+        group.send(record.value, record.key, record.partition, record.headers)
+        group.close()

@@ -49,9 +49,9 @@ class ResponseHandler:
             asked_s = note_failure(target, answer, verdict, now_s)
             self._put([send], answer, verdict, asked_s)
 
-    def take_parcel(self, parcel: DeliveryBatch, answer: HttpResponse, now_s: float) -> None:
+    def take_batch(self, batch: DeliveryBatch, answer: HttpResponse, now_s: float) -> None:
         """Handle the answer to a batch: per message if the answer has a status for each, otherwise as a whole."""
-        target, members = parcel.target, parcel.members
+        target, members = batch.target, batch.members
         target.active -= 1
         ended_s = time.monotonic()
         for send in members:

@@ -120,16 +120,16 @@ def test_batch_reads_the_rows_of_its_start_and_the_next_one_new_rows(tmp_path: P
 
 def _write_under_way(lane: MemoryLane, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Write a new row while a batch is in progress: as soon as its first record is produced."""
-    shipment = lane.producer.shipment
+    group = lane.producer.begin_group
     written: list[int] = []
 
     def write_first(*arguments: Any) -> Any:
         if not written:
             put(lane, 2, berlin='{"vat":20}')
             written.append(2)
-        return shipment(*arguments)
+        return group(*arguments)
 
-    monkeypatch.setattr(lane.producer, "shipment", write_first)
+    monkeypatch.setattr(lane.producer, "begin_group", write_first)
     return written
 
 

@@ -40,10 +40,10 @@ def producer() -> ManualProducer:
 
 def test_token_is_returned_once_all_of_its_records_are_stored(producer: ManualProducer):
     outbox = TrackedProducer(producer)
-    shipment = outbox.shipment("t", "run")
+    group = outbox.begin_group("t", "run")
     for _ in range(2):
-        shipment.send(b"v", None, 0, [])
-    shipment.close()
+        group.send(b"v", None, 0, [])
+    group.close()
     producer.reports = [(None, Report(0, 7))]
     assert outbox.collect() == []
     producer.reports = [(None, Report(0, 8))]
@@ -54,10 +54,10 @@ def test_token_is_returned_once_all_of_its_records_are_stored(producer: ManualPr
 
 def test_record_stored_by_an_earlier_attempt_counts_as_stored(producer: ManualProducer):
     outbox = TrackedProducer(producer)
-    shipment = outbox.shipment("t", "run")
+    group = outbox.begin_group("t", "run")
     for _ in range(2):
-        shipment.send(b"v", None, 0, [])
-    shipment.close()
+        group.send(b"v", None, 0, [])
+    group.close()
     producer.reports = [(None, Report(0, None)), (None, Report(0, 8))]
     assert outbox.collect() == ["run"]
     assert [mark.offset for mark in outbox.marks()] == [8]
@@ -65,17 +65,17 @@ def test_record_stored_by_an_earlier_attempt_counts_as_stored(producer: ManualPr
 
 def test_open_produce_group_keeps_its_token(producer: ManualProducer):
     outbox = TrackedProducer(producer)
-    shipment = outbox.shipment("t", "run")
-    shipment.send(b"v", None, 0, [])
+    group = outbox.begin_group("t", "run")
+    group.send(b"v", None, 0, [])
     producer.reports = [(None, Report(0, 7))]
     assert outbox.collect() == []
-    shipment.close()
+    group.close()
     assert outbox.collect() == ["run"]
 
 
 def test_empty_produce_group_returns_its_token(producer: ManualProducer):
     outbox = TrackedProducer(producer)
-    outbox.shipment("t", "run").close()
+    outbox.begin_group("t", "run").close()
     assert outbox.collect() == ["run"]
 
 
@@ -84,9 +84,9 @@ REFUSED = (KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), Report(0, -1))
 
 def test_rejected_produce_group_ends_the_producer_and_settles_nothing(producer: ManualProducer):
     outbox = TrackedProducer(producer)
-    shipment = outbox.shipment("t", "run")
-    shipment.send(b"v", None, 0, [])
-    shipment.close()
+    group = outbox.begin_group("t", "run")
+    group.send(b"v", None, 0, [])
+    group.close()
     producer.reports = [REFUSED]
     with pytest.raises(ProducerFencedError, match=r"^t: "):
         outbox.collect()

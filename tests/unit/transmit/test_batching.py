@@ -120,9 +120,9 @@ def test_413_halves_the_batch_down_to_the_oversized_message(tmp_path: Path):
     lane, work, sender = batching(tmp_path)
     take(lane, 1, 2, 3, 4)
     while sender.begun:
-        parcel = sender.begun.pop(0)
-        others, sender.begun = sender.begun, [parcel]
-        sender.answer(413 if 3 in (send.meta.position for send in parcel.members) else 204)
+        batch = sender.begun.pop(0)
+        others, sender.begun = sender.begun, [batch]
+        sender.answer(413 if 3 in (send.meta.position for send in batch.members) else 204)
         sender.begun = others
         work.poll()
         work.poll()

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from controlplane.observer.attempts import at_us
 from controlplane.observer.merge import clean
 from dataplane.causes import Cause
-from dataplane.ledger.deadletter import dead_letter_reason, original_of
+from dataplane.ledger.deadletter import death_of, original_of
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.names import PartitionKey, Purpose, transmit_node
 from dataplane.tables.redrives import EARLY_RELEASE_PREFIX, REDRIVE_PREFIX, RedriveProgress, decode_progress
@@ -93,7 +93,7 @@ def cause_of_suspension(signal: DestinationSignal) -> str:
 
 
 def _letter(meta: MessageMeta, headers: Headers, message: Any) -> DeadLetter:
-    death = dead_letter_reason(headers)
+    death = death_of(headers)
     return DeadLetter(
         **_listed(meta, message),
         node=clean(death.node, 60),

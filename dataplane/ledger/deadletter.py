@@ -23,7 +23,7 @@ DETAIL_BYTES: Final = 2_000
 ANSWER_BYTES: Final = 10_000
 
 
-class DeadLetterReason(Struct, frozen=True):
+class DeathCause(Struct, frozen=True):
     """Node and cause of a message's end.
 
     cause:  one of a closed list
@@ -37,27 +37,25 @@ class DeadLetterReason(Struct, frozen=True):
     answer: str = ""
 
 
-def dead_headers(meta: MessageMeta, headers: Headers, reason: DeadLetterReason) -> Headers:
+def dead_headers(meta: MessageMeta, headers: Headers, death: DeathCause) -> Headers:
     """Return the headers of a dead letter; `headers` are those of the message, of which the first is Meta."""
-    return [(META_HEADER, encode_meta(meta)), *without_dead_headers(headers[1:]), *_marks(reason)]
+    return [(META_HEADER, encode_meta(meta)), *alive_headers(headers[1:]), *_marks(death)]
 
 
-def reference_headers(meta: MessageMeta, reason: DeadLetterReason, original: str) -> Headers:
+def reference_headers(meta: MessageMeta, death: DeathCause, original: str) -> Headers:
     """Return the headers of a dead letter by reference; `original` is `<topic>/<partition>/<offset>`."""
-    return [(META_HEADER, encode_meta(meta)), *_marks(reason), (ORIGINAL_HEADER, original.encode())]
+    return [(META_HEADER, encode_meta(meta)), *_marks(death), (ORIGINAL_HEADER, original.encode())]
 
 
-def without_dead_headers(headers: Headers) -> Headers:
+def alive_headers(headers: Headers) -> Headers:
     """Return the headers without those of a dead letter, as a redriven message has them."""
     return [header for header in headers if header[0] not in _MARKS]
 
 
-def dead_letter_reason(headers: Headers) -> DeadLetterReason:
+def death_of(headers: Headers) -> DeathCause:
     """Return node, cause, detail and answer of a dead letter; a missing header gives ""."""
     found = {name: value.decode("utf-8", "replace") for name, value in headers if name in _MARKS}
-    return DeadLetterReason(
-        *(found.get(name, "") for name in (NODE_HEADER, CAUSE_HEADER, DETAIL_HEADER, ANSWER_HEADER))
-    )
+    return DeathCause(*(found.get(name, "") for name in (NODE_HEADER, CAUSE_HEADER, DETAIL_HEADER, ANSWER_HEADER)))
 
 
 def original_of(headers: Headers) -> str:
@@ -65,14 +63,14 @@ def original_of(headers: Headers) -> str:
     return next((value.decode("utf-8", "replace") for name, value in headers if name == ORIGINAL_HEADER), "")
 
 
-def _marks(reason: DeadLetterReason) -> Headers:
+def _marks(death: DeathCause) -> Headers:
     marks = [
-        (NODE_HEADER, _cut(reason.node, NODE_BYTES)),
-        (CAUSE_HEADER, _cut(reason.cause, NODE_BYTES)),
-        (DETAIL_HEADER, _cut(reason.detail, DETAIL_BYTES)),
+        (NODE_HEADER, _cut(death.node, NODE_BYTES)),
+        (CAUSE_HEADER, _cut(death.cause, NODE_BYTES)),
+        (DETAIL_HEADER, _cut(death.detail, DETAIL_BYTES)),
     ]
-    if reason.answer:
-        marks.append((ANSWER_HEADER, _cut(reason.answer, ANSWER_BYTES)))
+    if death.answer:
+        marks.append((ANSWER_HEADER, _cut(death.answer, ANSWER_BYTES)))
     return marks
 
 

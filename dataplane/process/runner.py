@@ -10,7 +10,7 @@ from typing import Final
 
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.deadletter import DeadLetterReason
+from dataplane.ledger.deadletter import DeathCause
 from dataplane.ledger.meta import META_HEADER, encode_meta
 from dataplane.ledger.units import dense
 from dataplane.names import ENTRANCE, INPUTS_OF, transform_node
@@ -167,7 +167,7 @@ class Runner:
         if why.cause is Cause.INTERNAL_ERROR:
             self._log_once(run.pipe, item.meta.revision, why)
         run.dead(node, why.cause, item.meta)
-        death = DeadLetterReason(node, why.cause, why.detail)
+        death = DeathCause(node, why.cause, why.detail)
         original = (self._input, run.partition, offset_of(item))
         self._letters.send(run, death, meta=item.meta, headers=item.headers, value=item.original, original=original)
         run.owed += 1

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import without_dead_headers
+from dataplane.ledger.deadletter import alive_headers
 from dataplane.ledger.facts import Fact, FactKey
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.names import ENTRANCE, PartitionKey, transmit_node
@@ -156,7 +156,7 @@ def returned_record(
         meta = msgspec.structs.replace(meta, **fresh, through=through, as_of=as_of)
     if what == "redrive":
         meta = msgspec.structs.replace(meta, attempt=meta.attempt + 1, life=meta.attempt + 1)
-    return meta, [(META_HEADER, encode_meta(meta)), *without_dead_headers(without_leave_header(headers)[1:])]
+    return meta, [(META_HEADER, encode_meta(meta)), *alive_headers(without_leave_header(headers)[1:])]
 
 
 def fact_of(what: What, meta: MessageMeta) -> FactKey:

@@ -19,7 +19,7 @@ from confluent_kafka import Message
 
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.deadletter import DeadLetterReason
+from dataplane.ledger.deadletter import DeathCause
 from dataplane.ledger.facts import Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.stopwatch import forward_stamp
@@ -222,7 +222,7 @@ class RetrierWork:
         fact = FactKey(node, Fact.DEAD, dead_detail(cause, meta.life), meta.child)
         token = PassedOnToken(retry.slot, message.offset(), meta, fact)
         original = (*self._lane.slots.place(retry.slot), message.offset())
-        death = DeadLetterReason(node, cause, detail)
+        death = DeathCause(node, cause, detail)
         headers = without_leave_header(retry.headers)
         dead = msgspec.structs.replace(meta, stopwatch=forward_stamp(meta, _wall_us(), Slice.DEAD_LETTER))
         self._letters.send(token, death, meta=dead, headers=headers, value=message.value(), original=original)

@@ -6,7 +6,7 @@ children of a message that its steps enlarged, may not; then the dead letter nam
 
 from typing import Any
 
-from dataplane.ledger.deadletter import DeadLetterReason, dead_headers, reference_headers
+from dataplane.ledger.deadletter import DeathCause, dead_headers, reference_headers
 from dataplane.ledger.meta import Headers, MessageMeta
 from dataplane.record_limits import CLIENT_MAX_BYTES, wire_bytes
 from dataplane.runtime.producers.tracked_producer import TrackedProducer
@@ -27,7 +27,7 @@ class DeadLetterWriter:
     def send(
         self,
         token: Any,
-        death: DeadLetterReason,
+        death: DeathCause,
         *,
         meta: MessageMeta,
         headers: Headers,

@@ -14,7 +14,7 @@ from controlplane.observer.batch import AuditBatch
 from controlplane.observer.failure_groups import LISTED_AN_HOUR
 from controlplane.observer.store import LedgerStore
 from controlplane.observer.trim import trim
-from dataplane.ledger.deadletter import DeadLetterReason, dead_headers, reference_headers
+from dataplane.ledger.deadletter import DeathCause, dead_headers, reference_headers
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.names import cell_topic
 from dataplane.tables.redrives import REDRIVES_VERSION, RedriveProgress, encode_progress, format_place, redrive_key
@@ -98,7 +98,7 @@ def meta_of(pipe: Pipe, number: int) -> MessageMeta:
 
 
 def dead(pipe: Pipe, number: int, cause: str = "rejected", node: str = "transmit:crm", **more: Any) -> Message:
-    death = DeadLetterReason(node, cause, f"{cause}: answered 401", "401\nno such key")
+    death = DeathCause(node, cause, f"{cause}: answered 401", "401\nno such key")
     meta = meta_of(pipe, number)
     return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death), **more)
 
@@ -148,9 +148,7 @@ def test_dead_letter_becomes_a_row_an_offset_and_an_alert(store: LedgerStore, pl
 
 def test_dead_letter_without_its_message_is_listed_but_cannot_be_redriven(store: LedgerStore, placed: Pipe):
     meta = meta_of(placed, 0)
-    headers = reference_headers(
-        meta, DeadLetterReason("transmit:crm", "too-large", "too large"), "penstock.c1.egress.g1/0/5"
-    )
+    headers = reference_headers(meta, DeathCause("transmit:crm", "too-large", "too large"), "penstock.c1.egress.g1/0/5")
     save(store, Message(DEAD, 0, headers=headers))
     assert DeadLetter.objects.get().cause == "too-large"
     assert places("dead") == []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import DeadLetterReason, dead_headers
+from dataplane.ledger.deadletter import DeathCause, dead_headers
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.retrier.redrive_job import RedriveJob, What, fact_of, is_for, returned_record
@@ -126,7 +126,7 @@ TestRedriveJob.settings = settings(max_examples=200, stateful_step_count=40, dea
 def letter(node: str = "transmit:crm", **changes: Any) -> tuple[MessageMeta, list[tuple[str, bytes]]]:
     headers = message(0, attempt=3, first_us=5, tried=2, not_before_us=9, **changes).headers()
     meta = read_meta(headers)
-    return meta, dead_headers(meta, headers, DeadLetterReason(node, "rejected", "answered 400", "400\nno"))
+    return meta, dead_headers(meta, headers, DeathCause(node, "rejected", "answered 400", "400\nno"))
 
 
 @pytest.mark.parametrize(

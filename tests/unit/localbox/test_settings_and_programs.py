@@ -71,7 +71,7 @@ def test_default_ports_are_unique():
 def test_port_in_use_is_reported_with_its_process_and_its_variable():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with pytest.raises(BoxError, match=rf"port {port} is held by .*pid \d+.*set PENSTOCK_WEB_PORT"):
+        with pytest.raises(BoxError, match=rf"port {port} is in use by .*pid \d+.*set PENSTOCK_WEB_PORT"):
             check_free({"PENSTOCK_WEB_PORT": port})
     assert is_free(port)
 

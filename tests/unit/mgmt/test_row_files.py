@@ -64,10 +64,10 @@ def test_invalid_json_line_is_reported_with_its_number_and_reason(body: bytes, n
 @pytest.mark.parametrize(
     ("body", "number", "reason"),
     [
-        pytest.param(b"", 0, "the key's column 'key'", id="nothing"),
-        pytest.param(b"sku,name\na,b\n", 0, "the key's column 'key'", id="no such column"),
-        pytest.param(b"key,key\na,b\n", 0, "different names", id="a name twice"),
-        pytest.param(b"key,\na,b\n", 0, "different names", id="a name is empty"),
+        pytest.param(b"", 0, "the key column 'key'", id="nothing"),
+        pytest.param(b"sku,name\na,b\n", 0, "the key column 'key'", id="no such column"),
+        pytest.param(b"key,key\na,b\n", 0, "unique names", id="a name twice"),
+        pytest.param(b"key,\na,b\n", 0, "unique names", id="a name is empty"),
         pytest.param(b"key,n\na,1\nb\n", 2, "needs 2 values, as in the header row, got 1", id="too few"),
         pytest.param(b"key,n\na,1\nb,2,3\n", 2, "needs 2 values, as in the header row, got 3", id="too many"),
         pytest.param(b'key,n\na,"1\n', 1, "is not CSV", id="an open quote"),

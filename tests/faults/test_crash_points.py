@@ -27,18 +27,18 @@ from tests.support.data_plane import until
 from tests.support.failures import FAILURES
 from tests.support.ledger_checks import AuditReader
 from tests.support.receiver import Receiver
+from tests.support.sizes import CRASH_STEPS
 from tests.support.steps import Step, steps_of
 
 KINDS: Final[tuple[LaneKind, ...]] = ("process", "transmit", "transmit-retry", "retrier")
 CELLS: Final = 10
-A_FEW: Final = 8  # steps of each kind in the short run
 PATIENCE_S: Final = 240.0  # enough on a busy machine
 READING: Final = threading.Lock()  # all kinds share one ledger reader
 # Every lane passes these with any input: before an outcome is recorded, before it is reported, before the commit.
 SURE: Final = ("Lane._collect self._work.on_delivery", "Checkpointer._send self._outbox.send",
                "Checkpointer._commit self._consumer.commit")  # fmt: skip
 KILL: Final = ""
-MOSTLY: Final = 0.8  # share of the chosen steps that is reached again; the rest depends on timing
+MOSTLY: Final = 0.8  # share of the promised steps that is reached again; the rest depends on timing
 
 
 class Campaign:
@@ -195,11 +195,14 @@ def run(campaign: Campaign, steps: Sequence[Step], failures: Sequence[str] = (KI
     kinds = [failure for failure, _ in zip(itertools.cycle(failures), steps, strict=False)]
     for first in range(0, len(steps), CELLS):
         campaign.fail_at(steps[first : first + CELLS], kinds[first : first + CELLS])
-    assert len(campaign.reached) >= MOSTLY * len(steps), f"failed at {len(campaign.reached)} of {len(steps)} steps"
+    reached, wanted = sum(map(is_promised, campaign.reached)), sum(map(is_promised, steps))
+    assert reached >= MOSTLY * wanted > 0, f"failed at {reached} of {wanted} steps"
 
 
-def on_the_way(campaign: Campaign, kind: LaneKind) -> list[Step]:
-    return [step for step in steps_of(kind) if step.place in campaign.lines]
+def chosen(campaign: Campaign, kind: LaneKind) -> list[Step]:
+    """Return CRASH_STEPS of the steps that the traffic reaches, others in each run; all of them if there are fewer."""
+    steps = [step for step in steps_of(kind) if step.place in campaign.lines]
+    return sorted(random.sample(steps, min(CRASH_STEPS, len(steps))))
 
 
 def is_promised(step: Step) -> bool:
@@ -218,22 +221,14 @@ def test_kill_or_exception_around_audit_and_commit_loses_nothing(campaigns: dict
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("kind", KINDS)
-def test_kill_at_some_steps_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
-    steps = [step for step in on_the_way(campaigns[kind], kind) if is_promised(step)]
-    run(campaigns[kind], random.Random(20_261_121).sample(steps, A_FEW))
-
-
-@pytest.mark.long
 @pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("kind", KINDS)
 def test_kill_at_any_step_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
-    run(campaigns[kind], on_the_way(campaigns[kind], kind))
+    run(campaigns[kind], chosen(campaigns[kind], kind))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("kind", KINDS)
 def test_exception_at_any_step_loses_nothing(campaigns: dict[LaneKind, Campaign], kind: LaneKind):
-    run(campaigns[kind], on_the_way(campaigns[kind], kind), list(FAILURES))
+    run(campaigns[kind], chosen(campaigns[kind], kind), list(FAILURES))

@@ -13,6 +13,7 @@ import pytest
 from dataplane.ledger.bins import Bin
 from tests.support.data_plane import REPLICAS, DataPlane, until
 from tests.support.sender import Sender
+from tests.support.sizes import KILLS
 
 log = logging.getLogger(__name__)
 RATE = 200.0
@@ -109,10 +110,10 @@ def test_two_kills_under_load_lose_nothing(plane: DataPlane, request: pytest.Fix
         pytest.param(replicas, (2.0, 8.0), id="replica"),
     ],
 )
-def test_twenty_kills_under_load_lose_nothing(
+def test_repeated_kills_under_load_lose_nothing(
     plane: DataPlane,
     request: pytest.FixtureRequest,
     victims: Victims,
     between_s: Span,
 ):
-    run(plane, f"long-{request.node.callspec.id}", victims(plane), kills=20, seed=7, between_s=between_s)
+    run(plane, f"long-{request.node.callspec.id}", victims(plane), kills=KILLS, seed=7, between_s=between_s)

@@ -58,7 +58,7 @@ _prompt = ProcessWork.process
 
 def _process(self, messages):
     import time
-    time.sleep(1.5)
+    time.sleep(3)  # half a session: far above the lag before, also where the first seconds of a pipe are slow
     _prompt(self, messages)
 
 ProcessWork.process = _process

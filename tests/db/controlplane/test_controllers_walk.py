@@ -6,7 +6,6 @@ once faults are no longer injected, every request completes.
 """
 
 import logging
-import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,13 +25,21 @@ from tests.db.cast import MakeSpec
 from tests.db.controlplane.walking import World
 from tests.support import audit_trigger
 from tests.support.controllers import NAMES
+from tests.support.sizes import TICKS_STEPS
 from tests.support.statements import hang_up
 
 pytestmark = pytest.mark.django_db(transaction=True)
 log = logging.getLogger(__name__)
 A_WORLD: Final = 1_000  # steps; then a new world, because the rows grow
-LONG_STEPS: Final = int(os.environ.get("PENSTOCK_TICKS_STEPS", "100000"))
 LONG_WALKS: Final = 4  # in parallel, as far as there are workers
+MORE_WORLDS: Final = 20
+RARE: Final = (
+    "deploy return-release: done",
+    "provision roll-back: rolled back",
+    "provision switch-pipe: done",
+    "scale scale-out: done",
+    "scale scale-in: done",
+)
 
 
 @pytest.fixture
@@ -71,15 +78,16 @@ def test_four_controllers_keep_their_interlocks_under_faults_and_crashes(a_spec:
 @pytest.mark.timeout(8 * 3600)
 @pytest.mark.parametrize("number", range(LONG_WALKS))
 @pytest.mark.usefixtures("_witness")
-def test_controllers_keep_their_interlocks_for_a_hundred_thousand_steps(number: int, a_spec: MakeSpec):
+def test_controllers_keep_their_interlocks_for_a_long_time(number: int, a_spec: MakeSpec):
     seed = random.randrange(2**32)
     log.info("walk %d begins with seed %d", number, seed)
-    happened = walk(LONG_STEPS // LONG_WALKS, seed=seed, spec=a_spec)
+    happened = walk(TICKS_STEPS // LONG_WALKS, seed=seed, spec=a_spec)
+    for world in range(1, MORE_WORLDS + 1):  # a short walk may end before each of them has happened
+        if all(happened[what] for what in RARE):
+            break
+        happened += walk(A_WORLD, seed=seed + world, spec=a_spec)
     log.info("walk %d: %s", number, dict(sorted(happened.items())))
-    for what in ("deploy return-release: done", "provision roll-back: rolled back", "provision switch-pipe: done"):
-        assert happened[what], what
-    for what in ("scale scale-out: done", "scale scale-in: done"):
-        assert happened[what], what
+    assert not [what for what in RARE if not happened[what]]
 
 
 def _nothing(*_: object) -> None:

@@ -38,7 +38,7 @@ from mgmt.models import (
 )
 from tests.db.controlplane.test_observer_stores import AUDIT, Message
 
-pytestmark = [pytest.mark.django_db, pytest.mark.long]
+pytestmark = [pytest.mark.django_db, pytest.mark.long, pytest.mark.alone]
 PIPES: Final = 10_000
 TENANTS: Final = 50
 UNITS: Final = 30

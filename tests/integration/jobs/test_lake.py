@@ -26,6 +26,7 @@ from localbox.spark import ensure_spark, spark_env
 from tests.support.broker import Broker
 from tests.support.cluster import PIPE, TENANT, Cluster
 from tests.support.data_plane import until
+from tests.support.sizes import LAKE_KILLS
 
 NOW_US: Final = (int(time.time()) - 86_400) // 3_600 * 3_600_000_000  # the start of an hour, yesterday
 PARTITIONS: Final = 2
@@ -183,12 +184,11 @@ def test_rows_are_stored_once_with_their_columns_and_repeats_change_nothing(lake
 
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("kills", [1, 10])
-def test_kills_and_compaction_leave_every_row_once(lake: Lake, kills: int):
+def test_kills_and_compaction_leave_every_row_once(lake: Lake):
     reader = Reader(lake)
     first = 1_000
     lake.put(900, 100)  # the first batch with rows creates the table
-    for _ in range(kills):
+    for _ in range(LAKE_KILLS):
         until(lambda: lake.version() is not None, "the query runs", PATIENCE_S)
         for number in range(first, first + 2_000, 100):
             lake.put(number, 100)

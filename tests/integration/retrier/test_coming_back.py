@@ -230,6 +230,7 @@ def due(retrier: Retrier) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.alone
 def test_hundred_thousand_messages_of_one_destination_do_not_delay_another(broker: Broker, tmp_path: Path):
     """All fall due at once, on the same partitions; the other's arrive meanwhile, each due two seconds later."""
     retrier = Retrier(broker.address, "crowded", tmp_path)

@@ -11,6 +11,7 @@ from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import DEDUP, Fact
 from tests.support.data_plane import DataPlane, until
 from tests.support.killing import Killer
+from tests.support.sizes import STREAM_EVENTS, STREAM_KILLS
 
 COPIES, BATCH = 3, 100
 BY_ORDER = {"paths": ["order.id"], "window_s": 3600}
@@ -77,8 +78,8 @@ def test_each_id_passes_once_and_every_repeat_names_it_although_the_application_
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
-def test_each_id_passes_once_in_a_million_events_with_ten_kills(plane: DataPlane):
-    check_each_id_goes_on_once(plane, "dedup-long", ids=333_334, kills=10, limit_s=1_800)
+def test_each_id_passes_once_in_many_events_with_several_kills(plane: DataPlane):
+    check_each_id_goes_on_once(plane, "dedup-long", ids=STREAM_EVENTS // COPIES, kills=STREAM_KILLS, limit_s=1_800)
 
 
 def test_events_without_the_value_all_pass(plane: DataPlane):

@@ -17,6 +17,7 @@ from dataplane.spec.windows import WindowSpec
 from mgmt.messages.queries.records import newest_of_key
 from tests.support.data_plane import DataPlane, until
 from tests.support.killing import Killer
+from tests.support.sizes import STREAM_EVENTS, STREAM_KILLS
 
 SIZE_S, LATE_S = 5, 20
 BY_SHOP = {
@@ -146,5 +147,5 @@ def sums(panes: list[tuple[int, float]]) -> tuple[int, float]:
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
-def test_results_equal_a_count_over_a_million_events_with_ten_kills(plane: DataPlane):
-    check_results(plane, "windows-long", batches=10_000, size=100, kills=10, limit_s=1_800)
+def test_results_equal_a_count_over_many_events_with_several_kills(plane: DataPlane):
+    check_results(plane, "windows-long", batches=STREAM_EVENTS // 100, size=100, kills=STREAM_KILLS, limit_s=1_800)

@@ -9,6 +9,7 @@ import pytest
 from dataplane.names import LaneKind
 from tests.support.failing_lanes import WORLDS, Raiser, in_memory
 from tests.support.failures import FAILURES
+from tests.support.sizes import FAILURE_REPEATS
 from tests.support.steps import Step, steps_of
 
 LANES: Final = 4  # runs until one drains: the fault is raised once
@@ -54,5 +55,5 @@ def test_exception_at_any_step_loses_nothing_and_reports_nothing_false(kind: Lan
 @pytest.mark.timeout(1_800)
 def test_every_exception_at_every_step_loses_nothing(kind: LaneKind, failure: str, tmp_path: Path):
     for number, step in enumerate(passed(kind, tmp_path / "first")):
-        for nth in (1, 2, 3):
+        for nth in range(1, FAILURE_REPEATS + 1):
             fails_at(kind, step, failure, nth, tmp_path / f"{number}-{nth}")

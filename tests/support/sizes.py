@@ -1,0 +1,25 @@
+"""Sizes of the long campaigns: those of `make test-long` fit in about 40 minutes on two cores.
+
+A variable of the environment sets a larger size, for a night or a larger machine. CONTRIBUTING lists them.
+"""
+
+import os
+from typing import Final
+
+
+def size(variable: str, usual: int) -> int:
+    """Return the size that the environment sets, or the usual one."""
+    return int(os.environ.get(variable) or usual)
+
+
+WALK_STEPS: Final = size("PENSTOCK_WALK_STEPS", 20_000)
+TICKS_STEPS: Final = size("PENSTOCK_TICKS_STEPS", 4_000)
+CRASH_STEPS: Final = size("PENSTOCK_CRASH_STEPS", 20)
+FAILURE_REPEATS: Final = size("PENSTOCK_FAILURE_REPEATS", 1)
+KILLS: Final = size("PENSTOCK_KILLS", 4)
+LAKE_KILLS: Final = size("PENSTOCK_LAKE_KILLS", 3)
+STREAM_EVENTS: Final = size("PENSTOCK_STREAM_EVENTS", 60_000)
+STREAM_KILLS: Final = size("PENSTOCK_STREAM_KILLS", 3)
+LOSS_RUNS: Final = size("PENSTOCK_LOSS_RUNS", 20)
+OUTAGE_S: Final = size("PENSTOCK_OUTAGE_S", 180)
+JOURNEY_MESSAGES: Final = size("PENSTOCK_JOURNEY_MESSAGES", 2_000_000)

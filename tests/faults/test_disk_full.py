@@ -16,6 +16,7 @@ from tests.support.data_plane import REPLICAS, DataPlane
 from tests.support.full_disk import FullDisk, full_disk
 from tests.support.lane_plane import LanePlane
 from tests.support.plane import until
+from tests.support.sender import CONNECTIONS
 from tests.support.watch import Heartbeats
 
 UNLIMITED = (-1, -1)
@@ -40,7 +41,7 @@ def test_event_that_cannot_be_journalled_is_not_acked(plane: DataPlane):
     with plane.sender(key, 50) as sender:
         time.sleep(1)
         with no_room(plane):
-            time.sleep(0.3)  # requests in flight are answered
+            until(lambda: len(sender.refusals) >= 2 * CONNECTIONS, "requests from before are answered", 30)
             before = len(sender.acked)
             time.sleep(2)
             meanwhile = len(sender.acked) - before

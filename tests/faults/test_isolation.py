@@ -39,7 +39,7 @@ def test_storm_of_refusals_is_held_instead_of_dead_and_ends_with_a_newer_record(
     assert {r.position for r in plane.receiver.got["/storm-well"]} == sender.positions
     plane.receiver.answers["/storm"] = 204
     plane.cluster.publish_destinations("storm", destinations)
-    time.sleep(1)  # until lanes have read the record
+    plane.wait_applied()
     with plane.sender(key, 50) as again:
         time.sleep(1)
     until(
@@ -54,7 +54,7 @@ def test_paused_destination_gets_nothing_and_loses_nothing(plane: DataPlane):
     destinations = two(plane, "pause")
     key = plane.add_pipe("pause", destinations)
     plane.cluster.publish_destinations("pause", {"crm": destinations["crm"]}, "paused")
-    time.sleep(1)
+    plane.wait_applied()
     with plane.sender(key, 100) as sender:
         time.sleep(1)
     until(lambda: plane.whole("pause").at("crm", Bin.HELD) == sender.positions, "every unit is held", 60)

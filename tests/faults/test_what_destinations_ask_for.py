@@ -133,7 +133,7 @@ def test_chosen_held_messages_of_a_paused_destination_are_sent_and_the_others_st
     destinations = {"crm": {"url": plane.receiver.url("/chosen")}}
     key = plane.add_pipe("chosen", destinations)
     plane.cluster.publish_destinations("chosen", destinations, "paused")
-    time.sleep(1)
+    plane.wait_applied()
     positions = post(plane, key)
     until(lambda: plane.whole("chosen").at("crm", Bin.HELD) == positions, "every unit is held", 60)
     some = list(stored(plane, "held", "chosen"))[:3]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from cryptography.fernet import Fernet
 
@@ -90,6 +90,7 @@ class Cluster:
         self.producer = Producer({"bootstrap.servers": kafka, "acks": "all", "log_level": 3})
         self.fernet_key = Fernet.generate_key().decode()
         self.topics: dict[Purpose, TopicRecord] = {}
+        self.published = 0  # next offset of the control topic after the newest record that was published here
         self._version = int(time.time() * 1000)
 
     def make_topics(self) -> None:
@@ -140,8 +141,12 @@ class Cluster:
         """Put records on the control topic and wait until they are stored."""
         for record in records:
             key, value = encode_for_topic(record)
-            self.producer.produce(CONTROL_TOPIC, key=key, value=value)
+            self.producer.produce(CONTROL_TOPIC, key=key, value=value, on_delivery=self._stored)
         assert self.producer.flush(20) == 0
+
+    def _stored(self, error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        self.published = max(self.published, message.offset() + 1)
 
     def publish_rows(self, table: str, rows: Mapping[str, bytes | None]) -> None:
         """Publish rows (JSON text by key; None removes) of the tenant's look-up table, then the table."""

@@ -17,6 +17,7 @@ from controlplane.compute.files import ComputeFiles
 from controlplane.compute.port import DesiredApplication
 from controlplane.compute.processes import members, signal_all
 from controlplane.compute.releases import ReleaseStore
+from dataplane.names import LANE_KINDS
 from localbox.settings import ROOT, settings_from
 from localbox.spark import ensure_spark, spark_env
 from tests.support.broker import Broker
@@ -120,6 +121,18 @@ class DataPlane(Plane):
         beats = self.heartbeats.latest.values()
         kinds = {beat.kind for beat in beats if beat.at_us > since_us and beat.state == "running"}
         return kinds >= {"process", "transmit", "transmit-retry", "retrier"}
+
+    def wait_applied(self) -> None:
+        """Wait until every lane has applied the newest control record."""
+        since_us = time.time_ns() // 1_000
+
+        def is_applied() -> bool:
+            is_whole = self._all_beat(since_us)
+            beats = [beat for beat in self.heartbeats.latest.values() if beat.at_us > since_us]
+            lanes = [beat for beat in beats if beat.kind in LANE_KINDS and beat.state == "running"]
+            return is_whole and all(beat.table_offset >= self.cluster.published for beat in lanes)
+
+        until(is_applied, "every lane has the newest record", 60, seen=lambda: list(self.heartbeats.latest.values()))
 
     def ask_for(self, epoch: int, release: str) -> None:
         """Submit an application of this epoch and publish the cell, as the Provisioner does for a new epoch."""

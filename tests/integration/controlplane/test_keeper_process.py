@@ -59,10 +59,13 @@ class Keepers:
         self._release = ReleaseStore(var).pack(root)
         self._env = os.environ | {"PENSTOCK_VAR": str(var), "PENSTOCK_KAFKA": kafka, "PYTHONPATH": str(ROOT)}
         self._env.pop("DJANGO_SETTINGS_MODULE", None)
+        self.log = var / "keeper.log"
         self.process = self.start()
 
     def start(self) -> "subprocess.Popen[bytes]":
-        self.process = subprocess.Popen([sys.executable, "-m", "controlplane.compute.keeper"], cwd=ROOT, env=self._env)
+        command = [sys.executable, "-m", "controlplane.compute.keeper"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=self._env, stdout=log, stderr=log)
         return self.process
 
     def wish(self, epoch: int) -> None:
@@ -113,7 +116,7 @@ def test_killed_and_restarted_keeper_adopts_and_sigterm_drains_by_record(keepers
     first = started(keepers)
     keepers.end(signal.SIGKILL)
     keepers.start()
-    time.sleep(4)  # the keeper has started, run a few steps and handles signals
+    until(lambda: "adopted" in keepers.log.read_text())  # it handles signals since before that
     assert keepers.running() == first, "the application continued, and no second one was started"
     assert keepers.end(signal.SIGTERM) == 0
     assert drained(tmp_path, first)

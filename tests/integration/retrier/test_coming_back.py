@@ -127,6 +127,12 @@ class Retrier:
         self.read()
         return len(self.came) == sum(self.ends("retry-out").values())
 
+    def is_quiet(self) -> bool:
+        """Return True if nothing was stored on retry-out for a second, and all of it is read."""
+        before = self.ends("retry-out")
+        time.sleep(1)  # for records in flight to the broker
+        return self.ends("retry-out") == before and self.has_read_all()
+
     def ends(self, purpose: Purpose) -> dict[tuple[str, int], int]:
         """Return the end offset of each partition of a topic."""
         topic = self.cluster.topics[purpose]
@@ -311,8 +317,7 @@ def killed_move(retrier: Retrier, what: Literal["release", "redrive"], purpose: 
     retrier.ask(what, destination, first, rate=400)
     until(lambda: len(retrier.ids()) > 600 and retrier.told(first), "a part has come, and some of it is told", 60)
     retrier.kill()
-    time.sleep(1)  # records in flight have reached the broker
-    until(retrier.has_read_all, "all that came so far", 60)
+    until(retrier.is_quiet, "all that came so far", 60)
     so_far, told = len(retrier.came), retrier.told(first)
     assert told <= so_far < len(ids)
     untold = (sum(at_us <= one.at_us for _, at_us in retrier.came) - one.moved for one in retrier.tellings)

@@ -12,8 +12,8 @@ def size(variable: str, usual: int) -> int:
     return int(os.environ.get(variable) or usual)
 
 
-WALK_STEPS: Final = size("PENSTOCK_WALK_STEPS", 20_000)
-TICKS_STEPS: Final = size("PENSTOCK_TICKS_STEPS", 4_000)
+WALK_STEPS: Final = size("PENSTOCK_WALK_STEPS", 10_000)
+TICKS_STEPS: Final = size("PENSTOCK_TICKS_STEPS", 2_000)
 CRASH_STEPS: Final = size("PENSTOCK_CRASH_STEPS", 20)
 FAILURE_REPEATS: Final = size("PENSTOCK_FAILURE_REPEATS", 1)
 KILLS: Final = size("PENSTOCK_KILLS", 4)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 log = logging.getLogger(__name__)
 TURN: Final = LASTS / TURNS
 KILLED: Final = 0.05  # of the actions
-LONG_WALKS: Final = 4  # in parallel, as far as there are workers
+LONG_WALKS: Final = 4  # each with its own seed
 
 
 class Rows:

@@ -57,6 +57,15 @@ def test_parts_together_equal_the_whole_report(facts: list[FactSet], lags: list[
             assert abs(found.usage[key].cpu_us - spent.cpu_us) <= 2, "the difference is only rounding"
 
 
+def test_usage_of_many_pipes_is_whole_in_the_parts():
+    usage = UsageReport(1_000_000, 7, [PipeUsage(f"pipe_{number}", 2, 30, number) for number in range(200)])
+    parts = [decode_audit(part) for part in encode_parts(report([], [], usage), LIMIT)]
+    found = tally([(0, part) for part in parts]).usage
+    assert len(parts) > 3
+    assert sum(one.cpu_us for one in found.values()) == 1_000_007
+    assert {key.pipe: one[:2] for key, one in found.items() if key.pipe} == {f"pipe_{n}": (2, 30) for n in range(200)}
+
+
 @given(st.lists(facts, max_size=30), st.lists(lags, max_size=30), usages)
 def test_parts_are_within_the_limit_and_numbered_and_only_the_last_has_the_settled_offsets(
     facts: list[FactSet], lags: list[LagSet], usage: UsageReport | None

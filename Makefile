@@ -13,7 +13,7 @@ lock_hash = $(shell cksum $(1) 2>/dev/null | cut -d' ' -f1)
 RUN_STAMP := $(VENV)/.run-$(call lock_hash,requirements.lock)
 DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 
-PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests
+PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests examples
 
 .PHONY: help demo up down status archive secrets test test-long check lint types imports quick reference hooks bench lake-recompute chromium
 

@@ -12,7 +12,7 @@ from localbox.settings import ROOT
 FOLDER: Final = ROOT / "docs" / "decisions"
 PAGES: Final = {page.name[:4]: page for page in sorted(FOLDER.glob("[0-9]*.md"))}
 PARTS: Final = ("- Status: ", "- Date: ", "## Context", "## Decision", "## Consequences")
-SOURCES: Final = ("controlplane", "dataplane", "deploy", "docs", "mgmt", "platform", "templates", "tests")
+SOURCES: Final = ("controlplane", "dataplane", "deploy", "docs", "examples", "mgmt", "platform", "templates", "tests")
 AT_THE_ROOT: Final = (".env.example", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md", "pyproject.toml")
 SUFFIXES: Final = frozenset({".html", ".md", ".py", ".txt", ".yaml", ".yml"})
 REFERENCES: Final = re.compile(

@@ -1,7 +1,8 @@
 """Kafka clients of the control plane: one of each kind per process, created on first use and then kept.
 
 A client costs several threads and a connection to each broker; a task that created one per tick would create thousands
-in an hour. Consumers ask for the offsets of groups and partitions; an admin client never does: see decision 0661.
+in an hour. Consumers ask for the offsets of groups and partitions; an admin client never does: see
+docs/kafka-clients.md.
 """
 
 import atexit

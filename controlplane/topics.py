@@ -172,8 +172,8 @@ class TopicCreator:
 
         Lanes do not guess (auto.offset.reset=error). A group with running lanes takes no such commit: raises
         GroupIsRunningError, unless they committed meanwhile. A consumer that does not join the group commits: the admin
-        client's call may end the process (decision 0661). All groups are handled at once, because a consumer waits half
-        a second for its coordinator on its first request.
+        client's call may end the process (docs/kafka-clients.md). All groups are handled at once, because a consumer
+        waits half a second for its coordinator on its first request.
         """
         with ThreadPoolExecutor(max(1, len(groups))) as pool:
             list(pool.map(partial(self._commit_first, passed), groups, groups.values()))

@@ -3,7 +3,7 @@
 librdkafka begins no further request for a partition while five of its messages are in flight (an idempotent producer;
 RD_KAFKA_IDEMP_MAX_INFLIGHT, compared with a count of messages). It treats lingering messages as due meanwhile, and its
 thread spins until the brokers answer, which takes longer the less CPU they get. So nothing is handed to it that it
-would not send; the waiting records are sent in one request, as before (docs/decisions/0445).
+would not send; the waiting records are sent in one request, as before (docs/kafka-clients.md).
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
 """Spans of pages and the API, if OpenTelemetry's variables enable tracing: one per request, named by its route.
 
-A small middleware replaces OpenTelemetry's instrumentation of Django: see docs/decisions/0231.
+A small middleware replaces OpenTelemetry's instrumentation of Django: see docs/decisions/0229.
 """
 
 import atexit

@@ -105,7 +105,7 @@ def forbidden_calls(source: str) -> set[str]:
 
 
 def test_no_long_lived_process_requests_offsets_with_an_admin_client():
-    """Such a request may free memory that is still used, which crashes the process: decision 0661."""
+    """Such a request may free memory that is still used, which crashes the process: docs/kafka-clients.md."""
     files = [file for room in LONG_LIVED for file in (ROOT / room).rglob("*.py")]
     assert len(files) > 300
     found = {str(file.relative_to(ROOT)): calls for file in files if (calls := forbidden_calls(file.read_text()))}

@@ -111,7 +111,7 @@ def decide(group: LaneGroup, turn: SleepChange | None = None) -> ScaleDecision:
         return _keep(group, turn.why) if lanes == group.lanes else _change(group, lanes, turn.why)
     if not group.lanes:
         return _keep(group, f"no {group.unit}s are needed")
-    within = _within(group)
+    within = min(max(group.lanes, group.policy.minimum), group.policy.maximum)
     if within != group.lanes:
         return _change(group, within, f"the policy allows {group.policy.minimum} to {group.policy.maximum}")
     if not group.figures or group.figures[-1].at_s < group.now_s - STALE_S:
@@ -149,10 +149,6 @@ def target_of(group: LaneGroup) -> float:
     """Return the CPU that a lane should use at most, in cores: the policy's, or less below the group's ceiling."""
     ceiling = group.memory.ceiling
     return min(group.policy.target, ceiling * BELOW_CEILING) if ceiling else group.policy.target
-
-
-def _within(group: LaneGroup) -> int:
-    return min(max(group.lanes, group.policy.minimum), group.policy.maximum)
 
 
 def _scale_out(group: LaneGroup, load: GroupLoad, needed: int) -> ScaleDecision | None:

@@ -58,7 +58,7 @@ def _within_limit(rows: Sequence[_L]) -> list[_L]:
     listed = _listed(rows)
     kept = []
     for row in rows:
-        key = (_heap_of(row), _hour(row.at))
+        key = (tuple(getattr(row, name) for name in row.HEAP), _hour(row.at))
         if listed[key] < LISTED_AN_HOUR:
             listed[key] += 1
             kept.append(row)
@@ -75,10 +75,6 @@ def _listed(rows: Sequence[ListedMessage]) -> Counter[tuple[Heap, datetime]]:
     )
     counts = known.values_list(*model.HEAP, TruncHour("at")).annotate(n=Count("id")).order_by()
     return Counter({(heap, hour): n for *heap_, hour, n in counts for heap in (tuple(heap_),)})
-
-
-def _heap_of(row: ListedMessage) -> Heap:
-    return tuple(getattr(row, name) for name in row.HEAP)
 
 
 def _hour(at: datetime) -> datetime:

@@ -34,12 +34,6 @@ class RampProgress(Struct, frozen=True):
     stable: RampFigures
 
 
-class RevertRamp(Struct, frozen=True):
-    """Roll the ramp back. `reason`: why."""
-
-    reason: str
-
-
 class AdvanceRamp(Struct, frozen=True):
     """Advance to this share in percent; None: the revision goes live."""
 

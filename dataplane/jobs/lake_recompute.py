@@ -110,7 +110,10 @@ def recompute(
     if not isinstance(destination, LakeDestination):
         raise CannotRecomputeError(f"needs a lake destination of that revision, got {request.destination}")
     if any(
-        isinstance(record, PlanRecord) and record.pipe == request.pipe and _needs_state(record.spec) for record in table
+        isinstance(record, PlanRecord)
+        and record.pipe == request.pipe
+        and (record.spec.dedup is not None or bool(record.spec.windows))
+        for record in table
     ):
         raise CannotRecomputeError("needs a pipe without dedup and windows: their results depend on more than the plan")
     salt = PlanCache(table, settings.fernet_keys).salt(request.pipe) if compile_plan(plan.spec).needs_salt else b""
@@ -126,10 +129,6 @@ def recompute(
     where = f"{micros} >= {span.since_us} AND {micros} < {span.until_us}"
     LakeTable(spark, path).replace(table_rows(recomputed), where)
     return span
-
-
-def _needs_state(spec: PipeSpec) -> bool:
-    return spec.dedup is not None or bool(spec.windows)
 
 
 def _ingested(spark: SparkSession, settings: DataPlaneSettings, topic: TopicRecord) -> DataFrame:

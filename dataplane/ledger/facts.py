@@ -111,14 +111,3 @@ class FactBook:
         taken = self.sets()
         self.clear()
         return taken
-
-
-def merge_positions(one: bytes, other: bytes) -> bytes:
-    """Return the union of two serialized sets."""
-    merged: bytes = (BitMap64.deserialize(one) | BitMap64.deserialize(other)).serialize()
-    return merged
-
-
-def count_positions(positions: bytes) -> int:
-    """Return the number of units in a serialized set."""
-    return len(BitMap64.deserialize(positions))

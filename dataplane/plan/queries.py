@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from dataplane.names import QUERY_INPUTS
 from dataplane.spec import LakeDestination, PipeSpec
 
 _NEEDED_BY: Final[Mapping[str, Callable[[PipeSpec], bool]]] = {
@@ -16,8 +15,3 @@ _NEEDED_BY: Final[Mapping[str, Callable[[PipeSpec], bool]]] = {
 def needs_query(query: str, spec: PipeSpec) -> bool:
     """Return True if a spec needs the query of that name. Raises KeyError for an unknown name."""
     return _NEEDED_BY[query](spec)
-
-
-def queries_of(spec: PipeSpec) -> list[str]:
-    """Return the names of the queries that a spec needs, in the order of QUERY_INPUTS."""
-    return [query for query in QUERY_INPUTS if needs_query(query, spec)]

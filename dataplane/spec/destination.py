@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
+from dataplane.expr.patterns import compile_pattern
 from dataplane.spec.errors import SpecError
-from dataplane.spec.patterns import check_pattern
 from dataplane.spec.template import RequestTemplate, check_template
 
 Url = Annotated[str, Meta(min_length=8, max_length=2_000)]
@@ -131,7 +131,7 @@ def check_http(path: str, destination: HttpDestination) -> None:
     for number, rule in enumerate(destination.rules):
         _check_status(f"{path}.rules[{number}].when.status", rule.when.status)
         if rule.when.body is not None:
-            instructions += check_pattern(f"{path}.rules[{number}].when.body", rule.when.body)
+            instructions += _check_pattern(f"{path}.rules[{number}].when.body", rule.when.body)
     if instructions > MAX_INSTRUCTIONS:
         raise SpecError(f"{path}.rules", "needs shorter patterns: together they take too long to match")
     _check_headers(f"{path}.headers", destination.headers)
@@ -145,6 +145,14 @@ def check_http(path: str, destination: HttpDestination) -> None:
                 raise SpecError(f"{path}.auth.name", f"must not be one of `headers`, got {name}")
         case OAuth2(token_url):
             check_url(f"{path}.auth.token_url", token_url)
+
+
+def _check_pattern(path: str, pattern: str) -> int:
+    """Return the number of instructions of the pattern's program. Raises SpecError if RE2 refuses the pattern."""
+    try:
+        return int(compile_pattern(pattern).programsize)
+    except ValueError as exc:
+        raise SpecError(path, f"needs an RE2 pattern: {exc}") from exc
 
 
 def check_url(path: str, url: str) -> None:

@@ -32,7 +32,6 @@ from dataplane.tables.records import (
     cell_key,
     decode_record,
     destination_key,
-    encode_record,
     pipe_key,
     plan_key,
     quota_key,
@@ -254,8 +253,3 @@ class ControlReader:
 def snapshot_path(var: Path) -> Path:
     """Return the path of a host's snapshot."""
     return var / "data" / "control.json"
-
-
-def encode_for_topic(record: Record) -> tuple[bytes, bytes]:
-    """Return the key and value of a record in the control topic."""
-    return record_key(record).encode(), encode_record(record)

@@ -40,12 +40,10 @@ def check_destinations(spec: PipeSpec) -> None:
 def check_sources(tenant_id: str, spec: PipeSpec) -> None:
     """Raise SpecError for a Kafka source that this tenant may not read."""
     for name, source in spec.sources.items():
-        if isinstance(source, KafkaSource) and (why := _unreadable(source, tenant_id)):
+        if isinstance(source, KafkaSource) and (
+            why := why_not_readable(settings.PENSTOCK_KAFKA_CLUSTERS, source, tenant_id)
+        ):
             raise SpecError(f"$.sources.{name}.{why[0]}", why[1])
-
-
-def _unreadable(source: KafkaSource, tenant_id: str) -> tuple[str, str] | None:
-    return why_not_readable(settings.PENSTOCK_KAFKA_CLUSTERS, source, tenant_id)
 
 
 def check_outbound(path: str, url: str) -> None:

@@ -52,7 +52,7 @@ def checked_spec_of(document: Mapping[str, Any], *, owner: str = "") -> PipeSpec
     Raises SpecError, also for a document that takes too long to check; SandboxBusy, TooManyAtOnce.
     """
     text = _json(document)
-    if not _is_known(text):
+    if sha256(text).digest() not in _known:
         try:
             _spec_answer(trials().run(CheckSpec(text), cpu_s=CHECK_S, owner=owner))
         except SandboxLimit as exc:
@@ -133,10 +133,6 @@ def _of(found: Answer, kind: type[_T]) -> _T:
     if not isinstance(found, kind):
         raise SandboxBrokenError(f"needed {kind.__name__}, got {type(found).__name__}")
     return found
-
-
-def _is_known(text: bytes) -> bool:
-    return sha256(text).digest() in _known
 
 
 def _note_known(text: bytes) -> None:

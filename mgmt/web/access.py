@@ -53,7 +53,6 @@ SET_CREDENTIAL: Final = Role.EDITOR
 CHANGE_CHANNELS: Final = Role.EDITOR
 CHANGE_LOOKUPS: Final = Role.EDITOR  # tables and their rows
 CLOSE_PIPE: Final = Role.OWNER
-MANAGE_MEMBERS: Final = Role.OWNER
 
 
 class Forbidden(Exception):  # noqa: N818 named for what the caller answers

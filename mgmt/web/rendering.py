@@ -15,7 +15,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
 from mgmt import services
-from mgmt.alerts.queries.open_alert_count import open_alert_count
+from mgmt.alerts.queries.alerts import open_alert_count
 from mgmt.models import Tenant, User
 from mgmt.sandbox import SandboxRefused
 from mgmt.web import access

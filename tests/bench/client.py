@@ -12,18 +12,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-EVENT = json.dumps(
-    {
-        "order": {"id": 123456, "total": "12.50", "lines": [{"sku": "abc-1", "n": 1}, {"sku": "def-2", "n": 2}]},
-        "customer": {"name": "Ada Lovelace", "email": "ada@example.com", "since": "2026-01-02T03:04:05Z"},
-        "note": "n" * 250,
-    }
-).encode()
+from controlplane.capacity_test.sender import LoadTarget
 
-_HEAD: Final = (
-    b"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    b"Authorization: Bearer %b\r\nContent-Length: %d\r\n\r\n"
-)
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
@@ -60,8 +50,7 @@ class Load:
     """Load of `count` events at `rate` per second (0: closed loop, as fast as possible) over `connections`."""
 
     def __init__(self, *, port: int, key: str, count: int, rate: float, batch: int, connections: int) -> None:
-        body = EVENT if batch == 1 else b"[" + b",".join([EVENT] * batch) + b"]"
-        request = _HEAD % (key.encode(), len(body)) + body
+        request = LoadTarget("127.0.0.1", port, key, batch).request()
         self._requests = count // batch
         self._rate = rate / batch
         self._idle = [Connection(port, request) for _ in range(connections)]

@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Producer
 
+from controlplane.capacity_test.sender import EVENT
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import MINUTE_US, partition_base
 from dataplane.names import LANE_KINDS, WIRE_VERSION, LaneKind, Purpose
-from tests.bench.client import EVENT
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import Stand
 from tests.support.behaviours import hang, throttled

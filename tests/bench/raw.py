@@ -9,7 +9,7 @@ from typing import Any
 import pycurl
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.bench.client import EVENT
+from controlplane.capacity_test.sender import EVENT
 
 SAFE = {"acks": "all", "enable.idempotence": True, "linger.ms": 1, "compression.type": "lz4", "log_level": 3}
 

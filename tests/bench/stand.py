@@ -15,10 +15,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
+from controlplane.capacity_test.sender import EVENT
 from dataplane.names import LaneKind, lane_group
 from localbox.settings import ROOT
 from localbox.testing import Box
-from tests.bench.client import EVENT
 from tests.support.cluster import KEY, PIPE, Cluster
 
 STEPS: list[dict[str, Any]] = [{"op": "set", "path": "bench.seen", "value": True}, {"op": "remove", "path": "note"}]

@@ -16,6 +16,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
+from controlplane.capacity_test.sender import EVENT
 from dataplane.ingest.events import read_events
 from dataplane.ingest.replica import IngestReplica
 from dataplane.ingest.stamp import message_id
@@ -27,9 +28,7 @@ from dataplane.plan.stage import decode, encode
 from dataplane.runtime.garbage import collect_rarely
 from dataplane.runtime.lanes.lane import BATCH, Lane, LaneIdentity
 from dataplane.runtime.settings import DataPlaneSettings, settings_from
-from dataplane.tables.control import encode_for_topic
-from dataplane.tables.records import Record
-from tests.bench.client import EVENT
+from dataplane.tables.records import Record, encode_record, record_key
 from tests.bench.raw import SAFE
 from tests.bench.report import RUNS, Line
 from tests.bench.stand import FIVE_STEPS, STEPS
@@ -49,8 +48,7 @@ class MockCluster(Cluster):
     def publish(self, *records: Record) -> None:
         """Publish records as `Cluster` does, to the one partition that is read."""
         for record in records:
-            key, value = encode_for_topic(record)
-            self.producer.produce(CONTROL_TOPIC, key=key, value=value, partition=0)
+            self.producer.produce(CONTROL_TOPIC, key=record_key(record), value=encode_record(record), partition=0)
         assert self.producer.flush(20) == 0
 
 

@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dataplane.tables import control
-from dataplane.tables.control import ControlReader, encode_for_topic
-from dataplane.tables.records import QuotaRecord
+from dataplane.tables.control import ControlReader
+from dataplane.tables.records import QuotaRecord, encode_record, record_key
 
 NOBODY = "127.0.0.1:1"
 
@@ -29,8 +29,8 @@ def topic(kafka_servers: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def publish(kafka: str, topic: str, tenant: str) -> None:
     producer = Producer({"bootstrap.servers": kafka})
-    key, value = encode_for_topic(QuotaRecord(tenant, 1, events_per_s=5))
-    producer.produce(topic, key=key, value=value)
+    record = QuotaRecord(tenant, 1, events_per_s=5)
+    producer.produce(topic, key=record_key(record), value=encode_record(record))
     assert producer.flush(20) == 0
 
 

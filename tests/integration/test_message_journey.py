@@ -19,7 +19,6 @@ from pyroaring import BitMap64
 
 from dataplane.ingest.stamp import message_id
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, FactSet, encode
-from dataplane.ledger.facts import count_positions, merge_positions
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.units import format_position, position_of
 from dataplane.names import AUDIT_TOPIC
@@ -102,16 +101,16 @@ class Story:
 
     def tell(self, meta: MessageMeta, position: int, node: str, fact: str, detail: str = "") -> None:
         """Store a fact as a lane's audit record and as the Observer's row."""
-        units = BitMap64([position]).serialize()
-        facts = [FactSet(meta.pipe, node, meta.bucket, fact, detail, 0, units)]
+        units = BitMap64([position])
+        facts = [FactSet(meta.pipe, node, meta.bucket, fact, detail, 0, units.serialize())]
         audit = AuditRecord(AUDIT_VERSION, "c1", "lane", "transmit", time.time_ns() // 1_000, [], [], facts, [])
         self._producer.produce(AUDIT_TOPIC, encode(audit), key=b"c1")
         place = {"bucket": meta.bucket, "node": node, "fact": fact, "detail": detail, "audit_partition": 0}
         row = FactRow.objects.filter(pipe_id=meta.pipe, **place).first() or FactRow(
             pipe_id=meta.pipe, positions=BitMap64().serialize(), **place
         )
-        row.positions = merge_positions(bytes(row.positions), units)
-        row.count = count_positions(row.positions)
+        units |= BitMap64.deserialize(bytes(row.positions))
+        row.positions, row.count = units.serialize(), len(units)
         row.save()
 
     def attempt(self, meta: MessageMeta, position: int, destination: str, outcome: str, status: int) -> None:

@@ -36,7 +36,6 @@ from dataplane.names import (
 from dataplane.record_limits import TOPIC_MAX_BYTES
 from dataplane.spec import PipeSpec, TableDestination, parse_pipe_spec
 from dataplane.spec.keys import RANDOM_BYTES, key_digest, key_text
-from dataplane.tables.control import encode_for_topic
 from dataplane.tables.lookups import TableRecord, encode_row, encode_table, row_key, table_key
 from dataplane.tables.records import (
     ApiKeyRecord,
@@ -47,6 +46,8 @@ from dataplane.tables.records import (
     Record,
     StopRecord,
     TopicRecord,
+    encode_record,
+    record_key,
 )
 from dataplane.tables.sealed import bind, credential_place
 from tests.support.broker import Broker
@@ -140,7 +141,7 @@ class Cluster:
     def publish(self, *records: Record) -> None:
         """Put records on the control topic and wait until they are stored."""
         for record in records:
-            key, value = encode_for_topic(record)
+            key, value = record_key(record), encode_record(record)
             self.producer.produce(CONTROL_TOPIC, key=key, value=value, on_delivery=self._stored)
         assert self.producer.flush(20) == 0
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from pyroaring import BitMap64
+
 from dataplane.ledger.audit import FactSet
 from dataplane.ledger.facts import FactBook
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
@@ -226,12 +228,10 @@ class MemoryLane:
 
     def filed(self) -> dict[tuple[str, str, str], int]:
         """Return the number of units of each (node, fact, detail), and remove them from the recorded facts."""
-        from dataplane.ledger.facts import count_positions
-
         counts: dict[tuple[str, str, str], int] = {}
         for found in self.facts.take():
             key = (found.node, found.fact, found.detail)
-            counts[key] = counts.get(key, 0) + count_positions(found.positions)
+            counts[key] = counts.get(key, 0) + len(BitMap64.deserialize(found.positions))
         return counts
 
 

@@ -28,3 +28,8 @@ def open_alerts_by_need(*, pipe_ids: Iterable[str]) -> QuerySet[Alert]:
         output_field=IntegerField(),
     )
     return alerts_of(pipe_ids=pipe_ids, only_open=True).annotate(need=need).order_by("need", "-count", "id")
+
+
+def open_alert_count(tenant_id: str) -> int:
+    """Count a tenant's open alerts; acknowledged and snoozed alerts do not count."""
+    return Alert.objects.filter(pipe__tenant_id=tenant_id, state=Alert.State.OPENED).count()

@@ -1,10 +1,12 @@
-"""Rows of a look-up table by key, and the revisions that use the table."""
+"""Rows of a look-up table by key, for pages and for dry runs, and the revisions that use the table."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from dataplane.stages.decoding import decode_json
+from dataplane.stages.enrich import TableNotFoundError
 from mgmt.models import LookupRow, LookupTable, PipeRevision
 
 PAGE: Final = 50
@@ -48,3 +50,20 @@ def revisions_using(table: LookupTable) -> list[PipeRevision]:
 
 def _storable(text: str) -> str:
     return text.replace("\x00", "\ufffd")
+
+
+class StoredLookupRows:
+    """Look-up tables of one tenant for dry runs (dataplane.stages.enrich.TableRows): the rows that are stored now."""
+
+    def __init__(self, tenant_id: str) -> None:
+        self._tables = LookupTable.objects.filter(tenant_id=tenant_id, state=LookupTable.State.LIVE)
+
+    def row(self, table: str, key: str) -> Any:
+        """Return the row; None if there is none. Raises TableNotFoundError."""
+        found = self._tables.filter(name=table).values_list("id", flat=True).first()
+        if found is None:
+            raise TableNotFoundError(table)
+        if "\x00" in key:
+            return None  # no stored key contains NUL, and Postgres cannot compare it
+        text = LookupRow.objects.filter(table_id=found, key=key).values_list("row", flat=True).first()
+        return None if text is None else decode_json(text.encode())

@@ -65,8 +65,8 @@ def dry_run_panels(run: DryRun, draft: Draft, destinations: Sequence[str]) -> Dr
     panels: dict[str, NodePanel] = {}
     for name in ("normalize", "enrich", "route"):
         if name in nodes:
-            panels[name] = _panel(nodes[name], before)
-            before = _bodies(nodes[name]) or before
+            panels[name] = NodePanel(nodes[name].took_us, [_shown(one, before) for one in nodes[name].results])
+            before = {one.id: one.body for one in nodes[name].results if one.outcome == "passed"} or before
     if "enrich" in panels:
         panels["enrich"] = replace(panels["enrich"], note=_LOOKED_UP)
     if run.exploded > MAX_SHOWN:
@@ -92,10 +92,6 @@ def _value(found: Any) -> str:
     return "" if found is MISSING else msgspec.json.encode(found).decode()
 
 
-def _panel(trace: NodeTrace, before: Mapping[str, str]) -> NodePanel:
-    return NodePanel(trace.took_us, [_shown(one, before) for one in trace.results])
-
-
 def _destination_panel(
     trace: NodeTrace | None, before: Mapping[str, str], requests: Sequence[OutboundRequest]
 ) -> NodePanel:
@@ -104,10 +100,6 @@ def _destination_panel(
         return NodePanel(note="This event is not sent to this destination.")
     ended = [_shown(one, before) for one in trace.results if one.outcome != "passed" or one.peeked]
     return NodePanel(trace.took_us, ended, requests)
-
-
-def _bodies(trace: NodeTrace) -> dict[str, str]:
-    return {one.id: one.body for one in trace.results if one.outcome == "passed"}
 
 
 def _shown(one: DryRunResult, before: Mapping[str, str]) -> DryRunMessage:

@@ -11,7 +11,7 @@ from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.spec import DestinationSpec, PipeSpec, destination_of, keeps_order, parse_pipe_spec
 from mgmt.deliveries.queries.undelivered import UndeliveredCause
 from mgmt.ledger.queries.bucket_range import MINUTE_S, BucketRange, bucket_at, rate_per_s
-from mgmt.ledger.queries.minutes import MinuteLoss, minute_lines
+from mgmt.ledger.queries.minutes import minute_lines
 from mgmt.ledger.queries.timing import end_to_end_p95
 from mgmt.models import Destination, FactRow, Pipe, PipeRevision
 
@@ -66,7 +66,7 @@ def pipe_lines(
             per_s=rates.get(pipe.id, 0.0),
             lag_p95_us=lags.get(pipe.id),
             delivered=sum(line.bins.get(Bin.DELIVERED, 0) for line in minutes.get(pipe.id, [])),
-            lost_sealed=_lost_sealed(minutes.get(pipe.id, [])),
+            lost_sealed=sum(line.bins.get(Bin.LOST, 0) for line in minutes.get(pipe.id, []) if line.sealed_at),
             causes=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id),
             needs_you=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id and trouble.needs_you),
         )
@@ -115,10 +115,6 @@ def rates_of(pipe_ids: Sequence[str], now: datetime) -> Mapping[str, float]:
         pipe_id: rate_per_s(counts.get((pipe_id, bucket - 1), 0), counts.get((pipe_id, bucket), 0), elapsed_s)
         for pipe_id in pipe_ids
     }
-
-
-def _lost_sealed(lines: Sequence[MinuteLoss]) -> int:
-    return sum(line.bins.get(Bin.LOST, 0) for line in lines if line.sealed_at)
 
 
 def specs_in_use(pipe: Pipe) -> dict[int, PipeSpec]:

@@ -3,11 +3,12 @@
 from datetime import date
 
 import pytest
+from pyroaring import BitMap64
 
 from dataplane.jobs.lake_batch import LakeHour, ends_of, file_facts, groups_of, hour_of, note_lags
 from dataplane.jobs.lake_writer import UnknownLakeError, table_path
 from dataplane.ledger.breakdown import Breakdown, Slice
-from dataplane.ledger.facts import Fact, FactBook, FactKey, count_positions
+from dataplane.ledger.facts import Fact, FactBook, FactKey
 from dataplane.ledger.meta import MessageMeta, encode_meta
 from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.stopwatch import stamp
@@ -72,7 +73,7 @@ def test_facts_and_lags_are_recorded_for_every_unit():
     file_facts(units, Fact.DELIVERED, facts)
     note_lags(units, lags, NOON_US + 5)
     filed = {FactKey(one.node, one.fact, one.detail, one.child): one.positions for one in facts.take()}
-    assert {key: count_positions(positions) for key, positions in filed.items()} == {
+    assert {key: len(BitMap64.deserialize(positions)) for key, positions in filed.items()} == {
         FactKey("transmit:lake", Fact.DELIVERED): 2,
         FactKey("transmit:lake", Fact.DELIVERED, "", 1): 1,
     }

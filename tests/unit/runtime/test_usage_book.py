@@ -5,6 +5,7 @@ from confluent_kafka import Consumer, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.capacity_test.sender import EVENT
 from dataplane.jobs.lanes import make_work
 from dataplane.ledger.audit import AuditRecord, decode_audit
 from dataplane.ledger.usage import PipeUsage, UsageReport
@@ -12,7 +13,6 @@ from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.lanes.lane import LaneIdentity
 from dataplane.runtime.telemetry.usage import TELL_S, UsageBook
 from tests.bench import threads
-from tests.bench.client import EVENT
 from tests.bench.stand import STEPS
 from tests.support.cluster import PIPE
 

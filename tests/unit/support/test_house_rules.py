@@ -26,6 +26,9 @@ DIALECT: Final = re.compile(
 )
 # Code, tags, and names of fields before their description.
 NOT_PROSE: Final = re.compile(r"`[^`]*`|\{[^{}]*\}|<[^<>]*>|\{%.*?%\}|^\s*\w+: ", re.DOTALL)
+PATHS: Final = re.compile(
+    r"`((?:controlplane|dataplane|deploy|docs|examples|mgmt|platform|static|templates|tests)/[\w./-]+)`"
+)
 HOOK: Final = ROOT / ".githooks" / "commit-msg"
 
 
@@ -91,6 +94,17 @@ def test_texts_comments_and_templates_are_plain_english():
         if (match := DIALECT.search(line))
     ]
     assert not found
+
+
+def test_every_path_that_the_docs_name_exists():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
+    missing = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in pages
+        for path in PATHS.findall(page.read_text())
+        if not (ROOT / path).exists()
+    ]
+    assert not missing
 
 
 @pytest.mark.parametrize(

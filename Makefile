@@ -15,7 +15,7 @@ DEV_STAMP := $(VENV)/.dev-$(call lock_hash,requirements-dev.lock)
 
 PACKAGES := manage.py platform/config platform/localbox mgmt controlplane dataplane tests examples
 
-.PHONY: help demo up down status archive secrets test test-long check lint types imports quick reference hooks bench lake-recompute chromium
+.PHONY: help demo up down status archive secrets test test-long check lint types imports quick coverage reference hooks bench lake-recompute chromium
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,6 +69,11 @@ imports: $(DEV_STAMP)
 
 quick: $(DEV_STAMP)
 	@$(BIN)/pytest tests/unit tests/db --numprocesses=2
+
+coverage: $(DEV_STAMP) ## the unit and db tests with their coverage; fails under the gate
+	@mkdir -p var/coverage
+	@$(BIN)/pytest tests/unit tests/db --numprocesses=2 --cov --cov-report=json:var/coverage/report.json
+	@$(BIN)/python -m tests.coverage_gate var/coverage/report.json
 
 test: check chromium ## everything, on real services and in Chromium
 	@$(BIN)/pytest tests/e2e tests/faults tests/integration --durations=20 --numprocesses=2 --dist=loadscope --no-loadscope-reorder

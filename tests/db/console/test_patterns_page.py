@@ -57,7 +57,7 @@ def test_each_signal_has_its_baseline_and_reporting_threshold(watched: Pipe):
     now = pattern_now(watched)
     assert now
     assert now.since == start_of(hour_of(block_at(timezone.now())) * IN_HOUR)
-    assert [(line.now, line.usual, line.told, line.basis) for line in now.lines] == [
+    assert [(line.now, line.usual, line.threshold, line.basis) for line in now.lines] == [
         ("200", "200", "below 148 or above 270", "in the hours before"),
         ("1 %", "1 %", "above 7 %", "in the hours before"),
         ("0 s", "0 s", "above 2.5 s", "in the hours before"),

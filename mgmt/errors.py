@@ -52,6 +52,24 @@ class PipeClosedError(ServiceError):
     code = "pipe-closed"
 
 
+class PipePausedError(ServiceError):
+    """The pipe is paused and would hold the messages."""
+
+    code = "pipe-paused"
+
+
+class FixNotLiveError(ServiceError):
+    """The pipe was paused because its steps fail, and the revision that fails is still live."""
+
+    code = "fix-not-live"
+
+
+class UnchangedError(ServiceError):
+    """The revision would not change anything."""
+
+    code = "unchanged"
+
+
 class DestinationRemovedError(ServiceError):
     """The destination was removed from its pipe."""
 

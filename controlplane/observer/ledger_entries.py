@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from controlplane.observer.attempts import at_us
 from controlplane.observer.merge import clean
 from dataplane.causes import Cause
-from dataplane.ledger.deadletter import death_of, original_of
+from dataplane.ledger.deadletter import can_run_again, death_of, original_of
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.names import PartitionKey, Purpose, transmit_node
 from dataplane.tables.redrives import EARLY_RELEASE_PREFIX, REDRIVE_PREFIX, RedriveProgress, decode_progress
@@ -59,7 +59,9 @@ class LedgerEntries(Struct):
         letter = _letter(meta, headers, message)
         self.letters.append(letter)
         is_copy = not original_of(headers)  # a dead letter by reference has no body to send
-        if is_copy and letter.node == transmit_node(letter.destination):  # earlier nodes leave no request
+        # A letter of transmit has the request's body; one of the steps has the event's, which returns to the steps.
+        ended_at_transmit = letter.node == transmit_node(letter.destination)
+        if is_copy and (ended_at_transmit or (not letter.destination and can_run_again(death_of(headers)))):
             self.places.append(_stored_position(meta, OffsetSet.Kind.DEAD, letter.cause, message))
 
     def _add_signal(self, key: bytes, value: bytes | None) -> None:

@@ -5,7 +5,7 @@ unit that the next node has not yet passed is queued; a unit that the next node 
 lost.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -184,7 +184,10 @@ def _upstream_bins(books: BucketFacts, sent: UnitSet, through: UnitSet) -> Bins:
     for node in UPSTREAM_NODES:
         known = {name: units | known[name] for name, units in _settled_at(books, node).items()}
     due = sent - through
-    entrance = _held_at_entrance(books)
+    rounds = _rounds(books, ENTRANCE)
+    known[Bin.DEAD] = _finally_dead(books, UPSTREAM_NODES, rounds)
+    # Released and redriven units return through the ingest topic.
+    entrance = _state_after_rounds(books, rounds, back_on="ingest")
     known[Bin.HELD] = entrance.held
     queued = (due - _passed_units(books, "ingest")) | _in_dedup(books) | _in_slow_lane(books)
     known[Bin.QUEUED] = queued | entrance.waiting
@@ -201,7 +204,7 @@ def _destination_bins(books: BucketFacts, name: str) -> Bins:
     rounds = _rounds(books, transmit)
     waited = union(pair for round_ in rounds for pair in round_.begun.items())
     state = _state_after_rounds(books, rounds, back_on="retry-out")
-    known[Bin.DEAD] = _finally_dead(books, transmit, rounds) | _facts(books, transform, Fact.DEAD)
+    known[Bin.DEAD] = _finally_dead(books, (transmit,), rounds) | _facts(books, transform, Fact.DEAD)
     known[Bin.HELD] = state.held
     known[Bin.RETRYING] = waited - state.lost
     due = due | waited
@@ -212,11 +215,6 @@ def _destination_bins(books: BucketFacts, name: str) -> Bins:
     known[Bin.QUEUED] = queued
     known[Bin.LOST] = due
     return _first_match(known, due)
-
-
-def _held_at_entrance(books: BucketFacts) -> "_RoundState":
-    """Return the state of units held before the steps. Released ones return through the ingest topic."""
-    return _state_after_rounds(books, _rounds(books, ENTRANCE), back_on="ingest")
 
 
 def _in_dedup(books: BucketFacts) -> UnitSet:
@@ -234,7 +232,7 @@ def _in_slow_lane(books: BucketFacts) -> UnitSet:
 
 
 class _Round(Struct, frozen=True):
-    """One round of a destination: the units that were parked, held, redriven and released in it."""
+    """One round of a destination, or of the steps: the units that were parked, held, redriven and released in it."""
 
     number: int
     parked: UnitSet
@@ -257,7 +255,7 @@ class _RoundState(Struct, frozen=True):
 
 
 def _rounds(books: BucketFacts, node: str) -> list[_Round]:
-    """Return the rounds of this destination's units, in ascending order."""
+    """Return the rounds of the units at this node, in ascending order."""
     begin = (Fact.PARKED, Fact.HELD, Fact.REDRIVEN)
     numbers = sorted({_number(k.detail) for k in books.facts if k.node == node and k.fact in begin})
     return [_Round(n, *(_of_round(books, node, fact, n) for fact in (*begin, Fact.RELEASED))) for n in numbers]
@@ -296,11 +294,11 @@ def _state_after_rounds(books: BucketFacts, rounds: Sequence[_Round], *, back_on
     return _RoundState(held, lost, begun - held - lost)
 
 
-def _finally_dead(books: BucketFacts, node: str, rounds: Sequence[_Round]) -> UnitSet:
-    """Return dead units that were not redriven since."""
+def _finally_dead(books: BucketFacts, nodes: Collection[str], rounds: Sequence[_Round]) -> UnitSet:
+    """Return the units that are dead at one of these nodes and were not redriven since."""
     deaths: dict[int, UnitSet] = {}
     for key, positions in books.facts.items():
-        if key.node == node and key.fact == Fact.DEAD:
+        if key.node in nodes and key.fact == Fact.DEAD:
             life = life_of(key.detail)
             deaths[life] = deaths.get(life, UnitSet()) | UnitSet({key.child: positions})
     redriven = {round_.number: round_.redriven for round_ in rounds}
@@ -357,7 +355,8 @@ def _node_lines(
         if node == EXPLODES_AT:
             arrived = arrived | exploded
         settled = _settled_at(books, node)
-        settled[Bin.HELD] &= upstream[Bin.HELD]  # released units have passed the node
+        for name in (Bin.HELD, Bin.DEAD):
+            settled[name] &= upstream[name]  # released and redriven units have passed the node
         arrived = arrived - union(pair for units in settled.values() for pair in units.items())
         lost = UnitSet()
     for name, bins in destinations.items():

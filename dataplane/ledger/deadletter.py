@@ -10,13 +10,15 @@ from typing import Final
 from msgspec import Struct
 
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
+from dataplane.names import PROCESS_NODES
 
 NODE_HEADER: Final = "penstock-node"
 CAUSE_HEADER: Final = "penstock-cause"
 DETAIL_HEADER: Final = "penstock-detail"
 ANSWER_HEADER: Final = "penstock-answer"
+PART_HEADER: Final = "penstock-part"  # the body is that of a child, so the steps cannot run on it again
 ORIGINAL_HEADER: Final = "penstock-original"  # of a dead letter by reference: `<topic>/<partition>/<offset>`
-_MARKS: Final = frozenset({NODE_HEADER, CAUSE_HEADER, DETAIL_HEADER, ANSWER_HEADER, ORIGINAL_HEADER})
+_MARKS: Final = frozenset({NODE_HEADER, CAUSE_HEADER, DETAIL_HEADER, ANSWER_HEADER, PART_HEADER, ORIGINAL_HEADER})
 # Size limits of these headers, together well below record_limits.HOP_BYTES. The DeadLetter rows hold less.
 NODE_BYTES: Final = 256
 DETAIL_BYTES: Final = 2_000
@@ -29,12 +31,14 @@ class DeathCause(Struct, frozen=True):
     cause:  one of a closed list
     detail: a sentence without payload or secret
     answer: status line and beginning of the destination's answer, as text; "" if there was none
+    part:   true for a child that an explode made: its body is not that of the event
     """
 
     node: str
     cause: str
     detail: str = ""
     answer: str = ""
+    part: bool = False
 
 
 def dead_headers(meta: MessageMeta, headers: Headers, death: DeathCause) -> Headers:
@@ -55,7 +59,13 @@ def alive_headers(headers: Headers) -> Headers:
 def death_of(headers: Headers) -> DeathCause:
     """Return node, cause, detail and answer of a dead letter; a missing header gives ""."""
     found = {name: value.decode("utf-8", "replace") for name, value in headers if name in _MARKS}
-    return DeathCause(*(found.get(name, "") for name in (NODE_HEADER, CAUSE_HEADER, DETAIL_HEADER, ANSWER_HEADER)))
+    texts = (found.get(name, "") for name in (NODE_HEADER, CAUSE_HEADER, DETAIL_HEADER, ANSWER_HEADER))
+    return DeathCause(*texts, part=PART_HEADER in found)
+
+
+def can_run_again(death: DeathCause) -> bool:
+    """Return True if a dead letter ended in the pipe's steps and has the event's own body: the steps can run on it."""
+    return death.node in PROCESS_NODES[:3] and not death.part
 
 
 def original_of(headers: Headers) -> str:
@@ -71,6 +81,8 @@ def _marks(death: DeathCause) -> Headers:
     ]
     if death.answer:
         marks.append((ANSWER_HEADER, _cut(death.answer, ANSWER_BYTES)))
+    if death.part:
+        marks.append((PART_HEADER, b"1"))
     return marks
 
 

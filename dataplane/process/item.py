@@ -27,7 +27,8 @@ class ProcessItem(msgspec.Struct, gc=False):
     body:      the bytes as of the last stage, None while `value` is newer
     original:  the body for a dead letter: as it was read, or of a child as it was made
     judged:    dedup has judged it
-    back:      it has returned to the ingest topic: judged, or released from held
+    back:      it has returned to the ingest topic: judged, released from held, or redriven
+    part:      an explode made it
     ways:      the number of destinations that the routes chose; 0 if there are no routes
     stopwatch: the stamp with which it returned
 
@@ -44,6 +45,7 @@ class ProcessItem(msgspec.Struct, gc=False):
     ways: int = 0
     judged: bool = False
     back: bool = False
+    part: bool = False
     stopwatch: bytes = b""
 
     def read(self) -> Any:
@@ -78,7 +80,7 @@ def child_of(item: ProcessItem, number: int, body: bytes) -> ProcessItem:
     """Return the child with this number that an explode made: it has its own id and the message's position."""
     meta = msgspec.structs.replace(item.meta, id=f"{item.meta.id}.{number}", child=number)
     headers = [(name, b"%b.%d" % (value, number) if name == _CE_ID else value) for name, value in item.headers]
-    child = ProcessItem(meta, item.message, headers, body, body, back=item.back, stopwatch=item.stopwatch)
+    child = ProcessItem(meta, item.message, headers, body, body, back=item.back, part=True, stopwatch=item.stopwatch)
     if item.about is not NOTHING_KNOWN:
         child.about = about(meta)
     return child

@@ -17,6 +17,7 @@ from dataplane.ledger.facts import (
     Fact,
     FactBook,
     FactKey,
+    dead_detail,
     log_key,
 )
 from dataplane.ledger.meta import MessageMeta
@@ -95,7 +96,7 @@ class MessageRun:
         """Note that a unit is dead-lettered at `node`."""
         self.died.add(meta.position)
         self.why = f"{node}: {cause}"
-        self._add(FactKey(node, Fact.DEAD, cause, meta.child), meta)
+        self._add(FactKey(node, Fact.DEAD, dead_detail(cause, meta.life), meta.child), meta)
 
     def held(self, meta: MessageMeta) -> None:
         """Note that a message is held before the steps, in the round of its meta."""

@@ -167,7 +167,7 @@ class Runner:
         if why.cause is Cause.INTERNAL_ERROR:
             self._log_once(run.pipe, item.meta.revision, why)
         run.dead(node, why.cause, item.meta)
-        death = DeathCause(node, why.cause, why.detail)
+        death = DeathCause(node, why.cause, why.detail, part=item.part)
         original = (self._input, run.partition, offset_of(item))
         self._letters.send(run, death, meta=item.meta, headers=item.headers, value=item.original, original=original)
         run.owed += 1

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dataplane.ledger.facts import EXPLODED, Fact, FactKey
+from dataplane.ledger.facts import EXPLODED, Fact, FactKey, cause_of
 from dataplane.ledger.traceparent import carrying, sampled
 from dataplane.ledger.units import format_position
 from dataplane.names import transform_node
@@ -54,7 +54,7 @@ class ProcessTracing:
         for node, fact, detail, _ in facts:
             span.add_event(fact, {"penstock.node": node} | ({"penstock.detail": detail} if detail else {}))
             if fact == Fact.DEAD:
-                self._tracing.fail(span, detail)
+                self._tracing.fail(span, cause_of(detail))
 
     def _said(self, item: ProcessItem) -> dict[str, Any]:
         meta, message = item.meta, item.message

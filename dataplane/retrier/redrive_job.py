@@ -1,6 +1,6 @@
 """A redrive job: which offsets of which partitions to return, in order.
 
-They return to retry-out; messages that were held before the steps return to the ingest topic.
+They return to retry-out; messages that were held before the steps, or died in them, return to the ingest topic.
 
 Pure: the caller reports each record that it has read or stored.
 """
@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import alive_headers
+from dataplane.ledger.deadletter import DeathCause, alive_headers, can_run_again
 from dataplane.ledger.facts import Fact, FactKey
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.names import ENTRANCE, PartitionKey, transmit_node
@@ -128,14 +128,17 @@ def _from_offset(offsets: BitMap64, first: int) -> BitMap64:
     return left
 
 
-def is_for(job: RedriveJob, meta: MessageMeta, node: str) -> bool:
-    """Return True if a record belongs to the job; a redrive takes only messages that were dead-lettered at transmit.
+def is_for(job: RedriveJob, meta: MessageMeta, death: DeathCause) -> bool:
+    """Return True if a record belongs to the job.
 
-    node: node of the dead letter, "" for a record that is none
+    A redrive to a destination takes only messages that were dead-lettered at transmit; one without a destination takes
+    those that ended in the pipe's steps. The node of `death` is "" for a record that is no dead letter.
     """
     if (meta.pipe, meta.destination) != job.name:
         return False
-    return job.what != "redrive" or node == transmit_node(meta.destination)
+    if job.what != "redrive":
+        return True
+    return death.node == transmit_node(meta.destination) if meta.destination else can_run_again(death)
 
 
 def returned_record(

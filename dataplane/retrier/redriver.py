@@ -141,7 +141,7 @@ class Redriver:
         except (KeyError, msgspec.DecodeError):
             self.job.useless(place, offset)
             return
-        if original_of(headers) or not is_for(self.job, meta, death_of(headers).node):
+        if original_of(headers) or not is_for(self.job, meta, death_of(headers)):
             self.job.useless(place, offset)
             return
         self._allowance -= 1
@@ -162,7 +162,7 @@ class Redriver:
         self._lane.producer.send(topic.name, token, value=message.value(), headers=headers, **routing)
 
     def _revision_of(self, meta: MessageMeta) -> int:
-        """Return the revision to run: for a message held before the steps, the one with the highest weight now."""
+        """Return the revision to run: for a message that returns to the steps, the one with the highest weight now."""
         pipe = self._lane.table.pipe(meta.pipe)
         if meta.destination or pipe is None:
             return meta.revision

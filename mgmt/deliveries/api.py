@@ -101,12 +101,21 @@ class MovesView(View):
         "start_move",
         request=MoveIn,
         responses=answers(
-            201, MoveOut, "invalid", "role-too-low", "not-found", "nothing-to-move", "body-too-large", "media-type"
+            201,
+            MoveOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "nothing-to-move",
+            "pipe-paused",
+            "body-too-large",
+            "media-type",
         ),
     )
     def post(self, request: Request, pipe: str) -> Response:
         """Redrive dead letters or release held messages of one destination. No message is moved twice.
 
+        With an empty `destination`, dead letters that failed in the pipe's steps run again through the live revision.
         Released messages are sent even if the destination is paused or suspended; later messages stay held.
         """
         row = access.get_pipe(self.user, pipe, access.MOVE_MESSAGES)

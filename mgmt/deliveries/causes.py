@@ -18,9 +18,9 @@ ENDINGS: Final = {
 }
 _KEPT: Final = "Then resume the destination: Penstock sends one message, and releases the rest if it is accepted."
 _RESEND: Final = "Once fixed, redrive the dead letters: the same messages are sent again with the same ids."
-_SEND_AGAIN: Final = (
-    "The message failed before its request was built, so it cannot be redriven: once the cause is fixed, send the "
-    "event again with the same id."
+_RUN_AGAIN: Final = (
+    "Once the cause is fixed, run the dead letters again through the live revision: the same events keep their ids. "
+    "Events that failed in the steps of one destination, or after an explode step, must be sent again instead."
 )
 _WAITS: Final = "Nothing is lost: messages are retried until the retry period of the destination ends."
 
@@ -46,7 +46,7 @@ def _final(code: Cause, words: str, meaning: str, *todo: str, whose: str = DESTI
 
 
 def _unready(code: Cause, words: str, meaning: str, *todo: str, whose: str = PIPE) -> CauseText:
-    return CauseText(code, words, meaning, whose, FINAL, (*todo, _SEND_AGAIN))
+    return CauseText(code, words, meaning, whose, FINAL, (*todo, _RUN_AGAIN))
 
 
 def _held(code: Cause, words: str, meaning: str, *todo: str, whose: str = DESTINATION) -> CauseText:
@@ -372,8 +372,9 @@ ALL: Final = (
         HELD,
         (
             "Read the newest dead letters: they name the step, the path and the problem with the value.",
-            "Fix the steps and publish a revision, or fix the events at the sender.",
-            "Then resume the pipe: held events are processed with the live revision.",
+            "Fix the steps and publish a revision: it takes all keys at once. Or fix the events at the sender.",
+            "Once it is live, resume the pipe: one held event is processed first, and the rest follows if it passes.",
+            "Then run the dead letters again through the new revision.",
         ),
     ),
     CauseText(

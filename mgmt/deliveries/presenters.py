@@ -20,6 +20,8 @@ _MOVES: Final = {
     Redrive.State.ABORTED: ("off", "aborted"),
     Redrive.State.DONE: ("fine", "done"),
 }
+_REDRIVEN: Final = ("wait", "redriven")
+_SEND_AGAIN: Final = "cannot be redriven: publish a fix, then send the events again with the same ids"
 _ALERTS: Final = {
     Alert.State.OPENED: "bad",
     Alert.State.ACKNOWLEDGED: "wait",
@@ -36,13 +38,14 @@ STATES: Final = {
 
 @dataclass(frozen=True)
 class DeadLetterLine:
-    """Dead letter in words; `code` is "" if its cause has no help page."""
+    """Dead letter in words; `code` is "" if its cause has no help page. `state`: (colour, words)."""
 
     row: DeadLetter
     words: str
     detail: str
     code: str
     position: str
+    state: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,16 @@ class MessageContent:
 
 @dataclass(frozen=True)
 class DeadLetterGroup:
-    """Dead letters of one destination and cause that were not redriven."""
+    """Dead letters of one destination and cause that were not redriven.
+
+    `redrivable` is false if no redrive can take them; then `todo` says what helps.
+    """
 
     fact: WaitingMessages
     words: str
     code: str
+    redrivable: bool
+    todo: str
 
 
 @dataclass(frozen=True)
@@ -118,13 +126,16 @@ class AlertDetails:
     probe: tuple[str, str] | None
 
 
-def dead_letter_line(row: DeadLetter) -> DeadLetterLine:
-    """Return a dead letter in words."""
+def dead_letter_line(row: DeadLetter, after_redrive: str = "") -> DeadLetterLine:
+    """Return a dead letter in words. `after_redrive`: what became of it since it was redriven, if that is known."""
     detail = _without_cause(row.detail)
     words = cause_in_words(row.cause)
     if detail.startswith("answered "):  # the status includes the information of the cause
         words, detail = detail, ""
-    return DeadLetterLine(row, capitalised(words), detail, _code(row.cause), format_position(row.position))
+    state = ("bad", "open")
+    if row.move_id:
+        state = ("off" if after_redrive == "filtered" else "fine", after_redrive) if after_redrive else _REDRIVEN
+    return DeadLetterLine(row, capitalised(words), detail, _code(row.cause), format_position(row.position), state)
 
 
 def readable_body(body: bytes) -> str:
@@ -136,9 +147,9 @@ def readable_body(body: bytes) -> str:
         return text
 
 
-def dead_letter_group(fact: WaitingMessages) -> DeadLetterGroup:
+def dead_letter_group(fact: WaitingMessages, *, redrivable: bool = True) -> DeadLetterGroup:
     """Return a group of dead letters in words."""
-    return DeadLetterGroup(fact, cause_in_words(fact.cause), _code(fact.cause))
+    return DeadLetterGroup(fact, cause_in_words(fact.cause), _code(fact.cause), redrivable, _SEND_AGAIN)
 
 
 def held_group(fact: DeliveryState) -> HeldGroup:

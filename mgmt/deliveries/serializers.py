@@ -16,7 +16,11 @@ from mgmt.web.serializers import PageOut
 class ChosenIn(StrictSerializer):
     """Selection of messages; an omitted field matches all. Times are whole minutes: `since` <= time < `until`."""
 
-    destination = serializers.RegexField(NAME)
+    destination = serializers.RegexField(
+        NAME,
+        allow_blank=True,
+        help_text="Empty for dead letters that failed in the pipe's steps: they run again through the live revision.",
+    )
     kind = serializers.ChoiceField(OffsetSet.Kind.choices, default=OffsetSet.Kind.DEAD)
     cause = serializers.CharField(required=False, max_length=40, default="")
     since = serializers.DateTimeField(required=False, allow_null=True, default=None)
@@ -29,6 +33,12 @@ class ChosenIn(StrictSerializer):
         default=list,
         help_text="Message ids (`webhook-id`). For held messages of an ordered destination, select a `key` instead.",
     )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse held messages without a destination: they are released when their pipe is resumed."""
+        if attrs["kind"] == OffsetSet.Kind.HELD and not attrs["destination"]:
+            raise serializers.ValidationError({"destination": "needs the name of a destination for held messages"})
+        return attrs
 
 
 class MoveIn(ChosenIn):
@@ -107,7 +117,7 @@ class PreviewOut(serializers.Serializer[Any]):
     oldest = serializers.DateTimeField(allow_null=True)
     newest = serializers.DateTimeField(allow_null=True)
     unready = serializers.IntegerField(
-        help_text="Dead letters that failed in a step, before a request was built; not part of a redrive."
+        help_text="Dead letters that failed in a step and cannot be sent or run again. A move does not include them."
     )
     most = serializers.IntegerField()
 

@@ -70,6 +70,16 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     ),
     "name-taken": ProblemType(409, "The name is already in use", "Choose another name."),
     "pipe-closed": ProblemType(409, "The pipe is closed", "Reopen the pipe first."),
+    "pipe-paused": ProblemType(409, "The pipe is paused", "Resume the pipe first."),
+    "fix-not-live": ProblemType(
+        409,
+        "The revision that fails is still live",
+        "Publish a corrected revision and wait until it is live, then resume the pipe. If you corrected the events "
+        "or a look-up table instead, resume with `without_fix`.",
+    ),
+    "unchanged": ProblemType(
+        409, "The revision changes nothing", "The spec is that of the live revision. Change it, or publish nothing."
+    ),
     "limit-reached": ProblemType(409, "The limit is reached", "First remove one that you no longer need."),
     "quota-exceeded": ProblemType(
         409,

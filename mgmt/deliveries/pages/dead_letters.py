@@ -1,6 +1,6 @@
 """Dead letters: groups by destination and cause, list, filters and export."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -17,12 +17,13 @@ from mgmt.deliveries.pages.message_selection import WITHINS, filters_of, ids_of,
 from mgmt.deliveries.pages.redrives import latest_moves
 from mgmt.deliveries.presenters import (
     DeadLetterGroup,
+    DeadLetterLine,
     MessageContent,
     dead_letter_group,
     dead_letter_line,
     readable_body,
 )
-from mgmt.deliveries.queries.delivery import dead_letters
+from mgmt.deliveries.queries.delivery import dead_letters, states_after_redrive, without_redrive
 from mgmt.deliveries.queries.message_selection import waiting
 from mgmt.messages.queries.records import RecordUnavailableError, read_record
 from mgmt.models import DeadLetter, OffsetSet, Pipe, Redrive
@@ -61,7 +62,7 @@ def dead(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "before": before,
         "causes": sorted(BY_CODE),
         "destinations": sorted(pipe.destinations.values_list("name", flat=True)),
-        "get_lines": once(lambda: [dead_letter_line(row) for row in get_rows()[:MOST]]),
+        "get_lines": once(lambda: _lines(get_rows()[:MOST])),
         "get_older": once(lambda: get_rows()[MOST - 1].id if len(get_rows()) > MOST else 0),
         "get_heaps": once(partial(_heaps, pipe, filters)),
         "get_moves": once(partial(latest_moves, pipe, Redrive.What.REDRIVE)),
@@ -79,7 +80,7 @@ def dead_letter(request: HttpRequest, pipe_id: str, number: int) -> HttpResponse
     row = access.get_dead_letter(viewer_of(request), pipe_id, number)
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     context = pipe_context(pipe, "dead") | {
-        "line": dead_letter_line(row),
+        "line": _lines([row])[0],
         "get_content": once(partial(_content, row)),
         "curl": as_curl(request, f"pipes/{pipe.id}/dead-letters/{row.id}/"),
     }
@@ -99,6 +100,11 @@ def _letters(pipe: Pipe, filters: Mapping[str, str], now: datetime, before: int 
     return rows.filter(id__lt=before) if before else rows
 
 
+def _lines(rows: Sequence[DeadLetter]) -> list[DeadLetterLine]:
+    states = states_after_redrive(rows)
+    return [dead_letter_line(row, states.get(row.id, "")) for row in rows]
+
+
 def _content(row: DeadLetter) -> MessageContent:
     try:
         record = read_record(row.topic, row.partition, row.offset, pipes=(row.pipe_id,))
@@ -112,9 +118,11 @@ def _content(row: DeadLetter) -> MessageContent:
 
 
 def _heaps(pipe: Pipe, filters: Mapping[str, str]) -> list[DeadLetterGroup]:
-    found = waiting(pipe_ids=[pipe.id], destination=filters.get("destination", ""))
-    cause = filters.get("cause", "")
-    return [dead_letter_group(one) for one in found if one.kind == OffsetSet.Kind.DEAD and cause in ("", one.cause)]
+    redrivable = [one for one in waiting(pipe_ids=[pipe.id]) if one.kind == OffsetSet.Kind.DEAD]
+    found = [dead_letter_group(one) for one in redrivable]
+    found += [dead_letter_group(one, redrivable=False) for one in without_redrive(pipe=pipe, redrivable=redrivable)]
+    where, cause = filters.get("destination", ""), filters.get("cause", "")
+    return [one for one in found if where in ("", one.fact.destination) and cause in ("", one.fact.cause)]
 
 
 def _row(letter: DeadLetter) -> dict[str, Any]:

@@ -30,7 +30,10 @@ _TEMPLATES: Final = {OffsetSet.Kind.DEAD: "deliveries/redrive.html", OffsetSet.K
 @for_members
 @require_http_methods(["GET", "POST"])
 def redrive(request: HttpRequest, pipe_id: str) -> HttpResponse:
-    """Preview the dead letters of a destination that match the filters; a POST redrives them at a rate."""
+    """Preview the dead letters of a destination that match the filters; a POST redrives them at a rate.
+
+    Without a destination: those that ended in the pipe's steps, which run again through the live revision.
+    """
     return _choose(request, pipe_id, OffsetSet.Kind.DEAD)
 
 
@@ -61,8 +64,11 @@ def since_of(filters: Mapping[str, str], now: datetime) -> datetime | None:
 def _choose(request: HttpRequest, pipe_id: str, kind: OffsetSet.Kind) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.MOVE_MESSAGES)
     filters = filters_of(request.POST if request.method == "POST" else request.GET)
-    destination = access.get_destination(viewer_of(request), pipe_id, filters.get("destination", ""))
-    chosen = _chosen(destination.name, kind, filters, timezone.now())
+    name = filters.get("destination", "")
+    destination = None
+    if name or kind == OffsetSet.Kind.HELD:  # messages held before the steps are released with the pipe
+        destination = access.get_destination(viewer_of(request), pipe_id, name)
+    chosen = _chosen(name, kind, filters, timezone.now())
     form = RedriveRateForm(request.POST or None)
     refused = ""
     if request.method == "POST" and form.is_valid():
@@ -81,23 +87,28 @@ def _start(request: HttpRequest, pipe: Pipe, chosen: MessageSelection, rate_per_
         move = services.start_redrive(
             pipe=pipe, chosen=chosen, rate_per_s=rate_per_s, by=viewer_of(request), through=True
         )
-    except (services.NothingToRedriveError, services.InvalidValue) as exc:
+    except (services.ServiceError, services.InvalidValue) as exc:
         return str(exc)
-    messages.success(
-        request, f"Sending {move.total} message{'s' if move.total != 1 else ''} to {chosen.destination}.", "fine"
-    )
+    where = f"to {chosen.destination}" if chosen.destination else "through the pipe's steps"
+    messages.success(request, f"Sending {move.total} message{'s' if move.total != 1 else ''} {where}.", "fine")
     return ""
 
 
-def _shown(request: HttpRequest, pipe: Pipe, destination: Destination, chosen: MessageSelection) -> dict[str, Any]:
+def _shown(
+    request: HttpRequest, pipe: Pipe, destination: Destination | None, chosen: MessageSelection
+) -> dict[str, Any]:
     return {
         "destination": destination,
         "now": timezone.now(),
         "withins": list(WITHINS),
         "found": preview(pipe_id=pipe.id, chosen=chosen),
         "get_listed": once(lambda: list(listed(pipe.id, chosen)[:MOST_LISTED])),
-        "curl": as_curl(request, f"pipes/{pipe.id}/moves/", {**chosen.to_builtins(), "rate_per_s": RATE_PER_S}),
+        "curl": as_curl(request, f"pipes/{pipe.id}/moves/", _move_body(chosen)),
     }
+
+
+def _move_body(chosen: MessageSelection) -> dict[str, Any]:
+    return {"destination": "", **chosen.to_builtins(), "rate_per_s": RATE_PER_S}
 
 
 def _chosen(destination: str, kind: OffsetSet.Kind, filters: Mapping[str, str], now: datetime) -> MessageSelection:

@@ -1,16 +1,24 @@
 """Undelivered messages for pages and API: dead letters, held messages, and redrives."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Count, Min, Q, QuerySet
+from pyroaring import BitMap64
 
+from dataplane.ledger.facts import PROCESS, Fact
+from dataplane.names import PROCESS_NODES, transmit_node
 from mgmt.deliveries.queries.message_selection import WaitingMessages, waiting
-from mgmt.models import DeadLetter, Destination, HeldMessage, ListedMessage, Pipe, Redrive
+from mgmt.models import DeadLetter, Destination, FactRow, HeldMessage, ListedMessage, OffsetSet, Pipe, Redrive
 
 _L = TypeVar("_L", bound=ListedMessage)
+_STATES_NODES: Final = (
+    Q(node__startswith=transmit_node(""), fact=Fact.DELIVERED)
+    | Q(node=PROCESS, fact=Fact.SENT)
+    | Q(node__in=PROCESS_NODES, fact=Fact.FILTERED)
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,53 @@ def held_messages(
     """Return a pipe's listed held messages that no redrive has taken, newest first; an empty filter matches all."""
     rows = HeldMessage.objects.filter(pipe_id=pipe.id, move=None)
     return _fitting(rows, destination=destination, message_id=message_id, key=key, at__gte=since, at__lt=until)
+
+
+def without_redrive(*, pipe: Pipe, redrivable: Sequence[WaitingMessages]) -> list[WaitingMessages]:
+    """Return the listed dead letters, by destination and cause, that no redrive can take.
+
+    They ended in the steps of a destination, have only a part of their event, or come from an earlier release.
+    `redrivable`: the pipe's dead letters that a redrive can take.
+    """
+    known = {one.cause: one.count for one in redrivable if not one.destination}
+    rows = DeadLetter.objects.filter(pipe_id=pipe.id, move=None).exclude(node__startswith=transmit_node(""))
+    groups = rows.order_by().values_list("destination", "cause").annotate(n=Count("id"), first=Min("at"))
+    found = [
+        (where, cause, count - (0 if where else known.get(cause, 0)), oldest) for where, cause, count, oldest in groups
+    ]
+    return [
+        WaitingMessages(pipe.id, where, OffsetSet.Kind.DEAD, cause, count, oldest)
+        for where, cause, count, oldest in found
+        if count > 0
+    ]
+
+
+def states_after_redrive(letters: Iterable[DeadLetter]) -> dict[int, str]:
+    """Return what became of redriven dead letters, by row id: "delivered", "passed the steps" or "filtered"."""
+    rows = [row for row in letters if row.move_id]
+    if not rows:
+        return {}
+    facts = FactRow.objects.filter(
+        _STATES_NODES, pipe_id__in={row.pipe_id for row in rows}, bucket__in={row.bucket for row in rows}
+    )
+    sets: dict[tuple[str, int, int, str, str], BitMap64] = {}
+    for pipe_id, bucket, child, node, fact, positions in facts.values_list(
+        "pipe_id", "bucket", "child", "node", "fact", "positions"
+    ):
+        key = (pipe_id, bucket, child, node, fact)
+        sets[key] = sets.get(key, BitMap64()) | BitMap64.deserialize(bytes(positions))
+    return {row.id: state for row in rows if (state := _state_after_redrive(row, sets))}
+
+
+def _state_after_redrive(row: DeadLetter, sets: Mapping[tuple[str, int, int, str, str], BitMap64]) -> str:
+    def has(node: str, fact: Fact) -> bool:
+        return row.position in sets.get((row.pipe_id, row.bucket, row.child, node, fact), ())
+
+    if row.destination:
+        return "delivered" if has(transmit_node(row.destination), Fact.DELIVERED) else ""
+    if has(PROCESS, Fact.SENT):
+        return "passed the steps"
+    return "filtered" if any(has(node, Fact.FILTERED) for node in PROCESS_NODES) else ""
 
 
 def _fitting(rows: QuerySet[_L], **exact: object) -> QuerySet[_L]:

@@ -22,6 +22,8 @@ LISTS: Final[Mapping[str, type[ListedMessage]]] = {OffsetSet.Kind.DEAD: DeadLett
 class MessageSelection:
     """Selection among one destination's messages; an empty field matches all.
 
+    Without a destination: dead letters that ended in the pipe's steps, or messages held before them.
+
     Times are those of becoming held or dead, in whole minutes: `since` <= time < `until`. Keys and ids are known for
     listed messages only (mgmt.models.ListedMessage). `admitted`: of the messages that wait for their pipe's admission,
     those that this percentage of the keys admits.
@@ -53,7 +55,7 @@ class SelectedPart:
 
 @dataclass(frozen=True)
 class RedrivePreview:
-    """Messages that match a selection now. A redrive takes the oldest `most`; `unready` ended before transmit."""
+    """Messages that match a selection now. A redrive takes the oldest `most`; `unready` cannot be redriven."""
 
     count: int
     causes: Mapping[str, int]
@@ -87,9 +89,20 @@ def preview(*, pipe_id: str, chosen: MessageSelection) -> RedrivePreview:
 
 
 def unready(*, pipe_id: str, chosen: MessageSelection) -> int:
-    """Count the selected listed dead letters that ended before transmit, and so cannot be sent again."""
-    found = DeadLetter.objects.filter(pk__in=listed(pipe_id, chosen).values("pk"))
-    return found.exclude(node=transmit_node(chosen.destination)).count()
+    """Count the selected listed dead letters that no redrive can take.
+
+    For a destination, these ended before transmit, so there is no request to send. Without one, these have only a part
+    of their event, or an earlier release stored them.
+    """
+    if chosen.destination:
+        found = DeadLetter.objects.filter(pk__in=listed(pipe_id, chosen).values("pk"))
+        return found.exclude(node=transmit_node(chosen.destination)).count()
+    stored: dict[PartitionKey, BitMap64] = {}
+    for part in parts(rows_of(pipe_id, replace(chosen, key="", ids=())), replace(chosen, key="", ids=())):
+        place = (part.row.topic, part.row.partition)
+        stored[place] = stored.get(place, BitMap64()) | part.offsets
+    rows = listed(pipe_id, chosen).order_by().values_list("topic", "partition", "offset")
+    return sum(offset not in stored.get((topic, partition), ()) for topic, partition, offset in rows)
 
 
 def waiting(*, pipe_ids: Iterable[str], destination: str = "") -> list[WaitingMessages]:

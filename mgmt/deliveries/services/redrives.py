@@ -18,7 +18,7 @@ from dataplane.tables.redrives import RedriveProgress
 from mgmt.cells.queries.pipe_migrations import held_for_order
 from mgmt.deliveries.queries.message_selection import MOST_PER_MOVE, MessageSelection, unready
 from mgmt.deliveries.services.offset_sets import as_taken, claim_listed, put_back, remove_places, united
-from mgmt.errors import InvalidValue, NothingToRedriveError
+from mgmt.errors import InvalidValue, NothingToRedriveError, PipePausedError
 from mgmt.models import Alert, Destination, OffsetSet, Pipe, Redrive, User
 from mgmt.pipes.queries.pipes import rates_of
 from mgmt.ramps.admission_schedule import release_rate_per_s
@@ -32,6 +32,10 @@ MOST_IDS: Final = 1_000
 UNREADY: Final = (
     "These messages failed in a step, before a request was built, so they cannot be redriven. Fix the pipe's steps, "
     "publish a revision, then send the events again with the same ids."
+)
+PARTS: Final = (
+    "Only a part of these events is stored, so they cannot be run again. Correct the pipe's steps and publish them, "
+    "then post the events again with the same ids."
 )
 _LEFTOVERS_AT_ONCE: Final = 50
 
@@ -51,8 +55,9 @@ def start_redrive(
     """Start to return the selected messages to transmit, oldest first. A repeated call finds no messages left.
 
     `rate_per_s`: messages per second. `most`: messages to take at most. `probe`: it tests the destination of `alert`.
-    `through`: released messages are sent although their destination is held.
-    Raises InvalidValue for a selection that is not permitted, NothingToRedriveError.
+    `through`: released messages are sent although their destination is held. Without a destination, dead letters that
+    ended in the pipe's steps run again through its live revision.
+    Raises InvalidValue for a selection that is not permitted, PipePausedError, NothingToRedriveError.
     """
     _check(pipe, chosen, rate_per_s)
     taken = remove_places(pipe.id, chosen, most)
@@ -164,12 +169,14 @@ def _finish(move: Redrive, now: datetime) -> None:
 
 def _why_nothing(pipe: Pipe, chosen: MessageSelection) -> str:
     if chosen.kind == OffsetSet.Kind.DEAD and unready(pipe_id=pipe.id, chosen=chosen):
-        return UNREADY
-    where = chosen.destination or "The pipe"  # messages held before the steps have no destination yet
+        return UNREADY if chosen.destination else PARTS
+    where = chosen.destination or "The pipe"  # messages that ended in the steps have no destination
     return f"{where} has no such message, or it is already being sent. Preview your selection."
 
 
 def _check(pipe: Pipe, chosen: MessageSelection, rate_per_s: float) -> None:
+    if chosen.kind == OffsetSet.Kind.DEAD and not chosen.destination and pipe.state == Pipe.State.PAUSED:
+        raise PipePausedError(f"{pipe.name} is paused and would hold these events. Resume it first.")
     if not 0 < rate_per_s <= MOST_RATE_PER_S:
         raise InvalidValue("rate_per_s", f"needs more than 0 and at most {MOST_RATE_PER_S:.0f}")
     if len(chosen.ids) > MOST_IDS:

@@ -2,17 +2,20 @@
 
 import json
 from datetime import datetime, timedelta
+from html import unescape
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from dataplane.causes import Cause
 from dataplane.ledger.meta import MessageMeta
 from mgmt.deliveries.pages import dead_letters as dead_views
 from mgmt.deliveries.services.destinations import move_destination
 from mgmt.messages.queries.records import StoredRecord
-from mgmt.models import DeadLetter, Destination, LaneSignal, Pipe, Redrive, User
-from mgmt.services import pause_destination
+from mgmt.models import DeadLetter, Destination, LaneSignal, OffsetSet, Pipe, Redrive, User
+from mgmt.services import pause_destination, pause_pipe
 from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import store_dead, store_held
 
@@ -42,8 +45,10 @@ def test_dead_page_begins_with_groups_by_cause_and_destination(alices: Client, s
     heaps = page.split('id="heaps"')[1].split('id="letters"')[0]
     assert "Answered 4xx, which is final" in heaps
     assert f"{url_of('redrive', storm)}?destination=crm&amp;cause=rejected" in heaps
-    assert "no destination yet" in heaps
-    assert heaps.count("Redrive …") == 2  # not for dead letters without a destination
+    assert "pipe steps" in heaps
+    assert heaps.count("Redrive …") == 2
+    assert f"{url_of('redrive', storm)}?cause=step" in heaps
+    assert heaps.count("Run again through @1 …") == 1
 
 
 @pytest.mark.parametrize(
@@ -114,6 +119,71 @@ def test_redrive_is_previewed_and_started_once(alices: Client, storm: Pipe, alic
     page = alices.get(url_of("dead", storm)).content.decode()
     assert "running" in page
     assert page.count("redriven") == 5
+
+
+def test_events_that_ended_in_the_steps_run_again_through_the_live_revision(alices: Client, storm: Pipe):
+    url = url_of("redrive", storm)
+    assert "Run 1 dead letter again through orders@1" in alices.get(url, {"cause": "step"}).content.decode()
+    assert alices.post(url, {"cause": "step", "rate_per_s": "20"}).status_code == 302
+    move = Redrive.objects.get()
+    assert (move.destination, move.total, move.what) == ("", 1, "redrive")
+
+
+def test_events_are_not_run_again_while_the_pipe_would_hold_them(alices: Client, storm: Pipe):
+    pause_pipe(pipe=storm)
+    answer = alices.post(url_of("redrive", storm), {"cause": "step", "rate_per_s": "20"})
+    assert answer.status_code == 422
+    assert "Resume it first" in answer.content.decode()
+    assert not Redrive.objects.exists()
+
+
+def test_dead_letters_without_a_redrive_are_counted_with_what_helps(alices: Client, storm: Pipe, now: datetime):
+    store_dead(storm, range(20, 23), now, cause="route", where="")
+    OffsetSet.objects.filter(cause="route").delete()  # as stored by an earlier release, or after an explode
+    page = alices.get(url_of("dead", storm), {"cause": "route"}).content.decode()
+    heaps = page.split('id="heaps"')[1].split('id="letters"')[0]
+    assert "No dead letters." not in heaps
+    assert "A routing rule failed" in heaps
+    assert "send the events again" in heaps
+    refused = alices.post(url_of("redrive", storm), {"cause": "route", "rate_per_s": "20"})
+    assert refused.status_code == 422
+    assert "Only a part of these events is stored" in refused.content.decode()
+
+
+@pytest.mark.parametrize("where", ["", "crm"])
+def test_every_cause_has_a_help_page_a_filter_and_an_action(alices: Client, pipe: Pipe, now: datetime, where: str):
+    go_live(pipe)
+    for number, cause in enumerate(Cause):
+        store_dead(pipe, range(number, number + 1), now - timedelta(minutes=1), cause=cause, where=where)
+    for number, cause in enumerate(Cause):
+        assert alices.get(reverse("console:cause", args=[cause])).status_code == 200
+        page = alices.get(url_of("dead", pipe), {"cause": cause}).content.decode()
+        heaps, letters = page.split('id="heaps"')[1].split('id="letters"')
+        assert f'title="m{number}"' in letters, cause
+        assert rows_of(letters) == 1
+        assert reverse("console:cause", args=[cause]) in heaps
+        action = unescape(heaps.split('btn-primary" href="')[1].split('"')[0])
+        assert alices.get(action).status_code == 200
+        chosen = dict(parse_qsl(urlsplit(action).query))
+        assert alices.post(urlsplit(action).path, chosen | {"rate_per_s": "20"}).status_code == 302, cause
+        move = Redrive.objects.latest("created_at", "id")
+        assert (move.destination, move.chosen["cause"], move.total) == (where, cause, 1)
+    assert not OffsetSet.objects.exists()
+
+
+def test_redriven_dead_letter_is_delivered_once_its_destination_accepted_it(alices: Client, storm: Pipe, alice: User):
+    alices.post(url_of("redrive", storm), {"destination": "crm", "cause": "expired", "rate_per_s": "20"})
+    alices.post(url_of("redrive", storm), {"cause": "step", "rate_per_s": "20"})
+    letter, stepped = DeadLetter.objects.get(message_id="m5"), DeadLetter.objects.get(message_id="m7")
+    states = alices.get(url_of("dead", storm)).content.decode()
+    assert states.count('state-wait">redriven<') == 3
+    Truth(storm).fact(letter.bucket, "transmit:crm", "delivered", [5])
+    Truth(storm).fact(stepped.bucket, "process", "sent", [7])
+    states = alices.get(url_of("dead", storm)).content.decode()
+    assert states.count('state-wait">redriven<') == 1
+    assert states.count('state-fine">delivered<') == 1
+    assert states.count('state-fine">passed the steps<') == 1
+    assert "delivered</span>" in alices.get(url_of("dead_letter", storm, letter.id)).content.decode()
 
 
 @pytest.mark.parametrize("rate", ["0", "-3", "fast", "99999999"])

@@ -13,7 +13,7 @@ from tests.db.console.undelivered import open_alert, store_dead, store_held
 
 pytestmark = pytest.mark.django_db
 HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 27, 26, 11, 14, 34, 17, 13
-DEAD, HELD, ALERTS, PATTERNS = 14, 16, 8, 11
+DEAD, HELD, ALERTS, PATTERNS = 15, 16, 8, 11
 
 
 def test_home_has_a_constant_query_count_for_one_pipe_and_five(

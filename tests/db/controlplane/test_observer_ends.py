@@ -146,6 +146,26 @@ def test_dead_letter_becomes_a_row_an_offset_and_an_alert(store: LedgerStore, pl
     assert AuditOffset.objects.get(topic=DEAD).next_offset == 1
 
 
+def ended_in_steps(pipe: Pipe, number: int, node: str, *, part: bool = False, destination: str = "") -> Message:
+    meta = msgspec.structs.replace(meta_of(pipe, number), destination=destination)
+    death = DeathCause(node, "step", "$.total: missing", part=part)
+    return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death))
+
+
+def test_events_that_ended_in_the_steps_can_be_run_again_unless_an_explode_made_them(store: LedgerStore, placed: Pipe):
+    save(
+        store,
+        ended_in_steps(placed, 0, "normalize"),
+        ended_in_steps(placed, 1, "enrich"),
+        ended_in_steps(placed, 2, "route"),
+        ended_in_steps(placed, 3, "route", part=True),
+        ended_in_steps(placed, 4, "transform:crm", destination="crm"),
+    )
+    assert DeadLetter.objects.count() == 5
+    assert places("dead") == [0, 1, 2]
+    assert set(OffsetSet.objects.values_list("destination", "cause")) == {("", "step")}
+
+
 def test_dead_letter_without_its_message_is_listed_but_cannot_be_redriven(store: LedgerStore, placed: Pipe):
     meta = meta_of(placed, 0)
     headers = reference_headers(meta, DeathCause("transmit:crm", "too-large", "too large"), "penstock.c1.egress.g1/0/5")

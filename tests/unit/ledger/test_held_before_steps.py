@@ -49,6 +49,38 @@ def test_released_unit_that_the_lanes_have_passed_is_processed_or_lost_by_positi
     assert account.upstream[Bin.HELD] == at()
 
 
+DIED, RETURNED = FactKey("route", Fact.DEAD, "route"), FactKey(ENTRANCE, Fact.REDRIVEN, "2")
+
+
+def redriven(more: dict[FactKey, list[int]], *, back: int) -> BucketAccount:
+    """Derive the account of two events that died at the route; ONE was redriven to ingest offset 5, read to `back`."""
+    facts = {FactKey(INGEST, Fact.SENT, ACKED): PLACES, FactKey(INGEST, Fact.SENT, SEEN): PLACES, DIED: PLACES}
+    bitmaps = {key: BitMap64(positions) for key, positions in (facts | {RETURNED: [ONE]} | more).items()}
+    topics = {"ingest": [("in", 1)], "held": [("held", 1)], "egress": [("out", 1)]}
+    return derive(BucketFacts(bitmaps, {BACK_AT: 5}, {BACK_AT: back}, topics))  # type: ignore[arg-type]
+
+
+def test_redriven_event_is_queued_and_not_dead_until_the_lanes_have_passed_it():
+    account = redriven({}, back=5)
+    assert (account.upstream[Bin.QUEUED], account.upstream[Bin.DEAD]) == (at(ONE), at(TWO))
+
+
+def test_redriven_event_that_the_lanes_have_passed_without_a_result_is_lost_by_position():
+    account = redriven({}, back=6)
+    assert (account.upstream[Bin.LOST], account.upstream[Bin.DEAD]) == (at(ONE), at(TWO))
+
+
+def test_redriven_event_that_fails_again_is_dead():
+    account = redriven({FactKey("route", Fact.DEAD, "route/2"): [ONE]}, back=6)
+    assert account.upstream[Bin.DEAD] == at(ONE, TWO)
+
+
+def test_redriven_event_that_passed_the_steps_has_arrived_at_later_nodes():
+    account = redriven({FactKey(PROCESS, Fact.SENT): [ONE]}, back=6)
+    assert account.upstream[Bin.DEAD] == at(TWO)
+    assert account.count(Bin.LOST) == 0
+
+
 def test_unit_held_again_is_held():
     account = derived({RELEASED: PLACES, AGAIN: [TWO], FactKey(PROCESS, Fact.SENT): [ONE]}, back=6)
     assert account.upstream[Bin.HELD] == at(TWO)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin, BucketFacts, derive
+from dataplane.ledger.deadletter import death_of
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactKey
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import partition_base
@@ -156,6 +157,22 @@ def test_failed_child_is_dead_alone_with_its_own_body(tmp_path: Path):
     found = children(lane)
     assert found["normalize", "dead", "step"] == [1]
     assert found["process", "sent", ""] == [0, 2]
+
+
+def test_dead_letter_says_whether_an_explode_made_its_body(tmp_path: Path):
+    lane = opened(tmp_path, plan(normalize=[{"op": "explode", "path": "n"}, CAST]))
+    lane.take(arrived(1, b'{"n":["x"]}'), arrived(2, b'{"n":7}'))
+    deaths = {read_meta(record["headers"]).id: death_of(record["headers"]) for record in dead(lane)}
+    parts = {id_: death.part for id_, death in deaths.items()}
+    assert sorted(parts.values()) == [False, True]
+    assert all(part == id_.endswith(".0") for id_, part in parts.items())
+
+
+def test_redriven_event_that_dies_again_reports_its_life(tmp_path: Path):
+    lane = opened(tmp_path, plan(normalize=[CAST]))
+    lane.take(arrived(1, b'{"n":"x"}', position=partition_base(1, 0) + 9, attempt=2, life=2))
+    lane.store()
+    assert lane.filed()["normalize", "dead", "step/2"] == 1
 
 
 def test_message_that_explodes_to_nothing_is_filtered(tmp_path: Path):

@@ -142,7 +142,32 @@ def letter(node: str = "transmit:crm", **changes: Any) -> tuple[MessageMeta, lis
     ],
 )
 def test_job_returns_only_messages_of_its_kind(what: What, node: str, changes: dict[str, str], expected: bool):
-    assert is_for(job_of(what), letter(node, **changes)[0], node) is expected
+    assert is_for(job_of(what), letter(node, **changes)[0], DeathCause(node, "step")) is expected
+
+
+@pytest.mark.parametrize(
+    ("death", "expected"),
+    [
+        (DeathCause("normalize", "step"), True),
+        (DeathCause("enrich", "no-row"), True),
+        (DeathCause("route", "route"), True),
+        (DeathCause("route", "route", part=True), False),
+        (DeathCause("transform:crm", "step"), False),
+        (DeathCause("transmit:crm", "rejected"), False),
+        (DeathCause("", ""), False),
+    ],
+)
+def test_job_without_a_destination_returns_events_that_ended_in_the_steps(death: DeathCause, expected: bool):
+    meta = letter(destination="")[0]
+    work = RedriveJob(DestinationKey("p", ""), "redrive", {}, {})
+    assert is_for(work, meta, death) is expected
+
+
+def test_event_that_ended_in_the_steps_begins_a_new_life_before_them():
+    meta, headers = letter("route", destination="")
+    back, _ = returned_record("redrive", meta, headers)
+    assert (back.attempt, back.life) == (4, 4)
+    assert fact_of("redrive", back) == ("normalize", Fact.REDRIVEN, "4", 0)
 
 
 def test_dead_letter_begins_a_new_life_with_its_old_id():

@@ -194,6 +194,21 @@ def test_redrive_returns_only_dead_letters_of_its_transmit_node(lane: MemoryLane
     assert (told.moved, told.skipped, told.total, told.done) == (2, 2, 4, True)
 
 
+def test_event_that_ended_in_the_steps_returns_to_ingest_with_the_revision_of_most_keys(
+    lane: MemoryLane, topics: MemoryTopics, clock: Clock
+):
+    lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 0), (3, 100)]))
+    found = message(0, topic=lane.cell.topics["dead"].name, destination="", position=position_of(1, 0, 7))
+    headers = dead_headers(read_meta(found.headers()), found.headers(), DeathCause("route", "route", "rule 1"))
+    found._parts = (*found._parts[:3], headers, None)
+    topics.add(found)
+    lane.table.apply(msgspec.structs.replace(asked(lane, {0: [0]}, "redrive"), destination=""))
+    go(lane, clock)
+    (back,) = [read_meta(record["headers"]) for record in lane.producer.of(lane.cell.topics["ingest"].name)]
+    assert (back.revision, back.life, back.position) == (3, 1, position_of(1, 0, 7))
+    assert {(f.node, f.fact, f.detail) for f in lane.told} == {("normalize", "redriven", "1")}
+
+
 def test_redrive_job_keeps_its_rate(lane: MemoryLane, topics: MemoryTopics, clock: Clock):
     for offset in range(200):
         held(lane, topics, offset)

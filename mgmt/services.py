@@ -72,9 +72,16 @@ from mgmt.pipes.services.pipes import (
     pause_pipe,
     rename_pipe,
     reopen_pipe,
-    resume_pipe,
 )
-from mgmt.pipes.services.revisions import adopt_live_spec, check_revision, needed_credentials, publish_revision
+from mgmt.pipes.services.resuming import resume_pipe
+from mgmt.pipes.services.revisions import (
+    adopt_live_spec,
+    check_revision,
+    current_revision,
+    is_live_failing,
+    needed_credentials,
+    publish_revision,
+)
 from mgmt.quotas.services import set_quota
 from mgmt.ramps.services.admission import (
     annotate_admission,
@@ -143,6 +150,7 @@ __all__ = [
     "create_lookup_table",
     "create_pipe",
     "create_tenant",
+    "current_revision",
     "delete_lookup_table",
     "end_admission",
     "finish_migration",
@@ -150,6 +158,7 @@ __all__ = [
     "hold_admission",
     "hold_at_target",
     "hold_ramp",
+    "is_live_failing",
     "keep_cell_for",
     "lower_admission",
     "make_sign_in_link",

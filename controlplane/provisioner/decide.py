@@ -6,7 +6,8 @@ States of a revision (state of the row, and what the data plane holds in it):
        |        -> ramping, when every running lane and ingest replica holds them. A pipe without a live revision has
        |           no traffic to protect and does not wait.
     ramping     the pipe's record gives it its share of the keys: step by step next to the live revision, if that has
-       |           traffic (controlplane.provisioner.ramping decides each step), else all keys at once
+       |           traffic (controlplane.provisioner.ramping decides each step) and its author did not choose
+       |           otherwise, else all keys at once
        |        -> live, when every lane and replica holds that record, and at least one process lane, one transmit
        |           lane and one ingest replica run
        |        -> failed, when it does worse than the live revision, which then takes all keys back
@@ -224,7 +225,8 @@ def _step(
         yield MarkPublished(revision.id, end)
     if revision.state == "requested":
         why = why_not_held(cell, end, snapshot.heartbeats) if has_live else ""
-        share = first_share(snapshot.policy, snapshot.recently_ramped.get(pipe.id, 0)) if has_live else 0
+        ramps = has_live and not revision.at_once
+        share = first_share(snapshot.policy, snapshot.recently_ramped.get(pipe.id, 0)) if ramps else 0
         yield from _wait(revision, why) if why else _change(snapshot, cell, revision, StartRamp(revision.id, share))
     else:
         why = why_not_held(cell, end, snapshot.heartbeats)

@@ -46,7 +46,7 @@ class PipePlacement(Struct, frozen=True):
 
 
 class RevisionSnapshot(Struct, frozen=True):
-    """A revision; `state` as in mgmt's PipeRevision."""
+    """A revision; `state` as in mgmt's PipeRevision. `at_once`: it takes all keys at once instead of ramping."""
 
     id: int
     pipe: str
@@ -54,6 +54,7 @@ class RevisionSnapshot(Struct, frozen=True):
     state: str
     published_offset: int | None = None
     reason: str = ""
+    at_once: bool = False
 
 
 class VersionedRow(Struct, frozen=True):

@@ -129,7 +129,7 @@ def _desired_applications(compute: Compute, cells: list[str]) -> tuple[dict[str,
 
 def _revisions() -> list[RevisionSnapshot]:
     rows = PipeRevision.objects.order_by().values_list(
-        "id", "pipe_id", "number", "state", "published_offset", "state_reason"
+        "id", "pipe_id", "number", "state", "published_offset", "state_reason", "at_once"
     )
     return [RevisionSnapshot(*row) for row in rows]
 

@@ -24,7 +24,8 @@ class MessageMeta(Struct, array_like=True, gc=False):
     asked_us:  the destination's Retry-After: no try before this time, not even by an early release; 0 if it sent none
     life:      the round in which the message was last redriven; 0 if it never was
     paced:     the retrier assigned not_before_us to this message alone, apart from the others of its destination
-    through:   a person released this message from a hold: transmit sends it although its destination is held
+    through:   a person released this message from a hold: it runs although its pipe is held before the steps,
+               and transmit sends it although its destination is held
     as_of:     version of the destination's control record that the retrier had read when it brought the message back;
                transmit waits for that version
     share:     held before the steps until its pipe admits this percentage of its keys; 0 for all other messages

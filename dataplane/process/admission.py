@@ -210,8 +210,8 @@ def lot_of(key: bytes) -> int:
 
 
 def stretches(items: Iterable[ProcessItem]) -> Iterable[list[ProcessItem]]:
-    """Yield consecutive items of the same revision and bucket together, in the same order."""
-    return (list(group) for _, group in groupby(items, lambda item: (item.meta.revision, item.meta.bucket)))
+    """Yield consecutive items of the same revision, bucket and `through` together, in the same order."""
+    return (list(group) for _, group in groupby(items, _stretch))
 
 
 def _marked(passage: GatePassage[ProcessItem]) -> GatePassage[ProcessItem]:
@@ -219,6 +219,10 @@ def _marked(passage: GatePassage[ProcessItem]) -> GatePassage[ProcessItem]:
     for item in passage.hold:
         item.meta.share = lot_of(item.message.key() or item.meta.id.encode()) + 1
     return passage
+
+
+def _stretch(item: ProcessItem) -> tuple[int, int, bool]:
+    return item.meta.revision, item.meta.bucket, item.meta.through
 
 
 def _size(item: ProcessItem) -> int:

@@ -22,6 +22,7 @@ class FlowGroup(NamedTuple):
 
     partition: the partition from which they were read
     origin:    the partition in which ingest stored them
+    through:   a person released them to test the steps: they run although their pipe is held
     """
 
     pipe: str
@@ -29,6 +30,7 @@ class FlowGroup(NamedTuple):
     bucket: int
     partition: int
     origin: int
+    through: bool = False
 
     @property
     def flow(self) -> FlowKey:

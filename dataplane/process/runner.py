@@ -73,8 +73,8 @@ class Runner:
         """Return True if the pipe is held, or if the plan of the messages, its tables and its topics are there."""
         plan = self.plan(group)
         if plan is None or self._lacks_topic(plan):
-            return self._holding.holds(group.pipe)
-        return self._holding.holds(group.pipe) or self._rows(group.pipe, plan, pinned) is not None
+            return self._holds(group)
+        return self._holds(group) or self._rows(group.pipe, plan, pinned) is not None
 
     def missing(self, pipe: str, revision: int, pinned: LookupTables) -> str:
         """Return the missing dependency of a pipe's revision on this host, as text for the owner; "" if it can run."""
@@ -102,7 +102,7 @@ class Runner:
     ) -> MessageRun:
         """Run messages, or hold them if their pipe is held. Raises ValueError if they are not ready (`is_ready`)."""
         run = self.begun(group, items, clock)
-        if self._holding.holds(group.pipe):
+        if self._holds(group):
             self.hold(run, items)
             return run
         plan = self.plan(group)
@@ -137,6 +137,9 @@ class Runner:
         run.items = []  # do not keep the bodies until the delivery reports
         self._holding.note(run, len(items) + len(results))
         return run
+
+    def _holds(self, group: FlowGroup) -> bool:
+        return not group.through and self._holding.holds(group.pipe)
 
     def hold(self, run: MessageRun, items: Sequence[ProcessItem]) -> None:
         """Hold messages before the steps, in this order; dead-letter one that is too large for that."""

@@ -38,7 +38,9 @@ PASS_S: Final = 0.005  # then the lane polls again, and newer messages get a tur
 QUANTUM_NS: Final = 2_000_000  # CPU that a tenant may spend before the next one's turn
 
 _NOBODY: Final[frozenset[str]] = frozenset()
-_Shared = tuple[str, int, int, int, int]  # the fields of a FlowGroup: a hot loop creates no other object per message
+_Shared = tuple[
+    str, int, int, int, int, bool
+]  # the fields of a FlowGroup: a hot loop creates no other object per message
 
 
 class _Bases(dict[int, int]):
@@ -107,7 +109,7 @@ class ProcessWork:
             if watched and meta.pipe in watched:
                 gated[meta.pipe, partition].append(item)
             else:
-                groups[meta.pipe, meta.revision, meta.bucket, partition, origin].append(item)
+                groups[meta.pipe, meta.revision, meta.bucket, partition, origin, meta.through].append(item)
         for shared, items in groups.items() if not self._is_slow else ():  # diverted messages were counted before
             self._count(shared[0], items)
         for group, items in self._in_order(groups):
@@ -438,4 +440,5 @@ def _runs_of(
 
 
 def _group_of(pipe: str, partition: int, items: list[ProcessItem]) -> FlowGroup:
-    return FlowGroup(pipe, items[0].meta.revision, items[0].meta.bucket, partition, partition)
+    meta = items[0].meta
+    return FlowGroup(pipe, meta.revision, meta.bucket, partition, partition, meta.through)

@@ -40,6 +40,13 @@ class Pipe(models.Model):
         max_length=40, blank=True, help_text="Cause for which Penstock paused it; empty if a person did."
     )
     state_reason = models.CharField(max_length=200, blank=True, help_text="What led to the state, in words.")
+    sample = models.CharField(
+        max_length=4_000,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Sample event of its author, as JSON, for code that sends a first event; empty for a general one.",
+    )
 
     class Meta:
         constraints = [
@@ -74,6 +81,11 @@ class PipeRevision(models.Model):
     state_reason = models.CharField(max_length=300, blank=True, help_text="Why it waits or failed, in words.")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
+    at_once = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="True if it takes all keys at once, as a fix of a failing revision does.",
+    )
     published_offset = models.BigIntegerField(null=True, help_text="Control topic offset just after its records.")
     live_at = models.DateTimeField(null=True)
 

@@ -10,6 +10,7 @@ from mgmt.cells.schedule import PROVISION
 from mgmt.models import Pipe, PipeRevision
 from mgmt.patterns.queries import reported_findings
 from mgmt.pipes.queries.pipes import pipe_statuses
+from mgmt.pipes.queries.resuming import resume_state
 from mgmt.web.rendering import once
 
 
@@ -20,6 +21,7 @@ def pipe_context(pipe: Pipe, tab: str) -> dict[str, Any]:
         "tab": tab,
         "standing": pipe_statuses([pipe])[pipe.id],
         "get_unusual": once(lambda: list(reported_findings([pipe.id]))),
+        "get_resume": once(partial(resume_state, pipe)),
         "get_behind": once(partial(is_overdue, PROVISION, timezone.now())),
     }
 

@@ -71,6 +71,23 @@ class RevisionIn(StrictSerializer):
         required=False,
         help_text="Secrets by destination; required where the scheme, host, port or token URL changes.",
     )
+    at_once = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="True: it takes all keys at once; false: it ramps. By default it takes all keys at once only if "
+        "Penstock paused the pipe because the live revision fails.",
+    )
+
+
+class ResumeIn(StrictSerializer):
+    """Resumption of a pipe. The body may be empty."""
+
+    without_fix = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="True if you corrected the events or a look-up table, so that the live revision works again.",
+    )
 
 
 class KeyIn(StrictSerializer):
@@ -118,6 +135,7 @@ class RevisionOut(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     state = serializers.ChoiceField(PipeRevision.State.choices)
     state_reason = serializers.CharField(help_text="Reason why it waits or failed.")
+    at_once = serializers.BooleanField(help_text="True if it takes all keys at once instead of ramping.")
     spec = SpecField()
     author = serializers.CharField(source="author.username", allow_null=True, default=None)
     created_at = serializers.DateTimeField()

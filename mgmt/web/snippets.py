@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-SAMPLE: Final = '{"type": "order.created", "order": {"id": 4711, "total": 129.90}}'
+SAMPLE: Final = '{"type": "order.created", "order": {"id": 4711, "total": 129.9}}'
 KEY_PLACEHOLDER: Final = "$PENSTOCK_KEY"
 
 
@@ -24,9 +24,14 @@ def endpoint(ingest_url: str) -> str:
     return f"{ingest_url}/v1/events"
 
 
-def send_snippets(*, ingest_url: str, key: str = "") -> list[Snippet]:
-    """Return snippets that send one event; without `key` they read it from the environment."""
+def send_snippets(*, ingest_url: str, key: str = "", sample: str = "") -> list[Snippet]:
+    """Return snippets that send one event; without `key` they read it from the environment.
+
+    `sample`: the event as JSON; "" for a general one
+    """
     url = endpoint(ingest_url)
+    event = json.loads(sample or SAMPLE)
+    text = json.dumps(event, ensure_ascii=False)
     python_key = repr(key) if key else 'os.environ["PENSTOCK_KEY"]'
     script_key = f'"{key}"' if key else "process.env.PENSTOCK_KEY"
     return [
@@ -36,7 +41,7 @@ def send_snippets(*, ingest_url: str, key: str = "") -> list[Snippet]:
             f"curl -sS {url} \\\n"
             f'  -H "Authorization: Bearer {key or KEY_PLACEHOLDER}" \\\n'
             f'  -H "Content-Type: application/json" \\\n'
-            f"  -d {shlex.quote(SAMPLE)}",
+            f"  -d {shlex.quote(text)}",
         ),
         Snippet(
             "python",
@@ -44,7 +49,7 @@ def send_snippets(*, ingest_url: str, key: str = "") -> list[Snippet]:
             "import json"
             + ("" if key else ", os")
             + ", urllib.request\n\n"
-            + f'request = urllib.request.Request(\n    "{url}",\n    data=json.dumps({SAMPLE}).encode(),\n'
+            + f'request = urllib.request.Request(\n    "{url}",\n    data=json.dumps({event!r}).encode(),\n'
             + f'    headers={{"Authorization": "Bearer " + {python_key}, "Content-Type": "application/json"}},\n)\n'
             + "print(urllib.request.urlopen(request, timeout=10).read().decode())",
         ),
@@ -53,7 +58,7 @@ def send_snippets(*, ingest_url: str, key: str = "") -> list[Snippet]:
             "JavaScript",
             f'const answer = await fetch("{url}", {{\n  method: "POST",\n'
             f'  headers: {{ Authorization: `Bearer ${{{script_key}}}`, "Content-Type": "application/json" }},\n'
-            f"  body: JSON.stringify({SAMPLE}),\n}});\nconsole.log(await answer.json());",
+            f"  body: JSON.stringify({text}),\n}});\nconsole.log(await answer.json());",
         ),
         Snippet("url", "Webhook URL for services without custom headers", _with_key(url, key or KEY_PLACEHOLDER)),
     ]

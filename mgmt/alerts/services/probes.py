@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import structlog
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from pyroaring import BitMap64
 
-from dataplane.ledger.facts import Fact
-from dataplane.names import transmit_node
+from dataplane.ledger.facts import PROCESS, Fact, cause_of
+from dataplane.names import PROCESS_NODES, transform_node, transmit_node
 from mgmt.alerts.services.alerts import open_alerts
 from mgmt.deliveries.queries.message_selection import MessageSelection, first_of
 from mgmt.deliveries.services.destinations import resume_destination
@@ -17,6 +17,7 @@ from mgmt.deliveries.services.redrives import start_redrive
 from mgmt.errors import NothingToProbeError, NothingToRedriveError, NotOpenError
 from mgmt.messages.queries.records import RecordUnavailableError, read_record
 from mgmt.models import Alert, DeadLetter, DeliveryAttempt, Destination, FactRow, OffsetSet, Redrive, User
+from mgmt.pipes.services.pipes import end_pause
 
 log = structlog.get_logger(__name__)
 PROBE_FOR: Final = timedelta(seconds=120)
@@ -26,20 +27,23 @@ _JUDGED: Final = ("dead", "parked", "held", "cancelled")
 def probe_alert(*, alert: Alert, by: User | None, now: datetime) -> Redrive:
     """Send one message of the alert's destination: a dead one of its cause, or else the oldest held one.
 
-    A suspended or paused destination keeps its state: only this message is sent. Returns its redrive.
+    A suspended or paused destination keeps its state: only this message is sent. For an alert of a pipe whose steps
+    fail, the oldest message held before the steps runs through them. Returns its redrive.
     Raises NotOpenError, NothingToProbeError.
     """
     if alert.state == Alert.State.RESOLVED or alert.probe == Alert.Probe.RUNNING:
         raise NotOpenError(
             "The alert is resolved." if alert.resolved_at else "A probe is in progress. Wait for its result."
         )
-    found = _dead_unit(alert) or _held_unit(alert)
+    found = (_dead_unit(alert) if alert.destination else None) or _held_unit(alert)
     if found is None:
         raise NothingToProbeError(f"{alert.destination or 'The pipe'} has no message to send. Resume it instead.")
     chosen, unit = found
     with transaction.atomic():
         _let_through(alert, unit["message_id"])
-        move = start_redrive(pipe=alert.pipe, chosen=chosen, by=by, alert=alert, most=1, probe=True)
+        move = start_redrive(
+            pipe=alert.pipe, chosen=chosen, by=by, alert=alert, most=1, probe=True, through=not alert.destination
+        )
         begun = open_alerts().filter(id=alert.id).exclude(probe=Alert.Probe.RUNNING)
         if not begun.update(probe=Alert.Probe.RUNNING, probe_unit=unit, probe_at=now, probe_says=""):
             raise NotOpenError("Another user's probe is in progress. Wait for its result.")
@@ -52,9 +56,10 @@ def judge_probes(*, now: datetime) -> int:
     """Check the running probes and store the results that are known. Returns the number of probes decided."""
     decided = 0
     for alert in open_alerts().filter(probe=Alert.Probe.RUNNING).select_related("pipe"):
-        if _was_delivered(alert):
+        why = "" if alert.destination else _why_died(alert)
+        if not why and _has_passed(alert):
             _accept(alert)
-        elif why := _why_refused(alert, now):
+        elif why := why or _why_refused(alert, now):
             _end_probe(alert, Alert.Probe.REFUSED, why)
         else:
             continue
@@ -102,18 +107,31 @@ def _let_through(alert: Alert, message_id: str) -> None:
     ).update(probe=message_id[:64], version=F("version") + 1)
 
 
-def _was_delivered(alert: Alert) -> bool:
+def _has_passed(alert: Alert) -> bool:
+    """Return True if the destination accepted the message; for the alert of a pipe, if it passed the steps."""
+    if alert.destination:
+        found = Q(node=transmit_node(alert.destination), fact=Fact.DELIVERED, child=alert.probe_unit["child"])
+    else:
+        found = Q(node=PROCESS, fact=Fact.SENT) | Q(node__in=PROCESS_NODES, fact=Fact.FILTERED)
+    return bool(_facts_of_probe(alert, found))
+
+
+def _why_died(alert: Alert) -> str:
+    """Return node and cause if the message died in the pipe's steps; "" if it did not."""
+    in_steps = Q(node__in=PROCESS_NODES) | Q(node__startswith=transform_node(""))
+    found = _facts_of_probe(alert, in_steps & Q(fact=Fact.DEAD))
+    return ", ".join(f"{cause_of(detail)} at {node.partition(':')[0]}" for node, detail in found)
+
+
+def _facts_of_probe(alert: Alert, wanted: Q) -> list[tuple[str, str]]:
+    """Return node and detail of the wanted facts that contain the probe's message."""
     unit = alert.probe_unit
-    rows = FactRow.objects.filter(
-        pipe_id=alert.pipe_id,
-        bucket=unit["bucket"],
-        node=transmit_node(alert.destination),
-        fact=Fact.DELIVERED,
-        child=unit["child"],
-    )
-    return any(
-        unit["position"] in BitMap64.deserialize(bytes(sent)) for sent in rows.values_list("positions", flat=True)
-    )
+    rows = FactRow.objects.filter(wanted, pipe_id=alert.pipe_id, bucket=unit["bucket"])
+    return [
+        (node, detail)
+        for node, detail, positions in rows.values_list("node", "detail", "positions")
+        if unit["position"] in BitMap64.deserialize(bytes(positions))
+    ]
 
 
 def _why_refused(alert: Alert, now: datetime) -> str:
@@ -132,6 +150,9 @@ def _why_refused(alert: Alert, now: datetime) -> str:
 def _accept(alert: Alert) -> None:
     """Accept the probe: resume the destination, release its held messages, redrive its dead letters of this cause."""
     _end_probe(alert, Alert.Probe.ACCEPTED, "accepted")
+    if not alert.destination:
+        end_pause(pipe=alert.pipe)  # the held messages are then released in order
+        return
     row = Destination.objects.filter(pipe=alert.pipe_id, name=alert.destination).first()
     if row is not None and row.state != Destination.State.REMOVED:
         resume_destination(destination=row)

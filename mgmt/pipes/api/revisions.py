@@ -38,6 +38,7 @@ class RevisionsView(View):
             "role-too-low",
             "not-found",
             "revision-conflict",
+            "unchanged",
             "body-too-large",
             "media-type",
             "spec-invalid",
@@ -55,6 +56,8 @@ class RevisionsView(View):
                 based_on=body["based_on"],
                 author=self.user,
                 credentials=body.get("credentials", {}),
+                at_once=body["at_once"],
+                must_change=True,
             )
         except PipeRevision.DoesNotExist as exc:
             reason = "needs the number of a revision of this pipe"

@@ -6,7 +6,7 @@ from rest_framework.response import Response
 from mgmt.deliveries.queries.delivery import delivery_state, delivery_states
 from mgmt.deliveries.serializers import StandingOut
 from mgmt.pipes.api.pipes import answer_of
-from mgmt.pipes.serializers import CredentialIn, DestinationOut, PipeOut
+from mgmt.pipes.serializers import CredentialIn, DestinationOut, PipeOut, ResumeIn
 from mgmt.services import (
     clear_credential,
     pause_destination,
@@ -34,11 +34,32 @@ class PausePipeView(View):
 class ResumePipeView(View):
     """Resumption of a pipe."""
 
-    @operation("resume_pipe", request=None, responses=answers(200, PipeOut, "role-too-low", "not-found", "pipe-closed"))
-    def post(self, _request: Request, pipe: str) -> Response:
-        """Resume a pipe. Held messages are sent automatically, in order."""
+    @operation(
+        "resume_pipe",
+        request=ResumeIn,
+        responses=answers(
+            200,
+            PipeOut,
+            "invalid",
+            "role-too-low",
+            "not-found",
+            "pipe-closed",
+            "fix-not-live",
+            "alert-not-open",
+            "nothing-to-probe",
+            "body-too-large",
+            "media-type",
+        ),
+    )
+    def post(self, request: Request, pipe: str) -> Response:
+        """Resume a pipe. Held messages are sent automatically, in order.
+
+        A pipe that Penstock paused because its steps fail (`dead-rate`) needs a corrected revision that is live. It
+        stays paused while one held message runs through the steps, and resumes automatically if that passes.
+        """
         row = access.get_pipe(self.user, pipe, access.PAUSE)
-        resume_pipe(pipe=row)
+        resume_pipe(pipe=row, by=self.user, without_fix=body_of(request, ResumeIn)["without_fix"])
+        row.refresh_from_db()
         return Response(answer_of(self.user, row))
 
 

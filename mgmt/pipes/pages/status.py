@@ -7,7 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
+from dataplane.causes import Cause
 from mgmt import services
+from mgmt.deliveries.queries.message_selection import held_before_steps
 from mgmt.web import access
 from mgmt.web.rendering import act_and_report, for_members, show, viewer_of
 
@@ -44,8 +46,18 @@ def pause_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
 @for_members
 @require_POST
 def resume_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
-    """Resume a pipe: held events are delivered first."""
-    return _move(request, pipe_id, services.resume_pipe, "is active again. Held events are delivered in order.")
+    """Resume a pipe: held events are delivered first. If its steps failed, one held event is tested before the rest."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.PAUSE)
+    tests_first = pipe.state_cause == Cause.DEAD_RATE and held_before_steps(pipe_id=pipe.id) is not None
+    without_fix = request.POST.get("without_fix") == "1"
+    words = (
+        "stays paused while one held event runs through the steps. If it passes, the pipe resumes automatically."
+        if tests_first
+        else "is active again. Held events are delivered in order."
+    )
+    resume = partial(services.resume_pipe, pipe=pipe, by=viewer_of(request), without_fix=without_fix)
+    act_and_report(request, resume, f"{pipe.name} {words}")
+    return redirect("console:pipe", pipe.id)
 
 
 def _move(request: HttpRequest, pipe_id: str, action: Callable[..., object], words: str) -> HttpResponse:

@@ -23,13 +23,17 @@ from mgmt.tenancy.names import checked_name
 
 log = structlog.get_logger(__name__)
 
+MOST_SAMPLE_CHARS: Final = 4_000
 LACKING_FOR: Final = timedelta(seconds=30)  # a lane that lacks a dependency repeats its signal every 10 s
 
 
-def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: User, expected_per_s: int = 0) -> Pipe:
+def create_pipe(
+    *, tenant: Tenant, name: str, spec: Mapping[str, Any], author: User, expected_per_s: int = 0, sample: str = ""
+) -> Pipe:
     """Create a pipe with revision 1, its sources and its destinations, each with a new signing secret.
 
     `expected_per_s`: events per second that the author expects, 0 if unknown. A high rate starts an admission.
+    `sample`: a sample event as JSON, kept if it is short.
     Raises SpecError if the spec cannot run, InvalidValue for the name, NameTakenError if the tenant has a pipe so
     named, QuotaExceededError.
     """
@@ -40,7 +44,8 @@ def create_pipe(*, tenant: Tenant, name: str, spec: Mapping[str, Any], author: U
         check_for_tenant(tenant.id, checked)
         try:
             with transaction.atomic():
-                pipe = Pipe.objects.create(tenant=tenant, name=name)
+                kept = sample if len(sample) <= MOST_SAMPLE_CHARS else ""
+                pipe = Pipe.objects.create(tenant=tenant, name=name, sample=kept)
         except IntegrityError as exc:
             raise _name_taken(name) from exc
         store_revision(pipe=pipe, number=1, spec=checked, author=author)
@@ -95,8 +100,8 @@ def pause_pipe(*, pipe: Pipe) -> bool:
     return False
 
 
-def resume_pipe(*, pipe: Pipe) -> bool:
-    """Resume the pipe; its held messages are released in order. Returns False if it was not paused.
+def end_pause(*, pipe: Pipe) -> bool:
+    """End the pause of a pipe; its held messages are released in order. Returns False if it was not paused.
 
     Raises PipeClosedError.
     """

@@ -10,7 +10,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from dataplane.spec import HttpDestination, PipeSpec, spec_to_builtins
+from dataplane.causes import Cause
+from dataplane.spec import HttpDestination, PipeSpec, parse_pipe_spec, spec_to_builtins
 from dataplane.tables.sealed import signing_place
 from mgmt.deliveries.services.destinations import (
     check_credential,
@@ -24,6 +25,7 @@ from mgmt.errors import (
     NeededCredential,
     PipeClosedError,
     RevisionConflictError,
+    UnchangedError,
 )
 from mgmt.lookups.services import check_tables
 from mgmt.models import Destination, Pipe, PipeRevision, Source, User
@@ -41,13 +43,23 @@ _NONE_GIVEN: Final[Credentials] = {}
 
 
 def publish_revision(
-    *, pipe: Pipe, spec: Mapping[str, Any], based_on: int, author: User, credentials: Credentials = _NONE_GIVEN
+    *,
+    pipe: Pipe,
+    spec: Mapping[str, Any],
+    based_on: int,
+    author: User,
+    credentials: Credentials = _NONE_GIVEN,
+    at_once: bool | None = None,
+    must_change: bool = False,
 ) -> PipeRevision:
     """Store `spec` as the revision after `based_on`, and credentials for its addresses.
 
     Nothing is deployed here: the Provisioner finds the requested row. Of two people who edit the same revision, the
     later one violates the unique constraint and gets RevisionConflictError instead of overwriting the earlier.
-    Raises SpecError, PipeClosedError, RevisionConflictError, PipeRevision.DoesNotExist (no such `based_on`);
+    `at_once`: take all keys at once instead of ramping; by default, if the live revision is failing.
+    `must_change`: refuse the spec that is live already, or about to be.
+    Raises SpecError, PipeClosedError, RevisionConflictError, UnchangedError, PipeRevision.DoesNotExist (no such
+    `based_on`);
     CredentialNeededError if a destination's endpoint changes and no credential for the new one is stored or given;
     InvalidValue for a given credential that does not fit.
     """
@@ -63,7 +75,10 @@ def publish_revision(
             _check_credentials(checked, credentials)
             if needed := [one for one in needed_credentials(pipe, checked) if one.destination not in credentials]:
                 raise CredentialNeededError(needed)
-            revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author)
+            if must_change and not credentials:
+                _refuse_unchanged(pipe, based_on, checked)
+            at_once = is_live_failing(pipe) if at_once is None else at_once
+            revision = store_revision(pipe=pipe, number=based_on + 1, spec=checked, author=author, at_once=at_once)
             _store_credentials(revision, credentials)
     except IntegrityError as exc:
         raise RevisionConflictError(
@@ -71,6 +86,35 @@ def publish_revision(
         ) from exc
     log.info("revision published", tenant=pipe.tenant_id, pipe=pipe.id, revision=revision.number, by=author.username)
     return revision
+
+
+def is_live_failing(pipe: Pipe) -> bool:
+    """Return True if Penstock paused the pipe because too many messages fail in the live revision's steps.
+
+    A ramp would then leave most keys to the revision that fails, and their messages would die.
+    """
+    return Pipe.objects.filter(id=pipe.id, state=Pipe.State.PAUSED, state_cause=Cause.DEAD_RATE).exists()
+
+
+def current_revision(pipe: Pipe) -> PipeRevision:
+    """Return the newest revision if it is live or about to be; else, as after a rollback, the live one if there is one.
+
+    This is the revision that the next change starts from.
+    """
+    newest = pipe.revisions.latest("number")
+    if newest.state in PipeRevision.IN_USE:
+        return newest
+    return pipe.revisions.filter(state=RevisionState.LIVE).first() or newest
+
+
+def _refuse_unchanged(pipe: Pipe, based_on: int, checked: PipeSpec) -> None:
+    current = current_revision(pipe)
+    is_newest = not pipe.revisions.filter(number__gt=based_on).exists()
+    if is_newest and current.state != RevisionState.FAILED and parse_pipe_spec(current.spec) == checked:
+        raise UnchangedError(
+            f"Nothing changed: this is the spec of revision {current.number}, which is {current.state}. "
+            "Change something, then publish."
+        )
 
 
 def needed_credentials(pipe: Pipe, spec: PipeSpec) -> list[NeededCredential]:
@@ -124,10 +168,10 @@ def check_for_tenant(tenant_id: str, spec: PipeSpec, pipe_id: str = "") -> None:
 
 
 @transaction.atomic
-def store_revision(*, pipe: Pipe, number: int, spec: PipeSpec, author: User) -> PipeRevision:
+def store_revision(*, pipe: Pipe, number: int, spec: PipeSpec, author: User, at_once: bool = False) -> PipeRevision:
     """Create the revision's row, and rows for sources and destinations that the pipe names for the first time."""
     document = spec_to_builtins(spec)
-    revision = PipeRevision.objects.create(pipe=pipe, number=number, spec=document, author=author)
+    revision = PipeRevision.objects.create(pipe=pipe, number=number, spec=document, author=author, at_once=at_once)
     Source.objects.bulk_create([Source(pipe=pipe, name=name) for name in spec.sources], ignore_conflicts=True)
     known = set(pipe.destinations.values_list("name", flat=True))
     Destination.objects.bulk_create(

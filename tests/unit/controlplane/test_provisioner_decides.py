@@ -195,6 +195,12 @@ def test_second_revision_waits_until_all_hold_its_plan():
     assert found == [MarkPublished(2, 4), StartRamp(2, share=1)]
 
 
+def test_revision_that_takes_all_keys_at_once_does_not_ramp():
+    rows = [revision(1, "live"), msgspec.structs.replace(revision(2, "requested"), at_once=True)]
+    found = decide(all_published(snapshot(revisions=rows, heartbeats=all_hold(4), recently_ramped=BUSY)))
+    assert StartRamp(2, share=0) in found
+
+
 @pytest.mark.parametrize(("recent", "share"), [({}, 0), ({"p1": 100}, 0), ({"p1": 5_000}, 5), (BUSY, 1)])
 def test_ramp_starts_at_a_share_with_enough_traffic_to_compare(recent: dict[str, int], share: int):
     rows = [revision(1, "live"), revision(2, "requested")]

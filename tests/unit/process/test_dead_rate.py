@@ -109,6 +109,16 @@ def test_pipe_paused_by_a_person_runs_its_steps_and_is_not_held_by_process(tmp_p
     assert (len(egress(lane)), records(lane, "held")) == (1, [])
 
 
+def test_message_released_to_test_the_steps_runs_although_its_pipe_is_held(tmp_path: Path):
+    lane = opened(tmp_path, plan(normalize=[CAST]))
+    lane.table.apply(msgspec.structs.replace(PIPE, version=2, state="paused", cause=Cause.DEAD_RATE))
+    tested = arrived(1, GOOD, position=1, attempt=1, through=True)
+    lane.take(arrived(0, GOOD), tested, arrived(2, GOOD))
+    (sent,) = egress(lane)
+    assert (read_meta(sent["headers"]).position, read_meta(sent["headers"]).through) == (1, True)
+    assert len(records(lane, "held")) == 2
+
+
 def test_released_message_keeps_its_position(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[CAST]))
     lane.table.apply(msgspec.structs.replace(PIPE, version=2, state="paused", cause=Cause.DEAD_RATE))

@@ -89,6 +89,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/patterns/", pattern_pages.patterns, name="patterns"),
     path("pipes/<str:pipe_id>/windows/", window_pages.windows, name="windows"),
     path("pipes/<str:pipe_id>/revisions/", pipe.revisions, name="revisions"),
+    path("pipes/<str:pipe_id>/revisions/<int:number>/revert/", pipe.revert, name="revert_revision"),
     path("pipes/<str:pipe_id>/admission/hold/", admission.hold_admission, name="hold_admission"),
     path("pipes/<str:pipe_id>/admission/resume/", admission.resume_admission, name="resume_admission"),
     path("pipes/<str:pipe_id>/revisions/<int:number>/ramp/", ramp.ramp, name="ramp"),

@@ -6,9 +6,19 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dataplane.spec.names import NAME_PATTERN
-from mgmt.pipes.editor.draft import Draft
+from mgmt.pipes.editor.draft import DestinationRow, Draft
 
 WHOLE: Final = ""
+URL_NEEDED: Final = "Enter a URL that begins with https:// or http://"
+_TYPE: Final = re.compile(r"^Expected `(\w+)(?: \| null)?`(?: of length >= (\d+))?(?:, got `\w+`)?")
+_TYPES: Final = {
+    "str": "Enter text",
+    "int": "Enter a whole number",
+    "float": "Enter a number",
+    "bool": "Enter true or false",
+    "array": "Enter a list",
+    "object": "Enter a JSON object",
+}
 _LISTED: Final = re.compile(r"^\$\.(normalize|enrich|routes\.rules)\[(\d+)\](?:\.(\w+))?")
 _OWN_STEP: Final = re.compile(r"^\$\.transform\.([^\s.\[]+)\[(\d+)\](?:\.(\w+))?")
 _NAMED: Final = re.compile(r"^\$\.(source|destination)s(?:\.([^\s.\[]+))?(?:\.(.+))?$")
@@ -17,8 +27,38 @@ _PLAIN: Final = {"$.routes.otherwise": "otherwise", "$.routes.rules": "rules", "
 _OWN_FIELDS: Final = ("event_time", "key", "id", "url", "table", "remove_when")
 
 
+def in_words(path: str, reason: str) -> str:
+    """Return a reason without the type names of the parser: "Enter a URL", not "Expected `str` of length >= 8"."""
+    if reason.startswith("Invalid enum value"):
+        return "Choose one of the values"
+    found = _TYPE.match(reason)
+    if found is None:
+        return reason
+    if path.endswith(".url"):
+        return URL_NEEDED
+    if path in ("$.destinations", "$.sources"):
+        return "Add at least one"
+    return "Enter a value" if found[2] else _TYPES.get(found[1], "Enter another value")
+
+
+def with_missing(draft: Draft) -> Draft:
+    """Return the draft with an error at each field of the form that must not be empty, before its other errors."""
+    if draft.as_json:
+        return draft if draft.name else replace(draft, errors={"name": "Enter a name"} | dict(draft.errors))
+    missing = {} if draft.name else {"name": "Enter a name"}
+    for of, rows in (("source", draft.sources), ("destination", draft.destinations)):
+        for place, row in enumerate(rows):
+            if not row.name.strip():
+                missing[f"{of}-{place}-name"] = "Enter a name"
+            if isinstance(row, DestinationRow) and row.kind == "http" and not row.url.strip():
+                missing[f"{of}-{place}-url"] = URL_NEEDED
+    rest = {place: words for place, words in draft.errors.items() if place not in missing}
+    return replace(draft, errors=missing | rest) if missing else draft
+
+
 def with_error(draft: Draft, path: str, reason: str) -> Draft:
     """Return the draft with a spec error at its field; in JSON mode at the text."""
+    reason = in_words(path, reason)
     if draft.as_json and path.startswith("$"):
         return replace(draft, errors={"spec": f"{path}: {reason}"})
     if path == "$.routes.rules":

@@ -15,7 +15,7 @@ from mgmt.models import LookupTable, Pipe, Tenant
 from mgmt.pipes.editor import fields
 from mgmt.pipes.editor.draft import Draft
 from mgmt.pipes.editor.dry_run import DryRunPanels, dry_run_panels, pretty
-from mgmt.pipes.editor.errors import with_error
+from mgmt.pipes.editor.errors import in_words, with_error
 from mgmt.pipes.editor.steps import HELP
 from mgmt.pipes.queries.dry_run import dry_run_spec
 from mgmt.sandbox import SandboxRefused
@@ -34,12 +34,16 @@ _MOST_SAMPLE: Final = 256 * 1024  # characters
 
 @dataclass(frozen=True)
 class EditorContext:
-    """Tenant, pipe and base revision of an edit; `pipe` is None for a new one."""
+    """Tenant, pipe and base revision of an edit; `pipe` is None for a new one.
+
+    `start`: revision whose spec was loaded, 0 if it is not known
+    """
 
     tenant: Tenant
     pipe: Pipe | None = None
     based_on: int = 0
     conflict: str = ""
+    start: int = 0
 
 
 def with_newest_event(draft: Draft, pipe: Pipe) -> Draft:
@@ -99,13 +103,17 @@ def _tried(editing: EditorContext, draft: Draft) -> tuple[Draft, DryRunPanels]:
         )
     except SpecError as exc:
         marked = draft if draft.errors else with_error(draft, exc.path, exc.reason)
-        return marked, DryRunPanels(failed=f"{exc.path.removeprefix('$.')}: {exc.reason}", at=next(iter(marked.errors)))
+        return marked, DryRunPanels(failed=_failed(exc), at=next(iter(marked.errors)))
     except ValueError as exc:
         marked = draft if draft.errors else replace(draft, errors={"spec": f"Not valid JSON: {exc}"})
         return marked, DryRunPanels(failed="the spec is not valid JSON")
     except SandboxRefused as exc:
         return draft, DryRunPanels(failed=str(exc))
     return draft, dry_run_panels(run, draft, list(document["destinations"]))
+
+
+def _failed(exc: SpecError) -> str:
+    return f"{exc.path.removeprefix('$.')}: {in_words(exc.path, exc.reason)}"
 
 
 def event_of(draft: Draft) -> bytes:

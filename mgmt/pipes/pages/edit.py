@@ -1,5 +1,6 @@
 """Create pipes and publish revisions: reads drafts of the editor, calls services, shows errors at their fields."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,13 +16,13 @@ from django.views.decorators.http import require_http_methods
 
 from dataplane.spec import SpecError
 from mgmt import services
-from mgmt.cells.policies import admission_policy
+from mgmt.cells.policies import admission_policy, ramp_policy
 from mgmt.deliveries.credential_form import PREFIX, asked_credentials, posted_credentials
 from mgmt.delivery_tests.services import request_draft_test
 from mgmt.models import AlertChannel, Pipe, Tenant
 from mgmt.pipes.editor.actions import apply_action, place_of, with_destination, with_url
 from mgmt.pipes.editor.draft import Draft, NotEditableAsForm, draft_from_spec, starting_text
-from mgmt.pipes.editor.errors import with_error
+from mgmt.pipes.editor.errors import URL_NEEDED, with_error, with_missing
 from mgmt.pipes.editor.page import EXAMPLE, EditorContext, event_of, page_context, with_newest_event
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.templates import STARTS, draft_of, template_named
@@ -44,6 +45,7 @@ _REFUSED: Final = (
 )
 TELL: Final = "tell"
 EXPECTED: Final = "expected"
+ROLLOUT: Final = "rollout"
 _OWN: Final = ("csrfmiddlewaretoken", "action", TELL, EXPECTED)
 
 
@@ -79,13 +81,18 @@ def new_pipe(request: HttpRequest) -> HttpResponse:
 @for_members
 @require_http_methods(["GET", "POST"])
 def edit_pipe(request: HttpRequest, pipe_id: str) -> HttpResponse:
-    """Serve the editor for the next revision, based on the newest one; `from` loads the spec of an older one."""
+    """Serve the editor for the next revision. `from` loads the spec of a revision.
+
+    Without it, the spec is that of the newest revision, or of the live one if the newest was rolled back or failed.
+    """
     pipe = access.get_pipe(viewer_of(request), pipe_id, access.PUBLISH_REVISION)
-    start = number_of(request.GET.get("from"))
-    spec: Mapping[str, Any] = (pipe.revisions.get(number=start) if start else pipe.revisions.latest("number")).spec
+    number = number_of(request.GET.get("from"))
+    start = pipe.revisions.get(number=number) if number else services.current_revision(pipe)
+    spec: Mapping[str, Any] = start.spec
     if request.method != "POST":
         draft = with_newest_event(draft_from_spec(pipe.name, spec, as_json=_wants_json(request)), pipe)
-        return _form(request, EditorContext(pipe.tenant, pipe, pipe.revisions.latest("number").number), draft)
+        newest = pipe.revisions.latest("number").number
+        return _form(request, EditorContext(pipe.tenant, pipe, newest, start=start.number), draft)
     editing = EditorContext(pipe.tenant, pipe, number_of(request.POST.get("based_on")))
     draft = draft_from_post(request.POST, spec, name=pipe.name)
     if (action := request.POST.get("action", "save")) != "save":
@@ -130,14 +137,31 @@ def _create(request: HttpRequest, tenant: Tenant, draft: Draft) -> tuple[Draft, 
         spec = draft.document()
         author, expected = viewer_of(request), _expected(request) or 0
         return draft, services.create_pipe(
-            tenant=tenant, name=draft.name, spec=spec, author=author, expected_per_s=expected
+            tenant=tenant,
+            name=draft.name,
+            spec=spec,
+            author=author,
+            expected_per_s=expected,
+            sample=_sample_of(draft),
         )
     except _REFUSED as exc:
         return _with_refusal(draft, exc), None
 
 
+def _sample_of(draft: Draft) -> str:
+    """Return the sample event as JSON in one line; "" if it is not JSON."""
+    try:
+        return json.dumps(json.loads(draft.sample), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return ""
+
+
 def _with_refusal(draft: Draft, exc: Exception) -> Draft:
-    """Return the draft with the error at its field."""
+    """Return the draft with the error at its field, and with the fields that must not be empty."""
+    return with_missing(_refused_at(draft, exc))
+
+
+def _refused_at(draft: Draft, exc: Exception) -> Draft:
     match exc:
         case SpecError():
             return with_error(draft, exc.path, exc.reason)
@@ -182,6 +206,7 @@ def _plan(
         "wrong_expected": wrong_expected,
         "admission": admission_policy(),
         "most_expected": MOST_EXPECTED,
+        **_rollout(request, editing.pipe),
     }
     status = 422 if wrong or wrong_expected else 200
     return show(request, "pipes/plan.html", context, tenant=editing.tenant, status=status)
@@ -196,7 +221,11 @@ def _publish(request: HttpRequest, editing: EditorContext, pipe: Pipe, draft: Dr
             based_on=editing.based_on,
             author=viewer_of(request),
             credentials=posted_credentials(request.POST),
+            at_once=_rollout(request, pipe)["at_once"],
+            must_change=True,
         )
+    except services.UnchangedError as exc:
+        return _form(request, editing, replace(draft, errors={"": str(exc)}), status=422)
     except services.CredentialNeededError as exc:
         asked = {"asked_credentials": asked_credentials(exc.needed)}
         return _form(request, editing, draft, status=422, more=asked)
@@ -234,7 +263,7 @@ def _with_test(request: HttpRequest, editing: EditorContext, draft: Draft, place
     tenant = access.get_tenant(viewer_of(request), editing.tenant.id, access.SEND_TEST)
     row = draft.destinations[place]
     if not row.url.strip():
-        return replace(draft, errors={f"destination-{place}-url": "needs a URL to send a request to"})
+        return replace(draft, errors={f"destination-{place}-url": URL_NEEDED})
     try:
         test = request_draft_test(
             tenant=tenant,
@@ -282,6 +311,8 @@ def _form(
         "start": request.GET.get("start", ""),
         "echo_url": settings.PENSTOCK_ECHO_URL,
         "curl": _curl(request, editing, draft),
+        "first_error": next(iter(draft.errors), "") if status == 422 else "",
+        **_rollout(request, editing.pipe),
         **(more or {}),
     }
     return show(request, "pipes/form.html", context, tenant=editing.tenant, part=part, status=status)
@@ -308,10 +339,20 @@ def _created(request: HttpRequest, pipe: Pipe) -> HttpResponse:
             for one in pipe.destinations.filter(config__type="http").order_by("id")
         ],
         "endpoint": endpoint(ingest_url()),
-        "snippets": send_snippets(ingest_url=ingest_url(), key=keys[0].secret if keys else ""),
+        "snippets": send_snippets(ingest_url=ingest_url(), key=keys[0].secret if keys else "", sample=pipe.sample),
         "curl": as_curl(request, "pipes/", {"name": pipe.name, "spec": pipe.revisions.get(number=1).spec}),
     }
     return show(request, "pipes/created.html", context, tenant=pipe.tenant)
+
+
+def _rollout(request: HttpRequest, pipe: Pipe | None) -> dict[str, Any]:
+    """Return the chosen rollout of the next revision; by default all at once if the live revision is failing."""
+    if pipe is None:
+        return {}
+    failing = services.is_live_failing(pipe)
+    chosen = request.POST.get(ROLLOUT, "")
+    at_once = chosen == "at-once" if chosen in ("ramp", "at-once") else failing
+    return {"at_once": at_once, "live_failing": failing, "ramp_steps": ramp_policy().steps}
 
 
 def _wants_json(request: HttpRequest) -> bool:

@@ -7,16 +7,20 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from django.http import HttpRequest
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive
 from dataplane.ledger.trace import facts_in_order
 from dataplane.ledger.units import format_position
 from dataplane.plan.outbound import address_of
-from dataplane.spec import destination_of
+from dataplane.spec import SpecError, destination_of
+from mgmt import services
 from mgmt.deliveries.attempt_views import attempt_views
 from mgmt.deliveries.cause_wording import BINS
 from mgmt.ledger.queries.bucket_range import SPANS, BucketRange, span_until, start_of
@@ -29,6 +33,7 @@ from mgmt.pipes.editor.draft import readable
 from mgmt.pipes.page_context import newest_revision, pipe_context
 from mgmt.pipes.queries.first_delivery import first_delivery
 from mgmt.pipes.queries.pipes import rates_of
+from mgmt.sandbox import SandboxRefused
 from mgmt.web import access
 from mgmt.web.export import KINDS, MOST_ROWS, export
 from mgmt.web.rendering import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
@@ -83,7 +88,7 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "span": span,
         "spans": list(SPANS),
         "endpoint": endpoint(ingest_url()),
-        "snippets": send_snippets(ingest_url=ingest_url()),
+        "snippets": send_snippets(ingest_url=ingest_url(), sample=pipe.sample),
         "get_first": once(partial(first_delivery, pipe.id)),
         "get_flow": once(lambda: _flow(pipe, rates_of([pipe.id], now).get(pipe.id, 0.0))),
         "get_timing": get_timing,
@@ -109,9 +114,31 @@ def revisions(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         row.spec_text = readable(row.spec)  # type: ignore[attr-defined]
     context = pipe_context(pipe, "revisions") | {
         "revisions": rows,
+        "current": services.current_revision(pipe).number,
         "curl": as_curl(request, f"pipes/{pipe.id}/revisions/"),
     }
     return show(request, "pipes/revisions.html", context, tenant=pipe.tenant)
+
+
+@for_members
+@require_POST
+def revert(request: HttpRequest, pipe_id: str, number: int) -> HttpResponse:
+    """Publish the spec of an earlier revision as the next one; the editor opens if it needs more than that."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.PUBLISH_REVISION)
+    spec = access.get_revision(viewer_of(request), pipe_id, number).spec
+    newest = pipe.revisions.latest("number").number
+    try:
+        revision = services.publish_revision(
+            pipe=pipe, spec=spec, based_on=newest, author=viewer_of(request), must_change=True
+        )
+    except services.CredentialNeededError as exc:
+        messages.error(request, str(exc), extra_tags="bad")
+        return redirect(f"{reverse('console:edit_pipe', args=[pipe.id])}?from={number}")
+    except (services.ServiceError, SpecError, SandboxRefused) as exc:
+        messages.error(request, str(exc), extra_tags="bad")
+        return redirect("console:revisions", pipe.id)
+    messages.success(request, f"Revision {revision.number} has the spec of revision {number}.", extra_tags="fine")
+    return redirect("console:revisions", pipe.id)
 
 
 @for_members

@@ -69,7 +69,7 @@ def _page(
     keys = Prefetch("keys", ApiKey.objects.order_by("-created_at"), to_attr="all_keys")
     context: dict[str, Any] = pipe_context(pipe, "settings") | {
         "endpoint": endpoint(ingest_url()),
-        "snippets": send_snippets(ingest_url=ingest_url(), key=key.secret if key else ""),
+        "snippets": send_snippets(ingest_url=ingest_url(), key=key.secret if key else "", sample=pipe.sample),
         "sources": pipe.sources.annotate(schema=Max("schemas__number")).order_by("name").prefetch_related(keys),
         "destinations": pipe.destinations.order_by("name"),
         "keys": [key] if key else [],

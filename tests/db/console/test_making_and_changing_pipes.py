@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shlex
 
 import pytest
 from django.test import Client
@@ -10,8 +11,11 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from dataplane.spec.keys import key_digest
-from mgmt.models import ApiKey, Pipe, Tenant, User
-from mgmt.services import close_pipe, create_api_key, publish_revision, signing_secrets
+from mgmt.models import ApiKey, Pipe, PipeRevision, Tenant, User
+from mgmt.pipes.editor.dry_run import dry_run_panels
+from mgmt.pipes.editor.templates import STARTS, draft_of, template_named
+from mgmt.pipes.queries.dry_run import dry_run_spec
+from mgmt.services import adopt_live_spec, close_pipe, create_api_key, publish_revision, signing_secrets
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf
 
@@ -82,7 +86,9 @@ def test_form_becomes_a_spec(alices: Client):
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("name", "", "needs"),
+        ("name", "", "Enter a name"),
+        ("destination__url", "", "Enter a URL"),
+        ("destination__url", "crm", "Enter a URL"),
         ("name", "orders", "exists in this tenant"),
         ("destination__url", "ftp://crm.example.com", "http or https"),
         ("destination__url", "https://user:pw@crm.example.com", "user name or password"),
@@ -96,6 +102,85 @@ def test_error_is_shown_at_its_field_and_input_is_kept(alices: Client, pipe: Pip
     assert answer.status_code == 422
     assert words in error_of(answer.content.decode(), field.replace("__", "-0-")).replace("&#x27;", "'")
     assert Pipe.objects.count() == 1
+
+
+def test_empty_form_shows_all_missing_fields_and_focuses_the_first_one(alices: Client, tenant: Tenant):
+    page = alices.post("/pipes/new/", typed(name="", destination__url="")).content.decode()
+    assert error_of(page, "name") == "Enter a name"
+    assert error_of(page, "destination-0-url").startswith("Enter a URL")
+    assert "`str`" not in page
+    assert re.findall(r'id="([a-z0-9-]+)"[^>]* autofocus', page) == ["name"]
+    page = alices.post("/pipes/new/", typed(destination__url="")).content.decode()
+    assert re.findall(r'id="([a-z0-9-]+)"[^>]* autofocus', page) == ["destination-0-url"]
+
+
+@pytest.mark.parametrize("start", [one.name for one in STARTS])
+def test_first_event_of_a_template_succeeds_with_the_command_on_the_page(alices: Client, tenant: Tenant, start: str):
+    draft = draft_of(template_named(start) or STARTS[0])
+    document = draft.document_to_try()
+    page = alices.post(
+        "/pipes/new/",
+        {"mode": "json", "name": "first", "spec": json.dumps(document), "sample": draft.sample},
+    ).content.decode()
+    command = html.unescape(page.split('id="snippet-curl"')[1].split("<code>")[1].split("</code>")[0])
+    event = shlex.split(command.replace("\\\n", " "))[-1]
+    assert json.loads(event) == json.loads(draft.sample)
+    pipe = Pipe.objects.get(name="first")
+    run = dry_run_spec(document, event.encode(), source="", tenant=tenant, pipe_id=pipe.id)
+    panels = dry_run_panels(run, draft, list(document["destinations"]))
+    assert (panels.failed, panels.state) == ("", "fine")
+    shown = html.unescape(alices.get(f"/pipes/{pipe.id}/settings/").content.decode())
+    assert event in shown
+
+
+def live(pipe: Pipe, number: int) -> None:
+    row = pipe.revisions.get(number=number)
+    PipeRevision.objects.filter(id=row.id).update(state="ramping")
+    assert adopt_live_spec(revision=row)
+
+
+def test_unchanged_revision_is_refused(alices: Client, pipe: Pipe):
+    live(pipe, 1)
+    form = typed(based_on="1", source__name="shop", source__event_time="")
+    answer = alices.post(f"/pipes/{pipe.id}/edit/", form)
+    assert answer.status_code == 422
+    assert "Nothing changed: this is the spec of revision 1, which is live." in answer.content.decode()
+    assert pipe.revisions.count() == 1
+    assert alices.post(f"/pipes/{pipe.id}/edit/", form | {"source.event_time": "at"}).status_code == 302
+
+
+def test_revision_is_reverted_in_one_click(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
+    live(pipe, 1)
+    publish_revision(pipe=pipe, spec=a_spec(crm="https://crm.example.com/2"), based_on=1, author=alice)
+    live(pipe, 2)
+    page = alices.get(f"/pipes/{pipe.id}/revisions/").content.decode()
+    assert re.findall(r"Revert to @(\d+)", page) == ["1"]
+    alices.post(f"/pipes/{pipe.id}/revisions/1/revert/")
+    newest = pipe.revisions.latest("number")
+    assert (newest.number, newest.spec) == (3, pipe.revisions.get(number=1).spec)
+    page = alices.post(f"/pipes/{pipe.id}/revisions/1/revert/", follow=True).content.decode()
+    assert "Nothing changed" in page
+    assert pipe.revisions.count() == 3
+
+
+def test_editor_opens_the_live_revision_after_a_rollback(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
+    live(pipe, 1)
+    publish_revision(pipe=pipe, spec=a_spec(crm="https://bad.example.com/"), based_on=1, author=alice)
+    assert "https://bad.example.com/" in alices.get(f"/pipes/{pipe.id}/edit/").content.decode()
+    pipe.revisions.filter(number=2).update(state="failed")
+    page = alices.get(f"/pipes/{pipe.id}/edit/").content.decode()
+    assert 'value="https://crm.example.com/in"' in page
+    assert "This is the spec of revision 1. Publishing it creates revision 3." in page
+    assert 'name="based_on" value="2"' in page
+
+
+@pytest.mark.parametrize(("chosen", "at_once"), [("ramp", False), ("at-once", True), ("", False)])
+def test_editor_offers_to_ramp_or_to_take_all_keys_at_once(alices: Client, pipe: Pipe, chosen: str, at_once: bool):
+    page = alices.get(f"/pipes/{pipe.id}/edit/").content.decode()
+    assert 'value="ramp" checked' in page
+    assert "Ramp 1 → 5 → 25 → 50 → 100 % of the keys" in page
+    alices.post(f"/pipes/{pipe.id}/edit/", typed(based_on="1", source__name="shop", rollout=chosen))
+    assert pipe.revisions.get(number=2).at_once is at_once
 
 
 def test_invalid_step_is_marked_at_its_field_with_the_position_in_the_expression(alices: Client):

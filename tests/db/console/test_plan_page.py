@@ -295,8 +295,8 @@ def test_return_to_the_editor_keeps_the_input(alices: Client, tenant: Tenant):
 @pytest.mark.parametrize(
     ("changed", "field", "words"),
     [
-        ({"name": ""}, "name", "needs 1 to 80 characters"),
-        ({"destination.url": ["", ""]}, "destination-0-url", "length"),
+        ({"name": ""}, "name", "Enter a name"),
+        ({"destination.url": ["", ""]}, "destination-0-url", "Enter a URL"),
         ({"normalize.b": ["", ""]}, "normalize-0-to", "needs"),
     ],
 )

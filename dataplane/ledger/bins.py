@@ -355,8 +355,8 @@ def _node_lines(
         if node == EXPLODES_AT:
             arrived = arrived | exploded
         settled = _settled_at(books, node)
-        for name in (Bin.HELD, Bin.DEAD):
-            settled[name] &= upstream[name]  # released and redriven units have passed the node
+        for bin_ in (Bin.HELD, Bin.DEAD):
+            settled[bin_] &= upstream[bin_]  # released and redriven units have passed the node
         arrived = arrived - union(pair for units in settled.values() for pair in units.items())
         lost = UnitSet()
     for name, bins in destinations.items():

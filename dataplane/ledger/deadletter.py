@@ -59,8 +59,13 @@ def alive_headers(headers: Headers) -> Headers:
 def death_of(headers: Headers) -> DeathCause:
     """Return node, cause, detail and answer of a dead letter; a missing header gives ""."""
     found = {name: value.decode("utf-8", "replace") for name, value in headers if name in _MARKS}
-    texts = (found.get(name, "") for name in (NODE_HEADER, CAUSE_HEADER, DETAIL_HEADER, ANSWER_HEADER))
-    return DeathCause(*texts, part=PART_HEADER in found)
+    return DeathCause(
+        node=found.get(NODE_HEADER, ""),
+        cause=found.get(CAUSE_HEADER, ""),
+        detail=found.get(DETAIL_HEADER, ""),
+        answer=found.get(ANSWER_HEADER, ""),
+        part=PART_HEADER in found,
+    )
 
 
 def can_run_again(death: DeathCause) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from dataplane.ledger.units import format_position
 from mgmt.deliveries.cause_wording import capitalised, cause_in_words, problem_in_words
-from mgmt.deliveries.causes import BY_CODE
+from mgmt.deliveries.causes import BY_CODE, FINAL
 from mgmt.deliveries.queries.delivery import DeliveryState
 from mgmt.deliveries.queries.message_selection import WaitingMessages
 from mgmt.models import Alert, DeadLetter, Destination, Redrive
@@ -112,7 +112,7 @@ class AlertLine:
 
 @dataclass(frozen=True)
 class AlertDetails:
-    """Alert with the further data of its page."""
+    """Alert with the further data of its page. `can_run_again`: events that died in the steps may run again."""
 
     line: AlertLine
     sentence: str
@@ -124,6 +124,7 @@ class AlertDetails:
     answer: str
     curl: str
     probe: tuple[str, str] | None
+    can_run_again: bool
 
 
 def dead_letter_line(row: DeadLetter, after_redrive: str = "") -> DeadLetterLine:
@@ -199,6 +200,7 @@ def alert_details(row: Alert, *, held: int, dead: int, now: datetime) -> AlertDe
         answer=str(row.sample.get("answer") or ""),
         curl=str(row.sample.get("curl") or ""),
         probe=_probe(row),
+        can_run_again=bool(dead and known and known.ending == FINAL and not row.destination),
     )
 
 

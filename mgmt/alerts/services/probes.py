@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from pyroaring import BitMap64
 
+from dataplane.causes import Cause
 from dataplane.ledger.facts import PROCESS, Fact, cause_of
 from dataplane.names import PROCESS_NODES, transform_node, transmit_node
 from mgmt.alerts.services.alerts import open_alerts
@@ -35,7 +36,7 @@ def probe_alert(*, alert: Alert, by: User | None, now: datetime) -> Redrive:
         raise NotOpenError(
             "The alert is resolved." if alert.resolved_at else "A probe is in progress. Wait for its result."
         )
-    found = (_dead_unit(alert) if alert.destination else None) or _held_unit(alert)
+    found = _probe_unit(alert)
     if found is None:
         raise NothingToProbeError(f"{alert.destination or 'The pipe'} has no message to send. Resume it instead.")
     chosen, unit = found
@@ -65,6 +66,13 @@ def judge_probes(*, now: datetime) -> int:
             continue
         decided += 1
     return decided
+
+
+def _probe_unit(alert: Alert) -> tuple[MessageSelection, dict[str, Any]] | None:
+    """Return the message to send. Of alerts about a whole pipe, only the one of failing steps has any."""
+    if alert.destination:
+        return _dead_unit(alert) or _held_unit(alert)
+    return _held_unit(alert) if alert.cause == Cause.DEAD_RATE else None
 
 
 def _dead_unit(alert: Alert) -> tuple[MessageSelection, dict[str, Any]] | None:
@@ -151,7 +159,8 @@ def _accept(alert: Alert) -> None:
     """Accept the probe: resume the destination, release its held messages, redrive its dead letters of this cause."""
     _end_probe(alert, Alert.Probe.ACCEPTED, "accepted")
     if not alert.destination:
-        end_pause(pipe=alert.pipe)  # the held messages are then released in order
+        if alert.pipe.state_cause == Cause.DEAD_RATE:  # else a person has paused it since
+            end_pause(pipe=alert.pipe)  # the held messages are then released in order
         return
     row = Destination.objects.filter(pipe=alert.pipe_id, name=alert.destination).first()
     if row is not None and row.state != Destination.State.REMOVED:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from dataplane.spec.names import NAME_PATTERN
-from mgmt.pipes.editor.draft import DestinationRow, Draft
+from mgmt.pipes.editor.draft import DestinationRow, Draft, SourceRow
 
 WHOLE: Final = ""
 URL_NEEDED: Final = "Enter a URL that begins with https:// or http://"
@@ -46,7 +46,11 @@ def with_missing(draft: Draft) -> Draft:
     if draft.as_json:
         return draft if draft.name else replace(draft, errors={"name": "Enter a name"} | dict(draft.errors))
     missing = {} if draft.name else {"name": "Enter a name"}
-    for of, rows in (("source", draft.sources), ("destination", draft.destinations)):
+    named: Sequence[tuple[str, Sequence[SourceRow | DestinationRow]]] = (
+        ("source", draft.sources),
+        ("destination", draft.destinations),
+    )
+    for of, rows in named:
         for place, row in enumerate(rows):
             if not row.name.strip():
                 missing[f"{of}-{place}-name"] = "Enter a name"

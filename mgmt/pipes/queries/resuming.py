@@ -19,8 +19,8 @@ class ResumeState:
 def is_fix_live(pipe: Pipe) -> bool:
     """Return True if a revision went live after the pipe was paused, and no newer one is on its way."""
     in_use = dict(pipe.revisions.filter(state__in=PipeRevision.IN_USE).values_list("number", "live_at"))
-    newest = max(in_use, default=0)
-    return bool(newest and in_use[newest] and in_use[newest] >= pipe.state_since)
+    live_at = in_use[max(in_use)] if in_use else None
+    return live_at is not None and live_at >= pipe.state_since
 
 
 def resume_state(pipe: Pipe) -> ResumeState | None:

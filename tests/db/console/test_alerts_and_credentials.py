@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from mgmt.models import Alert, AlertChannel, Destination, Pipe, Redrive, User
+from mgmt.alerts.services.alerts import FailureGroup, note_failures
+from mgmt.models import Alert, AlertChannel, DeadLetter, Destination, OffsetSet, Pipe, Redrive, User
 from mgmt.services import publish_revision
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf, go_live
@@ -43,6 +44,20 @@ def test_alert_page_shows_cause_sample_curl_and_remedy(alices: Client, alert: Al
     assert "curl -sS https://crm.example.com/in" in page
     assert "&lt;script&gt;alert(1)" in page
     assert reverse("console:message", args=[alert.pipe_id, "1-0-7"]) in page
+
+
+def test_alert_about_a_rule_offers_to_run_its_dead_letters_again(alices: Client, pipe: Pipe, now: datetime):
+    go_live(pipe)
+    store_dead(pipe, range(3), now, cause="route", where="")
+    failure = FailureGroup(pipe.id, "", "route", 3, now, {"reason": "route: rule 1: body.total is missing"})
+    note_failures(failures=[failure], now=now)
+    page = alices.get(reverse("console:alert", args=[pipe.id, Alert.objects.get().id])).content.decode()
+    assert f'href="{reverse("console:redrive", args=[pipe.id])}?cause=route"' in page
+    assert "Run the dead letters again through @1" in page
+    DeadLetter.objects.all().delete()
+    OffsetSet.objects.all().delete()
+    page = alices.get(reverse("console:alert", args=[pipe.id, Alert.objects.get().id])).content.decode()
+    assert "Run the dead letters again" not in page
 
 
 def test_acknowledgement_names_the_user_and_clears_the_badge(alices: Client, alert: Alert, alice: User):

@@ -88,9 +88,10 @@ chromium:
 			echo "installing Chromium ..."; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 		else echo "The browser tests need Chromium on the PATH; install it with your system's package manager" >&2; exit 1; fi; }
 
-reference: $(RUN_STAMP) ## generate the pages of steps, expressions and metrics from the code
+reference: $(RUN_STAMP) ## generate the pages of steps, expressions, metrics and the API from the code
 	@$(BIN)/python -m dataplane.plan.reference > docs/reference/steps-and-expressions.md
 	@$(BIN)/python -c 'from dataplane.metrics import page; print(page(), end="")' > docs/reference/metrics.md
+	@$(BIN)/python -m mgmt.web.reference < docs/openapi.yaml > docs/reference/api.md
 
 hooks: ## have git check the titles of your commits
 	@git config core.hooksPath .githooks

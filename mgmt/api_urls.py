@@ -19,16 +19,22 @@ from mgmt.cells.api.control import CellsView, ControlActionsView, EndPauseView, 
 from mgmt.cells.api.pipe_migrations import GiveUpRelocationView, RelocationsView
 from mgmt.deliveries.api import (
     AbortMoveView,
+    AttemptsView,
+    DestinationStateView,
     HeldMessagesView,
     LettersView,
     LetterView,
     MovesView,
     MoveView,
     PreviewView,
+    TenantUndeliveredView,
+    UndeliveredView,
+    WaitingView,
 )
 from mgmt.delivery_tests.api import DestinationTestsView, DestinationTestView
-from mgmt.ledger.api import TimingView
+from mgmt.ledger.api import LagView, MinutesView, MinuteView, TimingView, UnitsView
 from mgmt.lookups.api import LookupTablesView, LookupTableView, RowView, UploadView
+from mgmt.messages.api import MessagesView, MessageView, TenantMessagesView
 from mgmt.patterns.api import PatternsView
 from mgmt.pipes.api.dry_run import DryRunView
 from mgmt.pipes.api.endpoints import (
@@ -40,7 +46,7 @@ from mgmt.pipes.api.endpoints import (
     SourcesView,
 )
 from mgmt.pipes.api.pipes import ClosePipeView, PipeDetail, PipesView, ReopenPipeView
-from mgmt.pipes.api.revisions import RevisionDetail, RevisionsView
+from mgmt.pipes.api.revisions import RevisionDetail, RevisionDiffView, RevisionsView
 from mgmt.pipes.api.states import (
     CredentialView,
     PauseDestinationView,
@@ -49,12 +55,14 @@ from mgmt.pipes.api.states import (
     ResumePipeView,
     StandingsView,
 )
+from mgmt.pipes.api.summaries import PipeSummariesView, SummaryView
 from mgmt.quotas.api import StaffQuotasView, TenantQuotasView
 from mgmt.ramps.api.admission import AdmissionDetail, HoldAdmissionView, ResumeAdmissionView
 from mgmt.ramps.api.ramps import HoldRampView, RampDetail, ResumeRampView, RollBackRampView, TakenView
 from mgmt.schemas.api import SchemasView, SchemaView
-from mgmt.tenancy.api import DocumentView, MeView, ProblemView
-from mgmt.usage.api import AllUsageView, PipeUsageView
+from mgmt.tail.api import TailView
+from mgmt.tenancy.api import DocumentView, MembersView, MeView, ProblemView
+from mgmt.usage.api import AllUsageView, PipeUsageView, TenantUsageView
 from mgmt.windows.api import CurrentView, WindowsView
 
 
@@ -70,6 +78,12 @@ class SpecName(StringConverter):
     regex = r"[a-z0-9][a-z0-9-]{0,39}"
 
 
+class Position(StringConverter):
+    """Path converter of a message's position: generation, partition and offset."""
+
+    regex = r"[0-9]{1,4}-[0-9]{1,5}-[0-9]{1,13}"
+
+
 class Number(StringConverter):
     """Path converter of a positive number that fits the column, such as a revision's."""
 
@@ -83,6 +97,7 @@ class Number(StringConverter):
 register_converter(RowId, "row_id")
 register_converter(SpecName, "spec_name")
 register_converter(Number, "number")
+register_converter(Position, "position")
 
 app_name = "api"
 urlpatterns = [
@@ -97,6 +112,7 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/admission/resume/", ResumeAdmissionView.as_view(), name="resume-admission"),
     path("pipes/<row_id:pipe>/revisions/", RevisionsView.as_view(), name="revisions"),
     path("pipes/<row_id:pipe>/revisions/<number:number>/", RevisionDetail.as_view(), name="revision"),
+    path("pipes/<row_id:pipe>/revisions/<number:number>/diff/", RevisionDiffView.as_view(), name="revision-diff"),
     path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/", RampDetail.as_view(), name="ramp"),
     path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/taken/", TakenView.as_view(), name="taken"),
     path("pipes/<row_id:pipe>/revisions/<number:number>/ramp/hold/", HoldRampView.as_view(), name="hold-ramp"),
@@ -117,6 +133,11 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/keys/<row_id:key>/revoke/", RevokeKeyView.as_view(), name="revoke-key"),
     path("pipes/<row_id:pipe>/destinations/", DestinationsView.as_view(), name="destinations"),
     path("pipes/<row_id:pipe>/destinations/<spec_name:name>/", DestinationView.as_view(), name="destination"),
+    path(
+        "pipes/<row_id:pipe>/destinations/<spec_name:name>/state/",
+        DestinationStateView.as_view(),
+        name="destination-state",
+    ),
     path(
         "pipes/<row_id:pipe>/destinations/<spec_name:name>/rotate-secret/",
         RotateSecretView.as_view(),
@@ -155,9 +176,19 @@ urlpatterns = [
     ),
     path("pipes/<row_id:pipe>/patterns/", PatternsView.as_view(), name="patterns"),
     path("pipes/<row_id:pipe>/timing/", TimingView.as_view(), name="timing"),
+    path("pipes/<row_id:pipe>/lag/", LagView.as_view(), name="lag"),
+    path("pipes/<row_id:pipe>/minutes/", MinutesView.as_view(), name="minutes"),
+    path("pipes/<row_id:pipe>/minutes/<number:bucket>/", MinuteView.as_view(), name="minute"),
+    path("pipes/<row_id:pipe>/minutes/<number:bucket>/units/", UnitsView.as_view(), name="units"),
+    path("pipes/<row_id:pipe>/tail/", TailView.as_view(), name="tail"),
     path("pipes/<row_id:pipe>/usage/", PipeUsageView.as_view(), name="usage"),
     path("pipes/<row_id:pipe>/windows/", WindowsView.as_view(), name="windows"),
     path("pipes/<row_id:pipe>/windows/<spec_name:name>/", CurrentView.as_view(), name="window"),
+    path("pipes/<row_id:pipe>/messages/", MessagesView.as_view(), name="messages"),
+    path("pipes/<row_id:pipe>/messages/<position:position>/", MessageView.as_view(), name="message"),
+    path("pipes/<row_id:pipe>/attempts/", AttemptsView.as_view(), name="attempts"),
+    path("pipes/<row_id:pipe>/undelivered/", UndeliveredView.as_view(), name="undelivered"),
+    path("pipes/<row_id:pipe>/waiting/", WaitingView.as_view(), name="waiting"),
     path("pipes/<row_id:pipe>/dead-letters/", LettersView.as_view(), name="dead-letters"),
     path("pipes/<row_id:pipe>/dead-letters/<number:number>/", LetterView.as_view(), name="dead-letter"),
     path("pipes/<row_id:pipe>/held-messages/", HeldMessagesView.as_view(), name="held-messages"),
@@ -174,6 +205,12 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/alerts/<row_id:alert>/snooze/", SnoozeAlertView.as_view(), name="snooze"),
     path("pipes/<row_id:pipe>/alerts/<row_id:alert>/resolve/", ResolveAlertView.as_view(), name="resolve"),
     path("pipes/<row_id:pipe>/alerts/<row_id:alert>/probe/", ProbeAlertView.as_view(), name="probe"),
+    path("tenants/<row_id:tenant>/summary/", SummaryView.as_view(), name="summary"),
+    path("tenants/<row_id:tenant>/pipes/", PipeSummariesView.as_view(), name="pipe-summaries"),
+    path("tenants/<row_id:tenant>/members/", MembersView.as_view(), name="members"),
+    path("tenants/<row_id:tenant>/usage/", TenantUsageView.as_view(), name="tenant-usage"),
+    path("tenants/<row_id:tenant>/messages/", TenantMessagesView.as_view(), name="tenant-messages"),
+    path("tenants/<row_id:tenant>/undelivered/", TenantUndeliveredView.as_view(), name="tenant-undelivered"),
     path("tenants/<row_id:tenant>/quotas/", TenantQuotasView.as_view(), name="quotas"),
     path("tenants/<row_id:tenant>/alert-channels/", ChannelsView.as_view(), name="alert-channels"),
     path("tenants/<row_id:tenant>/alert-channels/<row_id:channel>/", ChannelView.as_view(), name="alert-channel"),

@@ -1,17 +1,31 @@
-"""Dead letters, held messages, and the redrives and releases ("moves") that return them to delivery."""
+"""Attempts, dead letters, held messages, and the redrives and releases ("moves") that return them to delivery."""
 
 from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mgmt.deliveries.queries.delivery import dead_letters, held_messages, redrives_of
-from mgmt.deliveries.queries.message_selection import MessageSelection, preview
+from mgmt.deliveries.attempt_serializers import (
+    ATTEMPTS_EXAMPLE,
+    STATE_EXAMPLE,
+    UNDELIVERED_EXAMPLE,
+    WAITING_EXAMPLE,
+    AttemptOut,
+    AttemptPageOut,
+    DestinationStateOut,
+    RecentStateOut,
+    UndeliveredOut,
+    WaitingGroupsOut,
+)
+from mgmt.deliveries.causes import BY_CODE
+from mgmt.deliveries.queries.attempts import OUTCOMES, AttemptFilter, attempt_line, attempt_rows
+from mgmt.deliveries.queries.breakers import breaker_of
+from mgmt.deliveries.queries.delivery import dead_letters, delivery_state, held_messages, redrives_of
+from mgmt.deliveries.queries.message_selection import MessageSelection, preview, waiting_by_cause
 from mgmt.deliveries.serializers import (
     ChosenIn,
     HeldOut,
@@ -22,15 +36,30 @@ from mgmt.deliveries.serializers import (
     MovePageOut,
     OneLetterOut,
     PreviewOut,
+    StandingOut,
 )
 from mgmt.deliveries.serializers import LetterOut as Letter
+from mgmt.deliveries.undelivered_views import problem_line, problems_of
+from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, SPANS, span_until
+from mgmt.ledger.queries.minutes import bins_at
 from mgmt.messages.queries.records import RecordUnavailableError, StoredRecord, read_record
-from mgmt.models import DeadLetter
+from mgmt.models import DeadLetter, OffsetSet, Pipe
 from mgmt.services import cancel_redrive, start_redrive
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
-from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
-from mgmt.web.pagination import KeysetPage, NumberPage, page_of, refused
+from mgmt.web.openapi import LIMIT, PAGE_PARAMETERS, RANGE, answers, example, operation
+from mgmt.web.pagination import (
+    MAX_LIMIT,
+    KeysetPage,
+    NumberPage,
+    TimePage,
+    choice_of,
+    limit_of,
+    number_in,
+    page_of,
+    text_of,
+    time_of,
+)
 
 EXACT = ("destination", "cause", "message_id", "key")
 FILTERS = [
@@ -40,6 +69,111 @@ FILTERS = [
         for name in ("since", "until")
     ),
 ]
+
+ATTEMPT_FILTERS = [
+    OpenApiParameter("outcome", str, enum=list(OUTCOMES), description="Only attempts with this outcome."),
+    OpenApiParameter("destination", str, description="Exact match."),
+    OpenApiParameter("cause", str, enum=sorted(BY_CODE), description="Only attempts that failed for this cause."),
+    OpenApiParameter("message_id", str, description="Exact match."),
+    OpenApiParameter("status", int, description="HTTP status; 0 finds attempts without a response."),
+    *(
+        OpenApiParameter(name, datetime, description="Limit of the start of the attempt.")
+        for name in ("since", "until")
+    ),
+]
+
+
+class AttemptsView(View):
+    """Delivery attempts of a pipe."""
+
+    @operation(
+        "list_attempts",
+        parameters=[*ATTEMPT_FILTERS, *PAGE_PARAMETERS],
+        responses=answers(200, AttemptPageOut, "not-found"),
+        examples=[example(ATTEMPTS_EXAMPLE)],
+    )
+    def get(self, request: Request, pipe: str) -> Response:
+        """List a pipe's delivery attempts, newest first: every failed one, and a sample of the successful ones."""
+        row = access.get_pipe(self.user, pipe)
+        status = number_in(request, "status", -1, least=0, most=599)
+        wanted = AttemptFilter(
+            outcome=choice_of(request, "outcome", OUTCOMES),
+            destination=text_of(request, "destination"),
+            cause=choice_of(request, "cause", sorted(BY_CODE)),
+            message=text_of(request, "message_id"),
+            status=None if status < 0 else status,
+            since=time_of(request, "since"),
+            until=time_of(request, "until"),
+        )
+        found, paginator = page_of(attempt_rows(pipe_id=row.id, wanted=wanted), request, TimePage())
+        return paginator.get_paginated_response(AttemptOut([attempt_line(one) for one in found], many=True).data)
+
+
+class UndeliveredView(View):
+    """Undelivered messages of one pipe."""
+
+    @operation(
+        "get_undelivered",
+        parameters=[LIMIT],
+        responses=answers(200, UndeliveredOut, "not-found"),
+        examples=[example(UNDELIVERED_EXAMPLE)],
+    )
+    def get(self, request: Request, pipe: str) -> Response:
+        """Return a pipe's undelivered messages of the last 24 hours by destination and cause."""
+        return _undelivered(request, [access.get_pipe(self.user, pipe)])
+
+
+class TenantUndeliveredView(View):
+    """Undelivered messages of all pipes of a tenant."""
+
+    @operation(
+        "get_tenant_undelivered",
+        parameters=[LIMIT],
+        responses=answers(200, UndeliveredOut, "not-found"),
+        examples=[example(UNDELIVERED_EXAMPLE)],
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        """Return the undelivered messages of the last 24 hours of all pipes by destination and cause."""
+        row = access.get_tenant(self.user, tenant)
+        return _undelivered(request, list(access.pipes_of(self.user).filter(tenant=row)))
+
+
+class DestinationStateView(View):
+    """Delivery state of one destination."""
+
+    @operation(
+        "get_destination_state",
+        parameters=[RANGE],
+        responses=answers(200, DestinationStateOut, "not-found"),
+        examples=[example(STATE_EXAMPLE)],
+    )
+    def get(self, request: Request, pipe: str, name: str) -> Response:
+        """Return whether a destination receives its messages: state, breaker, waiting messages, and recent bins."""
+        row, now = access.get_destination(self.user, pipe, name), timezone.now()
+        span = span_until(choice_of(request, "range", list(SPANS), DEFAULT_SPAN), now)
+        standing = StandingOut(delivery_state(destination=row)).data
+        more = {
+            "breaker": breaker_of(pipe_id=row.pipe_id, destination=row.name, now=now),
+            "range": span.name,
+            "bins": bins_at(pipe_id=row.pipe_id, destination=row.name, span=span),
+        }
+        return Response({**standing, **RecentStateOut(more).data})
+
+
+class WaitingView(View):
+    """Counts of dead letters and held messages."""
+
+    @operation(
+        "get_waiting", responses=answers(200, WaitingGroupsOut, "not-found"), examples=[example(WAITING_EXAMPLE)]
+    )
+    def get(self, _request: Request, pipe: str) -> Response:
+        """Count a pipe's dead letters and held messages by destination and cause, oldest first.
+
+        Unlike the lists of dead letters and held messages, these counts are complete.
+        """
+        groups = waiting_by_cause(pipe_id=access.get_pipe(self.user, pipe).id)
+        sums = {kind: sum(one.count for one in groups if one.kind == kind) for kind in OffsetSet.Kind.values}
+        return Response(WaitingGroupsOut({**sums, "results": groups}).data)
 
 
 class LettersView(View):
@@ -79,8 +213,7 @@ class HeldMessagesView(View):
     def get(self, request: Request, pipe: str) -> Response:
         """List a pipe's held messages, newest first, up to the first thousand of each hour and destination."""
         row = access.get_pipe(self.user, pipe)
-        filters = {name: value for name, value in _filters(request).items() if name != "cause"}
-        found, paginator = page_of(held_messages(pipe=row, **filters), request, NumberPage())
+        found, paginator = page_of(held_messages(pipe=row, **_filters(request)), request, NumberPage())
         return paginator.get_paginated_response(HeldOut(found, many=True).data)
 
 
@@ -160,25 +293,28 @@ class AbortMoveView(View):
         return Response(MoveOut(row).data)
 
 
+def _undelivered(request: Request, pipes: list[Pipe]) -> Response:
+    """Return the causes of these pipes' undelivered messages, up to the requested `limit`."""
+    limit = limit_of(request, MAX_LIMIT)
+    found = problems_of(pipes, timezone.now())
+    body = {
+        "messages": sum(one.count for one in found),
+        "causes": len(found),
+        "needs_you": sum(one.needs_you for one in found),
+        "since": min((one.since for one in found), default=None),
+        "results": [problem_line(one) for one in found[:limit]],
+    }
+    return Response(UndeliveredOut(body).data)
+
+
 def _chosen(body: dict[str, Any]) -> MessageSelection:
     return MessageSelection(**{**body, "ids": tuple(body["ids"])})
 
 
 def _filters(request: Request) -> dict[str, Any]:
     asked = request.query_params
-    found: dict[str, Any] = {name: asked[name].replace("\x00", "\ufffd") for name in EXACT if name in asked}
-    for name in ("since", "until"):
-        if name in asked:
-            found[name] = _time(name, asked[name])
-    return found
-
-
-def _time(name: str, text: str) -> datetime:
-    try:
-        at = serializers.DateTimeField().to_internal_value(text)
-    except ValidationError as exc:
-        raise refused(name, "needs a time such as 2026-01-31T12:00:00Z") from exc
-    return at
+    found: dict[str, Any] = {name: text_of(request, name) for name in EXACT if name in asked}
+    return found | {name: time_of(request, name) for name in ("since", "until")}
 
 
 def _message(letter: DeadLetter) -> dict[str, Any]:

@@ -1,8 +1,14 @@
-"""Bodies of the API's latency figures. Durations are microseconds."""
+"""Bodies of the API's latency figures and of the bins of minutes. Durations are microseconds."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from rest_framework import serializers
+
+from dataplane.ledger.bins import Bin
+from mgmt.web.serializers import PageOut
+
+MINUTE: Final = "Minutes since 1970-01-01T00:00Z: the minute of the message's event."
 
 
 class PercentilesOut(serializers.Serializer[Any]):
@@ -40,6 +46,17 @@ class PartOut(serializers.Serializer[Any]):
     share = serializers.FloatField(help_text="Share of the whole at its 95th percentile, 0 to 1.")
 
 
+class SharesOut(serializers.Serializer[Any]):
+    """Breakdown of one group of minutes, for a chart over time."""
+
+    minute = serializers.IntegerField(help_text="First minute of the group, as minutes since 1970-01-01T00:00Z.")
+    starts = serializers.DateTimeField(help_text="Start of the group.")
+    shares = serializers.DictField(
+        child=serializers.FloatField(),
+        help_text="Share (0 to 1) of each slice at the 95th percentile; empty if nothing was delivered.",
+    )
+
+
 class TimingOut(serializers.Serializer[Any]):
     """Latency of a pipe within a time range."""
 
@@ -60,3 +77,143 @@ class TimingOut(serializers.Serializer[Any]):
     end_to_end_us = serializers.IntegerField(
         allow_null=True, help_text="95th percentile of the time from `event_time` to the destination's response."
     )
+    skewed = serializers.BooleanField(help_text="True if the clock of a source is ahead of Penstock's.")
+    series = SharesOut(many=True)
+
+
+class LagMinuteOut(serializers.Serializer[Any]):
+    """Lags and process durations of one minute."""
+
+    minute = serializers.IntegerField(help_text=MINUTE)
+    starts = serializers.DateTimeField()
+    nodes = NodeTimingOut(many=True)
+
+
+class LagPageOut(PageOut):
+    """A page of minutes with their lags, newest first."""
+
+    results = LagMinuteOut(many=True)
+
+
+class BinsOut(serializers.Serializer[Any]):
+    """Number of messages in each bin; a message counts once for each destination."""
+
+    delivered = serializers.IntegerField(help_text="A destination answered 2xx.")
+    filtered = serializers.IntegerField(help_text="Not selected for any destination.")
+    duplicate = serializers.IntegerField(help_text="Repeats of an earlier event.")
+    dead = serializers.IntegerField(help_text="Failed permanently; they can be redriven.")
+    cancelled = serializers.IntegerField(help_text="Their destination was removed before the delivery.")
+    held = serializers.IntegerField(help_text="Kept until they are released.")
+    retrying = serializers.IntegerField(help_text="Failed, waiting for the next attempt.")
+    queued = serializers.IntegerField(help_text="In progress.")
+    lost = serializers.IntegerField(help_text="No outcome was recorded although the next node has passed them.")
+
+    def to_representation(self, instance: Mapping[str, int]) -> dict[str, int]:
+        """Return all bins: the ledger leaves out empty ones."""
+        return {str(name): instance.get(name, 0) for name in Bin}
+
+
+class DestinationBinsOut(serializers.Serializer[Any]):
+    """Bins of one destination."""
+
+    name = serializers.CharField(help_text="Empty for messages that ended before a destination was chosen.")
+    bins = BinsOut()
+
+
+class MinuteOut(serializers.Serializer[Any]):
+    """Account of one minute."""
+
+    minute = serializers.IntegerField(help_text=MINUTE)
+    starts = serializers.DateTimeField()
+    sealed_at = serializers.DateTimeField(
+        allow_null=True, help_text="Time at which the account became final; null while it can change."
+    )
+    accepted = serializers.IntegerField(help_text="Events that ingest accepted.")
+    unacked = serializers.IntegerField(help_text="Events that were processed although ingest did not accept them.")
+    late = serializers.IntegerField(help_text="Reports that arrived after the seal and are not in `bins`.")
+    bins = BinsOut(help_text="Sum over all destinations.")
+    destinations = DestinationBinsOut(many=True)
+
+
+class MinuteDetailOut(MinuteOut):
+    """Account and lags of one minute."""
+
+    nodes = NodeTimingOut(many=True)
+
+
+class MinutePageOut(PageOut):
+    """A page of minutes with messages, newest first."""
+
+    range = serializers.CharField()
+    minutes = serializers.IntegerField(help_text="Number of minutes with messages in the whole range.")
+    total = MinuteOut(allow_null=True, help_text="Sum over the whole range, by its first minute; null without any.")
+    results = MinuteOut(many=True)
+
+
+class MinuteUnitOut(serializers.Serializer[Any]):
+    """One message, or one child of an exploded message, on its path to one destination."""
+
+    position = serializers.CharField(help_text="See `GET /pipes/{pipe}/messages/{position}/`.")
+    child = serializers.IntegerField()
+    destination = serializers.CharField(help_text="Empty if it ended before a destination was chosen.")
+    last_seen = serializers.CharField(help_text="Where a lost message was last seen; empty in other bins.")
+
+
+class MinuteUnitsOut(serializers.Serializer[Any]):
+    """Messages of one minute in one bin."""
+
+    minute = serializers.IntegerField()
+    bin = serializers.CharField()
+    results = MinuteUnitOut(many=True)
+    more = serializers.IntegerField(help_text="Number of further messages that are not listed.")
+
+
+_PERCENTILES: Final = {"p50_us": 2100, "p95_us": 7800, "p99_us": 12050, "max_us": 15200, "count": 240}
+_NODE: Final = {
+    "node": "transmit:crm",
+    "lag_in": _PERCENTILES,
+    "lag_out": _PERCENTILES | {"p50_us": 4300, "p95_us": 11900, "p99_us": 18300, "max_us": 20100},
+    "process_duration": _PERCENTILES | {"p50_us": 2000, "p95_us": 4100, "p99_us": 6200, "max_us": 7000},
+}
+_STARTS: Final = {"minute": 29384711, "starts": "2025-11-14T21:11:00Z"}
+_BINS: Final = {str(name): 0 for name in Bin} | {"delivered": 236, "dead": 3, "lost": 1}
+_MINUTE: Final = {
+    **_STARTS,
+    "sealed_at": "2025-11-14T21:17:02Z",
+    "accepted": 240,
+    "unacked": 0,
+    "late": 0,
+    "bins": _BINS,
+    "destinations": [{"name": "crm", "bins": _BINS}],
+}
+MINUTE_EXAMPLE: Final = _MINUTE | {"nodes": [_NODE]}
+_ENDS: Final = {"next": None, "previous": None}
+LAG_EXAMPLE: Final = _ENDS | {"results": [_STARTS | {"nodes": [_NODE]}]}
+MINUTES_EXAMPLE: Final = _ENDS | {"range": "1h", "minutes": 1, "total": _MINUTE, "results": [_MINUTE]}
+UNITS_EXAMPLE: Final = {
+    "minute": 29384711,
+    "bin": "lost",
+    "results": [
+        {
+            "position": "1-0-7",
+            "child": 0,
+            "destination": "crm",
+            "last_seen": "processed for the destination. The transmit lanes passed its offset without reading it.",
+        }
+    ],
+    "more": 0,
+}
+TIMING_EXAMPLE: Final = {
+    "range": "1h",
+    "nodes": [_NODE],
+    "parts": [
+        {"name": "ingest", "mean_us": 900, "p95_us": 1400, "share": 0.14},
+        {"name": "transmit", "mean_us": 3100, "p95_us": 8600, "share": 0.86},
+    ],
+    "whole": _PERCENTILES | {"p95_us": 10000},
+    "mean_us": 4000,
+    "source_lag": _PERCENTILES,
+    "end_to_end_us": 11900,
+    "skewed": False,
+    "series": [_STARTS | {"shares": {"ingest": 0.14, "transmit": 0.86}}],
+}

@@ -142,6 +142,37 @@ class RevisionOut(serializers.Serializer[Any]):
     live_at = serializers.DateTimeField(allow_null=True)
 
 
+class DiffLineOut(serializers.Serializer[Any]):
+    """One line of a comparison."""
+
+    kind = serializers.ChoiceField(["same", "gone", "new"])
+    text = serializers.CharField(trim_whitespace=False)
+
+
+class RevisionDiffOut(serializers.Serializer[Any]):
+    """Changes of a revision's spec, as lines of JSON."""
+
+    number = serializers.IntegerField()
+    against = serializers.IntegerField(allow_null=True, help_text="Revision that it is compared with; null for none.")
+    added = serializers.IntegerField(help_text="Number of added lines.")
+    removed = serializers.IntegerField(help_text="Number of removed lines.")
+    lines = DiffLineOut(many=True)
+
+
+DIFF_EXAMPLE: Final = {
+    "number": 2,
+    "against": 1,
+    "added": 1,
+    "removed": 1,
+    "lines": [
+        {"kind": "same", "text": "{"},
+        {"kind": "gone", "text": '      "url": "https://crm.example.com/in"'},
+        {"kind": "new", "text": '      "url": "https://crm.example.com/v2/in"'},
+        {"kind": "same", "text": "}"},
+    ],
+}
+
+
 class SourceOut(serializers.Serializer[Any]):
     """A source of a pipe."""
 

@@ -2,35 +2,21 @@
 
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import uuid4
 
-from django.db import close_old_connections
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from mgmt.messages.queries.records import RecordUnavailableError
-from mgmt.models import Pipe, Topic, User
+from mgmt.models import Pipe, Topic
 from mgmt.pipes.page_context import newest_revision, pipe_context
-from mgmt.quotas.queries import quotas_for
 from mgmt.sandbox import FilterRefusedError, SandboxLimit, SandboxRefused
-from mgmt.tail import (
-    TailCapacityError,
-    TailCursor,
-    TailFilter,
-    TailQuotaError,
-    TailStream,
-    hub,
-    parse_cursor,
-    seats,
-    shown,
-)
+from mgmt.tail import TailCapacityError, TailCursor, TailFilter, TailQuotaError, seats, shown
+from mgmt.tail.opening import EVENT_STREAM, MOST_COPIES, NO_CAPACITY, NOT_DEPLOYED, open_tail, tail_limits
 from mgmt.tail.queries import newest_copies, peek_steps, tail_of
 from mgmt.web import access
-from mgmt.web.rendering import for_members, show, viewer_of
+from mgmt.web.rendering import as_curl, for_members, show, viewer_of
 
-MOST: Final = 50
-EVENT_STREAM: Final = "text/event-stream"
 AGAIN_S: Final = 5
 
 
@@ -68,7 +54,8 @@ def tail(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "shown": newest,
         "steps": peek_steps(newest_revision(pipe).spec),
         "is_live": topic is not None and not refused,
-        "crowded": seats().why_full(**_limits(pipe, viewer_of(request))),
+        "curl": as_curl(request, f"pipes/{pipe.id}/tail/"),
+        "crowded": seats().why_full(**tail_limits(pipe, viewer)),
     }
     return show(request, "tail/tail.html", context, tenant=pipe.tenant, status=422 if refused else 200)
 
@@ -77,7 +64,7 @@ def _newest(pipe: Pipe, topic: Topic | None, filter_: TailFilter) -> TailPage:
     if topic is None:
         return TailPage([])
     try:
-        copies, cursor = newest_copies(topic, pipe.id, filter_, MOST)
+        copies, cursor = newest_copies(topic, pipe.id, filter_, MOST_COPIES)
     except RecordUnavailableError as exc:
         return TailPage([], trouble=str(exc))
     return TailPage([shown(copy) for copy in copies], cursor)
@@ -85,32 +72,14 @@ def _newest(pipe: Pipe, topic: Topic | None, filter_: TailFilter) -> TailPage:
 
 def _stream(request: HttpRequest, pipe: Pipe, topic: Topic | None, text: str) -> HttpResponseBase:
     if topic is None:
-        return _refusal(503, "The pipe has not been deployed yet.")
-    after = parse_cursor(request.headers.get("Last-Event-ID", "") or request.GET.get("after", ""))
+        return _refusal(503, NOT_DEPLOYED)
+    after = request.headers.get("Last-Event-ID", "") or request.GET.get("after", "")
     try:
-        seat = seats().take(**_limits(pipe, viewer_of(request)))
+        return open_tail(pipe=pipe, topic=topic, viewer=viewer_of(request), condition=text, after=after)
     except TailQuotaError as exc:
         return _refusal(429, str(exc))
-    filter_, generation = TailFilter(text, f"tail {uuid4().hex}"), topic.generation
-    try:
-        stream = TailStream(
-            hub(), filter_, topic=topic.name, generation=generation, pipe=pipe.id, after=after, on_close=seat.leave
-        )
     except TailCapacityError:
-        seat.leave()
-        return _refusal(503, "This server has reached its limit of live tails. Try again later.")
-    close_old_connections()  # the stream makes no queries, and would hold its connection for minutes
-    response = StreamingHttpResponse(stream, content_type=EVENT_STREAM)
-    response["Cache-Control"] = "no-store"
-    response["X-Accel-Buffering"] = "no"  # otherwise a proxy such as nginx would buffer it
-    return response
-
-
-def _limits(pipe: Pipe, viewer: User) -> dict[str, Any]:
-    """Return the limits of open live tails of the tenant and of the viewer."""
-    quotas = quotas_for(pipe.tenant_id)
-    most, most_per_user = quotas.live_tails, quotas.live_tails_per_user
-    return {"tenant": pipe.tenant_id, "user": str(viewer.pk), "most": most, "most_per_user": most_per_user}
+        return _refusal(503, NO_CAPACITY)
 
 
 def _refusal(status: int, why: str) -> HttpResponse:

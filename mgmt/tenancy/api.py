@@ -1,4 +1,4 @@
-"""The signed-in user, the meanings of error codes, and the OpenAPI document."""
+"""The signed-in user, the members of a tenant, the meanings of error codes, and the OpenAPI document."""
 
 from functools import cache
 
@@ -9,11 +9,12 @@ from rest_framework.exceptions import NotFound
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from mgmt.tenancy.serializers import MeOut
-from mgmt.web.api_view import View
-from mgmt.web.openapi import answers, operation
+from mgmt.tenancy.serializers import MEMBERS_EXAMPLE, MemberOut, MemberPageOut, MeOut
+from mgmt.web import access
+from mgmt.web.api_view import StrictView, View
+from mgmt.web.openapi import PAGE_PARAMETERS, answers, example, operation
+from mgmt.web.pagination import NumberPage, page_of
 from mgmt.web.problems import PROBLEMS
 from mgmt.web.serializers import ProblemPageOut
 
@@ -28,7 +29,23 @@ class MeView(View):
         return Response(MeOut({"username": self.user.username, "tenants": rows}).data)
 
 
-class ProblemView(APIView):
+class MembersView(View):
+    """Members of a tenant."""
+
+    @operation(
+        "list_members",
+        parameters=PAGE_PARAMETERS,
+        responses=answers(200, MemberPageOut, "not-found"),
+        examples=[example(MEMBERS_EXAMPLE)],
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        """List a tenant's members with their roles, newest membership first. Each member may read the list."""
+        members = access.get_tenant(self.user, tenant).memberships.select_related("user")
+        rows, paginator = page_of(members, request, NumberPage())
+        return paginator.get_paginated_response(MemberOut(rows, many=True).data)
+
+
+class ProblemView(StrictView):
     """Help page of an error code, the target of a problem's `type`; public."""
 
     permission_classes = [AllowAny]

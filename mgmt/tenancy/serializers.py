@@ -1,10 +1,11 @@
 """Bodies of the API: the signed-in user and the tenants."""
 
-from typing import Any
+from typing import Any, Final
 
 from rest_framework import serializers
 
 from mgmt.models import Membership
+from mgmt.web.serializers import PageOut
 
 
 class TenancyOut(serializers.Serializer[Any]):
@@ -20,3 +21,24 @@ class MeOut(serializers.Serializer[Any]):
 
     username = serializers.CharField()
     tenants = TenancyOut(many=True)
+
+
+class MemberOut(serializers.Serializer[Any]):
+    """A member of a tenant."""
+
+    username = serializers.CharField(source="user.username")
+    role = serializers.ChoiceField(Membership.Role.choices)
+    is_active = serializers.BooleanField(source="user.is_active", help_text="False if the user cannot sign in.")
+
+
+class MemberPageOut(PageOut):
+    """A page of members, newest membership first."""
+
+    results = MemberOut(many=True)
+
+
+MEMBERS_EXAMPLE: Final = {
+    "next": None,
+    "previous": None,
+    "results": [{"username": "alice", "role": "owner", "is_active": True}],
+}

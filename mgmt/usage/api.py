@@ -1,4 +1,4 @@
-"""Usage of a pipe, and for staff of all tenants."""
+"""Usage of a pipe and of a tenant, and for staff of all tenants."""
 
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter
@@ -11,16 +11,17 @@ from mgmt.usage.queries import (
     DayRange,
     by_day,
     by_group,
+    by_pipe,
     by_tenant,
     days_until,
     rows_of,
     total_of,
 )
-from mgmt.usage.serializers import AllUsageOut, PipeUsageOut
+from mgmt.usage.serializers import TENANT_USAGE_EXAMPLE, AllUsageOut, OneTenantUsageOut, PipeUsageOut
 from mgmt.web import access
 from mgmt.web.api_view import StaffView, View
-from mgmt.web.openapi import answers, operation
-from mgmt.web.pagination import refused
+from mgmt.web.openapi import LIMIT, answers, example, operation
+from mgmt.web.pagination import MAX_LIMIT, choice_of, limit_of
 
 RANGE = OpenApiParameter("range", str, enum=list(RANGES), description=f"Days up to today. Default: `{DEFAULT_RANGE}`.")
 
@@ -33,6 +34,24 @@ class PipeUsageView(View):
         """Return a pipe's accepted events, sent requests and CPU time by day. Figures are up to a minute old."""
         rows = rows_of(_days(request), pipe=access.get_pipe(self.user, pipe))
         return Response(PipeUsageOut({"total": total_of(rows), "results": by_day(rows)}).data)
+
+
+class TenantUsageView(View):
+    """Usage of one tenant."""
+
+    @operation(
+        "get_tenant_usage",
+        parameters=[RANGE, LIMIT],
+        responses=answers(200, OneTenantUsageOut, "not-found"),
+        examples=[example(TENANT_USAGE_EXAMPLE)],
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        """Return the usage of a tenant's pipes, by day and by pipe. `limit` applies to the pipes."""
+        row, days, limit = access.get_tenant(self.user, tenant), _days(request), limit_of(request, MAX_LIMIT)
+        rows = rows_of(days, tenant=row)
+        pipes = by_pipe(rows)
+        found = {"range": days.name, "total": total_of(rows), "days": by_day(rows), "pipes": pipes[:limit]}
+        return Response(OneTenantUsageOut(found | {"more_pipes": len(pipes[limit:])}).data)
 
 
 class AllUsageView(StaffView):
@@ -49,7 +68,4 @@ class AllUsageView(StaffView):
 
 
 def _days(request: Request) -> DayRange:
-    name = request.query_params.get("range", DEFAULT_RANGE)
-    if name not in RANGES:
-        raise refused("range", f"needs one of {', '.join(RANGES)}")
-    return days_until(name, timezone.now().date())
+    return days_until(choice_of(request, "range", list(RANGES), DEFAULT_RANGE), timezone.now().date())

@@ -1,6 +1,6 @@
 """Bodies of the API's usage."""
 
-from typing import Any
+from typing import Any, Final
 
 from rest_framework import serializers
 
@@ -33,6 +33,25 @@ class PipeUsageOut(serializers.Serializer[Any]):
     results = DayOut(many=True)
 
 
+class PipeShareOut(serializers.Serializer[Any]):
+    """Usage of one pipe of a tenant."""
+
+    pipe = serializers.CharField(source="about.id")
+    name = serializers.CharField(source="about.name")
+    amount = AmountOut()
+    share = serializers.FloatField(allow_null=True, help_text="Share (0 to 1) of the tenant's CPU time.")
+
+
+class OneTenantUsageOut(serializers.Serializer[Any]):
+    """Usage of a tenant's pipes, by day and by pipe."""
+
+    range = serializers.CharField()
+    total = AmountOut()
+    days = DayOut(many=True, help_text="Newest day first; days without usage are omitted.")
+    pipes = PipeShareOut(many=True, help_text="Most CPU time first.")
+    more_pipes = serializers.IntegerField(help_text="Number of further pipes that are not listed.")
+
+
 class TenantUsageOut(serializers.Serializer[Any]):
     """Usage of one tenant."""
 
@@ -57,3 +76,21 @@ class AllUsageOut(serializers.Serializer[Any]):
     total = AmountOut()
     tenants = TenantUsageOut(many=True)
     groups = GroupUsageOut(many=True)
+
+
+_AMOUNT: Final = {
+    "events": 14400,
+    "in_bytes": 3686400,
+    "runs": 14400,
+    "attempts": 14460,
+    "out_bytes": 3701760,
+    "cpu_us": 21400000,
+    "refused": 0,
+}
+TENANT_USAGE_EXAMPLE: Final = {
+    "range": "7d",
+    "total": _AMOUNT,
+    "days": [{"day": "2025-11-14", "amount": _AMOUNT}],
+    "pipes": [{"pipe": "pipe_06gy7j9ykg0f7ya2mq4v", "name": "orders", "amount": _AMOUNT, "share": 1.0}],
+    "more_pipes": 0,
+}

@@ -9,10 +9,24 @@ from rest_framework.views import APIView
 
 from mgmt.models import Tenant, User
 from mgmt.web import access
+from mgmt.web.pagination import refused
 from mgmt.web.problems import ProblemError
 
 
-class View(APIView):
+class StrictView(APIView):
+    """View that refuses query parameters which its operation does not have: a misspelt filter is not ignored."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Check the names of the query parameters. Raises ProblemError parameter-invalid."""
+        super().initial(request, *args, **kwargs)
+        known = getattr(getattr(self, str(request.method).lower(), None), "query_parameters", None)
+        unknown = sorted(set(request.query_params) - known) if known is not None else []
+        if unknown:
+            takes = f"takes {', '.join(sorted(known))}" if known else "takes no query parameters"
+            raise refused(unknown[0][:40], f"is not known here; this operation {takes}")
+
+
+class View(StrictView):
     """View of the API for signed-in users (settings.REST_FRAMEWORK)."""
 
     @property

@@ -1,22 +1,27 @@
 """Parts of the OpenAPI document that the views do not give: responses with problems, and the spec's types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 
 from dataplane.spec import PipeSpec
+from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, SPANS
 from mgmt.web.pagination import MAX_LIMIT
 from mgmt.web.problems import MEDIA_TYPE, PROBLEMS
 from mgmt.web.serializers import ProblemOut
 
+LIMIT = OpenApiParameter("limit", int, description=f"Rows in the answer, 1 to {MAX_LIMIT}. Default: {MAX_LIMIT}.")
+RANGE = OpenApiParameter(
+    "range", str, enum=list(SPANS), description=f"Time range up to now. Default: `{DEFAULT_SPAN}`."
+)
 PAGE_PARAMETERS = [
     OpenApiParameter("limit", int, description=f"Rows per page, 1 to {MAX_LIMIT}. Default: 50."),
     OpenApiParameter("cursor", str, description="Cursor from the `next` or `previous` URL of another page."),
 ]
-_ALWAYS = ("not-authenticated", "throttled", "busy")
+_ALWAYS = ("parameter-invalid", "not-authenticated", "throttled", "busy")
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Answers = dict[int | tuple[int, str], Any]
@@ -31,10 +36,25 @@ def answers(status: int, ok: Any, *codes: str) -> Answers:
     return found
 
 
-def operation(operation_id: str, **described: Any) -> Callable[[Method], Method]:
-    """Name and describe an operation of the OpenAPI document; its description is the method's docstring."""
-    decorator: Callable[[Method], Method] = extend_schema(operation_id=operation_id, **described)
-    return decorator
+def operation(
+    operation_id: str, *, parameters: Sequence[OpenApiParameter] = (), **described: Any
+) -> Callable[[Method], Method]:
+    """Name and describe an operation of the OpenAPI document; its description is the method's docstring.
+
+    The operation takes these query parameters only: mgmt.web.api_view.StrictView refuses any other.
+    """
+
+    def described_as(method: Method) -> Method:
+        method.query_parameters = frozenset(one.name for one in parameters if one.location == OpenApiParameter.QUERY)  # type: ignore[attr-defined]
+        found: Method = extend_schema(operation_id=operation_id, parameters=list(parameters), **described)(method)
+        return found
+
+    return described_as
+
+
+def example(value: Any) -> OpenApiExample:
+    """Return the example of a success response."""
+    return OpenApiExample("Example", value=value, response_only=True, status_codes=["200"])
 
 
 def add_spec_types(result: dict[str, Any], **_kwargs: Any) -> dict[str, Any]:

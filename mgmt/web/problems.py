@@ -13,6 +13,7 @@ _WAIT_S: Final = {
     "unavailable": RETRY_AFTER_S,
     "busy": RETRY_AFTER_S,
     "too-many-at-once": 2,
+    "too-many-tails": RETRY_AFTER_S,
     "too-many-tests": 60,
     "too-many-confirmations": 3_600,
 }
@@ -152,6 +153,9 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         429, "Too many dry runs or schema checks at once", "Wait until one of yours has ended."
     ),
     "throttled": ProblemType(429, "Too many requests", "Wait for the number of seconds in Retry-After."),
+    "too-many-tails": ProblemType(
+        429, "Too many live tails", "Close one: you or your tenant have as many open as the quota allows."
+    ),
     "too-many-tests": ProblemType(429, "Too many test requests", "Wait for the number of seconds in Retry-After."),
     "too-many-confirmations": ProblemType(
         429,

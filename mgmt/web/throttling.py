@@ -10,6 +10,7 @@ from rest_framework.throttling import BaseThrottle
 from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 
 PER_USER: Final = TryLimit("api: user", 1_200, timedelta(minutes=1))
+BROKER_READS: Final = TryLimit("api: broker reads", 120, timedelta(minutes=1))  # each takes a thread for up to seconds
 PER_ADDRESS: Final = TryLimit("api: address", 120, timedelta(minutes=1))
 
 
@@ -25,6 +26,23 @@ class ApiThrottle(BaseThrottle):
             self._wait_s = hit(PER_USER, str(request.user.pk), timezone.now())
         else:
             self._wait_s = hit(PER_ADDRESS, network_of(request.META.get("REMOTE_ADDR", "")), timezone.now())
+        return not self._wait_s
+
+    def wait(self) -> float:
+        """Return the seconds until the window of the limit ends."""
+        return float(self._wait_s)
+
+
+class BrokerReadThrottle(BaseThrottle):
+    """Further throttle of operations that read messages from the brokers, by user."""
+
+    def __init__(self) -> None:
+        self._wait_s = 0
+
+    def allow_request(self, request: Request, _view: Any) -> bool:
+        """Count the request. Return False if it is over the limit; the permission class refuses strangers."""
+        if request.user.is_authenticated:
+            self._wait_s = hit(BROKER_READS, str(request.user.pk), timezone.now())
         return not self._wait_s
 
     def wait(self) -> float:

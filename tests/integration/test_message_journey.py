@@ -239,6 +239,57 @@ def test_message_is_found_by_our_id_by_its_position_and_by_the_customers_own_id(
     assert meta.id in answer.content.decode()
 
 
+def test_api_returns_the_journey_that_the_page_shows(story: Story, client: Client):
+    meta, position = tell_a_whole_way(story)
+    client.force_login(story.alice)
+    path = f"messages/{format_position(position)}/"
+    page = client.get(reverse("console:message", args=[story.pipe.id, format_position(position)])).context
+    found = client.get(f"/api/v1/pipes/{story.pipe.id}/{path}").json()
+    assert (found["message_id"], found["minute"], found["state"]) == (meta.id, meta.bucket, page["words"])
+    assert msgspec.json.decode(found["body"]) == BODY
+    assert found["arrival"]["lag_us"] == page["arrival"].age_us == 40_000
+    assert [(one["node"], one["outcome"], one["after"]) for one in found["stages"]] == [
+        (stage.node, stage.result.outcome, stage.result.body) for stage in page["journey"].stages
+    ]
+    assert [(one["number"], one["matched"], one["to"]) for one in found["rules"]] == [
+        (1, True, ["crm"]), (2, False, ["fraud"]), (3, True, ["audit"]),
+    ]  # fmt: skip
+    assert found["not_sent_to"] == ["fraud"]
+    legs = {leg["destination"]: leg for leg in found["destinations"]}
+    assert {name: leg["bin"] for name, leg in legs.items()} == {"crm": "delivered", "audit": "lost"}
+    for line in page["legs"]:
+        leg = legs[line.destination]
+        assert (leg["to_egress_us"], leg["to_answer_us"], leg["whole_us"]) == (
+            line.left_us,
+            line.took_us,
+            line.whole_us,
+        )
+        assert leg["last_seen"] == line.last_seen
+        assert [one["status"] for one in leg["attempts"]] == [attempt.status for attempt in line.leg.attempts]
+    assert legs["crm"]["request"]["url"] == "https://crm.example.com/in"
+    assert path in page["curl"]
+
+
+def test_api_finds_a_message_by_each_of_its_names_and_only_for_its_tenant(story: Story, client: Client):
+    meta, position = story.ingest(BODY)
+    paths = [f"pipes/{story.pipe.id}/messages/", f"tenants/{story.pipe.tenant_id}/messages/"]
+    client.force_login(story.alice)
+    for path in paths:
+        for text in (meta.id, format_position(position), "A-1001"):
+            found = client.get(f"/api/v1/{path}", {"q": text}).json()
+            assert [one["position"] for one in found["results"]] == [format_position(position)], text
+            assert client.get(found["results"][0]["url"]).json()["message_id"] == meta.id
+        assert client.get(f"/api/v1/{path}", {"q": "A-1002"}).json() == {"results": [], "more": False}
+    charlie = User.objects.create_user(f"charlie-{uuid.uuid4().hex[:6]}")
+    own = create_pipe(tenant=create_tenant(name="own", owner=charlie), name="own", spec=SPEC, author=charlie)
+    go_live(own)
+    client.force_login(charlie)
+    for path in (f"pipes/{own.id}/messages/", f"tenants/{own.tenant_id}/messages/"):
+        for text in (meta.id, format_position(position), "A-1001"):
+            assert client.get(f"/api/v1/{path}", {"q": text}).json()["results"] == []
+    assert client.get(f"/api/v1/pipes/{own.id}/messages/{format_position(position)}/").status_code == 404
+
+
 def test_message_of_another_pipe_is_not_found(story: Story):
     meta, position = story.ingest(BODY, pipe="pipe_of_somebody_else")
     with pytest.raises(MessageNotFoundError):

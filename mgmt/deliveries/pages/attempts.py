@@ -16,7 +16,7 @@ from mgmt.deliveries.queries.attempts import OUTCOMES, AttemptFilter, AttemptLin
 from mgmt.pipes.page_context import pipe_context
 from mgmt.web import access
 from mgmt.web.export import KINDS, MOST_ROWS, export
-from mgmt.web.rendering import for_members, once, part_of, show, viewer_of
+from mgmt.web.rendering import as_curl, for_members, once, part_of, show, viewer_of
 
 MOST: Final = 100
 _COLUMNS: Final = (
@@ -48,6 +48,7 @@ def attempts(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_attempts": once(lambda: attempt_view(get_lines()[:MOST])),
         "get_older": once(lambda: _older(get_lines(), filters)),
         "most_rows": MOST_ROWS,
+        "curl": as_curl(request, f"pipes/{pipe.id}/attempts/"),
     }
     template, part = part_of(request, {"attempts": "deliveries/attempts.html"}) or ("deliveries/attempts.html", "")
     return show(request, template, context, tenant=pipe.tenant, part=part)

@@ -24,8 +24,8 @@ from mgmt.deliveries.undelivered_views import problem_line, problems_of
 from mgmt.delivery_tests.presenters import delivery_test_result
 from mgmt.delivery_tests.queries import latest_tests
 from mgmt.delivery_tests.services import TEST_BODY
-from mgmt.ledger.queries.bucket_range import BucketRange, span_until
-from mgmt.ledger.queries.minutes import minute_lines
+from mgmt.ledger.queries.bucket_range import span_until
+from mgmt.ledger.queries.minutes import bins_at
 from mgmt.models import Destination, Pipe
 from mgmt.pipes.page_context import pipe_context
 from mgmt.web import access
@@ -103,7 +103,7 @@ def _page(
         "get_breaker": once(partial(breaker_of, pipe_id=pipe.id, destination=row.name, now=now)),
         "get_held": once(lambda: held_group(delivery_state(destination=row))),
         "get_alerts": once(lambda: [alert_line(one) for one in alerts[:MOST_ALERTS]]),
-        "get_bins": once(partial(_bins, pipe.id, row.name, span_until("1h", now))),
+        "get_bins": once(partial(bins_at, pipe_id=pipe.id, destination=row.name, span=span_until("1h", now))),
         "get_troubles": once(lambda: [problem_line(t) for t in problems_of([pipe], now) if t.where == row.name]),
         "get_attempts": once(partial(attempt_views, pipe.id, MOST_ATTEMPTS, AttemptFilter(destination=row.name))),
         "test_body": TEST_BODY,
@@ -112,13 +112,3 @@ def _page(
     }
     template, part = part_of(request, _PARTS) or ("deliveries/destination.html", "")
     return show(request, template, context, tenant=pipe.tenant, part=part, status=status)
-
-
-def _bins(pipe_id: str, name: str, span: BucketRange) -> dict[str, int]:
-    """Return the number of units in each bin of this destination."""
-    found: dict[str, int] = {}
-    for line in minute_lines([pipe_id], span).get(pipe_id, []):
-        for part in line.destinations:
-            for bin_, count in part.bins.items() if part.name == name else ():
-                found[bin_] = found.get(bin_, 0) + count
-    return found

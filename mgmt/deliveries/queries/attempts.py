@@ -16,12 +16,19 @@ PARTS: Final = ("dns", "connect", "tls", "first_byte")
 
 @dataclass(frozen=True)
 class AttemptFilter:
-    """Filter of attempts; an empty field matches all. `cause` is the first word of a reason."""
+    """Filter of attempts; an empty field matches all. `cause` is the first word of a reason.
+
+    status: HTTP status of the response; 0 finds attempts without a response
+    Times: `since` <= start of the attempt < `until`
+    """
 
     outcome: str = ""
     destination: str = ""
     cause: str = ""
     message: str = ""
+    status: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -54,25 +61,31 @@ def latest_attempts(
     *, pipe_id: str, most: int, wanted: AttemptFilter = ALL, before: tuple[datetime, int] | None = None
 ) -> list[AttemptLine]:
     """Return up to `most` attempts, newest first; `before` is the (time, id) of the previous page's last attempt."""
-    rows: QuerySet[DeliveryAttempt] = DeliveryAttempt.objects.filter(pipe_id=pipe_id)
-    if wanted.outcome in OUTCOMES:
-        rows = rows.filter(outcome=wanted.outcome)
-    if wanted.destination:
-        rows = rows.filter(destination=wanted.destination)
-    if wanted.cause:
-        rows = rows.filter(reason__startswith=wanted.cause)
-    if wanted.message:
-        rows = rows.filter(message_id=wanted.message)
+    rows = attempt_rows(pipe_id=pipe_id, wanted=wanted)
     if before:
         at, row_id = before
         rows = rows.filter(Q(at__lt=at) | Q(at=at, id__lt=row_id))
-    return [_line(row) for row in rows.order_by("-at", "-id")[:most]]
+    return [attempt_line(row) for row in rows[:most]]
+
+
+def attempt_rows(*, pipe_id: str, wanted: AttemptFilter = ALL) -> QuerySet[DeliveryAttempt]:
+    """Return the attempts of a pipe that match a filter, newest first."""
+    exact = {
+        "outcome": wanted.outcome if wanted.outcome in OUTCOMES else "",
+        "destination": wanted.destination,
+        "reason__startswith": wanted.cause,
+        "message_id": wanted.message,
+        "at__gte": wanted.since,
+        "at__lt": wanted.until,
+    }
+    rows = DeliveryAttempt.objects.filter(pipe_id=pipe_id, **{name: value for name, value in exact.items() if value})
+    return (rows if wanted.status is None else rows.filter(status=wanted.status)).order_by("-at", "-id")
 
 
 def attempts_of(*, pipe_id: str, position: int, most: int) -> list[AttemptLine]:
     """Return the newest `most` recorded attempts of one message, in order of time."""
     rows = DeliveryAttempt.objects.filter(pipe_id=pipe_id, position=position).order_by("-at", "-id")[:most]
-    return [_line(row) for row in rows][::-1]
+    return [attempt_line(row) for row in rows][::-1]
 
 
 def split_us(timing_us: dict[str, int], *, answered: bool = True) -> tuple[tuple[str, int], ...]:
@@ -91,7 +104,8 @@ def split_us(timing_us: dict[str, int], *, answered: bool = True) -> tuple[tuple
     return (*parts, ("rest" if answered else "until it failed", rest)) if rest > 0 else tuple(parts)
 
 
-def _line(row: DeliveryAttempt) -> AttemptLine:
+def attempt_line(row: DeliveryAttempt) -> AttemptLine:
+    """Return an attempt as pages and API show it."""
     return AttemptLine(
         id=row.id,
         message_id=row.message_id,

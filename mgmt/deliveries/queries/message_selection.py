@@ -128,8 +128,20 @@ def waiting(*, pipe_ids: Iterable[str], destination: str = "") -> list[WaitingMe
 
 def held_before_steps(*, pipe_id: str) -> WaitingMessages | None:
     """Return a pipe's messages that are held before its steps, for no destination; None if there are none."""
-    found = [one for one in waiting(pipe_ids=[pipe_id]) if not one.destination and one.kind == "held"]
-    return replace(found[0], count=sum(one.count for one in found)) if found else None
+    found = [one for one in waiting_by_cause(pipe_id=pipe_id) if not one.destination and one.kind == "held"]
+    return found[0] if found else None
+
+
+def waiting_by_cause(*, pipe_id: str) -> list[WaitingMessages]:
+    """Return a pipe's dead messages by destination and cause, and its held ones by destination; oldest first.
+
+    Held messages have no cause: their sets are filed by the share of the keys for which they wait.
+    """
+    found = waiting(pipe_ids=[pipe_id])
+    together = {one.destination: one for one in reversed(found) if one.kind == OffsetSet.Kind.HELD}
+    sums = {name: sum(one.count for one in found if (one.destination, one.kind) == (name, "held")) for name in together}
+    held = [replace(one, cause="", count=sums[name]) for name, one in together.items()]
+    return sorted([*held, *(one for one in found if one.kind != "held")], key=lambda one: one.oldest)
 
 
 def rows_of(pipe_id: str, chosen: MessageSelection) -> QuerySet[OffsetSet]:

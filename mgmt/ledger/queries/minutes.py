@@ -100,6 +100,12 @@ def minute_lines(pipe_ids: Sequence[str], span: BucketRange) -> Mapping[str, lis
     return lines
 
 
+def bins_at(*, pipe_id: str, destination: str, span: BucketRange) -> Counts:
+    """Return the number of units of a range in each bin of one destination."""
+    lines = minute_lines([pipe_id], span).get(pipe_id, [])
+    return _sum(part.bins for line in lines for part in line.destinations if part.name == destination)
+
+
 def from_account(bucket: int, account: BucketAccount) -> MinuteLoss:
     """Return the line of an open bucket."""
     parts = [DestinationLoss(UPSTREAM, _counts(account.upstream))]

@@ -7,9 +7,11 @@ Every figure is read from sketches over one population, so no duration is a diff
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+
+from django.db.models import QuerySet
 
 from dataplane.ledger.breakdown import Breakdown, Slice
 from dataplane.ledger.facts import INGEST
@@ -123,18 +125,16 @@ def timing(*, pipe_id: str, span: BucketRange) -> Timing:
     """Return the latency of one pipe within a span."""
     nodes: defaultdict[str, _Node] = defaultdict(_Node)
     minutes: defaultdict[int, Breakdown] = defaultdict(Breakdown)
-    rows = LagRow.objects.filter(pipe_id=pipe_id, bucket__range=(span.first, span.last))
-    rows = rows.exclude(node__startswith=RAMP_PREFIX)  # the same passages again, by revision
-    for bucket, node, breakdown, *sketches in rows.values_list(
-        "bucket", "node", "breakdown", "lag_in", "lag_out", "own"
-    ).iterator():
+    for bucket, node, breakdown, *sketches in (
+        _rows(pipe_id, span).values_list("bucket", "node", "breakdown", "lag_in", "lag_out", "own").iterator()
+    ):
         nodes[node].add(sketches)
         if breakdown is not None:
             minutes[bucket].merge(Breakdown.decode(bytes(breakdown)))
     whole = _merged(minutes.values())
     delivered = [sketches.lag_out for node, sketches in nodes.items() if node.startswith(_TRANSMIT)]
     return Timing(
-        nodes=tuple(_node_timing(node, nodes[node]) for node in in_travel_order(nodes)),
+        nodes=_node_timings(nodes),
         pie=portions(whole),
         series=_series(minutes, span),
         whole=_percentiles(whole.whole),
@@ -143,6 +143,22 @@ def timing(*, pipe_id: str, span: BucketRange) -> Timing:
         end_to_end_us=_quantile(delivered, P95),
         skewed=any(sketch.min_us < 0 for node in nodes.values() for sketch in (node.lag_in, node.lag_out)),
     )
+
+
+def measured_buckets(*, pipe_id: str, span: BucketRange) -> list[int]:
+    """Return the buckets of a span in which messages left a node, in no particular order."""
+    return list(_rows(pipe_id, span).order_by().values_list("bucket", flat=True).distinct())
+
+
+def timing_by_bucket(*, pipe_id: str, buckets: Collection[int]) -> dict[int, tuple[NodeTiming, ...]]:
+    """Return the lags and process durations of each node in each of these buckets; one query."""
+    found: dict[int, defaultdict[str, _Node]] = {bucket: defaultdict(_Node) for bucket in buckets}
+    if not found:
+        return {}
+    rows = _rows(pipe_id, BucketRange("", min(found), max(found))).filter(bucket__in=list(found))
+    for bucket, node, *sketches in rows.values_list("bucket", "node", "lag_in", "lag_out", "own").iterator():
+        found[bucket][node].add(sketches)
+    return {bucket: _node_timings(nodes) for bucket, nodes in found.items()}
 
 
 def end_to_end(pipe_ids: Sequence[str], span: BucketRange) -> dict[str, LagSketch]:
@@ -189,6 +205,15 @@ def in_travel_order(nodes: Iterable[str]) -> list[str]:
         return (len(_COMMON), destination, kind)
 
     return sorted(nodes, key=place)
+
+
+def _rows(pipe_id: str, span: BucketRange) -> QuerySet[LagRow]:
+    rows = LagRow.objects.filter(pipe_id=pipe_id, bucket__range=(span.first, span.last))
+    return rows.exclude(node__startswith=RAMP_PREFIX)  # the same passages again, by revision
+
+
+def _node_timings(nodes: Mapping[str, _Node]) -> tuple[NodeTiming, ...]:
+    return tuple(_node_timing(node, nodes[node]) for node in in_travel_order(nodes))
 
 
 def _node_timing(node: str, found: _Node) -> NodeTiming:

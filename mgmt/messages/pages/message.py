@@ -19,7 +19,7 @@ from mgmt.messages.queries.records import SHOWN_BYTES, RecordUnavailableError
 from mgmt.models import Pipe
 from mgmt.pipes.page_context import pipe_context
 from mgmt.web import access
-from mgmt.web.rendering import for_members, part_of, show, tenant_of, viewer_of
+from mgmt.web.rendering import as_curl, for_members, part_of, show, tenant_of, viewer_of
 
 SETTLED: Final = {"delivered", "filtered", "duplicate", "dead", "cancelled", "lost"}
 MOST_CHILDREN: Final = 20
@@ -53,6 +53,7 @@ def message(request: HttpRequest, pipe_id: str, position: str) -> HttpResponse:
         "content": _content(found),
         "children": range(min(found.children, MOST_CHILDREN)),
         "is_open": not _is_settled(found),
+        "curl": as_curl(request, f"pipes/{pipe.id}/messages/{format_position(found.position)}/"),
     }
     template, part = part_of(request, {"journey": "messages/message.html"}) or ("messages/message.html", "")
     return show(request, template, context, tenant=pipe.tenant, part=part)

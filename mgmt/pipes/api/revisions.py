@@ -1,17 +1,23 @@
-"""Revisions of a pipe: list, read, publish."""
+"""Revisions of a pipe: list, read, compare, publish."""
+
+from collections import Counter
 
 from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from mgmt.models import PipeRevision
-from mgmt.pipes.serializers import RevisionIn, RevisionOut, RevisionPageOut
+from mgmt.pipes.revision_diff import revision_diff
+from mgmt.pipes.serializers import DIFF_EXAMPLE, RevisionDiffOut, RevisionIn, RevisionOut, RevisionPageOut
 from mgmt.services import publish_revision
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of
-from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
-from mgmt.web.pagination import RevisionPage, page_of
+from mgmt.web.openapi import PAGE_PARAMETERS, answers, example, operation
+from mgmt.web.pagination import RevisionPage, number_in, page_of
 from mgmt.web.problems import ProblemError
+
+AGAINST = OpenApiParameter("against", int, description="Revision to compare with. Default: the one before.")
 
 
 class RevisionsView(View):
@@ -74,3 +80,24 @@ class RevisionDetail(View):
     def get(self, _request: Request, pipe: str, number: int) -> Response:
         """Return a revision as it was published."""
         return Response(RevisionOut(access.get_revision(self.user, pipe, number)).data)
+
+
+class RevisionDiffView(View):
+    """Changes between two revisions."""
+
+    @operation(
+        "get_revision_diff",
+        parameters=[AGAINST],
+        responses=answers(200, RevisionDiffOut, "not-found"),
+        examples=[example(DIFF_EXAMPLE)],
+    )
+    def get(self, request: Request, pipe: str, number: int) -> Response:
+        """Return what a revision changed, line by line of its spec. The first revision is compared with nothing."""
+        new = access.get_revision(self.user, pipe, number)
+        against = number_in(request, "against", number - 1, least=1, most=999_999_999)
+        old = access.get_revision(self.user, pipe, against) if against else None
+        lines = revision_diff(old, new)
+        kinds = Counter(line.kind for line in lines)
+        counts = {"added": kinds["new"], "removed": kinds["gone"]}
+        body = {"number": number, "against": against or None, **counts, "lines": lines}
+        return Response(RevisionDiffOut(body).data)

@@ -70,7 +70,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "get_trouble_sum": once(lambda: _sum(troubles())),
         "get_lines": once(lambda: get_page()[0]),
         "get_next": once(lambda: get_page()[1]),
-        "curl": as_curl(request, "pipes/"),
+        "curl": as_curl(request, f"tenants/{tenant.id}/pipes/" if tenant else "pipes/"),
     }
     template, part = part_of(request, _PARTS) or ("pipes/home.html", "")
     return show(request, template, context, tenant=tenant, part=part)

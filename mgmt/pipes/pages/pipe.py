@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,19 +14,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive
-from dataplane.ledger.trace import facts_in_order
-from dataplane.ledger.units import format_position
+from dataplane.ledger.bins import Bin
 from dataplane.plan.outbound import address_of
 from dataplane.spec import SpecError, destination_of
 from mgmt import services
 from mgmt.deliveries.attempt_views import attempt_views
 from mgmt.deliveries.cause_wording import BINS
 from mgmt.ledger.queries.bucket_range import SPANS, BucketRange, span_until, start_of
-from mgmt.ledger.queries.ledger import MinuteKey, books_of
 from mgmt.ledger.queries.minutes import MinuteLoss, loss_table, minute_lines
 from mgmt.ledger.queries.timing import Timing, timing
-from mgmt.messages.presenters import last_seen
+from mgmt.messages.units import units_in
 from mgmt.models import Pipe, PipeRevision
 from mgmt.pipes.editor.draft import readable
 from mgmt.pipes.page_context import newest_revision, pipe_context
@@ -63,16 +59,6 @@ class PipeDiagram:
     per_s: float
 
 
-@dataclass(frozen=True)
-class UnitLine:
-    """Unit in a bin; `last_seen` is set for lost ones."""
-
-    position: str
-    destination: str
-    child: int
-    last_seen: str
-
-
 @for_members
 @require_safe
 def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
@@ -96,7 +82,7 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "get_loss": once(partial(loss_table, pipe_id=pipe.id, span=span, most=MOST_MINUTES)),
         "get_attempts": once(partial(attempt_views, pipe.id, MOST_ATTEMPTS_HERE)),
         "several": len(newest_revision(pipe).spec["destinations"]) > 1,
-        "curl": as_curl(request, f"pipes/{pipe.id}/"),
+        "curl": as_curl(request, f"pipes/{pipe.id}/minutes/"),
     }
     template, part = part_of(request, _PARTS) or ("pipes/pipe.html", "")
     return show(request, template, context, tenant=pipe.tenant, part=part)
@@ -148,12 +134,12 @@ def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponseBase:
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     chosen = request.GET.get("bin", "")
     if (kind := request.GET.get("format", "")) in KINDS and chosen in BINS:
-        found, _ = _units(pipe.id, bucket, Bin(chosen), MOST_ROWS)
+        found, _ = units_in(pipe.id, bucket, Bin(chosen), MOST_ROWS)
         rows = ({**asdict(unit), "bin": chosen} for unit in found)
         columns = ("position", "destination", "bin", *(("last_seen",) if chosen == Bin.LOST else ()))
         return export(kind, rows, columns, name=f"units-{pipe.id}-{bucket}")
     lines = minute_lines([pipe.id], BucketRange("", bucket, bucket)).get(pipe.id, [])
-    units, more = _units(pipe.id, bucket, Bin(chosen), MOST_UNITS) if chosen in BINS else ([], 0)
+    units, more = units_in(pipe.id, bucket, Bin(chosen), MOST_UNITS) if chosen in BINS else ([], 0)
     context = pipe_context(pipe, "overview") | {
         "bucket": bucket,
         "starts": start_of(bucket),
@@ -164,6 +150,7 @@ def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponseBase:
         "meaning": BINS.get(chosen, ""),
         "units": units,
         "more": more,
+        "curl": as_curl(request, f"pipes/{pipe.id}/minutes/{bucket}/"),
     }
     return show(request, "pipes/minute.html", context, tenant=pipe.tenant)
 
@@ -204,23 +191,3 @@ def _revision_row(row: PipeRevision) -> dict[str, Any]:
 def _loss_row(line: MinuteLoss) -> dict[str, Any]:
     row = {"minute": line.starts, "sealed_at": line.sealed_at, "accepted": line.accepted}
     return row | {name: line.bins.get(name, 0) for name in BINS} | {"unacked": line.unacked, "late": line.late}
-
-
-def _units(pipe_id: str, bucket: int, bin_: Bin, most: int) -> tuple[list[UnitLine], int]:
-    """Return the first `most` units of a bin and the number of further ones; lost units with `last_seen`."""
-    facts = books_of([MinuteKey(pipe_id, bucket)])[MinuteKey(pipe_id, bucket)]
-    account = derive(facts)
-    found: list[UnitLine] = []
-    total = 0
-    for where, bins in {"": account.upstream, **account.destinations}.items():
-        total += len(bins[bin_])
-        for position, child in islice(bins[bin_], most - len(found)):
-            seen = _last_seen(facts, position, child, where) if bin_ is Bin.LOST else ""
-            found.append(UnitLine(format_position(position), where, max(child, 0), seen))
-    return found, total - len(found)
-
-
-def _last_seen(facts: BucketFacts, position: int, child: int, where: str) -> str:
-    if child == OVERWRITTEN:
-        return "accepted by ingest. Kafka lost the record and reused its offset for another message."
-    return last_seen(facts_in_order(facts, position, child, where))

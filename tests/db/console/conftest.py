@@ -6,11 +6,13 @@ from typing import Final
 import pytest
 from django.test import Client
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from dataplane.ledger.breakdown import Slice
 from mgmt.ledger.queries.bucket_range import bucket_at
 from mgmt.models import Membership, Pipe, Tenant, User
 from mgmt.services import add_member
+from tests.db.cast import MakeClient
 from tests.db.console.truth import BrowserOf, Truth, go_live
 
 _SPENT: Final = {
@@ -38,6 +40,12 @@ def browser_of() -> BrowserOf:
 def alices(browser_of: BrowserOf, alice: User) -> Client:
     """Browser in which Alice is signed in."""
     return browser_of(alice)
+
+
+@pytest.fixture
+def api(client_of: MakeClient, alice: User) -> APIClient:
+    """API client in which Alice is signed in."""
+    return client_of(alice)
 
 
 @pytest.fixture

@@ -21,11 +21,13 @@ SHOWN = re.compile(r'id="as-curl"[^>]*><code>(.*?)</code>', re.DOTALL)
 def pages(pipe: Pipe) -> list[str]:
     """Return every page that shows its action as a curl command."""
     letter, alert = DeadLetter.objects.earliest("id"), pipe.alerts.get()
-    of_pipe = ("pipe", "revisions", "settings", "edit_pipe", "dead", "held")
+    of_pipe = ("pipe", "attempts", "revisions", "settings", "edit_pipe", "dead", "held", "tail")
     return [
         "/",
         "/pipes/new/",
         *(reverse(f"console:{name}", args=[pipe.id]) for name in of_pipe),
+        reverse("console:minute", args=[pipe.id, 29384711]),
+        reverse("console:usage"),
         reverse("console:schema", args=[pipe.id, "shop"]),
         reverse("console:destination", args=[pipe.id, "crm"]),
         reverse("console:destination_test", args=[DestinationTest.objects.get().id]),

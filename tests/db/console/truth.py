@@ -1,8 +1,10 @@
 """Ledger rows of a pipe as the Observer would have written them, for pages to read."""
 
+import json
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.test import Client
 from pyroaring import BitMap64
@@ -33,6 +35,12 @@ def go_live(pipe: Pipe) -> None:
     type(revision).objects.filter(pk=revision.pk).update(state="ramping")
     revision.refresh_from_db()
     adopt_live_spec(revision=revision)
+
+
+def exported(browser: Client, url: str, **query: str) -> list[dict[str, Any]]:
+    """Return the rows of a page's export to a file."""
+    answer = browser.get(url, {"format": "jsonl", **query})
+    return [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
 
 
 class Truth:

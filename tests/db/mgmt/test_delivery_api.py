@@ -88,9 +88,10 @@ def test_held_messages_are_paginated_and_filtered(client: APIClient, base: str, 
     rest = client.get(first["next"]).json()
     listed = first["results"] + rest["results"]
     assert [(one["message_id"], one["key"]) for one in listed] == [(f"m{n}", f"k{n % 2}") for n in range(104, 99, -1)]
-    queries = ("key=k1", "message_id=m100", "destination=other", "since=2026-11-01T13:00:00Z", "cause=rejected")
+    queries = ("key=k1", "message_id=m100", "destination=other", "since=2026-11-01T13:00:00Z")
     found = [len(client.get(f"{base}/held-messages/?{query}").json()["results"]) for query in queries]
-    assert found == [2, 1, 0, 0, 5]
+    assert found == [2, 1, 0, 0]
+    assert client.get(f"{base}/held-messages/?cause=rejected").json()["errors"][0]["parameter"] == "cause"
     made = client.post(f"{base}/moves/", {"destination": "crm", "kind": "held", "ids": ["m100"]}).json()
     assert (made["what"], made["total"]) == ("release", 1)
     assert len(client.get(f"{base}/held-messages/").json()["results"]) == 4, "a message under release is no longer held"

@@ -1,0 +1,158 @@
+"""Reference page of the API, docs/reference/api.md, from the OpenAPI document. Pure; `make reference` writes it."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import yaml
+
+_HEAD: Final = """# API
+
+Generated from [openapi.yaml](../openapi.yaml) by `make reference`; do not edit this page. The document has all fields
+of bodies and answers, with their meanings.
+
+The console and the API read the same queries: a number is the same in both. Pages of the console show the matching call
+under "Show as curl".
+
+- **Sign in** with Basic authentication, or with the session of the console and `X-CSRFToken`. A row of another tenant
+  is answered with 404, as a missing one is. `role-too-low` (403) names the role that an operation needs.
+- **Errors** are `application/problem+json` (RFC 9457). `code` is stable, and `type` is the URL of its help page.
+- **Parameters** are checked: one that an operation does not have, or a value out of range, is answered with 400.
+- **Pages**: follow `next` until it is null. `limit` is at most 200.
+- **Limits**: 1,200 requests per minute and user; of these 120 that read messages from Kafka (messages and tail).
+- **Units** are in the names: `_us` is microseconds, `_s` seconds, `_bytes` bytes. Times are UTC. A `minute` is the
+  number of minutes since 1970-01-01T00:00Z.
+
+In the examples `$PENSTOCK` is the address of the console, and `$TENANT`, `$PIPE` and the like stand for ids. `GET /me/`
+returns the ids of your tenants. curl asks for the password of the user `alice`.
+"""
+# Title, introduction, and the beginnings of the paths, of which the longest that fits wins.
+_GROUPS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+    ("You and your tenants", "", ("/me/", "/tenants/{tenant}/members/", "/tenants/{tenant}/quotas/")),
+    (
+        "Overview",
+        "What the home page shows.",
+        ("/tenants/{tenant}/summary/", "/tenants/{tenant}/pipes/", "/tenants/{tenant}/undelivered/"),
+    ),
+    ("Pipes", "", ("/pipes/",)),
+    ("Revisions and ramps", "", ("/pipes/{pipe}/revisions/", "/pipes/{pipe}/admission/")),
+    ("Sources, schemas and keys", "", ("/pipes/{pipe}/sources/", "/pipes/{pipe}/keys/")),
+    ("Destinations", "", ("/pipes/{pipe}/destinations/", "/pipes/{pipe}/standings/", "/destination-tests/")),
+    (
+        "Minutes, loss and lag",
+        "Where the messages of each minute are, and how long they took.",
+        ("/pipes/{pipe}/minutes/", "/pipes/{pipe}/loss", "/pipes/{pipe}/lag/", "/pipes/{pipe}/timing/"),
+    ),
+    (
+        "Messages and attempts",
+        "",
+        ("/pipes/{pipe}/messages/", "/tenants/{tenant}/messages/", "/pipes/{pipe}/attempts/", "/pipes/{pipe}/tail/"),
+    ),
+    (
+        "Undelivered messages",
+        "A *move* is a redrive of dead letters or a release of held messages.",
+        (
+            "/pipes/{pipe}/undelivered/",
+            "/pipes/{pipe}/waiting/",
+            "/pipes/{pipe}/dead-letters/",
+            "/pipes/{pipe}/held-messages/",
+            "/pipes/{pipe}/moves/",
+        ),
+    ),
+    ("Alerts and channels", "", ("/alerts/", "/pipes/{pipe}/alerts/", "/tenants/{tenant}/alert-channels/")),
+    ("Windows and patterns", "", ("/pipes/{pipe}/windows/", "/pipes/{pipe}/patterns/")),
+    ("Look-up tables", "", ("/lookup-tables/",)),
+    ("Usage", "", ("/pipes/{pipe}/usage/", "/tenants/{tenant}/usage/")),
+    ("Staff", "For users who operate the platform; others get 404.", ("/staff/",)),
+    ("Errors", "", ("/problems/",)),
+    ("Other", "", ("/",)),
+)
+_PREFIX: Final = "/api/v1"
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_SAMPLES: Final[Mapping[str, Any]] = {
+    "PipeSpec": {
+        "sources": {"shop": {}},
+        "destinations": {"crm": {"type": "http", "url": "https://crm.example.com/in"}},
+    },
+    "date-time": "2026-01-31T12:00:00Z",
+    "string": "...",
+    "integer": 1,
+    "number": 1,
+    "boolean": True,
+    "array": [],
+    "object": {},
+}
+
+
+def reference(document: Mapping[str, Any]) -> str:
+    """Return the page: each operation with its parameters and a curl command, by group."""
+    by_group: dict[str, list[str]] = {title: [] for title, _, _ in _GROUPS}
+    for path, operations in document["paths"].items():
+        place = path.removeprefix(_PREFIX)
+        for method in _METHODS:
+            if method in operations and place != "/schema/":
+                by_group[group_of(place)].append(_operation(document, place, method, operations[method]))
+    parts = [_HEAD]
+    for title, words, _ in _GROUPS:
+        if by_group[title]:
+            parts += [f"## {title}\n", *([f"{words}\n"] if words else []), *by_group[title]]
+    return "\n".join(parts)
+
+
+def group_of(place: str) -> str:
+    """Return the title of the group of a path."""
+    fits = [(len(start), title) for title, _, starts in _GROUPS for start in starts if place.startswith(start)]
+    return max(fits)[1]
+
+
+def _operation(document: Mapping[str, Any], place: str, method: str, operation: Mapping[str, Any]) -> str:
+    query = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
+    words = " ".join(operation.get("description", "").split())
+    takes = f"\n\nParameters: {', '.join(f'`{name}`' for name in query)}." if query else ""
+    command = " \\\n  ".join(_curl(document, place, method, operation))
+    return f"### {method.upper()} {place}\n\n{words}{takes}\n\n```\n{command}\n```\n"
+
+
+def _curl(document: Mapping[str, Any], place: str, method: str, operation: Mapping[str, Any]) -> Iterator[str]:
+    wanted = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query" and one.get("required")]
+    query = f"?{'&'.join(f'{name}=...' for name in wanted)}" if wanted else ""
+    verb = "" if method == "get" else f" -X {method.upper()}"
+    sign_in = " -u alice" if operation.get("security") != [{}] else ""
+    yield f'curl -sS{sign_in}{verb} "$PENSTOCK{_PREFIX}{_address(place)}{query}"'
+    if "text/event-stream" in operation["responses"].get("200", {}).get("content", {}):
+        yield '-N -H "Accept: text/event-stream"'
+    content = operation.get("requestBody", {}).get("content", {})
+    if "application/json" in content:
+        body = _sample(document, content["application/json"]["schema"])
+        yield '-H "Content-Type: application/json"'
+        yield f"-d '{json.dumps(body)}'"
+    elif content:
+        yield f'-H "Content-Type: {next(iter(content))}"'
+        yield "--data-binary @rows.csv"
+
+
+def _address(place: str) -> str:
+    parts = (f"${part[1:-1].upper()}" if part.startswith("{") else part for part in place.split("/"))
+    return "/".join(parts)
+
+
+def _sample(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
+    """Return a value with the required fields of a schema."""
+    if ref := schema.get("$ref", ""):
+        name = ref.rpartition("/")[2]
+        return _SAMPLES.get(name) or _sample(document, document["components"]["schemas"][name])
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "oneOf" in schema or "allOf" in schema:
+        return _sample(document, (schema.get("oneOf") or schema["allOf"])[0])
+    if "properties" in schema:
+        names = schema.get("required") or list(schema["properties"])[:1]
+        return {name: _sample(document, schema["properties"][name]) for name in names}
+    kind = schema.get("type", "object")
+    kind = kind[0] if isinstance(kind, list) else kind
+    return _SAMPLES.get(schema.get("format", ""), _SAMPLES[kind])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference(yaml.safe_load(sys.stdin)))

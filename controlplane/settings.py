@@ -16,6 +16,7 @@ from mgmt.cells.policies import (
     setting,
     topic_shape,
 )
+from mgmt.deliveries.health import HealthPolicy
 from mgmt.pipes.topics import DAY_MS, HOUR_MS, TopicShape
 from mgmt.ramps.admission_schedule import AdmissionPolicy
 from mgmt.ramps.schedule import RampPolicy
@@ -44,6 +45,7 @@ class ControlSettings(Struct, frozen=True):
     ramp: RampPolicy = RampPolicy()
     placing: PlacementPolicy = PlacementPolicy()
     admission: AdmissionPolicy = AdmissionPolicy()
+    health: HealthPolicy = HealthPolicy()
 
     @property
     def ends_keep(self) -> timedelta:
@@ -69,7 +71,18 @@ def control_settings() -> ControlSettings:
         ramp=ramp_policy(),
         placing=placing_policy(),
         admission=admission_policy(),
+        health=_health_policy(),
         lanes_max=int(setting("PENSTOCK_LANES_MAX", 1)),
         cells_max=int(setting("PENSTOCK_CELLS_MAX", 1)),
         ingest_max=int(setting("PENSTOCK_INGEST_MAX", 0)),
+    )
+
+
+def _health_policy() -> HealthPolicy:
+    return HealthPolicy(
+        failing_ratio=float(setting("PENSTOCK_FAILING_RATIO", 0.5)),
+        failing_least=int(setting("PENSTOCK_FAILING_LEAST", 3)),
+        recovered_ratio=float(setting("PENSTOCK_RECOVERED_RATIO", 0.1)),
+        waits=timedelta(seconds=float(setting("PENSTOCK_WAITS_S", 600))),
+        recovery=timedelta(seconds=float(setting("PENSTOCK_RECOVERY_S", 300))),
     )

@@ -8,9 +8,10 @@ from mgmt.cells.models.pipe_migrations import PipeMigration
 from mgmt.cells.models.releases import Release, Rollout, RolloutStep
 from mgmt.cells.models.scaling import ScaleGroup, ScaleSample
 from mgmt.cells.models.signals import LaneSignal
-from mgmt.deliveries.models import DeadLetter, HeldMessage, ListedMessage, OffsetSet, Redrive
+from mgmt.deliveries.models import DeadLetter, DestinationHealth, HeldMessage, ListedMessage, OffsetSet, Redrive
 from mgmt.delivery_tests.models import DestinationTest
 from mgmt.ledger.models import (
+    AttemptCount,
     AuditOffset,
     CloseMark,
     DeliveryAttempt,
@@ -38,6 +39,7 @@ __all__ = [
     "Alert",
     "AlertChannel",
     "ApiKey",
+    "AttemptCount",
     "AuditOffset",
     "CapacityResult",
     "Cell",
@@ -48,6 +50,7 @@ __all__ = [
     "DeadLetter",
     "DeliveryAttempt",
     "Destination",
+    "DestinationHealth",
     "DestinationTest",
     "FactRow",
     "FieldHour",

@@ -4,6 +4,7 @@ Sets and marks depend neither on order nor on repeats. Sketches and usage add up
 offset moves in the transaction that stores the record, and a record that a writer sent again has the same number.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeVar
 
@@ -12,10 +13,11 @@ from pyroaring import BitMap64
 
 from dataplane.ledger.audit import AuditRecord, FactSet, LagSet
 from dataplane.ledger.breakdown import Breakdown
+from dataplane.ledger.facts import Fact
 from dataplane.ledger.fields import FieldObservation
 from dataplane.ledger.sketch import LagSketch
 from dataplane.ledger.usage import PipeShare, spent
-from dataplane.names import PartitionKey
+from dataplane.names import PartitionKey, transmit_node
 
 _Mergeable = TypeVar("_Mergeable", LagSketch, Breakdown)
 BREAKDOWN: Final = "breakdown"
@@ -23,6 +25,8 @@ PipeBucket = tuple[str, int]
 DETAIL_CHARS: Final = 60
 NODE_CHARS: Final = 60
 DAY_US: Final = 86_400_000_000
+MINUTE_US: Final = 60_000_000
+_TRANSMIT: Final = transmit_node("")
 
 
 class FactId(NamedTuple):
@@ -56,6 +60,14 @@ class HighOffsetId(NamedTuple):
     partition: int
 
 
+class AttemptCountId(NamedTuple):
+    """Key of the row of a destination's attempts in one minute."""
+
+    pipe: str
+    destination: str
+    minute: int
+
+
 class UsageId(NamedTuple):
     """Key of the row of a pipe's usage by day (since the epoch), cell and kind of process; pipe NOBODY: the rest."""
 
@@ -75,12 +87,16 @@ class MergedRecords(Struct):
     passed: dict[PartitionKey, int] = field(default_factory=dict)
     cells: dict[PipeBucket, str] = field(default_factory=dict)
     usage: dict[UsageId, PipeShare] = field(default_factory=dict)
+    deliveries: Counter[AttemptCountId] = field(default_factory=Counter)
     samples: list[FieldObservation] = field(default_factory=list)
 
     def add(self, audit: AuditRecord, partition: int, *, is_repeat: bool = False) -> None:
         """Add one record of this audit partition; of a repeat, add only sets and marks."""
         for fact in audit.facts:
-            _unite(self.facts, fact_id(fact, partition), BitMap64.deserialize(fact.positions))
+            positions = BitMap64.deserialize(fact.positions)
+            _unite(self.facts, fact_id(fact, partition), positions)
+            if fact.fact == Fact.DELIVERED and fact.node.startswith(_TRANSMIT) and not is_repeat:
+                self.deliveries[delivery_id(fact, audit.at_us)] += len(positions)
         if not is_repeat:
             self._count(audit, partition)
         for mark in audit.inputs:
@@ -123,6 +139,12 @@ def fact_id(fact: FactSet, partition: int) -> FactId:
     """Return the key of a set's row, with texts cut to the size of its columns."""
     detail, node = clean(fact.detail, DETAIL_CHARS), clean(fact.node, NODE_CHARS)
     return FactId(fact.pipe, fact.bucket, node, fact.fact, detail, fact.child, partition)
+
+
+def delivery_id(fact: FactSet, at_us: int) -> AttemptCountId:
+    """Return the key of the count of these deliveries, which a transmit lane reported at `at_us`."""
+    destination = clean(fact.node.removeprefix(_TRANSMIT), 40)
+    return AttemptCountId(clean(fact.pipe, 32), destination, at_us // MINUTE_US)
 
 
 def lag_id(lag: LagSet, partition: int) -> LagId:

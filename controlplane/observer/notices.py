@@ -20,6 +20,7 @@ from django.db.models.functions import RowNumber
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from dataplane.causes import Cause
 from dataplane.spec.guard import parse_networks
 from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender
 from dataplane.transmit.http.signature import sign, signer
@@ -32,6 +33,11 @@ MOST_TRIES: Final = 8
 LEASE: Final = timedelta(seconds=60)
 WEBHOOK_MS: Final = 5_000
 TURN_S: Final = 0.2
+# Template and subject of the mail of causes that need their own.
+_OPENED: Final = {
+    Cause.FAILING.value: ("failing", "{where} is failing"),
+    Cause.DELAYED.value: ("delayed", "Messages to {where} are delayed"),
+}
 log = structlog.get_logger(__name__)
 
 
@@ -66,6 +72,7 @@ def notification_text(notice: Notification) -> dict[str, Any]:
         "cause": alert.cause,
         "suspended": alert.suspended,
         "count": alert.count,
+        "details": alert.details,
         "opened_at": alert.opened_at.isoformat(),
         "last_at": alert.last_at.isoformat(),
         "resolved_at": alert.resolved_at.isoformat() if alert.resolved_at else None,
@@ -102,10 +109,18 @@ def _store_result(row: Notification, error: str, now: datetime) -> None:
 def _mail(row: Notification) -> str:
     """Send the mail; return the error, "" if there was none."""
     alert = row.alert
-    context = {"alert": alert, "url": page_of(alert), "duration": timedelta(seconds=_duration_s(alert) or 0)}
+    oldest = alert.details.get("oldest_at")
+    context = {
+        "alert": alert,
+        "url": page_of(alert),
+        "duration": timedelta(seconds=_duration_s(alert) or 0),
+        "oldest_at": datetime.fromisoformat(oldest) if oldest else None,
+    }
     where = alert.destination or alert.pipe.name
-    subject = f"[Penstock] {'Resolved: ' if row.what == 'resolved' else ''}{alert.cause} at {where}"
-    text = render_to_string(f"alerts/emails/alert_{row.what}.txt", context)
+    template, title = _OPENED.get(alert.cause, ("opened", "{cause} at {where}"))
+    title = title.format(cause=alert.cause, where=where)
+    subject = f"[Penstock] {'Resolved: ' if row.what == 'resolved' else ''}{title}"
+    text = render_to_string(f"alerts/emails/alert_{template if row.what == 'opened' else row.what}.txt", context)
     try:
         send_mail(subject, text, None, [row.channel.target])
     except (SMTPException, OSError) as exc:

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.observer.attempt_counts import add_attempt_counts
 from controlplane.observer.batch import AuditBatch
 from controlplane.observer.cache import ByteCache
 from controlplane.observer.days import note_days
@@ -59,6 +60,7 @@ class LedgerStore:
             changed = self._save_tally(batch.tally, maybe_sealed_before)
             note_days({key.bucket for key in batch.tally.facts}, now)
             DeliveryAttempt.objects.bulk_create(batch.attempts, ignore_conflicts=True, batch_size=ROWS)
+            add_attempt_counts(batch.tally.deliveries, batch.attempts)
             save_heartbeats(batch.heartbeats.values())
             save_ends(batch.ends, now)
             save_runs(batch.counted, now)

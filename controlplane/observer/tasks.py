@@ -8,6 +8,7 @@ from celery import shared_task
 from controlplane.locks import alone
 from controlplane.observer.confirmations import send_confirmations
 from controlplane.observer.digest import send_digests
+from controlplane.observer.health import watch_destinations
 from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.judging import judge_cells
 from controlplane.observer.long_held import warn_of_long_held
@@ -22,6 +23,7 @@ from mgmt.pipes.services.pipes import resume_complete_pipes
 LOCK = "observer.tend"
 NOTIFY_LOCK = "observer.notify"
 PATTERNS_LOCK = "observer.watch_patterns"
+DESTINATIONS_LOCK = "observer.watch_destinations"
 
 
 @shared_task(name="observer.tend")
@@ -51,6 +53,20 @@ def watch() -> str:
     Safe to run twice and to kill at any point: a pipe stores each of its blocks once. Overlapping runs skip.
     """
     return alone(PATTERNS_LOCK, _watch)
+
+
+@shared_task(name="observer.watch_destinations")
+def check_destinations() -> str:
+    """Check the destinations that fail or are behind, and open and resolve their alerts.
+
+    Safe to run twice and to kill at any point: each destination's state is stored with the time since which it holds.
+    Overlapping runs skip.
+    """
+    return alone(DESTINATIONS_LOCK, _check_destinations)
+
+
+def _check_destinations() -> str:
+    return _summary({"failing": watch_destinations(datetime.now(UTC), control_settings().health)})
 
 
 def _watch() -> str:

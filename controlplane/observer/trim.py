@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from mgmt.deliveries.queries.message_selection import HOUR_S
 from mgmt.models import (
     Alert,
+    AttemptCount,
     CloseMark,
     DeadLetter,
     DeliveryAttempt,
@@ -31,6 +32,7 @@ from mgmt.patterns.blocks import block_at
 AT_ONCE: Final = 5_000
 TESTS_FOR: Final = timedelta(days=1)
 SILENT_FOR: Final = timedelta(hours=1)
+COUNTS_FOR: Final = timedelta(hours=1)  # only the last minutes are judged
 RUNS_FOR: Final = timedelta(days=1)  # a writer reports once a minute at least
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)
@@ -48,6 +50,7 @@ def trim(now: datetime, *, attempts_keep_h: int, seals_keep_d: int, ends_keep: t
     seals_before = int((now - timedelta(days=seals_keep_d)).timestamp() // 60)
     queries: list[QuerySet[Any]] = [
         DeliveryAttempt.objects.filter(at__lt=now - timedelta(hours=attempts_keep_h)),
+        AttemptCount.objects.filter(minute__lt=int((now - COUNTS_FOR).timestamp()) // 60),
         Heartbeat.objects.filter(at__lt=now - SILENT_FOR),
         LaneSignal.objects.filter(
             at__lt=now - SILENT_FOR, slow=False

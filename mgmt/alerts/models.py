@@ -40,6 +40,9 @@ class Alert(models.Model):
     last_at = models.DateTimeField(help_text="Time of the newest failure.")
     count = models.PositiveIntegerField(default=0)
     sample = models.JSONField(default=dict)
+    details = models.JSONField(
+        default=dict, db_default={}, help_text="Figures of the alert; the fields depend on its cause."
+    )
     acknowledged_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+")
     acknowledged_at = models.DateTimeField(null=True)
     snoozed_until = models.DateTimeField(null=True)

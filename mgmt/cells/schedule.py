@@ -15,5 +15,6 @@ EVERY_S: Final[Mapping[str, float]] = {
     "observer.tend": 2.0,
     "autoscaler.tick": 5.0,
     "observer.notify": 5.0,
+    "observer.watch_destinations": 10.0,
     "observer.watch_patterns": 30.0,
 }

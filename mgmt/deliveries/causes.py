@@ -85,6 +85,22 @@ ALL: Final = (
         "Read the responses of the last attempts: usually they have one cause, most often a credential or the URL.",
         "Fix it. Messages refused before the suspension are dead letters; redrive them after the fix.",
     ),
+    _again(
+        Cause.FAILING,
+        "attempts are failing",
+        "At least half of the attempts of the last minutes failed, or Penstock stopped sending because nothing was "
+        "answered. Messages wait and are retried. The alert is resolved after five minutes of success.",
+        "Read the newest attempts: they show the response, or the phase in which the connection failed.",
+        "Check the logs of the destination; search for the webhook-id of an attempt.",
+    ),
+    _again(
+        Cause.DELAYED,
+        "messages wait for longer than ten minutes",
+        "The oldest undelivered message has waited for longer than the limit, although most attempts succeed: "
+        "the destination is slower than the traffic, or some messages fail again and again.",
+        "If the destination is slow, raise its concurrency or rate limit in the delivery settings, or make it faster.",
+        "If some messages fail again and again, read their attempts: usually they have a field or value in common.",
+    ),
     _final(
         Cause.BY_RULE,
         "failed by a response rule",

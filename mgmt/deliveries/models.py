@@ -177,3 +177,26 @@ class Redrive(models.Model):
 
     def __str__(self) -> str:
         return f"{self.what} of {self.total} to {self.destination}: {self.state}"
+
+
+class DestinationHealth(models.Model):
+    """Health of one destination at the last check, with its undelivered messages (mgmt.deliveries.health).
+
+    Only destinations that had failures or waiting messages have a row. `waiting_minutes`: [[bucket, messages], ...]
+    of the oldest minutes with messages that wait for transmit or a retry; `waiting` counts them in all minutes.
+    """
+
+    destination = models.OneToOneField("Destination", models.CASCADE, primary_key=True, related_name="health")
+    checked_at = models.DateTimeField()
+    delivered = models.PositiveIntegerField(default=0, help_text="Messages delivered in the last minutes.")
+    failed = models.PositiveIntegerField(default=0, help_text="Failed attempts of the last minutes.")
+    waiting = models.PositiveIntegerField(default=0)
+    waiting_minutes = models.JSONField(default=list)
+    oldest_at = models.DateTimeField(null=True, help_text="Minute of the oldest waiting message; empty if none waits.")
+    failing_since = models.DateTimeField(null=True)
+    failing_well_since = models.DateTimeField(null=True, help_text="While it is failing: attempts succeed since then.")
+    delayed_since = models.DateTimeField(null=True)
+    delayed_well_since = models.DateTimeField(null=True, help_text="While it is delayed: no message waits long.")
+
+    def __str__(self) -> str:
+        return f"{self.destination_id}: {self.failed} failed, {self.waiting} waiting"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from dataplane.causes import Cause
 from dataplane.ledger.units import format_position
 from mgmt.deliveries.cause_wording import capitalised, cause_in_words, problem_in_words
 from mgmt.deliveries.causes import BY_CODE, FINAL
@@ -28,6 +29,7 @@ _ALERTS: Final = {
     Alert.State.SNOOZED: "off",
     Alert.State.RESOLVED: "fine",
 }
+_WAITING: Final = (Cause.FAILING, Cause.DELAYED)  # alerts about messages that are still retried
 STATES: Final = {
     Destination.State.ACTIVE: "fine",
     Destination.State.PAUSED: "wait",
@@ -125,6 +127,10 @@ class AlertDetails:
     curl: str
     probe: tuple[str, str] | None
     can_run_again: bool
+    figures: Sequence[tuple[str, str]] = ()
+    counted: str = "Messages failed"
+    can_probe: bool = False
+    oldest_at: datetime | None = None
 
 
 def dead_letter_line(row: DeadLetter, after_redrive: str = "") -> DeadLetterLine:
@@ -201,6 +207,10 @@ def alert_details(row: Alert, *, held: int, dead: int, now: datetime) -> AlertDe
         curl=str(row.sample.get("curl") or ""),
         probe=_probe(row),
         can_run_again=bool(dead and known and known.ending == FINAL and not row.destination),
+        figures=_figures(row),
+        counted="Most messages waiting" if row.cause in _WAITING else "Messages failed",
+        can_probe=bool(row.destination) and row.cause not in _WAITING,
+        oldest_at=datetime.fromisoformat(row.details["oldest_at"]) if row.details.get("oldest_at") else None,
     )
 
 
@@ -208,10 +218,23 @@ def _sentence(row: Alert) -> str:
     where = row.destination or "The pipe"
     if row.state == Alert.State.RESOLVED:
         return f"{capitalised(row.resolution or 'resolved')}."
+    if row.cause in _WAITING:
+        return "Messages wait and are retried. None is lost. The alert is resolved automatically on recovery."
     if row.suspended:
         return f"{where} is suspended. New messages are held and delivered in order once it is resumed. None is lost."
     messages = f"{row.count} message{'s' if row.count != 1 else ''}"
     return f"{messages} failed at {row.destination or 'the pipe'} with this cause. They are kept as dead letters."
+
+
+def _figures(row: Alert) -> list[tuple[str, str]]:
+    """Return the figures of an alert's details for its page."""
+    details = row.details
+    if row.cause not in _WAITING:
+        return []
+    return [
+        ("Attempts failed (3 min)", f"{details.get('failed', 0)} of {details.get('attempts', 0)}"),
+        ("Waiting now", str(details.get("waiting", 0))),
+    ]
 
 
 def _probe(row: Alert) -> tuple[str, str] | None:

@@ -96,6 +96,24 @@ class MoveOut(serializers.Serializer[Any]):
     finished_at = serializers.DateTimeField(allow_null=True)
 
 
+class HealthOut(serializers.Serializer[Any]):
+    """Health of a destination at the last check."""
+
+    checked_at = serializers.DateTimeField()
+    delivered = serializers.IntegerField(help_text="Messages delivered in the last three minutes.")
+    failed = serializers.IntegerField(help_text="Attempts of the last three minutes that failed and are retried.")
+    waiting = serializers.IntegerField(help_text="Messages that wait for transmit or for a retry.")
+    oldest_at = serializers.DateTimeField(
+        allow_null=True, help_text="Minute of the oldest waiting message; null if none waits."
+    )
+    failing_since = serializers.DateTimeField(
+        allow_null=True, help_text="Time since which most attempts fail; null if they succeed."
+    )
+    delayed_since = serializers.DateTimeField(
+        allow_null=True, help_text="Time since which messages wait for too long although attempts succeed."
+    )
+
+
 class StandingOut(serializers.Serializer[Any]):
     """Delivery state of a destination, with its held messages, dead letters and running moves."""
 
@@ -106,6 +124,7 @@ class StandingOut(serializers.Serializer[Any]):
     held = serializers.IntegerField()
     held_since = serializers.DateTimeField(allow_null=True)
     dead = WaitingOut(many=True)
+    health = HealthOut(allow_null=True, help_text="Null if the destination has had no failure and no waiting message.")
     moves = MoveOut(many=True, help_text="Redrives and releases in progress.")
 
 
@@ -178,6 +197,10 @@ class AlertOut(serializers.Serializer[Any]):
     opened_at = serializers.DateTimeField()
     last_at = serializers.DateTimeField()
     count = serializers.IntegerField()
+    details = serializers.DictField(
+        help_text="Figures of the cause. `failing` and `delayed`: `attempts` and `failed` of the last minutes, and "
+        "`waiting` messages, the oldest since `oldest_at`."
+    )
     sample = serializers.DictField(
         help_text="One failure: the request, the response and a curl command; secrets masked."
     )

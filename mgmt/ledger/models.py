@@ -158,6 +158,28 @@ class LateCount(models.Model):
         ]
 
 
+class AttemptCount(models.Model):
+    """Messages that a destination accepted, and attempts that failed and are retried, by minute of the attempt.
+
+    DeliveryAttempt has only a sample of the successes, and facts have the minute of the event.
+    """
+
+    pipe_id = models.CharField(max_length=32)
+    destination = models.CharField(max_length=40)
+    minute = models.IntegerField(help_text="Minutes since the epoch.")
+    delivered = models.PositiveIntegerField()
+    failed = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["pipe_id", "destination", "minute"], name="one_attempt_count_a_minute"),
+        ]
+        indexes = [models.Index(fields=["minute"], name="attempt_counts_by_minute")]
+
+    def __str__(self) -> str:
+        return f"{self.destination} {self.minute}: {self.delivered} delivered, {self.failed} failed"
+
+
 class DeliveryAttempt(models.Model):
     """One attempt: all failed ones, and a sample of the successful (dataplane.ledger.audit.AttemptRecord)."""
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import structlog
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Max, QuerySet
 from django.db.models.functions import Greatest
 from msgspec import Struct
 
@@ -24,11 +24,13 @@ AlertState = Alert.State
 
 # The first e-mail waits for the first burst of failures, so that it counts them; it is sent well within a minute.
 TELL_AFTER: Final = timedelta(seconds=10)
-# An alert that is opened again this soon after its end sends no second e-mail.
+# An alert that is opened again this soon after its end sends no second e-mail before this time is over.
 QUIET_FOR: Final = timedelta(minutes=30)
 WELL_AFTER: Final = timedelta(minutes=5)
 MOST_SNOOZE: Final = timedelta(days=30)
 WITHIN_QUOTA_AFTER: Final = timedelta(hours=1)
+# Alerts that the check which opened them resolves.
+CONDITIONS: Final = (Cause.FAILING, Cause.DELAYED)
 
 
 class FailureGroup(Struct, frozen=True):
@@ -45,6 +47,38 @@ class FailureGroup(Struct, frozen=True):
     at: datetime
     sample: Mapping[str, Any]
     suspended: bool = False
+
+
+class AlertReport(Struct, frozen=True):
+    """Condition of a pipe or destination that lasts until a check finds it over.
+
+    count:   messages that it affects now      details: figures of its cause
+    sample:  one failure, for people; {} if there is none
+    """
+
+    pipe_id: str
+    destination: str
+    cause: Cause
+    count: int
+    details: Mapping[str, Any]
+    sample: Mapping[str, Any]
+
+
+@transaction.atomic
+def report_condition(*, report: AlertReport, now: datetime) -> None:
+    """Open an alert for a lasting condition, or update the figures of the open one; `count` keeps its highest value."""
+    same = {"pipe_id": report.pipe_id, "destination": report.destination, "cause": report.cause}
+    changed: dict[str, Any] = {"count": Greatest("count", report.count), "last_at": now, "details": report.details}
+    if report.sample:
+        changed["sample"] = report.sample
+    if not open_alerts().filter(**same).update(**changed):
+        _open(Alert(**same, opened_at=now, **(changed | {"count": report.count})), now)
+
+
+def end_condition(*, pipe_id: str, destination: str, cause: Cause, resolution: str, now: datetime) -> int:
+    """Resolve the open alert of a condition that is over. Returns the number of alerts resolved."""
+    rows = open_alerts().filter(pipe_id=pipe_id, destination=destination, cause=cause)
+    return sum(resolve_alert(alert=row, now=now, resolution=resolution) for row in rows)
 
 
 @transaction.atomic
@@ -117,7 +151,8 @@ def resolve_recovered(*, now: datetime) -> int:
     last failure.
     """
     resolved = 0
-    for alert in open_alerts().exclude(probe=Alert.Probe.RUNNING).filter(last_at__lt=now - WELL_AFTER):
+    found = open_alerts().exclude(probe=Alert.Probe.RUNNING).exclude(cause__in=CONDITIONS)
+    for alert in found.filter(last_at__lt=now - WELL_AFTER):
         if why := _why_recovered(alert, now):
             resolved += resolve_alert(alert=alert, now=now, resolution=why)
     return resolved
@@ -147,7 +182,6 @@ def _note(pipe: Pipe, failure: FailureGroup, now: datetime) -> None:
     adds to that alert. If the alert is resolved between the two, the next round opens a new one.
     """
     same = {"pipe": pipe, "destination": failure.destination, "cause": failure.cause}
-    last = Alert.objects.filter(**same, resolved_at__gte=now - QUIET_FOR)
     while not _raise(open_alerts().filter(**same), failure):
         fresh = Alert(
             **same,
@@ -157,12 +191,24 @@ def _note(pipe: Pipe, failure: FailureGroup, now: datetime) -> None:
             suspended=failure.suspended,
             sample=dict(failure.sample),
         )
-        Alert.objects.bulk_create([fresh], ignore_conflicts=True)
-        if Alert.objects.filter(id=fresh.id).exists():
-            log.info("alert opened", alert=fresh.id, pipe=pipe.id, destination=failure.destination, cause=failure.cause)
-            if not last.exists():
-                _notify(fresh, "opened", now + TELL_AFTER)
+        if _open(fresh, now):
             return
+
+
+def _open(fresh: Alert, now: datetime) -> bool:
+    """Insert the alert and notify the channels; return False if another open one is about the same.
+
+    One that reopens soon after its end is sent only if it is still open when the quiet time is over: so a destination
+    that alternates sends no mail after mail, and a lasting failure is not silent.
+    """
+    same = Alert.objects.filter(pipe_id=fresh.pipe_id, destination=fresh.destination, cause=fresh.cause)
+    ended_at = same.filter(resolved_at__gte=now - QUIET_FOR).aggregate(Max("resolved_at"))["resolved_at__max"]
+    Alert.objects.bulk_create([fresh], ignore_conflicts=True)
+    if not Alert.objects.filter(id=fresh.id).exists():
+        return False
+    log.info("alert opened", alert=fresh.id, pipe=fresh.pipe_id, destination=fresh.destination, cause=fresh.cause)
+    _notify(fresh, "opened", max(now + TELL_AFTER, ended_at + QUIET_FOR) if ended_at else now + TELL_AFTER)
+    return True
 
 
 def _raise(rows: QuerySet[Alert], failure: FailureGroup) -> int:

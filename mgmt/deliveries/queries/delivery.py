@@ -11,7 +11,17 @@ from pyroaring import BitMap64
 from dataplane.ledger.facts import PROCESS, Fact
 from dataplane.names import PROCESS_NODES, transmit_node
 from mgmt.deliveries.queries.message_selection import WaitingMessages, waiting
-from mgmt.models import DeadLetter, Destination, FactRow, HeldMessage, ListedMessage, OffsetSet, Pipe, Redrive
+from mgmt.models import (
+    DeadLetter,
+    Destination,
+    DestinationHealth,
+    FactRow,
+    HeldMessage,
+    ListedMessage,
+    OffsetSet,
+    Pipe,
+    Redrive,
+)
 
 _L = TypeVar("_L", bound=ListedMessage)
 _STATES_NODES: Final = (
@@ -31,6 +41,7 @@ class DeliveryState:
     held_since: datetime | None
     dead: Sequence[WaitingMessages]
     moves: Sequence[Redrive]
+    health: DestinationHealth | None = None
 
     @property
     def holds(self) -> bool:
@@ -135,7 +146,8 @@ def delivery_states(*, pipe: Pipe) -> list[DeliveryState]:
     """Return the states of all destinations of a pipe, by name; three queries for any number of them."""
     found = waiting(pipe_ids=[pipe.id])
     in_progress = list(redrives_of(pipe=pipe).filter(finished_at=None))
-    return [_delivery_state(pipe, row, found, in_progress) for row in pipe.destinations.order_by("name")]
+    rows = pipe.destinations.select_related("health").order_by("name")
+    return [_delivery_state(pipe, row, found, in_progress) for row in rows]
 
 
 def delivery_state(*, destination: Destination) -> DeliveryState:
@@ -157,4 +169,5 @@ def _delivery_state(
         held_since=min((one.oldest for one in held), default=None),
         dead=[one for one in own if one.kind == "dead"],
         moves=[move for move in in_progress if move.destination == row.name],
+        health=row.health if hasattr(row, "health") else None,
     )

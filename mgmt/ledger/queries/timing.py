@@ -17,8 +17,8 @@ from dataplane.ledger.breakdown import Breakdown, Slice
 from dataplane.ledger.facts import INGEST
 from dataplane.ledger.sketch import P95, LagSketch
 from dataplane.names import PROCESS_NODES, RAMP_PREFIX, transmit_node
-from mgmt.ledger.queries.bucket_range import BucketRange
-from mgmt.models import LagRow
+from mgmt.ledger.queries.bucket_range import BucketRange, start_of
+from mgmt.models import DestinationHealth, LagRow
 
 _TRANSMIT: Final = transmit_node("")
 _COMMON: Final = (INGEST, *PROCESS_NODES[:3])
@@ -93,7 +93,7 @@ class Timing:
     whole:         from ingest to the destination's answer; None if nothing was delivered
     mean_us:       mean of the whole
     source:        from the event's time to ingest: the source's clock and its path to Penstock, not part of the whole
-    end_to_end_us: 95th percentile from the event's time to the destination's answer
+    end_to_end_us: 95th percentile from the event's time to the destination's answer, or to now for messages that wait
     skewed:        some lag is negative: a source's clock runs ahead of Penstock's
     """
 
@@ -132,7 +132,8 @@ def timing(*, pipe_id: str, span: BucketRange) -> Timing:
         if breakdown is not None:
             minutes[bucket].merge(Breakdown.decode(bytes(breakdown)))
     whole = _merged(minutes.values())
-    delivered = [sketches.lag_out for node, sketches in nodes.items() if node.startswith(_TRANSMIT)]
+    lags = [sketches.lag_out for node, sketches in nodes.items() if node.startswith(_TRANSMIT)]
+    lags += waiting_lags([pipe_id], span).values()
     return Timing(
         nodes=_node_timings(nodes),
         pie=portions(whole),
@@ -140,7 +141,7 @@ def timing(*, pipe_id: str, span: BucketRange) -> Timing:
         whole=_percentiles(whole.whole),
         mean_us=round(whole.sum_us / whole.count) if whole.count else None,
         source=_percentiles(whole.source),
-        end_to_end_us=_quantile(delivered, P95),
+        end_to_end_us=_quantile(lags, P95),
         skewed=any(sketch.min_us < 0 for node in nodes.values() for sketch in (node.lag_in, node.lag_out)),
     )
 
@@ -176,8 +177,25 @@ def end_to_end(pipe_ids: Sequence[str], span: BucketRange) -> dict[str, LagSketc
 
 
 def end_to_end_p95(pipe_ids: Sequence[str], span: BucketRange) -> dict[str, int]:
-    """Return the 95th percentile of the end-to-end lag of each pipe that delivered something in the span."""
-    return {pipe_id: sketch.quantile(P95) for pipe_id, sketch in end_to_end(pipe_ids, span).items()}
+    """Return the 95th percentile of the end-to-end lag of each pipe: of messages delivered in the span or waiting."""
+    found = end_to_end(pipe_ids, span)
+    for pipe_id, sketch in waiting_lags(pipe_ids, span).items():
+        found.setdefault(pipe_id, LagSketch()).merge(sketch)
+    return {pipe_id: sketch.quantile(P95) for pipe_id, sketch in found.items()}
+
+
+def waiting_lags(pipe_ids: Sequence[str], span: BucketRange) -> dict[str, LagSketch]:
+    """Return the lags of the messages that wait for their delivery, at the last check of their destination.
+
+    A range that ends now includes messages that are older than the range: they wait now.
+    """
+    rows = DestinationHealth.objects.filter(destination__pipe_id__in=pipe_ids, waiting__gt=0)
+    found: defaultdict[str, LagSketch] = defaultdict(LagSketch)
+    for pipe_id, at, minutes in rows.values_list("destination__pipe_id", "checked_at", "waiting_minutes"):
+        for bucket, count in minutes:
+            if bucket <= span.last and (span.name or bucket >= span.first):
+                found[pipe_id].add([int((at - start_of(bucket)).total_seconds()) * 1_000_000], [count])
+    return dict(found)
 
 
 def portions(breakdown: Breakdown) -> tuple[TimingPortion, ...]:

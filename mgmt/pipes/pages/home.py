@@ -35,7 +35,7 @@ _COLUMNS: Final[Mapping[str, Callable[[PipeSummary], Any]]] = {
     "lost": lambda line: line.lost_sealed,
     "needs": lambda line: (line.needs_you, line.causes),
 }
-_FIGURES: Final = ("per_s", "lag_p95_us", "delivered", "lost_sealed", "causes", "needs_you")
+_FIGURES: Final = ("per_s", "lag_p95_us", "oldest_at", "delivered", "lost_sealed", "causes", "needs_you")
 _FILE_COLUMNS: Final = ("pipe", "name", "state", "revision", *_FIGURES)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from dataplane.spec import SpecError, destination_of
 from mgmt import services
 from mgmt.deliveries.attempt_views import attempt_views
 from mgmt.deliveries.cause_wording import BINS
+from mgmt.deliveries.queries.health import health_rows
 from mgmt.ledger.queries.bucket_range import SPANS, BucketRange, span_until, start_of
 from mgmt.ledger.queries.minutes import MinuteLoss, loss_table, minute_lines
 from mgmt.ledger.queries.timing import Timing, timing
@@ -55,8 +57,9 @@ class PipeDiagram:
     sources: list[str]
     steps: int
     transforms: int
-    destinations: list[dict[str, str]]
+    destinations: list[dict[str, Any]]
     per_s: float
+    oldest_at: datetime | None
 
 
 @for_members
@@ -72,6 +75,7 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
     get_timing = once(partial(timing, pipe_id=pipe.id, span=span))
     context = pipe_context(pipe, _tab(request)) | {
         "span": span,
+        "now": now,
         "spans": list(SPANS),
         "endpoint": endpoint(ingest_url()),
         "snippets": send_snippets(ingest_url=ingest_url(), sample=pipe.sample),
@@ -164,16 +168,24 @@ def _tab(request: HttpRequest) -> str:
 def _flow(pipe: Pipe, per_s: float) -> PipeDiagram:
     spec: Mapping[str, Any] = newest_revision(pipe).spec
     states = dict(pipe.destinations.values_list("name", "state"))
+    health = {row.destination.name: row for row in health_rows([pipe.id]).get(pipe.id, ())}
     return PipeDiagram(
         sources=list(spec["sources"]),
         steps=len(spec.get("normalize", [])),
         transforms=sum(len(steps) for steps in spec.get("transform", {}).values()),
         destinations=[
-            {"name": name, "url": address_of(to), "host": urlsplit(to.url).netloc, "state": states.get(name, "active")}
+            {
+                "name": name,
+                "url": address_of(to),
+                "host": urlsplit(to.url).netloc,
+                "state": states.get(name, "active"),
+                "health": health.get(name),
+            }
             for name, one in spec["destinations"].items()
             for to in [destination_of(one)]
         ],
         per_s=per_s,
+        oldest_at=min((row.oldest_at for row in health.values() if row.oldest_at), default=None),
     )
 
 

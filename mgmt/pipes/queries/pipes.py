@@ -9,11 +9,12 @@ from django.db.models import Sum
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.spec import DestinationSpec, PipeSpec, destination_of, keeps_order, parse_pipe_spec
+from mgmt.deliveries.queries.health import health_rows
 from mgmt.deliveries.queries.undelivered import UndeliveredCause
 from mgmt.ledger.queries.bucket_range import MINUTE_S, BucketRange, bucket_at, rate_per_s
 from mgmt.ledger.queries.minutes import minute_lines
 from mgmt.ledger.queries.timing import end_to_end_p95
-from mgmt.models import Destination, FactRow, Pipe, PipeRevision
+from mgmt.models import Destination, DestinationHealth, FactRow, Pipe, PipeRevision
 
 _REQUESTED, _RAMPING = PipeRevision.State.REQUESTED, PipeRevision.State.RAMPING
 _LIVE, _FAILED = PipeRevision.State.LIVE, PipeRevision.State.FAILED
@@ -50,6 +51,22 @@ class PipeSummary:
     lost_sealed: int
     causes: int
     needs_you: int
+    health: Sequence[DestinationHealth] = ()
+
+    @property
+    def failing(self) -> list[str]:
+        """Names of the failing destinations."""
+        return [row.destination.name for row in self.health if row.failing_since]
+
+    @property
+    def delayed(self) -> list[str]:
+        """Names of the destinations whose messages are delayed."""
+        return [row.destination.name for row in self.health if row.delayed_since]
+
+    @property
+    def oldest_at(self) -> datetime | None:
+        """Minute of the oldest message that waits for its delivery."""
+        return min((row.oldest_at for row in self.health if row.oldest_at), default=None)
 
 
 def pipe_lines(
@@ -58,6 +75,7 @@ def pipe_lines(
     """Return one line for each pipe, in the given order."""
     ids = [pipe.id for pipe in pipes]
     standings, rates = pipe_statuses(pipes), rates_of(ids, now)
+    health = health_rows(ids)
     lags, minutes = end_to_end_p95(ids, span), minute_lines(ids, span)
     return [
         PipeSummary(
@@ -69,6 +87,7 @@ def pipe_lines(
             lost_sealed=sum(line.bins.get(Bin.LOST, 0) for line in minutes.get(pipe.id, []) if line.sealed_at),
             causes=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id),
             needs_you=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id and trouble.needs_you),
+            health=health.get(pipe.id, ()),
         )
         for pipe in pipes
     ]

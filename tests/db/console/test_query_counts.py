@@ -12,7 +12,7 @@ from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import open_alert, store_dead, store_held
 
 pytestmark = pytest.mark.django_db
-HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 27, 26, 11, 14, 34, 17, 13
+HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 29, 28, 11, 14, 35, 17, 13
 DEAD, HELD, ALERTS, PATTERNS = 15, 16, 8, 11
 
 

@@ -60,12 +60,13 @@ def test_failure_opens_its_own_alert_when_another_opens_and_resolves_concurrentl
 
 
 @pytest.mark.usefixtures("mail")
-def test_same_cause_soon_after_a_resolution_opens_an_alert_without_notice(pipe: Pipe):
+def test_same_cause_soon_after_a_resolution_is_sent_only_if_it_outlasts_the_quiet_time(pipe: Pipe):
     first = fail(pipe)
     resolve_alert(alert=first, now=NOW)
     second = fail(pipe, at=NOW + timedelta(minutes=10))
-    assert not second.notices.exists()
+    assert second.notices.get().next_at == NOW + timedelta(minutes=30)
     resolve_alert(alert=second, now=NOW + timedelta(minutes=11))
+    assert not second.notices.exists()
     third = fail(pipe, at=NOW + timedelta(hours=2))
     assert third.notices.count() == 1
 

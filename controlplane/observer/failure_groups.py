@@ -16,6 +16,7 @@ from controlplane.observer.ledger_entries import FailureKey, LedgerEntries, caus
 from controlplane.observer.merge import clean
 from controlplane.observer.rows import ROWS
 from dataplane.tables.signals import DestinationSignal
+from mgmt.alerts.common_fields import Fields
 from mgmt.alerts.failure_sample import sample_of
 from mgmt.alerts.services.alerts import FailureGroup, note_failures
 from mgmt.deliveries.services.destinations import suspend_destination
@@ -35,7 +36,7 @@ def save_ends(ends: LedgerEntries, now: datetime) -> None:
     DeadLetter.objects.bulk_create(_within_limit(ends.letters), ignore_conflicts=True, batch_size=ROWS)
     HeldMessage.objects.bulk_create(_within_limit(ends.held), ignore_conflicts=True, batch_size=ROWS)
     suspended = [signal for signal in ends.suspensions.values() if _suspend(signal)]
-    note_failures(failures=_failures(ends.letters, suspended), now=now)
+    note_failures(failures=_failures(ends.letters, suspended, ends.examined), now=now)
     _save_views(ends.views.values())
     for progress in ends.progress.values():
         note_progress(progress=progress, now=now)
@@ -105,27 +106,52 @@ def _suspend(signal: DestinationSignal) -> bool:
     )
 
 
-def _failures(letters: Iterable[DeadLetter], suspended: Iterable[DestinationSignal]) -> list[FailureGroup]:
+def _failures(
+    letters: Iterable[DeadLetter],
+    suspended: Iterable[DestinationSignal],
+    examined: Mapping[FailureKey, Sequence[Fields]],
+) -> list[FailureGroup]:
     groups: dict[FailureKey, list[DeadLetter]] = {}
     for letter in letters:
         groups.setdefault(who(letter), []).append(letter)
-    stops = {FailureKey(one.pipe, one.destination, cause_of_suspension(one)): one for one in suspended}
+    stops = {_stop_key(one): one for one in suspended}
+    largest = {key[:4]: key for key in sorted(groups, key=lambda key: len(groups[key]))}
+    stopped = {largest[stop] for stop in stops if stop in largest}
     rows = _destinations({*groups, *stops})
-    found = [_failure(key, group, rows.get(key[:2]), key in stops) for key, group in groups.items()]
-    found += [_stop(key, signal, rows.get(key[:2])) for key, signal in stops.items() if key not in groups]
+    found = [
+        _failure(key, group, rows.get(key[:2]), key in stopped, examined.get(key, ())) for key, group in groups.items()
+    ]
+    found += [_stop(key, signal, rows.get(key[:2])) for key, signal in stops.items() if key not in largest]
     return found
 
 
-def _destinations(keys: Iterable[FailureKey]) -> Mapping[tuple[str, ...], Destination]:
-    rows = Destination.objects.filter(pipe_id__in={key.pipe_id for key in keys})
+def _stop_key(signal: DestinationSignal) -> tuple[str, str, str, int]:
+    """Return the key of the alert about a suspension, without the fingerprint, which the signal does not have."""
+    return (clean(signal.pipe, 32), clean(signal.destination, 40), cause_of_suspension(signal), signal.status)
+
+
+def _destinations(keys: Iterable[tuple[str | int, ...]]) -> Mapping[tuple[str, ...], Destination]:
+    rows = Destination.objects.filter(pipe_id__in={key[0] for key in keys})
     return {(row.pipe_id, row.name): row for row in rows}
 
 
-def _failure(key: FailureKey, letters: list[DeadLetter], row: Destination | None, suspended: bool) -> FailureGroup:
+def _failure(
+    key: FailureKey,
+    letters: list[DeadLetter],
+    row: Destination | None,
+    suspended: bool,
+    examined: Sequence[Fields],
+) -> FailureGroup:
     newest = max(letters, key=lambda letter: letter.at)
-    return FailureGroup(*key, len(letters), newest.at, sample_of(newest, row), suspended)
+    sample = sample_of(newest, row)
+    return FailureGroup(
+        key.pipe_id, key.destination, key.cause, len(letters), newest.at, sample, suspended, key.status,
+        key.fingerprint, tuple(examined),
+    )  # fmt: skip
 
 
-def _stop(key: FailureKey, signal: DestinationSignal, row: Destination | None) -> FailureGroup:
-    letter = DeadLetter(destination=key.destination, cause=key.cause, detail=clean(signal.reason, 300))
-    return FailureGroup(*key, 0, at_us(signal.at_us), sample_of(letter, row), suspended=True)
+def _stop(key: tuple[str, str, str, int], signal: DestinationSignal, row: Destination | None) -> FailureGroup:
+    pipe_id, destination, cause, status = key
+    letter = DeadLetter(destination=destination, cause=cause, detail=clean(signal.reason, 300))
+    at = at_us(signal.at_us)
+    return FailureGroup(pipe_id, destination, cause, 0, at, sample_of(letter, row), suspended=True, status=status)

@@ -15,6 +15,8 @@ from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.names import PartitionKey, Purpose, transmit_node
 from dataplane.tables.redrives import EARLY_RELEASE_PREFIX, REDRIVE_PREFIX, RedriveProgress, decode_progress
 from dataplane.tables.signals import DestinationSignal, decode_signal
+from mgmt.alerts.common_fields import Fields, fields_of
+from mgmt.alerts.fingerprint import fingerprint_of, status_of
 from mgmt.deliveries.queries.message_selection import HOUR_S
 from mgmt.deliveries.services.offset_sets import OffsetSetKey, StoredPosition
 from mgmt.models import DeadLetter, HeldMessage, OffsetSet
@@ -22,14 +24,17 @@ from mgmt.ramps.admission_schedule import filed_under
 
 READ: Final[tuple[Purpose, ...]] = ("attempts", "dead", "held", "signals")
 KEY_END: Final = b"\0"
+EXAMINED: Final = 20  # messages of one kind and batch whose fields are compared
 
 
 class FailureKey(NamedTuple):
-    """Destination and cause of failed messages, which one alert is about."""
+    """Destination and kind of failed messages, which one alert is about."""
 
     pipe_id: str
     destination: str
     cause: str
+    status: int = 0
+    fingerprint: str = ""
 
 
 class LedgerEntries(Struct):
@@ -41,6 +46,7 @@ class LedgerEntries(Struct):
     suspensions: dict[tuple[str, str], DestinationSignal] = field(default_factory=dict)
     views: dict[tuple[str, str, str], DestinationSignal] = field(default_factory=dict)
     progress: dict[str, RedriveProgress] = field(default_factory=dict)
+    examined: dict[FailureKey, list[Fields]] = field(default_factory=dict)
 
     def add(self, purpose: str, message: Any) -> None:
         """Add one record. Raises ValueError, KeyError or msgspec.DecodeError if it cannot be decoded."""
@@ -59,10 +65,18 @@ class LedgerEntries(Struct):
         letter = _letter(meta, headers, message)
         self.letters.append(letter)
         is_copy = not original_of(headers)  # a dead letter by reference has no body to send
+        if is_copy:
+            self._examine(who(letter), message.value() or b"")
         # A letter of transmit has the request's body; one of the steps has the event's, which returns to the steps.
         ended_at_transmit = letter.node == transmit_node(letter.destination)
         if is_copy and (ended_at_transmit or (not letter.destination and can_run_again(death_of(headers)))):
             self.places.append(_stored_position(meta, OffsetSet.Kind.DEAD, letter.cause, message))
+
+    def _examine(self, key: FailureKey, body: bytes) -> None:
+        """Keep the fields of the first messages of each kind, to find what they have in common."""
+        known = self.examined.setdefault(key, [])
+        if len(known) < EXAMINED and (fields := fields_of(body)) is not None:
+            known.append(fields)
 
     def _add_signal(self, key: bytes, value: bytes | None) -> None:
         name = key.decode("utf-8", "replace")
@@ -86,7 +100,9 @@ def purpose_of(topic: str) -> str:
 
 def who(letter: DeadLetter) -> FailureKey:
     """Return the key of a dead letter's alert."""
-    return FailureKey(letter.pipe_id, letter.destination, letter.cause)
+    return FailureKey(
+        letter.pipe_id, letter.destination, letter.cause, status_of(letter.answer), fingerprint_of(letter.answer)
+    )
 
 
 def cause_of_suspension(signal: DestinationSignal) -> str:

@@ -24,6 +24,7 @@ from dataplane.causes import Cause
 from dataplane.spec.guard import parse_networks
 from dataplane.transmit.http.sender import HttpPolicy, HttpRequest, HttpResponse, HttpSender
 from dataplane.transmit.http.signature import sign, signer
+from mgmt.alerts.common_fields import in_words
 from mgmt.models import Alert, AlertChannel, Notification
 from mgmt.tenancy.secrets import decrypt
 from mgmt.tenancy.services.rotation import channel_place
@@ -72,7 +73,8 @@ def notification_text(notice: Notification) -> dict[str, Any]:
         "cause": alert.cause,
         "suspended": alert.suspended,
         "count": alert.count,
-        "details": alert.details,
+        "status": alert.status,
+        "details": alert.figures,
         "opened_at": alert.opened_at.isoformat(),
         "last_at": alert.last_at.isoformat(),
         "resolved_at": alert.resolved_at.isoformat() if alert.resolved_at else None,
@@ -114,11 +116,12 @@ def _mail(row: Notification) -> str:
         "alert": alert,
         "url": page_of(alert),
         "duration": timedelta(seconds=_duration_s(alert) or 0),
+        "common": in_words(alert.details.get("common", ())),
         "oldest_at": datetime.fromisoformat(oldest) if oldest else None,
     }
     where = alert.destination or alert.pipe.name
     template, title = _OPENED.get(alert.cause, ("opened", "{cause} at {where}"))
-    title = title.format(cause=alert.cause, where=where)
+    title = title.format(cause=f"{alert.cause} ({alert.status})" if alert.status else alert.cause, where=where)
     subject = f"[Penstock] {'Resolved: ' if row.what == 'resolved' else ''}{title}"
     text = render_to_string(f"alerts/emails/alert_{template if row.what == 'opened' else row.what}.txt", context)
     try:

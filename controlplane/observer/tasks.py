@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from celery import shared_task
 
 from controlplane.locks import alone
+from controlplane.observer.common_fields import watch_common_fields
 from controlplane.observer.confirmations import send_confirmations
 from controlplane.observer.digest import send_digests
 from controlplane.observer.health import watch_destinations
@@ -84,6 +85,7 @@ def _tend() -> str:
         "resolved": resolve_released(now=now) + resolve_recovered(now=now),
         "woken": wake_snoozed(now=now),
         "long held": warn_of_long_held(now, control_settings().ends_keep),
+        "common fields": watch_common_fields(now),
         "incidents": watch_incidents(now),
     }
     return _summary(done)

@@ -1,12 +1,12 @@
 """Sample of a failure for an alert: request, response and curl line, without secrets or payload. Pure."""
 
-import re
 import shlex
 from typing import Any, Final
 
 from dataplane.ledger.units import format_position
 from dataplane.spec import HttpDestination, destination_of
 from dataplane.spec.destination import BasicAuth, BearerAuth, HeaderAuth, OAuth2
+from mgmt.alerts.fingerprint import status_of
 from mgmt.models import DeadLetter, Destination
 
 MASK: Final = "***"
@@ -23,7 +23,7 @@ def sample_of(letter: DeadLetter, destination: Destination | None) -> dict[str, 
         "node": letter.node,
         "reason": letter.detail,
         "answer": letter.answer,
-        "status": _status(letter.answer),
+        "status": status_of(letter.answer),
     }
     to = destination_of(destination.config) if destination is not None else None
     if isinstance(to, HttpDestination):
@@ -66,9 +66,3 @@ def _auth_header(to: HttpDestination) -> dict[str, str]:
         case BearerAuth() | OAuth2():
             return {"Authorization": f"Bearer {MASK}"}
     return {}
-
-
-def _status(answer: str) -> int:
-    """Return the HTTP status at the beginning of a dead letter's response; 0 without a response."""
-    number = answer.partition("\n")[0]
-    return int(number) if re.fullmatch(r"[1-5][0-9]{2}", number) else 0

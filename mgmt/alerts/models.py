@@ -1,4 +1,6 @@
-"""Models of alerts (one open row per destination and cause), notification channels, notifications and incidents."""
+"""Models of alerts (one open row per destination and kind of failure), channels, notifications and incidents."""
+
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -10,11 +12,16 @@ from mgmt.tenancy.models.tenancy import Tenant
 
 
 class Alert(models.Model):
-    """Alert about the failures of one destination for one cause; at most one of these is open at a time.
+    """Alert about the failures of one destination with one cause, status and response; at most one of these is open.
+
+    A destination with many kinds of failures has MOST_KINDS alerts, and one more for each cause with the rest (OTHER).
 
     opened -> acknowledged | snoozed -> resolved; an alert whose snooze ends is opened again. `sample` describes one
     failure: message_id, position, request (method, url, headers), status, answer, reason, curl; secrets are masked.
     """
+
+    MOST_KINDS = 8
+    OTHER = "other"
 
     class State(models.TextChoices):
         OPENED = "opened"
@@ -32,6 +39,16 @@ class Alert(models.Model):
     pipe = models.ForeignKey(Pipe, models.PROTECT, related_name="alerts")
     destination = models.CharField(max_length=40, blank=True, help_text="Empty if the alert is about the whole pipe.")
     cause = models.CharField(max_length=40)
+    status = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="HTTP status of the failures; 0 if there is none or they differ."
+    )
+    fingerprint = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Fingerprint of the response (mgmt.alerts.fingerprint); `other` for the alert with the rest.",
+    )
     suspended = models.BooleanField(
         default=False, help_text="True if the destination was suspended for this cause; its messages are held."
     )
@@ -59,15 +76,20 @@ class Alert(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["pipe", "destination", "cause"],
+                fields=["pipe", "destination", "cause", "status", "fingerprint"],
                 condition=~Q(state="resolved"),
-                name="one_open_alert_per_destination_and_cause",
+                name="one_open_alert_per_kind_of_failure",
             ),
         ]
         indexes = [models.Index(fields=["pipe", "-id"], name="alerts_of_a_pipe")]
 
     def __str__(self) -> str:
         return f"{self.cause} at {self.destination}: {self.state}"
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The details without `shared`, which is only a step on the way to `common`."""
+        return {name: value for name, value in self.details.items() if name != "shared"}
 
 
 class AlertChannel(models.Model):

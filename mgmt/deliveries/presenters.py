@@ -8,6 +8,7 @@ from typing import Final
 
 from dataplane.causes import Cause
 from dataplane.ledger.units import format_position
+from mgmt.alerts.common_fields import in_words
 from mgmt.deliveries.cause_wording import capitalised, cause_in_words, problem_in_words
 from mgmt.deliveries.causes import BY_CODE, FINAL
 from mgmt.deliveries.queries.delivery import DeliveryState
@@ -131,6 +132,7 @@ class AlertDetails:
     counted: str = "Messages failed"
     can_probe: bool = False
     oldest_at: datetime | None = None
+    common: Sequence[str] = ()
 
 
 def dead_letter_line(row: DeadLetter, after_redrive: str = "") -> DeadLetterLine:
@@ -187,7 +189,7 @@ def redrive_line(row: Redrive) -> RedriveLine:
 
 def alert_line(row: Alert) -> AlertLine:
     """Return an alert in words."""
-    status = row.sample.get("status") or 0
+    status = row.status or (row.sample.get("status") or 0 if row.fingerprint != Alert.OTHER else 0)
     words = problem_in_words(bin_="", where=row.destination, cause=row.cause, reason="", status=status)
     return AlertLine(row, _ALERTS[Alert.State(row.state)], words, _code(row.cause))
 
@@ -207,6 +209,7 @@ def alert_details(row: Alert, *, held: int, dead: int, now: datetime) -> AlertDe
         curl=str(row.sample.get("curl") or ""),
         probe=_probe(row),
         can_run_again=bool(dead and known and known.ending == FINAL and not row.destination),
+        common=in_words(row.details.get("common", ())),
         figures=_figures(row),
         counted="Most messages waiting" if row.cause in _WAITING else "Messages failed",
         can_probe=bool(row.destination) and row.cause not in _WAITING,

@@ -186,7 +186,7 @@ class OneLetterOut(LetterOut):
 
 
 class AlertOut(serializers.Serializer[Any]):
-    """An alert. There is one per destination and cause, with a count of the messages."""
+    """An alert. There is one per destination, cause, status and response, with a count of the messages."""
 
     id = serializers.CharField()
     pipe = serializers.CharField(source="pipe_id")
@@ -197,9 +197,14 @@ class AlertOut(serializers.Serializer[Any]):
     opened_at = serializers.DateTimeField()
     last_at = serializers.DateTimeField()
     count = serializers.IntegerField()
+    status = serializers.IntegerField(help_text="HTTP status of the failures; 0 if there is none or they differ.")
+    fingerprint = serializers.CharField(
+        help_text="Equal for responses that differ only in ids, numbers and times; `other` for an alert with the rest."
+    )
     details = serializers.DictField(
-        help_text="Figures of the cause. `failing` and `delayed`: `attempts` and `failed` of the last minutes, and "
-        "`waiting` messages, the oldest since `oldest_at`."
+        source="figures",
+        help_text="`common`: fields that the failing messages share and other events lack. `failing` and `delayed`: "
+        "`attempts` and `failed` of the last minutes, and `waiting` messages, the oldest since `oldest_at`.",
     )
     sample = serializers.DictField(
         help_text="One failure: the request, the response and a curl command; secrets masked."

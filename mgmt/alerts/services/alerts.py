@@ -2,10 +2,11 @@
 
 Successful deliveries resolve them automatically.
 
-A constraint permits one open row per destination and cause; repeated failures raise its count and send nothing.
+A constraint permits one open row per destination, cause, status and response; repeated failures raise its count and
+send nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from django.db.models.functions import Greatest
 from msgspec import Struct
 
 from dataplane.causes import Cause
+from mgmt.alerts.common_fields import Fields, with_messages
 from mgmt.errors import InvalidValue, NotOpenError
 from mgmt.models import Alert, AlertChannel, DeliveryAttempt, Destination, Notification, Pipe, Redrive, User
 
@@ -34,10 +36,12 @@ CONDITIONS: Final = (Cause.FAILING, Cause.DELAYED)
 
 
 class FailureGroup(Struct, frozen=True):
-    """Failures of one destination and cause.
+    """Failures of one destination with one cause, status and response.
 
     count: how many   at: time of the newest   sample: one of them, for people
     suspended: True if the destination was suspended for this cause
+    status, fingerprint: of the response; 0 and "" if there is none
+    examined: fields of some of the messages
     """
 
     pipe_id: str
@@ -47,6 +51,9 @@ class FailureGroup(Struct, frozen=True):
     at: datetime
     sample: Mapping[str, Any]
     suspended: bool = False
+    status: int = 0
+    fingerprint: str = ""
+    examined: tuple[Fields, ...] = ()
 
 
 class AlertReport(Struct, frozen=True):
@@ -89,6 +96,16 @@ def note_failures(*, failures: Iterable[FailureGroup], now: datetime) -> None:
     for failure in wanted:
         if failure.pipe_id in pipes:
             _note(pipes[failure.pipe_id], failure, now)
+
+
+@transaction.atomic
+def name_common_fields(*, alert: Alert, named: Sequence[Mapping[str, Any]]) -> int:
+    """Store the fields that set an open alert's messages apart. Returns their number."""
+    row = open_alerts().select_for_update().get(id=alert.id)
+    if row.details.get("common", []) != list(named):
+        row.details = {**row.details, "common": list(named)}
+        row.save(update_fields=["details"])
+    return len(named)
 
 
 def acknowledge_alert(*, alert: Alert, by: User, now: datetime) -> bool:
@@ -181,18 +198,43 @@ def _note(pipe: Pipe, failure: FailureGroup, now: datetime) -> None:
     Safe against concurrent calls: the constraint admits one of two inserts, and the other caller's next update then
     adds to that alert. If the alert is resolved between the two, the next round opens a new one.
     """
-    same = {"pipe": pipe, "destination": failure.destination, "cause": failure.cause}
-    while not _raise(open_alerts().filter(**same), failure):
+    while not _raise(_alert_of(pipe, failure), failure):
         fresh = Alert(
-            **same,
+            **_new_key(pipe, failure),
             opened_at=failure.at,
             last_at=failure.at,
             count=failure.count,
             suspended=failure.suspended,
             sample=dict(failure.sample),
+            details=with_messages({}, failure.examined) if failure.examined else {},
         )
         if _open(fresh, now):
             return
+
+
+def _alert_of(pipe: Pipe, failure: FailureGroup) -> QuerySet[Alert]:
+    """Return the open alert of this kind of failure, or that of the rest if it is full."""
+    same = open_alerts().filter(pipe=pipe, destination=failure.destination, cause=failure.cause)
+    exact = same.filter(status=failure.status, fingerprint=failure.fingerprint)
+    if exact.exists():
+        return exact
+    newest = same.filter(status=failure.status).order_by("-last_at").first()
+    if failure.suspended and not failure.count and newest:  # a suspension alone has no response to compare
+        return same.filter(id=newest.id)
+    return same.filter(fingerprint=Alert.OTHER) if _is_full(pipe, failure) else exact
+
+
+def _new_key(pipe: Pipe, failure: FailureGroup) -> dict[str, Any]:
+    same = {"pipe": pipe, "destination": failure.destination, "cause": failure.cause}
+    if _is_full(pipe, failure):
+        return {**same, "status": 0, "fingerprint": Alert.OTHER}
+    return {**same, "status": failure.status, "fingerprint": failure.fingerprint}
+
+
+def _is_full(pipe: Pipe, failure: FailureGroup) -> bool:
+    """Return True if the destination has so many open alerts that this kind of failure gets none of its own."""
+    rows = open_alerts().filter(pipe=pipe, destination=failure.destination).exclude(fingerprint=Alert.OTHER)
+    return bool(failure.fingerprint or failure.status) and rows.count() >= Alert.MOST_KINDS
 
 
 def _open(fresh: Alert, now: datetime) -> bool:
@@ -201,7 +243,8 @@ def _open(fresh: Alert, now: datetime) -> bool:
     One that reopens soon after its end is sent only if it is still open when the quiet time is over: so a destination
     that alternates sends no mail after mail, and a lasting failure is not silent.
     """
-    same = Alert.objects.filter(pipe_id=fresh.pipe_id, destination=fresh.destination, cause=fresh.cause)
+    names = ("pipe_id", "destination", "cause", "status", "fingerprint")
+    same = Alert.objects.filter(**{name: getattr(fresh, name) for name in names})
     ended_at = same.filter(resolved_at__gte=now - QUIET_FOR).aggregate(Max("resolved_at"))["resolved_at__max"]
     Alert.objects.bulk_create([fresh], ignore_conflicts=True)
     if not Alert.objects.filter(id=fresh.id).exists():
@@ -215,6 +258,8 @@ def _raise(rows: QuerySet[Alert], failure: FailureGroup) -> int:
     changed: dict[str, Any] = {"count": F("count") + failure.count, "last_at": Greatest("last_at", failure.at)}
     if failure.suspended:
         changed["suspended"] = True
+    if failure.examined and (row := rows.select_for_update().first()):
+        changed["details"] = with_messages(row.details, failure.examined)
     return rows.update(**changed)
 
 

@@ -1,11 +1,12 @@
 """Services of an alert's probe: one real message is sent; if it is accepted, the other messages are released."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from pyroaring import BitMap64
 
 from dataplane.causes import Cause
@@ -14,7 +15,7 @@ from dataplane.names import PROCESS_NODES, transform_node, transmit_node
 from mgmt.alerts.services.alerts import open_alerts
 from mgmt.deliveries.queries.message_selection import MessageSelection, first_of
 from mgmt.deliveries.services.destinations import resume_destination
-from mgmt.deliveries.services.redrives import start_redrive
+from mgmt.deliveries.services.redrives import MOST_IDS, start_redrive
 from mgmt.errors import NothingToProbeError, NothingToRedriveError, NotOpenError
 from mgmt.messages.queries.records import RecordUnavailableError, read_record
 from mgmt.models import Alert, DeadLetter, DeliveryAttempt, Destination, FactRow, OffsetSet, Redrive, User
@@ -76,22 +77,35 @@ def _probe_unit(alert: Alert) -> tuple[MessageSelection, dict[str, Any]] | None:
 
 
 def _dead_unit(alert: Alert) -> tuple[MessageSelection, dict[str, Any]] | None:
-    letter = (
-        DeadLetter.objects.filter(
-            pipe_id=alert.pipe_id,
-            destination=alert.destination,
-            node=transmit_node(alert.destination),
-            cause=alert.cause,
-            move=None,
-        )
-        .order_by("id")
-        .first()
-    )
+    letter = _letters_of(alert).order_by("id").first()
     if letter is None:
         return None
     chosen = MessageSelection(alert.destination, OffsetSet.Kind.DEAD, cause=alert.cause, ids=(letter.message_id,))
     unit = {"message_id": letter.message_id, "position": letter.position}
     return chosen, unit | {"bucket": letter.bucket, "child": letter.child}
+
+
+def _letters_of(alert: Alert) -> QuerySet[DeadLetter]:
+    """Return the listed dead letters of this kind of failure that no redrive has taken."""
+    node = transmit_node(alert.destination)
+    rows = DeadLetter.objects.filter(
+        pipe_id=alert.pipe_id, destination=alert.destination, node=node, cause=alert.cause, move=None
+    )
+    return rows.filter(answer__startswith=f"{alert.status}\n") if alert.status else rows
+
+
+def _dead_chosen(alert: Alert) -> MessageSelection:
+    """Return the dead letters to redrive after an accepted probe.
+
+    All of the cause; or, while another alert of the cause is open, the listed ones of this kind: the others would fail
+    again.
+    """
+    chosen = MessageSelection(alert.destination, OffsetSet.Kind.DEAD, cause=alert.cause)
+    others = open_alerts().filter(pipe=alert.pipe_id, destination=alert.destination, cause=alert.cause)
+    if not alert.status or not others.exclude(status=alert.status).exists():
+        return chosen
+    ids = _letters_of(alert).order_by("id").values_list("message_id", flat=True)[:MOST_IDS]
+    return replace(chosen, ids=tuple(ids))
 
 
 def _held_unit(alert: Alert) -> tuple[MessageSelection, dict[str, Any]] | None:
@@ -167,7 +181,7 @@ def _accept(alert: Alert) -> None:
         resume_destination(destination=row)
     for chosen in (
         MessageSelection(alert.destination, OffsetSet.Kind.HELD),
-        MessageSelection(alert.destination, OffsetSet.Kind.DEAD, cause=alert.cause),
+        _dead_chosen(alert),
     ):
         try:
             start_redrive(pipe=alert.pipe, chosen=chosen, alert=alert)

@@ -11,14 +11,18 @@ from pyroaring import BitMap64
 from controlplane.observer import trim as trimming
 from controlplane.observer.attempts import SuccessSampler
 from controlplane.observer.batch import AuditBatch
+from controlplane.observer.common_fields import watch_common_fields
 from controlplane.observer.failure_groups import LISTED_AN_HOUR
+from controlplane.observer.fields import add_samples
 from controlplane.observer.store import LedgerStore
 from controlplane.observer.trim import trim
 from dataplane.ledger.deadletter import DeathCause, dead_headers, reference_headers
+from dataplane.ledger.fields import FieldCount, FieldObservation
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.names import cell_topic
 from dataplane.tables.redrives import REDRIVES_VERSION, RedriveProgress, encode_progress, format_place, redrive_key
 from dataplane.tables.signals import SIGNAL_VERSION, DestinationSignal, encode_signal, signal_key
+from mgmt.alerts.common_fields import in_words
 from mgmt.deliveries.queries.message_selection import MessageSelection
 from mgmt.models import (
     Alert,
@@ -101,6 +105,13 @@ def dead(pipe: Pipe, number: int, cause: str = "rejected", node: str = "transmit
     death = DeathCause(node, cause, f"{cause}: answered 401", "401\nno such key")
     meta = meta_of(pipe, number)
     return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death), **more)
+
+
+def refused(pipe: Pipe, number: int, answer: str, value: bytes = b"{}") -> Message:
+    """Return a dead letter with this status and response."""
+    death = DeathCause("transmit:crm", "rejected", "rejected: answered", answer)
+    meta = meta_of(pipe, number)
+    return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death), value=value)
 
 
 def held(pipe: Pipe, number: int) -> Message:
@@ -218,6 +229,52 @@ def test_suspension_by_a_lane_updates_the_destinations_row(store: LedgerStore, p
     )
     alert = Alert.objects.get()
     assert (alert.cause, alert.count, alert.suspended) == ("rejected", 1, True)
+
+
+def test_401_and_422_and_different_responses_are_separate_alerts_and_ids_make_no_difference(
+    store: LedgerStore, placed: Pipe
+):
+    save(
+        store,
+        refused(placed, 0, "401\nno such key"),
+        refused(placed, 1, '422\n{"error": "order 17 has no total", "request": "req_8f3a"}'),
+        refused(placed, 2, '422\n{"error": "order 18 has no total", "request": "req_77b1"}'),
+        refused(placed, 3, '422\n{"error": "currency is unknown", "request": "req_9"}'),
+    )
+    save(store, refused(placed, 4, '422\n{"error": "order 99 has no total", "request": "req_1"}'))
+    assert sorted(Alert.objects.values_list("status", "count")) == [(401, 1), (422, 1), (422, 3)]
+
+
+def test_further_kinds_of_failures_share_one_alert(store: LedgerStore, placed: Pipe):
+    words = [f"{a}{b}" for a in "abcde" for b in "vwxyz"]
+    save(store, *(refused(placed, number, f"422\n{word}") for number, word in enumerate(words)))
+    save(store, refused(placed, 99, "500\nnone of them"), refused(placed, 100, "422\nav"))
+    assert Alert.objects.count() == Alert.MOST_KINDS + 1
+    rest = Alert.objects.get(fingerprint="other")
+    assert (rest.status, rest.count) == (0, len(words) - Alert.MOST_KINDS + 1)
+
+
+def test_alert_names_the_value_that_its_failing_messages_share_and_other_events_lack(store: LedgerStore, placed: Pipe):
+    body = b'{"type": "order", "plan": "free", "user": {"id": %d}, "total": null}'
+    save(store, *(refused(placed, number, "422\nno total", body % number) for number in range(6)))
+    events = FieldObservation(placed.id, "shop", int(AT.timestamp()) // 60, 100, [
+        FieldCount("type", 100, {"string": 100}, {"order": 100}),
+        FieldCount("plan", 100, {"string": 100}, {"free": 12, "pro": 88}),
+        FieldCount("user", 100, {"object": 100}),
+        FieldCount("user.id", 100, {"number": 100}),
+        FieldCount("total", 100, {"number": 97, "null": 3}),
+    ])  # fmt: skip
+    assert watch_common_fields(AT) == 0  # nothing is known about other events yet
+    add_samples([events])
+    assert watch_common_fields(AT) == 1
+    alert = Alert.objects.get()
+    assert alert.figures["common"] == [
+        {"field": "total", "value": "(null)", "share": 0.03},
+        {"field": "plan", "value": "free", "share": 0.12},
+    ]
+    assert in_words(alert.figures["common"])[1] == "All have plan = free, which 12% of the events have"
+    save(store, refused(placed, 6, "422\nno total", b'{"type": "order", "plan": "pro", "total": 3}'))
+    assert watch_common_fields(AT) == 0
 
 
 def test_breaker_signal_replaces_the_previous_one_of_its_lane(store: LedgerStore, placed: Pipe):

@@ -111,7 +111,7 @@ def derive(books: BucketFacts) -> BucketAccount:
     acked = acked | _overwritten(books, acked)
     seen = _facts(books, INGEST, Fact.SENT, SEEN)
     sent = acked | seen
-    through = _facts(books, PROCESS, Fact.SENT)
+    through = _facts(books, PROCESS, Fact.SENT) & _at_destinations(books)
     exploded = _facts(books, EXPLODES_AT, Fact.SENT, EXPLODED)
     upstream = _upstream_bins(books, sent | exploded, through)
     names = _destination_names(books)
@@ -148,16 +148,6 @@ def _overwritten(books: BucketFacts, acked: UnitSet) -> UnitSet:
     return UnitSet({OVERWRITTEN: overwritten})
 
 
-def losses(arrived: Sequence[UnitSet], settled: Sequence[UnitSet]) -> list[UnitSet]:
-    """Return the units lost at each node: arrived at the node before, and neither arrived nor settled here.
-
-    This is the talk's loss table. Both lists have one entry per node; `arrived[0]` is the first, which cannot lose.
-    """
-    return [UnitSet()] + [
-        before - (here | ended) for before, here, ended in zip(arrived, arrived[1:], settled[1:], strict=False)
-    ]
-
-
 def _facts(books: BucketFacts, node: str, fact: Fact, detail: str | None = None) -> UnitSet:
     return union(
         (key.child, positions)
@@ -177,6 +167,13 @@ def _first_match(known: Mapping[Bin, UnitSet], due: UnitSet) -> Bins:
 
 def _settled_at(books: BucketFacts, node: str) -> dict[Bin, UnitSet]:
     return {name: _facts(books, node, Fact(name)) for name in (*SETTLED, Bin.HELD)}
+
+
+def _at_destinations(books: BucketFacts) -> UnitSet:
+    """Return the units of which some destination has a fact: a unit that only passed the route is not on its way."""
+    return union(
+        (key.child, positions) for key, positions in books.facts.items() if key.node.startswith((_TRANSFORM, _TRANSMIT))
+    )
 
 
 def _upstream_bins(books: BucketFacts, sent: UnitSet, through: UnitSet) -> Bins:
@@ -345,20 +342,29 @@ def _destination_names(books: BucketFacts) -> list[str]:
 def _node_lines(
     books: BucketFacts, sent: UnitSet, exploded: UnitSet, upstream: Bins, destinations: Mapping[str, Bins]
 ) -> list[NodeLoss]:
-    """Return the loss table in order of travel; units that ended at a later process stage passed the earlier ones."""
+    """Return the loss table in order of travel; units that ended at a later process stage passed the earlier ones.
+
+    A unit is lost at the first node that has no fact of it: `after_route` ones at the route, because which destination
+    they were due at is not known.
+    """
     lines = [NodeLoss(INGEST, sent, UnitSet())]
-    arrived = sent - upstream[Bin.QUEUED] - upstream[Bin.LOST]
-    lost = upstream[Bin.LOST]
+    after_route = upstream[Bin.LOST] & _facts(books, PROCESS, Fact.SENT)
+    missing = (upstream[Bin.QUEUED] | upstream[Bin.LOST]) - after_route
+    arrived = sent - missing
+    lost = upstream[Bin.LOST] - exploded - after_route
     has_dedup = len(_facts(books, DEDUP, Fact.SENT))
     for node in UPSTREAM_NODES if has_dedup else PROCESS_NODES[:3]:
+        if node == PROCESS_NODES[2]:
+            arrived, lost = arrived - after_route, after_route
         lines.append(NodeLoss(node, arrived, lost))
+        lost = UnitSet()
         if node == EXPLODES_AT:
-            arrived = arrived | exploded
+            arrived = arrived | (exploded - missing)
+            lost = (upstream[Bin.LOST] & exploded) - after_route
         settled = _settled_at(books, node)
         for bin_ in (Bin.HELD, Bin.DEAD):
             settled[bin_] &= upstream[bin_]  # released and redriven units have passed the node
         arrived = arrived - union(pair for units in settled.values() for pair in units.items())
-        lost = UnitSet()
     for name, bins in destinations.items():
         due = union(pair for units in bins.values() for pair in units.items())
         departed = _facts(books, transform_node(name), Fact.SENT)

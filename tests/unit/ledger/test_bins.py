@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive, losses
+from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive
 from dataplane.ledger.facts import (
     ACKED,
     INGEST,
@@ -66,19 +66,6 @@ def moving(*offsets: int) -> dict[FactKey, BitMap64]:
         FactKey(PROCESS, Fact.SENT): at(*offsets),
         FactKey(TRANSFORM, Fact.SENT): at(*offsets),
     }
-
-
-def test_losses_match_the_table_of_the_talk():
-    arrived = [units(*range(10)), units(*range(9)), units(*range(7)), units(*range(5))]
-    lost = losses(arrived, [UnitSet()] * 4)
-    assert [len(node) for node in lost] == [0, 1, 2, 2]
-    end_to_end = arrived[0] - arrived[-1]
-    assert len(end_to_end) == 5
-    assert len(end_to_end) / len(arrived[0]) == 0.5
-
-
-def test_lost_units_are_listed_by_position():
-    assert losses([units(1, 2, 3), units(1, 3)], [UnitSet()] * 2)[1] == units(2)
 
 
 def test_unit_that_the_next_node_has_not_passed_is_queued_not_lost():

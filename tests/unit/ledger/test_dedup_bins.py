@@ -26,6 +26,11 @@ def derived(more: dict[FactKey, list[int]], *, asked: int, back: int) -> BucketA
     return derive(BucketFacts(bitmaps, {ASK: 2, BACK: 5}, {ASK: asked, BACK: back}, topics))  # type: ignore[arg-type]
 
 
+def through(*positions: int) -> dict[FactKey, list[int]]:
+    """Return the facts of units that passed the route and were sent to crm."""
+    return {FactKey(PROCESS, Fact.SENT): [*positions], FactKey("transform:crm", Fact.SENT): [*positions]}
+
+
 def at(*positions: int) -> UnitSet:
     return UnitSet.of(positions)
 
@@ -41,7 +46,7 @@ def test_judged_units_are_queued_until_process_reads_them_again():
 
 
 def test_each_unit_has_finally_passed_or_is_a_duplicate_or_is_lost_by_position():
-    more = {FactKey(PROCESS, Fact.SENT): [ONE], FactKey(DEDUP, Fact.DUPLICATE, "1-0-1"): [TWO]}
+    more = {**through(ONE), FactKey(DEDUP, Fact.DUPLICATE, "1-0-1"): [TWO]}
     account = derived(more, asked=3, back=6)
     assert account.upstream[Bin.DUPLICATE] == at(TWO)
     assert account.upstream[Bin.LOST] == at(THREE)
@@ -49,7 +54,7 @@ def test_each_unit_has_finally_passed_or_is_a_duplicate_or_is_lost_by_position()
 
 
 def test_dedup_node_is_between_ingest_and_normalize():
-    more = {FactKey(PROCESS, Fact.SENT): [ONE], FactKey(DEDUP, Fact.DUPLICATE, "1-0-1"): [TWO]}
+    more = {**through(ONE), FactKey(DEDUP, Fact.DUPLICATE, "1-0-1"): [TWO]}
     lines = {line.node: line for line in derived(more, asked=3, back=6).nodes}
     assert list(lines)[:3] == ["ingest", "dedup", "normalize"]
     assert lines["dedup"].arrived == at(ONE, TWO)

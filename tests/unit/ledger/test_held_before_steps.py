@@ -24,6 +24,11 @@ def derived(more: dict[FactKey, list[int]], *, back: int, kept_from: int = 0) ->
     return derive(BucketFacts(bitmaps, reach, {HELD_AT: kept_from, BACK_AT: back}, topics))  # type: ignore[arg-type]
 
 
+def through(*positions: int) -> dict[FactKey, list[int]]:
+    """Return the facts of units that passed the route and were sent to crm."""
+    return {FactKey(PROCESS, Fact.SENT): [*positions], FactKey("transform:crm", Fact.SENT): [*positions]}
+
+
 def at(*positions: int) -> UnitSet:
     return UnitSet.of(positions)
 
@@ -44,7 +49,7 @@ def test_released_unit_is_queued_until_the_lanes_have_passed_it():
 
 
 def test_released_unit_that_the_lanes_have_passed_is_processed_or_lost_by_position():
-    account = derived({RELEASED: PLACES, FactKey(PROCESS, Fact.SENT): [ONE]}, back=6)
+    account = derived({RELEASED: PLACES, **through(ONE)}, back=6)
     assert account.upstream[Bin.LOST] == at(TWO)
     assert account.upstream[Bin.HELD] == at()
 
@@ -82,13 +87,13 @@ def test_redriven_event_that_passed_the_steps_has_arrived_at_later_nodes():
 
 
 def test_unit_held_again_is_held():
-    account = derived({RELEASED: PLACES, AGAIN: [TWO], FactKey(PROCESS, Fact.SENT): [ONE]}, back=6)
+    account = derived({RELEASED: PLACES, AGAIN: [TWO], **through(ONE)}, back=6)
     assert account.upstream[Bin.HELD] == at(TWO)
     assert account.count(Bin.LOST) == 0
 
 
 def test_released_unit_that_passed_the_steps_has_arrived_at_later_nodes():
-    account = derived({RELEASED: [ONE], FactKey(PROCESS, Fact.SENT): [ONE]}, back=6)
+    account = derived({RELEASED: [ONE], **through(ONE)}, back=6)
     lines = {line.node: line for line in account.nodes}
     assert lines[ENTRANCE].arrived == at(ONE, TWO)
     assert lines["route"].arrived == at(ONE)

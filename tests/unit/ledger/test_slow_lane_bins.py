@@ -27,18 +27,23 @@ def derived(more: dict[FactKey, list[int]], *, slow: int) -> BucketAccount:
     return derive(books(more, slow=slow))
 
 
+def through(*positions: int) -> dict[FactKey, list[int]]:
+    """Return the facts of units that passed the route and were sent to crm."""
+    return {FactKey(PROCESS, Fact.SENT): [*positions], FactKey("transform:crm", Fact.SENT): [*positions]}
+
+
 def at(*positions: int) -> UnitSet:
     return UnitSet.of(positions)
 
 
 def test_diverted_units_are_queued_until_the_slow_lane_has_passed_them():
-    account = derived({DIVERTED: [ONE, TWO], FactKey(PROCESS, Fact.SENT): [THREE]}, slow=7)
+    account = derived({DIVERTED: [ONE, TWO], **through(THREE)}, slow=7)
     assert account.upstream[Bin.QUEUED] == at(ONE, TWO)
     assert account.count(Bin.LOST) == 0
 
 
 def test_diverted_unit_that_the_slow_lane_has_passed_is_processed_or_lost_by_position():
-    account = derived({DIVERTED: [ONE, TWO], FactKey(PROCESS, Fact.SENT): [ONE, THREE]}, slow=8)
+    account = derived({DIVERTED: [ONE, TWO], **through(ONE, THREE)}, slow=8)
     assert account.upstream[Bin.LOST] == at(TWO)
     assert account.upstream[Bin.QUEUED] == at()
 

@@ -1,0 +1,71 @@
+"""Losses of minutes: by node and end to end, with the lost messages. The numbers are those of now, not of the seal."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from dataplane.ledger.bins import OVERWRITTEN, BucketAccount, BucketFacts, derive
+from dataplane.ledger.losses import BucketLoss, LostUnit, bucket_loss, lost_units
+from dataplane.ledger.units import format_position
+from mgmt.ledger.queries.ledger import MinuteKey, books_of
+
+MOST_LOST: Final = 200
+
+
+@dataclass(frozen=True)
+class LostMessage:
+    """A lost message: row of the loss table; `child` is 0 for the message itself.
+
+    seen: the nodes that saw it, in order of travel
+    """
+
+    position: str
+    child: int
+    destination: str
+    seen: tuple[str, ...]
+    overwritten: bool = False
+
+    @property
+    def last_seen(self) -> str:
+        """Name of the last node that saw the message."""
+        return self.seen[-1]
+
+
+@dataclass(frozen=True)
+class MinuteLosses:
+    """Losses of one minute, with the rows from `first` on."""
+
+    loss: BucketLoss
+    messages: tuple[LostMessage, ...]
+    first: int = 0
+
+    @property
+    def more(self) -> int:
+        """Number of lost messages after the listed ones."""
+        return max(0, self.loss.lost - self.first - len(self.messages))
+
+
+def minute_losses(
+    minutes: Iterable[MinuteKey], *, first: int = 0, most: int = MOST_LOST
+) -> dict[MinuteKey, MinuteLosses]:
+    """Return the losses of each minute, with at most `most` of its lost messages from the number `first` on.
+
+    Only the losses of a sealed minute are final.
+    """
+    return {minute: _losses(books, derive(books), first, most) for minute, books in books_of(minutes).items()}
+
+
+def all_lost(minute: MinuteKey) -> Iterator[LostMessage]:
+    """Yield every lost message of a minute, for exports."""
+    yield from map(_message, lost_units(books_of([minute])[minute]))
+
+
+def _losses(books: BucketFacts, account: BucketAccount, first: int, most: int) -> MinuteLosses:
+    found = islice(lost_units(books, account), first, first + most)
+    return MinuteLosses(bucket_loss(account), tuple(map(_message, found)), first)
+
+
+def _message(unit: LostUnit) -> LostMessage:
+    position = format_position(unit.position)
+    return LostMessage(position, max(unit.child, 0), unit.destination, unit.seen, unit.child == OVERWRITTEN)

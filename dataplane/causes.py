@@ -34,6 +34,7 @@ class Cause(StrEnum):
     LAKE_UNWRITABLE = "lake-unwritable"
     LOOKUP = "lookup"
     LOOP_DETECTED = "loop-detected"
+    LOST = "lost"
     NO_ANSWER = "no-answer"
     NO_ROW = "no-row"
     NO_TABLE = "no-table"

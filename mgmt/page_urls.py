@@ -105,6 +105,7 @@ urlpatterns = [
     path("pipes/<str:pipe_id>/resume/", status.resume_pipe, name="resume_pipe"),
     path("pipes/<str:pipe_id>/settings/", settings.settings, name="settings"),
     path("pipes/<str:pipe_id>/sources/<str:name>/schema/", schema_pages.schema, name="schema"),
+    path("pipes/<str:pipe_id>/loss-threshold/", settings.set_loss_threshold, name="set_loss_threshold"),
     path("pipes/<str:pipe_id>/keys/", settings.create_key, name="create_key"),
     path("pipes/<str:pipe_id>/keys/<str:key_id>/revoke/", settings.revoke_key, name="revoke_key"),
     path("pipes/<str:pipe_id>/destinations/<str:name>/secret/", settings.rotate_secret, name="rotate_secret"),

@@ -8,6 +8,7 @@ from mgmt.alerts.services.channels import (
     confirm_channel,
     remove_alert_channel,
 )
+from mgmt.alerts.services.losses import set_loss_threshold
 from mgmt.alerts.services.probes import probe_alert
 from mgmt.cells.services.cells import add_cell, keep_cell_for
 from mgmt.cells.services.control import pause_controller, resume_controller
@@ -191,6 +192,7 @@ __all__ = [
     "roll_back_ramp",
     "rotate_signing_secret",
     "set_credential",
+    "set_loss_threshold",
     "set_quota",
     "set_scale_policy",
     "signing_secrets",

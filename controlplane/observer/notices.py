@@ -38,6 +38,7 @@ TURN_S: Final = 0.2
 _OPENED: Final = {
     Cause.FAILING.value: ("failing", "{where} is failing"),
     Cause.DELAYED.value: ("delayed", "Messages to {where} are delayed"),
+    Cause.LOST.value: ("lost", "Messages of {where} were lost"),
 }
 log = structlog.get_logger(__name__)
 
@@ -111,13 +112,14 @@ def _store_result(row: Notification, error: str, now: datetime) -> None:
 def _mail(row: Notification) -> str:
     """Send the mail; return the error, "" if there was none."""
     alert = row.alert
-    oldest = alert.details.get("oldest_at")
     context = {
         "alert": alert,
         "url": page_of(alert),
         "duration": timedelta(seconds=_duration_s(alert) or 0),
         "common": in_words(alert.details.get("common", ())),
-        "oldest_at": datetime.fromisoformat(oldest) if oldest else None,
+        "oldest_at": _time(alert, "oldest_at"),
+        "lost_from": _time(alert, "from"),
+        "lost_to": _time(alert, "to"),
     }
     where = alert.destination or alert.pipe.name
     template, title = _OPENED.get(alert.cause, ("opened", "{cause} at {where}"))
@@ -179,3 +181,9 @@ def _error(answer: HttpResponse) -> str:
 
 def _duration_s(alert: Alert) -> int | None:
     return int((alert.resolved_at - alert.opened_at).total_seconds()) if alert.resolved_at else None
+
+
+def _time(alert: Alert, name: str) -> datetime | None:
+    """Return a time of the alert's details."""
+    text = alert.details.get(name)
+    return datetime.fromisoformat(text) if text else None

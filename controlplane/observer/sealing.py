@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 import structlog
+from django.db import transaction
 from msgspec import Struct
 
 from controlplane.observer.days import open_days, unsealed
@@ -14,6 +15,7 @@ from controlplane.observer.seal import SealProgress, closing_s, first_open_bucke
 from dataplane.ledger.bins import BucketFacts, derive
 from dataplane.ledger.facts import DEDUP, SLOW, Fact
 from dataplane.names import ENTRANCE, PartitionKey, Purpose
+from mgmt.alerts.services.losses import note_losses
 from mgmt.cells.queries.cells import cells_left, places_of
 from mgmt.ledger.queries.ledger import MinuteKey, books_of
 from mgmt.models import CloseMark, Pipe, Seal
@@ -83,7 +85,9 @@ class Sealer:
                 self._defer(key, why, now)
             else:
                 seals.append(seal_row(minute.pipe_id, minute.bucket, derive(books), now))
-        Seal.objects.bulk_create(seals, ignore_conflicts=True)
+        with transaction.atomic():
+            Seal.objects.bulk_create(seals, ignore_conflicts=True)
+            note_losses(seals=seals, now=now)
         self._count(seals)
         self._forget((seal.pipe_id, seal.bucket) for seal in seals)
         return len(seals)

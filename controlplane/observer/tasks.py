@@ -17,6 +17,7 @@ from controlplane.observer.notices import send_due
 from controlplane.observer.patterns import watch_patterns
 from controlplane.settings import control_settings
 from mgmt.alerts.services.alerts import resolve_recovered, resolve_released, wake_snoozed
+from mgmt.alerts.services.losses import resolve_found_losses
 from mgmt.alerts.services.probes import judge_probes
 from mgmt.deliveries.services.redrives import release_leftovers
 from mgmt.pipes.services.pipes import resume_complete_pipes
@@ -58,7 +59,7 @@ def watch() -> str:
 
 @shared_task(name="observer.watch_destinations")
 def check_destinations() -> str:
-    """Check the destinations that fail or are behind, and open and resolve their alerts.
+    """Check destinations that fail or are behind, and losses that may be found; open and resolve their alerts.
 
     Safe to run twice and to kill at any point: each destination's state is stored with the time since which it holds.
     Overlapping runs skip.
@@ -67,7 +68,10 @@ def check_destinations() -> str:
 
 
 def _check_destinations() -> str:
-    return _summary({"failing": watch_destinations(datetime.now(UTC), control_settings().health)})
+    now = datetime.now(UTC)
+    return _summary(
+        {"failing": watch_destinations(now, control_settings().health), "found": resolve_found_losses(now=now)}
+    )
 
 
 def _watch() -> str:

@@ -88,8 +88,8 @@ class Alert(models.Model):
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The details without `shared`, which is only a step on the way to `common`."""
-        return {name: value for name, value in self.details.items() if name != "shared"}
+        """The details without what is only needed to compute them again."""
+        return {name: value for name, value in self.details.items() if name not in ("shared", "buckets")}
 
 
 class AlertChannel(models.Model):

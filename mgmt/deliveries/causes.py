@@ -9,11 +9,12 @@ DESTINATION: Final = "the destination's owner"
 SOURCE: Final = "the sender of the events"
 PIPE: Final = "an editor of the pipe"
 OPERATOR: Final = "the operator of Penstock"
-AGAIN, HELD, FINAL, REFUSED = "again", "held", "final", "refused"
+AGAIN, HELD, FINAL, REFUSED, LOST = "again", "held", "final", "refused", "lost"
 ENDINGS: Final = {
     AGAIN: "retried automatically",
     HELD: "held until released",
     FINAL: "final: a dead letter",
+    LOST: "lost: no outcome was recorded",
     REFUSED: "rejected by ingest: the sender must send it again",
 }
 _KEPT: Final = "Then resume the destination: Penstock sends one message, and releases the rest if it is accepted."
@@ -84,6 +85,19 @@ ALL: Final = (
         "dead letters.",
         "Read the responses of the last attempts: usually they have one cause, most often a credential or the URL.",
         "Fix it. Messages refused before the suspension are dead letters; redrive them after the fix.",
+    ),
+    CauseText(
+        Cause.LOST,
+        "messages were lost",
+        "Messages that ingest accepted have no outcome in a sealed minute, and the loss is above the threshold of the "
+        "pipe. Each lost message is known by its position and the node that saw it last.",
+        OPERATOR,
+        LOST,
+        (
+            "Contact the operator: this is a defect of Penstock.",
+            "Have the sender send these events again: the alert names the first ones, its links lead to all of them.",
+            "Acknowledge the alert once they are handled. It is resolved automatically if every message is found.",
+        ),
     ),
     _again(
         Cause.FAILING,

@@ -1,10 +1,10 @@
 """View models of dead letters, redrives and alerts: rows in, words and colours out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from dataplane.causes import Cause
 from dataplane.ledger.units import format_position
@@ -13,6 +13,7 @@ from mgmt.deliveries.cause_wording import capitalised, cause_in_words, problem_i
 from mgmt.deliveries.causes import BY_CODE, FINAL
 from mgmt.deliveries.queries.delivery import DeliveryState
 from mgmt.deliveries.queries.message_selection import WaitingMessages
+from mgmt.ledger.queries.bucket_range import start_of
 from mgmt.models import Alert, DeadLetter, Destination, Redrive
 from mgmt.web.durations import typed_duration
 
@@ -30,6 +31,7 @@ _ALERTS: Final = {
     Alert.State.SNOOZED: "off",
     Alert.State.RESOLVED: "fine",
 }
+MOST_MINUTES: Final = 20  # minutes with losses that an alert links to
 _WAITING: Final = (Cause.FAILING, Cause.DELAYED)  # alerts about messages that are still retried
 STATES: Final = {
     Destination.State.ACTIVE: "fine",
@@ -133,6 +135,8 @@ class AlertDetails:
     can_probe: bool = False
     oldest_at: datetime | None = None
     common: Sequence[str] = ()
+    loss: Mapping[str, Any] | None = None
+    loss_minutes: Sequence[tuple[int, datetime]] = ()
 
 
 def dead_letter_line(row: DeadLetter, after_redrive: str = "") -> DeadLetterLine:
@@ -211,7 +215,9 @@ def alert_details(row: Alert, *, held: int, dead: int, now: datetime) -> AlertDe
         can_run_again=bool(dead and known and known.ending == FINAL and not row.destination),
         common=in_words(row.details.get("common", ())),
         figures=_figures(row),
-        counted="Most messages waiting" if row.cause in _WAITING else "Messages failed",
+        counted=_counted(row),
+        loss=row.details if row.cause == Cause.LOST else None,
+        loss_minutes=[(bucket, start_of(bucket)) for bucket in row.details.get("buckets", ())[-MOST_MINUTES:]],
         can_probe=bool(row.destination) and row.cause not in _WAITING,
         oldest_at=datetime.fromisoformat(row.details["oldest_at"]) if row.details.get("oldest_at") else None,
     )
@@ -221,12 +227,24 @@ def _sentence(row: Alert) -> str:
     where = row.destination or "The pipe"
     if row.state == Alert.State.RESOLVED:
         return f"{capitalised(row.resolution or 'resolved')}."
+    if row.cause == Cause.LOST:
+        return (
+            f"{row.count} message{'s were' if row.count != 1 else ' was'} lost: no outcome was recorded before the "
+            f"minute was sealed. You are alerted above {row.details.get('threshold_percent', 0):g} %."
+        )
     if row.cause in _WAITING:
         return "Messages wait and are retried. None is lost. The alert is resolved automatically on recovery."
     if row.suspended:
         return f"{where} is suspended. New messages are held and delivered in order once it is resumed. None is lost."
     messages = f"{row.count} message{'s' if row.count != 1 else ''}"
     return f"{messages} failed at {row.destination or 'the pipe'} with this cause. They are kept as dead letters."
+
+
+def _counted(row: Alert) -> str:
+    """Return what the alert's count counts."""
+    if row.cause == Cause.LOST:
+        return "Messages lost"
+    return "Most messages waiting" if row.cause in _WAITING else "Messages failed"
 
 
 def _figures(row: Alert) -> list[tuple[str, str]]:

@@ -204,7 +204,8 @@ class AlertOut(serializers.Serializer[Any]):
     details = serializers.DictField(
         source="figures",
         help_text="`common`: fields that the failing messages share and other events lack. `failing` and `delayed`: "
-        "`attempts` and `failed` of the last minutes, and `waiting` messages, the oldest since `oldest_at`.",
+        "`attempts` and `failed` of the last minutes, and `waiting` messages, the oldest since `oldest_at`. `lost`: "
+        "the loss by `nodes` and `end_to_end` (`due`, `lost`, `percent`), and the first lost `messages`.",
     )
     sample = serializers.DictField(
         help_text="One failure: the request, the response and a curl command; secrets masked."

@@ -1,4 +1,4 @@
-"""Key alerts by status and response too."""
+"""Key alerts by status and response too, and give each pipe a threshold of loss."""
 
 from django.db import migrations, models
 from django.db.models import Q
@@ -24,6 +24,15 @@ class Migration(migrations.Migration):
                 default="",
                 db_default="",
                 help_text="Fingerprint of the response (mgmt.alerts.fingerprint); `other` for the alert with the rest.",
+            ),
+        ),
+        migrations.AddField(
+            "pipe",
+            "loss_threshold_percent",
+            models.FloatField(
+                default=0,
+                db_default=0,
+                help_text="Loss of a minute above which its tenant is alerted; 0: any lost message.",
             ),
         ),
         migrations.RemoveConstraint("alert", "one_open_alert_per_destination_and_cause"),

@@ -47,6 +47,9 @@ class Pipe(models.Model):
         db_default="",
         help_text="Sample event of its author, as JSON, for code that sends a first event; empty for a general one.",
     )
+    loss_threshold_percent = models.FloatField(
+        default=0, db_default=0, help_text="Loss of a minute above which its tenant is alerted; 0: any lost message."
+    )
 
     class Meta:
         constraints = [

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from mgmt.alerts.queries.alerts import open_loss_alerts
 from mgmt.cells.queries.overdue_tasks import is_overdue
 from mgmt.cells.schedule import PROVISION
 from mgmt.models import Pipe, PipeRevision
@@ -22,6 +23,7 @@ def pipe_context(pipe: Pipe, tab: str) -> dict[str, Any]:
         "standing": pipe_statuses([pipe])[pipe.id],
         "get_unusual": once(lambda: list(reported_findings([pipe.id]))),
         "get_resume": once(partial(resume_state, pipe)),
+        "get_loss_alert": once(lambda: open_loss_alerts([pipe.id]).get(pipe.id)),
         "get_behind": once(partial(is_overdue, PROVISION, timezone.now())),
     }
 

@@ -44,9 +44,12 @@ class PipeIn(StrictSerializer):
 
 
 class PipeChangeIn(StrictSerializer):
-    """Change of a pipe's name."""
+    """Change of a pipe's name, or of the loss above which you are alerted."""
 
-    name = serializers.CharField(max_length=80)
+    name = serializers.CharField(max_length=80, required=False)
+    loss_threshold_percent = serializers.FloatField(
+        required=False, min_value=0, max_value=99.999, help_text="Loss of a minute in percent; 0: any lost message."
+    )
 
 
 class CredentialIn(StrictSerializer):
@@ -124,6 +127,9 @@ class PipeOut(serializers.Serializer[Any]):
     )
     admitted = serializers.IntegerField(
         help_text="Percent of the pipe's keys that are admitted; messages of the other keys are held."
+    )
+    loss_threshold_percent = serializers.FloatField(
+        help_text="Loss of a minute, in percent, above which you are alerted; 0: any lost message."
     )
     my_role = serializers.ChoiceField(Membership.Role.choices)
     created_at = serializers.DateTimeField()

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from django.db.models import Case, IntegerField, QuerySet, Value, When
 
+from dataplane.causes import Cause
 from mgmt.models import Alert
 
 OPEN: list[str] = [Alert.State.OPENED, Alert.State.ACKNOWLEDGED, Alert.State.SNOOZED]
@@ -33,3 +34,9 @@ def open_alerts_by_need(*, pipe_ids: Iterable[str]) -> QuerySet[Alert]:
 def open_alert_count(tenant_id: str) -> int:
     """Count a tenant's open alerts; acknowledged and snoozed alerts do not count."""
     return Alert.objects.filter(pipe__tenant_id=tenant_id, state=Alert.State.OPENED).count()
+
+
+def open_loss_alerts(pipe_ids: Iterable[str]) -> dict[str, Alert]:
+    """Return the open alert about lost messages of each pipe that has one."""
+    rows = Alert.objects.filter(pipe_id__in=list(pipe_ids), cause=Cause.LOST, state__in=OPEN)
+    return {row.pipe_id: row for row in rows}

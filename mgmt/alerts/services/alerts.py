@@ -32,7 +32,7 @@ WELL_AFTER: Final = timedelta(minutes=5)
 MOST_SNOOZE: Final = timedelta(days=30)
 WITHIN_QUOTA_AFTER: Final = timedelta(hours=1)
 # Alerts that the check which opened them resolves.
-CONDITIONS: Final = (Cause.FAILING, Cause.DELAYED)
+CONDITIONS: Final = (Cause.FAILING, Cause.DELAYED, Cause.LOST)
 
 
 class FailureGroup(Struct, frozen=True):
@@ -109,7 +109,12 @@ def name_common_fields(*, alert: Alert, named: Sequence[Mapping[str, Any]]) -> i
 
 
 def acknowledge_alert(*, alert: Alert, by: User, now: datetime) -> bool:
-    """Acknowledge an alert. Returns False if it was acknowledged already. Raises NotOpenError if it is resolved."""
+    """Acknowledge an alert. Returns False if it was acknowledged already. Raises NotOpenError if it is resolved.
+
+    An alert about a loss is resolved by that: there is nothing to wait for.
+    """
+    if alert.cause == Cause.LOST and alert.state != AlertState.RESOLVED:
+        return resolve_alert(alert=alert, now=now, by=by, resolution=f"acknowledged by {by.username}")
     return _move(
         alert,
         [AlertState.OPENED, AlertState.SNOOZED],

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from dataplane.names import ALL_KEYS_PERCENT
 from mgmt.models import Pipe, PipeRevision, User
 from mgmt.pipes.serializers import PipeChangeIn, PipeIn, PipeOut, PipePageOut
-from mgmt.services import close_pipe, create_pipe, rename_pipe, reopen_pipe
+from mgmt.services import InvalidValue, close_pipe, create_pipe, rename_pipe, reopen_pipe, set_loss_threshold
 from mgmt.web import access
 from mgmt.web.api_view import View, body_of, tenant_for
 from mgmt.web.openapi import PAGE_PARAMETERS, answers, operation
@@ -76,9 +76,16 @@ class PipeDetail(View):
         ),
     )
     def patch(self, request: Request, pipe: str) -> Response:
-        """Rename a pipe. Any other change needs a new revision."""
+        """Rename a pipe, or set its loss threshold. Any other change needs a new revision."""
         row = access.get_pipe(self.user, pipe, access.RENAME_PIPE)
-        return Response(answer_of(self.user, rename_pipe(pipe=row, name=body_of(request, PipeChangeIn)["name"])))
+        body = body_of(request, PipeChangeIn)
+        if not body:
+            raise InvalidValue("name", "needs this field or loss_threshold_percent")
+        if "name" in body:
+            row = rename_pipe(pipe=row, name=body["name"])
+        if "loss_threshold_percent" in body:
+            set_loss_threshold(pipe=row, percent=body["loss_threshold_percent"])
+        return Response(answer_of(self.user, row))
 
 
 class ClosePipeView(View):

@@ -45,6 +45,22 @@ def create_key(request: HttpRequest, pipe_id: str) -> HttpResponse:
 
 @for_members
 @require_POST
+def set_loss_threshold(request: HttpRequest, pipe_id: str) -> HttpResponse:
+    """Set the loss of a minute above which the tenant is alerted."""
+    pipe = access.get_pipe(viewer_of(request), pipe_id, access.RENAME_PIPE)
+    typed = request.POST.get("percent", "").strip().replace(",", ".")
+    try:
+        services.set_loss_threshold(pipe=pipe, percent=float(typed or "nan"))
+    except (ValueError, services.InvalidValue):
+        messages.error(request, "Enter a number from 0 to less than 100.", extra_tags="bad")
+    else:
+        words = "any message is lost" if not pipe.loss_threshold_percent else f"a minute loses more than {typed} %"
+        messages.success(request, f"You are alerted if {words}.", extra_tags="fine")
+    return redirect("console:settings", pipe_id)
+
+
+@for_members
+@require_POST
 def revoke_key(request: HttpRequest, pipe_id: str, key_id: str) -> HttpResponse:
     """Revoke an API key permanently."""
     key = access.get_key(viewer_of(request), pipe_id, key_id, access.REVOKE_KEY)

@@ -9,12 +9,13 @@ from django.db.models import Sum
 from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.spec import DestinationSpec, PipeSpec, destination_of, keeps_order, parse_pipe_spec
+from mgmt.alerts.queries.alerts import open_loss_alerts
 from mgmt.deliveries.queries.health import health_rows
 from mgmt.deliveries.queries.undelivered import UndeliveredCause
 from mgmt.ledger.queries.bucket_range import MINUTE_S, BucketRange, bucket_at, rate_per_s
 from mgmt.ledger.queries.minutes import minute_lines
 from mgmt.ledger.queries.timing import end_to_end_p95
-from mgmt.models import Destination, DestinationHealth, FactRow, Pipe, PipeRevision
+from mgmt.models import Alert, Destination, DestinationHealth, FactRow, Pipe, PipeRevision
 
 _REQUESTED, _RAMPING = PipeRevision.State.REQUESTED, PipeRevision.State.RAMPING
 _LIVE, _FAILED = PipeRevision.State.LIVE, PipeRevision.State.FAILED
@@ -52,6 +53,7 @@ class PipeSummary:
     causes: int
     needs_you: int
     health: Sequence[DestinationHealth] = ()
+    loss_alert: Alert | None = None
 
     @property
     def failing(self) -> list[str]:
@@ -75,7 +77,7 @@ def pipe_lines(
     """Return one line for each pipe, in the given order."""
     ids = [pipe.id for pipe in pipes]
     standings, rates = pipe_statuses(pipes), rates_of(ids, now)
-    health = health_rows(ids)
+    health, loss_alerts = health_rows(ids), open_loss_alerts(ids)
     lags, minutes = end_to_end_p95(ids, span), minute_lines(ids, span)
     return [
         PipeSummary(
@@ -88,6 +90,7 @@ def pipe_lines(
             causes=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id),
             needs_you=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id and trouble.needs_you),
             health=health.get(pipe.id, ()),
+            loss_alert=loss_alerts.get(pipe.id),
         )
         for pipe in pipes
     ]

@@ -1,4 +1,4 @@
-"""Alerts, one per destination and cause: list, details, acknowledge, snooze, resolve and probe."""
+"""Alerts, one per destination and kind of failure: list, details, acknowledge, snooze, resolve and probe."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from dataplane.causes import Cause
 from mgmt.alerts.services.alerts import AlertReport, report_condition
 from mgmt.ledger.queries.bucket_range import bucket_at, span_until, start_of
 from mgmt.ledger.queries.timing import end_to_end_p95, timing
@@ -69,7 +70,7 @@ def test_alert_page_and_api_show_figures_and_offer_no_release(
     browser_of: BrowserOf, client_of: MakeClient, alice: User, pipe: Pipe
 ):
     details = {"attempts": 12, "failed": 9, "waiting": 4, "oldest_at": start_of(bucket_at(NOW) - 8).isoformat()}
-    report_condition(report=AlertReport(pipe.id, "crm", "failing", 4, details, {}), now=NOW)
+    report_condition(report=AlertReport(pipe.id, "crm", Cause.FAILING, 4, details, {}), now=NOW)
     alert = Alert.objects.get()
     page = browser_of(alice).get(f"/pipes/{pipe.id}/alerts/{alert.id}/").text
     for text in ("Attempts are failing", "9 of 12", "Oldest waiting since"):

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("mgmt", "0037_help_texts")]
+    dependencies = [("mgmt", "0040_kinds_of_alerts")]
 
     operations = [
         migrations.AddField(

@@ -5,7 +5,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from mgmt.alerts.queries.active_problems import active_problems
-from mgmt.alerts.queries.open_alert_count import open_alert_count
+from mgmt.alerts.queries.alerts import open_alert_count
 from mgmt.deliveries.undelivered_views import problems_of
 from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, span_until
 from mgmt.pipes.queries.pipes import pipe_lines

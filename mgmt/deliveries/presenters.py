@@ -9,7 +9,7 @@ from typing import Any, Final
 from dataplane.causes import Cause
 from dataplane.ledger.units import format_position
 from mgmt.alerts.common_fields import in_words
-from mgmt.deliveries.cause_wording import capitalised, cause_in_words, problem_in_words
+from mgmt.deliveries.cause_wording import capitalised, cause_in_words, failure_in_words, problem_in_words
 from mgmt.deliveries.causes import BY_CODE, FINAL
 from mgmt.deliveries.queries.delivery import DeliveryState
 from mgmt.deliveries.queries.message_selection import WaitingMessages
@@ -117,7 +117,10 @@ class AlertLine:
 
 @dataclass(frozen=True)
 class AlertDetails:
-    """Alert with the further data of its page. `can_run_again`: events that died in the steps may run again."""
+    """Alert with the further data of its page. `can_run_again`: events that died in the steps may run again.
+
+    `failure`: words and detail of the latest failure.
+    """
 
     line: AlertLine
     sentence: str
@@ -130,6 +133,7 @@ class AlertDetails:
     curl: str
     probe: tuple[str, str] | None
     can_run_again: bool
+    failure: tuple[str, str] = ("", "")
     figures: Sequence[tuple[str, str]] = ()
     counted: str = "Messages failed"
     can_probe: bool = False
@@ -214,6 +218,7 @@ def alert_details(row: Alert, *, held: int, dead: int, now: datetime) -> AlertDe
         probe=_probe(row),
         can_run_again=bool(dead and known and known.ending == FINAL and not row.destination),
         common=in_words(row.details.get("common", ())),
+        failure=failure_in_words(str(row.sample.get("reason") or ""), int(row.sample.get("status") or 0)),
         figures=_figures(row),
         counted=_counted(row),
         loss=row.details if row.cause == Cause.LOST else None,

@@ -17,7 +17,7 @@ from tests.db.console.undelivered import open_alert, store_dead, store_held
 
 pytestmark = pytest.mark.django_db
 QUERIES = {
-    "pipes/{pipe}/timing/": 5,
+    "pipes/{pipe}/timing/": 6,
     "pipes/{pipe}/lag/": 6,
     "pipes/{pipe}/minutes/": 12,
     "pipes/{pipe}/minutes/{minute}/": 13,
@@ -25,11 +25,11 @@ QUERIES = {
     "pipes/{pipe}/attempts/": 5,
     "pipes/{pipe}/undelivered/": 12,
     "pipes/{pipe}/waiting/": 6,
-    "pipes/{pipe}/destinations/crm/state/": 17,
+    "pipes/{pipe}/destinations/crm/state/": 18,
     "pipes/{pipe}/messages/1-0-7/": 13,
     "pipes/{pipe}/revisions/1/diff/": 5,
     "tenants/{tenant}/summary/": 10,
-    "tenants/{tenant}/pipes/": 25,
+    "tenants/{tenant}/pipes/": 28,
     "tenants/{tenant}/undelivered/": 13,
     "tenants/{tenant}/members/": 5,
     "tenants/{tenant}/usage/": 7,

@@ -244,7 +244,7 @@ def test_redrive_of_step_failures_is_refused_with_a_remedy(alices: Client, storm
     assert reverse("console:edit_pipe", args=[storm.id]) in page
     refused = alices.post(url_of("redrive", storm), {"destination": "crm", "cause": "step", "rate_per_s": "5"})
     assert refused.status_code == 422
-    assert "post the events again with the same ids" in refused.content.decode()
+    assert "send the events again with the same ids" in refused.content.decode()
 
 
 def test_destination_page_shows_the_slow_lane(alices: Client, storm: Pipe, now: datetime):

@@ -79,7 +79,7 @@ def test_test_request_is_queued_and_awaited_at_its_destination(alices: Client, t
 
 def test_test_request_requires_a_url(alices: Client, tenant: Tenant):
     page = press(alices, "test.destination.0", {"destination.url": [""]})
-    assert error_of(page, "destination-0-url") == "needs a URL to send a request to"
+    assert error_of(page, "destination-0-url") == "Enter a URL that begins with https:// or http://"
     assert not DestinationTest.objects.exists()
 
 

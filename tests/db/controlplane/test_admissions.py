@@ -56,7 +56,8 @@ def taken(pipe: Pipe, share: int, count: int, *, dead: int = 0) -> None:
     for detail in ("acked", "seen"):
         truth.fact(bucket, "ingest", "sent", [*range(count)], detail)
     truth.fact(bucket, f"ramp:{share}:1", "sent", [*range(count)])
-    truth.fact(bucket, "process", "sent", [*range(dead, count)])
+    for node in ("process", "transform:crm"):
+        truth.fact(bucket, node, "sent", [*range(dead, count)])
     if dead:
         truth.fact(bucket, "normalize", "dead", [*range(dead)], "step")
 

@@ -158,7 +158,7 @@ def test_dead_letters_before_transmit_are_counted_apart_and_refused_with_a_remed
     store(placed, "dead", range(1, 2), cause="rejected")
     seen = preview(pipe_id=placed.id, chosen=MessageSelection("crm"))
     assert (seen.count, seen.unready) == (1, 1)
-    with pytest.raises(NothingToRedriveError, match="Correct the pipe's steps"):
+    with pytest.raises(NothingToRedriveError, match="Fix the pipe's steps"):
         start_redrive(pipe=placed, chosen=MessageSelection("crm", cause="step"))
 
 

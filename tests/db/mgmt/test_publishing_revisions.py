@@ -72,7 +72,7 @@ def test_next_revision_adds_the_rows_it_names_and_changes_no_other(pipe: Pipe, b
 
 def test_later_of_two_edits_is_refused(pipe: Pipe, alice: User, bob: User, a_spec: MakeSpec):
     publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=alice)
-    with pytest.raises(RevisionConflictError, match="past revision 1"):
+    with pytest.raises(RevisionConflictError, match="newer revision than 1"):
         publish_revision(pipe=pipe, spec=a_spec(), based_on=1, author=bob)
     assert pipe.revisions.count() == 2
 

@@ -81,7 +81,7 @@ def test_redriven_event_that_fails_again_is_dead():
 
 
 def test_redriven_event_that_passed_the_steps_has_arrived_at_later_nodes():
-    account = redriven({FactKey(PROCESS, Fact.SENT): [ONE]}, back=6)
+    account = redriven(through(ONE), back=6)
     assert account.upstream[Bin.DEAD] == at(TWO)
     assert account.count(Bin.LOST) == 0
 

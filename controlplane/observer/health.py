@@ -15,7 +15,7 @@ from mgmt.deliveries.health import Condition, Health, HealthFigures, HealthPolic
 from mgmt.deliveries.queries.health import (
     AttemptSums,
     Backlog,
-    DestinationKey,
+    PipeAndName,
     attempts_since,
     backlog_of,
     destinations_behind,
@@ -35,10 +35,10 @@ STOPPED: Final = "the destination is paused, suspended or removed, and its messa
 class _Signals(Struct, frozen=True):
     """Signals of all destinations at the time of a check."""
 
-    attempts: Mapping[DestinationKey, AttemptSums]
-    breakers: set[DestinationKey]
-    behind: set[DestinationKey]
-    redriving: set[DestinationKey]
+    attempts: Mapping[PipeAndName, AttemptSums]
+    breakers: set[PipeAndName]
+    behind: set[PipeAndName]
+    redriving: set[PipeAndName]
 
 
 def watch_destinations(now: datetime, policy: HealthPolicy) -> int:
@@ -63,7 +63,7 @@ def _signals(now: datetime, policy: HealthPolicy) -> _Signals:
     )
 
 
-def _rows(suspects: set[DestinationKey]) -> list[Destination]:
+def _rows(suspects: set[PipeAndName]) -> list[Destination]:
     """Return the suspects, and the destinations that were not well at the last check."""
     unwell = Q(health__failing_since__isnull=False) | Q(health__delayed_since__isnull=False)
     unwell |= Q(health__oldest_at__isnull=False) | Q(health__failed__gt=0)

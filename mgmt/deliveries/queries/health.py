@@ -25,7 +25,7 @@ _CHANGES: Final[Mapping[tuple[str, str], int]] = {
     (_TRANSMIT, Fact.REDRIVEN): 1,
 }
 _FACTS: Final = tuple({fact for _, fact in _CHANGES})
-_PipeAndName = tuple[str, str]
+PipeAndName = tuple[str, str]
 
 
 class AttemptSums(NamedTuple):
@@ -42,20 +42,20 @@ class Backlog(NamedTuple):
     minutes: Sequence[tuple[int, int]] = ()
 
 
-def attempts_since(minute: int) -> dict[_PipeAndName, AttemptSums]:
+def attempts_since(minute: int) -> dict[PipeAndName, AttemptSums]:
     """Return the attempts of each destination since the beginning of a minute."""
     rows = AttemptCount.objects.filter(minute__gte=minute).values_list("pipe_id", "destination")
     sums = rows.annotate(Sum("delivered"), Sum("failed")).order_by()
     return {(pipe_id, name): AttemptSums(delivered, failed) for pipe_id, name, delivered, failed in sums}
 
 
-def open_breakers(now: datetime) -> set[_PipeAndName]:
+def open_breakers(now: datetime) -> set[PipeAndName]:
     """Return the destinations to which a lane has stopped sending."""
     rows = LaneSignal.objects.filter(at__gte=now - SIGNAL_MAX_AGE, breaker__in=("open", "half-open"))
     return set(rows.exclude(destination="").values_list("pipe_id", "destination"))
 
 
-def destinations_behind(first: int, last: int) -> set[_PipeAndName]:
+def destinations_behind(first: int, last: int) -> set[PipeAndName]:
     """Return the destinations that may have undelivered messages in the buckets `first` to `last`, of all pipes."""
     at_destination = Q(node__startswith=_TRANSFORM) | Q(node__startswith=_TRANSMIT)
     rows = FactRow.objects.filter(at_destination, bucket__range=(first, last), fact__in=_FACTS)

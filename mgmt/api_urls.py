@@ -32,7 +32,7 @@ from mgmt.deliveries.api import (
     WaitingView,
 )
 from mgmt.delivery_tests.api import DestinationTestsView, DestinationTestView
-from mgmt.ledger.api import LagView, MinutesView, MinuteView, TimingView, UnitsView
+from mgmt.ledger.api import LagView, MinuteLossesView, MinutesView, MinuteView, TimingView, UnitsView
 from mgmt.lookups.api import LookupTablesView, LookupTableView, RowView, UploadView
 from mgmt.messages.api import MessagesView, MessageView, TenantMessagesView
 from mgmt.patterns.api import PatternsView
@@ -179,6 +179,7 @@ urlpatterns = [
     path("pipes/<row_id:pipe>/lag/", LagView.as_view(), name="lag"),
     path("pipes/<row_id:pipe>/minutes/", MinutesView.as_view(), name="minutes"),
     path("pipes/<row_id:pipe>/minutes/<number:bucket>/", MinuteView.as_view(), name="minute"),
+    path("pipes/<row_id:pipe>/minutes/<number:bucket>/losses/", MinuteLossesView.as_view(), name="minute-losses"),
     path("pipes/<row_id:pipe>/minutes/<number:bucket>/units/", UnitsView.as_view(), name="units"),
     path("pipes/<row_id:pipe>/tail/", TailView.as_view(), name="tail"),
     path("pipes/<row_id:pipe>/usage/", PipeUsageView.as_view(), name="usage"),

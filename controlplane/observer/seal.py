@@ -8,11 +8,12 @@ that wait for a retry do not delay the seal: they are `retrying` in it, and late
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from dataplane.ledger.bins import Bin, Bins, BucketAccount
+from dataplane.ledger.losses import node_counts
 from dataplane.ledger.unitset import UnitSet
 from dataplane.names import PartitionKey
 from mgmt.models import Seal
@@ -78,11 +79,6 @@ def bin_counts(account: BucketAccount) -> dict[str, dict[str, int]]:
     if upstream := _counted(account.upstream):
         counts[UPSTREAM] = upstream
     return counts
-
-
-def node_counts(account: BucketAccount) -> list[dict[str, Any]]:
-    """Return the units that arrived and were lost, by node in order of travel."""
-    return [{"node": line.node, "arrived": len(line.arrived), "lost": len(line.lost)} for line in account.nodes]
 
 
 def _counted(bins: Bins) -> dict[str, int]:

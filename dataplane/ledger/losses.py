@@ -6,7 +6,8 @@ the route one message, as in every other count of the ledger.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from dataplane.names import PROCESS_NODES, transform_node, transmit_node
 
 _BEFORE_ROUTE: Final = (INGEST, DEDUP, *PROCESS_NODES[:3])
 _ROUTE: Final = PROCESS_NODES[2]
+NodeCounts = Sequence[Mapping[str, Any]]
 
 
 class NodeShare(Struct, frozen=True):
@@ -75,31 +77,34 @@ def bucket_loss(account: BucketAccount) -> BucketLoss:
     )
 
 
-def counted_loss(nodes: Sequence[Mapping[str, int | str]], bins: Mapping[str, Mapping[str, int]]) -> BucketLoss:
-    """Return the loss from the counts that a seal stores (`Seal.nodes`, `Seal.bins`); equal to `bucket_loss`.
+def node_counts(account: BucketAccount) -> list[dict[str, Any]]:
+    """Return the units that arrived (without the lost ones) and that were lost, by node, as a seal stores them."""
+    return [{"node": line.node, "arrived": len(line.arrived), "lost": len(line.lost)} for line in account.nodes]
 
-    A node of a seal counts the units that arrived without those that it lost.
-    """
-    lines = [(str(one["node"]), int(one["arrived"]), int(one["lost"])) for one in nodes]
+
+def counted_loss(nodes: NodeCounts, bins: Mapping[str, Mapping[str, int]]) -> BucketLoss:
+    """Return the loss from counts, such as `Seal.nodes` and `Seal.bins`; equal to `bucket_loss`."""
     return BucketLoss(
-        nodes=tuple(NodeShare(node, arrived + lost, lost) for node, arrived, lost in lines),
+        nodes=tuple(NodeShare(one["node"], one["arrived"] + one["lost"], one["lost"]) for one in nodes),
         due=sum(count for counts in bins.values() for count in counts.values()),
         lost=sum(counts.get(Bin.LOST, 0) for counts in bins.values()),
     )
 
 
-def lost_units(books: BucketFacts, account: BucketAccount | None = None) -> Iterator[LostUnit]:
+def lost_units(books: BucketFacts, account: BucketAccount | None = None, *, first: int = 0) -> Iterator[LostUnit]:
     """Yield the lost units: those lost before the route first, then by destination, each in order of position.
 
-    Cost: one look at each set of facts for each unit that is taken from the iterator.
+    first: number of units to skip
+    Cost:  one look at each set of facts for each unit that is taken from the iterator, none for skipped ones
     """
     account = account or derive(books)
     has_dedup = any(line.node == DEDUP for line in account.nodes)
     before = tuple(node for node in _BEFORE_ROUTE if node != DEDUP or has_dedup)
-    for name, bins in {"": account.upstream, **account.destinations}.items():
+    every = {"": account.upstream, **account.destinations}
+    units = ((position, child, name) for name, bins in every.items() for position, child in bins[Bin.LOST])
+    for position, child, name in islice(units, first, None):
         path = (*before, transform_node(name), transmit_node(name)) if name else before
-        for position, child in bins[Bin.LOST]:
-            yield LostUnit(position, child, name, _seen(books, position, child, path))
+        yield LostUnit(position, child, name, _seen(books, position, child, path))
 
 
 def _seen(books: BucketFacts, position: int, child: int, path: Sequence[str]) -> tuple[str, ...]:

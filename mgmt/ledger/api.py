@@ -1,4 +1,4 @@
-"""A pipe's latency, and the bins of its minutes."""
+"""A pipe's latency, and the bins and losses of its minutes."""
 
 from dataclasses import asdict
 
@@ -9,16 +9,20 @@ from rest_framework.response import Response
 
 from dataplane.ledger.bins import Bin
 from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, SPANS, BucketRange, span_until, start_of
-from mgmt.ledger.queries.minutes import MinuteLoss, loss_table, minute_lines
+from mgmt.ledger.queries.ledger import MinuteKey
+from mgmt.ledger.queries.losses import minute_losses
+from mgmt.ledger.queries.minutes import MinuteLoss, loss_table, minute_line
 from mgmt.ledger.queries.timing import measured_buckets, timing, timing_by_bucket
 from mgmt.ledger.serializers import (
     LAG_EXAMPLE,
+    LOSSES_EXAMPLE,
     MINUTE_EXAMPLE,
     MINUTES_EXAMPLE,
     TIMING_EXAMPLE,
     UNITS_EXAMPLE,
     LagPageOut,
     MinuteDetailOut,
+    MinuteLossesOut,
     MinutePageOut,
     MinuteUnitsOut,
     TimingOut,
@@ -27,10 +31,12 @@ from mgmt.messages.units import units_in
 from mgmt.web import access
 from mgmt.web.api_view import View
 from mgmt.web.openapi import LIMIT, PAGE_PARAMETERS, RANGE, answers, example, operation
-from mgmt.web.pagination import MAX_LIMIT, BucketPage, choice_of, limit_of
+from mgmt.web.pagination import MAX_LIMIT, BucketPage, choice_of, limit_of, number_in
 
 BIN = OpenApiParameter("bin", str, enum=[str(name) for name in Bin], description="Default: `lost`.")
+OFFSET = OpenApiParameter("offset", int, description="Number of messages to skip, such as `next_offset`. Default: 0.")
 MOST_MINUTES = max(SPANS.values())
+MOST_OFFSET = 10_000_000
 
 
 class TimingView(View):
@@ -85,7 +91,10 @@ class MinutesView(View):
         examples=[example(MINUTES_EXAMPLE)],
     )
     def get(self, request: Request, pipe: str) -> Response:
-        """List where the messages of each minute are now, newest minute first; `total` covers the whole range."""
+        """List where the messages of each minute are now and their loss, newest minute first.
+
+        `total` covers the whole range.
+        """
         row, span, page = access.get_pipe(self.user, pipe), _span(request), BucketPage()
         table = loss_table(pipe_id=row.id, span=span, most=MOST_MINUTES)
         lines = {line.bucket: line for line in table.lines}
@@ -100,14 +109,34 @@ class MinuteView(View):
 
     @operation("get_minute", responses=answers(200, MinuteDetailOut, "not-found"), examples=[example(MINUTE_EXAMPLE)])
     def get(self, _request: Request, pipe: str, bucket: int) -> Response:
-        """Return the bins and the lags of one minute. A minute without messages has zeros.
+        """Return the bins, the loss and the lags of one minute. A minute without messages has zeros.
 
         `minute` is the number of minutes since 1970-01-01T00:00Z.
         """
-        row, span = access.get_pipe(self.user, pipe), BucketRange("", bucket, bucket)
-        lines = minute_lines([row.id], span).get(row.id) or [MinuteLoss(bucket, None, 0, 0, {}, ())]
+        row = access.get_pipe(self.user, pipe)
         nodes = timing_by_bucket(pipe_id=row.id, buckets=[bucket])[bucket]
-        return Response(MinuteDetailOut({**_line(lines[0]), "nodes": nodes}).data)
+        return Response(MinuteDetailOut({**_line(minute_line(row.id, bucket)), "nodes": nodes}).data)
+
+
+class MinuteLossesView(View):
+    """Loss table of one minute."""
+
+    @operation(
+        "list_minute_losses",
+        parameters=[LIMIT, OFFSET],
+        responses=answers(200, MinuteLossesOut, "not-found"),
+        examples=[example(LOSSES_EXAMPLE)],
+    )
+    def get(self, request: Request, pipe: str, bucket: int) -> Response:
+        """Return the loss of a minute by node and end to end, and the lost messages with the nodes that saw them.
+
+        The losses of a minute are final when it is sealed.
+        """
+        minute = MinuteKey(access.get_pipe(self.user, pipe).id, bucket)
+        first = number_in(request, "offset", 0, least=0, most=MOST_OFFSET)
+        found = minute_losses([minute], first=first, most=limit_of(request, MAX_LIMIT))[minute]
+        body = {"minute": bucket, "loss": found.loss, "results": found.messages, "next_offset": found.next_offset}
+        return Response(MinuteLossesOut(body).data)
 
 
 class UnitsView(View):
@@ -136,8 +165,8 @@ def _span(request: Request) -> BucketRange:
 
 def _line(line: MinuteLoss) -> dict[str, object]:
     parts = [{"name": part.name, "bins": part.bins} for part in line.destinations]
-    own = {name: getattr(line, name) for name in ("starts", "sealed_at", "accepted", "unacked", "late", "bins")}
-    return {"minute": line.bucket, **own, "destinations": parts}
+    own = {name: getattr(line, name) for name in ("starts", "sealed_at", "accepted", "unacked", "late", "bins", "loss")}
+    return {"minute": line.bucket, **own, "bins_at_seal": line.at_seal, "destinations": parts}
 
 
 def _shares(bucket: int, names: tuple[str, ...], values: tuple[float | None, ...]) -> dict[str, object]:

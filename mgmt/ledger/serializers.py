@@ -1,4 +1,4 @@
-"""Bodies of the API's latency figures and of the bins of minutes. Durations are microseconds."""
+"""Bodies of the API's latency figures and of the bins and losses of minutes. Durations are microseconds."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -120,23 +120,47 @@ class DestinationBinsOut(serializers.Serializer[Any]):
     bins = BinsOut()
 
 
+class NodeLossOut(serializers.Serializer[Any]):
+    """Loss at one node."""
+
+    node = serializers.CharField()
+    due = serializers.IntegerField(help_text="Messages that were to arrive: those that did, and the lost ones.")
+    lost = serializers.IntegerField(help_text="Messages lost before or in the node.")
+    share = serializers.FloatField(help_text="`lost` / `due`, 0 to 1.")
+
+
+class LossOut(serializers.Serializer[Any]):
+    """Loss by node and end to end. After the route, a message counts once for each of its destinations."""
+
+    due = serializers.IntegerField(help_text="All messages.")
+    lost = serializers.IntegerField(help_text="Messages in the bin `lost`.")
+    share = serializers.FloatField(help_text="End-to-end loss: `lost` / `due`, 0 to 1.")
+    nodes = NodeLossOut(many=True, help_text="In order of travel.")
+
+
 class MinuteOut(serializers.Serializer[Any]):
-    """Account of one minute."""
+    """Account of one minute, as it is now."""
 
     minute = serializers.IntegerField(help_text=MINUTE)
     starts = serializers.DateTimeField()
     sealed_at = serializers.DateTimeField(
-        allow_null=True, help_text="Time at which the account became final; null while it can change."
+        allow_null=True,
+        help_text="Time of the seal, after which loss is final; a retry or a redrive may still change the bins. "
+        "Null while messages may still arrive.",
     )
     accepted = serializers.IntegerField(help_text="Events that ingest accepted.")
     unacked = serializers.IntegerField(help_text="Events that were processed although ingest did not accept them.")
-    late = serializers.IntegerField(help_text="Reports that arrived after the seal and are not in `bins`.")
-    bins = BinsOut(help_text="Sum over all destinations.")
+    late = serializers.IntegerField(
+        help_text="Messages whose outcome changed after the seal, such as by a retry or a redrive."
+    )
+    bins = BinsOut(help_text="Sum over all destinations, as it is now.")
+    bins_at_seal = BinsOut(allow_null=True, help_text="`bins` at the time of the seal; null while the minute is open.")
     destinations = DestinationBinsOut(many=True)
+    loss = LossOut()
 
 
 class MinuteDetailOut(MinuteOut):
-    """Account and lags of one minute."""
+    """Account, loss and lags of one minute."""
 
     nodes = NodeTimingOut(many=True)
 
@@ -168,6 +192,27 @@ class MinuteUnitsOut(serializers.Serializer[Any]):
     more = serializers.IntegerField(help_text="Number of further messages that are not listed.")
 
 
+class LostMessageOut(serializers.Serializer[Any]):
+    """One lost message."""
+
+    position = serializers.CharField(help_text="See `GET /pipes/{pipe}/messages/{position}/`.")
+    child = serializers.IntegerField(help_text="Number of the message among those that an explode step made.")
+    destination = serializers.CharField(help_text="Empty if it was lost before the route.")
+    last_seen = serializers.CharField(help_text="Last node that saw the message.")
+    seen = serializers.ListField(child=serializers.CharField(), help_text="Nodes that saw it, in order of travel.")
+
+
+class MinuteLossesOut(serializers.Serializer[Any]):
+    """Loss table of one minute: its lost messages by node."""
+
+    minute = serializers.IntegerField(help_text=MINUTE)
+    loss = LossOut()
+    results = LostMessageOut(many=True)
+    next_offset = serializers.IntegerField(
+        allow_null=True, help_text="`offset` of the next messages; null after the last message."
+    )
+
+
 _PERCENTILES: Final = {"p50_us": 2100, "p95_us": 7800, "p99_us": 12050, "max_us": 15200, "count": 240}
 _NODE: Final = {
     "node": "transmit:crm",
@@ -177,14 +222,25 @@ _NODE: Final = {
 }
 _STARTS: Final = {"minute": 29384711, "starts": "2025-11-14T21:11:00Z"}
 _BINS: Final = {str(name): 0 for name in Bin} | {"delivered": 236, "dead": 3, "lost": 1}
+_LOST: Final = {"lost": 1, "due": 240, "share": 1 / 240}
+_LOSS: Final = {
+    **_LOST,
+    "nodes": [
+        {"node": "route", "due": 240, "lost": 0, "share": 0.0},
+        {"node": "transform:crm", "due": 240, "lost": 0, "share": 0.0},
+        {"node": "transmit:crm", **_LOST},
+    ],
+}
 _MINUTE: Final = {
     **_STARTS,
     "sealed_at": "2025-11-14T21:17:02Z",
     "accepted": 240,
     "unacked": 0,
-    "late": 0,
+    "late": 2,
     "bins": _BINS,
+    "bins_at_seal": _BINS | {"delivered": 234, "retrying": 2},
     "destinations": [{"name": "crm", "bins": _BINS}],
+    "loss": _LOSS,
 }
 MINUTE_EXAMPLE: Final = _MINUTE | {"nodes": [_NODE]}
 _ENDS: Final = {"next": None, "previous": None}
@@ -202,6 +258,20 @@ UNITS_EXAMPLE: Final = {
         }
     ],
     "more": 0,
+}
+LOSSES_EXAMPLE: Final = {
+    "minute": 29384711,
+    "loss": _LOSS,
+    "results": [
+        {
+            "position": "1-0-7",
+            "child": 0,
+            "destination": "crm",
+            "last_seen": "transform:crm",
+            "seen": ["ingest", "normalize", "enrich", "route", "transform:crm"],
+        }
+    ],
+    "next_offset": None,
 }
 TIMING_EXAMPLE: Final = {
     "range": "1h",

@@ -127,6 +127,12 @@ def share(value: float | None) -> str:
 
 
 @register.filter
+def loss(value: float) -> str:
+    """Format a share of lost messages as a percentage; a loss is never shown as zero."""
+    return f"<{_NARROW}0.1{_NARROW}%" if 0 < value < 0.001 else share(value)
+
+
+@register.filter
 def failure(reason: str, status: int) -> str:
     """Return an attempt's reason as one line of text."""
     words, detail = failure_in_words(reason, status)

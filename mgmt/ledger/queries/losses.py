@@ -45,6 +45,11 @@ class MinuteLosses:
         """Number of lost messages after the listed ones."""
         return max(0, self.loss.lost - self.first - len(self.messages))
 
+    @property
+    def next_offset(self) -> int | None:
+        """Number of the first message after the listed ones; None if there is none."""
+        return self.first + len(self.messages) if self.more else None
+
 
 def minute_losses(
     minutes: Iterable[MinuteKey], *, first: int = 0, most: int = MOST_LOST
@@ -62,7 +67,7 @@ def all_lost(minute: MinuteKey) -> Iterator[LostMessage]:
 
 
 def _losses(books: BucketFacts, account: BucketAccount, first: int, most: int) -> MinuteLosses:
-    found = islice(lost_units(books, account), first, first + most)
+    found = islice(lost_units(books, account, first=first), most)
     return MinuteLosses(bucket_loss(account), tuple(map(_message, found)), first)
 
 

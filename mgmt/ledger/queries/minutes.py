@@ -1,14 +1,18 @@
-"""Loss table: the bins of each bucket's units. A sealed bucket is read from its seal, an open one is derived."""
+"""Minutes of a pipe: the bins of each bucket's units now, and for a sealed bucket those at its seal.
+
+The facts of a sealed bucket may still grow: a retry delivers, a redrive brings dead letters back. Every page shows the
+numbers of now. A bucket whose units all had a final outcome at the seal, and that gained no fact since, is read from
+its seal; every other one is derived.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from django.db.models import Sum
-
-from dataplane.ledger.bins import Bin, Bins, BucketAccount
+from dataplane.ledger.bins import OPEN, Bin, Bins, BucketAccount
+from dataplane.ledger.losses import BucketLoss, NodeCounts, counted_loss, node_counts
 from mgmt.ledger.queries.bucket_range import BucketRange, start_of
 from mgmt.ledger.queries.ledger import MinuteKey, accounts_of
 from mgmt.models import FactRow, LateCount, Seal
@@ -27,7 +31,12 @@ class DestinationLoss:
 
 @dataclass(frozen=True)
 class MinuteLoss:
-    """One bucket of one pipe. `bins` is the sum over all destinations; `late` units settled after the seal."""
+    """One bucket of one pipe, as it is now. `bins` is the sum over all destinations.
+
+    nodes:   units that arrived and that were lost, by node in order of travel
+    at_seal: `bins` at the seal; None for an open bucket
+    late:    units that are in another bin than at the seal
+    """
 
     bucket: int
     sealed_at: datetime | None
@@ -35,6 +44,8 @@ class MinuteLoss:
     unacked: int
     bins: Counts
     destinations: tuple[DestinationLoss, ...]
+    nodes: NodeCounts = ()
+    at_seal: Counts | None = None
     late: int = 0
 
     @property
@@ -42,17 +53,24 @@ class MinuteLoss:
         """Time at which the bucket starts."""
         return start_of(self.bucket)
 
+    @property
+    def loss(self) -> BucketLoss:
+        """Loss by node and end to end."""
+        return counted_loss(self.nodes, {part.name: part.bins for part in self.destinations})
+
 
 @dataclass(frozen=True)
 class LossTable:
     """Buckets with traffic, newest first, up to the requested number; `total` covers the whole range.
 
-    minutes: number of buckets with traffic in the whole range
+    minutes:     number of buckets with traffic in the whole range
+    lost_sealed: messages lost in its sealed buckets; in an open one loss is not final
     """
 
     lines: tuple[MinuteLoss, ...]
     minutes: int
     total: MinuteLoss | None
+    lost_sealed: int = 0
 
     @property
     def sums(self) -> Counts:
@@ -83,20 +101,34 @@ _COLUMNS: Final = (
 def loss_table(*, pipe_id: str, span: BucketRange, most: int) -> LossTable:
     """Return the pipe's loss table for a range, with the newest `most` buckets."""
     lines = sorted(minute_lines([pipe_id], span)[pipe_id], key=lambda line: -line.bucket)
-    return LossTable(tuple(lines[:most]), len(lines), add_up(lines) if lines else None)
+    return LossTable(tuple(lines[:most]), len(lines), add_up(lines) if lines else None, lost_sealed(lines))
+
+
+def lost_sealed(lines: Iterable[MinuteLoss]) -> int:
+    """Return the number of messages lost in sealed buckets."""
+    return sum(line.bins.get(Bin.LOST, 0) for line in lines if line.sealed_at)
+
+
+def minute_line(pipe_id: str, bucket: int) -> MinuteLoss:
+    """Return one bucket; it is empty and open if nothing happened in it."""
+    lines = minute_lines([pipe_id], BucketRange("", bucket, bucket))
+    return lines[pipe_id][0] if lines.get(pipe_id) else MinuteLoss(bucket, None, 0, 0, {}, ())
 
 
 def minute_lines(pipe_ids: Sequence[str], span: BucketRange) -> Mapping[str, list[MinuteLoss]]:
     """Return by pipe every bucket with traffic, in no particular order."""
     lines: dict[str, list[MinuteLoss]] = defaultdict(list)
-    late = _late(pipe_ids, span)
-    sealed: set[MinuteKey] = set()
-    for seal in Seal.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last)):
-        minute = MinuteKey(seal.pipe_id, seal.bucket)
-        sealed.add(minute)
-        lines[seal.pipe_id].append(_from_seal(seal, late.get(minute, 0)))
-    for minute, account in accounts_of(_with_facts(pipe_ids, span) - sealed).items():
-        lines[minute.pipe_id].append(from_account(minute.bucket, account))
+    seals = {
+        MinuteKey(seal.pipe_id, seal.bucket): seal
+        for seal in Seal.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last))
+    }
+    gained = _gained(pipe_ids, span)
+    unchanged = {minute for minute, seal in seals.items() if minute not in gained and not _has_open(seal)}
+    found = accounts_of(_with_facts(pipe_ids, span) - unchanged)
+    for minute, account in found.items():
+        lines[minute.pipe_id].append(from_account(minute.bucket, account, seals.get(minute)))
+    for minute in seals.keys() - found.keys():
+        lines[minute.pipe_id].append(_from_seal(seals[minute]))
     return lines
 
 
@@ -106,12 +138,20 @@ def bins_at(*, pipe_id: str, destination: str, span: BucketRange) -> Counts:
     return _sum(part.bins for line in lines for part in line.destinations if part.name == destination)
 
 
-def from_account(bucket: int, account: BucketAccount) -> MinuteLoss:
-    """Return the line of an open bucket."""
+def from_account(bucket: int, account: BucketAccount, seal: Seal | None = None) -> MinuteLoss:
+    """Return the line of a bucket from its present account."""
     parts = [DestinationLoss(UPSTREAM, _counts(account.upstream))]
     parts += [DestinationLoss(name, _counts(bins)) for name, bins in account.destinations.items()]
     return MinuteLoss(
-        bucket, None, len(account.acked), len(account.unacked), _sum(part.bins for part in parts), tuple(parts)
+        bucket=bucket,
+        sealed_at=seal.sealed_at if seal else None,
+        accepted=len(account.acked),
+        unacked=len(account.unacked),
+        bins=_sum(part.bins for part in parts),
+        destinations=tuple(parts),
+        nodes=node_counts(account),
+        at_seal=_sum(seal.bins.values()) if seal else None,
+        late=_moved(seal.bins, parts) if seal else 0,
     )
 
 
@@ -129,14 +169,39 @@ def add_up(lines: Sequence[MinuteLoss]) -> MinuteLoss:
         unacked=sum(line.unacked for line in lines),
         bins=_sum(line.bins for line in lines),
         destinations=tuple(DestinationLoss(name, _sum(counts)) for name, counts in sorted(parts.items())),
+        nodes=_add_nodes(line.nodes for line in lines),
+        at_seal=_sum(line.at_seal or {} for line in lines) if len(seals) == len(lines) else None,
         late=sum(line.late for line in lines),
     )
 
 
-def _from_seal(seal: Seal, late: int) -> MinuteLoss:
+def _from_seal(seal: Seal) -> MinuteLoss:
+    """Return the line of a bucket that is as it was at its seal, or whose facts are past their retention."""
     parts = tuple(DestinationLoss(name, dict(bins)) for name, bins in sorted(seal.bins.items()))
     bins = _sum(part.bins for part in parts)
-    return MinuteLoss(seal.bucket, seal.sealed_at, seal.accepted, seal.unacked, bins, parts, late)
+    return MinuteLoss(seal.bucket, seal.sealed_at, seal.accepted, seal.unacked, bins, parts, seal.nodes, bins)
+
+
+def _has_open(seal: Seal) -> bool:
+    """Return True if a unit could change its bin without a new fact: marks decide on what waits."""
+    return any(bins.get(name) for bins in seal.bins.values() for name in (*OPEN, Bin.HELD))
+
+
+def _moved(at_seal: Mapping[str, Counts], parts: Iterable[DestinationLoss]) -> int:
+    """Return the number of units that joined a bin since the seal."""
+    return sum(
+        max(0, count - at_seal.get(part.name, {}).get(name, 0)) for part in parts for name, count in part.bins.items()
+    )
+
+
+def _add_nodes(many: Iterable[NodeCounts]) -> NodeCounts:
+    total: dict[str, dict[str, Any]] = {}
+    for nodes in many:
+        for one in nodes:
+            known = total.setdefault(one["node"], {"node": one["node"], "arrived": 0, "lost": 0})
+            known["arrived"] += one["arrived"]
+            known["lost"] += one["lost"]
+    return list(total.values())
 
 
 def _with_facts(pipe_ids: Sequence[str], span: BucketRange) -> set[MinuteKey]:
@@ -144,10 +209,10 @@ def _with_facts(pipe_ids: Sequence[str], span: BucketRange) -> set[MinuteKey]:
     return {MinuteKey(*row) for row in rows.values_list("pipe_id", "bucket").distinct()}
 
 
-def _late(pipe_ids: Sequence[str], span: BucketRange) -> dict[MinuteKey, int]:
+def _gained(pipe_ids: Sequence[str], span: BucketRange) -> set[MinuteKey]:
+    """Return the buckets that gained a fact after their seal."""
     rows = LateCount.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last))
-    sums = rows.values_list("pipe_id", "bucket").annotate(units=Sum("count"))
-    return {MinuteKey(pipe_id, bucket): units for pipe_id, bucket, units in sums}
+    return {MinuteKey(*row) for row in rows.values_list("pipe_id", "bucket").distinct()}
 
 
 def _counts(bins: Bins) -> Counts:

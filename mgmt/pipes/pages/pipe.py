@@ -1,9 +1,10 @@
 """Read-only pages of a pipe: overview, revisions, one minute."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -23,7 +24,9 @@ from mgmt.deliveries.attempt_views import attempt_views
 from mgmt.deliveries.cause_wording import BINS
 from mgmt.deliveries.queries.health import health_rows
 from mgmt.ledger.queries.bucket_range import SPANS, BucketRange, span_until, start_of
-from mgmt.ledger.queries.minutes import MinuteLoss, loss_table, minute_lines
+from mgmt.ledger.queries.ledger import MinuteKey
+from mgmt.ledger.queries.losses import LostMessage, MinuteLosses, all_lost, minute_losses
+from mgmt.ledger.queries.minutes import MinuteLoss, loss_table, minute_line
 from mgmt.ledger.queries.timing import Timing, timing
 from mgmt.messages.units import units_in
 from mgmt.models import Pipe, PipeRevision
@@ -34,14 +37,14 @@ from mgmt.pipes.queries.pipes import rates_of
 from mgmt.sandbox import SandboxRefused
 from mgmt.web import access
 from mgmt.web.export import KINDS, MOST_ROWS, export
-from mgmt.web.rendering import as_curl, for_members, ingest_url, once, part_of, show, viewer_of
+from mgmt.web.rendering import as_curl, for_members, ingest_url, number_of, once, part_of, show, viewer_of
 from mgmt.web.snippets import endpoint, send_snippets
 
 MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
 TABS: Final = ("overview", "attempts", "dead", "held", "tail", "windows", "patterns", "revisions", "settings")
-_LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late")
+_LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late", "loss_share")
 _REVISION_COLUMNS: Final = ("number", "state", "state_reason", "created_at", "author", "spec")
 _PARTS: Final = {
     "head": "pipes/base.html",
@@ -134,29 +137,52 @@ def revert(request: HttpRequest, pipe_id: str, number: int) -> HttpResponse:
 @for_members
 @require_safe
 def minute(request: HttpRequest, pipe_id: str, bucket: int) -> HttpResponseBase:
-    """Show one minute: units by destination and bin, and the positions in a bin; `format` exports the positions."""
+    """Show one minute: outcomes now and at the seal, losses by node, the positions in a bin.
+
+    `format` exports the positions of the bin, or without a bin the loss table; `after` is the first lost message shown.
+    """
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     chosen = request.GET.get("bin", "")
-    if (kind := request.GET.get("format", "")) in KINDS and chosen in BINS:
-        found, _ = units_in(pipe.id, bucket, Bin(chosen), MOST_ROWS)
-        rows = ({**asdict(unit), "bin": chosen} for unit in found)
-        columns = ("position", "destination", "bin", *(("last_seen",) if chosen == Bin.LOST else ()))
-        return export(kind, rows, columns, name=f"units-{pipe.id}-{bucket}")
-    lines = minute_lines([pipe.id], BucketRange("", bucket, bucket)).get(pipe.id, [])
+    if (kind := request.GET.get("format", "")) in KINDS:
+        return _minute_export(kind, pipe.id, bucket, chosen)
+    line = minute_line(pipe.id, bucket)
     units, more = units_in(pipe.id, bucket, Bin(chosen), MOST_UNITS) if chosen in BINS else ([], 0)
     context = pipe_context(pipe, "overview") | {
         "bucket": bucket,
         "starts": start_of(bucket),
-        "line": lines[0] if lines else None,
+        "line": line,
         "timing": timing(pipe_id=pipe.id, span=BucketRange("", bucket, bucket)),
         "bins": list(BINS),
         "chosen": chosen if chosen in BINS else "",
         "meaning": BINS.get(chosen, ""),
         "units": units,
         "more": more,
+        "losses": _losses(line, MinuteKey(pipe.id, bucket), number_of(request.GET.get("after"))),
         "curl": as_curl(request, f"pipes/{pipe.id}/minutes/{bucket}/"),
     }
     return show(request, "pipes/minute.html", context, tenant=pipe.tenant)
+
+
+def _minute_export(kind: str, pipe_id: str, bucket: int, chosen: str) -> HttpResponseBase:
+    if chosen in BINS:
+        found, _ = units_in(pipe_id, bucket, Bin(chosen), MOST_ROWS)
+        rows = ({**asdict(unit), "bin": chosen} for unit in found)
+        columns = ("position", "destination", "bin", *(("last_seen",) if chosen == Bin.LOST else ()))
+        return export(kind, rows, columns, name=f"units-{pipe_id}-{bucket}")
+    nodes = [one.node for one in minute_line(pipe_id, bucket).loss.nodes]
+    lost = islice(all_lost(MinuteKey(pipe_id, bucket)), MOST_ROWS)
+    columns = ("position", "child", "destination", "last_seen", *nodes)
+    return export(kind, (_lost_row(one, nodes) for one in lost), columns, name=f"losses-{pipe_id}-{bucket}")
+
+
+def _lost_row(one: LostMessage, nodes: Sequence[str]) -> dict[str, Any]:
+    row = {"position": one.position, "child": one.child, "destination": one.destination, "last_seen": one.last_seen}
+    return row | {node: "seen" if node in one.seen else "" for node in nodes}
+
+
+def _losses(line: MinuteLoss, minute: MinuteKey, after: int) -> MinuteLosses | None:
+    """Return the lost messages of a minute; None without a query if none was lost."""
+    return minute_losses([minute], first=after)[minute] if line.loss.lost else None
 
 
 def _tab(request: HttpRequest) -> str:
@@ -202,4 +228,5 @@ def _revision_row(row: PipeRevision) -> dict[str, Any]:
 
 def _loss_row(line: MinuteLoss) -> dict[str, Any]:
     row = {"minute": line.starts, "sealed_at": line.sealed_at, "accepted": line.accepted}
-    return row | {name: line.bins.get(name, 0) for name in BINS} | {"unacked": line.unacked, "late": line.late}
+    own = {"unacked": line.unacked, "late": line.late, "loss_share": line.loss.share}
+    return row | {name: line.bins.get(name, 0) for name in BINS} | own

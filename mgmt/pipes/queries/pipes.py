@@ -13,7 +13,7 @@ from mgmt.alerts.queries.alerts import open_loss_alerts
 from mgmt.deliveries.queries.health import health_rows
 from mgmt.deliveries.queries.undelivered import UndeliveredCause
 from mgmt.ledger.queries.bucket_range import MINUTE_S, BucketRange, bucket_at, rate_per_s
-from mgmt.ledger.queries.minutes import minute_lines
+from mgmt.ledger.queries.minutes import lost_sealed, minute_lines
 from mgmt.ledger.queries.timing import end_to_end_p95
 from mgmt.models import Alert, Destination, DestinationHealth, FactRow, Pipe, PipeRevision
 
@@ -86,7 +86,7 @@ def pipe_lines(
             per_s=rates.get(pipe.id, 0.0),
             lag_p95_us=lags.get(pipe.id),
             delivered=sum(line.bins.get(Bin.DELIVERED, 0) for line in minutes.get(pipe.id, [])),
-            lost_sealed=sum(line.bins.get(Bin.LOST, 0) for line in minutes.get(pipe.id, []) if line.sealed_at),
+            lost_sealed=lost_sealed(minutes.get(pipe.id, [])),
             causes=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id),
             needs_you=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id and trouble.needs_you),
             health=health.get(pipe.id, ()),

@@ -35,7 +35,8 @@ def test_minutes_are_those_of_the_pipe_page(alices: Client, api: APIClient, trut
         assert of_page["minute"][:19] == of_api["starts"][:19]
         assert {name: of_page[name] for name in of_api["bins"]} == of_api["bins"]
         assert {name: of_page[name] for name in ("accepted", "unacked", "late")}.items() <= of_api.items()
-        assert bool(of_page["sealed_at"]) == bool(of_api["sealed_at"])
+        assert of_page["loss_share"] == of_api["loss"]["share"]
+        assert bool(of_page["sealed_at"]) == bool(of_api["sealed_at"]) == (of_api["bins_at_seal"] is not None)
     assert found["results"][0]["bins"] == {
         "delivered": 7, "filtered": 0, "duplicate": 0, "dead": 1, "cancelled": 0, "held": 0, "retrying": 1, "queued": 0,
         "lost": 1,
@@ -58,7 +59,10 @@ def test_one_minute_is_that_of_its_page(alices: Client, api: APIClient, truth: T
     line, shown = page.context["line"], page.context["timing"]
     found = api.get(f"{base}/minutes/{bucket}/").json()
     assert (found["accepted"], found["unacked"], found["late"]) == (line.accepted, line.unacked, line.late)
-    assert found["bins"] == line.bins
+    assert (found["bins"], found["bins_at_seal"]) == (line.bins, line.at_seal)
+    loss = found["loss"]
+    assert (loss["due"], loss["lost"], loss["share"]) == (line.loss.due, line.loss.lost, line.loss.share)
+    assert [(node["node"], node["lost"]) for node in loss["nodes"]] == [(one.node, one.lost) for one in line.loss.nodes]
     assert [part["name"] for part in found["destinations"]] == [part.name for part in line.destinations]
     assert_nodes(found["nodes"], shown)
     assert api.get(f"{base}/minutes/{bucket - 100}/").json()["accepted"] == 0

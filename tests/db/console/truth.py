@@ -50,7 +50,10 @@ class Truth:
         self.pipe = pipe
         self.destination = destination
 
-    def fact(self, bucket: int, node: str, fact: str, offsets: list[int], detail: str = "") -> None:
+    def fact(
+        self, bucket: int, node: str, fact: str, offsets: list[int], detail: str = "", *, partition: int = 0
+    ) -> None:
+        """Store a fact, as the Observer of one audit partition does."""
         positions = BitMap64(position_of(1, 0, offset) for offset in offsets)
         FactRow.objects.create(
             pipe_id=self.pipe.id,
@@ -58,7 +61,7 @@ class Truth:
             node=node,
             fact=fact,
             detail=detail,
-            audit_partition=0,
+            audit_partition=partition,
             positions=positions.serialize(),
             count=len(positions),
         )

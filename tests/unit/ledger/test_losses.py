@@ -3,9 +3,10 @@
 import pytest
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import OVERWRITTEN, BucketAccount, BucketFacts, derive
+from controlplane.observer.seal import bin_counts
+from dataplane.ledger.bins import OVERWRITTEN, BucketFacts, derive
 from dataplane.ledger.facts import ACKED, DEDUP, EXPLODED, INGEST, PROCESS, SEEN, Fact, FactKey
-from dataplane.ledger.losses import bucket_loss, counted_loss, lost_units
+from dataplane.ledger.losses import bucket_loss, counted_loss, lost_units, node_counts
 from dataplane.ledger.units import position_of
 from dataplane.names import Purpose
 
@@ -40,14 +41,6 @@ def of_the_talk() -> Facts:
         FactKey(TRANSFORM, Fact.SENT): at(*range(7)),
         FactKey(TRANSMIT, Fact.DELIVERED): at(*range(5)),
     }
-
-
-def sealed_counts(account: BucketAccount) -> tuple[list[dict[str, int | str]], dict[str, dict[str, int]]]:
-    nodes: list[dict[str, int | str]] = [
-        {"node": line.node, "arrived": len(line.arrived), "lost": len(line.lost)} for line in account.nodes
-    ]
-    every = {"": account.upstream, **account.destinations}
-    return nodes, {name: {bin_.value: len(units) for bin_, units in bins.items()} for name, bins in every.items()}
 
 
 def test_losses_match_the_table_of_the_talk():
@@ -136,7 +129,7 @@ def test_record_whose_offset_kafka_reused_was_last_seen_at_ingest():
 
 def test_loss_from_the_counts_of_a_seal_equals_the_loss_from_its_units():
     account = derive(sealed(of_the_talk()))
-    assert counted_loss(*sealed_counts(account)) == bucket_loss(account)
+    assert counted_loss(node_counts(account), bin_counts(account)) == bucket_loss(account)
 
 
 def test_bucket_without_units_has_no_loss():

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from dataplane.causes import Cause
 from mgmt.ids import id_maker
 from mgmt.pipes.models import Pipe
 from mgmt.tenancy.models.tenancy import Tenant
@@ -90,6 +91,16 @@ class Alert(models.Model):
     def figures(self) -> dict[str, Any]:
         """The details without what is only needed to compute them again."""
         return {name: value for name, value in self.details.items() if name not in ("shared", "buckets")}
+
+    @property
+    def counts_messages(self) -> bool:
+        """True if `count` is a number of messages, lost or waiting ones; otherwise it counts failures."""
+        return self.cause in (Cause.LOST, Cause.FAILING, Cause.DELAYED)
+
+    @property
+    def cause_of_dead_letters(self) -> str:
+        """Cause of the dead letters that the alert is about; "" if they may have any, such as after `dead-rate`."""
+        return "" if self.counts_messages or self.cause == Cause.DEAD_RATE else self.cause
 
 
 class AlertChannel(models.Model):

@@ -135,7 +135,7 @@ class AlertDetails:
     can_run_again: bool
     failure: tuple[str, str] = ("", "")
     figures: Sequence[tuple[str, str]] = ()
-    counted: str = "Messages failed"
+    counted: str = "Failures, with repeats"
     can_probe: bool = False
     oldest_at: datetime | None = None
     common: Sequence[str] = ()
@@ -241,15 +241,17 @@ def _sentence(row: Alert) -> str:
         return "Messages wait and are retried. None is lost. The alert is resolved automatically on recovery."
     if row.suspended:
         return f"{where} is suspended. New messages are held and delivered in order once it is resumed. None is lost."
-    messages = f"{row.count} message{'s' if row.count != 1 else ''}"
-    return f"{messages} failed at {row.destination or 'the pipe'} with this cause. They are kept as dead letters."
+    failures = f"{row.count} failure{'s' if row.count != 1 else ''}"
+    return (
+        f"{failures} at {row.destination or 'the pipe'} with this cause. Messages that fail are kept as dead letters."
+    )
 
 
 def _counted(row: Alert) -> str:
     """Return what the alert's count counts."""
     if row.cause == Cause.LOST:
         return "Messages lost"
-    return "Most messages waiting" if row.cause in _WAITING else "Messages failed"
+    return "Most messages waiting" if row.cause in _WAITING else "Failures, with repeats"
 
 
 def _figures(row: Alert) -> list[tuple[str, str]]:

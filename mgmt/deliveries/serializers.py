@@ -186,7 +186,7 @@ class OneLetterOut(LetterOut):
 
 
 class AlertOut(serializers.Serializer[Any]):
-    """An alert. There is one per destination, cause, status and response, with a count of the messages."""
+    """An alert. There is one per destination, cause, status and response, with a count of the failures."""
 
     id = serializers.CharField()
     pipe = serializers.CharField(source="pipe_id")
@@ -196,7 +196,10 @@ class AlertOut(serializers.Serializer[Any]):
     state = serializers.ChoiceField(Alert.State.choices)
     opened_at = serializers.DateTimeField()
     last_at = serializers.DateTimeField()
-    count = serializers.IntegerField()
+    count = serializers.IntegerField(
+        help_text="Failures since it opened; a message that is redriven and fails again counts again. `lost`: messages "
+        "lost. `failing` and `delayed`: most messages that waited at once."
+    )
     status = serializers.IntegerField(help_text="HTTP status of the failures; 0 if there is none or they differ.")
     fingerprint = serializers.CharField(
         help_text="Equal for responses that differ only in ids, numbers and times; `other` for an alert with the rest."

@@ -148,5 +148,7 @@ def _rows(request: HttpRequest, tenant: Tenant, state: str) -> QuerySet[Alert]:
 def _shown(row: Alert, now: datetime) -> AlertDetails:
     of_pipe = waiting(pipe_ids=[row.pipe_id], destination=row.destination)
     found = [one for one in of_pipe if one.destination == row.destination]  # "": held before the steps, or dead in them
-    kinds = {kind: sum(one.count for one in found if one.kind == kind) for kind in OffsetSet.Kind.values}
-    return alert_details(row, held=kinds[OffsetSet.Kind.HELD], dead=kinds[OffsetSet.Kind.DEAD], now=now)
+    held = sum(one.count for one in found if one.kind == OffsetSet.Kind.HELD)
+    causes = {one.cause for one in found} if not row.cause_of_dead_letters else {row.cause_of_dead_letters}
+    dead = sum(one.count for one in found if one.kind == OffsetSet.Kind.DEAD and one.cause in causes)
+    return alert_details(row, held=held, dead=dead, now=now)

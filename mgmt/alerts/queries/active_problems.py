@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Sum
-
-from mgmt.models import Alert, Destination, Pipe, PipeRevision, Seal, Tenant
+from mgmt.deliveries.queries.undelivered import lost_messages
+from mgmt.ledger.queries.bucket_range import BucketRange, bucket_at
+from mgmt.models import Alert, Destination, Pipe, PipeRevision, Tenant
 
 DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class PipeLoss:
-    """Units of a pipe that were lost in buckets sealed in the last day."""
+    """Messages of a pipe that were lost in sealed minutes of the last day, as the home page counts them."""
 
     pipe: Pipe
     units: int
@@ -36,15 +36,12 @@ def active_problems(tenant: Tenant, now: datetime) -> ActiveProblems:
     pipes = {pipe.id: pipe for pipe in Pipe.objects.filter(tenant=tenant).exclude(state=Pipe.State.CLOSED)}
     alerts = Alert.objects.filter(pipe__in=pipes, state__in=(Alert.State.OPENED, Alert.State.ACKNOWLEDGED))
     suspended = Destination.objects.filter(pipe__in=pipes, state=Destination.State.SUSPENDED)
+    span = BucketRange("24h", bucket_at(now - DAY), bucket_at(now))
+    lost = lost_messages(pipes=list(pipes.values()), span=span)
     newest = PipeRevision.objects.filter(pipe__in=pipes).defer("spec").order_by("pipe", "-number").distinct("pipe")
     return ActiveProblems(
         alerts=list(alerts.select_related("pipe").order_by("opened_at")),
         suspended=list(suspended.select_related("pipe").order_by("state_since")),
         failed=[row for row in newest.select_related("pipe") if row.state == PipeRevision.State.FAILED],
-        lost=[PipeLoss(pipes[pipe], units) for pipe, units in _lost(list(pipes), now).items()],
+        lost=[PipeLoss(pipes[pipe], units) for pipe, units in lost.items()],
     )
-
-
-def _lost(pipe_ids: list[str], now: datetime) -> dict[str, int]:
-    sealed = Seal.objects.filter(pipe_id__in=pipe_ids, lost__gt=0, sealed_at__gte=now - DAY)
-    return dict(sealed.order_by("pipe_id").values_list("pipe_id").annotate(Sum("lost")))

@@ -1,18 +1,23 @@
-"""ACKed but undelivered units: dead, held, retrying or lost, by pipe, destination and cause."""
+"""ACKed but undelivered messages: dead, held, retrying or lost, by pipe, destination and cause.
+
+Dead and held messages are counted as on their own pages and in alerts: those on the topics that no redrive has taken.
+The ledger counts retrying and lost ones, as on the pages of a pipe and its minutes.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dataplane.ledger.bins import Bin, Bins, BucketAccount, BucketFacts, derive
-from dataplane.ledger.facts import Fact, cause_of, life_of
-from dataplane.ledger.unitset import UnitSet
-from dataplane.names import transform_node, transmit_node
+from django.db.models import Q
+
+from dataplane.ledger.bins import Bin, BucketAccount, derive
+from dataplane.ledger.facts import Fact
+from mgmt.deliveries.queries.message_selection import waiting
 from mgmt.ledger.queries.bucket_range import BucketRange, start_of
 from mgmt.ledger.queries.ledger import MinuteKey, books_of
 from mgmt.models import DeliveryAttempt, FactRow, Pipe, Seal
 
-_UNDELIVERED_FACTS = (Fact.DEAD, Fact.PARKED, Fact.HELD)
+_Key = tuple[str, str, str, str]  # pipe, destination, bin, cause
 
 
 @dataclass(frozen=True)
@@ -36,32 +41,56 @@ class UndeliveredCause:
         return self.bin != Bin.RETRYING
 
 
-@dataclass(frozen=True)
-class _Part:
-    where: str
-    bin: str
-    cause: str
-    count: int
-
-
 def undelivered(*, pipes: Sequence[Pipe], span: BucketRange) -> list[UndeliveredCause]:
-    """Return all causes within a range: those that need a person first, then by number of messages."""
+    """Return all causes: those that need a person first, then by number of messages.
+
+    span: range of retrying and lost messages; dead and held ones count as long as they are kept
+    """
     names = {pipe.id: pipe.name for pipe in pipes}
-    sealed_losses = _sealed_losses(list(names), span)
-    gathered: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
-    for minute, books in books_of(_suspects(list(names), span) | sealed_losses).items():
-        for part in _parts_of(books, derive(books), lost_is_final=minute in sealed_losses):
-            key = (minute.pipe_id, part.where, part.bin, part.cause)
-            gathered.setdefault(key, []).append((minute.bucket, part.count))
+    gathered: dict[_Key, list[tuple[datetime, int]]] = {}
+    for key, since, count in (*_kept(list(names)), *_in_ledger(list(names), span)):
+        gathered.setdefault(key, []).append((since, count))
     last = _last_attempts(list(names))
     found = [_undelivered_cause(names, key, counts, last) for key, counts in gathered.items()]
     return sorted(found, key=lambda one: (not one.needs_you, -one.count, one.pipe_name, one.where))
 
 
+def lost_messages(*, pipes: Sequence[Pipe], span: BucketRange) -> dict[str, int]:
+    """Return the number of lost messages of each pipe that lost any in sealed minutes of the range."""
+    lost: dict[str, int] = {}
+    for (pipe_id, _, bin_, _), _, count in _in_ledger([pipe.id for pipe in pipes], span):
+        if bin_ == Bin.LOST:
+            lost[pipe_id] = lost.get(pipe_id, 0) + count
+    return lost
+
+
+def _kept(pipe_ids: Sequence[str]) -> Iterable[tuple[_Key, datetime, int]]:
+    """Yield dead and held messages. The reason of a hold is stored with the destination, not with its messages."""
+    for one in waiting(pipe_ids=pipe_ids):
+        cause = one.cause if one.kind == Bin.DEAD else ""
+        yield (one.pipe_id, one.destination, one.kind, cause), one.oldest, one.count
+
+
+def _in_ledger(pipe_ids: Sequence[str], span: BucketRange) -> Iterable[tuple[_Key, datetime, int]]:
+    """Yield retrying messages, and lost ones of sealed minutes: in an open minute, loss is not final."""
+    retried = _retried(pipe_ids, span)
+    sealed = _sealed(pipe_ids, span, retried)
+    for minute, books in books_of(retried | sealed).items():
+        since = start_of(minute.bucket)
+        for (where, bin_), count in _counts(derive(books), lost_is_final=minute in sealed).items():
+            yield (minute.pipe_id, where, bin_, ""), since, count
+
+
+def _counts(account: BucketAccount, *, lost_is_final: bool) -> Mapping[tuple[str, str], int]:
+    names = (Bin.RETRYING, Bin.LOST) if lost_is_final else (Bin.RETRYING,)
+    every = {"": account.upstream, **account.destinations}
+    return {(where, name): len(bins[name]) for where, bins in every.items() for name in names if len(bins[name])}
+
+
 def _undelivered_cause(
     names: Mapping[str, str],
-    key: tuple[str, str, str, str],
-    counts: Sequence[tuple[int, int]],
+    key: _Key,
+    counts: Sequence[tuple[datetime, int]],
     last: Mapping[tuple[str, str, str], DeliveryAttempt],
 ) -> UndeliveredCause:
     pipe_id, where, bin_, cause = key
@@ -73,50 +102,23 @@ def _undelivered_cause(
         bin=bin_,
         cause=cause,
         count=sum(count for _, count in counts),
-        since=start_of(min(bucket for bucket, _ in counts)),
+        since=min(since for since, _ in counts),
         reason=attempt.reason if attempt else "",
         status=attempt.status if attempt else 0,
         next_at=attempt.next_at if attempt else None,
     )
 
 
-def _parts_of(books: BucketFacts, account: BucketAccount, *, lost_is_final: bool) -> Iterable[_Part]:
-    yield from _parts_at(books, "", account.upstream, ("normalize", "enrich", "route"), lost_is_final)
-    for name, bins in account.destinations.items():
-        yield from _parts_at(books, name, bins, (transform_node(name), transmit_node(name)), lost_is_final)
+def _retried(pipe_ids: Sequence[str], span: BucketRange) -> set[MinuteKey]:
+    rows = FactRow.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last))
+    waited = rows.filter(fact__in=(str(Fact.PARKED), str(Fact.HELD), str(Fact.REDRIVEN)))
+    return {MinuteKey(*row) for row in waited.values_list("pipe_id", "bucket").distinct()}
 
 
-def _parts_at(books: BucketFacts, where: str, bins: Bins, nodes: Sequence[str], lost_is_final: bool) -> Iterable[_Part]:
-    rest = bins[Bin.DEAD]
-    for cause, units in _by_cause(books, nodes, Fact.DEAD):
-        here = rest & units
-        rest = rest - here
-        if len(here):
-            yield _Part(where, Bin.DEAD, cause, len(here))
-    if len(bins[Bin.HELD]):  # its facts have rounds, not causes: the cause is stored with the destination
-        yield _Part(where, Bin.HELD, "", len(bins[Bin.HELD]))
-    if len(bins[Bin.RETRYING]):
-        yield _Part(where, Bin.RETRYING, "", len(bins[Bin.RETRYING]))
-    if lost_is_final and len(bins[Bin.LOST]):
-        yield _Part(where, Bin.LOST, "", len(bins[Bin.LOST]))
-
-
-def _by_cause(books: BucketFacts, nodes: Sequence[str], fact: Fact) -> Iterable[tuple[str, UnitSet]]:
-    """Yield causes with their units, newest life first: a unit that was redriven and died again has its last cause."""
-    found = [(key, positions) for key, positions in books.facts.items() if key.node in nodes and key.fact == fact]
-    for key, positions in sorted(found, key=lambda item: (-life_of(item[0].detail), item[0])):
-        yield cause_of(key.detail) if fact == Fact.DEAD else "", UnitSet({key.child: positions})
-
-
-def _suspects(pipe_ids: Sequence[str], span: BucketRange) -> set[MinuteKey]:
-    rows = FactRow.objects.filter(
-        pipe_id__in=pipe_ids, bucket__range=(span.first, span.last), fact__in=[str(fact) for fact in _UNDELIVERED_FACTS]
-    )
-    return {MinuteKey(*row) for row in rows.values_list("pipe_id", "bucket").distinct()}
-
-
-def _sealed_losses(pipe_ids: Sequence[str], span: BucketRange) -> set[MinuteKey]:
-    rows = Seal.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last), lost__gt=0)
+def _sealed(pipe_ids: Sequence[str], span: BucketRange, retried: set[MinuteKey]) -> set[MinuteKey]:
+    """Return the sealed minutes that lost a message at their seal, or that may have lost one since."""
+    rows = Seal.objects.filter(pipe_id__in=pipe_ids, bucket__range=(span.first, span.last))
+    rows = rows.filter(Q(lost__gt=0) | Q(bucket__in={minute.bucket for minute in retried}))
     return {MinuteKey(*row) for row in rows.values_list("pipe_id", "bucket")}
 
 

@@ -9,11 +9,12 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from dataplane.ledger.breakdown import Slice
-from mgmt.ledger.queries.bucket_range import bucket_at
+from mgmt.ledger.queries.bucket_range import bucket_at, start_of
 from mgmt.models import Membership, Pipe, Tenant, User
 from mgmt.services import add_member
 from tests.db.cast import MakeClient
 from tests.db.console.truth import BrowserOf, Truth, go_live
+from tests.db.console.undelivered import store_dead
 
 _SPENT: Final = {
     Slice.INGEST: 1_000,
@@ -76,6 +77,7 @@ def truth(pipe: Pipe, bucket: int) -> Truth:
     found.passed(10)
     found.fact(bucket, "transmit:crm", "delivered", list(range(7)))
     found.fact(bucket, "transmit:crm", "dead", [7], "rejected")
+    store_dead(pipe, range(7, 8), start_of(bucket))
     found.fact(bucket, "transmit:crm", "parked", [8], "1")
     found.lag(bucket, "ingest", "out", [1_000] * 10)
     found.lag(bucket, "normalize", "in", [2_000] * 10)

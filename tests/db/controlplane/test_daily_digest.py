@@ -9,11 +9,12 @@ from django.core import mail
 
 from controlplane.observer import digest
 from controlplane.observer.digest import next_digest, send_digests
-from mgmt.models import Alert, AlertChannel, Destination, Pipe, PipeRevision, Seal, Tenant, User
+from mgmt.ledger.queries.bucket_range import bucket_at
+from mgmt.models import Alert, AlertChannel, Destination, Pipe, PipeRevision, Tenant, User
 from mgmt.services import create_pipe
 from tests.db.cast import MakeSpec
 from tests.db.channels import add_active_channel
-from tests.db.console.truth import go_live
+from tests.db.console.truth import Truth, go_live
 
 pytestmark = pytest.mark.django_db
 EVENING = datetime(2026, 11, 20, 21, tzinfo=UTC)
@@ -30,6 +31,15 @@ def channel(tenant: Tenant) -> AlertChannel:
 def alert(pipe: Pipe, **fields: Any) -> None:
     given = {"destination": "crm", "cause": "rejected", "opened_at": EVENING, "last_at": EVENING, "count": 3}
     Alert.objects.create(pipe=pipe, **given | fields)
+
+
+def lose(pipe: Pipe, at: datetime) -> None:
+    """Store a sealed minute in which the process lanes passed two messages without a report."""
+    go_live(pipe)
+    truth = Truth(pipe)
+    truth.fact(bucket_at(at), "ingest", "sent", [1, 2], "acked")
+    truth.passed(10)
+    truth.seal(bucket_at(at), accepted=2, lost=2)
 
 
 @pytest.mark.parametrize(
@@ -49,14 +59,14 @@ def test_digest_lists_active_problems_with_links(channel: AlertChannel, pipe: Pi
     alert(pipe)
     alert(pipe, cause="timeout", state=Alert.State.ACKNOWLEDGED)
     Destination.objects.filter(pipe=pipe).update(state="suspended", state_cause="rejected", state_since=EVENING)
+    lose(pipe, MORNING - timedelta(hours=1))
     PipeRevision.objects.filter(pipe=pipe).update(state="failed", state_reason="its topics cannot be made")
-    Seal.objects.create(pipe_id=pipe.id, bucket=1, sealed_at=MORNING, accepted=9, unacked=0, lost=2, bins={}, nodes=[])
     assert send_digests(MORNING) == 1
     (sent,) = mail.outbox
     assert (sent.to, sent.subject) == (["ops@example.com"], "[Penstock] 5 active problems at Alice's")
     for said in (
-        "orders to crm: rejected, 3 messages since 2026-11-20 21:00 UTC\n",
-        "orders to crm: timeout, 3 messages since 2026-11-20 21:00 UTC; acknowledged",
+        "orders to crm: rejected, 3 failures since 2026-11-20 21:00 UTC\n",
+        "orders to crm: timeout, 3 failures since 2026-11-20 21:00 UTC; acknowledged",
         "orders to crm: suspended since",
         "orders: revision 1 failed: its topics cannot be made",
         "orders: 2 lost in the last 24 hours",
@@ -69,8 +79,7 @@ def test_no_digest_is_sent_without_active_problems(channel: AlertChannel, pipe: 
     go_live(pipe)
     alert(pipe, state=Alert.State.RESOLVED, resolved_at=EVENING)
     alert(pipe, cause="timeout", state=Alert.State.SNOOZED, snoozed_until=MORNING + timedelta(days=1))
-    Seal.objects.create(pipe_id=pipe.id, bucket=1, sealed_at=EVENING - timedelta(days=1), accepted=9, unacked=0, lost=2,
-                        bins={}, nodes=[])  # fmt: skip
+    lose(pipe, MORNING - timedelta(days=1, minutes=1))
     assert send_digests(MORNING) == 0
     assert mail.outbox == []
 

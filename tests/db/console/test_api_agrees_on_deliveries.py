@@ -117,15 +117,15 @@ def test_counts_of_dead_letters_and_held_messages_are_those_of_their_pages(
     alices: Client, api: APIClient, truth: Truth, base: str, now: datetime
 ):
     pipe = truth.pipe
-    store_dead(pipe, range(20), now)
-    store_dead(pipe, range(20, 23), now, cause="expired")
-    store_dead(pipe, range(23, 25), now, cause="step", where="")
+    store_dead(pipe, range(100, 120), now)
+    store_dead(pipe, range(120, 123), now, cause="expired")
+    store_dead(pipe, range(123, 125), now, cause="step", where="")
     store_held(pipe, range(7), now)
     store_held(pipe, range(7, 11), now, where="")
     heaps = alices.get(reverse("console:dead", args=[pipe.id])).context["get_heaps"]()
     held = alices.get(reverse("console:held", args=[pipe.id])).context
     found = api.get(f"{base}/waiting/").json()
-    assert (found["dead"], found["held"]) == (25, 11)
+    assert (found["dead"], found["held"]) == (26, 11)
     by_kind: dict[str, list[Any]] = {"dead": [], "held": []}
     for one in found["results"]:
         by_kind[one["kind"]].append((one["destination"], one["cause"], one["count"]))
@@ -161,7 +161,8 @@ def test_summary_has_the_alerts_and_problems_of_the_tenant(
     alices: Client, api: APIClient, truth: Truth, home: str, now: datetime, bucket: int
 ):
     alert = open_alert(truth.pipe, now)
-    truth.seal(bucket - 3, accepted=9, lost=2)
+    truth.fact(bucket - 3, "ingest", "sent", [1, 2], "acked")
+    truth.seal(bucket - 3, accepted=2, lost=2)
     Destination.objects.update(state="suspended", state_cause="rejected", state_since=now)
     found = api.get(f"{home}/summary/").json()
     assert found["unacknowledged_alerts"] == alices.get("/alerts/").context["get_opened"]() == 1

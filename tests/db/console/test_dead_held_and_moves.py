@@ -318,7 +318,7 @@ def test_other_tenant_gets_404_for_a_dead_letter(browser_of: BrowserOf, charlie:
 
 
 def test_home_sums_held_messages_of_all_rounds_in_one_line(
-    alices: Client, pipe: Pipe, bucket: int, browser_of: BrowserOf
+    alices: Client, pipe: Pipe, bucket: int, now: datetime, browser_of: BrowserOf
 ):
     go_live(pipe)
     found = Truth(pipe)
@@ -326,6 +326,8 @@ def test_home_sums_held_messages_of_all_rounds_in_one_line(
     found.passed(6)
     found.fact(bucket, "transmit:crm", "held", [0, 1, 2], "0")
     found.fact(bucket, "transmit:crm", "held", [3, 4, 5], "1")
+    store_held(pipe, range(3), now - timedelta(hours=2))
+    store_held(pipe, range(3, 6), now)
     home = alices.get("/").content.decode()
     assert home.count("crm: held") == 1
     assert f'<a href="{url_of("held", pipe)}">6</a>' in home

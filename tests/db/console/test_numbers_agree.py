@@ -17,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.observer.seal import seal_row
+from mgmt.alerts.services.alerts import FailureGroup, note_failures
 from mgmt.deliveries.queries.message_selection import MessageSelection
 from mgmt.ledger.queries.bucket_range import bucket_at, start_of
 from mgmt.ledger.queries.ledger import accounts
@@ -181,3 +182,18 @@ def test_alert_counts_only_the_dead_letters_of_its_cause(alices: Client, scene: 
     now: datetime = timezone.now()
     store_dead(scene.pipe, range(40, 45), now, cause="timeout")
     assert "Dead letters now 2 " in text_of(alices, f"/pipes/{scene.pipe.id}/alerts/{scene.alert.id}/")
+
+
+def test_alert_of_a_paused_pipe_counts_the_dead_letters_of_its_steps_of_any_cause(alices: Client, scene: Scene):
+    now: datetime = timezone.now()
+    store_dead(scene.pipe, range(40, 43), now, cause="route", where="")
+    note_failures(failures=[FailureGroup(scene.pipe.id, "", "dead-rate", 3, now, {}, suspended=True)], now=now)
+    alert = Alert.objects.get(cause="dead-rate")
+    assert "Dead letters now 3 " in text_of(alices, f"/pipes/{scene.pipe.id}/alerts/{alert.id}/")
+
+
+def test_list_of_alerts_says_what_each_count_counts(alices: Client, scene: Scene):
+    Alert.objects.create(pipe=scene.pipe, cause="lost", count=1, opened_at=timezone.now(), last_at=timezone.now())
+    listed = text_of(alices, "/alerts/")
+    assert f" {scene.alert.count} failures " in listed
+    assert " 1 message " in listed

@@ -105,6 +105,7 @@ def after() -> dict[str, Any]:
     services.close_pipe(pipe=Pipe.objects.get(name="archive"))
     services.pause_pipe(pipe=Pipe.objects.get(name="quiet"))
     orders = Pipe.objects.get(name="orders")
+    _replace(orders)
     patience = Patience(TOLD_S)
     while not (waiting(pipe_ids=[orders.id], destination="audit") and orders.alerts.exists()):
         assert not patience.is_over, "no dead letter or no alert is recorded"
@@ -182,6 +183,17 @@ def _ramp(pipe: Pipe) -> None:
     revision = services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice)
     services.begin_ramp(revision=revision, share=25, now=timezone.now())
     services.hold_ramp(ramp=Ramp.objects.get(revision=revision), by=alice, now=timezone.now())
+
+
+def _replace(pipe: Pipe) -> None:
+    """Replace the live revision at once, so that a page offers to revert to it."""
+    alice = User.objects.get(username="alice")
+    spec = pipe.revisions.get(number=1).spec
+    services.publish_revision(pipe=pipe, spec=spec, based_on=1, author=alice, at_once=True)
+    patience = Patience(LIVE_S)
+    while not pipe.revisions.filter(number=2, state=PipeRevision.State.LIVE).exists():
+        assert not patience.is_over, "the second revision is not live"
+        time.sleep(0.5)
 
 
 def _watch(pipe: Pipe) -> None:

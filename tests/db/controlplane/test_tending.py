@@ -156,14 +156,14 @@ def test_alert_is_mailed_once_within_a_minute_and_so_is_its_resolution(pipe: Pip
     assert [send_due(SOON), send_due(SOON)] == [1, 0]
     (message,) = mail.outbox
     assert message.to == ["alice@example.com"]
-    for words in ("orders", "crm", "3 messages", "held; none is lost", "answered 401", "curl -X POST x", alert.id):
+    for words in ("orders", "crm", "3 failures", "held; none is lost", "answered 401", "curl -X POST x", alert.id):
         assert words in message.body, words
     fail(pipe, at=SOON)
     assert send_due(SOON + timedelta(minutes=5)) == 0, "repeated failures send no notice"
     resolve_alert(alert=alert, now=NOW + timedelta(minutes=10), resolution="deliveries succeed again")
     assert send_due(NOW + timedelta(minutes=10)) == 1
     assert "0:10:00" in mail.outbox[1].body
-    assert "6 messages" in mail.outbox[1].body
+    assert "6 failures" in mail.outbox[1].body
 
 
 def test_alert_webhook_is_signed(pipe: Pipe, tenant: Tenant, hook: Any):

@@ -37,6 +37,7 @@ def create_pipe(box: Box, url: str, var: Path) -> dict[str, str]:
     """Create the example's pipe as alice, delivering to `url`; return the variables that the script prints."""
     body = json.loads((EXAMPLES / "pipe.json").read_text())
     body["spec"]["destinations"]["books"]["url"] = url
+    body["name"] = "examples"  # other tests of this box have a pipe with the name of the file
     (var / "pipe.json").write_text(json.dumps(body))
     password = said_by(box, "tests/e2e/scene.py", "people")["password"]
     env = {"PENSTOCK_URL": box.env["PENSTOCK_WEB_URL"], "PENSTOCK_USER": "alice", "PENSTOCK_PASSWORD": password}

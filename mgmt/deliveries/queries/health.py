@@ -16,7 +16,7 @@ from mgmt.models import AttemptCount, DestinationHealth, FactRow, LaneSignal
 
 MOST_MINUTES: Final = 60  # minutes whose messages are counted exactly; of later ones by the sizes of their sets
 _TRANSFORM, _TRANSMIT = transform_node(""), transmit_node("")
-# How a set of this fact changes the number of messages that wait at a destination.
+# Change of the number of messages that wait at a destination, by node and fact.
 _CHANGES: Final[Mapping[tuple[str, str], int]] = {
     (_TRANSFORM, Fact.SENT): 1,
     (_TRANSMIT, Fact.DELIVERED): -1,

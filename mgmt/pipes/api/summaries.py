@@ -1,4 +1,4 @@
-"""What the home page shows: the problems of a tenant, and its pipes with their figures."""
+"""API of the home page: the problems of a tenant, and its pipes with their figures."""
 
 from django.utils import timezone
 from rest_framework.request import Request

@@ -74,6 +74,7 @@ class Front:
         self._budget = ByteBudget(HELD_BYTES)
         self._waiting = self._uploading = 0
         self._streaming: set[asyncio.Task[Any]] = set()
+        self._stopping = False
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +100,8 @@ class Front:
             self.active -= 1
 
     def stop(self) -> None:
-        """End the streams, which would run for minutes: their browsers reconnect to the next process."""
+        """End the streams, also those about to begin: they would run for minutes, and their browsers reconnect."""
+        self._stopping = True
         for task in self._streaming:
             task.cancel()
 
@@ -182,7 +184,7 @@ class Front:
         self._streaming.add(task)
         try:
             await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
-            while not gone.done():
+            while not (gone.done() or self._stopping):
                 data = await _run(self._streams, next, found.events, None)
                 if data is None:
                     break

@@ -225,7 +225,7 @@ def test_revision_is_live_when_all_processes_hold_its_records(provisioner: Provi
     assert end is not None
     all_hold(cell, end - 1)
     provisioner.tick()
-    assert "holds control records up to" in revision_of(pipe).state_reason
+    assert "has read control records up to" in revision_of(pipe).state_reason
     revision = revision_of(pipe)
     tick_to(provisioner, revision, "live", end)
     assert revision.state_reason == ""

@@ -23,7 +23,6 @@ SIZES: Final = {"desk": (1440, 900), "phone": (390, 844)}
 THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
 EVERY: Final[tuple[tuple[Theme, str], ...]] = tuple((theme, size) for theme in THEMES for size in SIZES)
 DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "desk"), ("dark", "phone"))
-OTHER_DIAGONAL: Final[tuple[tuple[Theme, str], ...]] = (("light", "phone"), ("dark", "desk"))
 AT_ONCE: Final = 2
 CHROMIUM: Final = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 AXE: Final = Path(__file__).parents[1] / "vendor" / "axe-core-4.14.1" / "axe.min.js"

@@ -6,7 +6,7 @@ fails here, so a new one cannot be forgotten.
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from localbox.testing import ROOT, Box
 from mgmt.page_urls import urlpatterns
 from tests.e2e.conftest import said_by
 from tests.e2e.crawl import Found, crawl
-from tests.e2e.look import DIAGONAL, OTHER_DIAGONAL, Complaints, Theme, look, picture, pictures, sign_in, source_of
+from tests.e2e.look import DIAGONAL, EVERY, Complaints, Theme, look, picture, pictures, sign_in, source_of
 from tests.support.patience import Patience
 from tests.support.receiver import Receiver
 from tests.support.sender import Sender
@@ -103,19 +103,22 @@ def test_every_route_is_reached_by_a_link_or_a_form(chrome: Browser, scene: Scen
     assert ROUTES - SIGNED_OUT - SHOWN_FOR_A_WHILE - reached == set()
 
 
-@pytest.mark.parametrize(
-    "corners",
-    [
-        pytest.param(DIAGONAL, id="light at the desk, dark on the phone"),
-        pytest.param(OTHER_DIAGONAL, id="light on the phone, dark at the desk", marks=pytest.mark.long),
-    ],
-)
-def test_every_page_is_clean_at_both_widths_in_both_themes(
-    chrome: Browser, scene: Scene, corners: tuple[tuple[Theme, str], ...]
-):
+def test_every_page_is_clean_at_the_desk_in_light_and_on_the_phone_in_dark(chrome: Browser, scene: Scene):
+    """Filtered pages have the same templates: test_every_page_with_filters_is_clean_in_all_four_corners visits them."""
+    pages = {title: url for title, url in _crawled(chrome, scene, "alice").pages.items() if "?" not in url}
+    assert_clean(chrome, scene, pages, DIAGONAL)
+
+
+@pytest.mark.long
+def test_every_page_with_filters_is_clean_in_all_four_corners(chrome: Browser, scene: Scene):
+    assert_clean(chrome, scene, _crawled(chrome, scene, "alice").pages, EVERY)
+
+
+def assert_clean(
+    chrome: Browser, scene: Scene, pages: Mapping[str, str], corners: tuple[tuple[Theme, str], ...]
+) -> None:
     complaints = Complaints()
     session = sign_in(chrome, scene.base, "alice", scene.password)
-    pages = _crawled(chrome, scene, "alice").pages
     look(pages, complaints, session=session, into=scene.into, corners=corners)
     assert not complaints.found, "\n".join(complaints.found)
 

@@ -15,7 +15,7 @@ from controlplane.observer.ledger_entries import purpose_of
 from controlplane.observer.sealing import Sealer
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
 from dataplane.runtime.telemetry.metrics_registry import MetricReading, MetricsRegistry
-from mgmt.models import Alert, Heartbeat, OffsetSet, Pipe
+from mgmt.models import Alert, Heartbeat, Lease, OffsetSet, Pipe
 
 REMEMBERED: Final = timedelta(minutes=10)  # a writer silent for longer was stopped on purpose, or has raised an alarm
 _PURPOSES: Final = {AUDIT_TOPIC: "audit", HEARTBEAT_TOPIC: "heartbeats"}
@@ -69,14 +69,15 @@ class ObserverMetrics:
             yield MetricReading("penstock_observer_open_minutes", self._sealer.open_minutes)
             yield MetricReading("penstock_sealed_minutes_total", sums.minutes)
             yield MetricReading("penstock_sealed_messages_total", sums.accepted)
-            yield MetricReading("penstock_lost_units_total", sums.lost)
+            for cell, lost in sums.lost.copy().items():
+                yield MetricReading("penstock_lost_units_total", lost, (cell,))
 
 
 def stored() -> list[MetricReading]:
     """Return the metrics that are read from rows; an empty list while Postgres is down."""
     now = datetime.now(UTC)
     try:
-        return [*heartbeats(now), *counts()]
+        return [*heartbeats(now), *counts(), *changes(now)]
     except (DatabaseError, InterfaceError) as exc:
         log.warning("metrics from rows unavailable", error=f"{type(exc).__name__}: {exc}"[:300])
         return []
@@ -100,6 +101,12 @@ def heartbeats(now: datetime) -> Iterator[MetricReading]:
             "held_pipes": body.get("held_pipes", 0),
         }
         yield from (MetricReading(f"penstock_writer_{name}", value, labels) for name, value in figures.items())
+
+
+def changes(now: datetime) -> Iterator[MetricReading]:
+    """Yield 1 for each cell that a controller changes now. The alarms about losses use it."""
+    for cell, holder in Lease.objects.filter(until__gt=now).exclude(holder="").values_list("cell_id", "holder"):
+        yield MetricReading("penstock_cell_changing", 1, (cell, holder))
 
 
 def counts() -> Iterator[MetricReading]:

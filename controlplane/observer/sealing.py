@@ -1,13 +1,14 @@
 """Seal buckets: track the open ones, store the ingest offsets at which each ended, and store the final accounts."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
 import structlog
 from django.db import transaction
-from msgspec import Struct
+from msgspec import Struct, field
 
 from controlplane.observer.days import open_days, unsealed
 from controlplane.observer.merge import PipeBucket
@@ -28,11 +29,14 @@ log = structlog.get_logger(__name__)
 
 
 class SealTotals(Struct):
-    """Totals since the Sealer started: buckets of pipes sealed, messages ACKed in them, and units lost in them."""
+    """Totals since the Sealer started: buckets of pipes sealed, messages ACKed in them, and units lost by cell.
+
+    A cell is counted from its first bucket on, with 0: Prometheus sees no increase of a series that has just begun.
+    """
 
     minutes: int = 0
     accepted: int = 0
-    lost: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
 
 
 class Sealer:
@@ -52,6 +56,8 @@ class Sealer:
     def remember(self, cells: dict[PipeBucket, str]) -> None:
         """Add buckets that received facts, each with the cell that reported it last."""
         self._open |= cells
+        for cell in cells.values():
+            self.sums.lost[cell] += 0
 
     def load(self, partition: int) -> None:
         """Add the open buckets of an audit partition that this Observer has just taken."""
@@ -105,7 +111,8 @@ class Sealer:
     def _count(self, seals: list[Seal]) -> None:
         self.sums.minutes += len(seals)
         self.sums.accepted += sum(seal.accepted for seal in seals)
-        self.sums.lost += sum(seal.lost for seal in seals)
+        for seal in seals:
+            self.sums.lost[self._open[seal.pipe_id, seal.bucket]] += seal.lost
 
     def _without_sealed(self, due: list[PipeBucket]) -> list[PipeBucket]:
         """Return the buckets that are not sealed, and forget the others: late facts do not change a seal."""

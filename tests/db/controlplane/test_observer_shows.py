@@ -8,13 +8,13 @@ import pytest
 from django.db import OperationalError
 
 from controlplane.observer import metrics
-from controlplane.observer.metrics import ObserverMetrics, counts, heartbeats, stored
+from controlplane.observer.metrics import ObserverMetrics, changes, counts, heartbeats, stored
 from controlplane.observer.sealing import Sealer
 from dataplane.ledger.heartbeat import HeartbeatRecord as Beat
 from dataplane.metrics import METRICS
 from dataplane.names import AUDIT_TOPIC
 from dataplane.runtime.telemetry.metrics_registry import process_readings
-from mgmt.models import Heartbeat, OffsetSet, Pipe
+from mgmt.models import Cell, Heartbeat, Lease, OffsetSet, Pipe
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -26,6 +26,11 @@ def beat(writer: str, at: datetime, state: str = "running") -> None:
         cell="c1", writer=writer, kind="process", epoch=1, incarnation="i", state=state, table_offset=0, at=at,
         body=msgspec.to_builtins(said),
     )  # fmt: skip
+
+
+def change(until: datetime) -> None:
+    cell, _ = Cell.objects.get_or_create(id="c1")
+    Lease.objects.create(cell=cell, holder="deploy", what="a rollout", taken_at=NOW, until=until)
 
 
 def record(at_ms: int) -> SimpleNamespace:
@@ -58,13 +63,33 @@ def test_messages_that_need_attention_are_summed_over_all_pipes(pipe: Pipe):
 
 def test_every_metric_of_the_observer_is_served():
     beat("process-0", datetime.now(UTC))
-    told = ObserverMetrics()
-    told.begin(Sealer(60))
+    change(until=datetime.now(UTC) + timedelta(minutes=1))
+    told, sealer = ObserverMetrics(), Sealer(60)
+    sealer.remember({("pipe_1", 1): "c1"})
+    told.begin(sealer)
     told.read([record(10_000)], now_s=12.5)
     families = {family.name for family in told.registry.collect()}
     families |= {reading.name.removesuffix("_total") for reading in (*told.own(), *stored())}
     own = {reading.name.removesuffix("_total") for reading in process_readings()}
     assert families - own == {metric.name.removesuffix("_total") for metric in METRICS if metric.part == "observer"}
+
+
+def test_cell_changes_while_a_controller_holds_its_lease():
+    change(until=NOW + timedelta(seconds=1))
+    assert list(changes(NOW)) == [("penstock_cell_changing", 1, ("c1", "deploy"))]
+    assert list(changes(NOW + timedelta(seconds=1))) == []
+    Lease.objects.update(holder="")
+    assert list(changes(NOW)) == []
+
+
+def test_losses_are_counted_by_cell_from_zero():
+    told, sealer = ObserverMetrics(), Sealer(60)
+    told.begin(sealer)
+    sealer.remember({("pipe_1", 1): "c1", ("pipe_1", 2): "c2"})
+    sealer.sums.lost["c2"] += 3
+    assert {one.labels: one.value for one in told.own() if one.name == "penstock_lost_units_total"} == {
+        ("c1",): 0, ("c2",): 3,
+    }  # fmt: skip
 
 
 def test_observer_is_behind_by_the_newest_records_age_and_not_at_all_without_records():

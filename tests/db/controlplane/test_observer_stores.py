@@ -262,6 +262,16 @@ def test_minute_that_all_readers_have_passed_is_sealed_with_its_account(store: L
 
 
 @pytest.mark.usefixtures("pipe")
+def test_lost_units_are_counted_for_the_cell_that_reported_the_minute(store: LedgerStore):
+    records = one_minute(2)
+    records[2] = audit([fact("transmit:crm", "delivered", [0])], [OffsetMark(EGRESS, 0, 2)])
+    sealer = sealer_of(store, records)
+    assert sealer.step(NOW, ends) == 1
+    assert Seal.objects.get().lost == 1
+    assert dict(sealer.sums.lost) == {"c1": 1}
+
+
+@pytest.mark.usefixtures("pipe")
 def test_minute_that_transmit_has_not_passed_stays_open(store: LedgerStore):
     sealer = sealer_of(store, one_minute(1))
     assert sealer.step(NOW, ends) == 0

@@ -109,7 +109,7 @@ class TopicCreator:
         missing = [plan for name, plan in wanted.items() if name not in found]
         if missing:
             self._create(missing)
-        self._mend([wanted[name] for name in found])
+        self._correct_settings([wanted[name] for name in found])
         return found | self._see([plan.name for plan in missing])
 
     def _create(self, plans: list[TopicPlan]) -> None:
@@ -139,7 +139,7 @@ class TopicCreator:
             return False
         return True
 
-    def _mend(self, plans: list[TopicPlan]) -> None:
+    def _correct_settings(self, plans: list[TopicPlan]) -> None:
         if not plans:
             return
         resources = [ConfigResource(ResourceType.TOPIC, plan.name) for plan in plans]

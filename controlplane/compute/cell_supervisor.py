@@ -68,12 +68,12 @@ class CellSupervisor:
         cell: str,
         files: ComputeFiles,
         launcher: ApplicationLauncher,
-        ask_to_stop: Callable[[str, str], None],
+        request_stop: Callable[[str, str], None],
         chance: Callable[[], float],
     ) -> None:
         self._files = files
         self._launcher = launcher
-        self._ask_to_stop = ask_to_stop
+        self._request_stop = request_stop
         self._chance = chance
         self._cell = cell
         self._child: subprocess.Popen[bytes] | None = None
@@ -158,7 +158,7 @@ class CellSupervisor:
             self._signal(StopStage.TERM, running, now)
             return
         self._stage, self._since = StopStage.DRAIN, now
-        self._ask_to_stop(self._cell, running.incarnation)
+        self._request_stop(self._cell, running.incarnation)
         log.info("asked to stop", cell=self._cell, epoch=running.epoch, incarnation=running.incarnation)
 
     def _sweep(self, running: RunningApplication, now: float) -> None:

@@ -24,7 +24,7 @@ from controlplane.compute.files import ComputeFiles, StateFileError
 from controlplane.compute.launch import SparkLauncher
 from controlplane.compute.pods import pod_from
 from controlplane.compute.port import DesiredApplication
-from controlplane.compute.stopping import ask_to_stop
+from controlplane.compute.stopping import request_stop
 from dataplane.addresses import DEFAULT_KAFKA
 from dataplane.runtime.telemetry.metrics_registry import MetricReading, MetricsRegistry
 
@@ -77,7 +77,7 @@ class ApplicationKeeper:
         return self._desired_by_cell.get(cell)
 
     def _ask(self, cell: str, incarnation: str) -> None:
-        ask_to_stop(self._kafka, cell, incarnation)
+        request_stop(self._kafka, cell, incarnation)
 
 
 class KeeperSettings(Struct, frozen=True):

@@ -14,8 +14,8 @@ SEND_S: Final = 5.0
 log = structlog.get_logger(__name__)
 
 
-def ask_to_stop(kafka: str, cell: str, incarnation: str) -> threading.Thread:
-    """Publish the stop record in a thread; if Kafka is away for 5 s, the caller's signals end the application."""
+def request_stop(kafka: str, cell: str, incarnation: str) -> threading.Thread:
+    """Publish the stop record in a thread; if Kafka is unreachable for 5 s, the caller's signals end the process."""
     thread = threading.Thread(target=_send, args=(kafka, cell, incarnation), daemon=True)
     thread.start()
     return thread

@@ -149,8 +149,8 @@ def why_bad(snapshot: DeployerSnapshot, step: RolloutStepView, cell: CellStatus)
         return f"{cell.missing} did not start within {policy.up_s:g} s" if late else ""
     if cell.silent_s > policy.silent_s:
         return f"{cell.missing} has not reported for more than {policy.silent_s:g} s"
-    if cell.deaths > policy.deaths:
-        return f"a lane crashed {cell.deaths} times"
+    if cell.lane_restarts > policy.lane_restarts:
+        return f"a lane crashed {cell.lane_restarts} times"
     return _why_worse(step.before, cell.found, policy)
 
 

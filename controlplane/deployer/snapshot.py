@@ -51,7 +51,7 @@ class CellStatus(Struct, frozen=True):
     occupied: which other controller is changing it, in words; "" if none; even a rollback waits for that
     missing:  the expected writer that has been silent longest in the present application; "" if all are fresh
     silent_s: seconds of that silence; infinite if the writer never sent a heartbeat
-    deaths:   restarts of the lane that has been restarted most often in this application
+    lane_restarts: restarts of the lane that has been restarted most often in this application
     found:    error rate in the minutes since its lanes came up
     """
 
@@ -59,7 +59,7 @@ class CellStatus(Struct, frozen=True):
     occupied: str = ""
     missing: str = ""
     silent_s: float = 0.0
-    deaths: int = 0
+    lane_restarts: int = 0
     found: CellErrorRate = CellErrorRate()
 
 
@@ -78,7 +78,7 @@ class RolloutPolicy(Struct, frozen=True):
     up_s:         seconds within which all lanes of a cell must report
     watch_s:      seconds for which a cell is watched before the next one's step
     silent_s:     seconds of silence after which a lane counts as gone
-    deaths:       restarts allowed per lane: one may be due to a fault that is not the release's
+    lane_restarts: restarts allowed per lane: one may be due to a fault that is not the release's
     failed_more:  allowed increase of the share of failing messages (0..1)
     slower_us:    allowed increase of the lag's 95th percentile, in microseconds; twice the earlier lag is allowed, too
     enough:       number of messages below which nothing is judged
@@ -87,7 +87,7 @@ class RolloutPolicy(Struct, frozen=True):
     up_s: float
     watch_s: float
     silent_s: float = 20.0
-    deaths: int = 1
+    lane_restarts: int = 1
     failed_more: float = 0.05
     slower_us: int = 1_000_000
     enough: int = 50

@@ -80,7 +80,7 @@ def _status(step: RolloutStep, now: datetime) -> CellStatus:
         occupied=occupied,
         missing=quietest if silent_s > FRESH_S else "",
         silent_s=silent_s,
-        deaths=max((len(known) - 1 for known in step.lanes.values()), default=0),
+        lane_restarts=max((len(known) - 1 for known in step.lanes.values()), default=0),
         found=msgspec.convert(step.found, CellErrorRate),
     )
 

@@ -36,7 +36,7 @@ def judge_cells(now: datetime) -> int:
 
 def observations(now: datetime) -> list[CellObservation]:
     """Return the observation of every cell, with at most ten queries for any number of cells."""
-    beats, anything_heard = _beats(now)
+    beats, any_heartbeat = _beats(now)
     holders = dict(Lease.objects.filter(until__gt=now).values_list("cell_id", "holder"))
     lost, behind = _lost(now), _behind_us(now)
     return [
@@ -44,7 +44,7 @@ def observations(now: datetime) -> list[CellObservation]:
             cell=cell.id,
             lanes=cell.lanes,
             beats=beats[cell.id],
-            anything_heard=anything_heard,
+            any_heartbeat=any_heartbeat,
             lost=lost.get(cell.id, 0),
             behind_us=behind.get(cell.id, 0),
             changing=holders.get(cell.id, ""),

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from controlplane.observer.attempts import at_us
 from controlplane.observer.merge import clean
 from dataplane.causes import Cause
-from dataplane.ledger.deadletter import can_run_again, death_of, original_of
+from dataplane.ledger.deadletter import can_run_again, dead_letter_reason, original_of
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.names import PartitionKey, Purpose, transmit_node
 from dataplane.tables.redrives import EARLY_RELEASE_PREFIX, REDRIVE_PREFIX, RedriveProgress, decode_progress
@@ -69,7 +69,7 @@ class LedgerEntries(Struct):
             self._examine(who(letter), message.value() or b"")
         # A letter of transmit has the request's body; one of the steps has the event's, which returns to the steps.
         ended_at_transmit = letter.node == transmit_node(letter.destination)
-        if is_copy and (ended_at_transmit or (not letter.destination and can_run_again(death_of(headers)))):
+        if is_copy and (ended_at_transmit or (not letter.destination and can_run_again(dead_letter_reason(headers)))):
             self.places.append(_stored_position(meta, OffsetSet.Kind.DEAD, letter.cause, message))
 
     def _examine(self, key: FailureKey, body: bytes) -> None:
@@ -111,13 +111,13 @@ def cause_of_suspension(signal: DestinationSignal) -> str:
 
 
 def _letter(meta: MessageMeta, headers: Headers, message: Any) -> DeadLetter:
-    death = death_of(headers)
+    why_dead = dead_letter_reason(headers)
     return DeadLetter(
         **_listed(meta, message),
-        node=clean(death.node, 60),
-        cause=clean(death.cause, 40),
-        detail=clean(death.detail, 300),
-        answer=clean(death.answer, 2_100),
+        node=clean(why_dead.node, 60),
+        cause=clean(why_dead.cause, 40),
+        detail=clean(why_dead.detail, 300),
+        answer=clean(why_dead.answer, 2_100),
         bucket=meta.bucket,
         revision=meta.revision,
         attempts=meta.attempt,

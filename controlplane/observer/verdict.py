@@ -47,7 +47,7 @@ class ObservedHeartbeat(Struct, frozen=True):
 class CellObservation(Struct, frozen=True):
     """State of a cell at `now`.
 
-    anything_heard: some process of Penstock, of this cell or not, has sent a heartbeat within SILENT
+    any_heartbeat: some process of Penstock, of this cell or not, has sent a heartbeat within SILENT
     lost:           units lost in recently sealed buckets
     behind_us:      wait between ingest and process in microseconds, p95 of the last two minutes
     changing:       the controller that holds the cell's lease, or ""
@@ -56,7 +56,7 @@ class CellObservation(Struct, frozen=True):
     cell: str
     lanes: Mapping[str, int]
     beats: list[ObservedHeartbeat]
-    anything_heard: bool
+    any_heartbeat: bool
     lost: int
     behind_us: int
     changing: str
@@ -128,7 +128,7 @@ def _silent(beat: ObservedHeartbeat | None, now: datetime) -> str:
 
 def _why_unknown(look: CellObservation) -> str:
     """Return why the cell cannot be judged: if all processes are silent, the Observer or Kafka is at fault."""
-    if look.anything_heard:
+    if look.any_heartbeat:
         return ""
     return "no process has sent a heartbeat: Kafka or the Observer may be down while the cells run"
 

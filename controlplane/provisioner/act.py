@@ -83,7 +83,7 @@ class Effects(Struct):
 
 
 def act(effects: Effects, action: ProvisionerAction, now: datetime) -> None:
-    """Execute one action. Raises ControlTopicError, TopicsNotReadyError or KafkaException while Kafka is away."""
+    """Execute one action. Raises ControlTopicError, TopicsNotReadyError or, without Kafka, KafkaException."""
     match action:
         case PlacePipe():
             place_pipe(pipe=action.pipe, cell=action.cell, by=action.by)

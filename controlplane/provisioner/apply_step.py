@@ -33,7 +33,7 @@ from mgmt.services import (
 def apply_step(effects: Effects, step: MigrationStep, now: datetime) -> None:
     """Execute one step. If the interlocks refuse it, the next snapshot shows the reason.
 
-    Raises PipeMigration.DoesNotExist, and KafkaException while Kafka is away.
+    Raises PipeMigration.DoesNotExist, and KafkaException while Kafka is unreachable.
     """
     row = PipeMigration.objects.select_related("pipe").get(id=step.relocation)
     open_row = PipeMigration.objects.filter(id=row.id, state__in=PipeMigration.UNDER_WAY)

@@ -182,7 +182,7 @@ class IngestApp:
             if len(plain) > self._limit:
                 raise self._too_large()
             if time_slice.is_over:
-                await time_slice.give_way()
+                await time_slice.yield_to_loop()
         return bytes(plain)
 
     async def _chunks(self, protocol: Any, flight: InFlightBytes) -> bytes:

@@ -41,13 +41,13 @@ class AckJournal:
 
     def write(self, acks: list[JournalledAck]) -> None:
         """Write the lines to the file in one write. Raises OSError if they cannot be written; then none counts."""
-        self._mend()
+        self._repair()
         before = os.fstat(self._file.fileno()).st_size
         try:
             write_all(self._file, b"".join(_encode(ack) + b"\n" for ack in acks))
         except OSError:
             self._torn_at = before
-            self._mend()
+            self._repair()
             raise
 
     def rotate(self) -> None:
@@ -55,7 +55,7 @@ class AckJournal:
 
         Raises OSError if the disk refuses; then nothing is lost, and the call may be repeated.
         """
-        self._mend()
+        self._repair()
         if self._sent.exists():  # left by a killed run: reported together with the entries written since
             with append_to(self._sent) as kept:
                 write_all(kept, self._growing.read_bytes())
@@ -65,7 +65,7 @@ class AckJournal:
         self._file.close()
         self._file = append_to(self._growing)
 
-    def _mend(self) -> None:
+    def _repair(self) -> None:
         """Remove the remains of a failed write; reopen the file if a failed rotation left it closed."""
         if self._file.closed:
             self._file = append_to(self._growing)

@@ -314,7 +314,7 @@ class IngestReplica:
                 refused[count] = refusal
             count += 1
             if time_slice.is_over:
-                await time_slice.give_way()
+                await time_slice.yield_to_loop()
         self._usage.add(request.route.pipe.pipe, len(request.metas), request.size_bytes, REQUEST_EFFORT + count)
         return count, refused
 

@@ -17,10 +17,10 @@ class TimeSlice:
 
     @property
     def is_over(self) -> bool:
-        """True if `give_way` is due. A hot path."""
+        """True if `yield_to_loop` is due. A hot path."""
         return perf_counter() > self._due_s
 
-    async def give_way(self) -> None:
+    async def yield_to_loop(self) -> None:
         """Yield to the other requests, then begin the next slice."""
         await asyncio.sleep(0)
         self._due_s = perf_counter() + TURN_S

@@ -22,7 +22,7 @@ from dataplane.jobs.lake_batch import LakeGroup, ends_of, file_facts, groups_of,
 from dataplane.jobs.lake_table import LakeTable, LakeWrite
 from dataplane.ledger.audit import AUDIT_VERSION, AuditRecord, OffsetMark
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.deadletter import DeathCause
+from dataplane.ledger.deadletter import DeadLetterReason
 from dataplane.ledger.facts import Fact, FactBook, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.report_parts import encode_parts
@@ -148,9 +148,9 @@ class LakeWriter:
             self._outbox.send(self._cell.topics["retry-in"].name, None, value=value, key=key, headers=headers)
             return
         dead = msgspec.structs.replace(failed.meta, stopwatch=_stamp(failed.meta, Slice.DEAD_LETTER))
-        death = DeathCause(transmit_node(dead.destination), Cause.EXPIRED, f"retry period ended: {reason}")
+        why_dead = DeadLetterReason(transmit_node(dead.destination), Cause.EXPIRED, f"retry period ended: {reason}")
         original = (self._cell.topics["lake"].name, row.partition, row.offset)
-        self._letters.send(None, death, meta=dead, headers=headers, value=value, original=original, key=key)
+        self._letters.send(None, why_dead, meta=dead, headers=headers, value=value, original=original, key=key)
 
     def _file_dead(self, metas: Sequence[MessageMeta]) -> None:
         for meta in metas:

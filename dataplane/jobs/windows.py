@@ -27,7 +27,7 @@ from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import bucket_of, partition_base
 from dataplane.names import WIRE_VERSION, Purpose, lane_group, query_group
 from dataplane.plan.queries import needs_query
-from dataplane.plan.taps import TapClock, decode_clock, encode_clock, pane_place
+from dataplane.plan.taps import TapClock, decode_clock, encode_clock, pane_partition
 from dataplane.spec import PipeSpec
 from dataplane.spec.windows import WINDOW_SOURCE
 from dataplane.tables.records import TopicRecord
@@ -139,7 +139,7 @@ class WindowWriter:
     def _produce_current(self, row: Row) -> None:
         if self._panes is not None:
             key, body = bytes(row.key), None if row.body is None else bytes(row.body)
-            partition = pane_place(key, self._panes.partitions)
+            partition = pane_partition(key, self._panes.partitions)
             self._reporter.produce(self._panes.name, body, key=key, partition=partition)
 
     def _produce_result(self, row: Row, facts: FactBook, now_us: int) -> None:

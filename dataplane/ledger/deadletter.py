@@ -25,7 +25,7 @@ DETAIL_BYTES: Final = 2_000
 ANSWER_BYTES: Final = 10_000
 
 
-class DeathCause(Struct, frozen=True):
+class DeadLetterReason(Struct, frozen=True):
     """Node and cause of a message's end.
 
     cause:  one of a closed list
@@ -41,25 +41,25 @@ class DeathCause(Struct, frozen=True):
     part: bool = False
 
 
-def dead_headers(meta: MessageMeta, headers: Headers, death: DeathCause) -> Headers:
+def dead_headers(meta: MessageMeta, headers: Headers, why_dead: DeadLetterReason) -> Headers:
     """Return the headers of a dead letter; `headers` are those of the message, of which the first is Meta."""
-    return [(META_HEADER, encode_meta(meta)), *alive_headers(headers[1:]), *_marks(death)]
+    return [(META_HEADER, encode_meta(meta)), *without_dead_letter_headers(headers[1:]), *_marks(why_dead)]
 
 
-def reference_headers(meta: MessageMeta, death: DeathCause, original: str) -> Headers:
+def reference_headers(meta: MessageMeta, why_dead: DeadLetterReason, original: str) -> Headers:
     """Return the headers of a dead letter by reference; `original` is `<topic>/<partition>/<offset>`."""
-    return [(META_HEADER, encode_meta(meta)), *_marks(death), (ORIGINAL_HEADER, original.encode())]
+    return [(META_HEADER, encode_meta(meta)), *_marks(why_dead), (ORIGINAL_HEADER, original.encode())]
 
 
-def alive_headers(headers: Headers) -> Headers:
+def without_dead_letter_headers(headers: Headers) -> Headers:
     """Return the headers without those of a dead letter, as a redriven message has them."""
     return [header for header in headers if header[0] not in _MARKS]
 
 
-def death_of(headers: Headers) -> DeathCause:
+def dead_letter_reason(headers: Headers) -> DeadLetterReason:
     """Return node, cause, detail and answer of a dead letter; a missing header gives ""."""
     found = {name: value.decode("utf-8", "replace") for name, value in headers if name in _MARKS}
-    return DeathCause(
+    return DeadLetterReason(
         node=found.get(NODE_HEADER, ""),
         cause=found.get(CAUSE_HEADER, ""),
         detail=found.get(DETAIL_HEADER, ""),
@@ -68,9 +68,9 @@ def death_of(headers: Headers) -> DeathCause:
     )
 
 
-def can_run_again(death: DeathCause) -> bool:
+def can_run_again(why_dead: DeadLetterReason) -> bool:
     """Return True if a dead letter ended in the pipe's steps and has the event's own body: the steps can run on it."""
-    return death.node in PROCESS_NODES[:3] and not death.part
+    return why_dead.node in PROCESS_NODES[:3] and not why_dead.part
 
 
 def original_of(headers: Headers) -> str:
@@ -78,15 +78,15 @@ def original_of(headers: Headers) -> str:
     return next((value.decode("utf-8", "replace") for name, value in headers if name == ORIGINAL_HEADER), "")
 
 
-def _marks(death: DeathCause) -> Headers:
+def _marks(why_dead: DeadLetterReason) -> Headers:
     marks = [
-        (NODE_HEADER, _cut(death.node, NODE_BYTES)),
-        (CAUSE_HEADER, _cut(death.cause, NODE_BYTES)),
-        (DETAIL_HEADER, _cut(death.detail, DETAIL_BYTES)),
+        (NODE_HEADER, _cut(why_dead.node, NODE_BYTES)),
+        (CAUSE_HEADER, _cut(why_dead.cause, NODE_BYTES)),
+        (DETAIL_HEADER, _cut(why_dead.detail, DETAIL_BYTES)),
     ]
-    if death.answer:
-        marks.append((ANSWER_HEADER, _cut(death.answer, ANSWER_BYTES)))
-    if death.part:
+    if why_dead.answer:
+        marks.append((ANSWER_HEADER, _cut(why_dead.answer, ANSWER_BYTES)))
+    if why_dead.part:
         marks.append((PART_HEADER, b"1"))
     return marks
 

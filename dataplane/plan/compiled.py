@@ -42,7 +42,7 @@ class CompiledPlan:
     dedup:         identity of an event; None if the pipe has no dedup
     windows:       one tap per window, applied to events that have passed enrich
     keeps_order:   True if a destination needs the messages of a key in order of arrival
-    one_way:       True if there is one destination and no route
+    has_one_destination:       True if there is one destination and no route
     edits_once:    True if no stage after normalize reads the body
     needs_about:   True if an expression or step reads more than the body
     masks:         True if a step masks a value
@@ -60,7 +60,7 @@ class CompiledPlan:
         self.normalize = CompiledStage("normalize", spec.normalize, salt)
         self.enrich = CompiledEnrich(spec.enrich)
         self.route = CompiledRoutes(spec.routes, self.destinations) if spec.routes is not None else None
-        self.one_way = self.route is None and len(self.destinations) == 1
+        self.has_one_destination = self.route is None and len(self.destinations) == 1
         self.transform = {
             name: CompiledStage(f"transform.{name}", spec.transform.get(name, []), salt) for name in spec.destinations
         }

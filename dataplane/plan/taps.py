@@ -122,7 +122,7 @@ def key_digest(pipe: str, window: str, definition: bytes, by: bytes) -> bytes:
     return blake2b(b"\0".join((pipe.encode(), window.encode(), definition, by)), digest_size=16).digest()
 
 
-def pane_place(key: bytes, partitions: int) -> int:
+def pane_partition(key: bytes, partitions: int) -> int:
     """Return the partition of the `panes` topic that has a key's current values."""
     return int.from_bytes(key[:4]) % partitions
 

@@ -55,12 +55,12 @@ def _normalized(stage: CompiledStage, unit: _Unit) -> Iterator[_Unit]:
         yield unit
         return
     try:
-        alive = _edited(stage.before, unit)
-        bodies = stage.explode(unit.read()) if alive and stage.explodes else None
+        remaining = _edited(stage.before, unit)
+        bodies = stage.explode(unit.read()) if remaining and stage.explodes else None
     except StageError:
         return
     if bodies is None:
-        yield from [unit] if alive else []
+        yield from [unit] if remaining else []
         return
     for number, body in enumerate(bodies):
         child = _Unit(msgspec.structs.replace(unit.meta, id=f"{unit.meta.id}.{number}", child=number), body)
@@ -84,7 +84,7 @@ def _sent(plan: CompiledPlan, destination: str, unit: _Unit, rows: TableRows) ->
     """Return the body after enrich, route and transform; None if the unit does not reach the destination."""
     if not plan.enrich.is_idle:
         unit.value = plan.enrich(unit.read(), rows, about(unit.meta))
-    sole = plan.one_way
+    sole = plan.has_one_destination
     if plan.route is not None:
         names = plan.route(unit.read(), about(unit.meta))
         if destination not in names:

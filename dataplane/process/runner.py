@@ -10,7 +10,7 @@ from typing import Final
 
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.deadletter import DeathCause
+from dataplane.ledger.deadletter import DeadLetterReason
 from dataplane.ledger.meta import META_HEADER, encode_meta
 from dataplane.ledger.units import dense
 from dataplane.names import ENTRANCE, INPUTS_OF, transform_node
@@ -122,18 +122,18 @@ class Runner:
             for item in (*items, *results):
                 item.about = about(item.meta)
         run.stages_begin()
-        alive = self._normalize(run, plan, items)
-        times = _times(alive)
+        remaining = self._normalize(run, plan, items)
+        times = _times(remaining)
         run.stage_over("normalize", self._lane.lags, times)
         if not plan.enrich.is_idle:
-            alive = self._enrich(run, plan.enrich, rows, alive)
-            times = _times(alive)
+            remaining = self._enrich(run, plan.enrich, rows, remaining)
+            times = _times(remaining)
         if plan.windows:
-            self._taps.tap(run, plan.windows, alive)
-            alive = [*alive, *results]
-            times = _times(alive)
-        for destination, due in self._route(run, plan, alive).items():
-            self._transform(run, plan, destination, due, times if due is alive else _times(due))
+            self._taps.tap(run, plan.windows, remaining)
+            remaining = [*remaining, *results]
+            times = _times(remaining)
+        for destination, due in self._route(run, plan, remaining).items():
+            self._transform(run, plan, destination, due, times if due is remaining else _times(due))
         run.items = []  # do not keep the bodies until the delivery reports
         self._holding.note(run, len(items) + len(results))
         return run
@@ -170,9 +170,9 @@ class Runner:
         if why.cause is Cause.INTERNAL_ERROR:
             self._log_once(run.pipe, item.meta.revision, why)
         run.dead(node, why.cause, item.meta)
-        death = DeathCause(node, why.cause, why.detail, part=item.part)
+        why_dead = DeadLetterReason(node, why.cause, why.detail, part=item.part)
         original = (self._input, run.partition, offset_of(item))
-        self._letters.send(run, death, meta=item.meta, headers=item.headers, value=item.original, original=original)
+        self._letters.send(run, why_dead, meta=item.meta, headers=item.headers, value=item.original, original=original)
         run.owed += 1
 
     def _log_once(self, pipe: str, revision: int, why: StageError) -> None:
@@ -202,7 +202,7 @@ class Runner:
         """
         if steps.is_idle:
             return items
-        alive = []
+        remaining = []
         for item in items:
             try:
                 if run.budget is not None:
@@ -216,10 +216,10 @@ class Runner:
                 run.filtered("normalize", "filter", item.meta)
             else:
                 item.value, item.body = value if body is None else UNREAD, body
-                alive.append(item)
+                remaining.append(item)
         if steps.peeks:
             self._tail.show("normalize", items)
-        return items if len(alive) == len(items) else alive
+        return items if len(remaining) == len(items) else remaining
 
     def _explode(self, run: MessageRun, stage: CompiledStage, items: list[ProcessItem]) -> list[ProcessItem]:
         children: list[ProcessItem] = []
@@ -245,7 +245,7 @@ class Runner:
         self, run: MessageRun, stage: CompiledEnrich, rows: TenantRows, items: list[ProcessItem]
     ) -> list[ProcessItem]:
         """Return the items with their rows; dead-letter those that fail."""
-        alive = []
+        remaining = []
         for item in items:
             try:
                 if run.budget is not None:
@@ -254,9 +254,9 @@ class Runner:
             except StageError as exc:
                 self.dead_letter(run, "enrich", item, exc)
             else:
-                alive.append(item)
-        run.stage_over("enrich", self._lane.lags, _times(alive))
-        return alive
+                remaining.append(item)
+        run.stage_over("enrich", self._lane.lags, _times(remaining))
+        return remaining
 
     def _route(self, run: MessageRun, plan: CompiledPlan, items: list[ProcessItem]) -> Mapping[str, list[ProcessItem]]:
         """Return the items of each destination; without routes each destination gets all of them."""
@@ -265,7 +265,7 @@ class Runner:
                 run.passed(items)
             return dict.fromkeys(plan.destinations, items)
         routed: dict[str, list[ProcessItem]] = {}
-        alive = []
+        remaining = []
         for item in items:
             try:
                 if run.budget is not None:
@@ -278,11 +278,11 @@ class Runner:
                 run.filtered("route", "unrouted", item.meta)
                 continue
             item.ways = len(names)
-            alive.append(item)
+            remaining.append(item)
             for name in names:
                 routed.setdefault(name, []).append(item)
-        run.passed(alive)
-        run.stage_over("route", self._lane.lags, _times(alive))
+        run.passed(remaining)
+        run.stage_over("route", self._lane.lags, _times(remaining))
         return routed
 
     def _transform(
@@ -345,7 +345,7 @@ class Runner:
         if run.budget is not None:
             run.budget.check()
         stage = plan.transform[item.meta.destination]
-        sole = plan.one_way or item.ways == 1
+        sole = plan.has_one_destination or item.ways == 1
         value = stage.before(item.read() if sole else decode(item.written(stage.where)), item.about)
         if value is DROPPED:
             run.filtered(transform_node(item.meta.destination), "filter", item.meta)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import DeathCause, alive_headers, can_run_again
+from dataplane.ledger.deadletter import DeadLetterReason, can_run_again, without_dead_letter_headers
 from dataplane.ledger.facts import Fact, FactKey
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.names import ENTRANCE, PartitionKey, transmit_node
@@ -128,17 +128,17 @@ def _from_offset(offsets: BitMap64, first: int) -> BitMap64:
     return left
 
 
-def is_for(job: RedriveJob, meta: MessageMeta, death: DeathCause) -> bool:
+def is_for(job: RedriveJob, meta: MessageMeta, why_dead: DeadLetterReason) -> bool:
     """Return True if a record belongs to the job.
 
     A redrive to a destination takes only messages that were dead-lettered at transmit; one without a destination takes
-    those that ended in the pipe's steps. The node of `death` is "" for a record that is no dead letter.
+    those that ended in the pipe's steps. The node of `why_dead` is "" for a record that is no dead letter.
     """
     if (meta.pipe, meta.destination) != job.name:
         return False
     if job.what != "redrive":
         return True
-    return death.node == transmit_node(meta.destination) if meta.destination else can_run_again(death)
+    return why_dead.node == transmit_node(meta.destination) if meta.destination else can_run_again(why_dead)
 
 
 def returned_record(
@@ -159,7 +159,7 @@ def returned_record(
         meta = msgspec.structs.replace(meta, **fresh, through=through, as_of=as_of)
     if what == "redrive":
         meta = msgspec.structs.replace(meta, attempt=meta.attempt + 1, life=meta.attempt + 1)
-    return meta, [(META_HEADER, encode_meta(meta)), *alive_headers(without_leave_header(headers)[1:])]
+    return meta, [(META_HEADER, encode_meta(meta)), *without_dead_letter_headers(without_leave_header(headers)[1:])]
 
 
 def fact_of(what: What, meta: MessageMeta) -> FactKey:

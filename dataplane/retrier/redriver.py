@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from dataplane.ledger.deadletter import death_of, original_of
+from dataplane.ledger.deadletter import dead_letter_reason, original_of
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.names import PartitionKey
 from dataplane.retrier.redrive_job import FAR, RedriveJob, fact_of, is_for, returned_record
@@ -141,7 +141,7 @@ class Redriver:
         except (KeyError, msgspec.DecodeError):
             self.job.useless(place, offset)
             return
-        if original_of(headers) or not is_for(self.job, meta, death_of(headers)):
+        if original_of(headers) or not is_for(self.job, meta, dead_letter_reason(headers)):
             self.job.useless(place, offset)
             return
         self._allowance -= 1

@@ -19,7 +19,7 @@ from confluent_kafka import Message
 
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.deadletter import DeathCause
+from dataplane.ledger.deadletter import DeadLetterReason
 from dataplane.ledger.facts import Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.ledger.stopwatch import forward_stamp
@@ -222,10 +222,10 @@ class RetrierWork:
         fact = FactKey(node, Fact.DEAD, dead_detail(cause, meta.life), meta.child)
         token = PassedOnToken(retry.slot, message.offset(), meta, fact)
         original = (*self._lane.slots.place(retry.slot), message.offset())
-        death = DeathCause(node, cause, detail)
+        why_dead = DeadLetterReason(node, cause, detail)
         headers = without_leave_header(retry.headers)
         dead = msgspec.structs.replace(meta, stopwatch=forward_stamp(meta, _wall_us(), Slice.DEAD_LETTER))
-        self._letters.send(token, death, meta=dead, headers=headers, value=message.value(), original=original)
+        self._letters.send(token, why_dead, meta=dead, headers=headers, value=message.value(), original=original)
 
     def _send(
         self, topic: TopicRecord, retry: RetryMessage, routing: dict[str, Any], extra_headers: Headers, fact: FactKey

@@ -93,7 +93,7 @@ class TransmitWork:
         now_s = time.monotonic()
         self._order.poll(now_s)
         self._queues.poll(now_s, shared=self._targets.shared)
-        self._sender.tell_all = self._book.samples
+        self._sender.reads_all_details = self._book.samples
         for answer in chain(self._sender.poll(BUSY_WAIT_S), self._writer.poll()):
             token = answer.token
             if isinstance(token, Delivery):

@@ -31,7 +31,9 @@ def up(settings: BoxSettings, *, names: Sequence[str] = (), extra: Sequence[str]
     if detach:
         return _up_detached(settings, names, extra)
     print(f"penstock starts at {settings.var}", flush=True)
-    supervisor = Supervisor(settings, programs(settings, names, extra), crew=partial(replicas, settings, names))
+    supervisor = Supervisor(
+        settings, programs(settings, names, extra), desired_replicas=partial(replicas, settings, names)
+    )
     code = supervisor.run(on_ready=lambda: _print_links(settings))
     sys.stdout.flush()
     os._exit(code)  # everything is stopped; a thread that still waits for jars must not delay the exit

@@ -56,11 +56,11 @@ class Supervisor:
         programs: Sequence[Program],
         *,
         say: Callable[[str], None] | None = None,
-        crew: Callable[[], Sequence[Program] | None] = lambda: None,
+        desired_replicas: Callable[[], Sequence[Program] | None] = lambda: None,
     ) -> None:
-        """`crew`: returns the desired programs of ingest, whose number changes; None: keep the present ones."""
+        """Run programs. `desired_replicas` returns the programs of ingest, whose number changes; None keeps them."""
         self._settings = settings
-        self._crew = crew
+        self._desired_replicas = desired_replicas
         self._look_again = 0.0
         self._say = say or _print
         self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="probe")
@@ -115,7 +115,7 @@ class Supervisor:
         if time.monotonic() < self._look_again:
             return
         self._look_again = time.monotonic() + FOLLOW_S
-        if (desired_programs := self._crew()) is None:
+        if (desired_programs := self._desired_replicas()) is None:
             return
         wanted = {program.name: program for program in desired_programs}
         running = {one.program.name for one in self._running}

@@ -96,7 +96,7 @@ class Loopback:
 class EchoSender(transmitting.MemorySender):
     """Sender that answers 204 to every request on the next poll."""
 
-    tell_all = False
+    reads_all_details = False
 
     def poll(self, wait_s: float) -> Iterator[HttpResponse]:
         begun, self.begun, self.requests = self.begun, [], []

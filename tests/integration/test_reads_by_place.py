@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import DeathCause, dead_headers
+from dataplane.ledger.deadletter import DeadLetterReason, dead_headers
 from dataplane.ledger.facts import ACKED
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.ledger.units import position_of
@@ -66,7 +66,7 @@ class Stored:
 
     def _store(self, topic: str, pipe: Pipe, body: bytes) -> tuple[str, int]:
         meta = MessageMeta(1, "m1", pipe.id, 1, "shop", 0, 0, 29_000_000, destination="crm")
-        death = DeathCause("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
+        death = DeadLetterReason("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
         headers = dead_headers(meta, [(META_HEADER, encode_meta(meta))], death)
         found: list[int] = []
         self._producer.produce(

@@ -15,7 +15,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import DeathCause, dead_headers
+from dataplane.ledger.deadletter import DeadLetterReason, dead_headers
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta, read_meta
 from dataplane.ledger.units import format_position, position_of
 from dataplane.names import INPUTS_OF, WIRE_VERSION, LaneKind, Purpose, lane_group, output_topic, transmit_node
@@ -123,7 +123,7 @@ class CrashCell:
             headers: Headers = [(META_HEADER, encode_meta(meta)), ("content-type", b"application/json")]
             if purpose == "dead":
                 headers = dead_headers(
-                    meta, headers, DeathCause(transmit_node(destination), "rejected", "answered 400")
+                    meta, headers, DeadLetterReason(transmit_node(destination), "rejected", "answered 400")
                 )
             self._produce(purpose, body, headers, key)
             positions.add(format_position(position))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 
-from dataplane.ledger.deadletter import death_of
+from dataplane.ledger.deadletter import dead_letter_reason
 from dataplane.ledger.meta import Headers, MessageMeta, read_meta
 from dataplane.ledger.units import format_position
 from dataplane.names import PartitionKey, Purpose
@@ -36,7 +36,7 @@ def dead_letters(plane: DataPlane, pipe: str) -> list[DeadLetter]:
     """Return all dead letters of one pipe."""
     found = []
     for record in stored(plane, "dead", pipe):
-        death = death_of(record.headers)
+        death = dead_letter_reason(record.headers)
         about = (death.node, death.cause, death.detail)
         found.append(DeadLetter(format_position(record.meta.position), *about, record.body))
     return found

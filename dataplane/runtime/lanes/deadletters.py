@@ -6,7 +6,7 @@ children of a message that its steps enlarged, may not; then the dead letter nam
 
 from typing import Any
 
-from dataplane.ledger.deadletter import DeathCause, dead_headers, reference_headers
+from dataplane.ledger.deadletter import DeadLetterReason, dead_headers, reference_headers
 from dataplane.ledger.meta import Headers, MessageMeta
 from dataplane.record_limits import CLIENT_MAX_BYTES, wire_bytes
 from dataplane.runtime.producers.tracked_producer import TrackedProducer
@@ -27,7 +27,7 @@ class DeadLetterWriter:
     def send(
         self,
         token: Any,
-        death: DeathCause,
+        why_dead: DeadLetterReason,
         *,
         meta: MessageMeta,
         headers: Headers,
@@ -41,7 +41,7 @@ class DeadLetterWriter:
         original: topic, partition and offset of the record that the message was read from
         routing:  key or partition of the dead letter
         """
-        marked = dead_headers(meta, headers, death)
+        marked = dead_headers(meta, headers, why_dead)
         if not fits(value, routing.get("key"), marked):
-            marked, value = reference_headers(meta, death, "/".join(map(str, original))), b""
+            marked, value = reference_headers(meta, why_dead, "/".join(map(str, original))), b""
         self._outbox.send(self._topic, token, value=value, headers=marked, **routing)

@@ -31,7 +31,7 @@ class BreakerGossip:
         self._topic = lane.cell.topics["signals"].name
         self._reported: dict[DestinationTarget, SignalFields] = {}
         self._began_us = time.time_ns() // 1_000
-        self._tell_due = self._read_due = 0.0
+        self._publish_due = self._read_due = 0.0
         self._consumer: Any = topic_reader(lane.settings.kafka, self._topic)
 
     def poll(self, now_s: float) -> None:
@@ -39,8 +39,8 @@ class BreakerGossip:
         if now_s >= self._read_due:
             self._read_due = now_s + READ_EVERY_S
             self._read()
-        if now_s >= self._tell_due:
-            self._tell_due = now_s + EVERY_S
+        if now_s >= self._publish_due:
+            self._publish_due = now_s + EVERY_S
             for target in self._targets:
                 self._report(target, now_s)
 
@@ -50,10 +50,10 @@ class BreakerGossip:
 
     def _report(self, target: DestinationTarget, now_s: float) -> None:
         view = view_of(target)
-        settles = target.owes_word and target.breaker.state == "closed"
+        settles = target.is_close_unpublished and target.breaker.state == "closed"
         if self._reported.get(target, PLAIN) == view and not settles:
             return
-        target.owes_word = target.owes_word and not settles
+        target.is_close_unpublished = target.is_close_unpublished and not settles
         self._reported[target] = view
         signal = signal_of(target, self._lane.identity.cell, self._lane.identity.writer, now_s)
         self._lane.producer.send(self._topic, None, key=signal_key(signal).encode(), value=encode_signal(signal))

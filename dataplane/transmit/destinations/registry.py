@@ -40,7 +40,7 @@ class TargetRegistry:
     def find(self, pipe: str, name: str) -> DestinationTarget:
         """Return the target; it is locked for as long as the control table has no record of it."""
         target = self._known.get((pipe, name))
-        return target if target is not None else self._meet(pipe, name)
+        return target if target is not None else self._create(pipe, name)
 
     def shared(self, since_s: float) -> bool:
         """Return True if messages for more than one destination were read since `since_s` (monotonic)."""
@@ -54,7 +54,7 @@ class TargetRegistry:
         if target is not None:
             _apply_signal(target, signal)
 
-    def _meet(self, pipe: str, name: str) -> DestinationTarget:
+    def _create(self, pipe: str, name: str) -> DestinationTarget:
         record = self._table.destination(pipe, name)
         known = record or DestinationRecord(pipe, name, 0, "active", _NOWHERE, [])
         secrets = open_secrets(known, self._open) if record else OpenedSecrets(Cause.UNKNOWN_DESTINATION)
@@ -114,7 +114,7 @@ def _apply_signal(target: DestinationTarget, signal: DestinationSignal) -> None:
         # A prober also adopts an opening whose time is over: one lane has to probe, and to publish the recovery.
         target.breaker.adopt_open(now_s, now_s + min((signal.until_us - now_us) / 1_000_000, SHUT_S))
         target.opened_us = signal.at_us
-        target.owes_word = target.seat.prober
+        target.is_close_unpublished = target.seat.prober
 
 
 def _apply_slowness(target: DestinationTarget, signal: DestinationSignal) -> None:

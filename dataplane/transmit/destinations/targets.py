@@ -71,7 +71,8 @@ class DestinationTarget:
         self.slow_us = 0  # Unix time of the last applied signal that changed it
         self.budget = RetryBudget()
         self.opened_us = 0  # Unix time at which its breaker opened in this lane
-        self.owes_word = False  # other lanes believe its breaker open and wait for this lane's signal that it is closed
+        # other lanes believe its breaker open and wait for this lane's signal that it is closed
+        self.is_close_unpublished = False
         self.throttle = ConcurrencyLimit(record.to.concurrency * seat.share, now_s)
         self.shut_until_s = 0.0  # no sends before this (Retry-After)
         self.suspended = ""

@@ -97,13 +97,13 @@ class _Lent(socket.socket):
 class _Transfer:
     """One reusable easy handle and its current request. Its client identity, or the lack of one, never changes."""
 
-    def __init__(self, ground: HttpPolicy, identity: ClientIdentity | None) -> None:
+    def __init__(self, policy: HttpPolicy, identity: ClientIdentity | None) -> None:
         self.curl = pycurl.Curl()
         self.identity = identity
         self.token: Any = None
         self.forbidden = self.is_loop = False
         self.retry_after = ""
-        self._allowed, self._own = ground.allowed, ground.own
+        self._allowed, self._own = policy.allowed, policy.own
         self._keep = self._read = self._read_headers = 0
         self._read_at_most = MAX_ANSWER_BYTES
         self._kept: list[bytes] = []
@@ -114,13 +114,13 @@ class _Transfer:
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.NOPROXY, "*")
         curl.setopt(pycurl.FOLLOWLOCATION, 0)
-        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTPS | (0 if ground.https_only else pycurl.PROTO_HTTP))
+        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTPS | (0 if policy.https_only else pycurl.PROTO_HTTP))
         curl.setopt(pycurl.TCP_NODELAY, 1)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
         curl.setopt(pycurl.HEADERFUNCTION, self._header)
-        if ground.ca_file:
-            curl.setopt(pycurl.CAINFO, ground.ca_file)
+        if policy.ca_file:
+            curl.setopt(pycurl.CAINFO, policy.ca_file)
         if identity is not None:
             curl.setopt(pycurl.SSLCERT_BLOB, identity.certificate.encode())
             curl.setopt(pycurl.SSLKEY_BLOB, identity.key.encode())
@@ -177,15 +177,15 @@ class _Transfer:
 class HttpSender:
     """Sender of up to MAX_TRANSFERS POST requests at once: `begin` starts one, `poll` yields those that ended."""
 
-    def __init__(self, ground: HttpPolicy) -> None:
+    def __init__(self, policy: HttpPolicy) -> None:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, MAX_TRANSFERS)
-        self._ground = ground
+        self._policy = policy
         self._free: list[_Transfer] = []
         self._free_as: dict[ClientIdentity, list[_Transfer]] = {}
         self._busy: set[_Transfer] = set()
         self._refused: list[HttpResponse] = []
-        self.tell_all = True  # read address and times of successful answers, too: this costs a tenth of a send
+        self.reads_all_details = True  # read address and times of successful answers, too: this costs a tenth of a send
 
     @property
     def active(self) -> int:
@@ -217,7 +217,7 @@ class HttpSender:
 
     def _begin(self, request: HttpRequest) -> None:
         free = self._free if request.identity is None else self._free_as.get(request.identity)
-        transfer = free.pop() if free else _Transfer(self._ground, request.identity)
+        transfer = free.pop() if free else _Transfer(self._policy, request.identity)
         try:
             transfer.begin(request)
             self._multi.add_handle(transfer.curl)
@@ -247,7 +247,7 @@ class HttpSender:
             answer = HttpResponse(transfer.token, status, code, message, "", transfer.forbidden, total_us=total_us)
             answer.body, answer.retry_after = transfer.kept, transfer.retry_after
             answer.verdict = LOOP if transfer.is_loop else None
-            if self.tell_all or code or not 200 <= status < 300:
+            if self.reads_all_details or code or not 200 <= status < 300:
                 _add_details(answer, curl)
             self._end(transfer)
             yield answer

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from dataplane.causes import Cause
 from dataplane.ledger.breakdown import Slice
-from dataplane.ledger.deadletter import DeathCause
+from dataplane.ledger.deadletter import DeadLetterReason
 from dataplane.ledger.facts import SLOW, Fact, FactKey, dead_detail
 from dataplane.ledger.meta import META_HEADER, Headers, encode_meta
 from dataplane.ledger.stopwatch import delivery
@@ -147,7 +147,7 @@ class Outcomes:
     def dead_letter(self, send: Delivery, cause: str, detail: str, answer: str = "") -> None:
         """Dead-letter a unit with the cause, a detail and the destination's answer."""
         self._lane.tally.add(f"dead: pipe={send.meta.pipe} destination={send.meta.destination} cause={cause}")
-        death = DeathCause(transmit_node(send.meta.destination), cause, detail, answer)
+        reason = DeadLetterReason(transmit_node(send.meta.destination), cause, detail, answer)
         token = PendingOutcome(send, Fact.DEAD, dead_detail(cause, send.meta.life))
         if send.is_ordered and send.target.record.to.after_dead == "hold":
             token.owed += 1  # if it were settled before this record is stored, the next lane would continue the key
@@ -156,7 +156,9 @@ class Outcomes:
         slot, offset = send.places[0]
         original, routing = (*self._lane.slots.place(slot), offset), self._way(send)
         meta = msgspec.structs.replace(send.meta, stopwatch=send.stamp(Slice.DEAD_LETTER, time.monotonic()))
-        self._letters.send(token, death, meta=meta, headers=send.headers, value=send.body, original=original, **routing)
+        self._letters.send(
+            token, reason, meta=meta, headers=send.headers, value=send.body, original=original, **routing
+        )
 
     def _dead_letter_too_large(self, send: Delivery, what: str) -> None:
         """Dead-letter a record that an earlier release let grow so large that another hop would exceed the limit."""

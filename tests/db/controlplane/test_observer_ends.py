@@ -16,7 +16,7 @@ from controlplane.observer.failure_groups import LISTED_AN_HOUR
 from controlplane.observer.fields import add_samples
 from controlplane.observer.store import LedgerStore
 from controlplane.observer.trim import trim
-from dataplane.ledger.deadletter import DeathCause, dead_headers, reference_headers
+from dataplane.ledger.deadletter import DeadLetterReason, dead_headers, reference_headers
 from dataplane.ledger.fields import FieldCount, FieldObservation
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
 from dataplane.names import cell_topic
@@ -102,14 +102,14 @@ def meta_of(pipe: Pipe, number: int) -> MessageMeta:
 
 
 def dead(pipe: Pipe, number: int, cause: str = "rejected", node: str = "transmit:crm", **more: Any) -> Message:
-    death = DeathCause(node, cause, f"{cause}: answered 401", "401\nno such key")
+    death = DeadLetterReason(node, cause, f"{cause}: answered 401", "401\nno such key")
     meta = meta_of(pipe, number)
     return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death), **more)
 
 
 def refused(pipe: Pipe, number: int, answer: str, value: bytes = b"{}") -> Message:
     """Return a dead letter with this status and response."""
-    death = DeathCause("transmit:crm", "rejected", "rejected: answered", answer)
+    death = DeadLetterReason("transmit:crm", "rejected", "rejected: answered", answer)
     meta = meta_of(pipe, number)
     return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death), value=value)
 
@@ -159,7 +159,7 @@ def test_dead_letter_becomes_a_row_an_offset_and_an_alert(store: LedgerStore, pl
 
 def ended_in_steps(pipe: Pipe, number: int, node: str, *, part: bool = False, destination: str = "") -> Message:
     meta = msgspec.structs.replace(meta_of(pipe, number), destination=destination)
-    death = DeathCause(node, "step", "$.total: missing", part=part)
+    death = DeadLetterReason(node, "step", "$.total: missing", part=part)
     return Message(DEAD, number, headers=dead_headers(meta, [(META_HEADER, encode_meta(meta))], death))
 
 
@@ -179,7 +179,9 @@ def test_events_that_ended_in_the_steps_can_be_run_again_unless_an_explode_made_
 
 def test_dead_letter_without_its_message_is_listed_but_cannot_be_redriven(store: LedgerStore, placed: Pipe):
     meta = meta_of(placed, 0)
-    headers = reference_headers(meta, DeathCause("transmit:crm", "too-large", "too large"), "penstock.c1.egress.g1/0/5")
+    headers = reference_headers(
+        meta, DeadLetterReason("transmit:crm", "too-large", "too large"), "penstock.c1.egress.g1/0/5"
+    )
     save(store, Message(DEAD, 0, headers=headers))
     assert DeadLetter.objects.get().cause == "too-large"
     assert places("dead") == []

@@ -19,7 +19,7 @@ from controlplane.provisioner.act import Effects
 from controlplane.provisioner.tasks import Provisioner
 from controlplane.settings import control_settings
 from controlplane.topics import TopicCreator
-from dataplane.ledger.deadletter import DeathCause, dead_headers
+from dataplane.ledger.deadletter import DeadLetterReason, dead_headers
 from dataplane.ledger.meta import META_HEADER, MessageMeta, encode_meta
 from dataplane.names import CONTROL_TOPIC, PURPOSES, cell_topic
 from dataplane.tables.records import RedriveRecord, decode_record
@@ -54,7 +54,7 @@ class Lane:
     def bury(self, numbers: range) -> None:
         for number in numbers:
             meta = self._meta(number)
-            death = DeathCause("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
+            death = DeadLetterReason("transmit:crm", "rejected", "rejected: answered 401", "401\nno")
             headers = dead_headers(meta, [(META_HEADER, encode_meta(meta))], death)
             self._produce("dead", headers, number)
         assert self._producer.flush(10) == 0

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from itertools import repeat
 from typing import Any
@@ -62,10 +62,10 @@ def body_at_once() -> Callable[[], Any]:
 
 @pytest.mark.parametrize("begins", ["before", "after"])
 def test_stream_that_begins_before_or_after_the_stop_ends(begins: str):
-    async def scenario() -> list[dict[str, Any]]:
-        sent: list[dict[str, Any]] = []
+    async def scenario() -> list[MutableMapping[str, Any]]:
+        sent: list[MutableMapping[str, Any]] = []
 
-        async def send(message: dict[str, Any]) -> None:
+        async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
         app = Streaming()

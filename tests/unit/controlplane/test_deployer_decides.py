@@ -103,7 +103,7 @@ BAD = [
         "process-0 has not reported for more than 20 s",
         id="a lane falls silent",
     ),
-    pytest.param(step(1, "watching"), CellStatus(deaths=2), "a lane crashed 2 times", id="a crash loop"),
+    pytest.param(step(1, "watching"), CellStatus(lane_restarts=2), "a lane crashed 2 times", id="a crash loop"),
     pytest.param(
         step(1, "watching"),
         CellStatus(found=CellErrorRate(1_000, 1_000, 60, 20_000)),
@@ -135,7 +135,7 @@ def test_bad_release_reverses_the_rollout_with_the_reason(one: RolloutStepView, 
     [
         pytest.param(step(1, "starting", touched_at=ago(74)), CellStatus(missing="driver", silent_s=inf), id="in time"),
         pytest.param(step(1, "watching"), CellStatus(missing="process-0", silent_s=19), id="a short silence"),
-        pytest.param(step(1, "watching"), CellStatus(deaths=1), id="one death"),
+        pytest.param(step(1, "watching"), CellStatus(lane_restarts=1), id="one death"),
         pytest.param(
             step(1, "watching"), CellStatus(found=CellErrorRate(1_000, 1_000, 50, 20_000)), id="a few failures more"
         ),

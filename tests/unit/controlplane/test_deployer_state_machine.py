@@ -113,7 +113,7 @@ class World(RuleBasedStateMachine):
             occupied="" if free or cell not in self.others else "scaling is changing it",
             missing=missing,
             silent_s=inf if missing else 0.0,
-            deaths=2 if fault == "dies" else 0,
+            lane_restarts=2 if fault == "dies" else 0,
             found=self.health(fault),
         )
 

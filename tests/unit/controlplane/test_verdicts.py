@@ -37,7 +37,7 @@ def look(now: datetime = NOW, **changes: Any) -> CellObservation:
         "cell": "c1",
         "lanes": LANES,
         "beats": beats(now),
-        "anything_heard": True,
+        "any_heartbeat": True,
         "lost": 0,
         "behind_us": 0,
         "changing": "",
@@ -106,10 +106,10 @@ def test_harmless_observation_has_no_findings(seen: CellObservation):
 
 
 def test_silence_of_all_processes_makes_every_cell_unknown_at_once():
-    after = judge(STABLE, look(anything_heard=False))
+    after = judge(STABLE, look(any_heartbeat=False))
     assert (after.state, after.since) == ("unknown", NOW)
     assert "no process has sent a heartbeat" in after.reasons[0]
-    assert judge(after, look(NOW + s(2), anything_heard=False)).since == NOW
+    assert judge(after, look(NOW + s(2), any_heartbeat=False)).since == NOW
 
 
 def test_cell_with_forgotten_heartbeats_counts_as_silent_as_before():
@@ -155,7 +155,7 @@ def test_verdict_never_changes_before_its_patience_is_over(steps: list[tuple[int
     seen_since: dict[str, datetime] = {}
     for seconds, kind in steps:
         now += s(seconds)
-        seen = {"well": look(now), "broken": broken(now), "silent": look(now, anything_heard=False)}[kind]
+        seen = {"well": look(now), "broken": broken(now), "silent": look(now, any_heartbeat=False)}[kind]
         seen_since = {kind: seen_since.get(kind, now)}
         after = judge(before, seen)
         if after.state != before.state and kind != "silent":

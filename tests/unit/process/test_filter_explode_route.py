@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from dataplane.ledger.bins import Bin, BucketFacts, derive
-from dataplane.ledger.deadletter import death_of
+from dataplane.ledger.deadletter import dead_letter_reason
 from dataplane.ledger.facts import ACKED, INGEST, Fact, FactKey
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import partition_base
@@ -162,7 +162,7 @@ def test_failed_child_is_dead_alone_with_its_own_body(tmp_path: Path):
 def test_dead_letter_says_whether_an_explode_made_its_body(tmp_path: Path):
     lane = opened(tmp_path, plan(normalize=[{"op": "explode", "path": "n"}, CAST]))
     lane.take(arrived(1, b'{"n":["x"]}'), arrived(2, b'{"n":7}'))
-    deaths = {read_meta(record["headers"]).id: death_of(record["headers"]) for record in dead(lane)}
+    deaths = {read_meta(record["headers"]).id: dead_letter_reason(record["headers"]) for record in dead(lane)}
     parts = {id_: death.part for id_, death in deaths.items()}
     assert sorted(parts.values()) == [False, True]
     assert all(part == id_.endswith(".0") for id_, part in parts.items())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import DeathCause, dead_headers
+from dataplane.ledger.deadletter import DeadLetterReason, dead_headers
 from dataplane.ledger.facts import Fact
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.retrier.redrive_job import RedriveJob, What, fact_of, is_for, returned_record
@@ -126,7 +126,7 @@ TestRedriveJob.settings = settings(max_examples=200, stateful_step_count=40, dea
 def letter(node: str = "transmit:crm", **changes: Any) -> tuple[MessageMeta, list[tuple[str, bytes]]]:
     headers = message(0, attempt=3, first_us=5, tried=2, not_before_us=9, **changes).headers()
     meta = read_meta(headers)
-    return meta, dead_headers(meta, headers, DeathCause(node, "rejected", "answered 400", "400\nno"))
+    return meta, dead_headers(meta, headers, DeadLetterReason(node, "rejected", "answered 400", "400\nno"))
 
 
 @pytest.mark.parametrize(
@@ -142,22 +142,22 @@ def letter(node: str = "transmit:crm", **changes: Any) -> tuple[MessageMeta, lis
     ],
 )
 def test_job_returns_only_messages_of_its_kind(what: What, node: str, changes: dict[str, str], expected: bool):
-    assert is_for(job_of(what), letter(node, **changes)[0], DeathCause(node, "step")) is expected
+    assert is_for(job_of(what), letter(node, **changes)[0], DeadLetterReason(node, "step")) is expected
 
 
 @pytest.mark.parametrize(
     ("death", "expected"),
     [
-        (DeathCause("normalize", "step"), True),
-        (DeathCause("enrich", "no-row"), True),
-        (DeathCause("route", "route"), True),
-        (DeathCause("route", "route", part=True), False),
-        (DeathCause("transform:crm", "step"), False),
-        (DeathCause("transmit:crm", "rejected"), False),
-        (DeathCause("", ""), False),
+        (DeadLetterReason("normalize", "step"), True),
+        (DeadLetterReason("enrich", "no-row"), True),
+        (DeadLetterReason("route", "route"), True),
+        (DeadLetterReason("route", "route", part=True), False),
+        (DeadLetterReason("transform:crm", "step"), False),
+        (DeadLetterReason("transmit:crm", "rejected"), False),
+        (DeadLetterReason("", ""), False),
     ],
 )
-def test_job_without_a_destination_returns_events_that_ended_in_the_steps(death: DeathCause, expected: bool):
+def test_job_without_a_destination_returns_events_that_ended_in_the_steps(death: DeadLetterReason, expected: bool):
     meta = letter(destination="")[0]
     work = RedriveJob(DestinationKey("p", ""), "redrive", {}, {})
     assert is_for(work, meta, death) is expected

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from pyroaring import BitMap64
 
-from dataplane.ledger.deadletter import DeathCause, dead_headers
+from dataplane.ledger.deadletter import DeadLetterReason, dead_headers
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import Purpose
@@ -76,7 +76,9 @@ def held(lane: MemoryLane, topics: MemoryTopics, offset: int, purpose: Purpose =
 
 def dead(lane: MemoryLane, topics: MemoryTopics, offset: int, node: str = NODE) -> None:
     found = message(offset, topic=lane.cell.topics["dead"].name, attempt=2, first_us=7)
-    headers = dead_headers(read_meta(found.headers()), found.headers(), DeathCause(node, "rejected", "answered 400"))
+    headers = dead_headers(
+        read_meta(found.headers()), found.headers(), DeadLetterReason(node, "rejected", "answered 400")
+    )
     found._parts = (*found._parts[:3], headers, None)
     topics.add(found)
 
@@ -199,7 +201,7 @@ def test_event_that_ended_in_the_steps_returns_to_ingest_with_the_revision_of_mo
 ):
     lane.table.apply(PipeRecord("p", 1, "t", "orders", "c1", "active", [(1, 0), (3, 100)]))
     found = message(0, topic=lane.cell.topics["dead"].name, destination="", position=position_of(1, 0, 7))
-    headers = dead_headers(read_meta(found.headers()), found.headers(), DeathCause("route", "route", "rule 1"))
+    headers = dead_headers(read_meta(found.headers()), found.headers(), DeadLetterReason("route", "route", "rule 1"))
     found._parts = (*found._parts[:3], headers, None)
     topics.add(found)
     lane.table.apply(msgspec.structs.replace(asked(lane, {0: [0]}, "redrive"), destination=""))

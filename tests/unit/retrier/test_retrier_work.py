@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dataplane.causes import Cause
-from dataplane.ledger.deadletter import DeathCause, death_of
+from dataplane.ledger.deadletter import DeadLetterReason, dead_letter_reason
 from dataplane.ledger.meta import MessageMeta, read_meta
 from dataplane.ledger.units import position_of
 from dataplane.names import DELAYS_S, Purpose
@@ -302,7 +302,7 @@ def test_no_message_follows_an_early_release_while_the_destination_fails_again(l
 def test_poison_message_is_dead_lettered_at_its_destination(lane: MemoryLane):
     lane.work.dead_letter_poison(in_tier(lane, 0, NOW))
     (letter,) = lane.producer.of(lane.cell.topics["dead"].name)
-    assert death_of(letter["headers"]) == DeathCause("transmit:crm", Cause.CRASHES_LANE, CRASHES_DETAIL)
+    assert dead_letter_reason(letter["headers"]) == DeadLetterReason("transmit:crm", Cause.CRASHES_LANE, CRASHES_DETAIL)
     assert LEAVE_HEADER not in dict(letter["headers"])
 
 

@@ -15,9 +15,9 @@ from dataplane.ledger.deadletter import (
     ANSWER_BYTES,
     DETAIL_BYTES,
     NODE_BYTES,
-    DeathCause,
+    DeadLetterReason,
     dead_headers,
-    death_of,
+    dead_letter_reason,
     original_of,
 )
 from dataplane.ledger.meta import META_HEADER, Headers, MessageMeta, encode_meta
@@ -156,7 +156,9 @@ def test_transmit_lane_ends_every_message_whatever_its_size(
         (topic, _, stored) = lane.producer.sent[-1]
         if topic == lane.cell.topics["dead"].name and not stored["value"]:
             assert original_of(stored["headers"]) == f"{lane.cell.topics['egress'].name}/0/5"
-            assert death_of(stored["headers"]).cause == (Cause.TOO_LARGE if hop != "dead" else "c" * NODE_BYTES)
+            assert dead_letter_reason(stored["headers"]).cause == (
+                Cause.TOO_LARGE if hop != "dead" else "c" * NODE_BYTES
+            )
         else:
             assert stored["value"] == send.body
         lane.store()
@@ -182,7 +184,7 @@ def test_process_lane_ends_every_message_whatever_its_size(
             (body, ""),
             (b"", f"{lane.cell.topics['ingest'].name}/0/5"),
         ]
-        assert death_of(stored["headers"]).cause == Cause.TOO_LARGE
+        assert dead_letter_reason(stored["headers"]).cause == Cause.TOO_LARGE
     assert max(sizes(lane)) <= CLIENT_MAX_BYTES
     lane.store()
     assert lane.unsettled() == 0
@@ -280,8 +282,10 @@ def test_redrive_skips_a_dead_letter_without_its_message(tmp_path: Path, monkeyp
 
 
 def test_dead_letter_headers_are_cut_to_whole_characters():
-    headers = dead_headers(widest(), [(META_HEADER, b"")], DeathCause("n", "c", "\u4e2d" * DETAIL_BYTES, "\ud800" * 5))
-    death = death_of(headers)
+    headers = dead_headers(
+        widest(), [(META_HEADER, b"")], DeadLetterReason("n", "c", "\u4e2d" * DETAIL_BYTES, "\ud800" * 5)
+    )
+    death = dead_letter_reason(headers)
     assert death.detail == "\u4e2d" * (DETAIL_BYTES // 3)
     assert death.answer == "?" * 5
 

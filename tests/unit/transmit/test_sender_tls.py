@@ -98,8 +98,8 @@ def test_ca_that_the_host_does_not_know_is_not_trusted(asking: Server):
 
 def test_http_is_refused_before_a_connection_where_only_https_is_allowed(trust: Trust):
     with contextlib.closing(Server(trust, asks=False)) as server:
-        ground = HttpPolicy(LOOPBACK, https_only=True, ca_file=str(trust.ca_file))
-        with contextlib.closing(HttpSender(ground)) as sender:
+        policy = HttpPolicy(LOOPBACK, https_only=True, ca_file=str(trust.ca_file))
+        with contextlib.closing(HttpSender(policy)) as sender:
             refused = posted(sender, server.url.replace("https", "http"))
             assert (refused.status, refused.address) == (0, "")
             assert "http" in refused.message, "the reason of the attempt names it"

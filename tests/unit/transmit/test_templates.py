@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from dataplane.ledger.deadletter import death_of
+from dataplane.ledger.deadletter import dead_letter_reason
 from dataplane.spec import RequestTemplate
 from dataplane.transmit.destinations.targets import STORM
 from tests.support.memory_lane import message
@@ -46,7 +46,7 @@ def test_message_that_yields_no_request_is_dead_unsent_and_blocks_no_other(tmp_p
     lane.store()
     assert lane.filed() == {(NODE, "dead", "template"): 1, (NODE, "delivered", ""): 1}
     (letter,) = lane.producer.of(lane.cell.topics["dead"].name)
-    death = death_of(letter["headers"])
+    death = dead_letter_reason(letter["headers"])
     assert (death.node, death.cause, death.detail) == (NODE, "template", "path: no such field: id")
     assert letter["value"] == b"{}", "unchanged"
     assert lane.unsettled() == 0

@@ -36,6 +36,7 @@ from mgmt.ledger.api import LagView, MinuteLossesView, MinutesView, MinuteView, 
 from mgmt.lookups.api import LookupTablesView, LookupTableView, RowView, UploadView
 from mgmt.messages.api import MessagesView, MessageView, TenantMessagesView
 from mgmt.patterns.api import PatternsView
+from mgmt.pipes.api.comparison import ComparisonView
 from mgmt.pipes.api.dry_run import DryRunView
 from mgmt.pipes.api.endpoints import (
     DestinationsView,
@@ -105,6 +106,7 @@ urlpatterns = [
     path("pipes/", PipesView.as_view(), name="pipes"),
     path("pipes/dry-run/", DryRunView.as_view(), name="dry-run"),
     path("pipes/<row_id:pipe>/", PipeDetail.as_view(), name="pipe"),
+    path("pipes/<row_id:pipe>/compare/", ComparisonView.as_view(), name="compare"),
     path("pipes/<row_id:pipe>/close/", ClosePipeView.as_view(), name="close-pipe"),
     path("pipes/<row_id:pipe>/reopen/", ReopenPipeView.as_view(), name="reopen-pipe"),
     path("pipes/<row_id:pipe>/admission/", AdmissionDetail.as_view(), name="admission"),

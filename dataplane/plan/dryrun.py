@@ -71,6 +71,7 @@ class OutboundRequest(Struct, frozen=True):
 
     method: POST, or STORE for a destination that Penstock stores itself; `url` is then a description
     note:   how the real request differs, "" if it does not; for a batch, the message is shown as if it were sent alone
+    cause:  why the message would be dead-lettered instead, "" if it would be sent
     """
 
     destination: str
@@ -80,6 +81,7 @@ class OutboundRequest(Struct, frozen=True):
     headers: list[str]
     body: str
     note: str = ""
+    cause: str = ""
 
 
 class DryRun(Struct, frozen=True):
@@ -251,14 +253,16 @@ class _DryRun:
             return OutboundRequest(name, unit.meta.id, "STORE", address_of(to), [], self._text(unit.body))
         now_s = self._sample.now_us // 1_000_000
         fixed, made, note = [*fixed_headers(to), *auth_shown(to)], RenderedRequest(to.url, [], None), batch_note(to)
+        cause = ""
         if to.template is not None:
             try:
                 made = CompiledTemplate(to.url, to.template)(unit.meta, unit.body)
             except StageError as exc:
-                note = f"not sent; the message would be dead-lettered: {exc}"
+                note, cause = f"not sent; the message would be dead-lettered: {exc}", exc.cause
         lines = message_headers([*fixed, *made.headers], unit.meta, [], now_s, SIGNATURE_SHOWN)
         shown = [line for line in lines if not line.endswith(":")]
-        return OutboundRequest(name, unit.meta.id, "POST", made.url, shown, self._text(made.body or unit.body), note)
+        body = self._text(made.body or unit.body)
+        return OutboundRequest(name, unit.meta.id, "POST", made.url, shown, body, note, cause)
 
 
 def batch_note(to: HttpDestination) -> str:

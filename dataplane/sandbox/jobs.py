@@ -5,6 +5,7 @@ Jobs and answers are encoded as MessagePack. Documents are passed as JSON text, 
 
 import json
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any, Final
 
 import msgspec
@@ -15,14 +16,19 @@ from dataplane.ledger.meta import MessageMeta
 from dataplane.names import transform_node
 from dataplane.plan import CompiledPlan, compile_plan
 from dataplane.plan.about import about
+from dataplane.plan.compare import EventComparison, EventOutcome, described, kind_of, not_accepted, outcome_of
 from dataplane.plan.dryrun import DryRun, SampleEvent, dry_run
 from dataplane.plan.stage import StageError, decode
-from dataplane.spec import SpecError, parse_pipe_spec
+from dataplane.spec import PipeSpec, SpecError, parse_pipe_spec
 from dataplane.spec.checks import EXPRESSION_ROOTS
 from dataplane.spec.compatible import BreakingChange, changes
 from dataplane.spec.schema import SchemaError, SchemaMismatch, checked_schema, compile_schema
 from dataplane.stages.decoding import decode_json
-from dataplane.stages.enrich import TableRows
+from dataplane.stages.enrich import TableNotFoundError, TableRows
+
+# A worker gets at most 1,000 rows of look-up tables per job (worker.MOST_ROWS), and one event needs at most 800: 20
+# look-ups of 20 children, for two specs. A slice ends before an event could exceed that and seem to lack its table.
+ROWS_OF_A_SLICE: Final = 200
 
 
 class CheckSpec(Struct, frozen=True, tag=True):
@@ -78,7 +84,26 @@ class CheckSchema(Struct, frozen=True, tag=True):
     event: bytes = b""
 
 
-SandboxJob = CheckSpec | TryEvent | FilterCopies | CheckSchema
+class CompareEvents(Struct, frozen=True, tag=True):
+    """Run events through two specs and compare, in order, until a slice of CPU time is used up. Answered with Compared.
+
+    revisions: numbers that expressions read as `meta.revision`, of the live spec and of the draft
+    details:   how many more events of each kind are described; all are counted
+    event_s:   CPU limit in seconds for one event with both specs; above it the worker is killed
+    slice_s:   CPU time in seconds for all events; the remaining ones are not compared
+    """
+
+    live: bytes
+    draft: bytes
+    samples: list[SampleEvent]
+    salt: bytes
+    revisions: tuple[int, int]
+    details: dict[str, int]
+    event_s: float
+    slice_s: float
+
+
+SandboxJob = CheckSpec | TryEvent | FilterCopies | CheckSchema | CompareEvents
 
 
 class RowFound(Struct, frozen=True, tag=True):
@@ -104,6 +129,12 @@ class Tried(Struct, frozen=True, tag=True):
 
     run: DryRun
     verdicts: list[bool | None]
+
+
+class Compared(Struct, frozen=True, tag=True):
+    """Comparison of each of the first events."""
+
+    events: list[EventComparison]
 
 
 class FilterResult(Struct, frozen=True, tag=True):
@@ -157,6 +188,7 @@ Answer = (
     | Tried
     | FilterResult
     | SchemaChecked
+    | Compared
     | RefusedSpec
     | RefusedFilter
     | RefusedSchema
@@ -208,6 +240,8 @@ def _do(job: SandboxJob, tools: Tools) -> Answer:
             return FilterResult(list(_passes(job, tools)))
         case CheckSchema():
             return _check_schema(job)
+        case CompareEvents():
+            return Compared(list(_compared(job, tools)))
 
 
 def _try_event(job: TryEvent, tools: Tools) -> Tried:
@@ -250,6 +284,61 @@ def _passes(job: FilterCopies, tools: Tools) -> Iterator[bool | None]:
             yield None
         if tools.cpu_s() - began_s > job.slice_s:
             return
+
+
+def _compared(job: CompareEvents, tools: Tools) -> Iterator[EventComparison]:
+    """Yield one comparison per event until the slice is used up; at least one, so that the caller makes progress."""
+    rows = _RememberedRows(tools.rows)
+    left = dict(job.details)
+    sides = [
+        _Side(spec := parse_pipe_spec(document), compile_plan(spec, job.salt), revision)
+        for document, revision in zip((job.live, job.draft), job.revisions, strict=True)
+    ]
+    began_s = tools.cpu_s()
+    for sample in job.samples:
+        tools.limit_cpu(job.event_s)
+        live, draft = (_outcome(side, sample, tools.clock_ns, rows) for side in sides)
+        kind = kind_of(live, draft)
+        yield described(kind, live, draft) if left.get(kind, 0) > 0 else EventComparison(kind)
+        left[kind] = left.get(kind, 0) - 1
+        if tools.cpu_s() - began_s >= job.slice_s or rows.asked > ROWS_OF_A_SLICE:
+            return
+
+
+class _Side(Struct, frozen=True):
+    spec: PipeSpec
+    plan: CompiledPlan
+    revision: int
+
+
+def _outcome(side: _Side, sample: SampleEvent, clock_ns: Clock, rows: TableRows) -> EventOutcome:
+    if sample.source not in side.spec.sources:
+        return not_accepted(sample.source)
+    one = msgspec.structs.replace(sample, revision=side.revision)
+    return outcome_of(dry_run(side.spec, side.plan, one, clock_ns, rows), sample.id)
+
+
+class _RememberedRows:
+    """Rows of look-up tables, each read once, so that both specs see the same one (implements TableRows)."""
+
+    def __init__(self, rows: TableRows) -> None:
+        self._rows = rows
+        self._known: dict[tuple[str, str], Any] = {}
+
+    @property
+    def asked(self) -> int:
+        return len(self._known)
+
+    def row(self, table: str, key: str) -> Any:
+        if (table, key) not in self._known:
+            try:
+                self._known[table, key] = self._rows.row(table, key)
+            except TableNotFoundError as exc:
+                self._known[table, key] = exc
+        found = self._known[table, key]
+        if isinstance(found, TableNotFoundError):
+            raise TableNotFoundError(table)
+        return deepcopy(found)
 
 
 def _check_schema(job: CheckSchema) -> SchemaChecked:

@@ -11,11 +11,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from dataplane.plan.compare import EventComparison
 from dataplane.plan.dryrun import SampleEvent
 from dataplane.sandbox.jobs import (
     Answer,
     CheckSchema,
     CheckSpec,
+    Compared,
+    CompareEvents,
     FilterCopies,
     FilterCopy,
     FilterResult,
@@ -36,6 +39,7 @@ CHECK_S: Final = 1.0  # of CPU time, for a spec or a schema
 TRY_S: Final = 2.0  # for a dry run
 MESSAGE_S: Final = 0.05  # for a live tail filter on one message
 SLICE_S: Final = 0.2  # for a filter per job, so that other owners are served in between
+COMPARE_SLICE_S: Final = 0.5  # for a comparison per job, so that other owners are served in between
 WORKERS: Final = 2
 MOST_KNOWN: Final = 1_000
 _T = TypeVar("_T")
@@ -70,6 +74,28 @@ def try_event(
     found = _spec_answer(trials().run(job, cpu_s=TRY_S, owner=owner, rows=rows))
     _note_known(text)
     return _of(found, Tried)
+
+
+def compare_events(
+    live: Mapping[str, Any],
+    draft: Mapping[str, Any],
+    samples: Sequence[SampleEvent],
+    *,
+    revisions: tuple[int, int],
+    details: Mapping[str, int],
+    salt: bytes,
+    rows: TableRows,
+    owner: str,
+) -> list[EventComparison]:
+    """Run events through two specs. Returns the comparisons of the first events that the time allows, at least one.
+
+    Raises SpecError, SandboxLimit, SandboxBusy, TooManyAtOnce.
+    """
+    job = CompareEvents(
+        _json(live), _json(draft), list(samples), salt, revisions, dict(details), TRY_S, COMPARE_SLICE_S
+    )
+    cpu_s = 2 * CHECK_S + COMPARE_SLICE_S + TRY_S
+    return _of(_spec_answer(trials().run(job, cpu_s=cpu_s, owner=owner, rows=rows)), Compared).events
 
 
 def filter_copies(text: str, copies: Sequence[FilterCopy], *, owner: str) -> list[bool | None]:
@@ -150,6 +176,7 @@ __all__ = [
     "TooManyAtOnce",
     "check_schema",
     "checked_spec_of",
+    "compare_events",
     "filter_copies",
     "tails",
     "trials",

@@ -81,6 +81,11 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
     "unchanged": ProblemType(
         409, "The revision changes nothing", "The spec is that of the live revision. Change it, or publish nothing."
     ),
+    "not-comparable": ProblemType(
+        409,
+        "There is nothing to compare the draft with",
+        "`detail` says what is missing: a live revision, or an event. Nothing was sent or stored.",
+    ),
     "limit-reached": ProblemType(409, "The limit is reached", "First remove one that you no longer need."),
     "quota-exceeded": ProblemType(
         409,

@@ -11,6 +11,7 @@ from mgmt.tenancy.services.rate_limits import TryLimit, hit, network_of
 
 PER_USER: Final = TryLimit("api: user", 1_200, timedelta(minutes=1))
 BROKER_READS: Final = TryLimit("api: broker reads", 120, timedelta(minutes=1))  # each takes a thread for up to seconds
+COMPARISONS: Final = TryLimit("comparisons", 20, timedelta(minutes=1))  # each reads 100 events and runs them twice
 PER_ADDRESS: Final = TryLimit("api: address", 120, timedelta(minutes=1))
 
 
@@ -48,3 +49,13 @@ class BrokerReadThrottle(BaseThrottle):
     def wait(self) -> float:
         """Return the seconds until the window of the limit ends."""
         return float(self._wait_s)
+
+
+class ComparisonThrottle(BrokerReadThrottle):
+    """Further throttle of comparisons of drafts, by user; the console counts its own in the same place."""
+
+    def allow_request(self, request: Request, _view: Any) -> bool:
+        """Count the request. Return False if it is over the limit; the permission class refuses strangers."""
+        if request.user.is_authenticated:
+            self._wait_s = hit(COMPARISONS, str(request.user.pk), timezone.now())
+        return not self._wait_s

@@ -1,7 +1,8 @@
 """Reads of stored messages from Kafka, by offset or by time, for display. Reads go directly to the brokers."""
 
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -21,12 +22,14 @@ __all__ = [
     "newest_messages",
     "newest_of_key",
     "read_record",
+    "read_records",
     "records_since",
 ]
 
 READ_S: Final = 3.0
 SEARCH_S: Final = 0.8
 SHOWN_BYTES: Final = 64 * 1024
+FAR: Final = 500  # records that are read and dropped rather than skipped, as a skip costs a round trip
 
 
 class ForeignRecordError(RecordUnavailableError):
@@ -61,6 +64,66 @@ def read_record(
     if record.meta.pipe not in pipes:
         raise ForeignRecordError("the position belongs to another pipe's message")
     return record
+
+
+def read_records(
+    topic: str, offsets: Mapping[int, Iterable[int]], *, pipes: Container[str], most_bytes: int = SHOWN_BYTES
+) -> list[StoredRecord]:
+    """Read the records at these offsets by partition, as `read_record` reads one, in no particular order.
+
+    Records of other pipes and records that no longer exist are left out, as are those that were not read within READ_S.
+    Raises RecordUnavailableError if nothing could be read in that time.
+    """
+    due = {partition: deque(sorted(set(some))) for partition, some in offsets.items() if some}
+    found: list[StoredRecord] = []
+    deadline, stopped = time.monotonic() + READ_S, True
+    with reading("error") as reader:
+        while due and (left_s := deadline - time.monotonic()) > 0:
+            if stopped:
+                reader.client.assign([TopicPartition(topic, partition, some[0]) for partition, some in due.items()])
+            stopped = False
+            for message in reader.read(left_s):
+                wanted = due.get(message.partition())
+                if wanted is None:
+                    continue
+                if message.error() is not None:
+                    stopped |= _passed_over(message, wanted)
+                elif message.offset() >= wanted[0]:
+                    found += _taken(message, wanted, pipes, most_bytes)
+                    if wanted and wanted[0] - message.offset() > FAR:
+                        reader.client.seek(TopicPartition(topic, message.partition(), wanted[0]))
+                if not wanted:
+                    del due[message.partition()]
+                    stopped = True
+    if due and not found:
+        raise BrokersUnavailableError
+    return found
+
+
+def _passed_over(message: Message, wanted: deque[int]) -> bool:
+    """Drop the wanted offsets that do not exist; return True if the partition is read no further by itself."""
+    code = message.error().code()
+    if code == KafkaError._PARTITION_EOF:
+        wanted.clear()
+    elif code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        wanted.popleft()
+    else:
+        return False
+    return True
+
+
+def _taken(message: Message, wanted: deque[int], pipes: Container[str], most_bytes: int) -> list[StoredRecord]:
+    """Return the record if its offset is wanted and it is of these pipes, and drop the offsets up to it."""
+    is_wanted = message.offset() == wanted[0]
+    while wanted and wanted[0] <= message.offset():
+        wanted.popleft()
+    if not is_wanted:
+        return []
+    try:
+        record = _stored(message, most_bytes)
+    except RecordUnavailableError:
+        return []
+    return [record] if record.meta.pipe in pipes else []
 
 
 def records_since(

@@ -13,6 +13,7 @@ from dataplane.stages.paths import MISSING, compile_path, get
 from mgmt.deliveries.cause_wording import cause_in_words
 from mgmt.pipes.editor.diff import DiffLine, changed_lines
 from mgmt.pipes.editor.draft import Draft
+from mgmt.pipes.editor.errors import place_in_words
 
 _COLOURS: Final = {"passed": "fine", "filtered": "off", "dead": "bad"}
 _LOOKED_UP: Final = "This dry run reads rows from the database; lanes read them from local storage within microseconds."
@@ -103,17 +104,17 @@ def _destination_panel(
 
 
 def _shown(one: DryRunResult, before: Mapping[str, str]) -> DryRunMessage:
-    words = {"passed": "passed", "filtered": _FILTERED.get(one.cause, one.cause)}.get(one.outcome, "")
+    words = {"passed": "passed", "filtered": FILTERED.get(one.cause, one.cause)}.get(one.outcome, "")
     if one.outcome == "dead":
         words = cause_in_words(one.cause)
     if one.to:
         words = f"to {', '.join(one.to)}"
     peeked = [(name, pretty(body)) for name, _, body in (text.partition(": ") for text in one.peeked)]
     lines = compared(before.get(one.id), one.body) if one.body and not one.to else ()
-    return DryRunMessage(one.id, _COLOURS[one.outcome], words, one.detail, lines, peeked)
+    return DryRunMessage(one.id, _COLOURS[one.outcome], words, place_in_words(one.detail), lines, peeked)
 
 
-_FILTERED: Final = {
+FILTERED: Final = {
     "filter": "filtered out",
     "empty": "filtered out: the array is empty",
     "unrouted": "no rule matches",

@@ -24,6 +24,12 @@ _OWN_STEP: Final = re.compile(r"^\$\.transform\.([^\s.\[]+)\[(\d+)\](?:\.(\w+))?
 _NAMED: Final = re.compile(r"^\$\.(source|destination)s(?:\.([^\s.\[]+))?(?:\.(.+))?$")
 _LISTS: Final = {"normalize": "normalize", "enrich": "enrich", "routes.rules": "rule"}
 _PLAIN: Final = {"$.routes.otherwise": "otherwise", "$.routes.rules": "rules", "name": "name", "source": "sample"}
+_PLACES: Final = (
+    (re.compile(r"^normalize\[(\d+)\] "), "step {0}, "),
+    (re.compile(r"^transform\.([^\s\[]+)\[(\d+)\] "), "step {0} of {1}, "),
+    (re.compile(r"^enrich\[(\d+)\] "), "look-up {0}, "),
+    (re.compile(r"^routes\.rules\[(\d+)\]\.when: "), "rule {0}: "),
+)
 _OWN_FIELDS: Final = ("event_time", "key", "id", "url", "table", "remove_when")
 
 
@@ -39,6 +45,15 @@ def in_words(path: str, reason: str) -> str:
     if path in ("$.destinations", "$.sources"):
         return "Add at least one"
     return "Enter a value" if found[2] else _TYPES.get(found[1], "Enter another value")
+
+
+def place_in_words(detail: str) -> str:
+    """Return the detail of a failure with its place in words: "step 1, cast total" for `normalize[0] cast total`."""
+    for pattern, words in _PLACES:
+        if found := pattern.match(detail):
+            *names, number = found.groups()
+            return words.format(int(number) + 1, *names) + detail[found.end() :]
+    return detail
 
 
 def with_missing(draft: Draft) -> Draft:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -57,6 +58,14 @@ def with_newest_event(draft: Draft, pipe: Pipe) -> Draft:
     return replace(
         draft.with_sample(pretty(record.body.decode("utf-8", "replace")), record.meta.source), sample_note=note
     )
+
+
+def digest_of(draft: Draft) -> str:
+    """Return a digest of the draft's document, which shows if a comparison is outdated; "" without a document."""
+    try:
+        return sha256(json.dumps(draft.document(), sort_keys=True).encode()).hexdigest()[:16]
+    except (ValueError, SpecError, RecursionError):
+        return ""
 
 
 def page_context(editing: EditorContext, draft: Draft) -> dict[str, Any]:

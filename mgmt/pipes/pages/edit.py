@@ -19,21 +19,26 @@ from mgmt import services
 from mgmt.cells.policies import admission_policy, ramp_policy
 from mgmt.deliveries.credential_form import PREFIX, asked_credentials, posted_credentials
 from mgmt.delivery_tests.services import request_draft_test
+from mgmt.messages.queries.last_event import RecordUnavailableError
 from mgmt.models import AlertChannel, Pipe, Tenant
 from mgmt.pipes.editor.actions import apply_action, place_of, with_destination, with_url
+from mgmt.pipes.editor.comparison import comparison_view
 from mgmt.pipes.editor.draft import Draft, NotEditableAsForm, draft_from_spec, starting_text
 from mgmt.pipes.editor.errors import URL_NEEDED, with_error, with_missing
-from mgmt.pipes.editor.page import EXAMPLE, EditorContext, event_of, page_context, with_newest_event
+from mgmt.pipes.editor.page import EXAMPLE, EditorContext, digest_of, event_of, page_context, with_newest_event
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.templates import STARTS, draft_of, template_named
+from mgmt.pipes.queries.comparison import NotComparableError, compare_with_live
 from mgmt.pipes.queries.first_delivery import first_delivery
 from mgmt.pipes.queries.pipes import pipe_statuses
 from mgmt.pipes.queries.plan_preview import plan_preview
 from mgmt.ramps.admission_schedule import MOST_EXPECTED
 from mgmt.sandbox import SandboxRefused
+from mgmt.tenancy.services.rate_limits import hit
 from mgmt.web import access
 from mgmt.web.rendering import as_curl, for_members, ingest_url, number_of, once, show, tenant_of, viewer_of
 from mgmt.web.snippets import endpoint, send_snippets
+from mgmt.web.throttling import COMPARISONS
 
 _REFUSED: Final = (
     SpecError,
@@ -46,7 +51,8 @@ _REFUSED: Final = (
 TELL: Final = "tell"
 EXPECTED: Final = "expected"
 ROLLOUT: Final = "rollout"
-_OWN: Final = ("csrfmiddlewaretoken", "action", TELL, EXPECTED)
+COMPARED: Final = "compared"
+_OWN: Final = ("csrfmiddlewaretoken", "action", TELL, EXPECTED, COMPARED)
 
 
 @dataclass(frozen=True)
@@ -241,6 +247,8 @@ def _changed(request: HttpRequest, editing: EditorContext, draft: Draft, action:
     """Render the editor after an action that does not save. For a dry run, htmx swaps the results out of band."""
     if action == "plan":
         return _plan(request, editing, draft)
+    if action == "compare" and editing.pipe is not None:
+        return _compared(request, editing, editing.pipe, draft)
     if action == "newest" and editing.pipe is not None:
         draft = with_newest_event(draft, editing.pipe)
     elif action == "as-json" and not draft.as_json:
@@ -254,8 +262,31 @@ def _changed(request: HttpRequest, editing: EditorContext, draft: Draft, action:
     else:
         draft = apply_action(draft, action)
     is_htmx = "HX-Request" in request.headers
-    swap_context = {"swaps": is_htmx and action == "try"}
+    compared = request.POST.get(COMPARED, "")
+    swap_context = {"swaps": is_htmx and action == "try", "is_stale": compared and compared != digest_of(draft)}
     return _form(request, editing, draft, part="editor" if is_htmx else "", more=swap_context)
+
+
+def _compared(request: HttpRequest, editing: EditorContext, pipe: Pipe, draft: Draft) -> HttpResponse:
+    """Render the editor with a comparison of the draft with the live revision, or with the reason why there is none."""
+    more: dict[str, Any] = {}
+    try:
+        spec = draft.document()
+        services.check_revision(pipe=pipe, spec=spec)
+        if wait_s := hit(COMPARISONS, str(viewer_of(request).pk), timezone.now()):
+            raise NotComparableError(f"You compared too often. Compare again in {wait_s} s.")
+        more = {"comparison": comparison_view(compare_with_live(pipe, spec)), COMPARED: digest_of(draft)}
+    except (NotComparableError, SandboxRefused) as exc:
+        more["comparison_error"] = str(exc)
+    except RecordUnavailableError as exc:
+        more["comparison_error"] = f"The newest events cannot be read: {exc}. Compare again in a minute."
+    except _REFUSED as exc:
+        draft = _with_refusal(draft, exc)
+        more = {
+            "comparison_error": "Correct the marked fields, then compare again.",
+            "first_error": next(iter(draft.errors)),
+        }
+    return _form(request, editing, draft, part="editor" if "HX-Request" in request.headers else "", more=more)
 
 
 def _with_test(request: HttpRequest, editing: EditorContext, draft: Draft, place: int) -> Draft:

@@ -39,7 +39,7 @@ def dry_run_spec(
     sample = SampleEvent(body, source, MESSAGE_ID, now_us, now_us, pipe_id)
     rows = StoredLookupRows(tenant.id if tenant else "")
     owner = owner or (tenant.id if tenant else "")
-    found = sandbox.try_event(document, sample, salt=_salt(tenant), rows=rows, owner=owner)
+    found = sandbox.try_event(document, sample, salt=salt_of(tenant), rows=rows, owner=owner)
     checked_spec(document)
     return found.run
 
@@ -47,7 +47,7 @@ def dry_run_spec(
 def rerun_event(document: Mapping[str, Any], sample: SampleEvent, tenant: Tenant, follow: str) -> Tried:
     """Run a stored message's stages again: same hashes, look-up tables as they are now. Raises SandboxRefused."""
     rows = StoredLookupRows(tenant.id)
-    return sandbox.try_event(document, sample, salt=_salt(tenant), rows=rows, owner=tenant.id, follow=follow)
+    return sandbox.try_event(document, sample, salt=salt_of(tenant), rows=rows, owner=tenant.id, follow=follow)
 
 
 def sample_body(event: Any) -> bytes:
@@ -59,7 +59,8 @@ def sample_body(event: Any) -> bytes:
         raise SpecError("event", reason) from exc
 
 
-def _salt(tenant: Tenant | None) -> bytes:
+def salt_of(tenant: Tenant | None) -> bytes:
+    """Return the salt of a tenant's hashes; for no tenant one that no tenant has."""
     if tenant is None or not tenant.mask_salt:
         return _NO_SALT
     return base64.b64decode(decrypt(tenant.mask_salt, salt_place(tenant.id)))

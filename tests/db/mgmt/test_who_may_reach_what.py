@@ -130,6 +130,7 @@ NEEDS = {
     ("post", "/api/v1/pipes/"): access.CREATE_PIPE,
     ("post", "/api/v1/pipes/dry-run/"): access.READ,
     ("patch", "/api/v1/pipes/{pipe}/"): access.RENAME_PIPE,
+    ("post", "/api/v1/pipes/{pipe}/compare/"): access.READ,
     ("post", "/api/v1/pipes/{pipe}/close/"): access.CLOSE_PIPE,
     ("post", "/api/v1/pipes/{pipe}/reopen/"): access.CLOSE_PIPE,
     ("post", "/api/v1/pipes/{pipe}/revisions/"): access.PUBLISH_REVISION,

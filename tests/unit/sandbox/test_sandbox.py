@@ -266,6 +266,75 @@ def test_slow_filter_runs_slice_by_slice_so_that_others_have_their_turn(monkeypa
     assert 1 <= len(found) < len(many)
 
 
+def compared(live: dict[str, Any], draft: dict[str, Any], *bodies: bytes, rows: Any = None, most: int = 10) -> Any:
+    samples = [SampleEvent(body, "shop", f"m{number}", 1, 1) for number, body in enumerate(bodies)]
+    return sandbox.compare_events(
+        live, draft, samples, revisions=(1, 2), details=dict.fromkeys(("changed", "rerouted", "rejected"), most),
+        salt=b"salt", rows=rows or EmptyTables(), owner="o",
+    )  # fmt: skip
+
+
+def test_events_are_compared_in_order_and_described_up_to_a_limit():
+    draft = spec(normalize=[{"op": "cast", "path": "n", "to": "int"}])
+    found = compared(spec(), draft, b'{"n":1}', b'{"n":"2"}', b'{"n":"x"}', b'{"n":"3"}', most=1)
+    assert [one.kind for one in found] == ["same", "changed", "rejected", "changed"]
+    assert [one.draft is not None for one in found] == [False, True, True, False]
+
+
+def test_expressions_read_the_number_of_their_own_revision():
+    reads = spec(normalize=[{"op": "map", "path": "r", "expr": "meta.revision"}])
+    (found,) = compared(reads, reads, b"{}")
+    assert [side.units[0].body for side in (found.live, found.draft)] == ['{"r":1}', '{"r":2}']
+
+
+def test_both_specs_of_a_comparison_see_the_same_row():
+    class Changing:
+        asked = 0
+
+        def row(self, table: str, key: str) -> Any:
+            self.asked += 1
+            return {"name": f"{table} {key} {self.asked}"}
+
+    rows = Changing()
+    found = compared(LOOKING_UP, LOOKING_UP, b'{"who":"ada"}', b'{"who":"bob"}', b'{"who":"ada"}', rows=rows)
+    assert [one.kind for one in found] == ["same"] * 3
+    assert rows.asked == 2
+
+
+def test_comparison_ends_its_slice_before_it_could_run_out_of_rows():
+    class Rows:
+        def row(self, table: str, key: str) -> Any:  # noqa: ARG002 (the protocol's)
+            return {}
+
+    wide = spec(
+        normalize=[{"op": "explode", "path": "lines"}],
+        enrich=[{"table": "people", "key": f"string(body.n) + '/{n}'", "into": f"x{n}"} for n in range(20)],
+    )
+    events = [b'{"lines":[%s]}' % b",".join(b'{"n":%d}' % (k * 100 + n) for n in range(20)) for k in range(4)]
+    other = wide | {"enrich": [one | {"key": one["key"].replace("/", "-")} for one in wide["enrich"]]}
+    found, left = [], list(events)
+    while left:
+        some = compared(wide, other, *left, rows=Rows())
+        found += some
+        left = left[len(some) :]
+    assert [one.kind for one in found] == ["same"] * 4  # none seems to lack its table
+
+
+def test_slow_comparison_runs_slice_by_slice_so_that_others_have_their_turn(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sandbox, "COMPARE_SLICE_S", 0.02)
+    slow = spec(normalize=[{"op": "filter", "when": "body.l.all(x, x >= 0)"}] * 3)
+    found = compared(slow, slow, *[b'{"l":%s}' % str(list(range(5_000))).encode()] * 50)
+    assert [one.kind for one in found] == ["same"] * len(found)
+    assert 1 <= len(found) < 50
+
+
+def test_event_that_needs_too_much_time_stops_a_comparison_with_the_limit(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sandbox, "TRY_S", 0.02)
+    slow = spec(normalize=[{"op": "filter", "when": "body.l.all(x, x >= 0)"}] * 30)
+    with pytest.raises(SandboxLimit, match="CPU time"):
+        compared(slow, slow, b'{"l":%s}' % str(list(range(5_000))).encode())
+
+
 def test_schema_is_checked_compared_and_tried():
     before = {"type": "object", "properties": {"a": {"type": "integer"}}}
     after = {"type": "object", "properties": {"a": {"type": "string"}}}

@@ -16,7 +16,7 @@ from mgmt.models import LookupTable, Pipe, Tenant
 from mgmt.pipes.editor import fields
 from mgmt.pipes.editor.draft import Draft
 from mgmt.pipes.editor.dry_run import DryRunPanels, dry_run_panels, pretty
-from mgmt.pipes.editor.errors import in_words, with_error
+from mgmt.pipes.editor.errors import error_summary, with_error
 from mgmt.pipes.editor.steps import HELP
 from mgmt.pipes.queries.dry_run import dry_run_spec
 from mgmt.sandbox import SandboxRefused
@@ -95,6 +95,7 @@ def page_context(editing: EditorContext, draft: Draft) -> dict[str, Any]:
         "next_number": editing.based_on + 1,
         "base_text": json.dumps(draft.base) if draft.base else "",
         "whole_error": draft.errors.get("", ""),
+        "error_summary": error_summary(draft),
     }
 
 
@@ -112,7 +113,8 @@ def _tried(editing: EditorContext, draft: Draft) -> tuple[Draft, DryRunPanels]:
         )
     except SpecError as exc:
         marked = draft if draft.errors else with_error(draft, exc.path, exc.reason)
-        return marked, DryRunPanels(failed=_failed(exc), at=next(iter(marked.errors)))
+        summary = error_summary(marked)
+        return marked, DryRunPanels(failed=summary.first if summary else "", at=summary.target if summary else "")
     except ValueError as exc:
         marked = draft if draft.errors else replace(draft, errors={"spec": f"Not valid JSON: {exc}"})
         return marked, DryRunPanels(failed="the spec is not valid JSON")
@@ -121,14 +123,10 @@ def _tried(editing: EditorContext, draft: Draft) -> tuple[Draft, DryRunPanels]:
     return draft, dry_run_panels(run, draft, list(document["destinations"]))
 
 
-def _failed(exc: SpecError) -> str:
-    return f"{exc.path.removeprefix('$.')}: {in_words(exc.path, exc.reason)}"
-
-
 def event_of(draft: Draft) -> bytes:
     """Return the sample as bytes. Raises SpecError with path `source` (the field of the sample) if it is not JSON."""
     if len(draft.sample) > _MOST_SAMPLE:
-        raise SpecError("source", f"needs an event of at most {_MOST_SAMPLE} characters, got {len(draft.sample)}")
+        raise SpecError("source", f"needs an event of at most {_MOST_SAMPLE:,} characters, got {len(draft.sample):,}")
     sample = draft.sample.encode("utf-8", "replace")
     try:
         decode_json(sample)

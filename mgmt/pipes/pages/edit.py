@@ -24,7 +24,7 @@ from mgmt.models import AlertChannel, Pipe, Tenant
 from mgmt.pipes.editor.actions import apply_action, place_of, with_destination, with_url
 from mgmt.pipes.editor.comparison import comparison_view
 from mgmt.pipes.editor.draft import Draft, NotEditableAsForm, draft_from_spec, starting_text
-from mgmt.pipes.editor.errors import URL_NEEDED, with_error, with_missing
+from mgmt.pipes.editor.errors import URL_NEEDED, first_target, with_error, with_missing
 from mgmt.pipes.editor.page import EXAMPLE, EditorContext, digest_of, event_of, page_context, with_newest_event
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.templates import STARTS, draft_of, template_named
@@ -284,7 +284,7 @@ def _compared(request: HttpRequest, editing: EditorContext, pipe: Pipe, draft: D
         draft = _with_refusal(draft, exc)
         more = {
             "comparison_error": "Correct the marked fields, then compare again.",
-            "first_error": next(iter(draft.errors)),
+            "first_error": first_target(draft),
         }
     return _form(request, editing, draft, part="editor" if "HX-Request" in request.headers else "", more=more)
 
@@ -342,7 +342,7 @@ def _form(
         "start": request.GET.get("start", ""),
         "echo_url": settings.PENSTOCK_ECHO_URL,
         "curl": _curl(request, editing, draft),
-        "first_error": next(iter(draft.errors), "") if status == 422 else "",
+        "first_error": first_target(draft) if status == 422 else "",
         **_rollout(request, editing.pipe),
         **(more or {}),
     }

@@ -90,11 +90,15 @@ def test_form_becomes_a_spec(alices: Client):
         ("destination__url", "", "Enter a URL"),
         ("destination__url", "crm", "Enter a URL"),
         ("name", "orders", "exists in this tenant"),
-        ("destination__url", "ftp://crm.example.com", "http or https"),
+        ("destination__url", "ftp://crm.example.com", "Enter a URL that begins with https:// or http://"),
+        ("destination__url", f"https://crm.example.com/{'x' * 2_000}", "Enter at most 2,000 characters"),
+        ("destination__url", "https://crm.example.com:99999/", "This is not a valid URL"),
+        ("destination__kind", "carrier pigeon", "Choose one of the values"),
         ("destination__url", "https://user:pw@crm.example.com", "user name or password"),
-        ("source__name", "Web Shop", "needs names of 1-40"),
-        ("destination__name", "Main!", "needs names of 1-40"),
-        ("source__event_time", "a..b", "such as order.total"),
+        ("source__name", "Web Shop", "Use 1 to 40 characters of a-z, 0-9 and -, such as crm"),
+        ("destination__name", "Main!", "Use 1 to 40 characters of a-z, 0-9 and -, such as crm"),
+        ("source__event_time", "a..b", "Enter a path: names separated by dots, such as order.total"),
+        ("source__key", "x" * 300, "Enter at most 200 characters"),
     ],
 )
 def test_error_is_shown_at_its_field_and_input_is_kept(alices: Client, pipe: Pipe, field: str, value: str, words: str):
@@ -112,6 +116,84 @@ def test_empty_form_shows_all_missing_fields_and_focuses_the_first_one(alices: C
     assert re.findall(r'id="([a-z0-9-]+)"[^>]* autofocus', page) == ["name"]
     page = alices.post("/pipes/new/", typed(destination__url="")).content.decode()
     assert re.findall(r'id="([a-z0-9-]+)"[^>]* autofocus', page) == ["destination-0-url"]
+
+
+ROUTED = {"routes": "first", "rule__when": "true", "rule-0__to": "0"}
+STEP = {"normalize__op": "rename", "normalize__a": "a", "normalize__b": "b"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "target", "first"),
+    [
+        pytest.param({"name": ""}, "1 error in the name", "name", "Enter a name", id="name"),
+        pytest.param({"source__id": ".."}, "1 error in sources", "source-0-id", "Enter a path: ", id="source"),
+        pytest.param(STEP | {"normalize__a": ""}, "1 error in normalize", "normalize-0-path", "Enter a path", id="step"),
+        pytest.param(ROUTED | {"rule__when": ""}, "1 error in route", "rule-0-when", "Enter an expression", id="rule"),
+        pytest.param(
+            {"routes": "first", "rule__when": "true"}, "1 error in route", "rule-0-to", "Choose at least", id="to none"
+        ),
+        pytest.param({"routes": "first"}, "1 error in route", "routes", "Add a rule", id="no rule"),
+        pytest.param({"destination__url": "crm"}, "1 error in crm", "destination-0-url", "Enter a URL", id="url"),
+        pytest.param(
+            {"transform-0__op": "rename", "transform-0__a": "a", "transform-0__b": ""}, "1 error in crm",
+            "transform-0-0-to", "Enter a path: ", id="step of a destination",
+        ),
+        pytest.param(
+            {"name": "", "destination__url": ""}, "2 errors in the name and crm", "name", "Enter a name", id="two"
+        ),
+    ],
+)  # fmt: skip
+def test_summary_of_errors_leads_to_the_first_field(
+    alices: Client, tenant: Tenant, changes: dict[str, str], words: str, target: str, first: str
+):
+    page = alices.post("/pipes/new/", typed(**changes)).content.decode()
+    summary = re.findall(r'id="error-summary"[^>]*>(.*?)</p>', page)[0]
+    found = re.fullmatch(r'<span class="state state-bad">(.*)</span> <a href="#(.*)">(.*)</a>', summary)
+    assert found is not None, summary
+    assert (html.unescape(found[1]), found[2]) == (words, target)
+    assert html.unescape(found[3]).startswith(first)
+    element = re.findall(rf'<(\w+)[^>]* id="{target}"([^>]*)>', page)
+    assert [
+        ("autofocus" in rest, name in ("input", "select", "textarea") or "tabindex" in rest) for name, rest in element
+    ] == [(True, True)]
+
+
+def test_page_without_errors_has_an_empty_summary(alices: Client, pipe: Pipe):
+    assert re.findall(r'id="error-summary"[^>]*>(.*?)</p>', alices.get(f"/pipes/{pipe.id}/edit/").content.decode()) == [
+        ""
+    ]
+
+
+def test_no_error_of_a_form_names_a_type_or_a_json_path(alices: Client, tenant: Tenant):
+    wrong = ["", "a..b", "x" * 3_000, "{", "-1", "null"]
+    ops = {
+        "set": "ab",
+        "keep": "b",
+        "cast": "abc",
+        "mask": "ab",
+        "filter": "b",
+        "map": "ab",
+        "explode": "a",
+        "peek": "ab",
+    }
+    fields = ["source__name", "source__event_time", "source__key", "source__id", "destination__name"]
+    fields += ["destination__url", "destination__kind"]
+    forms = [{field: value} for field in fields for value in wrong]
+    for op, slots in ops.items():
+        good = {"normalize__op": op, "normalize__a": "a", "normalize__b": "redact", "normalize__c": ""}
+        forms += [good | {f"normalize__{slot}": value} for slot in slots for value in wrong]
+    forms += [ROUTED | {"rule__when": value} for value in wrong]
+    seen = set()
+    for form in forms:
+        page = alices.post("/pipes/new/", typed(action="try", sample="{}", **form)).content.decode()
+        for text in re.findall(r'class="field-error[^>]*>([^<]+)<', page) + re.findall(
+            r'id="ran"[^>]*>(.*?)</p>', page
+        ):
+            seen.add(html.unescape(text))
+    assert len(seen) > 8
+    assert [
+        text for text in seen if re.search(r"`(str|int|float|array|object|null)`|Expected|\$\.|\w\[\d|\bgot '", text)
+    ] == []
 
 
 @pytest.mark.parametrize("start", [one.name for one in STARTS])
@@ -218,7 +300,7 @@ def test_pipe_can_be_written_as_json(alices: Client, a_spec: MakeSpec):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "needs JSON"),
+        ("{", "Not valid JSON"),
         ("[]", "needs a JSON object"),
         ('{"sources": {}}', "$.sources"),
         ('{"x": 1}', "unknown field"),

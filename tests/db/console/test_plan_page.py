@@ -297,7 +297,7 @@ def test_return_to_the_editor_keeps_the_input(alices: Client, tenant: Tenant):
     [
         ({"name": ""}, "name", "Enter a name"),
         ({"destination.url": ["", ""]}, "destination-0-url", "Enter a URL"),
-        ({"normalize.b": ["", ""]}, "normalize-0-to", "needs"),
+        ({"normalize.b": ["", ""]}, "normalize-0-to", "Enter a path"),
     ],
 )
 def test_invalid_pipe_has_no_plan(alices: Client, tenant: Tenant, changed: dict[str, Any], field: str, words: str):

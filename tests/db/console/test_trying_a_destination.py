@@ -86,7 +86,7 @@ def test_test_request_requires_a_url(alices: Client, tenant: Tenant):
 def test_forbidden_address_is_refused_at_its_field(alices: Client, tenant: Tenant, settings: Settings):
     settings.PENSTOCK_DESTINATION_ALLOW = ""
     page = press(alices, "test.destination.0", {"destination.url": ["http://10.0.0.1/in"]})
-    assert error_of(page, "destination-0-url") == "needs a public address"
+    assert error_of(page, "destination-0-url") == "Enter a public address"
 
 
 def test_too_many_test_requests_are_refused_with_a_message(alices: Client, tenant: Tenant):

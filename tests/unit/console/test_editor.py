@@ -1,5 +1,7 @@
 """Drafts of the editor: a spec passes the form unchanged, rows move, and each error is shown at its field."""
 
+from dataclasses import replace
+
 import pytest
 from django.http import QueryDict
 
@@ -7,7 +9,7 @@ from dataplane.spec import SpecError, parse_pipe_spec, spec_to_builtins
 from mgmt.pipes.editor.actions import apply_action, with_url
 from mgmt.pipes.editor.draft import EVERYTHING, Draft, RouteRuleRow, draft_from_spec
 from mgmt.pipes.editor.dry_run import compared
-from mgmt.pipes.editor.errors import with_error
+from mgmt.pipes.editor.errors import error_summary, in_words, ordered_errors, place_in_words, with_error
 from mgmt.pipes.editor.fields import rule_rows, step_rows
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.steps import StepRow
@@ -133,6 +135,51 @@ def test_each_error_is_shown_at_its_field(path: str, field: str):
     first, second = draft.normalize
     gapped = Draft(**{**vars(draft), "normalize": (first, StepRow(), second)})
     assert list(with_error(gapped, path, "needs something else").errors) == [field]
+
+
+@pytest.mark.parametrize(
+    ("reason", "path", "words"),
+    [
+        ("Expected `str` of length <= 200", "$.sources.web.key", "Enter at most 200 characters"),
+        ("Expected `float` <= 1.0", "$.normalize[0].share", "Enter a number above 0 and up to 1"),
+        ("Expected `float` <= 30.0", "$.destinations.crm.timeout_s", "Enter a number up to 30"),
+        ("Expected `int`, got `str`", "$.destinations.crm.concurrency", "Enter a whole number"),
+        ("Expected `str` of length >= 1", "$.routes.rules[0].when", "Enter an expression"),
+        ("Expected `array` of length >= 1", "$.routes.rules[0].to", "Choose at least one destination"),
+        ("needs one of your look-up tables, got x", "$.enrich[0].table", "Choose one of your look-up tables"),
+        ("needs a public address", "$.destinations.crm.url", "Enter a public address"),
+        ("line 1, column 9: needs a value", "$.normalize[0].when", "line 1, column 9: needs a value"),
+    ],
+)
+def test_reason_is_an_instruction_to_the_reader(reason: str, path: str, words: str):
+    assert in_words(path, reason) == words
+
+
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [
+        ("normalize[0] cast total: needs a number", "step 1, cast total: needs a number"),
+        ("transform.crm[2] map a: no field", "step 3 of crm, map a: no field"),
+        ("enrich[1] people has no row for this key", "look-up 2, people has no row for this key"),
+        ("routes.rules[0].when: no field `total`", "rule 1: no field `total`"),
+        ("the body is not JSON", "the body is not JSON"),
+    ],
+)
+def test_place_of_a_failure_is_named_as_on_the_page(detail: str, words: str):
+    assert place_in_words(detail) == words
+
+
+def test_errors_are_summarised_in_the_order_of_the_page():
+    places = ["transform-1-0-path", "rules", "destination-0-url", "normalize-2-path", "normalize-1-path", "sample", ""]
+    draft = replace(draft_from_spec("orders", STORED), errors=dict.fromkeys(places, "Wrong") | {"name": ""})
+    assert ordered_errors(draft) == [
+        "", "sample", "normalize-1-path", "normalize-2-path", "rules", "destination-0-url", "transform-1-0-path",
+    ]  # fmt: skip
+    summary = error_summary(draft)
+    assert summary is not None
+    assert summary.words == "7 errors in the sample event, normalize, route, crm and audit"
+    assert summary.target == "whole-error"
+    assert error_summary(replace(draft, errors={})) is None
 
 
 def test_expression_error_points_into_its_line():

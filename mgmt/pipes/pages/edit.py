@@ -343,6 +343,7 @@ def _form(
         "echo_url": settings.PENSTOCK_ECHO_URL,
         "curl": _curl(request, editing, draft),
         "first_error": first_target(draft) if status == 422 else "",
+        "revert_to": services.earlier_live_revision(editing.pipe) if editing.pipe else None,
         **_rollout(request, editing.pipe),
         **(more or {}),
     }

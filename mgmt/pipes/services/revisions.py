@@ -107,6 +107,12 @@ def current_revision(pipe: Pipe) -> PipeRevision:
     return pipe.revisions.filter(state=RevisionState.LIVE).first() or newest
 
 
+def earlier_live_revision(pipe: Pipe) -> PipeRevision | None:
+    """Return the newest revision that was live before the current one, None if there is none."""
+    current = current_revision(pipe).number
+    return pipe.revisions.filter(live_at__isnull=False, number__lt=current).order_by("-number").first()
+
+
 def _refuse_unchanged(pipe: Pipe, based_on: int, checked: PipeSpec) -> None:
     current = current_revision(pipe)
     is_newest = not pipe.revisions.filter(number__gt=based_on).exists()

@@ -127,7 +127,7 @@ STEP = {"normalize__op": "rename", "normalize__a": "a", "normalize__b": "b"}
     [
         pytest.param({"name": ""}, "1 error in the name", "name", "Enter a name", id="name"),
         pytest.param({"source__id": ".."}, "1 error in sources", "source-0-id", "Enter a path: ", id="source"),
-        pytest.param(STEP | {"normalize__a": ""}, "1 error in normalize", "normalize-0-path", "Enter a path", id="step"),
+        pytest.param(STEP | {"normalize__a": ""}, "1 error in normalize", "normalize-0-path", "Enter a", id="step"),
         pytest.param(ROUTED | {"rule__when": ""}, "1 error in route", "rule-0-when", "Enter an expression", id="rule"),
         pytest.param(
             {"routes": "first", "rule__when": "true"}, "1 error in route", "rule-0-to", "Choose at least", id="to none"
@@ -243,6 +243,33 @@ def test_revision_is_reverted_in_one_click(alices: Client, pipe: Pipe, alice: Us
     page = alices.post(f"/pipes/{pipe.id}/revisions/1/revert/", follow=True).content.decode()
     assert "Nothing changed" in page
     assert pipe.revisions.count() == 3
+
+
+def test_all_at_once_is_preselected_while_the_live_revision_fails(alices: Client, pipe: Pipe):
+    live(pipe, 1)
+    Pipe.objects.filter(id=pipe.id).update(state="paused", state_cause="dead-rate")
+    page = alices.get(f"/pipes/{pipe.id}/edit/").content.decode()
+    assert 'value="at-once" checked' in page
+    assert "recommended: the live revision is failing" in page
+    alices.post(f"/pipes/{pipe.id}/edit/", typed(based_on="1", source__name="shop"))
+    assert pipe.revisions.get(number=2).at_once
+
+
+def test_editor_reverts_to_the_revision_that_was_live_before(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):
+    live(pipe, 1)
+    url = f"/pipes/{pipe.id}/edit/"
+    assert "Revert to @" not in alices.get(url).content.decode()
+    publish_revision(pipe=pipe, spec=a_spec(crm="https://crm.example.com/2"), based_on=1, author=alice)
+    pipe.revisions.filter(number=2).update(state="failed")
+    publish_revision(pipe=pipe, spec=a_spec(crm="https://crm.example.com/3"), based_on=2, author=alice)
+    live(pipe, 3)
+    page = alices.get(url).content.decode()
+    (action,) = re.findall(r'formaction="([^"]+)" formnovalidate>Revert to @1<', page)
+    draft = typed(based_on="3", source__name="shop", destination__url="https://draft.example.com/in")
+    answer = alices.post(action, draft | {"action": ""})
+    assert answer.status_code == 302
+    newest = pipe.revisions.latest("number")
+    assert (newest.number, newest.spec) == (4, pipe.revisions.get(number=1).spec)
 
 
 def test_editor_opens_the_live_revision_after_a_rollback(alices: Client, pipe: Pipe, alice: User, a_spec: MakeSpec):

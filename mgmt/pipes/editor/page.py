@@ -48,16 +48,24 @@ class EditorContext:
 
 
 def with_newest_event(draft: Draft, pipe: Pipe) -> Draft:
-    """Return the draft with the pipe's newest event as sample; with an example and the reason if there is none."""
+    """Return the draft with the pipe's newest event as sample; with the stored one, or an example, if there is none."""
     try:
         record = last_event(pipe)
     except (NoEventError, RecordUnavailableError) as exc:
-        note = f"Example event. The newest event of the pipe is not available: {exc}."
-        return replace(draft.with_sample(draft.sample or EXAMPLE), sample_note=note)
+        kind = "Your event" if draft.sample else "Sample event of the pipe" if pipe.sample else "Example event"
+        note = f"{kind}. The newest event of the pipe is not available: {exc}."
+        return replace(draft.with_sample(draft.sample or pretty(pipe.sample) or EXAMPLE), sample_note=note)
     note = f"Newest event of the pipe, from source {record.meta.source}."
     return replace(
         draft.with_sample(pretty(record.body.decode("utf-8", "replace")), record.meta.source), sample_note=note
     )
+
+
+def with_stored_sample(draft: Draft, pipe: Pipe) -> Draft:
+    """Return the draft with the sample that was stored when the pipe was created, unchanged if there is none."""
+    if not pipe.sample:
+        return draft
+    return replace(draft.with_sample(pretty(pipe.sample)), sample_note="Sample event that the pipe was created with.")
 
 
 def digest_of(draft: Draft) -> str:

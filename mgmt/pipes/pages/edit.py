@@ -25,7 +25,15 @@ from mgmt.pipes.editor.actions import apply_action, place_of, with_destination, 
 from mgmt.pipes.editor.comparison import comparison_view
 from mgmt.pipes.editor.draft import Draft, NotEditableAsForm, draft_from_spec, starting_text
 from mgmt.pipes.editor.errors import URL_NEEDED, first_target, with_error, with_missing
-from mgmt.pipes.editor.page import EXAMPLE, EditorContext, digest_of, event_of, page_context, with_newest_event
+from mgmt.pipes.editor.page import (
+    EXAMPLE,
+    EditorContext,
+    digest_of,
+    event_of,
+    page_context,
+    with_newest_event,
+    with_stored_sample,
+)
 from mgmt.pipes.editor.posted import draft_from_post
 from mgmt.pipes.editor.templates import STARTS, draft_of, template_named
 from mgmt.pipes.queries.comparison import NotComparableError, compare_with_live
@@ -251,6 +259,8 @@ def _changed(request: HttpRequest, editing: EditorContext, draft: Draft, action:
         return _compared(request, editing, editing.pipe, draft)
     if action == "newest" and editing.pipe is not None:
         draft = with_newest_event(draft, editing.pipe)
+    elif action == "stored" and editing.pipe is not None:
+        draft = with_stored_sample(draft, editing.pipe)
     elif action == "as-json" and not draft.as_json:
         draft = draft.written_as_json()
     elif action == "as-form" and draft.as_json:

@@ -1,5 +1,7 @@
 """Dry run in the editor: each node's result is shown at its fields, and nothing is stored."""
 
+import html
+import json
 import re
 from typing import Any
 
@@ -107,6 +109,18 @@ def test_pipe_without_events_runs_on_an_example_and_says_so(alices: Client, edit
     page = alices.get(edited).content.decode()
     assert "newest event of the pipe is not available: it has had none yet" in page
     assert "After normalize" in page
+
+
+def test_stored_sample_of_the_pipe_is_offered_and_used_without_events(alices: Client, edited: str, pipe: Pipe):
+    assert "Use stored sample" not in alices.get(edited).content.decode()
+    Pipe.objects.filter(id=pipe.id).update(sample='{"total": 7, "who": "c-1"}')
+    opened = alices.get(edited).content.decode()
+    assert "Sample event of the pipe. The newest event of the pipe is not available" in opened
+    for page in (opened, alices.post(edited, FORM | {"action": "stored"}).content.decode()):
+        assert "Use stored sample</button>" in page
+        text = html.unescape(re.findall(r'<textarea[^>]*id="sample"[^>]*>([^<]*)<', page)[0])
+        assert json.loads(text) == {"total": 7, "who": "c-1"}
+        assert "&quot;amount&quot;: 7" in out(page, "normalize")
 
 
 def test_json_mode_also_shows_all_nodes(alices: Client, edited: str):

@@ -6,6 +6,7 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from mgmt.deliveries.queries.message_selection import HOUR_S
+from mgmt.deliveries.queries.throughput import DELIVERIES_KEPT_H
 from mgmt.models import (
     Alert,
     AttemptCount,
@@ -32,7 +33,7 @@ from mgmt.patterns.blocks import block_at
 AT_ONCE: Final = 5_000
 TESTS_FOR: Final = timedelta(days=1)
 SILENT_FOR: Final = timedelta(hours=1)
-COUNTS_FOR: Final = timedelta(hours=1)  # only the last minutes are judged
+COUNTS_FOR: Final = timedelta(hours=DELIVERIES_KEPT_H)  # the pages plot six hours
 RUNS_FOR: Final = timedelta(days=1)  # a writer reports once a minute at least
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)

@@ -197,9 +197,13 @@ def redrive_line(row: Redrive) -> RedriveLine:
 
 def alert_line(row: Alert) -> AlertLine:
     """Return an alert in words."""
+    return AlertLine(row, _ALERTS[Alert.State(row.state)], alert_words(row, where=row.destination), _code(row.cause))
+
+
+def alert_words(row: Alert, *, where: str = "") -> str:
+    """Return what an alert is about, after the name `where` if it is given."""
     status = row.status or (row.sample.get("status") or 0 if row.fingerprint != Alert.OTHER else 0)
-    words = problem_in_words(bin_="", where=row.destination, cause=row.cause, reason="", status=status)
-    return AlertLine(row, _ALERTS[Alert.State(row.state)], words, _code(row.cause))
+    return problem_in_words(bin_="", where=where, cause=row.cause, reason="", status=status)
 
 
 def alert_details(row: Alert, *, held: int, dead: int, now: datetime) -> AlertDetails:

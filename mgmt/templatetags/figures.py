@@ -113,8 +113,16 @@ def seconds(number: float) -> str:
 
 
 @register.filter
-def rate(per_s: float) -> str:
-    """Format events per second, with one decimal below 10."""
+def plain(value: float | None) -> str:
+    """Format a number for a script; "" without a value."""
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+@register.filter
+def rate(per_s: float | None) -> str:
+    """Format events per second, with one decimal below 10; a dash without a measurement."""
+    if per_s is None:
+        return "-"
     if 0 < per_s < 0.05:
         return "<0.1"
     return f"{per_s:.1f}" if 0 < per_s < 10 else count(round(per_s))
@@ -124,6 +132,12 @@ def rate(per_s: float) -> str:
 def share(value: float | None) -> str:
     """Format a fraction as a percentage."""
     return "-" if value is None else f"{value * 100:.1f}{_NARROW}%"
+
+
+@register.filter
+def delivered_share(value: float) -> str:
+    """Format a share of delivered messages as a percentage; 100 % means all of them."""
+    return f"100{_NARROW}%" if value == 1 else f">{_NARROW}99.9{_NARROW}%" if value > 0.9995 else share(value)
 
 
 @register.filter

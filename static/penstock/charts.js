@@ -21,11 +21,13 @@
     textStyle: { fontFamily: window.getComputedStyle(document.body).fontFamily, color: colour("--ink") },
     tooltip: { renderMode: "richText", confine: true, backgroundColor: colour("--surface"), borderColor: colour("--line"), textStyle: { color: colour("--ink"), fontSize: 12 } },
   });
+  const time = (row) => Date.parse(row.dataset.at);
+  const clock = (ms) => new Date(ms).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
   const percent = (share) => `${(share * 100).toFixed(1)} %`;
 
   const pie = (table) => {
     const slices = [...table.tBodies[0].rows].map((row) => ({
-      name: row.dataset.name, value: Number(row.dataset.share), took: row.dataset.took,
+      name: row.dataset.name, value: Number(row.dataset.share), took: row.dataset.took, link: row.querySelector("a")?.href,
       itemStyle: { color: colour(`--${row.dataset.colour}`) },
     })).filter((slice) => slice.value > 0);
     const option = base();
@@ -47,12 +49,11 @@
   const area = (table) => {
     const heads = [...table.tHead.rows[0].cells].slice(1);
     const rows = [...table.tBodies[0].rows];
-    const clock = (row) => new Date(row.dataset.at).toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
     const option = base();
     option.tooltip.trigger = "axis";
     option.tooltip.valueFormatter = (share) => (share == null ? "-" : percent(share));
     option.grid = { left: 44, right: 12, top: 12, bottom: 26 };
-    option.xAxis = { type: "category", boundaryGap: false, data: rows.map(clock), axisLabel: { color: colour("--quiet") }, axisLine: { lineStyle: { color: colour("--line") } }, axisTick: { show: false } };
+    option.xAxis = { type: "category", boundaryGap: false, data: rows.map((row) => clock(time(row))), axisLabel: { color: colour("--quiet") }, axisLine: { lineStyle: { color: colour("--line") } }, axisTick: { show: false } };
     option.yAxis = { type: "value", max: 1, axisLabel: { formatter: (share) => `${Math.round(share * 100)} %`, color: colour("--quiet") }, splitLine: { lineStyle: { color: colour("--line") } } };
     option.series = heads.map((head, i) => ({
       type: "line", name: head.dataset.name, stack: "share", symbolSize: 7, showAllSymbol: true, lineStyle: { width: 0 },
@@ -62,18 +63,180 @@
     return option;
   };
 
-  const draw = () => {
+  // The plots of a pipe share one table and one time axis. A column names its plot, its colour and its series.
+  const GLYPHS = { revision: "▲", ramp: "◆", scaling: "●", alert: "■" };
+  const LEAST_LAG_US = 100; // a logarithmic axis has no zero
+  const lag = (us) => (us < 1e6 ? `${us / 1e3} ms` : us < 12e7 ? `${Math.round(us / 1e6)} s` : `${Math.round(us / 6e7)} min`);
+  const compact = (number) => (number >= 1e6 ? `${number / 1e6}M` : number >= 1e3 ? `${number / 1e3}k` : String(number));
+  const rowsOf = (table) => [...(table?.tBodies[0]?.rows ?? [])];
+  const stepOf = (rows) => (rows.length > 1 ? time(rows[1]) - time(rows[0]) : 60000);
+
+  const columnsOf = (table, kind) => [...table.tHead.rows[0].cells]
+    .map((head, at) => ({ at, ...head.dataset }))
+    .filter((column) => column.plot === kind);
+
+  const seriesOf = (column, kind, rows) => {
+    const number = (row) => {
+      const text = row.cells[column.at].dataset.value;
+      if (!text) return null;
+      return kind === "lag" ? Math.max(Number(text), LEAST_LAG_US) : Number(text);
+    };
+    const middle = stepOf(rows) / 2;
+    const drawn = { name: column.name, color: colour(`--${column.colour}`), data: rows.map((row) => [time(row) + middle, number(row)]) };
+    if (kind === "outcomes") return { ...drawn, type: "bar", stack: "outcomes", barCategoryGap: "15%" };
+    return { ...drawn, type: "line", symbol: "circle", symbolSize: 4, lineStyle: { width: 2, type: "dashed" in column ? "dashed" : "solid" } };
+  };
+
+  const plot = (kind) => (table, box) => {
+    const rows = rowsOf(table);
+    const marks = rowsOf(document.getElementById(box.dataset.marks));
+    const columns = columnsOf(table, kind);
+    const quiet = colour("--quiet");
+    const line = { lineStyle: { color: colour("--line") } };
+    const option = base();
+    option.tooltip.trigger = "axis";
+    option.tooltip.formatter = ([point]) => {
+      const row = rows[point.dataIndex];
+      const within = marks.filter((mark) => time(mark) >= time(row) && time(mark) < time(row) + stepOf(rows));
+      return [
+        clock(time(row)),
+        ...columns.map((column) => `${column.name}: ${row.cells[column.at].textContent.trim()}`),
+        ...within.map((mark) => `${GLYPHS[mark.dataset.kind]} ${mark.cells[1].textContent.trim()}`),
+      ].join("\n");
+    };
+    option.grid = { left: 56, right: 12, top: 22, bottom: 24 };
+    option.xAxis = {
+      type: "time", min: time(rows[0]), max: time(rows.at(-1)) + stepOf(rows),
+      axisLabel: { color: quiet, formatter: clock, hideOverlap: true }, axisLine: line, axisTick: { show: false }, splitLine: { show: false },
+    };
+    option.yAxis = {
+      type: kind === "lag" ? "log" : "value", min: kind === "lag" ? undefined : 0, minInterval: kind === "outcomes" ? 1 : undefined,
+      axisLabel: { color: quiet, formatter: kind === "lag" ? lag : compact }, splitLine: line,
+    };
+    option.series = columns.map((column) => seriesOf(column, kind, rows));
+    const selected = box.closest("[data-from]");
+    if (selected) {
+      option.series[0].markArea = {
+        silent: true, itemStyle: { color: colour("--tblr-primary"), opacity: .12 },
+        data: [[{ xAxis: Date.parse(selected.dataset.from) }, { xAxis: Date.parse(selected.dataset.to) }]],
+      };
+    }
+    option.series[0].markLine = {
+      silent: true, symbol: "none", lineStyle: { color: quiet, type: "dashed", width: 1 },
+      label: { formatter: (mark) => mark.name, color: colour("--ink") },
+      data: marks.map((mark) => ({ xAxis: time(mark), name: GLYPHS[mark.dataset.kind] })),
+    };
+    return option;
+  };
+
+  const KINDS = { pie, area, throughput: plot("throughput"), lag: plot("lag"), outcomes: plot("outcomes") };
+  const PLOTS = "pipe-plots"; // charts of one group show the same moment
+  const drawn = new Map();
+
+  // Dragging over a plot selects minutes: the page is loaded with them in its URL, in UTC.
+  const LEAST_DRAG_PX = 6;
+  const MINUTE_MS = 60000;
+  const utc = (ms) => new Date(ms).toISOString().slice(0, 16);
+  const select = (chart, box, fromPx, toPx) => {
+    const rows = rowsOf(document.getElementById(box.dataset.of));
+    const [least, most] = [time(rows[0]), time(rows.at(-1)) + stepOf(rows)];
+    const [from, to] = [fromPx, toPx].map((px) => Math.min(most, Math.max(least, chart.convertFromPixel({ xAxisIndex: 0 }, px))));
+    const url = new URL(window.location.href);
+    url.searchParams.set("from", utc(Math.floor(from / MINUTE_MS) * MINUTE_MS));
+    url.searchParams.set("to", utc(Math.max(Math.ceil(to / MINUTE_MS), Math.floor(from / MINUTE_MS) + 1) * MINUTE_MS));
+    url.hash = "selection";
+    window.location.assign(url);
+  };
+  const selectable = (box, chart) => {
+    const band = document.createElement("div");
+    band.className = "plot-band";
+    band.hidden = true;
+    box.append(band);
+    let start = null;
+    const edges = (event) => {
+      const at = Math.min(box.clientWidth, Math.max(0, event.clientX - box.getBoundingClientRect().left));
+      return [Math.min(start, at), Math.max(start, at)];
+    };
+    const move = (event) => {
+      const [left, right] = edges(event);
+      band.hidden = right - left < LEAST_DRAG_PX;
+      band.style.left = `${left}px`;
+      band.style.width = `${right - left}px`;
+    };
+    const end = (event) => {
+      document.removeEventListener("mousemove", move);
+      const [left, right] = edges(event);
+      start = null;
+      if (right - left >= LEAST_DRAG_PX) select(chart, box, left, right); else band.hidden = true;
+    };
+    box.addEventListener("mousedown", (event) => {
+      if (event.button !== 0) return;
+      event.preventDefault(); // no selection of text
+      start = event.clientX - box.getBoundingClientRect().left;
+      document.addEventListener("mousemove", move);
+      document.addEventListener("mouseup", end, { once: true });
+    });
+  };
+
+  // The form has the same times: in UTC without this script, in the viewer's zone with it.
+  const two = (number) => String(number).padStart(2, "0");
+  const local = (moment) => `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}T${two(moment.getHours())}:${two(moment.getMinutes())}`;
+  const localise = (form) => {
+    const fields = [...form.querySelectorAll("input[type=datetime-local]")];
+    for (const field of fields) if (field.defaultValue) field.value = local(new Date(`${field.defaultValue}Z`));
+    form.addEventListener("formdata", ({ formData }) => {
+      for (const { name, value } of fields) if (value) formData.set(name, utc(new Date(value).getTime()));
+    });
+  };
+
+  const chartOf = (box) => {
+    if (!charts.has(box)) {
+      charts.set(box, window.echarts.init(box, null, { renderer: "svg" }));
+      if (box.dataset.marks) {
+        charts.get(box).group = PLOTS;
+        selectable(box, charts.get(box));
+      }
+      box.addEventListener("pointerleave", () => draw());
+      charts.get(box).on("click", ({ data }) => { if (data?.link) window.location.assign(data.link); });
+    }
+    return charts.get(box);
+  };
+
+  // A chart is drawn again only if its figures have changed, and never under the pointer, where its tooltip is open.
+  const draw = ({ anew = false } = {}) => {
+    const isInUse = !anew && document.querySelector("[data-chart]:hover") !== null;
     for (const box of document.querySelectorAll("[data-chart]")) {
       const table = document.getElementById(box.dataset.of);
       box.hidden = !table;
       if (box.nextElementSibling && "empty" in box.nextElementSibling.dataset) box.nextElementSibling.hidden = Boolean(table);
       if (!table) continue;
-      if (!charts.has(box)) charts.set(box, window.echarts.init(box, null, { renderer: "svg" }));
-      charts.get(box).setOption((box.dataset.chart === "pie" ? pie : area)(table), { notMerge: true });
+      const figures = table.outerHTML + (document.getElementById(box.dataset.marks)?.outerHTML ?? "");
+      if (!anew && drawn.get(box) === figures) continue;
+      if (isInUse && drawn.has(box)) continue;
+      chartOf(box).setOption(KINDS[box.dataset.chart](table, box), { notMerge: true });
+      drawn.set(box, figures);
     }
   };
-  document.addEventListener("DOMContentLoaded", draw);
-  document.addEventListener("htmx:afterSettle", draw);
-  document.addEventListener("penstock:theme", draw);
+
+  // A block that is refreshed keeps its scroll position.
+  const scrolled = new Map();
+  const keep = (block) => { if (block.id) scrolled.set(block.id, { block, left: block.scrollLeft, top: block.scrollTop }); };
+  document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => [target, ...target.querySelectorAll(".sheet")].forEach(keep));
+  document.addEventListener("htmx:afterSettle", () => {
+    for (const [id, { block, left, top }] of scrolled) {
+      const now = document.getElementById(id);
+      if (!now || now === block) continue; // not swapped yet
+      now.scrollTo({ left, top, behavior: "instant" });
+      scrolled.delete(id);
+    }
+    draw();
+  });
+
+  document.addEventListener("DOMContentLoaded", () => {
+    window.echarts.connect(PLOTS);
+    document.querySelectorAll("form[data-utc-times]").forEach(localise);
+    draw();
+  });
+  document.addEventListener("penstock:theme", () => draw({ anew: true }));
   window.addEventListener("resize", () => charts.forEach((chart) => chart.resize()));
 })();

@@ -1,5 +1,6 @@
 """Ranges of buckets (minutes) that pages show. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,7 +9,14 @@ from typing import Final
 MINUTE_S: Final = 60
 SPANS: Final[Mapping[str, int]] = {"15m": 15, "1h": 60, "6h": 360}
 DEFAULT_SPAN: Final = "1h"
+MOST_SELECTED_MIN: Final = max(SPANS.values())
 _MOST_POINTS: Final = 72
+_KEPT_MIN: Final = 400 * 24 * 60  # nothing that pages show is kept for longer
+_TYPED: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z?")
+
+
+class SelectionError(ValueError):
+    """The times of a selection cannot be used; the message says why, for the page."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,32 @@ def span_until(name: str, now: datetime) -> BucketRange:
     known = name if name in SPANS else DEFAULT_SPAN
     last = bucket_at(now)
     return BucketRange(known, last - SPANS[known] + 1, last)
+
+
+def selected_range(since: str, until: str, now: datetime) -> BucketRange:
+    """Return the minutes from `since` (included) to `until` (excluded): times in UTC, such as `2026-05-03T02:14`.
+
+    Raises SelectionError.
+    """
+    first, end, current = _typed_bucket(since), _typed_bucket(until), bucket_at(now)
+    if end <= first:
+        raise SelectionError("the end has to be after the start")
+    if end - first > MOST_SELECTED_MIN:
+        raise SelectionError(f"it has more than {MOST_SELECTED_MIN // 60} hours")
+    if first > current:
+        raise SelectionError("it is in the future")
+    if first < current - _KEPT_MIN:
+        raise SelectionError("nothing is kept for so long")
+    return BucketRange("", first, min(end - 1, current))
+
+
+def _typed_bucket(text: str) -> int:
+    if not _TYPED.fullmatch(text):
+        raise SelectionError("it needs a start and an end, each a date and a time")
+    try:
+        return bucket_at(datetime.fromisoformat(text[:16]).replace(tzinfo=UTC))
+    except ValueError as exc:
+        raise SelectionError("its date or time does not exist") from exc
 
 
 def bucket_at(moment: datetime) -> int:

@@ -87,6 +87,15 @@ class ShareSeries:
 
 
 @dataclass(frozen=True)
+class LagPoint:
+    """End-to-end lag of the messages of one group of minutes that were delivered; `bucket` is its first minute."""
+
+    bucket: int
+    p50_us: int
+    p95_us: int
+
+
+@dataclass(frozen=True)
 class Timing:
     """Latency of a pipe within a bucket range.
 
@@ -95,6 +104,7 @@ class Timing:
     source:        from the event's time to ingest: the source's clock and its path to Penstock, not part of the whole
     end_to_end_us: 95th percentile from the event's time to the destination's answer, or to now for messages that wait
     skewed:        some lag is negative: a source's clock runs ahead of Penstock's
+    lags:          end-to-end lag over time; groups of minutes of which no message was delivered are omitted
     """
 
     nodes: tuple[NodeTiming, ...]
@@ -105,6 +115,7 @@ class Timing:
     source: Percentiles | None
     end_to_end_us: int | None
     skewed: bool
+    lags: tuple[LagPoint, ...] = ()
 
 
 @dataclass
@@ -125,10 +136,13 @@ def timing(*, pipe_id: str, span: BucketRange) -> Timing:
     """Return the latency of one pipe within a span."""
     nodes: defaultdict[str, _Node] = defaultdict(_Node)
     minutes: defaultdict[int, Breakdown] = defaultdict(Breakdown)
+    ends: defaultdict[int, LagSketch] = defaultdict(LagSketch)
     for bucket, node, breakdown, *sketches in (
         _rows(pipe_id, span).values_list("bucket", "node", "breakdown", "lag_in", "lag_out", "own").iterator()
     ):
         nodes[node].add(sketches)
+        if node.startswith(_TRANSMIT) and sketches[1] is not None:
+            ends[bucket].merge(LagSketch.decode(bytes(sketches[1])))
         if breakdown is not None:
             minutes[bucket].merge(Breakdown.decode(bytes(breakdown)))
     whole = _merged(minutes.values())
@@ -143,6 +157,7 @@ def timing(*, pipe_id: str, span: BucketRange) -> Timing:
         source=_percentiles(whole.source),
         end_to_end_us=_quantile(lags, P95),
         skewed=any(sketch.min_us < 0 for node in nodes.values() for sketch in (node.lag_in, node.lag_out)),
+        lags=_lag_points(ends, span),
     )
 
 
@@ -256,6 +271,18 @@ def _merged(many: Iterable[Breakdown]) -> Breakdown:
     for breakdown in many:
         merged.merge(breakdown)
     return merged
+
+
+def _lag_points(ends: Mapping[int, LagSketch], span: BucketRange) -> tuple[LagPoint, ...]:
+    points: list[LagPoint] = []
+    for group in span.groups():
+        together = LagSketch()
+        for bucket in group:
+            if bucket in ends:
+                together.merge(ends[bucket])
+        if together.count:
+            points.append(LagPoint(group.start, together.quantile(0.5), together.quantile(P95)))
+    return tuple(points)
 
 
 def _series(minutes: Mapping[int, Breakdown], span: BucketRange) -> ShareSeries:

@@ -1,12 +1,11 @@
 """Read-only pages of a pipe: overview, revisions, one minute."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final, NamedTuple
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -17,21 +16,37 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from dataplane.ledger.bins import Bin
-from dataplane.plan.outbound import address_of
-from dataplane.spec import SpecError, destination_of
+from dataplane.spec import SpecError
 from mgmt import services
+from mgmt.alerts.queries.alerts import OPEN, alerts_within
 from mgmt.deliveries.attempt_views import attempt_views
 from mgmt.deliveries.cause_wording import BINS
-from mgmt.deliveries.queries.health import health_rows
-from mgmt.ledger.queries.bucket_range import SPANS, BucketRange, span_until, start_of
+from mgmt.deliveries.queries.message_selection import waiting
+from mgmt.deliveries.queries.slowest import MOST_READ, measure_for, slowest_messages
+from mgmt.deliveries.queries.throughput import DELIVERIES_KEPT_H, deliveries_by_minute
+from mgmt.ledger.queries.bucket_range import SPANS, BucketRange, bucket_at, start_of
 from mgmt.ledger.queries.ledger import MinuteKey
 from mgmt.ledger.queries.losses import LostMessage, MinuteLosses, all_lost, minute_losses
-from mgmt.ledger.queries.minutes import MinuteLoss, loss_table, minute_line
+from mgmt.ledger.queries.minutes import LossTable, MinuteLoss, loss_table, minute_line
 from mgmt.ledger.queries.timing import Timing, timing
 from mgmt.messages.units import units_in
-from mgmt.models import Pipe, PipeRevision
+from mgmt.models import Alert, Destination, Pipe, PipeRevision
 from mgmt.pipes.editor.draft import readable
+from mgmt.pipes.graph import GraphFacts, PipeGraph, pipe_graph
 from mgmt.pipes.page_context import newest_revision, pipe_context
+from mgmt.pipes.pages.pipe_view import pipe_view
+from mgmt.pipes.plots import (
+    OUTCOMES,
+    PlotFacts,
+    PlotMark,
+    PlotPoint,
+    alert_marks,
+    plot_points,
+    ramp_marks,
+    revision_marks,
+    scaling_marks,
+)
+from mgmt.pipes.queries.events import ramp_steps_within, revisions_live_within, scalings_within
 from mgmt.pipes.queries.first_delivery import first_delivery
 from mgmt.pipes.queries.pipes import rates_of
 from mgmt.sandbox import SandboxRefused
@@ -44,38 +59,61 @@ MOST_MINUTES: Final = 60
 MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
 TABS: Final = ("overview", "attempts", "dead", "held", "tail", "windows", "patterns", "revisions", "settings")
+# Outcomes of the plot with their colours in tokens.css.
+PLOT_OUTCOMES: Final = tuple(zip(OUTCOMES, ("fine", "on-it", "hop-held", "needs-you", "ink"), strict=True))
 _LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late", "loss_share")
 _REVISION_COLUMNS: Final = ("number", "state", "state_reason", "created_at", "author", "spec")
 _PARTS: Final = {
     "head": "pipes/base.html",
     "waiting": "pipes/waiting.html",
-    **dict.fromkeys(("listening", "flow", "pie", "shares", "lag", "loss", "attempts"), "pipes/pipe.html"),
+    **dict.fromkeys(
+        ("listening", "flow", "plots", "pie", "slowest", "shares", "lag", "loss", "attempts"), "pipes/pipe.html"
+    ),
 }
 
 
-@dataclass(frozen=True)
-class PipeDiagram:
-    """Diagram from sources through nodes to destinations."""
+class LedgerReads(NamedTuple):
+    """Reads of a range that several blocks of the page share; each runs once in a request."""
 
-    sources: list[str]
-    steps: int
-    transforms: int
-    destinations: list[dict[str, Any]]
-    per_s: float
-    oldest_at: datetime | None
+    span: BucketRange
+    timing: Callable[[], Timing]
+    loss: Callable[[], LossTable]
+    alerts: Callable[[], list[Alert]]
+    destinations: Callable[[], list[Destination]]
+    deliveries: Callable[[], Mapping[str, Mapping[int, int]]]
+
+
+def ledger_reads(pipe: Pipe, span: BucketRange, now: datetime) -> LedgerReads:
+    """Return the lazy reads of a range; deliveries are read up to now."""
+    since, until = _period(span)
+    first, last = min(span.first, bucket_at(now) - 1), bucket_at(now)
+    return LedgerReads(
+        span=span,
+        timing=once(partial(timing, pipe_id=pipe.id, span=span)),
+        loss=once(partial(loss_table, pipe_id=pipe.id, span=span, most=span.minutes)),
+        alerts=once(partial(alerts_within, pipe_id=pipe.id, since=since, until=until)),
+        destinations=once(lambda: list(pipe.destinations.select_related("health"))),
+        deliveries=once(partial(deliveries_by_minute, pipe_id=pipe.id, first=first, last=last)),
+    )
 
 
 @for_members
 @require_safe
 def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
-    """Show flow, delivery time by stage, lag and loss of a pipe; `format` exports the loss table."""
+    """Show the graph, plots, delivery time by stage, lag and loss of a pipe; `format` exports the loss table.
+
+    `from` and `to` select minutes, `stage` a stage of which the slowest messages are listed.
+    """
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     now = timezone.now()
-    span = span_until(request.GET.get("range", ""), now)
+    view = pipe_view(request, now)
+    span = view.span
     if (kind := request.GET.get("format", "")) in KINDS:
         table = loss_table(pipe_id=pipe.id, span=span, most=MOST_ROWS)
         return export(kind, map(_loss_row, table.lines), _LOSS_COLUMNS, name=f"minutes-{pipe.id}")
-    get_timing = once(partial(timing, pipe_id=pipe.id, span=span))
+    read = ledger_reads(pipe, span, now)
+    of_axis = read if view.axis == span else ledger_reads(pipe, view.axis, now)
+    get_revision = once(partial(newest_revision, pipe))
     context = pipe_context(pipe, _tab(request)) | {
         "span": span,
         "now": now,
@@ -83,12 +121,20 @@ def overview(request: HttpRequest, pipe_id: str) -> HttpResponseBase:
         "endpoint": endpoint(ingest_url()),
         "snippets": send_snippets(ingest_url=ingest_url(), sample=pipe.sample),
         "get_first": once(partial(first_delivery, pipe.id)),
-        "get_flow": once(lambda: _flow(pipe, rates_of([pipe.id], now).get(pipe.id, 0.0))),
-        "get_timing": get_timing,
-        "get_series_rows": once(lambda: _series_rows(get_timing())),
-        "get_loss": once(partial(loss_table, pipe_id=pipe.id, span=span, most=MOST_MINUTES)),
+        "get_graph": once(lambda: _graph(pipe, get_revision(), read, now)),
+        "view": view,
+        "get_slowest": once(partial(slowest_messages, pipe_id=pipe.id, span=span, measure=measure_for(view.stage))),
+        "most_read": MOST_READ,
+        "plot_minutes": len(view.axis.groups()[0]),
+        "plot_outcomes": PLOT_OUTCOMES,
+        "get_points": once(partial(_points, of_axis, now)),
+        "get_marks": once(partial(_marks, pipe, of_axis)),
+        "get_timing": read.timing,
+        "get_series_rows": once(lambda: _series_rows(read.timing())),
+        "get_loss": read.loss,
+        "most_minutes": f":{MOST_MINUTES}",
         "get_attempts": once(partial(attempt_views, pipe.id, MOST_ATTEMPTS_HERE)),
-        "several": len(newest_revision(pipe).spec["destinations"]) > 1,
+        "get_several": once(lambda: len(get_revision().spec["destinations"]) > 1),
         "curl": as_curl(request, f"pipes/{pipe.id}/minutes/"),
     }
     template, part = part_of(request, _PARTS) or ("pipes/pipe.html", "")
@@ -191,28 +237,51 @@ def _tab(request: HttpRequest) -> str:
     return tab if tab in TABS else "overview"
 
 
-def _flow(pipe: Pipe, per_s: float) -> PipeDiagram:
-    spec: Mapping[str, Any] = newest_revision(pipe).spec
-    states = dict(pipe.destinations.values_list("name", "state"))
-    health = {row.destination.name: row for row in health_rows([pipe.id]).get(pipe.id, ())}
-    return PipeDiagram(
-        sources=list(spec["sources"]),
-        steps=len(spec.get("normalize", [])),
-        transforms=sum(len(steps) for steps in spec.get("transform", {}).values()),
-        destinations=[
-            {
-                "name": name,
-                "url": address_of(to),
-                "host": urlsplit(to.url).netloc,
-                "state": states.get(name, "active"),
-                "health": health.get(name),
-            }
-            for name, one in spec["destinations"].items()
-            for to in [destination_of(one)]
-        ],
-        per_s=per_s,
-        oldest_at=min((row.oldest_at for row in health.values() if row.oldest_at), default=None),
+def _period(span: BucketRange) -> tuple[datetime, datetime]:
+    """Return the first and the last moment of a range."""
+    return start_of(span.first), start_of(span.last + 1) - timedelta(microseconds=1)
+
+
+def _graph(pipe: Pipe, revision: PipeRevision, read: LedgerReads, now: datetime) -> PipeGraph:
+    return pipe_graph(
+        GraphFacts(
+            pipe_id=pipe.id,
+            spec=revision.spec,
+            now=now,
+            per_s=rates_of([pipe.id], now).get(pipe.id, 0.0),
+            rows=read.destinations(),
+            deliveries=read.deliveries(),
+            waiting=waiting(pipe_ids=[pipe.id]),
+            alerts=[one for one in read.alerts() if one.state in OPEN],
+            timing=read.timing(),
+            lines=read.loss().lines,
+        )
     )
+
+
+def _points(read: LedgerReads, now: datetime) -> list[PlotPoint]:
+    health = [row.health for row in read.destinations() if hasattr(row, "health")]
+    facts = PlotFacts(
+        lines={line.bucket: line for line in read.loss().lines},
+        lags={point.bucket: point for point in read.timing().lags},
+        deliveries=read.deliveries(),
+        kept_since=bucket_at(now - timedelta(hours=DELIVERIES_KEPT_H)) + 1,
+        oldest_at=min((row.oldest_at for row in health if row.oldest_at), default=None),
+        now=now,
+    )
+    return plot_points(read.span, facts)
+
+
+def _marks(pipe: Pipe, read: LedgerReads) -> list[PlotMark]:
+    """Return the events of the range, oldest first."""
+    since, until = _period(read.span)
+    found = [
+        *revision_marks(pipe.id, revisions_live_within(pipe, since, until)),
+        *ramp_marks(pipe.id, ramp_steps_within(pipe, since, until), since),
+        *scaling_marks(scalings_within(pipe, since, until)),
+        *alert_marks(pipe.id, read.alerts(), since, until),
+    ]
+    return sorted(found, key=lambda mark: mark.at)
 
 
 def _series_rows(measured: Timing) -> list[tuple[Any, tuple[float | None, ...]]]:

@@ -15,7 +15,7 @@ from tests.db.console.truth import BrowserOf, Truth
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
-PIPE_PARTS = ["head", "flow", "pie", "shares", "lag", "loss", "attempts"]
+PIPE_PARTS = ["head", "flow", "plots", "pie", "slowest", "shares", "lag", "loss", "attempts"]
 SCRIPT = "<script>alert(1)</script>"
 
 

@@ -103,6 +103,11 @@ def table_of(browser: Client, path: str, label: str, **query: str) -> list[dict[
     return [dict(zip(plain[0], row, strict=False)) for row in plain[1:]]
 
 
+def outcomes_of(row: Mapping[str, str], name: str) -> int:
+    """Return one outcome of a row of a page; a column that is not shown is 0."""
+    return number(row.get(name.capitalize()) or "0")
+
+
 def outcomes(row: Mapping[str, str]) -> dict[str, int]:
     """Return the outcomes of a row of a page, whose headings are capitalised; a column that is not shown is 0."""
     return {name: number(row.get(name.capitalize()) or row.get(name) or "0") for name in OUTCOMES}
@@ -134,6 +139,32 @@ def test_minutes_agree_on_the_pipe_page_the_minute_page_in_the_export_and_in_the
     of_range = client_of(alice).get(f"/api/v1{path}minutes/").json()["total"]
     assert outcomes(total) == {name: of_range["bins"][name] for name in OUTCOMES}
     assert number(total["Changed after seal"]) == of_range["late"]
+
+
+def test_graph_and_plots_of_the_pipe_agree_with_its_loss_table_its_dead_letters_and_the_api(
+    alices: Client, client_of: MakeClient, alice: User, scene: Scene
+):
+    path, api = f"/pipes/{scene.pipe.id}/", client_of(alice)
+    *rows, total = table_of(alices, path, "Loss by minute")
+    plotted = table_of(alices, path, "Throughput, lag and outcomes, as a table")
+    shown = {
+        start_of(bucket).strftime("%H:%M"): row for bucket, row in zip((scene.open, scene.sealed), rows, strict=True)
+    }
+    names = ("delivered", "dead", "retrying", "held", "lost")
+    for point in plotted:
+        row = next((row for at, row in shown.items() if next(iter(point.values())).endswith(at)), {})
+        assert {n: number(point[n.capitalize()]) for n in names} == {n: outcomes_of(row, n) for n in names}, point
+        assert point["State"] == (row.get("State") or "sealed")
+    assert {n: sum(number(point[n.capitalize()]) for point in plotted) for n in names} == {
+        n: outcomes_of(total, n) for n in names
+    }
+    (crm,) = api.get(f"/api/v1{path}minutes/").json()["total"]["destinations"][1:]
+    bins, lost = crm["bins"], 1  # of the sealed minute; that of the open one is not final
+    judged = sum(bins.get(name, 0) for name in ("delivered", "retrying", "held", "dead")) + lost
+    page = text_of(alices, path)
+    assert f"{bins['delivered'] / judged * 100:.1f}% delivered" in page
+    preview = api.post(f"/api/v1{path}moves/preview/", {"destination": "crm"}, format="json").json()
+    assert f" {preview['count']} dead " in page
 
 
 def test_sealed_minute_shows_what_is_true_now_and_what_was_true_at_the_seal(

@@ -12,7 +12,7 @@ from tests.db.console.truth import BrowserOf, Truth, go_live
 from tests.db.console.undelivered import open_alert, store_dead, store_held
 
 pytestmark = pytest.mark.django_db
-HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 32, 29, 12, 15, 38, 18, 14
+HOME, OVERVIEW, ATTEMPTS, SETTINGS, DESTINATION, MESSAGE, DELIVERY = 32, 40, 12, 15, 38, 18, 14
 DEAD, HELD, ALERTS, PATTERNS = 16, 17, 8, 12
 
 

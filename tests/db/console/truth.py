@@ -1,7 +1,6 @@
 """Ledger rows of a pipe as the Observer would have written them, for pages to read."""
 
 import json
-import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -35,6 +34,12 @@ def go_live(pipe: Pipe) -> None:
     type(revision).objects.filter(pk=revision.pk).update(state="ramping")
     revision.refresh_from_db()
     adopt_live_spec(revision=revision)
+
+
+def id_as_of_ingest(moment: datetime, number: int) -> str:
+    """Return a message's id as ingest makes it: a UUID of version 7 with the time of acceptance."""
+    ms = f"{int(moment.timestamp() * 1_000):012x}"
+    return f"{ms[:8]}-{ms[8:]}-7000-8000-{number:012x}"
 
 
 def exported(browser: Client, url: str, **query: str) -> list[dict[str, Any]]:
@@ -106,7 +111,7 @@ class Truth:
         DeliveryAttempt.objects.create(
             pipe_id=self.pipe.id,
             destination=self.destination,
-            message_id=uuid.uuid4().hex,
+            message_id=id_as_of_ingest(start_of(bucket), offset),
             position=position_of(1, 0, offset),
             revision=1,
             bucket=bucket,

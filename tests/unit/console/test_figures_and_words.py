@@ -7,7 +7,7 @@ from dataplane.ledger.bins import Bin
 from mgmt.deliveries.cause_wording import BINS, CAUSES, failure_in_words, problem_in_words
 from mgmt.deliveries.queries.attempts import split_us
 from mgmt.ledger.queries.bucket_range import rate_per_s
-from mgmt.templatetags.figures import count, duration, rate, seconds, share
+from mgmt.templatetags.figures import count, delivered_share, duration, plain, rate, seconds, share
 
 THIN = "\u202f"
 
@@ -34,6 +34,16 @@ def test_counts_rates_shares_and_settings_are_formatted():
     assert (rate(0.0), rate(0.02), rate(3.25), rate(412.4)) == ("0", "<0.1", "3.2", "412")
     assert share(0.795) == f"79.5{THIN}%"
     assert (seconds(86_400), seconds(15.0), seconds(1.5)) == (f"1{THIN}d", f"15{THIN}s", f"1.5{THIN}s")
+
+
+def test_rate_without_a_measurement_is_a_dash_and_no_number_for_scripts():
+    assert rate(None) == "-"
+    assert (plain(None), plain(0), plain(0.5), plain(1_234_567)) == ("", "0", "0.5", "1234567")
+
+
+def test_delivered_share_is_100_percent_only_if_all_are_delivered():
+    shares = [delivered_share(value).replace(THIN, " ") for value in (1, 0.99999, 0.9994, 0.6)]
+    assert shares == ["100 %", "> 99.9 %", "99.9 %", "60.0 %"]
 
 
 def test_every_verdict_cause_and_every_bin_has_a_sentence():

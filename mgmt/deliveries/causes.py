@@ -62,7 +62,8 @@ ALL: Final = (
         "request would be refused again. Many in a row suspend the destination, so that later messages are held "
         "and not refused too.",
         "Read the response: 401 and 403 point to credentials, 404 to the URL, 400 and 422 to the body.",
-        "For credentials, enter the new ones in the destination's delivery settings; for the URL, publish a revision.",
+        "For credentials, enter the new ones on the destination's page; for the URL, publish a revision.",
+        "Then send one message from the alert: if it is accepted, Penstock resumes the destination and sends the rest.",
         "If this destination uses the status differently, add a response rule: 408, for example, may be worth a retry.",
     ),
     _held(

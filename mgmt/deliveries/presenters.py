@@ -33,6 +33,15 @@ _ALERTS: Final = {
 }
 MOST_MINUTES: Final = 20  # minutes with losses that an alert links to
 _WAITING: Final = (Cause.FAILING, Cause.DELAYED)  # alerts about messages that are still retried
+# Alerts whose remedy is a corrected revision, with the label of the link to the editor.
+FIXES: Final[dict[str, str]] = {
+    Cause.ROUTE: "Fix rule",
+    Cause.STEP: "Fix steps",
+    Cause.TRANSFORM_LIMIT: "Fix steps",
+    Cause.LOOKUP: "Fix steps",
+    Cause.ENCODE: "Fix steps",
+    Cause.DEAD_RATE: "Edit pipe",
+}
 STATES: Final = {
     Destination.State.ACTIVE: "fine",
     Destination.State.PAUSED: "wait",
@@ -119,7 +128,8 @@ class AlertLine:
 class AlertDetails:
     """Alert with the further data of its page. `can_run_again`: events that died in the steps may run again.
 
-    `failure`: words and detail of the latest failure.
+    `failure`: words and detail of the latest failure. `fix`: label of the link to the editor; "" if no revision helps,
+    or one that went live after the last failure is being tested by the traffic.
     """
 
     line: AlertLine
@@ -133,6 +143,7 @@ class AlertDetails:
     curl: str
     probe: tuple[str, str] | None
     can_run_again: bool
+    fix: str = ""
     failure: tuple[str, str] = ("", "")
     figures: Sequence[tuple[str, str]] = ()
     counted: str = "Failures, with repeats"
@@ -206,8 +217,11 @@ def alert_words(row: Alert, *, where: str = "") -> str:
     return problem_in_words(bin_="", where=where, cause=row.cause, reason="", status=status)
 
 
-def alert_details(row: Alert, *, held: int, dead: int, now: datetime) -> AlertDetails:
-    """Return an alert with its details; `held` and `dead` count the messages at its destination now."""
+def alert_details(row: Alert, *, held: int, dead: int, now: datetime, is_fixed: bool = False) -> AlertDetails:
+    """Return an alert with its details; `held` and `dead` count the messages at its destination now.
+
+    is_fixed: a revision went live after the last failure
+    """
     known = BY_CODE.get(row.cause)
     return AlertDetails(
         line=alert_line(row),
@@ -221,6 +235,7 @@ def alert_details(row: Alert, *, held: int, dead: int, now: datetime) -> AlertDe
         curl=str(row.sample.get("curl") or ""),
         probe=_probe(row),
         can_run_again=bool(dead and known and known.ending == FINAL and not row.destination),
+        fix="" if is_fixed else FIXES.get(row.cause, ""),
         common=in_words(row.details.get("common", ())),
         failure=failure_in_words(str(row.sample.get("reason") or ""), int(row.sample.get("status") or 0)),
         figures=_figures(row),

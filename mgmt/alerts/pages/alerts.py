@@ -14,10 +14,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from mgmt import services
 from mgmt.alerts.queries.alerts import alerts_of, open_alerts_by_need
-from mgmt.deliveries.presenters import AlertDetails, alert_details, alert_line
+from mgmt.deliveries.presenters import FIXES, AlertDetails, alert_details, alert_line
 from mgmt.deliveries.queries.message_selection import waiting
 from mgmt.models import Alert, OffsetSet, Tenant
 from mgmt.pipes.page_context import pipe_context
+from mgmt.pipes.queries.resuming import is_live_since
 from mgmt.web import access
 from mgmt.web.export import KINDS, MOST_ROWS, export
 from mgmt.web.rendering import act_and_report, as_curl, for_members, once, part_of, show, tenant_of, viewer_of
@@ -151,4 +152,5 @@ def _shown(row: Alert, now: datetime) -> AlertDetails:
     held = sum(one.count for one in found if one.kind == OffsetSet.Kind.HELD)
     causes = {one.cause for one in found} if not row.cause_of_dead_letters else {row.cause_of_dead_letters}
     dead = sum(one.count for one in found if one.kind == OffsetSet.Kind.DEAD and one.cause in causes)
-    return alert_details(row, held=held, dead=dead, now=now)
+    is_fixed = row.cause in FIXES and is_live_since(pipe_id=row.pipe_id, moment=row.last_at)
+    return alert_details(row, held=held, dead=dead, now=now, is_fixed=is_fixed)

@@ -19,7 +19,17 @@ from msgspec import Struct
 from dataplane.causes import Cause
 from mgmt.alerts.common_fields import Fields, with_messages
 from mgmt.errors import InvalidValue, NotOpenError
-from mgmt.models import Alert, AlertChannel, DeliveryAttempt, Destination, Notification, Pipe, Redrive, User
+from mgmt.models import (
+    Alert,
+    AlertChannel,
+    DeliveryAttempt,
+    Destination,
+    Notification,
+    OffsetSet,
+    Pipe,
+    Redrive,
+    User,
+)
 
 log = structlog.get_logger(__name__)
 AlertState = Alert.State
@@ -169,8 +179,8 @@ def resolve_recovered(*, now: datetime) -> int:
     """Resolve alerts whose destination is active and accepted a message after the last failure. Returns their number.
 
     The last failure must be five minutes old, and each release or redrive of the alert must have ended. An alert about
-    a whole pipe is resolved when the pipe is resumed, an hour after the last refusal for a quota, or a day after its
-    last failure.
+    a whole pipe is resolved when the pipe is resumed, an hour after the last refusal for a quota, when its dead letters
+    have run again, or a day after its last failure.
     """
     resolved = 0
     found = open_alerts().exclude(probe=Alert.Probe.RUNNING).exclude(cause__in=CONDITIONS)
@@ -317,4 +327,16 @@ def _why_pipe_recovered(alert: Alert, now: datetime) -> str:
         return "the pipe was resumed" if alert.pipe.state != Pipe.State.PAUSED else ""
     if alert.cause == Cause.QUOTA_EXCEEDED:
         return "nothing was refused for an hour" if alert.last_at < now - WITHIN_QUOTA_AFTER else ""
+    if _have_run_again(alert):
+        return "its dead letters ran again, and nothing failed since"
     return "nothing failed for a day" if alert.last_at < now - timedelta(days=1) else ""
+
+
+def _have_run_again(alert: Alert) -> bool:
+    """Return True if the dead letters of the alert's cause have run through the steps again since its last failure."""
+    of_pipe = {"pipe_id": alert.pipe_id, "destination": ""}
+    runs = Redrive.objects.filter(**of_pipe, what=Redrive.What.REDRIVE, created_at__gt=alert.last_at)
+    if runs.filter(state__in=Redrive.UNDER_WAY).exists() or not runs.filter(state=Redrive.State.DONE).exists():
+        return False
+    left = OffsetSet.objects.filter(**of_pipe, kind=OffsetSet.Kind.DEAD, cause=alert.cause, count__gt=0)
+    return not left.exists()

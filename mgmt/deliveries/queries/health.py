@@ -12,7 +12,7 @@ from dataplane.ledger.facts import Fact
 from dataplane.names import transform_node, transmit_node
 from mgmt.deliveries.queries.breakers import SIGNAL_MAX_AGE
 from mgmt.ledger.queries.ledger import MinuteKey, accounts_of
-from mgmt.models import AttemptCount, DestinationHealth, FactRow, LaneSignal
+from mgmt.models import AttemptCount, Destination, DestinationHealth, FactRow, LaneSignal
 
 MOST_MINUTES: Final = 60  # minutes whose messages are counted exactly; of later ones by the sizes of their sets
 _TRANSFORM, _TRANSMIT = transform_node(""), transmit_node("")
@@ -89,6 +89,14 @@ def health_rows(pipe_ids: Iterable[str]) -> dict[str, list[DestinationHealth]]:
     for row in rows.order_by("destination__name"):
         found[row.destination.pipe_id].append(row)
     return found
+
+
+def is_unwell(destination: Destination) -> bool:
+    """Return True if the destination is suspended, fails or is behind: new settings must reach all keys at once."""
+    if destination.state == Destination.State.SUSPENDED:
+        return True
+    unwell = Q(failing_since__isnull=False) | Q(delayed_since__isnull=False)
+    return DestinationHealth.objects.filter(unwell, destination=destination).exists()
 
 
 def _suspects(pipe_id: str, destination: str, since: int) -> dict[int, int]:

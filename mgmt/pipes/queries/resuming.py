@@ -1,6 +1,7 @@
 """State of a pipe that Penstock paused because its steps fail: is a fix live, and did a test message pass."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from dataplane.causes import Cause
 from mgmt.models import Alert, Pipe, PipeRevision
@@ -21,6 +22,12 @@ def is_fix_live(pipe: Pipe) -> bool:
     in_use = dict(pipe.revisions.filter(state__in=PipeRevision.IN_USE).values_list("number", "live_at"))
     live_at = in_use[max(in_use)] if in_use else None
     return live_at is not None and live_at >= pipe.state_since
+
+
+def is_live_since(*, pipe_id: str, moment: datetime) -> bool:
+    """Return True if the pipe's live revision went live after this moment."""
+    live = PipeRevision.objects.filter(pipe_id=pipe_id, state=PipeRevision.State.LIVE, live_at__gt=moment)
+    return live.exists()
 
 
 def resume_state(pipe: Pipe) -> ResumeState | None:

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from mgmt.alerts.services.alerts import FailureGroup, note_failures
+from mgmt.deliveries.presenters import FIXES
 from mgmt.models import Alert, AlertChannel, DeadLetter, Destination, OffsetSet, Pipe, Redrive, User
 from mgmt.services import publish_revision
 from tests.db.cast import MakeSpec
@@ -58,6 +59,25 @@ def test_alert_about_a_rule_offers_to_run_its_dead_letters_again(alices: Client,
     OffsetSet.objects.all().delete()
     page = alices.get(reverse("console:alert", args=[pipe.id, Alert.objects.get().id])).content.decode()
     assert "Run the dead letters again" not in page
+
+
+@pytest.mark.parametrize(("cause", "label"), [("route", "Fix rule"), ("step", "Fix steps"), ("dead-rate", "Edit pipe")])
+def test_alert_about_steps_leads_to_the_editor_until_a_fix_is_live(
+    alices: Client, pipe: Pipe, now: datetime, cause: str, label: str
+):
+    go_live(pipe)
+    pipe.revisions.update(live_at=now - timedelta(hours=1))
+    note_failures(failures=[FailureGroup(pipe.id, "", cause, 3, now, {})], now=now)
+    url = reverse("console:alert", args=[pipe.id, Alert.objects.get().id])
+    link = f'href="{reverse("console:edit_pipe", args=[pipe.id])}">{label}<'
+    assert link in alices.get(url).content.decode()
+    pipe.revisions.update(live_at=now + timedelta(minutes=1))
+    assert link not in alices.get(url).content.decode()
+
+
+def test_alert_about_a_destination_has_no_link_to_fix_steps(alices: Client, alert: Alert):
+    page = alices.get(url_of("alert", alert)).content.decode()
+    assert not any(f">{label}<" in page for label in FIXES.values())
 
 
 def test_acknowledgement_names_the_user_and_clears_the_badge(alices: Client, alert: Alert, alice: User):

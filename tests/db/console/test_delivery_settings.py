@@ -2,6 +2,7 @@
 
 import html
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,13 +10,14 @@ from django.test import Client
 from django.urls import reverse
 
 from dataplane.spec import RetryPolicy
-from mgmt.models import Pipe, Tenant, User
+from mgmt.models import DestinationHealth, Pipe, Tenant, User
 from mgmt.services import close_pipe, publish_revision
 from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
 def typed(**changes: Any) -> dict[str, Any]:
@@ -131,6 +133,26 @@ def test_error_is_shown_at_its_field_and_nothing_is_published(
     assert answer.status_code == 422
     assert any(words in error for error in errors_of(answer.content.decode())), errors_of(answer.content.decode())
     assert pipe.revisions.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "health", "at_once"),
+    [
+        pytest.param("active", {}, False, id="healthy"),
+        pytest.param("active", {"failing_since": NOW}, True, id="failing"),
+        pytest.param("active", {"delayed_since": NOW}, True, id="delayed"),
+        pytest.param("suspended", {}, True, id="suspended"),
+    ],
+)
+def test_settings_of_an_unwell_destination_take_all_keys_at_once(
+    alices: Client, pipe: Pipe, url: str, state: str, health: dict[str, Any], at_once: bool
+):
+    row = pipe.destinations.get()
+    DestinationHealth.objects.create(destination=row, checked_at=NOW, **health)
+    pipe.destinations.update(state=state)
+    assert ("takes all keys at once" in alices.get(url).content.decode()) == at_once
+    assert alices.post(url, typed(concurrency="8")).status_code == 302
+    assert pipe.revisions.latest("number").at_once == at_once
 
 
 def test_rows_are_added_and_removed_with_and_without_htmx(alices: Client, pipe: Pipe, url: str):

@@ -3,10 +3,23 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.core.mail import EmailMessage
 
+from controlplane.observer.notices import send_due
 from mgmt.alerts.services.alerts import FailureGroup, note_failures, resolve_recovered, wake_snoozed
 from mgmt.alerts.services.channels import MOST_CHANNELS
-from mgmt.models import Alert, DeliveryAttempt, Destination, Notification, Pipe, Tenant, User
+from mgmt.deliveries.queries.message_selection import MessageSelection
+from mgmt.models import (
+    Alert,
+    DeliveryAttempt,
+    Destination,
+    Notification,
+    OffsetSet,
+    Pipe,
+    Redrive,
+    Tenant,
+    User,
+)
 from mgmt.pipes.spec_check import DestinationForbidden
 from mgmt.services import (
     InvalidValue,
@@ -16,8 +29,10 @@ from mgmt.services import (
     remove_alert_channel,
     resolve_alert,
     snooze_alert,
+    start_redrive,
 )
 from tests.db.channels import add_active_channel
+from tests.db.console.undelivered import store_dead
 from tests.support.statements import meanwhile
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -128,6 +143,41 @@ def test_alert_resolves_after_a_delivery_later_than_the_last_failure(pipe: Pipe)
     assert resolve_recovered(now=later) == 1
     alert.refresh_from_db()
     assert (alert.state, alert.resolution) == ("resolved", "deliveries succeed again")
+
+
+def test_alert_about_steps_resolves_when_its_dead_letters_have_run_again(pipe: Pipe, alice: User):
+    note_failures(failures=[FailureGroup(pipe.id, "", "route", 3, NOW, {})], now=NOW)
+    store_dead(pipe, range(3), NOW, cause="route", where="")
+    later = NOW + timedelta(minutes=10)
+    assert resolve_recovered(now=later) == 0
+    move = start_redrive(pipe=pipe, chosen=MessageSelection("", cause="route"), by=alice)
+    Redrive.objects.update(created_at=NOW + timedelta(minutes=1))
+    assert resolve_recovered(now=later) == 0, "they are running"
+    Redrive.objects.filter(id=move.id).update(state="done")
+    store_dead(pipe, range(3, 4), NOW, cause="route", where="")
+    assert resolve_recovered(now=later) == 0, "one is left"
+    OffsetSet.objects.all().delete()
+    assert resolve_recovered(now=later) == 1
+    assert Alert.objects.get().resolution == "its dead letters ran again, and nothing failed since"
+
+
+@pytest.mark.usefixtures("mail")
+@pytest.mark.parametrize(
+    ("destination", "cause", "words"),
+    [
+        ("crm", "rejected", 'choose "Send one message, then release the rest"'),
+        ("", "route", "Fix the pipe's steps and rules, then run the dead letters again"),
+        ("", "dead-rate", "The pipe is paused. New messages are held; none is lost."),
+    ],
+)
+def test_mail_names_a_next_step_that_the_page_of_the_alert_has(
+    pipe: Pipe, mailoutbox: list[EmailMessage], destination: str, cause: str, words: str
+):
+    failure = FailureGroup(pipe.id, destination, cause, 3, NOW, {}, suspended=cause == "dead-rate")
+    note_failures(failures=[failure], now=NOW)
+    send_due(NOW + timedelta(minutes=1))
+    (sent,) = mailoutbox
+    assert words in sent.body
 
 
 def test_channels_are_validated_and_limited(tenant: Tenant):

@@ -14,13 +14,20 @@ from tests.support.receiver import Receiver
 from tests.support.sender import Sender
 
 LIVE_MS: Final = 240_000  # for the box's first pipe, whose cell must start first
+# Ramps last seconds, and alerts about a slow or failing destination open and end within a minute.
+QUICK: Final = {
+    "PENSTOCK_RAMP_HOLD_S": "3",
+    "PENSTOCK_RAMP_EVIDENCE": "5",
+    "PENSTOCK_RECOVERY_S": "10",
+    "PENSTOCK_WAITS_S": "30",
+}
 expect.set_options(timeout=60_000)  # a box on a busy machine answers slowly; the expected results are the same
 
 
 @pytest.fixture(scope="package")
 def whole_box() -> Iterator[Box]:
-    """All services and processes of Penstock, with real Kafka and Spark; ramps last seconds, not minutes."""
-    with box_of(env={"PENSTOCK_RAMP_HOLD_S": "3", "PENSTOCK_RAMP_EVIDENCE": "5"}) as box:
+    """All services and processes of Penstock, with real Kafka and Spark."""
+    with box_of(env=QUICK) as box:
         yield box
 
 

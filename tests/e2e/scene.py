@@ -2,9 +2,12 @@
 
     python tests/e2e/scene.py all http://127.0.0.1:9999               (the receiver; in the box's environment)
     python tests/e2e/scene.py pipe repairs http://127.0.0.1:9999/crm
+    python tests/e2e/scene.py spec repairs '{"sources": ...}' '{"crm": {"value": "token"}}'   (and its credentials)
     python tests/e2e/scene.py people
     python tests/e2e/scene.py after                                   (when the ledger has the first failures)
     python tests/e2e/scene.py go-on                                   (resumes what a test left paused)
+    python tests/e2e/scene.py channel ops@example.com                 (gets the tenant's alerts)
+    python tests/e2e/scene.py lanes '{"process": 0}'                  (stops or starts lanes of the first cell)
 
 /fine answers 204, /refuses a 4xx, /busy a 5xx: the test sets the receiver so. Nothing listens for visits.
 """
@@ -24,6 +27,7 @@ from tests.support.patience import Patience
 django.setup()
 
 from django.db import transaction  # noqa: E402
+from django.db.models import F  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from dataplane.names import WIRE_VERSION  # noqa: E402
@@ -32,7 +36,20 @@ from mgmt.cells.services.capacity_tests import store_capacity_results  # noqa: E
 from mgmt.deliveries.queries.message_selection import MessageSelection, waiting  # noqa: E402
 from mgmt.delivery_tests.services import request_destination_test  # noqa: E402
 from mgmt.lookups.row_files import checked_row  # noqa: E402
-from mgmt.models import Admission, Cell, Finding, Membership, PatternHour, Pause, Pipe, PipeRevision, Ramp, Tenant, User  # noqa: E402
+from mgmt.models import (  # noqa: E402
+    Admission,
+    AlertChannel,
+    Cell,
+    Finding,
+    Membership,
+    PatternHour,
+    Pause,
+    Pipe,
+    PipeRevision,
+    Ramp,
+    Tenant,
+    User,
+)
 from mgmt.patterns.blocks import IN_HOUR, PatternBlock, block_at, hour_of  # noqa: E402
 from mgmt.patterns.judge import PatternStreak  # noqa: E402
 from mgmt.pipes.services.demo import ensure_demo_tenant, ensure_first_cell, ensure_staff_user  # noqa: E402
@@ -90,6 +107,33 @@ def one_pipe(name: str, url: str, steps: str = "[]") -> dict[str, Any]:
     tenant, alice = _people()
     key = _make(tenant, alice, name, {"crm": url}, json.loads(steps))
     return {"key": key, "pipe": Pipe.objects.get(tenant=tenant, name=name).id, "password": PASSWORD}
+
+
+def pipe_of(name: str, spec: str, credentials: str = "{}") -> dict[str, Any]:
+    """Create a pipe with this spec, whose one source is called shop; credentials by destination."""
+    tenant, alice = _people()
+    pipe = services.create_pipe(tenant=tenant, name=name, spec=json.loads(spec), author=alice)
+    for destination, credential in json.loads(credentials).items():
+        services.set_credential(destination=pipe.destinations.get(name=destination), credential=credential)
+    key = services.create_api_key(source=pipe.sources.get(), label="shop")[1]
+    return {"key": key, "pipe": pipe.id, "password": PASSWORD}
+
+
+def channel(address: str) -> dict[str, Any]:
+    """Send the tenant's alerts to this address, as if its owner had confirmed it."""
+    tenant, _ = _people()
+    now = timezone.now()
+    row, _ = services.add_alert_channel(tenant=tenant, kind=AlertChannel.Kind.MAIL, target=address, now=now)
+    services.confirm_channel(channel=row, now=now)
+    return {"channel": row.id}
+
+
+def set_lanes(wanted: str) -> dict[str, Any]:
+    """Set numbers of lanes by kind on the first cell; print its topics by purpose."""
+    cell = ensure_first_cell()
+    lanes = cell.lanes | json.loads(wanted)
+    Cell.objects.filter(id=cell.id).update(lanes=lanes, version=F("version") + 1)
+    return {"cell": cell.id, "lanes": lanes, "topics": dict(cell.topics.values_list("purpose", "name"))}
 
 
 def after() -> dict[str, Any]:
@@ -244,6 +288,9 @@ if __name__ == "__main__":
     actions: dict[str, Callable[..., dict[str, Any]]] = {
         "all": everything,
         "people": people,
+        "spec": pipe_of,
+        "channel": channel,
+        "lanes": set_lanes,
         "pipe": one_pipe,
         "after": after,
         "go-on": go_on,

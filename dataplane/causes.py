@@ -29,6 +29,7 @@ class Cause(StrEnum):
     GONE = "gone"
     HEADER_INVALID = "header-invalid"
     HELD_TOO_LONG = "held-too-long"
+    HOT_PARTITION = "hot-partition"
     INFORMATIONAL = "informational"
     INTERNAL_ERROR = "internal-error"
     LAKE_UNWRITABLE = "lake-unwritable"

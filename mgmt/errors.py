@@ -70,6 +70,12 @@ class UnchangedError(ServiceError):
     code = "unchanged"
 
 
+class OrderNeededError(ServiceError):
+    """A destination of the pipe needs the messages of a key in order."""
+
+    code = "order-needed"
+
+
 class DestinationRemovedError(ServiceError):
     """The destination was removed from its pipe."""
 

@@ -12,6 +12,7 @@ from mgmt.alerts.services.losses import set_loss_threshold
 from mgmt.alerts.services.probes import probe_alert
 from mgmt.cells.services.cells import add_cell, keep_cell_for
 from mgmt.cells.services.control import pause_controller, resume_controller
+from mgmt.cells.services.own_cells import move_to_own_cell
 from mgmt.cells.services.pipe_migrations import (
     cancel_migration,
     finish_migration,
@@ -48,6 +49,7 @@ from mgmt.errors import (
     NothingToSendError,
     NotMigratableError,
     NotOpenError,
+    OrderNeededError,
     PipeClosedError,
     PipePausedError,
     QuotaExceededError,
@@ -84,6 +86,7 @@ from mgmt.pipes.services.revisions import (
     needed_credentials,
     publish_revision,
 )
+from mgmt.pipes.services.spreading import spread_keys, why_not_spread
 from mgmt.quotas.services import set_quota
 from mgmt.ramps.services.admission import (
     annotate_admission,
@@ -116,6 +119,7 @@ __all__ = [
     "NothingToRedriveError",
     "NothingToRollOutError",
     "NothingToSendError",
+    "OrderNeededError",
     "PipeClosedError",
     "PipePausedError",
     "QuotaExceededError",
@@ -165,6 +169,7 @@ __all__ = [
     "keep_cell_for",
     "lower_admission",
     "make_sign_in_link",
+    "move_to_own_cell",
     "needed_credentials",
     "pause_controller",
     "pause_destination",
@@ -199,8 +204,10 @@ __all__ = [
     "set_scale_policy",
     "signing_secrets",
     "snooze_alert",
+    "spread_keys",
     "start_redrive",
     "switch_pipe",
     "upload_rows",
     "user_for_sign_in_token",
+    "why_not_spread",
 ]

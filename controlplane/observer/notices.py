@@ -38,6 +38,7 @@ TURN_S: Final = 0.2
 _OPENED: Final = {
     Cause.FAILING.value: ("failing", "{where} is failing"),
     Cause.DELAYED.value: ("delayed", "Messages to {where} are delayed"),
+    Cause.HOT_PARTITION.value: ("hot_partition", "One partition of {where} receives too many events"),
     Cause.LOST.value: ("lost", "Messages of {where} were lost"),
 }
 log = structlog.get_logger(__name__)

@@ -10,12 +10,14 @@ from controlplane.observer.common_fields import watch_common_fields
 from controlplane.observer.confirmations import send_confirmations
 from controlplane.observer.digest import send_digests
 from controlplane.observer.health import watch_destinations
+from controlplane.observer.hot_partitions import watch_partitions
 from controlplane.observer.incidents import watch_incidents
 from controlplane.observer.judging import judge_cells
 from controlplane.observer.long_held import warn_of_long_held
 from controlplane.observer.notices import send_due
 from controlplane.observer.patterns import watch_patterns
 from controlplane.settings import control_settings
+from mgmt.alerts.hot_partitions import HotPartitionPolicy
 from mgmt.alerts.services.alerts import resolve_recovered, resolve_released, wake_snoozed
 from mgmt.alerts.services.losses import resolve_found_losses
 from mgmt.alerts.services.probes import judge_probes
@@ -59,9 +61,9 @@ def watch() -> str:
 
 @shared_task(name="observer.watch_destinations")
 def check_destinations() -> str:
-    """Check destinations that fail or are behind, and losses that may be found; open and resolve their alerts.
+    """Check destinations that fail or are behind, losses that may be found, and hot partitions; alert on them.
 
-    Safe to run twice and to kill at any point: each destination's state is stored with the time since which it holds.
+    Safe to run twice and to kill at any point: each state is stored with the time since which it holds.
     Overlapping runs skip.
     """
     return alone(DESTINATIONS_LOCK, _check_destinations)
@@ -70,7 +72,11 @@ def check_destinations() -> str:
 def _check_destinations() -> str:
     now = datetime.now(UTC)
     return _summary(
-        {"failing": watch_destinations(now, control_settings().health), "found": resolve_found_losses(now=now)}
+        {
+            "failing": watch_destinations(now, control_settings().health),
+            "found": resolve_found_losses(now=now),
+            "hot": watch_partitions(now, HotPartitionPolicy()),
+        }
     )
 
 

@@ -204,7 +204,8 @@ class IngestReplica:
             raise EventRejectedError(409, "pipe-closed", "the pipe is closed; reopen it to send events")
         fields = self._fields(source, pipe)
         weights = [(revision, share) for revision, share in pipe.weights if revision in fields]
-        return SourceRoute(pipe, source, cell.topics["ingest"], fields, weights)
+        spread = frozenset(revision for revision, of_revision in fields.items() if of_revision.spread)
+        return SourceRoute(pipe, source, cell.topics["ingest"], fields, weights, spread=spread)
 
     async def _take_fed(self, pipe: str, source: str, events: Iterable[ReceivedEvent], count: int) -> list[int]:
         """Take events that were read from a Kafka source; return the status of each. Raises EventRejectedError."""
@@ -329,7 +330,10 @@ class IngestReplica:
         meta.hops = event.hops
         if event.origin is not None:
             meta.id, key = event.origin.id, key or key_bytes(meta.pipe, event.origin.key)
-        partition = request.partition if key is None else partition_of(key, topic.partitions)
+        if key is None or meta.revision in request.route.spread:
+            partition = request.partition
+        else:
+            partition = partition_of(key, topic.partitions)
         headers = [(META_HEADER, encode_meta(meta)), *event.headers]
         if len(headers) > FEW_HEADERS or event.origin is not None:
             _check_envelope(key, headers)

@@ -22,6 +22,7 @@ class SourceRoute(Struct):
 
     fields:  the fields of an event that each of these revisions reads, by revision number
     weights: the pipe's revisions that name the source; of two, the last is the stable one
+    spread:  those of the revisions that distribute the events of a key over all partitions
     check:   the check that events posted to the source must pass; None if there is none
     """
 
@@ -31,6 +32,7 @@ class SourceRoute(Struct):
     fields: dict[int, SourceFields]
     weights: list[tuple[int, int]]
     check: Check | None = None
+    spread: frozenset[int] = frozenset()
 
 
 class Stamper:

@@ -14,13 +14,25 @@ MANY_PARTS: Final = 100  # each takes about 10 ms at most (dataplane.expr.frame.
 
 
 class SourceFields:
-    """Fields of an event that a source's settings point to. `any`: True if the settings name at least one."""
+    """Fields of an event that a source's settings point to.
 
-    def __init__(self, *, event_time: str | None, key: str | None, id: str | None) -> None:  # noqa: A002 (the spec's word)
+    any:    True if the settings name at least one
+    spread: True if the events of a key are distributed over all partitions
+    """
+
+    def __init__(
+        self,
+        *,
+        event_time: str | None,
+        key: str | None,
+        id: str | None,  # noqa: A002 (the spec's word)
+        spread: bool = False,
+    ) -> None:
         self._event_time = compile_path(event_time) if event_time else None
         self._key = compile_path(key) if key else None
         self._id = compile_path(id) if id else None
         self.any = bool(self._event_time or self._key or self._id)
+        self.spread = spread
 
     def event_time(self, body: Any) -> Any:
         """Return the raw value at the event_time path, or None."""
@@ -42,6 +54,7 @@ class CompiledPlan:
     dedup:         identity of an event; None if the pipe has no dedup
     windows:       one tap per window, applied to events that have passed enrich
     keeps_order:   True if a destination needs the messages of a key in order of arrival
+    spread:        sources whose keys are distributed over all partitions
     has_one_destination:       True if there is one destination and no route
     edits_once:    True if no stage after normalize reads the body
     needs_about:   True if an expression or step reads more than the body
@@ -72,6 +85,7 @@ class CompiledPlan:
         self.masks = any(stage.masks for stage in stages)
         self.needs_salt = any(stage.needs_salt for stage in stages)
         self.sources = source_fields(spec)
+        self.spread = frozenset(name for name, source in self.sources.items() if source.spread)
         self.parts = (
             self.normalize.before.parts
             + self.normalize.after.parts
@@ -85,7 +99,7 @@ class CompiledPlan:
 def source_fields(spec: PipeSpec) -> dict[str, SourceFields]:
     """Return the fields of each source: the only part of a plan that ingest needs to compile."""
     return {
-        name: SourceFields(event_time=source.event_time, key=source.key, id=source.id)
+        name: SourceFields(event_time=source.event_time, key=source.key, id=source.id, spread=bool(source.spread_key))
         for name, source in spec.sources.items()
     }
 

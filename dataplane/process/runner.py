@@ -295,12 +295,14 @@ class Runner:
     ) -> None:
         """Produce one egress record for each item; `times` are their event times. A hot loop.
 
-        A message without a key also needs the same partition every time: transmit remembers the units that it settled.
+        A message without a key, or whose key is spread, also needs the same partition every time: transmit remembers
+        the units that it settled.
         Steps of a destination take time, so the stopwatch of departing messages is refreshed every STAMP_EVERY.
         """
         node, stage = transform_node(destination), plan.transform[destination]
         idle, where = stage.is_idle, stage.where
         keyless = run.origin % self._egress.partitions
+        spread = plan.spread
         departed: list[ProcessItem] = []
         prefix = f"{destination}\0".encode()
         arrived_us, stopwatch = run.transform_begins(node), run.leave(Slice.TRANSMIT_QUEUE)
@@ -322,7 +324,8 @@ class Runner:
                 if key is None:
                     produce_group.send(body, None, keyless, headers)
                 else:
-                    produce_group.send(body, prefix + key, ANY_PARTITION, headers)
+                    partition = keyless if spread and meta.source in spread else ANY_PARTITION
+                    produce_group.send(body, prefix + key, partition, headers)
             except StageError as exc:
                 self.dead_letter(run, node, item, exc)
             except RecordTooLargeError as exc:

@@ -20,7 +20,7 @@ from dataplane.spec.document import PipeSpec, parse_pipe_spec, spec_to_builtins
 from dataplane.spec.enrich import EnrichSpec
 from dataplane.spec.errors import SpecError
 from dataplane.spec.routes import RouteRule, RoutesSpec
-from dataplane.spec.sources import HttpSource, KafkaSource, SourceSpec
+from dataplane.spec.sources import HttpSource, KafkaSource, SourceSpec, has_keys
 from dataplane.spec.steps import (
     CastStep,
     DefaultStep,
@@ -79,6 +79,7 @@ __all__ = [
     "TopicDestination",
     "destination_of",
     "endpoint_of",
+    "has_keys",
     "keeps_order",
     "parse_pipe_spec",
     "spec_to_builtins",

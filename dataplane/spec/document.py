@@ -9,13 +9,13 @@ from msgspec import Meta, Struct
 from dataplane.spec.checks import check_effort, check_routes, check_steps
 from dataplane.spec.dedup import DedupSpec, check_dedup
 from dataplane.spec.destination import HttpDestination
-from dataplane.spec.destinations import DestinationSpec, check_destination, with_type
+from dataplane.spec.destinations import DestinationSpec, check_destination, keeps_order, with_type
 from dataplane.spec.enrich import Enrichments, check_enrich
 from dataplane.spec.error_texts import checked, split_error
 from dataplane.spec.errors import SpecError
 from dataplane.spec.names import NAME_PATTERN, NAME_WORDS, Name
 from dataplane.spec.routes import RoutesSpec
-from dataplane.spec.sources import SourceSpec
+from dataplane.spec.sources import SourceSpec, check_source
 from dataplane.spec.steps import FilterStep, MapStep, Step
 from dataplane.spec.storage import TableDestination
 from dataplane.spec.windows import Windows, WindowSpec, check_windows
@@ -68,6 +68,9 @@ def _check(spec: PipeSpec) -> None:
     check_effort(_expressions(spec))
     for name, destination in spec.destinations.items():
         check_destination(f"$.destinations.{name}", destination)
+    ordered = [name for name, destination in spec.destinations.items() if keeps_order(destination)]
+    for name, source in spec.sources.items():
+        check_source(f"$.sources.{name}", source, ordered)
     check_steps("$.normalize", spec.normalize, may_explode=True)
     check_enrich(spec.enrich)
     if spec.dedup is not None:

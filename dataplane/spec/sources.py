@@ -1,9 +1,11 @@
 """`SourceSpec`: the sources of a pipe. Paths point into the event's body; null: ingest's own value, or none."""
 
+from collections.abc import Collection
 from typing import Annotated, Final, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from dataplane.spec.errors import SpecError
 from dataplane.spec.names import Name
 from dataplane.spec.steps import FieldPath
 
@@ -12,17 +14,23 @@ TOPIC: Final = r"^[a-zA-Z0-9._-]{1,249}(?!\n)$"
 
 
 class HttpSource(Struct, tag="http", tag_field="type", forbid_unknown_fields=True, frozen=True):
-    """The ingest endpoint: senders post events with an API key of this source."""
+    """The ingest endpoint: senders post events with an API key of this source.
+
+    spread_key: distribute the events of each key over all partitions, as a key with too many events needs. They then
+                have no order, so no destination may be ordered or a topic.
+    """
 
     event_time: FieldPath | None = None
     key: FieldPath | None = None
     id: FieldPath | None = None
+    spread_key: bool | UnsetType = UNSET  # omitted unless set: earlier releases of the data plane refuse it
 
 
 class KafkaSource(Struct, tag="kafka", tag_field="type", forbid_unknown_fields=True, frozen=True):
     """An existing topic of a Kafka cluster that the operator has configured; its records are read in order.
 
-    start: offset for the first read; later reads always resume at the stored offset
+    start:      offset for the first read; later reads always resume at the stored offset
+    spread_key: as of an HTTP source; without `key`, the keys are those of the topic's records
     """
 
     cluster: Name
@@ -31,6 +39,25 @@ class KafkaSource(Struct, tag="kafka", tag_field="type", forbid_unknown_fields=T
     event_time: FieldPath | None = None
     key: FieldPath | None = None
     id: FieldPath | None = None
+    spread_key: bool | UnsetType = UNSET
 
 
 SourceSpec = HttpSource | KafkaSource
+
+
+def has_keys(source: SourceSpec) -> bool:
+    """Return True if the source's events have keys: records of a Kafka source bring their own."""
+    return source.key is not None or isinstance(source, KafkaSource)
+
+
+def check_source(path: str, source: SourceSpec, ordered: Collection[str]) -> None:
+    """Check what types cannot express. `ordered`: destinations that keep the order of a key. Raises SpecError."""
+    if not source.spread_key:
+        return
+    if not has_keys(source):
+        raise SpecError(f"{path}.spread_key", "needs `key`: events without a key are distributed already")
+    if ordered:
+        names = ", ".join(sorted(ordered))
+        raise SpecError(
+            f"{path}.spread_key", f"needs destinations without order, but {names} keeps the order of each key"
+        )

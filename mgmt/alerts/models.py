@@ -95,7 +95,7 @@ class Alert(models.Model):
     @property
     def counts_messages(self) -> bool:
         """True if `count` is a number of messages, lost or waiting ones; otherwise it counts failures."""
-        return self.cause in (Cause.LOST, Cause.FAILING, Cause.DELAYED)
+        return self.cause in (Cause.LOST, Cause.FAILING, Cause.DELAYED, Cause.HOT_PARTITION)
 
     @property
     def cause_of_dead_letters(self) -> str:

@@ -9,12 +9,13 @@ DESTINATION: Final = "the destination's owner"
 SOURCE: Final = "the sender of the events"
 PIPE: Final = "an editor of the pipe"
 OPERATOR: Final = "the operator of Penstock"
-AGAIN, HELD, FINAL, REFUSED, LOST = "again", "held", "final", "refused", "lost"
+AGAIN, HELD, FINAL, REFUSED, LOST, QUEUED = "again", "held", "final", "refused", "lost", "queued"
 ENDINGS: Final = {
     AGAIN: "retried automatically",
     HELD: "held until released",
     FINAL: "final: a dead letter",
     LOST: "lost: no outcome was recorded",
+    QUEUED: "queued: processed in turn",
     REFUSED: "rejected by ingest: the sender must send it again",
 }
 _KEPT: Final = "Then resume the destination: Penstock sends one message, and releases the rest if it is accepted."
@@ -115,6 +116,22 @@ ALL: Final = (
         "the destination is slower than the traffic, or some messages fail again and again.",
         "If the destination is slow, raise its concurrency or rate limit in the delivery settings, or make it faster.",
         "If some messages fail again and again, read their attempts: usually they have a field or value in common.",
+    ),
+    CauseText(
+        Cause.HOT_PARTITION,
+        "one partition receives too many events",
+        "Events with the same key are stored on the same partition, and one partition gets much more than its share of "
+        "the pipe's events. It lags, or soon will: a partition is read by one process, so more capacity does not help. "
+        "The alert is resolved after five minutes without that.",
+        PIPE,
+        QUEUED,
+        (
+            "If the order of the key's events does not matter, distribute them over all partitions: "
+            "the button Spread the keys publishes a revision with `spread_key`, and a revert undoes it.",
+            "If it matters, use a finer key, such as the order instead of the customer.",
+            "If neither is possible, ask the operator of Penstock to move the pipe to a cell of its own: only it then "
+            "waits.",
+        ),
     ),
     _final(
         Cause.BY_RULE,

@@ -70,16 +70,28 @@ def next_health(was: Health, figures: HealthFigures, policy: HealthPolicy, now: 
 
     A failing destination does not become delayed too: one outage opens one alert.
     """
-    failing = _next(was.failing, bad=_fails(figures, policy), well=_succeeds(figures, policy), policy=policy, now=now)
+    failing = next_condition(
+        was.failing, bad=_fails(figures, policy), well=_succeeds(figures, policy), recovery=policy.recovery, now=now
+    )
     late = figures.oldest is not None and figures.oldest >= policy.waits
-    delayed = _next(
+    delayed = next_condition(
         was.delayed,
         bad=late and not figures.redriving and failing.since is None,
         well=figures.oldest is None or figures.oldest < policy.waits / 2,
-        policy=policy,
+        recovery=policy.recovery,
         now=now,
     )
     return Health(failing, delayed)
+
+
+def next_condition(was: Condition, *, bad: bool, well: bool, recovery: timedelta, now: datetime) -> Condition:
+    """Return the condition after a check: it begins when `bad`, and ends when `well` has held for `recovery`."""
+    if was.since is None:
+        return Condition(now if bad else None)
+    if not well:
+        return Condition(was.since)
+    well_since = was.well_since or now
+    return Condition() if now - well_since >= recovery else Condition(was.since, well_since)
 
 
 def _fails(figures: HealthFigures, policy: HealthPolicy) -> bool:
@@ -93,12 +105,3 @@ def _succeeds(figures: HealthFigures, policy: HealthPolicy) -> bool:
     """Return True if attempts succeed, or if none is needed."""
     tried = figures.delivered > 0 or figures.oldest is None
     return tried and not figures.breaker_open and figures.ratio <= policy.recovered_ratio
-
-
-def _next(was: Condition, *, bad: bool, well: bool, policy: HealthPolicy, now: datetime) -> Condition:
-    if was.since is None:
-        return Condition(now if bad else None)
-    if not well:
-        return Condition(was.since)
-    well_since = was.well_since or now
-    return Condition() if now - well_since >= policy.recovery else Condition(was.since, well_since)

@@ -128,8 +128,9 @@ class AlertLine:
 class AlertDetails:
     """Alert with the further data of its page. `can_run_again`: events that died in the steps may run again.
 
-    `failure`: words and detail of the latest failure. `fix`: label of the link to the editor; "" if no revision helps,
-    or one that went live after the last failure is being tested by the traffic.
+    `failure`: words and detail of the latest failure. `is_hot`: the alert is about a hot partition. `fix`: label of the
+    link to the editor; "" if no revision helps, or one that went live after the last failure is being tested by the
+    traffic.
     """
 
     line: AlertLine
@@ -152,6 +153,7 @@ class AlertDetails:
     common: Sequence[str] = ()
     loss: Mapping[str, Any] | None = None
     loss_minutes: Sequence[tuple[int, datetime]] = ()
+    is_hot: bool = False
 
 
 def dead_letter_line(row: DeadLetter, after_redrive: str = "") -> DeadLetterLine:
@@ -242,6 +244,7 @@ def alert_details(row: Alert, *, held: int, dead: int, now: datetime, is_fixed: 
         counted=_counted(row),
         loss=row.details if row.cause == Cause.LOST else None,
         loss_minutes=[(bucket, start_of(bucket)) for bucket in row.details.get("buckets", ())[-MOST_MINUTES:]],
+        is_hot=row.cause == Cause.HOT_PARTITION,
         can_probe=bool(row.destination) and row.cause not in _WAITING,
         oldest_at=datetime.fromisoformat(row.details["oldest_at"]) if row.details.get("oldest_at") else None,
     )
@@ -256,6 +259,8 @@ def _sentence(row: Alert) -> str:
             f"{row.count} message{'s were' if row.count != 1 else ' was'} lost: no outcome was recorded before the "
             f"minute was sealed. You are alerted above {row.details.get('threshold_percent', 0):g} %."
         )
+    if row.cause == Cause.HOT_PARTITION:
+        return "Events of some keys wait longer than others. None is lost. The alert is resolved automatically."
     if row.cause in _WAITING:
         return "Messages wait and are retried. None is lost. The alert is resolved automatically on recovery."
     if row.suspended:
@@ -270,17 +275,33 @@ def _counted(row: Alert) -> str:
     """Return what the alert's count counts."""
     if row.cause == Cause.LOST:
         return "Messages lost"
+    if row.cause == Cause.HOT_PARTITION:
+        return "Most messages waiting on the partition"
     return "Most messages waiting" if row.cause in _WAITING else "Failures, with repeats"
 
 
 def _figures(row: Alert) -> list[tuple[str, str]]:
     """Return the figures of an alert's details for its page."""
     details = row.details
+    if row.cause == Cause.HOT_PARTITION:
+        return _hot_figures(details)
     if row.cause not in _WAITING:
         return []
     return [
         ("Attempts failed (3 min)", f"{details.get('failed', 0)} of {details.get('attempts', 0)}"),
         ("Waiting now", str(details.get("waiting", 0))),
+    ]
+
+
+def _hot_figures(details: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the figures of a hot partition; `keys` are masked by the pipe's rules already."""
+    share = f"{details['share_percent']:g} % of the events; even: {details['fair_percent']:g} %"
+    keys = [(f"Key {one['key']}", f"{one['share_percent']:g} % of the partition") for one in details["keys"]]
+    return [
+        (f"Partition {details['partition']}", share),
+        ("Events per second on it", f"{details['per_s']:g}"),
+        ("Messages waiting on it", f"{details['lag']}"),
+        *(keys or [("Keys", details["keys_unknown"])]),
     ]
 
 

@@ -198,7 +198,7 @@ class AlertOut(serializers.Serializer[Any]):
     last_at = serializers.DateTimeField()
     count = serializers.IntegerField(
         help_text="Failures since it opened; a message that is redriven and fails again counts again. `lost`: messages "
-        "lost. `failing` and `delayed`: most messages that waited at once."
+        "lost. `failing`, `delayed` and `hot-partition`: most messages that waited at once."
     )
     status = serializers.IntegerField(help_text="HTTP status of the failures; 0 if there is none or they differ.")
     fingerprint = serializers.CharField(
@@ -208,7 +208,10 @@ class AlertOut(serializers.Serializer[Any]):
         source="figures",
         help_text="`common`: fields that the failing messages share and other events lack. `failing` and `delayed`: "
         "`attempts` and `failed` of the last minutes, and `waiting` messages, the oldest since `oldest_at`. `lost`: "
-        "the loss by `nodes` and `end_to_end` (`due`, `lost`, `percent`), and the first lost `messages`.",
+        "the loss by `nodes` and `end_to_end` (`due`, `lost`, `percent`), and the first lost `messages`. "
+        "`hot-partition`: the `partition`, its `share_percent` of the events, the `fair_percent` of an even share, "
+        "events `per_s`, `lag` in messages, and the `keys` with the most of its events (`key`, `share_percent`), "
+        "masked if the pipe masks them; if none could be read, `keys_unknown` says why.",
     )
     sample = serializers.DictField(
         help_text="One failure: the request, the response and a curl command; secrets masked."

@@ -128,6 +128,22 @@ class LedgerDay(models.Model):
     closed_at = models.DateTimeField(null=True)
 
 
+class PartitionWatch(models.Model):
+    """Last check of a busy pipe for a hot partition (mgmt.alerts.hot_partitions). Deleted when it is not busy."""
+
+    pipe_id = models.CharField(primary_key=True, max_length=32)
+    checked_at = models.DateTimeField()
+    counts = models.JSONField(default=dict, help_text="{bucket: [events on each partition]} of the last minutes.")
+    partition = models.PositiveIntegerField(null=True, help_text="The fullest one; empty if too few events arrived.")
+    lag = models.BigIntegerField(default=0, help_text="Records of that partition that no lane had settled.")
+    suspect_since = models.DateTimeField(null=True, help_text="It has been hot and harmful since then.")
+    hot_since = models.DateTimeField(null=True, help_text="Time at which the alert was due.")
+    well_since = models.DateTimeField(null=True, help_text="While the alert is open: all is well since then.")
+
+    def __str__(self) -> str:
+        return f"{self.pipe_id}: partition {self.partition}"
+
+
 class CloseMark(models.Model):
     """End offsets of a cell's ingest topics at a time when no unit of the bucket could arrive any more.
 

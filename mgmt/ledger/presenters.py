@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mgmt.ledger.queries.bucket_range import span_until
-from mgmt.ledger.queries.heavy_keys import HeavyKey, HotPartition, heaviest_keys, heavy_keys
+from mgmt.ledger.queries.heavy_keys import HeavyKey, HotPartition, heaviest_keys, heavy_keys, live_spec, shown_keys
 from mgmt.messages.queries.records import RecordUnavailableError
 from mgmt.models import Pipe, Topic
 
@@ -25,6 +25,6 @@ def skew_view(pipe: Pipe, now: datetime) -> SkewView | None:
     if hot is None:
         return None
     try:
-        return SkewView(hot, tuple(heavy_keys(pipe, hot)))
+        return SkewView(hot, tuple(shown_keys(heavy_keys(pipe, hot), live_spec(pipe))))
     except RecordUnavailableError as exc:
         return SkewView(hot, away=str(exc))

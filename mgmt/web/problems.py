@@ -123,6 +123,9 @@ PROBLEMS: Final[dict[str, ProblemType]] = {
         409, "The event leads to no request to this destination", "Send an event that reaches the destination."
     ),
     "nothing-to-probe": ProblemType(409, "There is no message to send as a probe", "Resume the destination instead."),
+    "order-needed": ProblemType(
+        409, "A destination keeps the order of each key", "Make the destination unordered, or use a finer key."
+    ),
     "paused-already": ProblemType(409, "The controller is already paused there", "End that pause first."),
     "not-movable": ProblemType(409, "The pipe cannot be migrated to another cell", "`detail` gives the reason."),
     "relocation-under-way": ProblemType(

@@ -1,10 +1,11 @@
-"""Alerts, one per destination and kind of failure: list, details, acknowledge, snooze, resolve and probe."""
+"""Alerts, one per destination and kind of failure: list, details, and the actions on one."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -12,6 +13,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from dataplane.spec import SpecError
 from mgmt import services
 from mgmt.alerts.queries.alerts import alerts_of, open_alerts_by_need
 from mgmt.deliveries.presenters import FIXES, AlertDetails, alert_details, alert_line
@@ -21,7 +23,17 @@ from mgmt.pipes.page_context import pipe_context
 from mgmt.pipes.queries.resuming import is_live_since
 from mgmt.web import access
 from mgmt.web.export import KINDS, MOST_ROWS, export
-from mgmt.web.rendering import act_and_report, as_curl, for_members, once, part_of, show, tenant_of, viewer_of
+from mgmt.web.rendering import (
+    act_and_report,
+    as_curl,
+    for_members,
+    for_staff,
+    once,
+    part_of,
+    show,
+    tenant_of,
+    viewer_of,
+)
 
 MOST: Final = 100
 SNOOZES: Final = {"1 h": 3_600, "4 h": 14_400, "1 d": 86_400, "7 d": 604_800}
@@ -64,6 +76,8 @@ def alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
     pipe = access.get_pipe(viewer_of(request), pipe_id)
     context = pipe_context(pipe, "alerts") | {
         "get_alert": once(partial(_shown, row, timezone.now())),
+        "get_spread_refusal": once(lambda: services.why_not_spread(pipe)),
+        "is_staff": viewer_of(request).is_staff,
         "snoozes": list(SNOOZES),
         "curl": as_curl(request, f"pipes/{pipe.id}/alerts/{row.id}/"),
     }
@@ -127,6 +141,36 @@ def probe_alert(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpRespon
         alert_id,
         lambda row: services.probe_alert(alert=row, by=by, now=timezone.now()),
         "Sending one message. If it is accepted, the rest is released automatically.",
+    )
+
+
+@for_members
+@require_POST
+def spread_keys(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Publish a revision that distributes the events of each key over all partitions."""
+    access.get_alert(viewer_of(request), pipe_id, alert_id, access.PUBLISH_REVISION)
+    pipe = access.get_pipe(viewer_of(request), pipe_id)
+    try:
+        number = services.spread_keys(pipe=pipe, by=viewer_of(request)).number
+    except (services.ServiceError, SpecError) as exc:
+        messages.error(request, str(exc), "bad")
+        return redirect("console:alert", pipe_id, alert_id)
+    words = f"Revision {number} spreads the keys over all partitions. To undo it, revert to the earlier revision."
+    messages.success(request, words, "fine")
+    return redirect("console:alert", pipe_id, alert_id)
+
+
+@for_staff
+@require_POST
+def move_to_own_cell(request: HttpRequest, pipe_id: str, alert_id: str) -> HttpResponse:
+    """Request the migration of the alert's pipe to a cell of its own."""
+    by, pipe = viewer_of(request), access.get_pipe(viewer_of(request), pipe_id)
+    return _done(
+        request,
+        pipe_id,
+        alert_id,
+        lambda row: services.move_to_own_cell(pipe=pipe, reason=f"alert {row.cause}", by=by, now=timezone.now()),
+        "Migration to a cell of its own requested. The page of the pipe's cell shows the progress.",
     )
 
 

@@ -42,7 +42,7 @@ WELL_AFTER: Final = timedelta(minutes=5)
 MOST_SNOOZE: Final = timedelta(days=30)
 WITHIN_QUOTA_AFTER: Final = timedelta(hours=1)
 # Alerts that the check which opened them resolves.
-CONDITIONS: Final = (Cause.FAILING, Cause.DELAYED, Cause.LOST)
+CONDITIONS: Final = (Cause.FAILING, Cause.DELAYED, Cause.LOST, Cause.HOT_PARTITION)
 
 
 class FailureGroup(Struct, frozen=True):

@@ -6,17 +6,19 @@ partition: a key that dominates a partition also dominates any sample of it.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyroaring import BitMap64
 
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.ledger.units import partition_base, place_of
+from dataplane.spec import PipeSpec, parse_pipe_spec
 from mgmt.cells.queries.cells import topics_of
+from mgmt.ledger.key_masks import shown_key
 from mgmt.ledger.queries.bucket_range import BucketRange
 from mgmt.messages.queries.records import newest_messages
-from mgmt.models import FactRow, Pipe
+from mgmt.models import FactRow, Pipe, PipeRevision
 
 FEWEST: Final = 1_000  # events; with fewer, no partition is reported
 HOT: Final = 2.0  # times the fair share
@@ -63,8 +65,24 @@ def judged(positions: BitMap64, partitions: int) -> HotPartition | None:
 def heavy_keys(pipe: Pipe, hot: HotPartition) -> list[HeavyKey]:
     """Return the keys that dominate the partition. Raises RecordUnavailableError, Topic.DoesNotExist."""
     topic = topics_of([pipe.id], "ingest").get(generation=hot.generation)
-    newest = newest_messages(topic.name, [hot.partition], KEYS_READ)
+    return newest_heavy_keys(pipe, topic.name, hot.partition)
+
+
+def newest_heavy_keys(pipe: Pipe, topic: str, partition: int) -> list[HeavyKey]:
+    """Return the keys that dominate the newest records of a partition. Raises RecordUnavailableError."""
+    newest = newest_messages(topic, [partition], KEYS_READ)
     return heavy((message.key() for message in newest), pipe.id)
+
+
+def shown_keys(keys: Iterable[HeavyKey], spec: PipeSpec) -> list[HeavyKey]:
+    """Return the keys as they may be shown: masked if the pipe masks the value that they come from."""
+    return [replace(one, key=shown_key(one.key, spec)) for one in keys]
+
+
+def live_spec(pipe: Pipe) -> PipeSpec:
+    """Return the spec of the live revision, or of the newest one if none is live yet."""
+    live = pipe.revisions.filter(state=PipeRevision.State.LIVE).first() or pipe.revisions.latest("number")
+    return parse_pipe_spec(live.spec)
 
 
 def heavy(keys: Iterable[bytes | None], pipe_id: str) -> list[HeavyKey]:

@@ -12,6 +12,7 @@ from dataplane.ledger.meta import read_meta
 from dataplane.ledger.units import partition_base
 from dataplane.plan import compile_plan
 from dataplane.record_limits import CLIENT_MAX_BYTES
+from dataplane.runtime.producers.tracked_producer import ANY_PARTITION
 from dataplane.spec import parse_pipe_spec
 from dataplane.spec.checks import MAX_CONSTANT_BYTES
 from dataplane.tables.records import PipeRecord, PlanRecord
@@ -48,6 +49,15 @@ def test_message_is_settled_when_every_record_of_its_run_is_stored(tmp_path: Pat
         ("transform:crm", "sent", ""): 2,
         ("transform:lake", "sent", ""): 2,
     }
+
+
+def test_messages_of_a_spread_key_keep_their_key_and_go_on_in_their_own_partitions(tmp_path: Path):
+    sources = {"shop": {"key": "id", "spread_key": True}, "web": {"key": "id"}}
+    lane = opened(tmp_path, plan(sources=sources))
+    lane.take(*(arrived(5, key=b"p\0acme", partition=partition) for partition in range(4)))
+    lane.take(arrived(6, key=b"p\0acme", source="web"))
+    records = [(record["key"], record["partition"]) for record in egress(lane)]
+    assert records == [*((b"crm\0p\0acme", partition) for partition in range(4)), (b"crm\0p\0acme", ANY_PARTITION)]
 
 
 def test_message_with_a_failed_step_is_dead_with_its_original_and_the_batch_continues(tmp_path: Path):

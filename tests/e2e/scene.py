@@ -30,8 +30,10 @@ from django.db import transaction  # noqa: E402
 from django.db.models import F  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
+from dataplane.causes import Cause  # noqa: E402
 from dataplane.names import WIRE_VERSION  # noqa: E402
 from mgmt import services  # noqa: E402
+from mgmt.alerts.services.alerts import AlertReport, report_condition  # noqa: E402
 from mgmt.cells.services.capacity_tests import store_capacity_results  # noqa: E402
 from mgmt.deliveries.queries.message_selection import MessageSelection, waiting  # noqa: E402
 from mgmt.delivery_tests.services import request_destination_test  # noqa: E402
@@ -57,6 +59,10 @@ from mgmt.pipes.services.demo import ensure_demo_tenant, ensure_first_cell, ensu
 TOLD_S = 60
 LIVE_S = 180
 SLOW_PER_S = 0.02
+HOT = {
+    "partition": 1, "share_percent": 70.0, "fair_percent": 25.0, "per_s": 700.0, "lag": 9_000,
+    "keys": [{"key": "acme", "share_percent": 86.0}], "keys_unknown": "",
+}  # fmt: skip
 PASSWORD = "a long password for looking"
 
 
@@ -241,7 +247,7 @@ def _replace(pipe: Pipe) -> None:
 
 
 def _watch(pipe: Pipe) -> None:
-    """Store four usual hours, a finding that is reported and one that was silenced."""
+    """Store four usual hours, a finding that is reported, one that was silenced, and an alert on a hot partition."""
     now = timezone.now()
     hour, block = hour_of(block_at(now)), msgspec.to_builtins(PatternBlock(1_000, 990, 10, 990, 40_000))
     for back in range(1, 5):
@@ -249,6 +255,7 @@ def _watch(pipe: Pipe) -> None:
     watch = msgspec.to_builtins(PatternStreak(block_at(now), outside=2, told=True))
     words = "0 events/min where 200 are usual in the hours before"
     Finding.objects.create(pipe=pipe, kind="quiet", since=now, told_at=now, words=words, watch=watch)
+    report_condition(report=AlertReport(pipe.id, "", Cause.HOT_PARTITION, 9_000, HOT, {}), now=now)
     words, silenced = "a lag p95 of 9 s where 0 s is usual in the hours before", "while cell c1 is unstable"
     Finding.objects.create(pipe=pipe, kind="slow", since=now, ended_at=now, words=words, silenced=silenced)
 

@@ -53,6 +53,7 @@ class Bin(StrEnum):
 
 SETTLED: tuple[Bin, ...] = (Bin.DELIVERED, Bin.FILTERED, Bin.DUPLICATE, Bin.DEAD, Bin.CANCELLED)
 OPEN: tuple[Bin, ...] = (Bin.RETRYING, Bin.QUEUED)
+_HEALTHY = frozenset({Fact.SENT, Fact.DELIVERED, Fact.FILTERED, Fact.DUPLICATE})
 Bins = dict[Bin, UnitSet]
 
 
@@ -123,6 +124,25 @@ def derive(books: BucketFacts) -> BucketAccount:
         destinations=destinations,
         nodes=_node_lines(books, sent, exploded, upstream, destinations),
     )
+
+
+def healthy_counts(books: BucketFacts) -> tuple[int, int] | None:
+    """Return how many units were ACKed and delivered, in a tenth of the time of `derive`, for pages of many pipes.
+
+    None if a unit was split, or failed or waited anywhere: then only `derive` can tell what became of each. Without
+    such facts, every unit that is neither delivered nor dropped on purpose is queued or lost.
+    """
+    delivered: dict[str, BitMap64] = {}
+    for key, positions in books.facts.items():
+        if key.child or key.fact not in _HEALTHY or key.detail == EXPLODED:
+            return None
+        if key.fact == Fact.DELIVERED:
+            kind, colon, name = key.node.partition(":")
+            if kind + colon not in (_TRANSFORM, _TRANSMIT):
+                return None
+            delivered[name] = delivered[name] | positions if name in delivered else positions
+    acked = _facts(books, INGEST, Fact.SENT, ACKED)
+    return len(acked | _overwritten(books, acked)), sum(map(len, delivered.values()))
 
 
 def _overwritten(books: BucketFacts, acked: UnitSet) -> UnitSet:

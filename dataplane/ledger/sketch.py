@@ -9,8 +9,8 @@ is above its value in the second, then no quantile of the first is above that of
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import repeat
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Final
 
 import msgspec
@@ -129,6 +129,58 @@ class LagSketch:
         self.min_us = min(self.min_us, minimum) if self.count else minimum
         self.max_us = max(self.max_us, maximum) if self.count else maximum
         self.count += count
+
+
+class SketchGrid:
+    """Encoded sketches of many groups merged at once, for pages that read thousands; groups are rows of a matrix.
+
+    A quantile is that of the LagSketch that merges the same sketches.
+    """
+
+    def __init__(self, groups: int, sketches: Iterable[tuple[int, bytes | memoryview]]) -> None:
+        """Merge each sketch, given with its group's number."""
+        numbered = [(group, wire) for group, encoded in sketches if (wire := _decoder.decode(encoded)).keys]
+        lengths = [len(wire.keys) for _, wire in numbered]
+        of = np.fromiter((group for group, _ in numbered), np.int64, len(numbered))
+        keys = np.fromiter(chain.from_iterable(wire.keys for _, wire in numbered), np.int64, sum(lengths))
+        counts = np.fromiter(chain.from_iterable(wire.counts for _, wire in numbered), np.int64, sum(lengths))
+        self._first = int(keys.min()) if lengths else 0
+        width = int(keys.max()) - self._first + 1 if lengths else 1
+        cells = np.repeat(of, lengths) * width + (keys - self._first)
+        self._counts = np.bincount(cells, weights=counts, minlength=groups * width).astype(np.int64)
+        self._counts = self._counts.reshape(groups, width)
+        self._least = np.full(groups, np.iinfo(np.int64).max)
+        self._most = np.full(groups, np.iinfo(np.int64).min)
+        np.minimum.at(self._least, of, np.array([wire.minimum for _, wire in numbered], np.int64))
+        np.maximum.at(self._most, of, np.array([wire.maximum for _, wire in numbered], np.int64))
+
+    def merged(self, size: int) -> "SketchGrid":
+        """Return the grid in which each `size` consecutive groups are one."""
+        grid = object.__new__(SketchGrid)
+        grid._first = self._first
+        grid._counts = self._counts.reshape(-1, size, self._counts.shape[1]).sum(axis=1)
+        grid._least = self._least.reshape(-1, size).min(axis=1)
+        grid._most = self._most.reshape(-1, size).max(axis=1)
+        return grid
+
+    def of_all(self, size: int) -> "SketchGrid":
+        """Return the grid of `size` groups in which each is the sum of every `size`-th group of this one."""
+        grid = object.__new__(SketchGrid)
+        grid._first = self._first
+        grid._counts = self._counts.reshape(-1, size, self._counts.shape[1]).sum(axis=0)
+        grid._least = self._least.reshape(-1, size).min(axis=0, initial=np.iinfo(np.int64).max)
+        grid._most = self._most.reshape(-1, size).max(axis=0, initial=np.iinfo(np.int64).min)
+        return grid
+
+    def quantiles(self, q: float) -> list[int | None]:
+        """Return the quantile (0..1) of each group; None for an empty one."""
+        sizes = self._counts.sum(axis=1)
+        seen = self._counts.cumsum(axis=1) > (q * (sizes - 1))[:, None]
+        keys = seen.argmax(axis=1) + self._first
+        return [
+            min(max(_value(int(key)), int(least)), int(most)) if size else None
+            for key, size, least, most in zip(keys, sizes, self._least, self._most, strict=True)
+        ]
 
 
 def _key(value: int) -> int:

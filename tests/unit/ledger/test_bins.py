@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
-from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive
+from dataplane.ledger.bins import OVERWRITTEN, Bin, BucketFacts, derive, healthy_counts
 from dataplane.ledger.facts import (
     ACKED,
     INGEST,
@@ -386,3 +386,45 @@ def test_offset_assigned_twice_to_one_producer_is_lost_if_it_was_acked():
     facts = {**moving(1, 2), FactKey(LOG, Fact.SENT, REUSED): at(2, 7), **in_log({1: at(1, 2)}, {1: at(1, 2)})}
     account = derive(books(facts, passed={("out", 0): 10}))
     assert account.upstream[Bin.LOST] == UnitSet({OVERWRITTEN: at(2)})
+
+
+KEYS = [
+    FactKey(INGEST, Fact.SENT, ACKED),
+    FactKey(INGEST, Fact.SENT, SEEN),
+    FactKey(PROCESS, Fact.SENT),
+    FactKey("normalize", Fact.FILTERED),
+    FactKey(TRANSFORM, Fact.SENT),
+    FactKey(TRANSFORM, Fact.FILTERED),
+    FactKey(TRANSMIT, Fact.DELIVERED),
+    FactKey("transmit:erp", Fact.DELIVERED),
+    FactKey("dedup", Fact.DUPLICATE),
+    log_key(ACKED, 1),
+    log_key(SEEN, 2),
+    FactKey(LOG, Fact.SENT, REUSED),
+]
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), st.sets(st.integers(0, 9)), max_size=len(KEYS)))
+def test_counts_of_a_healthy_bucket_are_those_of_its_account(found: dict[FactKey, set[int]]):
+    one = books({key: at(*offsets) for key, offsets in found.items()})
+    account = derive(one)
+    assert healthy_counts(one) == (len(account.acked), account.count(Bin.DELIVERED))
+    assert not any(account.count(name) for name in (Bin.DEAD, Bin.HELD, Bin.RETRYING))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        FactKey(TRANSMIT, Fact.DEAD, "rejected"),
+        FactKey(TRANSMIT, Fact.PARKED, "1"),
+        FactKey("normalize", Fact.HELD, "0"),
+        FactKey(TRANSMIT, Fact.CANCELLED),
+        FactKey("normalize", Fact.SENT, "exploded"),
+        FactKey(TRANSMIT, Fact.DELIVERED, "", 1),
+        FactKey("lake", Fact.DELIVERED),
+    ],
+    ids=str,
+)
+def test_bucket_with_a_failure_a_wait_or_a_split_message_has_no_healthy_counts(key: FactKey):
+    assert healthy_counts(books(moving(1, 2))) == (2, 0)
+    assert healthy_counts(books({**moving(1, 2), key: at(1)})) is None

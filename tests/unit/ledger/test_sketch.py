@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dataplane.ledger.sketch import FEW, LagSketch
+from dataplane.ledger.sketch import FEW, LagSketch, SketchGrid
 
 LAGS = st.lists(st.integers(-(10**9), 10**12), min_size=1, max_size=300)
 
@@ -79,3 +79,24 @@ def test_negative_lag_of_a_source_clock_ahead_of_ours_is_kept():
 def test_quantile_of_an_empty_sketch_raises_an_error():
     with pytest.raises(ValueError, match="empty"):
         LagSketch().quantile(0.5)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), LAGS), max_size=12), st.sampled_from([0.0, 0.5, 0.95, 1.0]))
+def test_grid_has_the_quantiles_of_the_merged_sketches(parts: list[tuple[int, list[int]]], q: float):
+    def merged(groups: set[int]) -> int | None:
+        sketch = LagSketch()
+        for group, values in parts:
+            if group in groups:
+                sketch.merge(sketch_of(values))
+        return sketch.quantile(q) if sketch.count else None
+
+    grid = SketchGrid(6, [(group, sketch_of(values).encode()) for group, values in parts])
+    assert grid.quantiles(q) == [merged({group}) for group in range(6)]
+    assert grid.merged(3).quantiles(q) == [merged({0, 1, 2}), merged({3, 4, 5})]
+    assert grid.of_all(3).quantiles(q) == [merged({0, 3}), merged({1, 4}), merged({2, 5})]
+
+
+def test_grid_of_empty_sketches_or_no_groups_has_no_quantiles():
+    assert SketchGrid(2, [(0, LagSketch().encode())]).quantiles(0.5) == [None, None]
+    assert SketchGrid(0, []).merged(3).quantiles(0.5) == []
+    assert SketchGrid(0, []).of_all(3).quantiles(0.5) == [None] * 3

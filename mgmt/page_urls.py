@@ -18,7 +18,7 @@ from mgmt.delivery_tests import pages as delivery_test_pages
 from mgmt.lookups import pages as lookup_pages
 from mgmt.messages.pages import message, receipt
 from mgmt.patterns import pages as pattern_pages
-from mgmt.pipes.pages import edit, home, pipe, settings, status
+from mgmt.pipes.pages import edit, go, home, pipe, settings, status
 from mgmt.quotas import pages as quota_pages
 from mgmt.ramps.pages import admission, ramp
 from mgmt.schemas import pages as schema_pages
@@ -30,6 +30,7 @@ from mgmt.windows import pages as window_pages
 app_name = "console"
 urlpatterns = [
     path("", home.home, name="home"),
+    path("go/", go.go, name="go"),
     path("sign-in/", tenancy_pages.sign_in, name="sign_in"),
     path("sign-in/<str:token>/", tenancy_pages.sign_in_by_link, name="sign_in_by_link"),
     path("sign-out/", tenancy_pages.sign_out, name="sign_out"),

@@ -19,6 +19,7 @@ from mgmt.alerts.queries.alerts import open_alert_count
 from mgmt.models import Tenant, User
 from mgmt.sandbox import SandboxRefused
 from mgmt.web import access
+from mgmt.web.navigation import rail
 from mgmt.web.snippets import api_curl
 
 THEME_COOKIE: Final = "penstock_theme"
@@ -105,15 +106,27 @@ def show(
     status: int = 200,
 ) -> HttpResponse:
     """Render a page, or its fragment `part` if that is not empty."""
-    role = access.role_in(viewer_of(request), tenant.id) if tenant else None
+    viewer = viewer_of(request)
+    role = access.role_in(viewer, tenant.id) if tenant else None
+    get_opened = once(lambda: open_alert_count(tenant.id) if tenant else 0)
+    count_pipes = context.get("get_pipe_count") or (lambda: access.pipes_of(viewer).filter(tenant=tenant).count())
     full = {
         "tenant": tenant,
-        "tenants": once(lambda: list(access.tenants_of(viewer_of(request)))),
+        "tenants": once(lambda: list(access.tenants_of(viewer))),
         "role_label": role or "",
         "may": permissions_of(role),
         "theme": theme_of(request),
         "fragment": bool(part),
-        "get_opened": once(lambda: open_alert_count(tenant.id) if tenant else 0),
+        "get_opened": get_opened,
+        "get_rail": once(
+            lambda: rail(
+                request.path,
+                has_tenant=tenant is not None,
+                is_staff=viewer.is_staff,
+                pipe_count=count_pipes,
+                open_alerts=get_opened,
+            )
+        ),
         **context,
     }
     response = render(request, f"{template}#{part}" if part else template, full, status=status)

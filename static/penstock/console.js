@@ -118,6 +118,42 @@
       reach(wanted);
     } else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
   });
+
+  // Command palette: a list of pages and pipes, filtered by the server. Arrow keys move through it, Enter opens the first.
+  const palette = () => document.getElementById("palette");
+  const openPalette = () => {
+    const field = document.getElementById("palette-q");
+    field.value = "";
+    document.getElementById("palette-targets").replaceChildren();
+    palette().showModal();
+    window.htmx.trigger(field, "palette");
+  };
+  document.addEventListener("keydown", (event) => {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k" || !palette()) return;
+    event.preventDefault();
+    if (palette().open) palette().close();
+    else if (!document.querySelector("dialog[open]")) openPalette();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (!palette()?.open || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
+    event.preventDefault();
+    const stops = [...all("#palette-q, #palette-targets a")];
+    const next = stops.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1);
+    stops[Math.min(stops.length - 1, Math.max(0, next))].focus();
+  });
+  document.addEventListener("submit", (event) => {
+    if (!palette()?.contains(event.target)) return;
+    const list = palette().querySelector("[data-targets]");
+    const first = list && list.querySelector("a");
+    if (!first || list.dataset.targets !== document.getElementById("palette-q").value.trim()) return; // the page answers
+    event.preventDefault();
+    first.click();
+  });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-palette-open]") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    openPalette();
+  });
   document.addEventListener("change", (event) => {
     if (event.target.id === "no-keys") window.localStorage.setItem(NO_KEYS, event.target.checked ? "1" : "0");
   });

@@ -49,6 +49,46 @@ def test_console_is_usable_by_keyboard(whole_box: Box, chrome: Browser):
     context.close()
 
 
+def test_palette_opens_pages_and_pipes_by_name(whole_box: Box, chrome: Browser):
+    said_by(whole_box, "tests/e2e/scene.py", "pipe", "by-palette", "http://127.0.0.1:8999/crm")  # nothing is sent there
+    context = chrome.new_context()
+    page = context.new_page()
+    page.goto(sign_in_link(whole_box))
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to a page or pipe")
+    expect(palette.get_by_label("Name of a page or pipe")).to_be_focused()
+    expect(palette.get_by_role("link", name="Alerts")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()
+    page.get_by_role("navigation", name="Console").get_by_role("link", name="Go to").click()
+    page.keyboard.type("by-palette")
+    expect(palette.get_by_role("link")).to_have_count(1)
+    page.keyboard.press("ArrowDown")
+    expect(palette.get_by_role("link", name="by-palette")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="by-palette@")).to_be_visible()
+    context.close()
+
+
+def test_menu_of_a_narrow_window_works_without_a_script(whole_box: Box, chrome: Browser):
+    context = chrome.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.goto(sign_in_link(whole_box))
+    session = context.storage_state()
+    context.close()
+    context = chrome.new_context(
+        viewport={"width": 390, "height": 844}, storage_state=session, java_script_enabled=False
+    )
+    page = context.new_page()
+    page.goto(whole_box.env["PENSTOCK_WEB_URL"])
+    expect(page.get_by_role("navigation", name="Console")).to_be_hidden()
+    page.get_by_text("Menu", exact=False).first.click()
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Usage", exact=True).click()
+    expect(page.get_by_role("heading", name="Usage", exact=True)).to_be_visible()
+    context.close()
+
+
 def test_single_key_shortcuts_can_be_turned_off(whole_box: Box, chrome: Browser):
     context = chrome.new_context()
     page = context.new_page()

@@ -26,7 +26,7 @@ ARRIVES_MS: Final = 90_000
 TOLD_MS: Final = 60_000  # an alert opens within a minute of the first failure
 RELEASED_MS: Final = 120_000
 FIVE_MINUTES_S: Final = 300.0
-BELL: Final = re.compile(r"^(\d+ alerts?|Alerts)$")
+BELL: Final = re.compile(r"^Alerts \d+( open)?$")
 ORDER: Final = {"order": {"id": 4711, "total": 129.9}}
 
 

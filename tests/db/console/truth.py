@@ -1,8 +1,10 @@
 """Ledger rows of a pipe as the Observer would have written them, for pages to read."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from typing import Any
 
 from django.test import Client
@@ -46,6 +48,12 @@ def exported(browser: Client, url: str, **query: str) -> list[dict[str, Any]]:
     """Return the rows of a page's export to a file."""
     answer = browser.get(url, {"format": "jsonl", **query})
     return [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
+
+
+def plain(html: str) -> str:
+    """Return the text of a piece of HTML, without images, with one space between texts."""
+    text = re.sub(r"<svg.*?</svg>|<[^>]+>", " ", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(text.replace("\u202f", ""))).strip()
 
 
 class Truth:

@@ -78,6 +78,7 @@ OF_NO_ROW = {
     "/alerts/channels/",
     "/alerts/confirm/<str:token>/",
     "/find/",
+    "/go/",
     "/receipts/<str:message_id>/",
     "/help/causes/",
     "/help/causes/<slug:code>/",

@@ -1,5 +1,6 @@
 """View model of undelivered messages: cause in words, next step and link."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -19,13 +20,18 @@ DAY_MIN: Final = 24 * 60
 
 @dataclass(frozen=True)
 class ProblemLine:
-    """Cause in words with a link; `cause` is "" if it has no help page."""
+    """Cause in words with a link.
+
+    cause:  "" if it has no help page
+    recent: messages that failed in each part of the last hour, oldest first
+    """
 
     fact: UndeliveredCause
     words: str
     todo: str
     link: str
     cause: str
+    recent: Sequence[int] = ()
 
 
 def problems_of(pipes: list[Pipe], now: datetime) -> list[UndeliveredCause]:
@@ -34,7 +40,7 @@ def problems_of(pipes: list[Pipe], now: datetime) -> list[UndeliveredCause]:
     return undelivered(pipes=pipes, span=BucketRange("24h", last - DAY_MIN, last)) if pipes else []
 
 
-def problem_line(trouble: UndeliveredCause) -> ProblemLine:
+def problem_line(trouble: UndeliveredCause, recent: Sequence[int] = ()) -> ProblemLine:
     """Return a cause in words."""
     return ProblemLine(
         fact=trouble,
@@ -48,6 +54,7 @@ def problem_line(trouble: UndeliveredCause) -> ProblemLine:
         todo=what_to_do(trouble.bin, trouble.cause),
         link=_link(trouble),
         cause=cause_of(trouble.cause or trouble.reason),
+        recent=recent,
     )
 
 

@@ -28,6 +28,10 @@ class PipeSummaryOut(serializers.Serializer[Any]):
         allow_null=True, help_text="95th percentile of the time from the event to the destination's response."
     )
     delivered = serializers.IntegerField()
+    delivered_share = serializers.FloatField(
+        allow_null=True, help_text="Share (0 to 1) of the deliveries that succeeded; null without any delivery."
+    )
+    undelivered = serializers.IntegerField(help_text="Undelivered messages, of all `causes`.")
     lost = serializers.IntegerField(source="lost_sealed", help_text="Lost messages of sealed minutes.")
     causes = serializers.IntegerField(help_text="Causes of undelivered messages of the last 24 hours.")
     needs_you = serializers.IntegerField(help_text="Number of these causes that need a person.")
@@ -80,7 +84,7 @@ class SummaryOut(serializers.Serializer[Any]):
     """Problems of a tenant at this moment, as the daily digest has them. Each list has at most `limit` entries."""
 
     total = serializers.IntegerField(help_text="Number of all problems, also of those that are not listed.")
-    unacknowledged_alerts = serializers.IntegerField(help_text="The number in the header of the console.")
+    unacknowledged_alerts = serializers.IntegerField(help_text="The number at Alerts in the console.")
     alerts = OpenAlertOut(many=True, help_text="Open alerts that are not snoozed, oldest first.")
     suspended = SuspendedOut(many=True, help_text="Suspended destinations.")
     failed = FailedRevisionOut(many=True, help_text="Pipes whose newest revision failed.")
@@ -120,6 +124,8 @@ PIPE_SUMMARIES_EXAMPLE: Final = {
             "per_s": 8.4,
             "lag_p95_us": 38000,
             "delivered": 30240,
+            "delivered_share": 0.9993,
+            "undelivered": 20,
             "lost": 1,
             "causes": 1,
             "needs_you": 1,

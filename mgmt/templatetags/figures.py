@@ -1,6 +1,6 @@
 """Template filters that format figures: durations, counts, rates, sizes and shares. Presentation only."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -21,6 +21,7 @@ from mgmt.web.sorting import SortOrder
 register = template.Library()
 _NARROW: Final = "\u202f"  # narrow no-break space: groups digits, and keeps a number and its unit on one line
 _FORMS: Final = {"minute": "%H:%M", "second": "%H:%M:%S", "full": "%Y-%m-%d %H:%M:%S", "exact": "%H:%M:%S"}
+_BAR, _SPARK = 5, 16  # width of a bar with its gap, and height of a sparkline, in pixels
 _SLICE_COLOURS: Final = {
     "ingest": "hop-1",
     "normalize": "hop-2",
@@ -215,6 +216,34 @@ def clock(moment: datetime | None, form: str = "second") -> SafeString:
     )
 
 
+@register.simple_tag
+def spark(values: Sequence[float | None], what: str, form: str = "count") -> SafeString:
+    """Return bars, oldest first, as an SVG image whose name says the range of the values; a missing value has no bar.
+
+    form: filter that formats the values: `count`, `rate`, `lag` or `share`; shares have the height of their percentage
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return format_html('<span class="spark" role="img" aria-label="{}: no data"></span>', what)
+    formats: Mapping[str, Callable[[Any], str]] = {"count": count, "rate": rate, "lag": lag, "share": share}
+    said = f"{what}: {formats[form](min(known))} to {formats[form](max(known))}, last {formats[form](known[-1])}"
+    top = 1 if form == "share" else max(known) or 1
+    bars = "".join(
+        f"M{number * _BAR} {_SPARK}v-{max(1, round(_SPARK * max(0, value) / top))}h{_BAR - 1}V{_SPARK}z"
+        for number, value in enumerate(values)
+        if value is not None
+    )
+    width = len(values) * _BAR
+    return format_html(
+        '<svg class="spark" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" aria-label="{2}">'
+        '<title>{2}</title><path d="{3}"/></svg>',
+        width,
+        _SPARK,
+        said,
+        bars,
+    )
+
+
 @register.simple_tag(takes_context=True)
 def sortable(context: Mapping[str, Any], column: str, words: str, kind: str = "") -> SafeString:
     """Return the heading of a sortable column: a link that sorts by it, or reverses the order if it is sorted by it."""
@@ -222,7 +251,6 @@ def sortable(context: Mapping[str, Any], column: str, words: str, kind: str = ""
     is_it = order.column == column
     falls = not order.falls if is_it else kind == "n"  # figures sort largest first
     sort = format_html(' aria-sort="{}"', "descending" if order.falls else "ascending") if is_it else ""
-    query = urlencode(
-        {name: value for name, value in (("q", context["q"]), ("sort", SortOrder(column, falls))) if value}
-    )
+    kept = context.get("kept", {})
+    query = urlencode({**kept, "sort": SortOrder(column, falls)})
     return format_html('<th scope="col" class="{}"{}><a href="?{}">{}</a></th>', kind, sort, query, words)

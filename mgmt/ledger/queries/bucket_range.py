@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 MINUTE_S: Final = 60
-SPANS: Final[Mapping[str, int]] = {"15m": 15, "1h": 60, "6h": 360}
+SPANS: Final[Mapping[str, int]] = {"15m": 15, "1h": 60, "6h": 360, "24h": 1440}
 DEFAULT_SPAN: Final = "1h"
 MOST_SELECTED_MIN: Final = max(SPANS.values())
 _MOST_POINTS: Final = 72

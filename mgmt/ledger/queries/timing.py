@@ -191,14 +191,6 @@ def end_to_end(pipe_ids: Sequence[str], span: BucketRange) -> dict[str, LagSketc
     return {pipe_id: sketch for pipe_id, sketch in found.items() if sketch.count}
 
 
-def end_to_end_p95(pipe_ids: Sequence[str], span: BucketRange) -> dict[str, int]:
-    """Return the 95th percentile of the end-to-end lag of each pipe: of messages delivered in the span or waiting."""
-    found = end_to_end(pipe_ids, span)
-    for pipe_id, sketch in waiting_lags(pipe_ids, span).items():
-        found.setdefault(pipe_id, LagSketch()).merge(sketch)
-    return {pipe_id: sketch.quantile(P95) for pipe_id, sketch in found.items()}
-
-
 def waiting_lags(pipe_ids: Sequence[str], span: BucketRange) -> dict[str, LagSketch]:
     """Return the lags of the messages that wait for their delivery, at the last check of their destination.
 

@@ -8,6 +8,7 @@ from mgmt.alerts.queries.active_problems import active_problems
 from mgmt.alerts.queries.alerts import open_alert_count
 from mgmt.deliveries.undelivered_views import problems_of
 from mgmt.ledger.queries.bucket_range import DEFAULT_SPAN, span_until
+from mgmt.ledger.queries.trends import trends_of
 from mgmt.pipes.queries.pipes import pipe_lines
 from mgmt.pipes.summary_serializers import (
     PIPE_SUMMARIES_EXAMPLE,
@@ -54,5 +55,6 @@ class PipeSummariesView(View):
         row, now = access.get_tenant(self.user, tenant), timezone.now()
         pipes, paginator = page_of(access.pipes_of(self.user).filter(tenant=row), request, KeysetPage())
         span, troubles = span_until(DEFAULT_SPAN, now), problems_of(pipes, now)
-        lines = pipe_lines(pipes=pipes, troubles=troubles, span=span, now=now) if pipes else []
+        trends = trends_of([pipe.id for pipe in pipes], span).by_pipe if pipes else {}
+        lines = pipe_lines(pipes=pipes, troubles=troubles, trends=trends, now=now) if pipes else []
         return paginator.get_paginated_response(PipeSummaryOut(lines, many=True).data)

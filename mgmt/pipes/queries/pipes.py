@@ -1,20 +1,20 @@
 """Pipe list: one line per pipe with its rate, lag, deliveries, losses and state."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Sum
 
-from dataplane.ledger.bins import Bin
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.spec import DestinationSpec, PipeSpec, destination_of, keeps_order, parse_pipe_spec
 from mgmt.alerts.queries.alerts import open_loss_alerts
 from mgmt.deliveries.queries.health import health_rows
 from mgmt.deliveries.queries.undelivered import UndeliveredCause
-from mgmt.ledger.queries.bucket_range import MINUTE_S, BucketRange, bucket_at, rate_per_s
-from mgmt.ledger.queries.minutes import lost_sealed, minute_lines
-from mgmt.ledger.queries.timing import end_to_end_p95
+from mgmt.ledger.queries.bucket_range import MINUTE_S, bucket_at, rate_per_s
+from mgmt.ledger.queries.trends import Trend
 from mgmt.models import Alert, Destination, DestinationHealth, FactRow, Pipe, PipeRevision
 
 _REQUESTED, _RAMPING = PipeRevision.State.REQUESTED, PipeRevision.State.RAMPING
@@ -42,16 +42,23 @@ class PipeStatus:
 
 @dataclass(frozen=True)
 class PipeSummary:
-    """Row of the pipe list."""
+    """Row of the pipe list.
+
+    delivered_share: share (0 to 1) of the range's deliveries that succeeded
+    undelivered:     messages of its causes, as they are listed under "Not delivered"
+    """
 
     pipe: Pipe
     standing: PipeStatus
     per_s: float
     lag_p95_us: int | None
     delivered: int
+    delivered_share: float | None
     lost_sealed: int
+    undelivered: int
     causes: int
     needs_you: int
+    trend: Trend
     health: Sequence[DestinationHealth] = ()
     loss_alert: Alert | None = None
 
@@ -72,28 +79,43 @@ class PipeSummary:
 
 
 def pipe_lines(
-    *, pipes: Sequence[Pipe], troubles: Sequence[UndeliveredCause], span: BucketRange, now: datetime
+    *, pipes: Sequence[Pipe], troubles: Sequence[UndeliveredCause], trends: Mapping[str, Trend], now: datetime
 ) -> list[PipeSummary]:
-    """Return one line for each pipe, in the given order."""
+    """Return one line for each pipe, in the given order; `trends` has at least these pipes."""
     ids = [pipe.id for pipe in pipes]
     standings, rates = pipe_statuses(pipes), rates_of(ids, now)
     health, loss_alerts = health_rows(ids), open_loss_alerts(ids)
-    lags, minutes = end_to_end_p95(ids, span), minute_lines(ids, span)
+    causes_of: defaultdict[str, list[UndeliveredCause]] = defaultdict(list)
+    for trouble in troubles:
+        causes_of[trouble.pipe_id].append(trouble)
     return [
-        PipeSummary(
-            pipe=pipe,
+        _summary(
+            pipe,
+            causes=causes_of[pipe.id],
+            trend=trends[pipe.id],
             standing=standings[pipe.id],
             per_s=rates.get(pipe.id, 0.0),
-            lag_p95_us=lags.get(pipe.id),
-            delivered=sum(line.bins.get(Bin.DELIVERED, 0) for line in minutes.get(pipe.id, [])),
-            lost_sealed=lost_sealed(minutes.get(pipe.id, [])),
-            causes=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id),
-            needs_you=sum(1 for trouble in troubles if trouble.pipe_id == pipe.id and trouble.needs_you),
             health=health.get(pipe.id, ()),
             loss_alert=loss_alerts.get(pipe.id),
         )
         for pipe in pipes
     ]
+
+
+def _summary(pipe: Pipe, *, causes: Sequence[UndeliveredCause], trend: Trend, **found: Any) -> PipeSummary:
+    whole = trend.whole
+    return PipeSummary(
+        pipe=pipe,
+        trend=trend,
+        lag_p95_us=trend.lag_p95_us,
+        delivered=whole.delivered,
+        delivered_share=whole.share,
+        lost_sealed=whole.lost,
+        undelivered=sum(cause.count for cause in causes),
+        causes=len(causes),
+        needs_you=sum(1 for cause in causes if cause.needs_you),
+        **found,
+    )
 
 
 def pipe_statuses(pipes: Sequence[Pipe]) -> dict[str, PipeStatus]:

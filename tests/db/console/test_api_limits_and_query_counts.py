@@ -30,7 +30,7 @@ QUERIES = {
     "pipes/{pipe}/messages/1-0-7/": 13,
     "pipes/{pipe}/revisions/1/diff/": 5,
     "tenants/{tenant}/summary/": 16,
-    "tenants/{tenant}/pipes/": 30,
+    "tenants/{tenant}/pipes/": 29,
     "tenants/{tenant}/undelivered/": 15,
     "tenants/{tenant}/members/": 5,
     "tenants/{tenant}/usage/": 7,

@@ -99,7 +99,7 @@ def table_of(browser: Client, path: str, label: str, **query: str) -> list[dict[
     page = browser.get(path, query).content.decode().replace("\u202f", "")
     table = page.split(f'aria-label="{label}"')[1].split("</table>")[0]
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr.*?</tr>", table, re.S)]
-    plain = [[re.sub(r"<[^>]+>|\s+", " ", cell).strip() for cell in row] for row in rows]
+    plain = [[re.sub(r"<svg.*?</svg>|<[^>]+>|\s+", " ", cell).strip() for cell in row] for row in rows]
     return [dict(zip(plain[0], row, strict=False)) for row in plain[1:]]
 
 
@@ -193,7 +193,10 @@ def test_home_agrees_with_the_pipe_its_dead_letters_its_alert_and_its_destinatio
         row["Status"]: number(row["Messages"]) for row in table_of(alices, f"{path}destinations/crm/", "Causes")
     }
     (line,) = table_of(alices, "/", "Pipes")
-    assert (number(line["Delivered (1 h)"]), number(line["Lost (sealed)"])) == (sums["delivered"], lost)
+    delivered, share = line["Delivered (1 h)"].split(maxsplit=1)
+    assert (number(delivered), number(line["Lost (sealed)"])) == (sums["delivered"], lost)
+    assert share == f"{100 * sums['delivered'] / (sums['delivered'] + sum(causes.values())):.1f}%"
+    assert number(line["Undelivered"]) == sum(causes.values())
     (dead,) = table_of(alices, f"{path}dead/", "Dead letters by cause")
     assert number(dead["Messages"]) == sums["dead"]
     preview = api.post(f"/api/v1{path}moves/preview/", {"destination": "crm"}, format="json").json()

@@ -7,7 +7,7 @@ from dataplane.ledger.bins import Bin
 from mgmt.deliveries.cause_wording import BINS, CAUSES, failure_in_words, problem_in_words
 from mgmt.deliveries.queries.attempts import split_us
 from mgmt.ledger.queries.bucket_range import rate_per_s
-from mgmt.templatetags.figures import count, delivered_share, duration, plain, rate, seconds, share
+from mgmt.templatetags.figures import count, delivered_share, duration, plain, rate, seconds, share, spark
 
 THIN = "\u202f"
 
@@ -44,6 +44,22 @@ def test_rate_without_a_measurement_is_a_dash_and_no_number_for_scripts():
 def test_delivered_share_is_100_percent_only_if_all_are_delivered():
     shares = [delivered_share(value).replace(THIN, " ") for value in (1, 0.99999, 0.9994, 0.6)]
     assert shares == ["100 %", "> 99.9 %", "99.9 %", "60.0 %"]
+
+
+def test_sparkline_has_a_bar_for_each_value_and_names_the_range():
+    image = spark([0.0, 2.0, None, 1.0], "Events in", "rate")
+    assert 'aria-label="Events in: 0 to 2.0, last 1.0"><title>Events in: 0 to 2.0, last 1.0</title>' in image
+    assert 'd="M0 16v-1h4V16zM5 16v-16h4V16zM15 16v-8h4V16z"' in image
+    assert 'viewBox="0 0 20 16"' in image
+
+
+def test_sparkline_of_shares_is_drawn_against_the_whole():
+    assert 'd="M0 16v-8h4V16zM5 16v-12h4V16z"' in spark([0.5, 0.75], "Delivered", "share")
+
+
+def test_sparkline_without_values_or_with_zeros_only_is_valid():
+    assert spark([None, None], "Lag") == '<span class="spark" role="img" aria-label="Lag: no data"></span>'
+    assert 'd="M0 16v-1h4V16z"' in spark([0], "Lag", "lag")
 
 
 def test_every_verdict_cause_and_every_bin_has_a_sentence():

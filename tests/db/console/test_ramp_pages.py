@@ -14,7 +14,7 @@ from tests.db.cast import MakeSpec
 from tests.db.console.truth import BrowserOf, Truth, go_live
 
 pytestmark = pytest.mark.django_db
-PAGE = 27
+PAGE = 28
 
 
 @pytest.fixture

@@ -136,8 +136,10 @@ def share(value: float | None) -> str:
 
 
 @register.filter
-def delivered_share(value: float) -> str:
+def delivered_share(value: float | None) -> str:
     """Format a share of delivered messages as a percentage; 100 % means all of them."""
+    if value is None:
+        return "-"
     return f"100{_NARROW}%" if value == 1 else f">{_NARROW}99.9{_NARROW}%" if value > 0.9995 else share(value)
 
 

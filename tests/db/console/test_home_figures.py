@@ -85,7 +85,7 @@ def test_figures_of_a_pipe_are_those_of_the_page_to_which_they_link(
         assert page["get_loss"]().sums["delivered"] == line.delivered
         assert page["get_loss"]().lost_sealed == line.lost_sealed
         assert page["get_timing"]().end_to_end_us == line.lag_p95_us
-        assert page["get_flow"]().per_s == pytest.approx(line.per_s, abs=0.1)
+        assert page["get_graph"]().per_s == pytest.approx(line.per_s, abs=0.1)
     assert line.delivered == {"1h": 14, "6h": 43, "24h": 543}[span]
     assert line.undelivered == 2, "one is dead and one is retrying"
 

@@ -107,7 +107,7 @@ METRICS: Final = (
     Metric("penstock_lost_units_total", "observer", "counter", "units", ("cell",),
            "Units lost in sealed minutes, by the cell that reported the minute last.",
            "Each is listed on its pipe's page, with the node that saw it last."),
-    Metric("penstock_cell_changing", "observer", "gauge", "changes", ("cell", "controller"),
+    Metric("penstock_cell_changing", "observer", "gauge", "changes", ("cell",),
            "1 while a controller changes the cell: provisioning, scaling, deploying or admission.",
            "A change is in progress; a loss at that time does not page (see UnitsLostDuringChange)."),
     Metric("penstock_waiting_messages", "observer", "gauge", "messages", ("kind",),

@@ -15,7 +15,7 @@ from controlplane.observer.ledger_entries import purpose_of
 from controlplane.observer.sealing import Sealer
 from dataplane.names import AUDIT_TOPIC, HEARTBEAT_TOPIC
 from dataplane.runtime.telemetry.metrics_registry import MetricReading, MetricsRegistry
-from mgmt.models import Alert, Heartbeat, Lease, OffsetSet, Pipe
+from mgmt.models import Alert, Cell, Heartbeat, Lease, OffsetSet, Pipe
 
 REMEMBERED: Final = timedelta(minutes=10)  # a writer silent for longer was stopped on purpose, or has raised an alarm
 _PURPOSES: Final = {AUDIT_TOPIC: "audit", HEARTBEAT_TOPIC: "heartbeats"}
@@ -104,9 +104,10 @@ def heartbeats(now: datetime) -> Iterator[MetricReading]:
 
 
 def changes(now: datetime) -> Iterator[MetricReading]:
-    """Yield 1 for each cell that a controller changes now. The alarms about losses use it."""
-    for cell, holder in Lease.objects.filter(until__gt=now).exclude(holder="").values_list("cell_id", "holder"):
-        yield MetricReading("penstock_cell_changing", 1, (cell, holder))
+    """Yield for each cell whether a controller changes it now. The alarms about losses use it."""
+    changing = set(Lease.objects.filter(until__gt=now).exclude(holder="").values_list("cell_id", flat=True))
+    for cell in Cell.objects.values_list("id", flat=True):
+        yield MetricReading("penstock_cell_changing", cell in changing, (cell,))
 
 
 def counts() -> Iterator[MetricReading]:

@@ -19,7 +19,7 @@ from dataplane.names import ENTRANCE, PartitionKey, Purpose
 from mgmt.alerts.services.losses import note_losses
 from mgmt.cells.queries.cells import cells_left, places_of
 from mgmt.ledger.queries.ledger import MinuteKey, books_of
-from mgmt.models import CloseMark, Pipe, Seal
+from mgmt.models import Cell, CloseMark, Pipe, Seal
 
 AT_ONCE: Final = 200  # buckets that are loaded together
 STEP_S: Final = 0.5  # longest step: sealing must not delay reading
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 class SealTotals(Struct):
     """Totals since the Sealer started: buckets of pipes sealed, messages ACKed in them, and units lost by cell.
 
-    A cell is counted from its first bucket on, with 0: Prometheus sees no increase of a series that has just begun.
+    A cell is counted from the start, or from its first bucket, with 0: Prometheus sees no increase in a new series.
     """
 
     minutes: int = 0
@@ -61,6 +61,7 @@ class Sealer:
 
     def load(self, partition: int) -> None:
         """Add the open buckets of an audit partition that this Observer has just taken."""
+        self.sums.lost.update(dict.fromkeys(Cell.objects.values_list("id", flat=True), 0))
         of_days = [unsealed(day).filter(audit_partition=partition) for day in open_days()]
         buckets = [key for rows in of_days for key in rows.values_list("pipe_id", "bucket").distinct()]
         cells = dict(Pipe.objects.filter(id__in={pipe for pipe, _ in buckets}).values_list("id", "cell_id"))

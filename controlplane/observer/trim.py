@@ -33,7 +33,7 @@ from mgmt.patterns.blocks import block_at
 AT_ONCE: Final = 5_000
 TESTS_FOR: Final = timedelta(days=1)
 SILENT_FOR: Final = timedelta(hours=1)
-COUNTS_FOR: Final = timedelta(hours=DELIVERIES_KEPT_H)  # the pages plot six hours
+COUNTS_FOR: Final = timedelta(hours=DELIVERIES_KEPT_H)  # the pipe page says from when on it has them
 RUNS_FOR: Final = timedelta(days=1)  # a writer reports once a minute at least
 MARKS_FOR: Final = timedelta(days=2)
 ALERTS_FOR: Final = timedelta(days=90)

@@ -14,7 +14,7 @@ class NavEntry:
     """Link of the rail.
 
     within:  path prefix of the pages that belong to the entry
-    count:   number beside the name; None for entries without one
+    count:   number after the name; None for entries without one
     open:    the count is of something that needs the viewer, as long as it is not 0
     current: value of aria-current: "page" on the page itself, "true" on the pages below it, else ""
     """

@@ -203,15 +203,15 @@
   };
 
   // A chart is drawn again only if its figures have changed, and never under the pointer, where its tooltip is open.
-  const draw = ({ anew = false } = {}) => {
-    const isInUse = !anew && document.querySelector("[data-chart]:hover") !== null;
+  const draw = ({ redraw = false } = {}) => {
+    const isInUse = !redraw && document.querySelector("[data-chart]:hover") !== null;
     for (const box of document.querySelectorAll("[data-chart]")) {
       const table = document.getElementById(box.dataset.of);
       box.hidden = !table;
       if (box.nextElementSibling && "empty" in box.nextElementSibling.dataset) box.nextElementSibling.hidden = Boolean(table);
       if (!table) continue;
       const figures = table.outerHTML + (document.getElementById(box.dataset.marks)?.outerHTML ?? "");
-      if (!anew && drawn.get(box) === figures) continue;
+      if (!redraw && drawn.get(box) === figures) continue;
       if (isInUse && drawn.has(box)) continue;
       chartOf(box).setOption(KINDS[box.dataset.chart](table, box), { notMerge: true });
       drawn.set(box, figures);
@@ -237,6 +237,6 @@
     document.querySelectorAll("form[data-utc-times]").forEach(localise);
     draw();
   });
-  document.addEventListener("penstock:theme", () => draw({ anew: true }));
+  document.addEventListener("penstock:theme", () => draw({ redraw: true }));
   window.addEventListener("resize", () => charts.forEach((chart) => chart.resize()));
 })();

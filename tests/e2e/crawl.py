@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 from django.urls import Resolver404, resolve
 
 Fetch = Callable[[str], str]
-_ONE_EACH = frozenset({"pipe", "destination", "ramp", "alert"})  # routes whose every object is visited
+_ONE_EACH = frozenset({"pipe", "destination", "ramp", "alert", "revisions"})  # routes whose every object is visited
 
 
 @dataclass

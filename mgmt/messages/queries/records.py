@@ -101,7 +101,7 @@ def read_records(
 
 
 def _passed_over(message: Message, wanted: deque[int]) -> bool:
-    """Drop the wanted offsets that do not exist; return True if the partition is read no further by itself."""
+    """Drop the wanted offsets that do not exist; return True if the partition is read no further."""
     code = message.error().code()
     if code == KafkaError._PARTITION_EOF:
         wanted.clear()

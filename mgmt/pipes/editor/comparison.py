@@ -62,7 +62,7 @@ class ComparedGroup:
 
 
 @dataclass(frozen=True)
-class ComparisonView:
+class ComparisonPanel:
     """A comparison in words. `colour`: of its worst kind; `left_out`: events that were not compared, in sentences."""
 
     live: int
@@ -77,7 +77,7 @@ class ComparisonView:
     most_examples: int = MOST_EXAMPLES
 
 
-def comparison_view(found: Comparison) -> ComparisonView:
+def comparison_panel(found: Comparison) -> ComparisonPanel:
     """Return a comparison in words."""
     examples = [example_of(one) for one in found.examples]
     groups = [
@@ -86,7 +86,7 @@ def comparison_view(found: Comparison) -> ComparisonView:
         if found.counts[kind] and kind != "same"
     ]
     colours = [group.words.colour for group in groups]
-    return ComparisonView(
+    return ComparisonPanel(
         live=found.live,
         compared=found.compared,
         summary=summary(found),

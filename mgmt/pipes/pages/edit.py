@@ -22,7 +22,7 @@ from mgmt.delivery_tests.services import request_draft_test
 from mgmt.messages.queries.last_event import RecordUnavailableError
 from mgmt.models import AlertChannel, Pipe, Tenant
 from mgmt.pipes.editor.actions import apply_action, place_of, with_destination, with_url
-from mgmt.pipes.editor.comparison import comparison_view
+from mgmt.pipes.editor.comparison import comparison_panel
 from mgmt.pipes.editor.draft import Draft, NotEditableAsForm, draft_from_spec, starting_text
 from mgmt.pipes.editor.errors import URL_NEEDED, first_target, with_error, with_missing
 from mgmt.pipes.editor.page import (
@@ -285,7 +285,7 @@ def _compared(request: HttpRequest, editing: EditorContext, pipe: Pipe, draft: D
         services.check_revision(pipe=pipe, spec=spec)
         if wait_s := hit(COMPARISONS, str(viewer_of(request).pk), timezone.now()):
             raise NotComparableError(f"You compared too often. Compare again in {wait_s} s.")
-        more = {"comparison": comparison_view(compare_with_live(pipe, spec)), COMPARED: digest_of(draft)}
+        more = {"comparison": comparison_panel(compare_with_live(pipe, spec)), COMPARED: digest_of(draft)}
     except (NotComparableError, SandboxRefused) as exc:
         more["comparison_error"] = str(exc)
     except RecordUnavailableError as exc:

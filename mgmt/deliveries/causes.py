@@ -127,7 +127,7 @@ ALL: Final = (
         QUEUED,
         (
             "If the order of the key's events does not matter, distribute them over all partitions: "
-            "the button Spread the keys publishes a revision with `spread_key`, and a revert undoes it.",
+            "the button Spread the keys publishes a revision that does so, and a revert undoes it.",
             "If it matters, use a finer key, such as the order instead of the customer.",
             "If neither is possible, ask the operator of Penstock to move the pipe to a cell of its own: only it then "
             "waits.",

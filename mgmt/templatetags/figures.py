@@ -22,6 +22,15 @@ register = template.Library()
 _NARROW: Final = "\u202f"  # narrow no-break space: groups digits, and keeps a number and its unit on one line
 _FORMS: Final = {"minute": "%H:%M", "second": "%H:%M:%S", "full": "%Y-%m-%d %H:%M:%S", "exact": "%H:%M:%S"}
 _BAR, _SPARK = 5, 16  # width of a bar with its gap, and height of a sparkline, in pixels
+# Durations below the limit in microseconds: the unit in microseconds, digits after the point, and its name.
+_DURATIONS: Final[tuple[tuple[float, int, int, str], ...]] = (
+    (10_000, 1_000, 1, "ms"),
+    (1_000_000, 1_000, 0, "ms"),
+    (120_000_000, 1_000_000, 1, "s"),
+    (7_200_000_000, 60_000_000, 0, "min"),
+    (172_800_000_000, 3_600_000_000, 1, "h"),
+    (float("inf"), 86_400_000_000, 0, "d"),
+)
 _SLICE_COLOURS: Final = {
     "ingest": "hop-1",
     "normalize": "hop-2",
@@ -40,19 +49,13 @@ _SLICE_COLOURS: Final = {
 
 @register.filter
 def duration(us: object) -> str:
-    """Format microseconds: `<0.1 ms`, `0.4 ms`, `38 ms`, `1.2 s`, `3 min`; a dash without a measurement."""
+    """Format microseconds: `<0.1 ms`, `0.4 ms`, `38 ms`, `1.2 s`, `3 min`, `5.5 h`, `3 d`; a dash without any."""
     if not isinstance(us, int):
         return "-"
-    size = abs(us)
-    if 0 < size < 50:
+    if 0 < abs(us) < 50:
         return f"<0.1{_NARROW}ms"
-    if size < 10_000:
-        return f"{us / 1_000:.1f}{_NARROW}ms"
-    if size < 1_000_000:
-        return f"{us / 1_000:.0f}{_NARROW}ms"
-    if size < 120_000_000:
-        return f"{us / 1_000_000:.1f}{_NARROW}s"
-    return f"{us / 60_000_000:.0f}{_NARROW}min"
+    _, unit_us, digits, name = next(unit for unit in _DURATIONS if abs(us) < unit[0])
+    return f"{us / unit_us:.{digits}f}{_NARROW}{name}"
 
 
 @register.filter

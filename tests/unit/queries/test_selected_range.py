@@ -16,7 +16,7 @@ NOON = bucket_at(NOW)
         pytest.param("2026-05-03T11:14", "2026-05-03T11:16", NOON - 46, NOON - 45, id="the end is excluded"),
         pytest.param("2026-05-03T11:14:59", "2026-05-03T11:15:00Z", NOON - 46, NOON - 46, id="seconds are dropped"),
         pytest.param("2026-05-03T11:59", "2026-05-03T13:00", NOON - 1, NOON, id="it ends now at the latest"),
-        pytest.param("2026-05-03T05:00", "2026-05-03T11:00", NOON - 420, NOON - 61, id="six hours"),
+        pytest.param("2026-05-02T11:00", "2026-05-03T11:00", NOON - 1_500, NOON - 61, id="a day"),
     ],
 )
 def test_selection_has_whole_minutes(since: str, until: str, first: int, last: int):
@@ -28,7 +28,7 @@ def test_selection_has_whole_minutes(since: str, until: str, first: int, last: i
     [
         pytest.param("2026-05-03T11:16", "2026-05-03T11:16", "after the start", id="empty"),
         pytest.param("2026-05-03T11:16", "2026-05-03T11:14", "after the start", id="reversed"),
-        pytest.param("2026-05-03T05:00", "2026-05-03T11:01", "more than 6 hours", id="too long"),
+        pytest.param("2026-05-02T11:00", "2026-05-03T11:01", "more than 24 hours", id="too long"),
         pytest.param("2026-05-04T05:00", "2026-05-04T05:01", "in the future", id="in the future"),
         pytest.param("9999-12-31T23:58", "9999-12-31T23:59", "in the future", id="end of time"),
         pytest.param("0001-01-01T00:00", "0001-01-01T00:01", "kept for so long", id="beginning of time"),

@@ -15,7 +15,7 @@ from tests.support.receiver import Receiver
 
 FEWER_THAN: Final = 10  # clicks and filled fields from an alert to the end of the incident
 SHOWN_MS: Final = 90_000  # alerts open within a minute
-ALERTS: Final = re.compile(r"^alerts( \d+ open)?$", re.IGNORECASE)
+ALERTS: Final = re.compile(r"^alerts( \d+( open)?)?$", re.IGNORECASE)
 
 
 class Incident:

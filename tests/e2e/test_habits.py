@@ -62,6 +62,7 @@ def test_palette_opens_pages_and_pipes_by_name(whole_box: Box, chrome: Browser):
     expect(palette).to_be_hidden()
     page.get_by_role("navigation", name="Console").get_by_role("link", name="Go to").click()
     page.keyboard.type("by-palette")
+    expect(palette.locator('[data-targets="by-palette"]')).to_be_visible()  # not the list of a part of the name
     expect(palette.get_by_role("link")).to_have_count(1)
     page.keyboard.press("ArrowDown")
     expect(palette.get_by_role("link", name="by-palette")).to_be_focused()

@@ -21,7 +21,7 @@ from tests.support.receiver import Receiver
 from tests.support.sender import Sender
 
 pytestmark = pytest.mark.timeout(900)
-LISTENS_MS: Final = 90_000  # the cell runs already
+LISTENS_MS: Final = 180_000  # the cell runs already; on a busy machine its controllers are slow
 ARRIVES_MS: Final = 90_000
 TOLD_MS: Final = 60_000  # an alert opens within a minute of the first failure
 RELEASED_MS: Final = 120_000

@@ -62,27 +62,30 @@ SPENT: Final = (
 
 @pytest.fixture
 def pipes(db: None) -> list[str]:
+    return live_pipes(PIPES, TENANTS, units=UNITS)
+
+
+def live_pipes(count: int, tenants: int, *, units: int) -> list[str]:
+    """Create pipes with one source and destination; their lanes have settled `units` messages of each."""
     cell = Cell.objects.create(id="c1")
     for purpose in ("ingest", "egress"):
         name = cell_topic("c1", purpose, 1)
         Topic.objects.create(cell=cell, purpose=purpose, name=name, topic_id=purpose, partitions=1)
-        SettledOffset.objects.create(topic=name, partition=0, offset=PIPES * UNITS)
-    tenants = Tenant.objects.bulk_create(Tenant(name=f"Tenant {n}") for n in range(TENANTS))
-    rows = Pipe.objects.bulk_create(
-        Pipe(tenant=tenants[n % TENANTS], name=f"pipe {n}", cell=cell) for n in range(PIPES)
-    )
+        SettledOffset.objects.create(topic=name, partition=0, offset=count * units)
+    owners = Tenant.objects.bulk_create(Tenant(name=f"Tenant {n}") for n in range(tenants))
+    rows = Pipe.objects.bulk_create(Pipe(tenant=owners[n % tenants], name=f"pipe {n}", cell=cell) for n in range(count))
     spec = {"sources": {"shop": {}}, "destinations": {"main": {"type": "http", "url": "https://main.example/"}}}
     PipeRevision.objects.bulk_create(PipeRevision(pipe=row, number=1, spec=spec, state="live") for row in rows)
     Source.objects.bulk_create(Source(pipe=row, name="shop") for row in rows)
     return [row.id for row in rows]
 
 
-def timing_of(bucket: int) -> list[LagSet]:
+def timing_of(bucket: int, units: int) -> list[LagSet]:
     """Return the timings that lanes report for the messages of a pipe at every node."""
     book = LagBook()
     for node in NODES[:-1]:
-        book.add_all(("", node, bucket), [1_000 * n for n in range(UNITS)], [300 + n for n in range(UNITS)])
-    for n in range(UNITS):
+        book.add_all(("", node, bucket), [1_000 * n for n in range(units)], [300 + n for n in range(units)])
+    for n in range(units):
         spent = [0] * SLICES
         for slice_ in SPENT:
             spent[slice_] = 200 * slice_ + 40 * n
@@ -90,13 +93,13 @@ def timing_of(bucket: int) -> list[LagSet]:
     return book.take()
 
 
-def audits(pipes: list[str], bucket: int) -> list[bytes]:
+def audits(pipes: list[str], bucket: int, units: int = UNITS) -> list[bytes]:
     """Return one checkpoint of all pipes as encoded audit records, split as a lane splits it."""
-    facts, lags, timing = FactBook(), [], timing_of(bucket)
+    facts, lags, timing = FactBook(), [], timing_of(bucket, units)
     for number, pipe in enumerate(pipes):
-        first = position_of(1, 0, number * UNITS)
+        first = position_of(1, 0, number * units)
         for node, name, detail in FACTS:
-            facts.extend(pipe, bucket, FactKey(node, name, detail), range(first, first + UNITS))
+            facts.extend(pipe, bucket, FactKey(node, name, detail), range(first, first + units))
         lags += [msgspec.structs.replace(one, pipe=pipe) for one in timing]
     about = (AUDIT_VERSION, "c1", "process-0", "process", 0)
     return encode_parts(AuditRecord(*about, [], [], facts.sets(), lags, run="run", sequence=1))

@@ -66,7 +66,7 @@ class _KeyReader:
 
 
 class _Run(Struct, frozen=True):
-    """What all checks of one run share.
+    """Settings and rows that all checks of one run share.
 
     quiet_cells, quiet_pipes: a ramp, admission, migration, rollout or scaling is in progress
     rates:                    events per second of one process lane, by cell
@@ -149,7 +149,7 @@ def _checked(revision: PipeRevision, row: PartitionWatch | None, run: _Run) -> P
     lane_per_s = run.rates.get(topic.cell_id, run.policy.lane_per_s)
     state = next_state(was, figures, run.policy, run.now, lane_per_s=lane_per_s, is_quiet=is_quiet)
     if figures and state.alert.since and not state.alert.well_since and not is_quiet:
-        if not _report(revision, topic, figures, run, is_new=was.alert.since is None):
+        if not _report(pipe, spec, topic, figures, run, is_new=was.alert.since is None):
             state = HotState(state.partition, state.suspect_since)
     elif was.alert.since and not state.alert.since:
         _end(pipe, SPREAD, run.now)
@@ -198,12 +198,11 @@ def _figures(
     )
 
 
-def _report(revision: PipeRevision, topic: Topic, figures: PartitionFigures, run: _Run, *, is_new: bool) -> bool:
+def _report(pipe: Pipe, spec: PipeSpec, topic: Topic, figures: PartitionFigures, run: _Run, *, is_new: bool) -> bool:
     """Open the alert or update its figures. Returns False if it must not be opened, or not in this run.
 
     It is not opened if no key has a large part of the partition: then no key explains it, and no cure of keys helps.
     """
-    pipe = revision.pipe
     rows = open_alerts().filter(pipe_id=pipe.id, destination="", cause=Cause.HOT_PARTITION)
     alert = None if is_new else rows.first()
     known = alert.details if alert else {}
@@ -216,10 +215,7 @@ def _report(revision: PipeRevision, topic: Topic, figures: PartitionFigures, run
         heavy, unknown = read
         if is_new and not heavy and not unknown:
             return False
-        shown = [
-            {"key": one.key, "share_percent": round(one.share * 100, 1)}
-            for one in shown_keys(heavy, parse_pipe_spec(revision.spec))
-        ]
+        shown = [{"key": one.key, "share_percent": round(one.share * 100, 1)} for one in shown_keys(heavy, spec)]
         named = {"keys": shown, "keys_unknown": unknown or ("" if shown else "no key has a large part")}
     details = {
         "partition": figures.partition,

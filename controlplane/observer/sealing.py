@@ -56,8 +56,7 @@ class Sealer:
     def remember(self, cells: dict[PipeBucket, str]) -> None:
         """Add buckets that received facts, each with the cell that reported it last."""
         self._open |= cells
-        for cell in cells.values():
-            self.sums.lost[cell] += 0
+        self.sums.lost.update(dict.fromkeys(cells.values(), 0))
 
     def load(self, partition: int) -> None:
         """Add the open buckets of an audit partition that this Observer has just taken."""

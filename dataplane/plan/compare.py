@@ -1,4 +1,4 @@
-"""Comparison of what two plans make of one event, from their dry runs. Pure.
+"""Comparison of the outcomes of one event in two plans, from their dry runs. Pure.
 
 Outside its reach is what a dry run does not do: dedup, windows, and the delivery itself.
 """
@@ -68,7 +68,7 @@ class EventComparison(Struct, frozen=True):
 
 
 class EventOutcome(NamedTuple):
-    """What one plan makes of one event."""
+    """Outcome of one event in one plan, by unit."""
 
     units: Mapping[UnitKey, UnitOutcome]
     headers: Mapping[UnitKey, list[str]]

@@ -26,7 +26,7 @@ class FoundMessagesOut(serializers.Serializer[Any]):
 class ArrivalOut(serializers.Serializer[Any]):
     """Arrival of the event at ingest."""
 
-    source = serializers.CharField()  # type: ignore[assignment]
+    source = serializers.CharField()  # type: ignore[assignment]  # hides the argument `source` of a field
     event_time = serializers.DateTimeField(source="happened_at", allow_null=True, help_text="By the source's clock.")
     ingest_time = serializers.DateTimeField(source="came_at")
     lag_us = serializers.IntegerField(

@@ -35,7 +35,7 @@ class ComparedExampleOut(serializers.Serializer[Any]):
     message_id = serializers.CharField()
     position = serializers.CharField()
     url = serializers.CharField(help_text="Path of the message in this API.")
-    source = serializers.CharField()  # type: ignore[assignment]
+    source = serializers.CharField()  # type: ignore[assignment]  # hides the argument `source` of a field
     ingest_time = serializers.DateTimeField()
     live_to = serializers.ListField(child=serializers.CharField(), help_text="Destinations of the live revision.")
     draft_to = serializers.ListField(child=serializers.CharField(), help_text="Destinations of the draft.")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from django.urls import reverse
@@ -16,12 +16,9 @@ from mgmt.deliveries.cause_wording import cause_in_words
 from mgmt.deliveries.presenters import STATES, alert_words
 from mgmt.deliveries.queries.message_selection import WaitingMessages
 from mgmt.ledger.queries.bucket_range import MINUTE_S, bucket_at, rate_per_s
-from mgmt.ledger.queries.minutes import MinuteLoss
+from mgmt.ledger.queries.minutes import MinuteLoss, judged_counts
 from mgmt.ledger.queries.timing import Timing
 from mgmt.models import Alert, Destination, DestinationHealth
-
-# Outcomes in the delivered share: queued messages have none yet, and cancelled ones were not to be delivered.
-_JUDGED: Final = (Bin.DELIVERED, Bin.RETRYING, Bin.HELD, Bin.DEAD, Bin.LOST)
 
 
 @dataclass(frozen=True)
@@ -80,6 +77,7 @@ class GraphFacts:
     deliveries: delivered messages by destination and minute (mgmt.deliveries.queries.throughput)
     waiting:    dead and held messages that no redrive has taken
     alerts:     open alerts
+    oldest_at:  minute of the oldest message that waits now; None if none waits
     """
 
     pipe_id: str
@@ -92,31 +90,29 @@ class GraphFacts:
     alerts: Sequence[Alert]
     timing: Timing
     lines: Sequence[MinuteLoss]
+    oldest_at: datetime | None
 
 
 def pipe_graph(facts: GraphFacts) -> PipeGraph:
     """Return the graph of a pipe."""
-    health = [row.health for row in facts.rows if hasattr(row, "health")]
     return PipeGraph(
         sources=list(facts.spec["sources"]),
         steps=_steps(facts.spec),
         destinations=[_destination(facts, name) for name in facts.spec["destinations"]],
         problems=_problems(facts, ""),
         per_s=facts.per_s,
-        oldest_at=min((row.oldest_at for row in health if row.oldest_at), default=None),
+        oldest_at=facts.oldest_at,
     )
 
 
 def delivered_share(lines: Iterable[MinuteLoss], destination: str) -> float | None:
-    """Return the share of a destination's messages that are delivered; None without any that count.
-
-    Lost messages count in sealed minutes only: in an open one, loss is not final.
-    """
+    """Return the share of a destination's judged messages that are delivered; None without any."""
     delivered = judged = 0
     for line in lines:
         for bins in (part.bins for part in line.destinations if part.name == destination):
-            delivered += bins.get(Bin.DELIVERED, 0)
-            judged += sum(bins.get(name, 0) for name in _JUDGED if name != Bin.LOST or line.sealed_at)
+            counts = judged_counts(bins, is_sealed=line.sealed_at is not None)
+            delivered += counts[Bin.DELIVERED]
+            judged += sum(counts.values())
     return delivered / judged if judged else None
 
 

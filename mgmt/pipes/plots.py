@@ -3,19 +3,16 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from django.urls import reverse
 
-from dataplane.ledger.bins import Bin
 from mgmt.cells.models.scaling import group_words
 from mgmt.deliveries.presenters import alert_words
 from mgmt.ledger.queries.bucket_range import MINUTE_S, BucketRange, bucket_at, start_of
-from mgmt.ledger.queries.minutes import MinuteLoss, add_up
+from mgmt.ledger.queries.minutes import JUDGED, MinuteLoss, add_up
 from mgmt.ledger.queries.timing import LagPoint
 from mgmt.models import Alert, ControlAction, PipeRevision, Ramp, RampStep
-
-OUTCOMES: Final = (Bin.DELIVERED, Bin.RETRYING, Bin.HELD, Bin.DEAD, Bin.LOST)
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class PlotPoint:
     in_per_s, out_per_s: over the complete minutes of the group; None if it has none, or if the counts are not kept
     p50_us, p95_us:      from the event's time to the destination's answer, of messages of these minutes
     oldest_us:           age that the oldest message that waits now had at the end of the group
-    outcomes:            messages of these minutes by outcome, in the order of OUTCOMES
+    outcomes:            messages of these minutes by outcome, in the order of JUDGED
     sealed:              all minutes with messages are sealed
     """
 
@@ -87,7 +84,7 @@ def _point(group: range, facts: PlotFacts) -> PlotPoint:
         p50_us=lag.p50_us if lag else None,
         p95_us=lag.p95_us if lag else None,
         oldest_us=_age_us(facts.oldest_at, min(start_of(group.stop), facts.now)),
-        outcomes=tuple(total.get(name, 0) for name in OUTCOMES),
+        outcomes=tuple(total.get(name, 0) for name in JUDGED),
         sealed=all(line.sealed_at for line in lines),
     )
 

@@ -22,6 +22,7 @@ from typing import Any
 import django
 import msgspec
 
+from tests.support.hot_partition import DETAILS
 from tests.support.patience import Patience
 
 django.setup()
@@ -59,10 +60,6 @@ from mgmt.pipes.services.demo import ensure_demo_tenant, ensure_first_cell, ensu
 TOLD_S = 60
 LIVE_S = 180
 SLOW_PER_S = 0.02
-HOT = {
-    "partition": 1, "share_percent": 70.0, "fair_percent": 25.0, "per_s": 700.0, "lag": 9_000,
-    "keys": [{"key": "acme", "share_percent": 86.0}], "keys_unknown": "",
-}  # fmt: skip
 PASSWORD = "a long password for looking"
 
 
@@ -255,7 +252,7 @@ def _watch(pipe: Pipe) -> None:
     watch = msgspec.to_builtins(PatternStreak(block_at(now), outside=2, told=True))
     words = "0 events/min where 200 are usual in the hours before"
     Finding.objects.create(pipe=pipe, kind="quiet", since=now, told_at=now, words=words, watch=watch)
-    report_condition(report=AlertReport(pipe.id, "", Cause.HOT_PARTITION, 9_000, HOT, {}), now=now)
+    report_condition(report=AlertReport(pipe.id, "", Cause.HOT_PARTITION, 9_000, DETAILS, {}), now=now)
     words, silenced = "a lag p95 of 9 s where 0 s is usual in the hours before", "while cell c1 is unstable"
     Finding.objects.create(pipe=pipe, kind="slow", since=now, ended_at=now, words=words, silenced=silenced)
 

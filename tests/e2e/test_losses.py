@@ -3,7 +3,7 @@
 The minute's page, the alert and its mail name each lost message with the node that saw it last.
 
 A lane never jumps over deleted records: its partition stops. So each lane is stopped first, and its offset is committed
-behind the deleted records before it starts again, as `docs/operations.md` tells an operator to do.
+behind the deleted records before it starts again, as `docs/operations.md` describes.
 
 Between two nodes of one process lane there is no topic: no record can vanish between route and transform.
 """
@@ -11,7 +11,7 @@ Between two nodes of one process lane there is no topic: no record can vanish be
 import http.client
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
@@ -69,7 +69,7 @@ class Topics:
         """Start a lane of each kind."""
         said_by(self._box, "tests/e2e/scene.py", "lanes", json.dumps(dict.fromkeys(kinds, 1)))
 
-    def stop(self, **reads: Purpose) -> None:
+    def stop(self, reads: Mapping[LaneKind, Purpose]) -> None:
         """Stop the lanes of each kind, and wait until they have left their group. `reads`: a topic of each."""
         said_by(self._box, "tests/e2e/scene.py", "lanes", json.dumps(dict.fromkeys(reads, 0)))
         for kind, purpose in reads.items():
@@ -96,9 +96,9 @@ class Topics:
             return {format_position(position_of(GENERATION, 0, record.offset() or 0)) for record in records}
         return {format_position(read_meta(record.headers() or []).position) for record in records}
 
-    def _reader(self, kind: str) -> Consumer:
+    def _reader(self, kind: LaneKind) -> Consumer:
         """Return a client of the lanes' group that never joins it."""
-        group = lane_group(self._cell, kind)  # type: ignore[arg-type]
+        group = lane_group(self._cell, kind)
         told = {"bootstrap.servers": self._kafka, "group.id": group, "enable.auto.commit": False}
         return Consumer(told | {"log_level": 3})
 
@@ -108,7 +108,7 @@ class Topics:
         assert place.offset >= 0
         return place
 
-    def _is_left(self, kind: str, purpose: str) -> bool:
+    def _is_left(self, kind: LaneKind, purpose: str) -> bool:
         """Return True if the group has no member: only then Kafka takes a commit of another client."""
         with self._reader(kind) as reader:
             try:
@@ -147,13 +147,13 @@ def lose_half(box: Box, incident: Incident, receiver: Receiver) -> tuple[int, di
     """
     topics = Topics(box)
     receiver.answers[PATH] = 503
-    topics.stop(process="ingest", transmit="egress", retrier="retry-in")
+    topics.stop({"process": "ingest", "transmit": "egress", "retrier": "retry-in"})
     bucket = int(time.time() // 60)
     sent = set(send(incident, events_of(bucket, 10)))
     lost = {"ingest": topics.vanish("process", "ingest", 1)}
     topics.start("process")
     until(lambda: topics.unread("transmit", "egress") == 9, "nine records are on egress", MOVED_S)
-    topics.stop(process="ingest")
+    topics.stop({"process": "ingest"})
     send(incident, events_of(bucket + 1, 1))
     assert time.time() < (bucket + 1) * 60 + GRACE_S + PRODUCE_S, "the later message is too late to delay the seal"
     lost["transform:crm"] = topics.vanish("transmit", "egress", 2)

@@ -91,6 +91,11 @@ def health_rows(pipe_ids: Iterable[str]) -> dict[str, list[DestinationHealth]]:
     return found
 
 
+def oldest_waiting(rows: Iterable[DestinationHealth]) -> datetime | None:
+    """Return the minute of the oldest message that waits at any of the destinations; None if none waits."""
+    return min((row.oldest_at for row in rows if row.oldest_at), default=None)
+
+
 def is_unwell(destination: Destination) -> bool:
     """Return True if the destination is suspended, fails or is behind: new settings must reach all keys at once."""
     if destination.state == Destination.State.SUSPENDED:

@@ -7,7 +7,7 @@ the id, which contains the time of acceptance, and the times of recorded attempt
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ from dataplane.ledger.units import format_position
 from mgmt.ledger.queries.bucket_range import BucketRange, start_of
 from mgmt.ledger.queries.ledger import accounts
 from mgmt.ledger.queries.timing import SLICE_NAMES
-from mgmt.messages.queries.message_search import OUR_ID
+from mgmt.messages.queries.message_search import accepted_at
 from mgmt.models import DeliveryAttempt
 
 MOST_READ: Final = 5_000  # newest attempts of the range
@@ -111,12 +111,6 @@ def slowest_of(
         if took is not None and took > timedelta(0):
             found.append((took, own))
     return sorted(found, key=lambda pair: pair[0], reverse=True)[:most]
-
-
-def accepted_at(message_id: str) -> datetime | None:
-    """Return the time of acceptance in a message's id, to the millisecond; None if it is not an id of Penstock's."""
-    parts = OUR_ID.fullmatch(message_id)
-    return datetime.fromtimestamp(int(parts[1] + parts[2], 16) / 1_000, UTC) if parts else None
 
 
 def _total(timing_us: Mapping[str, int]) -> timedelta:

@@ -18,7 +18,14 @@ from mgmt.ledger.queries.ledger import MinuteKey, accounts_of
 from mgmt.models import FactRow, LateCount, Seal
 
 UPSTREAM: Final = ""  # the seal's name for units that ended before a destination was chosen
+# Outcomes in the delivered share: queued messages have none yet, and cancelled ones were not to be delivered.
+JUDGED: Final = (Bin.DELIVERED, Bin.RETRYING, Bin.HELD, Bin.DEAD, Bin.LOST)
 Counts = dict[str, int]
+
+
+def judged_counts(bins: Counts, *, is_sealed: bool) -> Counts:
+    """Return the counts of the outcomes in JUDGED; none is lost in an open minute, whose loss is not final."""
+    return {name: bins.get(name, 0) if name != Bin.LOST or is_sealed else 0 for name in JUDGED}
 
 
 @dataclass(frozen=True)

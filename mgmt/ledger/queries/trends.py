@@ -16,12 +16,11 @@ from dataplane.ledger.sketch import P95, SketchGrid
 from dataplane.names import transmit_node
 from mgmt.ledger.queries.bucket_range import MINUTE_S, BucketRange
 from mgmt.ledger.queries.ledger import MinuteKey, books_of
-from mgmt.ledger.queries.minutes import Counts, from_account
+from mgmt.ledger.queries.minutes import Counts, from_account, judged_counts
 from mgmt.ledger.queries.timing import waiting_lags
 from mgmt.models import LagRow
 
 PARTS: Final = 12
-_UNDELIVERED: Final = (Bin.RETRYING, Bin.HELD, Bin.DEAD)  # and what was lost in sealed minutes
 # One row for each part of a pipe's range, and one for each sealed minute that may have changed since its seal.
 _SEALED: Final = """
 WITH sealed AS (
@@ -175,6 +174,6 @@ def _sums(pipe_ids: Sequence[str], span: BucketRange, step: int) -> Iterable[tup
 
 
 def _counted(accepted: int, bins: Counts, *, is_sealed: bool) -> TrendSums:
-    lost = bins.get(Bin.LOST, 0) if is_sealed else 0
-    waiting = sum(bins.get(name, 0) for name in _UNDELIVERED)
-    return TrendSums(accepted, bins.get(Bin.DELIVERED, 0), waiting + lost, lost)
+    counts = judged_counts(bins, is_sealed=is_sealed)
+    delivered = counts[Bin.DELIVERED]
+    return TrendSums(accepted, delivered, sum(counts.values()) - delivered, counts[Bin.LOST])

@@ -43,25 +43,30 @@ def is_message_name(text: str) -> bool:
     return bool(OUR_ID.fullmatch(text) or POSITION.fullmatch(text))
 
 
+def accepted_at(message_id: str) -> datetime | None:
+    """Return the time of acceptance in a message's id, to the millisecond; None if it is not an id of Penstock's."""
+    parts = OUR_ID.fullmatch(message_id)
+    return datetime.fromtimestamp(int(parts[1] + parts[2], 16) / 1_000, UTC) if parts else None
+
+
 def find_messages(pipes: Iterable[Pipe], text: str) -> list[FoundMessage]:
     """Return the messages of these pipes that the text names, newest last. Raises RecordUnavailableError."""
     known = {pipe.id: pipe for pipe in pipes if pipe.cell_id}
     topics = list(topics_of(known, "ingest"))
-    if ours := OUR_ID.fullmatch(text):
-        return _by_id(known, topics, text, ours)
+    if made_at := accepted_at(text):
+        return _by_id(known, topics, text, made_at)
     if POSITION.fullmatch(text):
         return _by_position(known, topics, text)
     return _by_own_id(known, topics, text)
 
 
-def _by_id(known: dict[str, Pipe], topics: list[Topic], text: str, parts: re.Match[str]) -> list[FoundMessage]:
-    made_at = datetime.fromtimestamp(int(parts[1] + parts[2], 16) / 1_000, UTC)
-    whole = text.partition(".")[0]
+def _by_id(known: dict[str, Pipe], topics: list[Topic], text: str, made_at: datetime) -> list[FoundMessage]:
+    whole, _, child = text.partition(".")
     for topic, apart in product(topics, CLOCKS_APART):
         for message in messages_since(topic.name, range(topic.partitions), made_at - apart):
             meta = _meta_with(message, whole.encode())
             if meta is not None and meta.id == whole and meta.pipe in known:
-                return [FoundMessage(meta.pipe, _position(topic, message), int(parts[3] or 0))]
+                return [FoundMessage(meta.pipe, _position(topic, message), int(child or 0))]
     return []
 
 

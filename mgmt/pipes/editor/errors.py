@@ -33,7 +33,7 @@ _FIELDS: Final = (
 _LOOKUP: Final = re.compile(r"^\$\.enrich\[\d+\]\.table$")
 _NO_NAME: Final = re.compile(r"^needs names of 1-40 .*|^needs 1-40 of a-z.*", re.DOTALL)
 _NAME_NEEDED: Final = "Use 1 to 40 characters of a-z, 0-9 and -, such as crm"
-# What the checks of a spec report, and what the field says instead; the rest of the reason follows.
+# Beginnings of the reasons that a spec's checks report, with the field's text instead; the rest follows.
 _REASONS: Final = (
     (_NO_NAME, _NAME_NEEDED),
     (re.compile(r"^needs names separated by dots"), "Enter a path: names separated by dots"),

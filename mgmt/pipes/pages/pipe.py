@@ -21,13 +21,14 @@ from mgmt import services
 from mgmt.alerts.queries.alerts import OPEN, alerts_within
 from mgmt.deliveries.attempt_views import attempt_views
 from mgmt.deliveries.cause_wording import BINS
+from mgmt.deliveries.queries.health import oldest_waiting
 from mgmt.deliveries.queries.message_selection import waiting
 from mgmt.deliveries.queries.slowest import MOST_READ, measure_for, slowest_messages
 from mgmt.deliveries.queries.throughput import DELIVERIES_KEPT_H, deliveries_by_minute
 from mgmt.ledger.queries.bucket_range import SPANS, BucketRange, bucket_at, start_of
 from mgmt.ledger.queries.ledger import MinuteKey
 from mgmt.ledger.queries.losses import LostMessage, MinuteLosses, all_lost, minute_losses
-from mgmt.ledger.queries.minutes import LossTable, MinuteLoss, loss_table, minute_line
+from mgmt.ledger.queries.minutes import JUDGED, LossTable, MinuteLoss, loss_table, minute_line
 from mgmt.ledger.queries.timing import Timing, timing
 from mgmt.messages.units import units_in
 from mgmt.models import Alert, Destination, Pipe, PipeRevision
@@ -36,7 +37,6 @@ from mgmt.pipes.graph import GraphFacts, PipeGraph, pipe_graph
 from mgmt.pipes.page_context import newest_revision, pipe_context
 from mgmt.pipes.pages.pipe_view import pipe_view
 from mgmt.pipes.plots import (
-    OUTCOMES,
     PlotFacts,
     PlotMark,
     PlotPoint,
@@ -60,7 +60,7 @@ MOST_ATTEMPTS_HERE: Final = 10
 MOST_UNITS: Final = 200
 TABS: Final = ("overview", "attempts", "dead", "held", "tail", "windows", "patterns", "revisions", "settings")
 # Outcomes of the plot with their colours in tokens.css.
-PLOT_OUTCOMES: Final = tuple(zip(OUTCOMES, ("fine", "on-it", "hop-held", "needs-you", "ink"), strict=True))
+PLOT_OUTCOMES: Final = tuple(zip(JUDGED, ("fine", "on-it", "hop-held", "needs-you", "ink"), strict=True))
 _LOSS_COLUMNS: Final = ("minute", "sealed_at", "accepted", *BINS, "unacked", "late", "loss_share")
 _REVISION_COLUMNS: Final = ("number", "state", "state_reason", "created_at", "author", "spec")
 _PARTS: Final = {
@@ -255,21 +255,25 @@ def _graph(pipe: Pipe, revision: PipeRevision, read: LedgerReads, now: datetime)
             alerts=[one for one in read.alerts() if one.state in OPEN],
             timing=read.timing(),
             lines=read.loss().lines,
+            oldest_at=_oldest_waiting(read),
         )
     )
 
 
 def _points(read: LedgerReads, now: datetime) -> list[PlotPoint]:
-    health = [row.health for row in read.destinations() if hasattr(row, "health")]
     facts = PlotFacts(
         lines={line.bucket: line for line in read.loss().lines},
         lags={point.bucket: point for point in read.timing().lags},
         deliveries=read.deliveries(),
         kept_since=bucket_at(now - timedelta(hours=DELIVERIES_KEPT_H)) + 1,
-        oldest_at=min((row.oldest_at for row in health if row.oldest_at), default=None),
+        oldest_at=_oldest_waiting(read),
         now=now,
     )
     return plot_points(read.span, facts)
+
+
+def _oldest_waiting(read: LedgerReads) -> datetime | None:
+    return oldest_waiting(row.health for row in read.destinations() if hasattr(row, "health"))
 
 
 def _marks(pipe: Pipe, read: LedgerReads) -> list[PlotMark]:

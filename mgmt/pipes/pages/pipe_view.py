@@ -1,4 +1,4 @@
-"""What the URL of a pipe's page selects: a time range, minutes within it, and a stage."""
+"""Selection in the URL of a pipe's page: a time range, minutes within it, and a stage."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime

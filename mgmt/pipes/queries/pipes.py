@@ -11,7 +11,7 @@ from django.db.models import Sum
 from dataplane.ledger.facts import ACKED, INGEST, Fact
 from dataplane.spec import DestinationSpec, PipeSpec, destination_of, keeps_order, parse_pipe_spec
 from mgmt.alerts.queries.alerts import open_loss_alerts
-from mgmt.deliveries.queries.health import health_rows
+from mgmt.deliveries.queries.health import health_rows, oldest_waiting
 from mgmt.deliveries.queries.undelivered import UndeliveredCause
 from mgmt.ledger.queries.bucket_range import MINUTE_S, bucket_at, rate_per_s
 from mgmt.ledger.queries.trends import Trend
@@ -75,7 +75,7 @@ class PipeSummary:
     @property
     def oldest_at(self) -> datetime | None:
         """Minute of the oldest message that waits for its delivery."""
-        return min((row.oldest_at for row in self.health if row.oldest_at), default=None)
+        return oldest_waiting(self.health)
 
 
 def pipe_lines(

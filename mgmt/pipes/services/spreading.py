@@ -1,6 +1,6 @@
 """Service that spreads the keys of a pipe: the events of one key are distributed over all partitions."""
 
-from dataplane.spec import has_keys, keeps_order, parse_pipe_spec, spec_to_builtins
+from dataplane.spec import PipeSpec, has_keys, keeps_order, parse_pipe_spec, spec_to_builtins
 from mgmt.errors import OrderNeededError, UnchangedError
 from mgmt.models import Pipe, PipeRevision, User
 from mgmt.pipes.services.revisions import current_revision, publish_revision
@@ -13,13 +13,13 @@ def spread_keys(*, pipe: Pipe, by: User) -> PipeRevision:
     Raises OrderNeededError if a destination keeps the order of a key, UnchangedError if no key is left to spread, and
     what publish_revision raises.
     """
-    if why := why_not_spread(pipe):
+    spec = parse_pipe_spec(current_revision(pipe).spec)
+    if why := _refusal(spec):
         raise OrderNeededError(why)
-    document = spec_to_builtins(parse_pipe_spec(current_revision(pipe).spec))
-    sources = parse_pipe_spec(document).sources
-    left = [name for name, source in sources.items() if has_keys(source) and not source.spread_key]
+    left = [name for name, source in spec.sources.items() if has_keys(source) and not source.spread_key]
     if not left:
         raise UnchangedError(f"The keys of {pipe.name} are spread already, or its events have none.")
+    document = spec_to_builtins(spec)
     for name in left:
         document["sources"][name]["spread_key"] = True
     newest = pipe.revisions.latest("number").number
@@ -28,8 +28,11 @@ def spread_keys(*, pipe: Pipe, by: User) -> PipeRevision:
 
 def why_not_spread(pipe: Pipe) -> str:
     """Return why the keys of the pipe cannot be spread, as a sentence; "" if they can."""
-    destinations = parse_pipe_spec(current_revision(pipe).spec).destinations
-    ordered = sorted(name for name, to in destinations.items() if keeps_order(to))
+    return _refusal(parse_pipe_spec(current_revision(pipe).spec))
+
+
+def _refusal(spec: PipeSpec) -> str:
+    ordered = sorted(name for name, to in spec.destinations.items() if keeps_order(to))
     if not ordered:
         return ""
     return f"The keys cannot be spread: {', '.join(ordered)} keeps the order of each key. Use a finer key instead."

@@ -7,17 +7,15 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from dataplane.causes import Cause
 from mgmt.alerts.services.alerts import AlertReport, report_condition
 from mgmt.models import Alert, Cell, ControlAction, Pipe, PipeMigration, Tenant, User
 from mgmt.services import OrderNeededError, UnchangedError, adopt_live_spec, create_pipe, spread_keys
 from mgmt.templatetags.figures import count
 from tests.db.console.truth import BrowserOf, go_live
+from tests.support.hot_partition import DETAILS
 
 CRM = {"type": "http", "url": "https://crm.example.com/in"}
-DETAILS = {
-    "partition": 1, "share_percent": 70.0, "fair_percent": 25.0, "per_s": 700.0, "lag": 9_000,
-    "keys": [{"key": "acme", "share_percent": 86.0}], "keys_unknown": "",
-}  # fmt: skip
 
 
 def hot(tenant: Tenant, author: User, now: datetime, **destination: Any) -> Alert:
@@ -26,7 +24,7 @@ def hot(tenant: Tenant, author: User, now: datetime, **destination: Any) -> Aler
     spec = {"sources": sources, "destinations": {"crm": CRM | destination}}
     pipe = create_pipe(tenant=tenant, name="orders by customer", spec=spec, author=author)
     go_live(pipe)
-    report_condition(report=AlertReport(pipe.id, "", "hot-partition", 9_000, DETAILS, {}), now=now)  # type: ignore[arg-type]
+    report_condition(report=AlertReport(pipe.id, "", Cause.HOT_PARTITION, 9_000, DETAILS, {}), now=now)
     return Alert.objects.get()
 
 

@@ -10,12 +10,12 @@ from dataplane.ledger.units import position_of
 from mgmt.deliveries.queries.slowest import (
     Measure,
     RecordedAttempt,
-    accepted_at,
     measure_for,
     slowest_messages,
     slowest_of,
 )
 from mgmt.ledger.queries.bucket_range import BucketRange, start_of
+from mgmt.messages.queries.message_search import accepted_at
 from mgmt.models import DeliveryAttempt
 from tests.db.console.truth import Truth, id_as_of_ingest
 

@@ -79,7 +79,7 @@ def test_stream_that_begins_before_or_after_the_stop_ends(begins: str):
             front.stop()
             app.may_begin.set()
             await asyncio.wait([request], timeout=5)
-            assert request.done(), "the stream goes on after the stop"
+            assert request.done(), "the stream continues after the stop"
             assert front.active == 0
         return sent
 

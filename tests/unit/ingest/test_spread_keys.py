@@ -43,7 +43,7 @@ class StoredPlace(NamedTuple):
 
 
 class PlacingProducer:
-    """Producer that stores each record where it is told, and remembers key and partition of each event."""
+    """Producer that stores each record on the given partition, and remembers key and partition of each event."""
 
     def __init__(self) -> None:
         self.places: list[tuple[bytes | None, int]] = []
@@ -84,7 +84,7 @@ def test_revision_decides_where_the_events_of_a_key_are_stored(
     monkeypatch.setattr(module, "ingest_producer", lambda *_: producer)
 
     async def story(replica: IngestReplica) -> None:
-        replica._spread = InTurn()  # type: ignore[assignment]
+        replica._spread = InTurn()  # type: ignore[assignment]  # a double with a fixed turn
         pipe = PipeRecord("p", 1, "t", "orders", "c1", "active", [(revision, 100)])
         records: list[Record] = [CELL, plan(1), plan(2, spread_key=True), pipe]
         for record in records:

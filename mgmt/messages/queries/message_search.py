@@ -26,6 +26,7 @@ OUR_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4
 POSITION: Final = re.compile(r"\d{1,4}-\d{1,5}-\d{1,13}")
 # The id has ingest's clock, the index the broker's. If both clocks agree, the first search finds the message at once.
 CLOCKS_APART: Final = (timedelta(0), timedelta(seconds=2))
+_LATEST_S: Final = datetime.max.replace(tzinfo=UTC).timestamp()
 NEWEST: Final = 25_000  # messages of each partition that are scanned for a customer's own id
 
 
@@ -44,9 +45,13 @@ def is_message_name(text: str) -> bool:
 
 
 def accepted_at(message_id: str) -> datetime | None:
-    """Return the time of acceptance in a message's id, to the millisecond; None if it is not an id of Penstock's."""
+    """Return the time of acceptance in a message's id, to the millisecond; None if it is not an id of Penstock's.
+
+    The 48 bits reach the year 10889, which no time of Python does: such an id was not made at ingest.
+    """
     parts = OUR_ID.fullmatch(message_id)
-    return datetime.fromtimestamp(int(parts[1] + parts[2], 16) / 1_000, UTC) if parts else None
+    at_s = int(parts[1] + parts[2], 16) / 1_000 if parts else 0.0
+    return datetime.fromtimestamp(at_s, UTC) if parts and at_s < _LATEST_S else None
 
 
 def find_messages(pipes: Iterable[Pipe], text: str) -> list[FoundMessage]:
